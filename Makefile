@@ -1,0 +1,62 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Needs Python 3.11+, make and git; no root. Everything else is installed into .venv or the cache.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+# What the user's shell points at must never decide what demo and tests run against.
+unexport KUBECONFIG
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+K8S ?= 1.37
+CODE := operator tests demo
+
+.PHONY: help
+help:  ## List the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || { echo "making $(VENV) (once, about a minute)"; $(PYTHON) -m venv $(VENV); }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable . --group dev
+	@touch $@
+
+.PHONY: venv
+venv: $(STAMP)  ## Make the environment in .venv
+
+.PHONY: control-plane
+control-plane: $(STAMP)  ## Build etcd, kube-apiserver and friends into the cache (K8S=1.36 for another minor)
+	@$(BIN)/python -m tests.controlplane build --k8s $(K8S)
+
+.PHONY: up
+up: $(STAMP)  ## Start a control plane and print how to use it: eval "$$(make up WITH='scheduler controller-manager')"
+	@$(BIN)/python -m tests.controlplane up --k8s $(K8S) --with "$(WITH)"
+
+.PHONY: down
+down: $(STAMP)  ## Stop what `make up` started
+	@$(BIN)/python -m tests.controlplane down
+
+.PHONY: demo
+demo: $(STAMP)  ## See gangs wait, start and finish, in this terminal (CLUSTER=current for your own cluster)
+	@$(BIN)/python -m demo $(if $(filter command line,$(origin CLUSTER)),--cluster "$(CLUSTER)")
+
+.PHONY: lint
+lint: $(STAMP)  ## Check format, style, types and layers
+	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/mypy -p tutti
+	@$(BIN)/mypy tests demo
+
+.PHONY: test
+test: $(STAMP)  ## Run every tier: unit, cycle, api, e2e (30 minutes at most, plus the first build)
+	@$(BIN)/python -m tests.controlplane build --k8s $(K8S)
+	@K8S=$(K8S) $(BIN)/python -m pytest
+
+.PHONY: test-fast
+test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle
+	@$(BIN)/python -m pytest tests/unit tests/cycle tests/test_architecture.py
+
+.PHONY: clean
+clean:  ## Remove the environment and what was built in the checkout; the cache stays
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,16 @@
+"""Gang scheduling for Kubernetes: exact, joint, crash-safe.
+
+cli         the commands; thin over what follows
+main        composition root: settings, client, strategy, kopf
+settings    one frozen model, from the environment
+handlers    the demand side: PodGroups and our pending pods, through kopf
+probes      /healthz and /readyz
+cycle       observe, plan, verify, reserve, bind, report
+world       the live picture; snapshot(now)
+kube        the only code that knows the API server
+planning    the functional core: Snapshot in, Plan out
+strategies  interchangeable ways from a Problem to a Solution
+model       frozen values
+"""
+
+__version__ = "0.1.0"

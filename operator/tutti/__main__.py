@@ -1,0 +1,5 @@
+"""Run the command line as ``python -m tutti``."""
+
+from tutti.cli import main
+
+main()

@@ -1,0 +1,112 @@
+"""The demand side: PodGroups and the pods that wait for us, through kopf, into the World.
+
+No decisions here. Only ``on.event``: level-triggered, and kopf writes nothing into users' objects.
+kopf forgets what was deleted while its watch had expired, so the demand is listed now and then.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NoReturn, TypeVar
+
+import aiohttp
+import kopf
+
+from .kube import client, decode, errors, supply, wire
+from .kube.client import Access, Source
+from .world import Store, World
+
+logger = logging.getLogger(__name__)
+
+V = TypeVar("V")
+W = TypeVar("W", bound=wire.Object)
+
+RELIST_SECONDS = 60.0  # how long a ghost of the demand side can live, at most
+
+
+class Backoffs(Iterable[float]):
+    """Waits between kopf's tries, without end: an API server that is away is waited for."""
+
+    def __iter__(self) -> Iterator[float]:
+        """Grow to five seconds and stay there."""
+        yield from (0.2, 0.5, 1.0, 2.0)
+        while True:
+            yield 5.0
+
+
+def demand_feeds(world: World, scheduler_name: str) -> tuple[supply.Feed[Any, Any], ...]:
+    """The two streams of the demand side, for listing."""
+    return (
+        supply.Feed(client.GROUPS, wire.PodGroup, decode.decode_group, world.groups),
+        supply.Feed(client.pending(scheduler_name), wire.Pod, decode.decode_member, world.pending),
+    )
+
+
+async def relist_demand(source: Source, feeds: Iterable[supply.Feed[Any, Any]]) -> NoReturn:
+    """List the demand again and again, so that nothing kopf has missed stays for long."""
+    while True:
+        await asyncio.sleep(RELIST_SECONDS)
+        try:
+            for feed in feeds:
+                await supply.relist(source, feed)
+        except errors.ApiError as problem:
+            logger.warning("listing the demand: %s Will try again", problem)
+
+
+def registry(world: World, access: Access, scheduler_name: str) -> kopf.OperatorRegistry:
+    """Everything that kopf should do for us, explicitly: no global registry."""
+    handlers = kopf.OperatorRegistry()
+
+    @kopf.on.startup(registry=handlers)
+    async def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+        settings.posting.enabled = False
+        settings.scanning.disabled = True
+        settings.networking.error_backoffs = Backoffs()
+        settings.networking.request_timeout = client.REQUEST_SECONDS
+        settings.watching.server_timeout = client.WATCH_SECONDS
+        # Below this, a server that vanished without a word is noticed by nobody.
+        settings.watching.inactivity_timeout = client.WATCH_SECONDS + client.REQUEST_SECONDS
+
+    @kopf.on.login(registry=handlers)
+    async def login(**_: Any) -> kopf.AiohttpSession:
+        return kopf.AiohttpSession(
+            server=access.server, aiohttp_session=access.session(_only_ours(scheduler_name))
+        )
+
+    @kopf.on.event("tutti.dev", "v1alpha1", "podgroups", registry=handlers)
+    async def group_seen(event: kopf.RawEvent, **_: Any) -> None:
+        _fold(event, wire.PodGroup, decode.decode_group, world.groups)
+
+    @kopf.on.event("", "v1", "pods", registry=handlers)
+    async def pod_seen(event: kopf.RawEvent, **_: Any) -> None:
+        _fold(event, wire.Pod, decode.decode_member, world.pending)
+
+    return handlers
+
+
+def _fold(
+    event: Mapping[str, Any], kind: type[W], decoder: Callable[[W], V], store: Store[V]
+) -> None:
+    """Take one event in; an object that cannot be read is said and left out."""
+    try:
+        one = wire.parse_one(event["object"], kind)
+        if event["type"] == "DELETED":
+            store.drop(supply.uid_of(one))
+        else:
+            store.put(supply.item(one, decoder(one)))
+    except errors.BadObject as broken:
+        logger.error("left out: %s", broken)  # noqa: TRY400
+
+
+def _only_ours(scheduler_name: str) -> aiohttp.ClientMiddlewareType:
+    """Add to kopf's list and watch of pods the field selector that it has no words for."""
+    selector = client.pending_selector(scheduler_name)
+
+    async def narrow(
+        request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        if request.url.path == "/api/v1/pods":
+            request.url = request.url.update_query(fieldSelector=selector)
+        return await send(request)
+
+    return narrow

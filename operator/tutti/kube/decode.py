@@ -1,0 +1,222 @@
+"""Wire objects to model values: the one place where absent, odd and broken fields get a meaning.
+
+The counterpart of ``encode``. What cannot be read raises ``errors.BadObject`` with a sentence;
+nothing here guesses in favour of a placement.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from ..model.cluster import (
+    Entry,
+    Member,
+    Node,
+    Occupant,
+    Owner,
+    Phase,
+    Reservation,
+    Role,
+    Said,
+    Slots,
+    Taint,
+)
+from ..model.keys import GangKey, NodeName, PodKey, Uid
+from ..model.resources import Resources
+from . import wire
+from .errors import BadObject
+from .quantity import QuantityError, offered
+from .shapes import decode_requests, decode_shape, pinned_to, unmodelled
+
+GROUP_LABEL = "tutti.dev/pod-group"
+ROLE_LABEL = "tutti.dev/role"
+
+OVER = (Phase.SUCCEEDED, Phase.FAILED)
+PHASES = {str(phase): phase for phase in Phase}
+NOTHING_SAID = Said()
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """A PodGroup object as the API has it now; with its pods it makes a Gang."""
+
+    namespace: str
+    name: str
+    uid: Uid
+    generation: int
+    min_member: int
+    roles: tuple[Role, ...]
+    created: float  # seconds since the epoch
+    terminating: bool
+    version: str  # metadata.resourceVersion
+    status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
+
+
+def decode_node(node: wire.Node) -> Node:
+    """Read a node; what it offers rounds down, and an amount that cannot be read counts as 0."""
+    name = _named(node)
+    return Node(
+        name=NodeName(name),
+        allocatable=Resources.of(_offers(node.status.allocatable)),
+        labels=tuple(sorted(node.metadata.labels.items())),
+        taints=tuple(Taint(each.key, each.value, each.effect) for each in node.spec.taints),
+        unschedulable=node.spec.unschedulable,
+        ready=any(
+            each.type == "Ready" and each.status == "True" for each in node.status.conditions
+        ),
+    )
+
+
+def decode_member(pod: wire.Pod) -> Member:
+    """Read a pod that names our scheduler."""
+    name = _named(pod)
+    metadata, spec = pod.metadata, pod.spec
+    try:
+        shape = decode_shape(pod)
+    except QuantityError as problem:
+        raise BadObject(name, f"its request cannot be read: {problem}") from problem
+    labels = metadata.labels
+    return Member(
+        key=PodKey(metadata.namespace, metadata.name),
+        uid=Uid(metadata.uid),
+        version=metadata.resource_version,
+        shape=shape,
+        created=_seconds(metadata.creation_timestamp),
+        group=labels.get(GROUP_LABEL, ""),
+        role=labels.get(ROLE_LABEL, ""),
+        priority=spec.priority,
+        node=NodeName(spec.node_name) if spec.node_name else None,
+        phase=_phase(pod),
+        terminating=metadata.deletion_timestamp is not None,
+        gated=bool(spec.scheduling_gates),
+        unmodelled=unmodelled(spec),
+        owner=_owner(metadata),
+        said=_said(pod.status),
+    )
+
+
+def decode_occupant(pod: wire.Pod) -> Occupant | None:
+    """Read a pod of another scheduler; None where it uses no room.
+
+    A pod uses room where it is bound, until it is gone or over, a terminating one included; and
+    where it waits pinned to one node, as DaemonSet pods do, unless it is gated or terminating.
+    """
+    name = _named(pod)
+    if _phase(pod) in OVER:
+        return None
+    node: NodeName | None
+    if pod.spec.node_name:
+        node = NodeName(pod.spec.node_name)
+    elif pod.spec.scheduling_gates or pod.metadata.deletion_timestamp is not None:
+        return None
+    else:
+        node = pinned_to(pod)
+    if node is None:
+        return None
+    try:
+        return Occupant(Uid(pod.metadata.uid), node, decode_requests(pod))
+    except QuantityError as problem:
+        raise BadObject(name, f"its request cannot be read: {problem}") from problem
+
+
+def decode_group(group: wire.PodGroup) -> PodGroup:
+    """Read a PodGroup; ``minMember`` is the sum over its roles where it is absent, at least 1."""
+    _named(group)
+    metadata, spec = group.metadata, group.spec
+    roles = tuple(Role(each.name, max(0, each.min_member)) for each in spec.roles)
+    needed = spec.min_member
+    if needed is None:
+        needed = sum(role.min_member for role in roles)
+    return PodGroup(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=Uid(metadata.uid),
+        generation=metadata.generation,
+        min_member=max(1, needed),
+        roles=roles,
+        created=_seconds(metadata.creation_timestamp),
+        terminating=metadata.deletion_timestamp is not None,
+        version=metadata.resource_version,
+        status=group.status,
+    )
+
+
+def decode_reservation(held: wire.Reservation) -> Reservation:
+    """Read a Reservation; entries and slots come sorted by node, then by name."""
+    name = _named(held)
+    metadata, spec = held.metadata, held.spec
+    entries = [
+        Entry(PodKey(metadata.namespace, pod.name), Uid(pod.uid), NodeName(on.node))
+        for on in spec.placement
+        for pod in on.pods
+    ]
+    slots = [
+        Slots(NodeName(on.node), role, count)
+        for on in spec.placement
+        for role, count in on.slots.items()
+    ]
+    if any(slot.count < 1 for slot in slots):
+        raise BadObject(name, "a slot counts less than 1 member")
+    if len({entry.uid for entry in entries}) < len(entries):
+        raise BadObject(name, "it places the same pod twice")
+    return Reservation(
+        gang=GangKey(metadata.namespace, spec.pod_group.name),
+        uid=Uid(spec.pod_group.uid),
+        generation=spec.pod_group.generation,
+        term=spec.term,
+        reserved_at=spec.reserved_at.timestamp(),
+        entries=tuple(sorted(entries, key=lambda entry: (entry.node, entry.pod, entry.uid))),
+        slots=tuple(sorted(slots, key=lambda slot: (slot.node, slot.role))),
+        version=metadata.resource_version,
+        self_uid=Uid(metadata.uid),
+    )
+
+
+def _named(one: wire.Object) -> str:
+    """Answer ``namespace/name``; whatever has no name or uid cannot be told from its namesakes."""
+    metadata = one.metadata
+    name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+    if not metadata.name or not metadata.uid:
+        missing = "uid" if metadata.name else "name"
+        kind = type(one).__name__
+        raise BadObject(name or f"a {kind} without a name", f"its metadata has no {missing}")
+    return name
+
+
+def _offers(allocatable: wire.Quantities) -> Mapping[str, int]:
+    amounts: dict[str, int] = {}
+    for name, quantity in allocatable.items():
+        try:
+            amounts[name] = offered(name, quantity)
+        except QuantityError:
+            amounts[name] = 0  # never more than what can be read
+    return amounts
+
+
+def _seconds(moment: datetime | None) -> float:
+    return moment.timestamp() if moment is not None else 0.0
+
+
+def _phase(pod: wire.Pod) -> Phase:
+    return PHASES.get(pod.status.phase, Phase.UNKNOWN)
+
+
+def _owner(metadata: wire.Metadata) -> Owner | None:
+    for each in metadata.owner_references:
+        if each.controller:
+            return _shared_owner(each.kind, each.name)
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _shared_owner(kind: str, name: str) -> Owner:
+    return Owner(kind, name)
+
+
+def _said(status: wire.PodStatus) -> Said:
+    for each in status.conditions:
+        if each.type == "PodScheduled":
+            return Said(each.reason, each.message) if each.status == "False" else NOTHING_SAID
+    return NOTHING_SAID

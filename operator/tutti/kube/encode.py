@@ -1,0 +1,165 @@
+"""Model values to request bodies: bindings, Reservations, conditions, Events.
+
+The counterpart of ``decode``; what is written here is read back there, and a test says so.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from ..model.cluster import Member, Reservation
+from ..model.decisions import Assignment
+from ..model.keys import GangKey, NodeName, PodKey, Uid
+
+API_VERSION = "tutti.dev/v1alpha1"
+COMPONENT = "tutti"
+MESSAGE_LIMIT = 1024  # an Event's note, and plenty for a condition
+
+
+def timestamp(seconds: float) -> str:
+    """RFC 3339 in whole seconds, as the API server keeps it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def binding(assignment: Assignment) -> Mapping[str, Any]:
+    """A v1 Binding whose metadata carries the preconditions."""
+    metadata = {
+        "name": assignment.pod.name,
+        "namespace": assignment.pod.namespace,
+        "uid": assignment.uid,
+        "resourceVersion": assignment.version,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": metadata,
+        "target": {"apiVersion": "v1", "kind": "Node", "name": assignment.node},
+    }
+
+
+def reservation(value: Reservation) -> Mapping[str, Any]:
+    """A Reservation object: one entry per node, pods by name and uid, slots by role."""
+    pods: dict[NodeName, list[dict[str, str]]] = {}
+    for entry in value.entries:
+        pods.setdefault(entry.node, []).append({"name": entry.pod.name, "uid": entry.uid})
+    slots: dict[NodeName, dict[str, int]] = {}
+    for slot in value.slots:
+        slots.setdefault(slot.node, {})[slot.role] = slot.count
+    placement: list[dict[str, Any]] = []
+    for node in sorted(pods.keys() | slots.keys()):
+        held: dict[str, Any] = {"node": node}
+        if node in pods:
+            held["pods"] = pods[node]
+        if node in slots:
+            held["slots"] = slots[node]
+        placement.append(held)
+    owner = {
+        "apiVersion": API_VERSION,
+        "kind": "PodGroup",
+        "name": value.gang.name,
+        "uid": value.uid,
+    }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Reservation",
+        "metadata": {
+            "name": value.uid,
+            "namespace": value.gang.namespace,
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "podGroup": {
+                "name": value.gang.name,
+                "uid": value.uid,
+                "generation": value.generation,
+            },
+            "term": value.term,
+            "reservedAt": timestamp(value.reserved_at),
+            "placement": placement,
+        },
+    }
+
+
+def delete_options(value: Reservation) -> Mapping[str, Any]:
+    """Delete this very object, never a namesake that came after it."""
+    preconditions = {"uid": value.self_uid} if value.self_uid else {}
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+
+
+class Why(NamedTuple):
+    """Why a pod is not scheduled, as its PodScheduled condition says it."""
+
+    reason: str
+    message: str
+    at: float  # seconds since the epoch
+
+
+def pod_condition(member: Member, why: Why) -> Mapping[str, Any]:
+    """A patch of a pod's PodScheduled condition; the uid makes it miss a recreated namesake."""
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": why.reason,
+        "message": why.message[:MESSAGE_LIMIT],
+        "lastTransitionTime": timestamp(why.at),
+    }
+    return {"metadata": {"uid": member.uid}, "status": {"conditions": [condition]}}
+
+
+class Regarding(NamedTuple):
+    """The object that an Event is about."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: Uid
+
+    @classmethod
+    def gang(cls, key: GangKey, uid: Uid) -> "Regarding":
+        """A PodGroup, or the pod of a gang of one."""
+        return cls(key.origin.value, key.namespace, key.name, uid)
+
+    @classmethod
+    def pod(cls, key: PodKey, uid: Uid) -> "Regarding":
+        """A pod."""
+        return cls("Pod", key.namespace, key.name, uid)
+
+
+class Event(NamedTuple):
+    """Something that people should find under ``kubectl describe``."""
+
+    regarding: Regarding
+    reason: str
+    message: str
+    at: float  # seconds since the epoch
+    warning: bool = False
+
+
+def event(value: Event) -> Mapping[str, Any]:
+    """A v1 Event with a name of its own per object, reason, message and second."""
+    at = timestamp(value.at)
+    about = value.regarding
+    digest = hashlib.sha256(f"{about.uid}{value.reason}{value.message}{at}".encode()).hexdigest()
+    # An Event's name is a DNS subdomain of at most 253 characters; the digest takes 17 of them.
+    name = f"{about.name[:200]}.{digest[:16]}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": about.namespace},
+        "involvedObject": {
+            "apiVersion": "v1" if about.kind == "Pod" else API_VERSION,
+            "kind": about.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+        },
+        "reason": value.reason,
+        "message": value.message[:MESSAGE_LIMIT],
+        "type": "Warning" if value.warning else "Normal",
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": 1,
+    }

@@ -1,0 +1,110 @@
+"""Kubernetes quantities as exact integers: requests round up, offers round down.
+
+The grammar and the resolution of one nano are those of
+k8s.io/apimachinery/pkg/api/resource/quantity.go, where amounts above 2^63-1 are out of contract;
+here they are capped. Separate because rounding the wrong way over-commits a node.
+"""
+
+import re
+from enum import Enum
+from functools import lru_cache
+
+LARGEST = 2**63 - 1
+CPU = "cpu"  # the one resource that is counted in thousandths
+MILLION, BILLION = 10**6, 10**9
+
+_NANO = 9  # decimal places
+_LENGTH_LIMIT = 500  # the API server prints at most about 30 characters
+_BEYOND = 40  # a power of ten above LARGEST by far
+_GRAMMAR = re.compile(
+    r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:([numkMGTPE])|([KMGTPE]i)|[eE]([+-]?[0-9]+))?",
+)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+
+class QuantityError(ValueError):
+    """A text that is not a Kubernetes quantity, or one that makes no sense here."""
+
+
+class Rounding(Enum):
+    """Which way an amount between two integers goes."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+def requested(name: str, quantity: object) -> int:
+    """What is asked for, rounded up: thousandths for ``cpu``, else whole units."""
+    return rounded_up(name, nanos(quantity))
+
+
+def offered(name: str, quantity: object) -> int:
+    """What a node has, rounded down and never below zero: thousandths for ``cpu``, else whole."""
+    amount = _exactly(_written(quantity), Rounding.DOWN)
+    return max(0, min(amount // _unit(name), LARGEST))
+
+
+def nanos(quantity: object) -> int:
+    """An asked amount in billionths, rounded up, so that sums are exact as in Kubernetes."""
+    return _asked(quantity if isinstance(quantity, str) else _written(quantity))
+
+
+def rounded_up(name: str, amount: int) -> int:
+    """Billionths as thousandths for ``cpu``, else as whole units, rounded up."""
+    return min(-(-amount // _unit(name)), LARGEST)
+
+
+def _unit(name: str) -> int:
+    return MILLION if name == CPU else BILLION
+
+
+def _written(quantity: object) -> str:
+    """Quantities come as text; in hand-written manifests and custom resources also as numbers."""
+    if isinstance(quantity, str):
+        return quantity
+    if isinstance(quantity, bool) or not isinstance(quantity, int | float):
+        raise QuantityError(f"a quantity is text or a number, not {type(quantity).__name__}")
+    if isinstance(quantity, int) and abs(quantity) > LARGEST:
+        return f"{'-' if quantity < 0 else ''}{LARGEST}"  # str() of a huge integer raises
+    return repr(quantity)
+
+
+@lru_cache(maxsize=65536)
+def _asked(text: str) -> int:
+    amount = _exactly(text, Rounding.UP)
+    if amount < 0:
+        raise QuantityError(f"the quantity {text} is negative")
+    return amount
+
+
+def _exactly(text: str, rounding: Rounding) -> int:
+    """Read a quantity as billionths."""
+    match = _GRAMMAR.fullmatch(text) if len(text) <= _LENGTH_LIMIT else None
+    if match is None:
+        shown = text if len(text) <= 40 else text[:40] + "…"  # noqa: PLR2004 - enough to find it
+        raise QuantityError(f"{shown!r} is not a quantity such as 500m, 2 or 1.5Gi")
+    sign, number, decimal, binary, exponent = match.groups()
+    whole, _, fraction = number.partition(".")
+    mantissa = int(whole + fraction)
+    power = _NANO - len(fraction)
+    power += _DECIMAL[decimal] if decimal else int(exponent or 0)
+    if binary:
+        mantissa <<= _BINARY[binary]
+    if sign == "-":
+        mantissa = -mantissa
+    return _scaled(mantissa, power, rounding)
+
+
+def _scaled(mantissa: int, power: int, rounding: Rounding) -> int:
+    """Multiply by a power of ten that may be absurd, capping before anything grows."""
+    largest = LARGEST * BILLION
+    if mantissa == 0:
+        return 0
+    if power >= 0:
+        amount = mantissa * int(10 ** min(power, _BEYOND))
+    else:
+        # Beyond the digits of the mantissa nothing but its sign is left to round.
+        divisor = int(10 ** min(-power, len(str(abs(mantissa))) + 1))
+        amount = mantissa // divisor if rounding is Rounding.DOWN else -(-mantissa // divisor)
+    return max(-largest, min(amount, largest))

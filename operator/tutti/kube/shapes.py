@@ -1,0 +1,172 @@
+"""Where a pod may run and what it asks for: wire pod to Shape, and the rules not modelled yet.
+
+Equal pods share one Shape, so that 50,000 replicas cost one. Separate from ``decode`` because it
+grows with every rule that is modelled.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from ..model.cluster import NodeTerm, Requirement, Shape, Toleration
+from ..model.keys import NodeName
+from ..model.resources import Resources
+from . import wire
+from .requests import ALWAYS, pod_requests
+
+KNOWN = 16384  # shapes, tolerations and terms that are shared
+
+NODE_NAME = "metadata.name"  # the only field that node affinity can match
+
+# The kinds that kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and
+# NodeVolumeLimits look at; the in-tree ones as listed in csi-translation-lib.
+DECIDING_VOLUMES = frozenset(
+    {
+        "awsElasticBlockStore",
+        "azureDisk",
+        "azureFile",
+        "cinder",
+        "ephemeral",
+        "gcePersistentDisk",
+        "iscsi",
+        "persistentVolumeClaim",
+        "portworxVolume",
+        "rbd",
+        "vsphereVolume",
+    }
+)
+
+
+def decode_shape(pod: wire.Pod) -> Shape:
+    """What makes a pod interchangeable with others; raises ``QuantityError``."""
+    spec = pod.spec
+    return _shared_shape(
+        _shared_resources(pod_requests(pod)),
+        tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
+        _required(spec.affinity),
+        _tolerations(spec.tolerations) if spec.tolerations else (),
+    )
+
+
+def decode_requests(pod: wire.Pod) -> Resources:
+    """What a pod uses of its node; raises ``QuantityError``."""
+    return _shared_resources(pod_requests(pod))
+
+
+def pinned_to(pod: wire.Pod) -> NodeName | None:
+    """The one node that a pod can ever run on, if every term of its affinity names it alone."""
+    required = _selector(pod.spec.affinity)
+    if required is None or not required.node_selector_terms:
+        return None
+    names = {_named(term) for term in required.node_selector_terms}
+    if len(names) != 1 or (name := names.pop()) is None:
+        return None
+    return NodeName(name)
+
+
+def unmodelled(spec: wire.PodSpec) -> tuple[str, ...]:
+    """The fields in use whose rules we do not know yet, as users write them; sorted."""
+    return tuple(sorted({*_between_pods(spec), *_claims(spec), *_ports(spec)}))
+
+
+def _between_pods(spec: wire.PodSpec) -> Iterator[str]:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    if spec.affinity.pod_affinity.required_during_scheduling_ignored_during_execution:
+        yield f"spec.affinity.podAffinity.{required}"
+    if spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution:
+        yield f"spec.affinity.podAntiAffinity.{required}"
+    if any(c.when_unsatisfiable != "ScheduleAnyway" for c in spec.topology_spread_constraints):
+        yield "spec.topologySpreadConstraints"
+    if spec.scheduling_group is not None:
+        yield "spec.schedulingGroup"
+
+
+def _claims(spec: wire.PodSpec) -> Iterator[str]:
+    for volume in spec.volumes:
+        for kind in DECIDING_VOLUMES & volume.keys():
+            if volume[kind] is not None:
+                yield f"spec.volumes[].{kind}"
+    if spec.resource_claims:
+        yield "spec.resourceClaims"
+
+
+def _ports(spec: wire.PodSpec) -> Iterator[str]:
+    if _takes_ports(spec, spec.containers):
+        yield "spec.containers[].ports[].hostPort"
+    sidecars = (each for each in spec.init_containers if each.restart_policy == ALWAYS)
+    if _takes_ports(spec, sidecars):
+        yield "spec.initContainers[].ports[].hostPort"
+
+
+def _takes_ports(spec: wire.PodSpec, containers: Iterable[wire.Container]) -> bool:
+    """In the host's network every port is a host port; the API server writes that down."""
+    return any(
+        port.host_port > 0 or (spec.host_network and port.container_port > 0)
+        for container in containers
+        for port in container.ports
+    )
+
+
+def _selector(affinity: wire.Affinity) -> wire.NodeSelector | None:
+    return affinity.node_affinity.required_during_scheduling_ignored_during_execution
+
+
+def _named(term: wire.NodeTerm) -> str | None:
+    for each in term.match_fields:
+        if each.key == NODE_NAME and each.operator == "In" and len(each.values) == 1:
+            return each.values[0]
+    return None
+
+
+def _required(affinity: wire.Affinity) -> tuple[NodeTerm, ...] | None:
+    """An empty term matches no node, so it is left out; no terms at all match none either."""
+    selector = _selector(affinity)
+    if selector is None:
+        return None
+    terms = {
+        NodeTerm(_requirements(term.match_expressions), _requirements(term.match_fields))
+        for term in selector.node_selector_terms
+        if term.match_expressions or term.match_fields
+    }
+    return tuple(sorted(terms, key=_term_order))
+
+
+def _requirements(given: Iterable[wire.Requirement]) -> tuple[Requirement, ...]:
+    found = {Requirement(r.key, r.operator, tuple(sorted(set(r.values)))) for r in given}
+    return tuple(sorted(found, key=_requirement_order))
+
+
+def _requirement_order(each: Requirement) -> tuple[str, str, tuple[str, ...]]:
+    return each.key, each.operator, each.values
+
+
+def _term_order(term: NodeTerm) -> tuple[object, ...]:
+    return (
+        tuple(_requirement_order(each) for each in term.labels),
+        tuple(_requirement_order(each) for each in term.fields),
+    )
+
+
+def _tolerations(given: Iterable[wire.Toleration]) -> tuple[Toleration, ...]:
+    """Order and repetition mean nothing; an absent operator means Equal."""
+    found = frozenset((t.key, t.operator or "Equal", t.value, t.effect) for t in given)
+    return _shared_tolerations(found)
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared_tolerations(given: frozenset[tuple[str, str, str, str]]) -> tuple[Toleration, ...]:
+    return tuple(Toleration(*each) for each in sorted(given))
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared_resources(resources: Resources) -> Resources:
+    return resources
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared_shape(
+    requests: Resources,
+    node_selector: tuple[tuple[str, str], ...],
+    required: tuple[NodeTerm, ...] | None,
+    tolerations: tuple[Toleration, ...],
+) -> Shape:
+    return Shape(requests, node_selector, required, tolerations)

@@ -1,0 +1,142 @@
+"""The supply side: list and watch of what kopf would be too slow or too forgetful for.
+
+A list replaces everything, so what was deleted while no watch was looking leaves no ghost; pages
+are decoded at once and only the fields that a decision uses are kept.
+"""
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar
+
+from ..model.keys import Uid
+from . import errors, wire
+from .client import Source, Stream
+
+logger = logging.getLogger(__name__)
+
+V = TypeVar("V")
+W = TypeVar("W", bound=wire.Object)
+
+FIRST_WAIT = 0.2  # seconds after the first failure
+LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
+
+
+class Item(NamedTuple, Generic[V]):
+    """One object of a stream: who it is, how new, and what it says."""
+
+    uid: Uid
+    version: int  # metadata.resourceVersion; comparable within one kind (KEP-5504)
+    value: V
+
+
+def uid_of(one: wire.Object) -> Uid:
+    """The uid of a wire object."""
+    return Uid(one.metadata.uid)
+
+
+def item(one: wire.Object, value: V) -> Item[V]:
+    """Label a decoded value with its object's uid and version."""
+    return Item(uid_of(one), int(one.metadata.resource_version), value)
+
+
+class Sink(Protocol[V]):
+    """Where a stream's objects go; ``world.Store`` is one."""
+
+    def began(self) -> int:
+        """Mark the moment before a list is asked for."""
+
+    def replace(self, items: Iterable[Item[V]], version: int, began: int) -> None:
+        """Take a whole list: what it does not name is gone."""
+
+    def put(self, item: Item[V]) -> None:
+        """Take one object."""
+
+    def drop(self, uid: Uid) -> None:
+        """Forget one object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed(Generic[W, V]):
+    """A stream, how its objects are decoded, and where they go; None is of no interest."""
+
+    stream: Stream
+    kind: type[W]
+    decode: Callable[[W], V | None]
+    sink: Sink[V]
+
+
+async def relist(source: Source, feed: Feed[W, V]) -> str:
+    """List a feed once and replace what its sink holds; answers the version to watch from.
+
+    Raises:
+        errors.ApiError: the list could not be had; the sink is as it was.
+    """
+    began = feed.sink.began()
+    items: list[Item[V]] = []
+    version = ""
+    # Nothing of a page survives but small values: without this, the collector walks them all
+    # again and again while they pile up.
+    gc.disable()
+    try:
+        async for raw in source.pages(feed.stream):
+            page = wire.parse_page(raw, feed.kind)
+            version = page.version
+            for broken in page.broken:
+                logger.error("%s: left out: %s", feed.stream.name, broken)
+            items.extend(taken for one in page.items if (taken := _item(feed, one)) is not None)
+    finally:
+        gc.enable()
+    feed.sink.replace(items, int(version), began)
+    return version
+
+
+async def follow(source: Source, feed: Feed[W, V]) -> NoReturn:
+    """List, then watch, for ever; what fails is said, waited out, and taken up again."""
+    wait = FIRST_WAIT
+    version = ""
+    while True:
+        try:
+            if not version:
+                version = await relist(source, feed)
+            async for line in source.watch(feed.stream, version):
+                wait = FIRST_WAIT
+                version = _take(feed, line) or version
+        except errors.Gone:
+            logger.debug("%s: the watch expired; listing again", feed.stream.name)
+            version = ""
+        except errors.ApiError as problem:
+            wait = min(problem.retry_after or wait * 2, LONGEST_WAIT)
+            logger.warning("%s: %s Will try again in %.1f s", feed.stream.name, problem, wait)
+            await asyncio.sleep(wait)
+
+
+def _take(feed: Feed[W, V], line: bytes) -> str:
+    try:
+        event = wire.parse_event(line, feed.kind)
+    except errors.BadObject as broken:
+        logger.error("%s: left out: %s", feed.stream.name, broken)  # noqa: TRY400
+        return ""
+    if event.type == "DELETED":
+        feed.sink.drop(uid_of(event.item))
+    elif event.type in ("ADDED", "MODIFIED"):
+        taken = _item(feed, event.item)
+        if taken is not None:
+            feed.sink.put(taken)
+        else:
+            # It may have been of interest a moment ago: a pod that is over, say.
+            feed.sink.drop(uid_of(event.item))
+    return event.version
+
+
+def _item(feed: Feed[W, V], one: W) -> Item[V] | None:
+    try:
+        value = feed.decode(one)
+    except errors.BadObject as broken:
+        logger.error("%s: left out: %s", feed.stream.name, broken)  # noqa: TRY400
+        return None
+    if value is None:
+        return None
+    return item(one, value)

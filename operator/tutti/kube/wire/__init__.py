@@ -1,0 +1,51 @@
+"""API objects as the API server writes them, and how they are read; the only user of pydantic.
+
+Separate from the model so that the API's spelling, its nulls and its surprises end here.
+"""
+
+from .objects import (
+    Affinity,
+    Condition,
+    Container,
+    ContainerStatus,
+    Metadata,
+    Node,
+    NodeSelector,
+    NodeTerm,
+    Object,
+    Pod,
+    PodGroup,
+    PodSpec,
+    PodStatus,
+    Quantities,
+    Requirement,
+    Reservation,
+    Toleration,
+)
+from .reading import Page, WatchEvent, continue_token, parse_event, parse_one, parse_page
+
+__all__ = [
+    "Affinity",
+    "Condition",
+    "Container",
+    "ContainerStatus",
+    "Metadata",
+    "Node",
+    "NodeSelector",
+    "NodeTerm",
+    "Object",
+    "Page",
+    "Pod",
+    "PodGroup",
+    "PodSpec",
+    "PodStatus",
+    "Quantities",
+    "Requirement",
+    "Reservation",
+    "Toleration",
+    "WatchEvent",
+    "continue_token",
+    "parse_event",
+    "parse_one",
+    "parse_page",
+]

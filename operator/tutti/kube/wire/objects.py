@@ -1,0 +1,283 @@
+"""The fields of API objects that a decision uses, spelt as the API spells them; no others.
+
+Everything has the default that its absence means, so that sparse objects are read as the API
+server would fill them in.
+"""
+
+from typing import Any
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+# Amounts stay as they came: ``quantity`` reads them, and a bad one must not lose its object.
+Quantities = dict[str, Any]
+
+
+class Wire(BaseModel):
+    """Read-only, camelCase outside, silent about fields that it does not know."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
+
+
+class OwnerReference(Wire):
+    """Who made an object, and whether it is the one controller."""
+
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+
+
+class Metadata(Wire):
+    """Names, versions and labels."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: AwareDatetime | None = None
+    deletion_timestamp: AwareDatetime | None = None
+    labels: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class Object(Wire):
+    """What every API object has."""
+
+    metadata: Metadata = Metadata()
+
+
+class Condition(Wire):
+    """One line of an object's status."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class ResourceAmounts(Wire):
+    """The requests of a container or a pod; limits became requests at admission."""
+
+    requests: Quantities = {}
+
+
+class Port(Wire):
+    """A container's port."""
+
+    container_port: int = 0
+    host_port: int = 0
+
+
+class Container(Wire):
+    """A container, init container or sidecar."""
+
+    name: str = ""
+    resources: ResourceAmounts = ResourceAmounts()
+    restart_policy: str = ""
+    ports: tuple[Port, ...] = ()
+
+
+class Toleration(Wire):
+    """A pod's pass for taints."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class Requirement(Wire):
+    """A node selector requirement."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class NodeTerm(Wire):
+    """Requirements that must all hold."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+class NodeSelector(Wire):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[NodeTerm, ...] = ()
+
+
+class NodeAffinity(Wire):
+    """Only what is required: preferences are not hard rules."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+
+
+class PodAffinity(Wire):
+    """Only whether something is required."""
+
+    required_during_scheduling_ignored_during_execution: tuple[Any, ...] = ()
+
+
+class Affinity(Wire):
+    """Affinity to nodes and to pods."""
+
+    node_affinity: NodeAffinity = NodeAffinity()
+    pod_affinity: PodAffinity = PodAffinity()
+    pod_anti_affinity: PodAffinity = PodAffinity()
+
+
+class SpreadConstraint(Wire):
+    """Only whether it is hard; it is where nothing is said."""
+
+    when_unsatisfiable: str = "DoNotSchedule"
+
+
+class PodSpec(Wire):
+    """What a pod asks for."""
+
+    scheduler_name: str = ""
+    node_name: str = ""
+    node_selector: dict[str, str] = {}
+    affinity: Affinity = Affinity()
+    tolerations: tuple[Toleration, ...] = ()
+    priority: int = 0
+    scheduling_gates: tuple[Any, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: Quantities = {}
+    resources: ResourceAmounts = ResourceAmounts()
+    host_network: bool = False
+    volumes: tuple[dict[str, Any], ...] = ()
+    topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
+    resource_claims: tuple[Any, ...] = ()
+    scheduling_group: dict[str, Any] | None = None
+
+
+class ContainerStatus(Wire):
+    """What the kubelet has granted a container; differs from the spec while it is resized."""
+
+    name: str = ""
+    allocated_resources: Quantities | None = None
+    resources: ResourceAmounts | None = None
+
+
+class PodStatus(Wire):
+    """How far a pod has come."""
+
+    phase: str = "Pending"
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    allocated_resources: Quantities | None = None
+    resources: ResourceAmounts | None = None
+
+
+class Pod(Object):
+    """A v1 Pod."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class Taint(Wire):
+    """A node's repellent."""
+
+    key: str
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Wire):
+    """Whom a node refuses."""
+
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+
+
+class NodeStatus(Wire):
+    """What a node has, and whether it answers."""
+
+    allocatable: Quantities = {}
+    conditions: tuple[Condition, ...] = ()
+
+
+class Node(Object):
+    """A v1 Node."""
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Role(Wire):
+    """A named part of a gang."""
+
+    name: str
+    min_member: int = 0
+
+
+class PodGroupSpec(Wire):
+    """What users ask for."""
+
+    min_member: int | None = None
+    roles: tuple[Role, ...] = ()
+
+
+class PodGroup(Object):
+    """A tutti.dev PodGroup; its status is only compared with what would be written."""
+
+    spec: PodGroupSpec = PodGroupSpec()
+    status: dict[str, Any] = {}
+
+
+class PodGroupReference(Wire):
+    """The gang that a Reservation is for."""
+
+    name: str
+    uid: str
+    generation: int = 0
+
+
+class ReservedPod(Wire):
+    """A named pod that room is held for."""
+
+    name: str
+    uid: str
+
+
+class Held(Wire):
+    """The room held on one node: for named pods, and by role for members to come."""
+
+    node: str
+    pods: tuple[ReservedPod, ...] = ()
+    slots: dict[str, int] = {}
+
+
+class ReservationSpec(Wire):
+    """A gang's whole placement."""
+
+    pod_group: PodGroupReference
+    term: str = ""
+    reserved_at: AwareDatetime
+    placement: tuple[Held, ...] = ()
+
+
+class Reservation(Object):
+    """A tutti.dev Reservation."""
+
+    spec: ReservationSpec
+
+
+class ListMetadata(Wire):
+    """The moment that a list shows, and how to ask for its next page."""
+
+    resource_version: str = ""
+    # "continue" is a word of Python's.
+    continue_token: str = Field(default="", alias="continue")

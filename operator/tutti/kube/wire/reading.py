@@ -1,0 +1,192 @@
+"""Bytes to wire objects: pages of lists, lines of watches, single objects.
+
+The fast path reads a page in one pass. Where that fails, the slow path takes it apart: null
+means absent, and an object that cannot be read is named instead of taking its neighbours along.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from ..errors import BadObject, Unavailable, from_status
+from .objects import ListMetadata, Object, Wire
+
+SENTENCE_LIMIT = 300  # a rejected value is quoted, and may be long
+
+T = TypeVar("T", bound=Object)
+
+
+class _List(Wire, Generic[T]):
+    metadata: ListMetadata = ListMetadata()
+    items: tuple[T, ...] = ()
+
+
+class _ListHead(Wire):
+    metadata: ListMetadata = ListMetadata()
+
+
+class _Event(Wire, Generic[T]):
+    type: str
+    object: T
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list; ``broken`` are the objects on it that cannot be read."""
+
+    items: tuple[T, ...]
+    version: str
+    continue_token: str
+    broken: tuple[BadObject, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent(Generic[T]):
+    """One line of a watch: ADDED, MODIFIED, DELETED, or BOOKMARK, which has only a version."""
+
+    type: str
+    item: T
+
+    @property
+    def version(self) -> str:
+        """Where a watch can be taken up again."""
+        return self.item.metadata.resource_version
+
+
+def parse_page(raw: bytes, kind: type[T]) -> Page[T]:
+    """Read a page of a list.
+
+    Raises:
+        Unavailable: this is no list; the answer was cut or is not the API server's.
+    """
+    try:
+        page = _lists(kind).validate_json(raw)
+    except ValidationError:
+        return _page_by_item(_json(raw, f"a list of {kind.__name__}s"), kind)
+    return Page(page.items, page.metadata.resource_version, page.metadata.continue_token)
+
+
+def parse_event(raw: bytes, kind: type[T]) -> WatchEvent[T]:
+    """Read one line of a watch.
+
+    Raises:
+        ApiError: the line says that the watch is over, and why.
+        BadObject: the object in it cannot be read.
+        Unavailable: this is no event; the line was cut.
+    """
+    try:
+        event = _events(kind).validate_json(raw)
+        if event.type != "ERROR":
+            return WatchEvent(event.type, event.object)
+    except ValidationError:
+        pass  # read again below, slower and more patiently
+    line = _json(raw, f"an event about a {kind.__name__}")
+    said, body = line.get("type"), line.get("object")
+    if said == "ERROR":
+        raise from_status(body if isinstance(body, dict) else {})
+    if not isinstance(said, str):
+        raise Unavailable(f"an event about a {kind.__name__} has no type")
+    return WatchEvent(said, parse_one(body, kind))
+
+
+def parse_one(raw: object, kind: type[T]) -> T:
+    """Read one object, from JSON or from what JSON or YAML was parsed to.
+
+    Raises:
+        BadObject: it cannot be read; the sentence says which field.
+    """
+    try:
+        if isinstance(raw, bytes | str):
+            return kind.model_validate_json(raw)
+        return kind.model_validate(raw)
+    except ValidationError:
+        pass  # nulls, perhaps
+    if isinstance(raw, bytes | str):
+        try:
+            raw = json.loads(raw)
+        except (ValueError, RecursionError) as problem:
+            raise BadObject(f"a {kind.__name__}", f"is not JSON: {problem}") from problem
+    try:
+        return kind.model_validate(_without_nulls(raw))
+    except ValidationError as problem:
+        raise BadObject(_name(raw, kind), _sentence(problem)) from problem
+    except RecursionError as problem:
+        raise BadObject(_name(raw, kind), "is nested too deeply") from problem
+
+
+def continue_token(raw: bytes) -> str:
+    """How to ask for the page after this one; empty on the last."""
+    try:
+        return _ListHead.model_validate_json(raw).metadata.continue_token
+    except ValidationError:
+        head = _json(raw, "a list").get("metadata")
+        token = head.get("continue") if isinstance(head, dict) else None
+        return token if isinstance(token, str) else ""
+
+
+@lru_cache
+def _lists(kind: type[T]) -> TypeAdapter[_List[T]]:
+    return TypeAdapter(_List[kind])  # type: ignore[valid-type]
+
+
+@lru_cache
+def _events(kind: type[T]) -> TypeAdapter[_Event[T]]:
+    return TypeAdapter(_Event[kind])  # type: ignore[valid-type]
+
+
+def _page_by_item(page: Mapping[str, Any], kind: type[T]) -> Page[T]:
+    items: list[T] = []
+    broken: list[BadObject] = []
+    listed = page.get("items") or []
+    if not isinstance(listed, list):
+        raise Unavailable(f"a list of {kind.__name__}s has no items")
+    for raw in listed:
+        try:
+            items.append(parse_one(raw, kind))
+        except BadObject as problem:
+            broken.append(problem)
+    head = page.get("metadata")
+    try:
+        metadata = ListMetadata.model_validate(_without_nulls({} if head is None else head))
+    except (ValidationError, RecursionError) as problem:
+        raise Unavailable(f"a list of {kind.__name__}s has no readable metadata") from problem
+    return Page(tuple(items), metadata.resource_version, metadata.continue_token, tuple(broken))
+
+
+def _json(raw: bytes, what: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as problem:
+        raise Unavailable(f"{what} is not JSON: {problem}") from problem
+    if not isinstance(value, dict):
+        raise Unavailable(f"{what} is not a JSON object")
+    return value
+
+
+def _without_nulls(value: Any) -> Any:
+    """Go writes null for an empty list or map, and means absent."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value if inner is not None]
+    return value
+
+
+def _name(raw: object, kind: type[Object]) -> str:
+    metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
+    if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
+        return f"a {kind.__name__} without a name"
+    namespace = metadata.get("namespace")
+    name: str = metadata["name"]
+    return f"{namespace}/{name}" if isinstance(namespace, str) and namespace else name
+
+
+def _sentence(problem: ValidationError) -> str:
+    first, *others = problem.errors(include_url=False, include_context=False)
+    where = ".".join(str(part) for part in first["loc"]) or "it"
+    more = f", and {len(others)} more" if others else ""
+    return f"{where}: {first['msg']}{more}"[:SENTENCE_LIMIT]

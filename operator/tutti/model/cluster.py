@@ -1,0 +1,232 @@
+"""The picture that decisions are made from: nodes, gangs, standing Reservations.
+
+A Snapshot is immutable and complete: whatever a decision uses is in it, and nothing else is.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from .keys import GangKey, NodeName, Origin, PodKey, Uid
+from .resources import NOTHING, Resources
+
+
+class Effect(StrEnum):
+    """Taint effects; only the hard ones forbid a placement."""
+
+    NO_SCHEDULE = "NoSchedule"
+    NO_EXECUTE = "NoExecute"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node's repellent."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A pod's pass for taints; an empty key with Exists passes all, an empty effect any effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One node selector requirement: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """Requirements that must all hold: on a node's labels, and on its ``metadata.name``."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What makes members interchangeable: what they ask for, and where they may run.
+
+    ``required`` is the required node affinity: any one term must hold; None where there is none.
+    """
+
+    requests: Resources
+    node_selector: tuple[tuple[str, str], ...] = ()
+    required: tuple[NodeTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class Phase(StrEnum):
+    """A pod's phase, as the API says it."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controller that made a pod: kind and name, for sentences only."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The PodScheduled condition a pod carries now; read only to avoid writing it twice."""
+
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pod that names our scheduler."""
+
+    key: PodKey
+    uid: Uid
+    version: str  # metadata.resourceVersion, the precondition of its binding
+    shape: Shape
+    created: float  # seconds since the epoch
+    group: str = ""  # the label's value; empty for a gang of one
+    role: str = ""  # the label's value
+    priority: int = 0
+    node: NodeName | None = None
+    phase: Phase = Phase.PENDING
+    terminating: bool = False
+    gated: bool = False
+    unmodelled: tuple[str, ...] = ()  # fields whose rules we do not know yet
+    owner: Owner | None = None
+    said: Said = Said()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its containers have ended: it holds no room any more."""
+        return self.phase in (Phase.SUCCEEDED, Phase.FAILED)
+
+    @property
+    def counts_as_bound(self) -> bool:
+        """Whether its gang may rely on it: bound and staying, or finished well."""
+        if self.phase is Phase.SUCCEEDED:
+            return True
+        return self.node is not None and not self.terminating and self.phase is not Phase.FAILED
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it could be bound now, as far as the pod itself goes."""
+        return self.node is None and not (self.terminating or self.gated or self.is_over)
+
+
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """A pod of another scheduler, or one pinned to a node: it uses room, no more is known."""
+
+    uid: Uid
+    node: NodeName
+    requests: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node, and what is used of it by pods that we observed or bound."""
+
+    name: NodeName
+    allocatable: Resources
+    labels: tuple[tuple[str, str], ...] = ()
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    used: Resources = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A named part of a gang, and how many members of it the gang cannot start without."""
+
+    name: str
+    min_member: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """Pods that start together or not at all: a PodGroup object and its pods, or one pod."""
+
+    key: GangKey
+    uid: Uid
+    min_member: int
+    roles: tuple[Role, ...] = ()
+    members: tuple[Member, ...] = ()  # sorted by name
+    created: float = 0.0
+    generation: int = 0
+    terminating: bool = False
+
+    @property
+    def is_single(self) -> bool:
+        """Whether this is one pod that names no group: its binding is the commit."""
+        return self.key.origin is Origin.POD
+
+    @property
+    def priority(self) -> int:
+        """The highest priority among its pods."""
+        return max((member.priority for member in self.members), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One named pod of a Reservation, and the node that is held for it."""
+
+    pod: PodKey
+    uid: Uid
+    node: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Room on a node for members that do not exist yet."""
+
+    node: NodeName
+    role: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A gang's whole placement, written down before its first pod is bound.
+
+    kube-scheduler's Reserve is in memory; this one is an API object, and the commit point.
+    """
+
+    gang: GangKey
+    uid: Uid  # of the gang; the object's name
+    generation: int
+    term: str
+    reserved_at: float  # seconds since the epoch
+    entries: tuple[Entry, ...]
+    slots: tuple[Slots, ...] = ()
+    version: str = ""  # metadata.resourceVersion; empty until the server has answered
+    self_uid: Uid | None = None  # metadata.uid of the Reservation object itself
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything a decision may use, at one moment."""
+
+    taken_at: float  # seconds since the epoch
+    nodes: tuple[Node, ...] = ()  # sorted by name
+    gangs: tuple[Gang, ...] = ()  # sorted by key
+    reservations: tuple[Reservation, ...] = ()  # standing ones, sorted by gang
+    strays: tuple[Member, ...] = field(default=())  # members whose PodGroup does not exist

@@ -1,0 +1,54 @@
+"""Amounts as people write them: ``500m``, ``16Gi``, ``1 nvidia.com/gpu, 4 cpu``.
+
+Separate from the sentences because everything that shows a quantity needs it.
+"""
+
+from ..model.resources import Resources
+
+_BYTES = ("memory", "ephemeral-storage")
+_UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_MOST_DIGITS = 10_000  # an exact figure of five digits or more says less than a rounded one
+
+
+def format_amount(name: str, n: int) -> str:
+    """One amount of one resource, rounded down where exact figures would be long."""
+    if name == "cpu":
+        return f"{n}m" if n % 1000 else str(n // 1000)
+    if name in _BYTES or name.startswith("hugepages-"):
+        return _bytes(n)
+    return str(n)
+
+
+def format_resources(requests: Resources) -> str:
+    """All amounts asked for: devices first, then cpu and memory; every pod takes its pod slot."""
+    ranked = sorted((a for a in requests.amounts if a[0] != "pods"), key=lambda a: _rank(a[0]))
+    return ", ".join(f"{format_amount(name, n)} {name}" for name, n in ranked) or "no resources"
+
+
+def count(n: int, noun: str) -> str:
+    """A number of things, in words that agree with it."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _rank(name: str) -> tuple[int, str]:
+    usual = ("cpu", "memory")
+    if "/" in name:
+        return 0, name
+    return (1 + usual.index(name) if name in usual else len(usual) + 1), name
+
+
+def _bytes(n: int) -> str:
+    exact, unit = n, ""
+    for larger in _UNITS:
+        if exact % 1024 or not exact:
+            break
+        exact, unit = exact // 1024, larger
+    if abs(exact) < _MOST_DIGITS:
+        return f"{exact}{unit}"
+    tenths, unit = n * 10, ""
+    for larger in _UNITS:
+        if abs(tenths) < 1024 * 10:
+            break
+        tenths, unit = tenths // 1024, larger
+    whole, tenth = divmod(tenths, 10)
+    return f"{whole}.{tenth}{unit}" if tenth else f"{whole}{unit}"

@@ -1,0 +1,96 @@
+"""Why a gang waits for its own members: how many exist, and what would bring the others.
+
+Separate from room: these sentences need the gang alone, and nothing is scaled up for them.
+"""
+
+from collections.abc import Iterable
+
+from ..model.cluster import Member
+from ..model.decisions import Reason, Rejection
+from .amounts import count
+from .demand import Census, is_enough, needed
+
+
+def absence(found: Census) -> Rejection | None:
+    """Why the gang cannot ask for room yet; None if it can, or has nothing to ask for."""
+    if found.gang.terminating:
+        waits = found.ready or found.unmodelled or found.gated
+        return _waiting(found, "the PodGroup is being deleted") if waits else None
+    if found.gang.is_single:
+        return _single(found)
+    if found.is_committed:
+        return _after_the_start(found)
+    if is_enough(found.gang, found.ready):
+        return None
+    if is_enough(found.gang, found.ready + found.unmodelled):
+        return _not_modelled(found)
+    return _waiting(found, _before_the_start(found))
+
+
+def _waiting(found: Census, sentence: str) -> Rejection:
+    return Rejection(found.gang.key, Reason.WAITING_FOR_MEMBERS, sentence)
+
+
+def _not_modelled(found: Census) -> Rejection:
+    fields = sorted({name for member in found.unmodelled for name in member.unmodelled})
+    n = len(found.unmodelled)
+    who = "the pod uses" if found.gang.is_single else f"{count(n, 'member')} use{'s' * (n == 1)}"
+    sentence = f"{who} {', '.join(fields)}, which Tutti does not place yet"
+    return Rejection(found.gang.key, Reason.NOT_MODELLED, sentence)
+
+
+def _single(found: Census) -> Rejection | None:
+    if found.unmodelled:
+        return _not_modelled(found)
+    return _waiting(found, "the pod has scheduling gates") if found.gated else None
+
+
+def _after_the_start(found: Census) -> Rejection | None:
+    """A started gang lacks members, and too few wait to replace them."""
+    lacks = found.missing - len(found.ready)
+    if found.unmodelled:
+        return _not_modelled(found)
+    if lacks <= 0:
+        return None
+    bound = f"{len(found.bound)} of {count(needed(found.gang), 'member')} are bound"
+    return _waiting(
+        found, f"{bound}; {lacks} lost, and no pod waits to replace them{_gates(found)}"
+    )
+
+
+def _before_the_start(found: Census) -> str:
+    present = found.ready + found.unmodelled + found.gated
+    gang = found.gang
+    by_role = {role.name: [m for m in present if m.role == role.name] for role in gang.roles}
+    short = [
+        f"role {role.name}: {len(by_role[role.name])} of {role.min_member} exist"
+        for role in gang.roles
+        if len(by_role[role.name]) < role.min_member
+    ]
+    total = f"{len(present)} of {count(needed(gang), 'member')} exist"
+    advice = "" if is_enough(gang, present) else _advice(needed(gang), present)
+    return f"{'; '.join(short) or total}{_gates(found)}{_roleless(found)}{advice}"
+
+
+def _gates(found: Census) -> str:
+    n = len(found.gated)
+    return f"; {n} of them {'has' if n == 1 else 'have'} scheduling gates" if n else ""
+
+
+def _roleless(found: Census) -> str:
+    n = len(found.roleless)
+    return f"; {count(n, 'pod')} name{'s' * (n == 1)} no role of the gang" if n else ""
+
+
+def _advice(least: int, present: Iterable[Member]) -> str:
+    """What to change in the controllers that make pods too few at a time."""
+    owners = {member.owner.kind: member.owner.name for member in present if member.owner}
+    said = ""
+    if (name := owners.get("StatefulSet")) is not None:
+        said += (
+            f"; StatefulSet {name}, if OrderedReady, creates one pod at a time: "
+            "set podManagementPolicy: Parallel"
+        )
+    if (name := owners.get("Job")) is not None:
+        said += f"; Job {name}: spec.parallelism must be at least minMember ({least})"
+    return said

@@ -1,0 +1,141 @@
+"""What a gang asks for now, derived from what is observed and never from what was done before.
+
+Separate from the rounds that answer it: a gang with nothing bound starts whole, one that has
+started is repaired or extended, and the difference is seen here alone.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ..model.cluster import Gang, Member, Shape
+from ..model.keys import Uid
+from .order import by_age
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Choose ``need`` of these members, at least so many of each role, or none at all."""
+
+    gang: Gang
+    need: int
+    members: tuple[Member, ...]  # the oldest first
+    minimums: tuple[tuple[str, int], ...] = ()  # by role
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """A gang's members by what they mean for it now; terminating ones mean nothing."""
+
+    gang: Gang
+    bound: tuple[Member, ...] = ()  # count as bound
+    ready: tuple[Member, ...] = ()  # could be bound now
+    unmodelled: tuple[Member, ...] = ()  # could be, but use a rule that we do not know yet
+    gated: tuple[Member, ...] = ()  # somebody else holds them back
+    roleless: tuple[Member, ...] = ()  # name no role of the gang, so they do not count
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the gang has started: then it is repaired, never started again."""
+        return bool(self.bound)
+
+    @property
+    def missing(self) -> int:
+        """How many bound members the gang lacks, and no fewer than its roles lack."""
+        return max(needed(self.gang) - len(self.bound), sum(self.missing_by_role.values()))
+
+    @property
+    def missing_by_role(self) -> Mapping[str, int]:
+        """How many bound members each role lacks; only roles that lack some."""
+        lacks = {
+            role.name: role.min_member - sum(m.role == role.name for m in self.bound)
+            for role in self.gang.roles
+        }
+        return {role: n for role, n in lacks.items() if n > 0}
+
+
+def needed(gang: Gang) -> int:
+    """How many members the gang cannot start without: one at least, and all that roles demand."""
+    return max(gang.min_member, sum(role.min_member for role in gang.roles), 1)
+
+
+def census(gang: Gang, promised: Collection[Uid] = ()) -> Census:
+    """Sort a gang's members by what they mean; ``promised`` ones are held by a Reservation."""
+    roles = {role.name for role in gang.roles}
+    kinds: dict[str, list[Member]] = {
+        "bound": [],
+        "ready": [],
+        "unmodelled": [],
+        "gated": [],
+        "roleless": [],
+    }
+    for member in by_age(gang.members):
+        kind = _kind(member)
+        if kind is None or (kind != "bound" and member.uid in promised):
+            continue
+        kinds["roleless" if roles and member.role not in roles else kind].append(member)
+    return Census(gang, **{kind: tuple(members) for kind, members in kinds.items()})
+
+
+def _kind(member: Member) -> str | None:
+    if member.counts_as_bound:
+        return "bound"
+    if member.is_waiting:
+        return "unmodelled" if member.unmodelled else "ready"
+    is_held_back = member.gated and member.node is None
+    return "gated" if is_held_back and not (member.terminating or member.is_over) else None
+
+
+def is_enough(gang: Gang, members: Collection[Member]) -> bool:
+    """Whether the gang could start with these: enough in all, and enough of each role."""
+    return len(members) >= needed(gang) and all(
+        sum(member.role == role.name for member in members) >= role.min_member
+        for role in gang.roles
+    )
+
+
+def whole(found: Census) -> Want | None:
+    """The demand of a gang that has not started; None while its members do not suffice."""
+    gang = found.gang
+    if found.is_committed or gang.terminating or not is_enough(gang, found.ready):
+        return None
+    minimums = tuple((role.name, role.min_member) for role in gang.roles)
+    return Want(gang, needed(gang), found.ready, minimums)
+
+
+Refused = Collection[tuple[Uid, str, Shape]]  # a gang's uid, a role, and a shape that has no room
+
+
+def repairs(found: Census, placed: Collection[Uid], refused: Refused) -> tuple[Want, ...]:
+    """One demand for each lost member of a started gang, as far as members wait to replace them.
+
+    Members of a shape that was ``refused`` are passed over: the room for them only shrinks.
+    """
+    gang = found.gang
+    if gang.terminating or not found.is_committed:
+        return ()
+    replaced = [member for member in found.ready if member.uid in placed]
+    open_ones = [
+        member
+        for member in found.ready
+        if member.uid not in placed and (gang.uid, member.role, member.shape) not in refused
+    ]
+    chosen: list[Member] = []
+    left = found.missing - len(replaced)
+    for role, lacks in found.missing_by_role.items():
+        still = lacks - sum(member.role == role for member in replaced)
+        of_role = [member for member in open_ones if member.role == role][: max(still, 0)]
+        chosen.extend(of_role)
+        left -= max(still, 0)
+    taken = {member.uid for member in chosen}
+    rest = [member for member in open_ones if member.uid not in taken]
+    chosen.extend(rest[: max(left, 0)])
+    return tuple(Want(gang, 1, (member,)) for member in chosen)
+
+
+def extras(found: Census, placed: Collection[Uid]) -> tuple[Want, ...]:
+    """One demand for each member beyond those needed, once the gang has started or will."""
+    gang = found.gang
+    starts = any(member.uid in placed for member in found.ready)
+    if gang.terminating or not (found.is_committed or starts):
+        return ()
+    return tuple(Want(gang, 1, (m,)) for m in found.ready if m.uid not in placed)

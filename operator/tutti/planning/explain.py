@@ -1,0 +1,79 @@
+"""Why each gang that got no placement waits: one reason and one sentence per gang.
+
+Separate from the decision, which never reads them. A sentence says what was asked for, what was
+found and what is short; it claims a proof only where there is one.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ..model.cluster import Member, Shape
+from ..model.decisions import Reason, Rejection
+from ..model.keys import Uid
+from . import attendance, demand, shortage
+from .demand import Census, Want
+from .shortage import Rooms
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What the decision was made on, and what it left.
+
+    ``shortfall`` is why the search ended without a proof; empty if it was not cut short.
+    """
+
+    empty: Rooms  # every node without its pods
+    before: Rooms  # when whole gangs were considered
+    left: Rooms  # once the whole plan is carried out
+    placed: Collection[Uid]
+    shortfall: str = ""
+
+
+def rejections(evidence: Evidence, found: Sequence[Census]) -> tuple[Rejection, ...]:
+    """Why each of the gangs waits, in their order; nothing about those that lack nothing."""
+    known: dict[Shape, str] = {}  # many gangs share a shape, and this looks at every node
+    answers = (_rejection(evidence, census, known) for census in found)
+    return tuple(answer for answer in answers if answer is not None)
+
+
+def _rejection(evidence: Evidence, census: Census, known: dict[Shape, str]) -> Rejection | None:
+    if any(member.uid in evidence.placed for member in census.ready):
+        return None
+    if census.is_committed and census.ready and not census.gang.terminating:
+        return _of_started(evidence, census, known)
+    want = demand.whole(census)
+    if want is None:
+        return attendance.absence(census)
+    if (member := shortage.nowhere_member(evidence.empty, want)) is not None:
+        return _nowhere(evidence, want, member, known)
+    sentence = shortage.not_enough_room(evidence.empty, evidence.left, want)
+    might_fit = shortage.short(evidence.before, want) is None
+    return _no_room(evidence, want, sentence, might_fit=might_fit)
+
+
+def _of_started(evidence: Evidence, census: Census, known: dict[Shape, str]) -> Rejection:
+    """A started gang whose waiting members, lost ones' successors or extras, have no room."""
+    shape = census.ready[0].shape
+    want = Want(census.gang, 1, tuple(m for m in census.ready if m.shape == shape))
+    if (member := shortage.nowhere_member(evidence.empty, want)) is not None:
+        return _nowhere(evidence, want, member, known)
+    beyond = f"beyond the {demand.needed(census.gang)} needed"
+    purpose = "to replace lost ones" if census.missing > 0 else beyond
+    found = evidence.left[shape]
+    sentence = shortage.single_members(want.members, purpose, found)
+    might_fit = evidence.before[shape].members > 0
+    return _no_room(evidence, want, sentence, might_fit=might_fit)
+
+
+def _nowhere(evidence: Evidence, want: Want, member: Member, known: dict[Shape, str]) -> Rejection:
+    if member.shape not in known:
+        known[member.shape] = shortage.nowhere(evidence.empty.base, member.shape)
+    sentence = f"no node of the kinds present fits member {member.key}: {known[member.shape]}"
+    return Rejection(want.gang.key, Reason.NO_NODE_FITS, sentence)
+
+
+def _no_room(evidence: Evidence, want: Want, sentence: str, *, might_fit: bool) -> Rejection:
+    if evidence.shortfall and might_fit:
+        unproved = f"{sentence}; not proved to be the best choice: {evidence.shortfall}"
+        return Rejection(want.gang.key, Reason.BUDGET_EXHAUSTED, unproved)
+    return Rejection(want.gang.key, Reason.NOT_ENOUGH_ROOM, sentence)

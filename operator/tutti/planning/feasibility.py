@@ -1,0 +1,126 @@
+"""May a shape run on a node, room aside: the node rules of kube-scheduler, in its own words.
+
+These are its filters NodeUnschedulable, TaintToleration and NodeAffinity. Separate from the
+arithmetic of room, because these rules answer for a pair and never depend on what else runs.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ..model.cluster import Effect, Node, NodeTerm, Requirement, Shape, Taint, Toleration
+
+HARD_EFFECTS = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
+CORDON = Taint("node.kubernetes.io/unschedulable", "", Effect.NO_SCHEDULE)
+
+# Tolerations compare plain decimals only (KEP-5471); labels are read as Go's ParseInt reads them.
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+_PARSE_INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INT64 = range(-(2**63), 2**63)
+
+
+def fits_node(shape: Shape, node: Node) -> str | None:
+    """Why the shape may not run on the node, in a short phrase; None if it may."""
+    return _repels(shape, node) or _is_avoided(shape, node)
+
+
+def _repels(shape: Shape, node: Node) -> str | None:
+    """Why the node does not take the shape."""
+    if node.unschedulable and not _is_tolerated(CORDON, shape.tolerations):
+        return "is cordoned"
+    if not node.ready:
+        return "is not ready"
+    for taint in node.taints:
+        if taint.effect in HARD_EFFECTS and not _is_tolerated(taint, shape.tolerations):
+            value = f"={taint.value}" if taint.value else ""
+            return f"taint {taint.key}{value}:{taint.effect}"
+    return None
+
+
+def _is_avoided(shape: Shape, node: Node) -> str | None:
+    """Why the shape does not want the node."""
+    labels = dict(node.labels)
+    for key, value in shape.node_selector:
+        if labels.get(key) != value:
+            return f"nodeSelector {key}={value}"
+    if shape.required is None or any(_holds(term, labels, node) for term in shape.required):
+        return None
+    return "node affinity"
+
+
+def _is_tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    match toleration.operator:
+        case "" | "Equal":
+            return toleration.value == taint.value
+        case "Exists":
+            return True
+        case "Lt" | "Gt":
+            bound = _integer(toleration.value, _DECIMAL)
+            found = _integer(taint.value, _DECIMAL)
+            return _compares(found, toleration.operator, bound)
+        case _:
+            return False
+
+
+def _holds(term: NodeTerm, labels: Mapping[str, str], node: Node) -> bool:
+    """A term holds if all of it holds; an empty term selects nothing."""
+    if not (term.labels or term.fields):
+        return False
+    fields = {"metadata.name": str(node.name)}
+    return all(_label_holds(requirement, labels) for requirement in term.labels) and all(
+        _field_holds(requirement, fields) for requirement in term.fields
+    )
+
+
+def _label_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """One requirement on labels; a malformed one never holds, as in kube-scheduler."""
+    value = labels.get(requirement.key)
+    values = requirement.values
+    match requirement.operator:
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return bool(values) and (value is None or value not in values)
+        case "Exists":
+            return value is not None and not values
+        case "DoesNotExist":
+            return value is None and not values
+        case "Gt" | "Lt" if value is not None and len(values) == 1:
+            found, bound = _integer(value, _PARSE_INT), _integer(values[0], _PARSE_INT)
+            return _compares(found, requirement.operator, bound)
+        case _:
+            return False
+
+
+def _field_holds(requirement: Requirement, fields: Mapping[str, str]) -> bool:
+    """One requirement on fields: In or NotIn with one value, or it never holds."""
+    if len(requirement.values) != 1:
+        return False
+    is_equal = fields.get(requirement.key, "") == requirement.values[0]
+    match requirement.operator:
+        case "In":
+            return is_equal
+        case "NotIn":
+            return not is_equal
+        case _:
+            return False
+
+
+def _integer(text: str, form: re.Pattern[str]) -> int | None:
+    """The 64-bit integer that the text spells in this form; None if it spells none."""
+    if form.fullmatch(text) is None:
+        return None
+    # 20 characters hold every int64 with its sign; longer ones are zeros or overflow.
+    number = int(text) if len(text) <= 64 else None  # noqa: PLR2004
+    return number if number in _INT64 else None
+
+
+def _compares(found: int | None, operator: str, bound: int | None) -> bool:
+    if found is None or bound is None:
+        return False
+    return found > bound if operator == "Gt" else found < bound

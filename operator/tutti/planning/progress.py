@@ -1,0 +1,84 @@
+"""What to do next about a standing Reservation, from what is observed alone.
+
+There is no recovery code: a Reservation found after a crash takes the same path as one that was
+created a moment ago.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..model.cluster import Entry, Gang, Member, Reservation, Snapshot
+from ..model.decisions import Assignment
+from ..model.keys import Uid
+from . import verify
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Carry the Reservation out: bind these, which are not bound yet."""
+
+    assignments: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give the room back: nothing of it was bound, and it cannot be carried out as it stands."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Delete the Reservation: all of it that can be bound is bound; ``lost`` entries are not."""
+
+    lost: tuple[Entry, ...] = ()
+
+
+Step = Bind | Release | Finish
+
+
+def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
+    """Every member in the picture, strays too."""
+    found = {member.uid: member for gang in snapshot.gangs for member in gang.members}
+    found.update((member.uid, member) for member in snapshot.strays)
+    return found
+
+
+def next_steps(snapshot: Snapshot) -> tuple[tuple[Reservation, Step], ...]:
+    """What to do about every standing Reservation, the oldest first."""
+    lost = verify.lost_entries(snapshot)
+    members = members_by_uid(snapshot)
+    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    ordered = sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang))
+    return tuple(
+        (held, _next_step(held, gangs.get(held.uid), members, lost.get(held.uid, ())))
+        for held in ordered
+    )
+
+
+def _next_step(
+    held: Reservation, gang: Gang | None, members: Mapping[Uid, Member], lost: tuple[Entry, ...]
+) -> Step:
+    """The ladder of design §4: lost before the first bind → release; after it → go on."""
+    here = [(entry, members.get(entry.uid)) for entry in held.entries]
+    siblings = gang.members if gang is not None else ()
+    reserved = [member for _, member in here if member is not None]
+    is_begun = any(member.counts_as_bound for member in (*reserved, *siblings))
+    if not is_begun and gang is None:
+        return Release("its PodGroup is gone; nothing of it was bound")
+    if not is_begun and lost:
+        return Release(_release_sentence(lost))
+    open_entries = tuple(
+        Assignment(entry.pod, entry.uid, member.version, entry.node)
+        for entry, member in here
+        if member is not None and member.is_waiting and entry not in lost
+    )
+    if open_entries:
+        return Bind(open_entries)
+    return Finish(lost)
+
+
+def _release_sentence(lost: tuple[Entry, ...]) -> str:
+    first = lost[0]
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return f"{first.pod.name} can no longer be bound to {first.node}{more}; planning again"

@@ -1,0 +1,290 @@
+"""What a PodGroup and its pods should say of themselves; written for people, read by no decision.
+
+Pure: the cycle compares the answer with what stands there and writes the difference.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..model.cluster import Gang, Member, Phase, Reservation
+from ..model.decisions import Reason, Rejection
+
+QUIET_SECONDS = 1.0  # a gang still being created, or counters still moving, is left alone so long
+
+
+class Condition(StrEnum):
+    """The condition types of a PodGroup."""
+
+    RESERVED = "Reserved"
+    BOUND = "Bound"
+    HEALTHY = "Healthy"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One condition: its type, whether it holds, why in one word, and in one sentence."""
+
+    type: Condition
+    holds: bool
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Members by what they have come to."""
+
+    needed: int
+    seen: int
+    bound: int
+    running: int
+    succeeded: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """A PodGroup's status."""
+
+    observed_generation: int
+    phase: str
+    counts: Counts
+    conditions: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a waiting pod's PodScheduled condition should say; ``is_its_own`` calls for an Event."""
+
+    member: Member
+    reason: str
+    message: str
+    is_its_own: bool = False
+
+
+def is_whole(gang: Gang) -> bool:
+    """Whether enough members count as bound, role by role."""
+    bound = [member for member in gang.members if member.counts_as_bound]
+    return len(bound) >= gang.min_member and all(
+        sum(member.role == role.name for member in bound) >= role.min_member for role in gang.roles
+    )
+
+
+def status_of(
+    gang: Gang, reservation: Reservation | None, rejection: Rejection | None
+) -> GroupStatus:
+    """The status of one gang after a cycle, from what is observed."""
+    counts = _counts(gang)
+    conditions = tuple(
+        line
+        for line in (
+            _reserved(gang, reservation, rejection, counts),
+            _bound(gang, reservation, counts),
+            _healthy(gang, reservation, counts),
+        )
+        if line is not None
+    )
+    return GroupStatus(gang.generation, _phase(gang, reservation, counts), counts, conditions)
+
+
+def _counts(gang: Gang) -> Counts:
+    members = [member for member in gang.members if _has_place(gang, member)]
+    phases = [member.phase for member in members]
+    return Counts(
+        needed=gang.min_member,
+        seen=len(members),
+        bound=sum(member.counts_as_bound for member in members),
+        running=phases.count(Phase.RUNNING),
+        succeeded=phases.count(Phase.SUCCEEDED),
+        failed=phases.count(Phase.FAILED),
+    )
+
+
+def _has_place(gang: Gang, member: Member) -> bool:
+    return not gang.roles or any(member.role == role.name for role in gang.roles)
+
+
+def _reserved(
+    gang: Gang, reservation: Reservation | None, rejection: Rejection | None, counts: Counts
+) -> Line:
+    if is_whole(gang):
+        return Line(
+            Condition.RESERVED,
+            holds=True,
+            reason="Reserved",
+            message="every needed member has its node",
+        )
+    if reservation is not None:
+        nodes = len({entry.node for entry in reservation.entries})
+        members = len(reservation.entries)
+        sentence = f"{_count(members, 'member')} on {_count(nodes, 'node')}"
+        return Line(Condition.RESERVED, holds=True, reason="Reserved", message=sentence)
+    if rejection is not None:
+        return Line(
+            Condition.RESERVED, holds=False, reason=rejection.reason, message=rejection.sentence
+        )
+    sentence = f"{counts.seen} of {counts.needed} members exist"
+    return Line(
+        Condition.RESERVED, holds=False, reason=Reason.WAITING_FOR_MEMBERS, message=sentence
+    )
+
+
+def _bound(gang: Gang, reservation: Reservation | None, counts: Counts) -> Line | None:
+    sentence = f"{counts.bound} of {counts.needed} members are bound"
+    if is_whole(gang):
+        return Line(Condition.BOUND, holds=True, reason="Bound", message=sentence)
+    if reservation is not None or counts.bound:
+        return Line(Condition.BOUND, holds=False, reason="Binding", message=sentence)
+    return None
+
+
+def _healthy(gang: Gang, reservation: Reservation | None, counts: Counts) -> Line | None:
+    if is_whole(gang):
+        return Line(
+            Condition.HEALTHY, holds=True, reason="Whole", message="no needed member is missing"
+        )
+    if reservation is None and counts.bound:
+        short = max(counts.needed - counts.bound, 1)
+        sentence = f"{counts.bound} of {counts.needed} members are bound, {short} lost since"
+        return Line(Condition.HEALTHY, holds=False, reason="MemberLost", message=sentence)
+    return None
+
+
+def _phase(gang: Gang, reservation: Reservation | None, counts: Counts) -> str:
+    if is_whole(gang):
+        if counts.succeeded >= counts.needed:
+            return "Finished"
+        return "Running" if counts.running + counts.succeeded >= counts.needed else "Bound"
+    if reservation is not None:
+        return "Reserved"
+    return "Degraded" if counts.bound else "Waiting"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
+    """What the waiting members of one gang should say."""
+    known = [role.name for role in gang.roles]
+    for member in gang.members:
+        if not member.is_waiting:
+            continue
+        if not _has_place(gang, member):
+            sentence = (
+                f"PodGroup {gang.key.name} has no role {member.role!r}: "
+                f"label tutti.dev/role must be one of {', '.join(known)}"
+            )
+            yield Note(member, "UnknownRole", sentence, is_its_own=True)
+        elif member.unmodelled:
+            sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
+            yield Note(member, Reason.NOT_MODELLED, sentence, is_its_own=True)
+        elif rejection is not None:
+            reason = _pod_reason(rejection.reason)
+            yield Note(member, reason, rejection.sentence, is_its_own=gang.is_single)
+
+
+def _pod_reason(reason: Reason) -> str:
+    """Autoscalers act on Unschedulable, so only pods that wait for room say it."""
+    waits_for_room = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS, Reason.BUDGET_EXHAUSTED)
+    return "Unschedulable" if reason in waits_for_room else reason.value
+
+
+def stray_notes(strays: Iterable[Member]) -> Iterable[Note]:
+    """What pods say whose PodGroup does not exist."""
+    for member in strays:
+        if member.is_waiting:
+            sentence = (
+                f"PodGroup {member.key.namespace}/{member.group} does not exist; "
+                "the pod waits until it does"
+            )
+            yield Note(member, "PodGroupNotFound", sentence, is_its_own=True)
+
+
+def merged(
+    status: GroupStatus, observed: Mapping[str, object], now: str, *, keep_sentences: bool
+) -> dict[str, object]:
+    """The status as the API keeps it; unchanged conditions keep their transition time.
+
+    ``keep_sentences`` leaves the message of a condition whose status and reason are the same.
+    """
+    before = {
+        str(line["type"]): line
+        for line in _maps(observed.get("conditions"))
+        if isinstance(line.get("type"), str)
+    }
+    conditions = []
+    for line in status.conditions:
+        value = "True" if line.holds else "False"
+        old = before.get(line.type, {})
+        is_same = old.get("status") == value
+        keeps = is_same and old.get("reason") == line.reason and keep_sentences
+        conditions.append(
+            {
+                "type": line.type.value,
+                "status": value,
+                "reason": line.reason,
+                "message": old.get("message") if keeps else line.message,
+                "observedGeneration": status.observed_generation,
+                "lastTransitionTime": old.get("lastTransitionTime") if is_same else now,
+            }
+        )
+    counts = status.counts
+    return {
+        "observedGeneration": status.observed_generation,
+        "phase": status.phase,
+        "conditions": conditions,
+        "members": {
+            "needed": counts.needed,
+            "seen": counts.seen,
+            "bound": counts.bound,
+            "running": counts.running,
+            "succeeded": counts.succeeded,
+            "failed": counts.failed,
+        },
+    }
+
+
+def news(wanted: Mapping[str, object], observed: Mapping[str, object]) -> list[Line]:
+    """The conditions that turned, as far as people care: one line per change of state."""
+    before = {line.get("type"): line for line in _maps(observed.get("conditions"))}
+    after = {line.get("type"): line for line in _maps(wanted.get("conditions"))}
+    is_bound = after.get("Bound", {}).get("status") == "True"
+    told = []
+    for kind, line in after.items():
+        old = before.get(kind)
+        holds = line.get("status") == "True"
+        if old is not None and all(old.get(key) == line.get(key) for key in ("status", "reason")):
+            continue
+        is_implied = (
+            (kind == Condition.RESERVED and holds and is_bound)
+            or (kind == Condition.BOUND and not holds)
+            or (kind == Condition.HEALTHY and holds and old is None)
+        )
+        if not is_implied:
+            told.append(
+                Line(Condition(str(kind)), holds, str(line["reason"]), str(line["message"]))
+            )
+    return told
+
+
+def patience(
+    wanted: Mapping[str, object],
+    observed: Mapping[str, object],
+    *,
+    quiet_for: float,
+    since_write: float,
+) -> float:
+    """For how many seconds a write may still be put off, so that changes share one.
+
+    What a gang has come to is said at once; that it waits, and counters alone, when it is quiet.
+    """
+    is_waiting = wanted.get("phase") == "Waiting"
+    if not is_waiting and news(wanted, observed):
+        return 0.0
+    return max(0.0, QUIET_SECONDS - min(quiet_for, since_write))
+
+
+def _maps(value: object) -> Iterable[Mapping[str, object]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []

@@ -1,0 +1,44 @@
+"""/healthz and /readyz: is the operator alive, and does it know the cluster yet.
+
+Not kopf's own endpoint, which serves one path and answers 200 whatever its probes say.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+Check = Callable[[], str]  # empty when all is well, else the reason in a sentence
+
+
+@asynccontextmanager
+async def serving(port: int, *, healthy: Check, ready: Check) -> AsyncIterator[int]:
+    """Serve both paths while the context is open; yields the port that was taken.
+
+    Raises:
+        OSError: the port is in use.
+    """
+
+    def answer(check: Check) -> Callable[[web.Request], web.Response]:
+        def respond(_request: web.Request) -> web.Response:
+            reason = check()
+            return web.Response(text=reason or "ok", status=503 if reason else 200)
+
+        return respond
+
+    async def healthz(request: web.Request) -> web.Response:
+        return answer(healthy)(request)
+
+    async def readyz(request: web.Request) -> web.Response:
+        return answer(ready)(request)
+
+    app = web.Application()
+    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz)])
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, port=port)
+        await site.start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()

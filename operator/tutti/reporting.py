@@ -1,0 +1,157 @@
+"""Tell people what happened: conditions, Events, PodScheduled, one log line per changed gang.
+
+Separate from the cycle so that a lost report can never touch a decision: nothing written here is
+read back by one. What stands there already is compared first, so a restart writes nothing.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .kube import encode, errors
+from .kube.client import Api
+from .model.cluster import Gang, Reservation, Snapshot
+from .model.decisions import Plan, Reason, Rejection
+from .model.keys import GangKey, Uid
+from .planning import status as wording
+from .world import World
+
+logger = logging.getLogger(__name__)
+
+SENTENCE_SECONDS = 60.0  # a waiting gang's sentence is rewritten at most this often
+NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next binding
+IN_FLIGHT = 16
+
+
+class Released(NamedTuple):
+    """A Reservation that was given back, and why."""
+
+    reservation: Reservation
+    sentence: str
+
+
+class Reporter:
+    """Writes the difference between what should be said and what stands there."""
+
+    def __init__(self, world: World, api: Api) -> None:
+        self._world = world
+        self._api = api
+        self._gate = asyncio.Semaphore(IN_FLIGHT)
+        self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
+        self._refused: dict[GangKey, str] = {}
+        self._shortfall = ""
+
+    def refused(self, gang: GangKey, sentence: str) -> None:
+        """Remember that the API server would not take this gang's Reservation."""
+        self._refused[gang] = sentence
+
+    async def report(
+        self, snapshot: Snapshot, plan: Plan, released: Sequence[Released]
+    ) -> float | None:
+        """Write what changed; answers in how many seconds something put off is due."""
+        now = snapshot.taken_at
+        self._log_shortfall(plan.shortfall)
+        rejections = {rejection.gang: rejection for rejection in plan.rejections}
+        for gang_key, sentence in self._refused.items():
+            rejections.setdefault(gang_key, Rejection(gang_key, Reason.REFUSED, sentence))
+        self._refused.clear()
+        held = {reservation.uid: reservation for reservation in snapshot.reservations}
+        given_back = {one.reservation.uid for one in released}
+        gangs = [gang for gang in snapshot.gangs if gang.uid not in given_back]
+        waits = [
+            await self._tell_group(gang, held.get(gang.uid), rejections.get(gang.key), now)
+            for gang in gangs
+            if not gang.is_single
+        ]
+        for one in released:
+            about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
+            await self._say(encode.Event(about, "Released", one.sentence, now, warning=True))
+        notes = list(wording.stray_notes(snapshot.strays))
+        for gang in gangs:
+            rejection = rejections.get(gang.key)
+            quiet_for = now - _newest(gang)
+            if quiet_for >= wording.QUIET_SECONDS:
+                notes.extend(wording.notes_of(gang, rejection))
+            elif rejection is not None:
+                waits.append(wording.QUIET_SECONDS - quiet_for)
+        waits.append(await self._tell_pods(notes, now))
+        self._written = {gang.uid: self._written[gang.uid] for gang in gangs if not gang.is_single}
+        return min((wait for wait in waits if wait < math.inf), default=None)
+
+    def _log_shortfall(self, shortfall: str) -> None:
+        if shortfall and shortfall != self._shortfall:
+            logger.warning("no proof: %s", shortfall)
+        self._shortfall = shortfall
+
+    async def _tell_group(
+        self, gang: Gang, reservation: Reservation | None, rejection: Rejection | None, now: float
+    ) -> float:
+        """Write one PodGroup's status if it is time; answers the seconds until it is."""
+        group = self._world.group(gang.key)
+        # At a restart the last write is unknown: taken as just now, so that nothing is written.
+        never = now if group is not None and group.status else -math.inf
+        since_write = now - self._written.setdefault(gang.uid, never)
+        if group is None or group.uid != gang.uid:
+            return math.inf
+        status = wording.status_of(gang, reservation, rejection)
+        at = encode.timestamp(now)
+        is_fresh = since_write < SENTENCE_SECONDS
+        wanted = wording.merged(status, group.status, at, keep_sentences=is_fresh)
+        if wanted == group.status:
+            newest = wording.merged(status, group.status, at, keep_sentences=False)
+            return math.inf if wanted == newest else SENTENCE_SECONDS - since_write
+        wait = wording.patience(
+            wanted, group.status, quiet_for=now - _newest(gang), since_write=since_write
+        )
+        if wait > 0:
+            return wait
+        await self._write(gang, wanted, wording.news(wanted, group.status), now)
+        return math.inf
+
+    async def _write(
+        self, gang: Gang, wanted: Mapping[str, Any], news: Iterable[wording.Line], now: float
+    ) -> None:
+        try:
+            self._world.learn_group(await self._api.write_status(gang.key, wanted))
+        except errors.Gone:
+            return
+        self._written[gang.uid] = now
+        about = encode.Regarding.gang(gang.key, gang.uid)
+        for line in news:
+            logger.info("gang %s: %s: %s", gang.key, line.reason, line.message)
+            is_bad = line.type is wording.Condition.HEALTHY and not line.holds
+            await self._say(encode.Event(about, line.reason, line.message, now, warning=is_bad))
+
+    async def _tell_pods(self, notes: Iterable[wording.Note], now: float) -> float:
+        """Say it once per pod and reason; answers 0 seconds where more is left to say."""
+        unsaid = [note for note in notes if note.member.said.reason != note.reason]
+        told = unsaid[:NOTES_PER_CYCLE]
+        await asyncio.gather(*(self._tell_pod(note, now) for note in told))
+        return math.inf if len(told) == len(unsaid) else 0.0
+
+    async def _tell_pod(self, note: wording.Note, now: float) -> None:
+        async with self._gate:
+            try:
+                why = encode.Why(note.reason, note.message, now)
+                fresh = await self._api.say_of_pod(note.member, why)
+            except (errors.Gone, errors.Conflict):
+                return  # it left, or was recreated: there is nobody to tell
+            self._world.learn(fresh)
+            if note.is_its_own:
+                logger.info("pod %s: %s: %s", note.member.key, note.reason, note.message)
+                about = encode.Regarding.pod(note.member.key, note.member.uid)
+                event = encode.Event(about, note.reason, note.message, now, warning=True)
+                await self._say(event)
+
+    async def _say(self, event: encode.Event) -> None:
+        try:
+            await self._api.say(event)
+        except (errors.Gone, errors.Conflict, errors.Refused) as problem:
+            # A namespace that is being deleted takes no Events; nobody will miss this one.
+            logger.debug("event %s was not taken: %s", event.reason, problem)
+
+
+def _newest(gang: Gang) -> float:
+    return max((member.created for member in gang.members), default=gang.created)

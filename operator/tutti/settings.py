@@ -1,0 +1,101 @@
+"""Settings: what a user may choose, from the environment alone, checked before anything starts.
+
+Each field is the variable ``TUTTI_<FIELD>``; its default's reason stands beside it.
+"""
+
+import difflib
+from collections.abc import Mapping
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .strategies import STRATEGIES
+
+PREFIX = "TUTTI_"
+
+
+class SettingsError(Exception):
+    """One or more settings are unknown or wrong; ``sentences`` has one sentence for each."""
+
+    def __init__(self, sentences: tuple[str, ...]) -> None:
+        super().__init__("\n".join(sentences))
+        self.sentences = sentences
+
+
+class Settings(BaseModel):
+    """Everything that can be set; unset is a sane default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    scheduler_name: str = Field(
+        default="tutti",
+        pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+        max_length=253,
+        description="the spec.schedulerName of the pods that are served",
+    )
+    strategy: str = Field(
+        default="ilp",  # exact admission is what Tutti is for
+        description="how placements are found: one of " + ", ".join(sorted(STRATEGIES)),
+    )
+    budget_seconds: float = Field(
+        default=30.0,  # the last safety net; a plan takes milliseconds on most clusters
+        gt=0,
+        le=600,
+        description="wall time that one plan may take before the best so far is used",
+    )
+    bindings_in_flight: int = Field(
+        default=32,  # more did not bind faster against one API server
+        ge=1,
+        le=256,
+        description="bindings that are sent to the API server at the same time",
+    )
+    probe_port: int = Field(
+        default=8080,
+        ge=0,
+        le=65535,
+        description="the port of /healthz and /readyz; 0 takes any free one",
+    )
+    log_format: Literal["auto", "human", "json"] = Field(
+        default="auto",  # human at a terminal, JSON elsewhere
+        description="how log lines look",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info",  # one line per changed gang, silence when nothing changes
+        description="the least important log lines that are written",
+    )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Read every ``TUTTI_*`` variable.
+
+        Raises:
+            SettingsError: with one sentence for each unknown name or wrong value.
+        """
+        given = {
+            name.removeprefix(PREFIX).lower(): value
+            for name, value in environment.items()
+            if name.startswith(PREFIX)
+        }
+        try:
+            settings = cls.model_validate(given)
+        except ValidationError as problem:
+            raise SettingsError(tuple(_sentence(error) for error in problem.errors())) from None
+        if settings.strategy not in STRATEGIES:
+            raise SettingsError((_unknown_strategy(settings.strategy),))
+        return settings
+
+
+def _unknown_strategy(name: str) -> str:
+    nearest = difflib.get_close_matches(name, STRATEGIES, n=1, cutoff=0.5)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    return f"{PREFIX}STRATEGY: {name!r} is not one of {', '.join(sorted(STRATEGIES))}{hint}"
+
+
+def _sentence(error: Mapping[str, object]) -> str:
+    location = error["loc"]
+    name = str(location[0]) if isinstance(location, tuple) and location else "?"
+    variable = PREFIX + name.upper()
+    if error["type"] == "extra_forbidden":
+        nearest = difflib.get_close_matches(name, Settings.model_fields, n=1, cutoff=0)
+        return f"{variable} is not a setting; the nearest is {PREFIX}{nearest[0].upper()}"
+    return f"{variable}: {error['input']!r} will not do: {error['msg']}"

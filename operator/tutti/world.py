@@ -1,0 +1,354 @@
+"""The live picture of the cluster: model values by uid, folded from watches and our own writes.
+
+``snapshot(now)`` freezes it. What is asked for is a fact of the API server's; what was just bound
+is assumed until the watch shows it, so that no cycle sees a world older than its own last write.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from .kube.decode import PodGroup
+from .kube.supply import Item
+from .model.cluster import Gang, Member, Node, Occupant, Reservation, Snapshot
+from .model.keys import GangKey, NodeName, Origin, Uid
+from .model.resources import NOTHING, Resources
+
+V = TypeVar("V")
+
+
+class Store(Generic[V]):
+    """The objects of one stream: the newest version wins, and what is gone stays gone.
+
+    Two sources may feed one store, a watch and a re-list or a write's answer, in any order.
+    """
+
+    def __init__(
+        self,
+        changed: Callable[[Uid, V | None, V | None], None],
+        listed: Callable[[int], None],
+    ) -> None:
+        """``changed`` is told uid, old and new value; ``listed`` that a list was taken in."""
+        self._items: dict[Uid, Item[V]] = {}
+        self._gone: dict[Uid, int] = {}
+        self._lists = 0
+        self._changed = changed
+        self._listed = listed
+        self.is_synced = False
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[V]:
+        return (item.value for item in self._items.values())
+
+    def get(self, uid: Uid) -> V | None:
+        """The value of one object, if it is here."""
+        item = self._items.get(uid)
+        return None if item is None else item.value
+
+    def put(self, item: Item[V]) -> None:
+        """Take in an object unless something newer is known of it."""
+        known = self._items.get(item.uid)
+        if item.uid in self._gone or (known is not None and known.version >= item.version):
+            return
+        self._items[item.uid] = item
+        self._changed(item.uid, None if known is None else known.value, item.value)
+
+    def drop(self, uid: Uid) -> None:
+        """Forget an object for good: uids never come back."""
+        self._gone[uid] = self._lists
+        known = self._items.pop(uid, None)
+        if known is not None:
+            self._changed(uid, known.value, None)
+
+    def leave(self, uid: Uid) -> None:
+        """Forget an object that may come back: it left the stream's selection."""
+        known = self._items.pop(uid, None)
+        if known is not None:
+            self._changed(uid, known.value, None)
+
+    def began(self) -> int:
+        """Mark the moment before a list is asked for; ``replace`` wants it back."""
+        self._lists += 1
+        return self._lists
+
+    def replace(self, items: Iterable[Item[V]], version: int, began: int) -> None:
+        """Make the store what a list of that version said; what came later is kept.
+
+        This is what clears ghosts: an object deleted while no watch was looking is not in the list.
+        """
+        listed = {item.uid: item for item in items}
+        for uid in [u for u, known in self._items.items() if u not in listed]:
+            if self._items[uid].version <= version:
+                self.leave(uid)
+        for item in listed.values():
+            self.put(item)
+        self._gone = {uid: mark for uid, mark in self._gone.items() if mark >= began}
+        self.is_synced = True
+        self._listed(began)
+
+
+@dataclass(slots=True)
+class Assumption:
+    """A binding that we made and no watch has shown yet."""
+
+    member: Member
+    node: NodeName
+    confirmed: bool = False  # the API server has answered
+    list_mark: int = 0  # of the bound pods' store when it was confirmed
+
+
+@dataclass(slots=True)
+class _Usage:
+    """What is used of one node, by pod; summed up when asked for."""
+
+    pods: dict[Uid, Resources] = field(default_factory=dict)
+    total: Resources | None = NOTHING
+
+
+class World:
+    """Six stores, the assumptions, and the indexes that make a snapshot cheap."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        """``wake`` is called at every change that a decision might care about."""
+        self._wake = wake
+        self.nodes: Store[Node] = Store(self._node_changed, self._listed)
+        self.pending: Store[Member] = Store(self._member_changed, self._listed)
+        self.bound: Store[Member | Occupant] = Store(self._bound_changed, self._bound_listed)
+        self.pinned: Store[Occupant] = Store(self._pod_changed, self._listed)
+        self.groups: Store[PodGroup] = Store(self._group_changed, self._listed)
+        self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
+        self._assumed: dict[Uid, Assumption] = {}
+        self._members: dict[Uid, Member] = {}  # as a decision should see them
+        self._place: dict[Uid, NodeName] = {}  # where each pod uses room
+        self._usage: dict[NodeName, _Usage] = {}
+        self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
+        self._group_by_key: dict[GangKey, PodGroup] = {}
+        self._gangs: dict[GangKey, Gang] = {}
+        self._stale: set[GangKey] = set()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether every stream has been listed once: before that, nothing may be decided."""
+        return all(
+            store.is_synced
+            for store in (
+                self.nodes,
+                self.pending,
+                self.bound,
+                self.pinned,
+                self.groups,
+                self.reservations,
+            )
+        )
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Freeze the picture; unchanged parts are the same objects as the last time."""
+        for key in self._stale:
+            gang = self._gang(key)
+            if gang is None:
+                self._gangs.pop(key, None)
+            else:
+                self._gangs[key] = gang
+        self._stale.clear()
+        strays = (
+            member
+            for key, members in self._by_gang.items()
+            if key not in self._group_by_key and key.origin is Origin.POD_GROUP
+            for member in members.values()
+        )
+        return Snapshot(
+            taken_at=now,
+            nodes=tuple(
+                sorted(
+                    (replace(node, used=self._used(node.name)) for node in self.nodes),
+                    key=lambda node: node.name,
+                )
+            ),
+            gangs=tuple(self._gangs[key] for key in sorted(self._gangs)),
+            reservations=tuple(sorted(self.reservations, key=lambda held: held.gang)),
+            strays=tuple(sorted(strays, key=lambda member: member.key)),
+        )
+
+    def group(self, key: GangKey) -> PodGroup | None:
+        """The PodGroup of that name, with the status it carries now."""
+        return self._group_by_key.get(key)
+
+    # Our own writes
+
+    def assume(self, member: Member, node: NodeName) -> None:
+        """Count a member as bound from the moment that its binding is sent."""
+        self._assumed[member.uid] = Assumption(member, node)
+        self._refresh(member.uid)
+
+    def confirm(self, uid: Uid) -> None:
+        """The API server has taken the binding."""
+        if (known := self._assumed.get(uid)) is not None:
+            known.confirmed = True
+            known.list_mark = self.bound.began()
+
+    def retract(self, uid: Uid) -> None:
+        """The binding did not happen."""
+        if self._assumed.pop(uid, None) is not None:
+            self._refresh(uid)
+
+    def unsure(self) -> tuple[Member, ...]:
+        """The members whose binding was sent and never answered."""
+        return tuple(known.member for known in self._assumed.values() if not known.confirmed)
+
+    def forget(self, uid: Uid) -> None:
+        """A pending member turned out to be gone."""
+        self.pending.drop(uid)
+        self.retract(uid)
+
+    def learn(self, member: Member) -> None:
+        """Take in a pending member as the API server just showed it."""
+        if member.node is None:
+            self.pending.put(Item(member.uid, int(member.version), member))
+
+    def learn_group(self, group: PodGroup) -> None:
+        """Take in a PodGroup as the API server just showed it."""
+        self.groups.put(Item(group.uid, int(group.version), group))
+
+    def hold(self, reservation: Reservation) -> None:
+        """Take in a Reservation that was just created."""
+        if reservation.self_uid is not None:
+            version = int(reservation.version)
+            self.reservations.put(Item(reservation.self_uid, version, reservation))
+
+    def unhold(self, reservation: Reservation) -> None:
+        """Forget a Reservation that was just deleted."""
+        if reservation.self_uid is not None:
+            self.reservations.drop(reservation.self_uid)
+
+    # What the stores tell
+
+    def _node_changed(self, _uid: Uid, old: Node | None, new: Node | None) -> None:
+        if old != new:
+            self._wake()
+
+    def _reservation_changed(
+        self, _uid: Uid, _old: Reservation | None, _new: Reservation | None
+    ) -> None:
+        self._wake()
+
+    def _group_changed(self, _uid: Uid, old: PodGroup | None, new: PodGroup | None) -> None:
+        for group in (old, new):
+            if group is not None:
+                key = GangKey(group.namespace, group.name)
+                self._group_by_key.pop(key, None)
+                self._stale.add(key)
+        if new is not None:
+            self._group_by_key[GangKey(new.namespace, new.name)] = new
+        self._wake()
+
+    def _bound_changed(
+        self, uid: Uid, _old: Member | Occupant | None, new: Member | Occupant | None
+    ) -> None:
+        if new is not None:
+            self._assumed.pop(uid, None)
+        self._refresh(uid)
+
+    def _listed(self, _began: int) -> None:
+        self._wake()
+
+    def _bound_listed(self, began: int) -> None:
+        """An assumption confirmed before the list was asked for, and not in it, is void."""
+        self._wake()
+        for uid, known in list(self._assumed.items()):
+            if known.confirmed and known.list_mark < began:
+                self.retract(uid)
+
+    def _member_changed(self, uid: Uid, _old: Member | None, _new: Member | None) -> None:
+        self._refresh(uid)
+
+    def _pod_changed(self, uid: Uid, _old: Occupant | None, _new: Occupant | None) -> None:
+        self._refresh(uid)
+
+    def _refresh(self, uid: Uid) -> None:
+        """Work out anew what one pod is and where it uses room: bound, assumed, pending, pinned."""
+        bound = self.bound.get(uid)
+        member = bound if isinstance(bound, Member) else None
+        occupant = bound if isinstance(bound, Occupant) else None
+        if bound is None:
+            assumed = self._assumed.get(uid)
+            member = self.pending.get(uid)
+            if assumed is not None:
+                member = replace(member or assumed.member, node=assumed.node)
+            elif member is None:
+                occupant = self.pinned.get(uid)
+        self._index(uid, member)
+        if member is not None:
+            at = None if member.is_over else member.node
+            self._occupy(uid, at, member.shape.requests)
+        else:
+            self._occupy(
+                uid,
+                None if occupant is None else occupant.node,
+                NOTHING if occupant is None else occupant.requests,
+            )
+        self._wake()
+
+    def _index(self, uid: Uid, member: Member | None) -> None:
+        old = self._members.pop(uid, None)
+        if old is not None:
+            key = gang_key(old)
+            self._stale.add(key)
+            siblings = self._by_gang[key]
+            siblings.pop(uid, None)
+            if not siblings:
+                del self._by_gang[key]
+        if member is not None:
+            key = gang_key(member)
+            self._stale.add(key)
+            self._members[uid] = member
+            self._by_gang.setdefault(key, {})[uid] = member
+
+    def _occupy(self, uid: Uid, node: NodeName | None, requests: Resources) -> None:
+        old = self._place.pop(uid, None)
+        if old is not None:
+            usage = self._usage[old]
+            del usage.pods[uid]
+            usage.total = None
+        if node is not None:
+            self._place[uid] = node
+            usage = self._usage.setdefault(node, _Usage())
+            usage.pods[uid] = requests
+            usage.total = None
+
+    def _used(self, node: NodeName) -> Resources:
+        usage = self._usage.get(node)
+        if usage is None:
+            return NOTHING
+        if usage.total is None:
+            usage.total = Resources.total(usage.pods.values())
+        return usage.total
+
+    def _gang(self, key: GangKey) -> Gang | None:
+        members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda one: one.key))
+        if key.origin is Origin.POD:
+            if not members:
+                return None
+            alone = members[0]
+            return Gang(key, alone.uid, 1, members=members, created=alone.created)
+        group = self._group_by_key.get(key)
+        if group is None:
+            return None
+        return Gang(
+            key,
+            group.uid,
+            group.min_member,
+            roles=group.roles,
+            members=members,
+            created=group.created,
+            generation=group.generation,
+            terminating=group.terminating,
+        )
+
+
+def gang_key(member: Member) -> GangKey:
+    """The gang that a member belongs to: its group, or itself alone."""
+    if member.group:
+        return GangKey(member.key.namespace, member.group)
+    return GangKey(member.key.namespace, member.key.name, Origin.POD)

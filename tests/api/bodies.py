@@ -1,0 +1,180 @@
+"""Bodies that the API server is sent: builders, and tables of what it accepts and refuses.
+
+The words of a refusal are all that a user sees of a mistake, so they are spelt out here.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+MEMBERS_LIMIT = 5000
+UID_LENGTH = 36
+
+
+def group(spec: object, name: str = "train") -> dict[str, Any]:
+    """A PodGroup."""
+    return {
+        "apiVersion": "tutti.dev/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def held(placement: object = (), *, name: str | None = None, **changed: object) -> dict[str, Any]:
+    """A Reservation, named after its gang's uid unless told otherwise."""
+    uid = str(uuid.uuid4())
+    spec: dict[str, object] = {
+        "podGroup": {"name": "train", "uid": uid, "generation": 1},
+        "term": "tutti-0 2026-01-01T00:00:00Z",
+        "reservedAt": "2026-01-01T00:00:00Z",
+        "placement": placement,
+    }
+    return {
+        "apiVersion": "tutti.dev/v1alpha1",
+        "kind": "Reservation",
+        "metadata": {"name": name or uid},
+        "spec": spec | changed,
+    }
+
+
+def entries(members: int, *, per_node: int, pod_name: int, node_name: int) -> list[object]:
+    """A placement whose names have the given lengths."""
+    return [
+        {
+            "node": f"n{first}-".ljust(node_name, "x"),
+            "pods": [
+                {"name": f"p{i}-".ljust(pod_name, "x"), "uid": f"{i}-".ljust(UID_LENGTH, "0")}
+                for i in range(first, min(first + per_node, members))
+            ],
+        }
+        for first in range(0, members, per_node)
+    ]
+
+
+def roles(*sizes: tuple[str, int]) -> list[dict[str, object]]:
+    """The roles of a PodGroup: each a name and its minMember."""
+    return [{"name": name, "minMember": members} for name, members in sizes]
+
+
+REFUSED_GROUPS = {
+    "no members": ({"minMember": 0}, "spec.minMember in body should be greater than or equal to 1"),
+    "negative": ({"minMember": -1}, "spec.minMember in body should be greater than or equal to 1"),
+    "too many": (
+        {"minMember": 5001},
+        "spec.minMember in body should be less than or equal to 5000",
+    ),
+    "text": ({"minMember": "8"}, 'spec.minMember in body must be of type integer: "string"'),
+    "fraction": ({"minMember": 1.5}, 'spec.minMember in body must be of type integer: "number"'),
+    "no size": ({}, "the gang has no size: set minMember, or roles that each set theirs"),
+    "null size": ({"minMember": None}, "the gang has no size"),
+    "no spec": (None, "spec: Required value"),
+    "no roles in the list": ({"roles": []}, "spec.roles in body should have at least 1 items"),
+    "roles are no list": ({"roles": 3}, 'spec.roles in body must be of type array: "integer"'),
+    "too many roles": (
+        {"roles": roles(*((f"r{i}", 1) for i in range(33)))},
+        "spec.roles: Too many: 33: must have at most 32 items",
+    ),
+    "roles above minMember": (
+        {"minMember": 8, "roles": roles(("driver", 1), ("worker", 8))},
+        (
+            "the roles need 9 members together, but minMember is 8: raise minMember, or lower the "
+            "minMember of a role"
+        ),
+    ),
+    "roles above the limit": (
+        {"roles": roles(("driver", 1), ("worker", 5000))},
+        "the roles need 5001 members together, but a gang has at most 5000",
+    ),
+    "twins": (
+        {"roles": roles(("worker", 1), ("worker", 2))},
+        "two roles have the same name: give each role a name of its own",
+    ),
+    "a role's name": (
+        {"roles": roles(("Driver_1", 1))},
+        (
+            "a role's name is made of lower-case letters, digits and dashes, and begins and ends "
+            "with a letter or a digit"
+        ),
+    ),
+    "a long role's name": (
+        {"roles": roles(("a" * 64, 1))},
+        "spec.roles[0].name: Too long: may not be more than 63 bytes",
+    ),
+    "a role without a name": ({"roles": [{"minMember": 1}]}, "spec.roles[0].name: Required value"),
+    "a role without a size": (
+        {"roles": [{"name": "a"}]},
+        "spec.roles[0].minMember: Required value",
+    ),
+    "an empty role": (
+        {"roles": roles(("driver", 0))},
+        "spec.roles[0].minMember in body should be greater than or equal to 1",
+    ),
+    "a huge role": (
+        {"roles": roles(("driver", 5001))},
+        "spec.roles[0].minMember in body should be less than or equal to 5000",
+    ),
+}
+
+
+ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
+    "one member": {"minMember": 1},
+    "the most members": {"minMember": 5000},
+    "roles alone": {"roles": roles(("driver", 1), ("executor", 8))},
+    "roles that fill minMember": {"minMember": 9, "roles": roles(("a", 1), ("b", 8))},
+    "members of no role besides": {"minMember": 12, "roles": roles(("a", 1), ("b", 8))},
+    "the most roles": {"roles": roles(*((f"r{i}", 1) for i in range(32)))},
+}
+
+
+ROOM: list[object] = [{"node": "node-a", "pods": [{"name": "train-0", "uid": "u-0"}]}]
+REFUSED_RESERVATIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "an entry of nothing": (
+        held([{"node": "node-a"}]),
+        "an entry of a placement holds room for pods, for slots, or for both",
+    ),
+    "an entry without pods": (
+        held([{"node": "node-a", "pods": []}]),
+        "spec.placement[0].pods in body should have at least 1 items",
+    ),
+    "an entry without a node": (
+        held([{"slots": {"executor": 3}}]),
+        "spec.placement[0].node: Required value",
+    ),
+    "a pod without a uid": (
+        held([{"node": "node-a", "pods": [{"name": "train-0"}]}]),
+        "spec.placement[0].pods[0].uid: Required value",
+    ),
+    "slots for nobody": (
+        held([{"node": "node-a", "slots": {"executor": 0}}]),
+        "spec.placement[0].slots.executor in body should be greater than or equal to 1",
+    ),
+    "another name": (
+        held(ROOM, name="train"),
+        "a Reservation is named after the uid of its gang, so that a gang never has two",
+    ),
+    "no term": (held(ROOM, term=""), "spec.term in body should be at least 1 chars long"),
+    "no such time": (
+        held(ROOM, reservedAt="yesterday"),
+        'spec.reservedAt in body must be of type date-time: "yesterday"',
+    ),
+    "too many nodes": (
+        held(entries(MEMBERS_LIMIT + 1, per_node=1, pod_name=20, node_name=20)),
+        "spec.placement: Too many: 5001: must have at most 5000 items",
+    ),
+    "too many pods": (
+        held(entries(MEMBERS_LIMIT + 1, per_node=2, pod_name=20, node_name=20)),
+        "the placement names too many pods: a Reservation holds at most 5000",
+    ),
+    "more bytes than etcd takes": (
+        # 1,578,175 bytes of the 1,572,864 that etcd takes.
+        held(entries(MEMBERS_LIMIT, per_node=50, pod_name=253, node_name=253)),
+        "request is too large",
+    ),
+    "more bytes than are even sent to etcd": (
+        # One pod to each node and the longest names Kubernetes has: 2.8 MB.
+        held(entries(MEMBERS_LIMIT, per_node=1, pod_name=253, node_name=253)),
+        "trying to send message larger than max",
+    ),
+}

@@ -1,0 +1,115 @@
+"""What a test or the demo does with a running control plane: as its administrator, or as others."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import subprocess
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from . import credentials
+from .api import Bulk, Connection
+from .errors import KubectlError, RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+_TOKEN_SECONDS = 30 * 24 * 3600
+_CONFLICT = 409
+
+
+class Access:
+    """The administrator's hands on one API server, by the kubeconfig in its directory."""
+
+    def __init__(self, directory: Path, server: str) -> None:
+        self.directory = directory
+        self.server = server
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.directory / "admin.kubeconfig"
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that every client of this API server trusts."""
+        return self.directory / "ca.crt"
+
+    @property
+    def audit_log(self) -> Path:
+        """One JSON document per line, in the order of the API server's answers."""
+        return self.directory / "audit.log"
+
+    @property
+    def bin(self) -> Path:
+        """The folder with this control plane's kubectl and other binaries."""
+        return self.directory / "bin"
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment of every process here: nothing of the user's shell but PATH."""
+        path = f"{self.bin}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        home = str(self.directory)
+        return {"PATH": path, "HOME": home, "KUBECONFIG": str(self.kubeconfig)}
+
+    def request(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """The API server's JSON answer to the administrator; a refusal is a RequestError."""
+        with closing(Connection(self.server, self._tls())) as connection:
+            return connection.request(method, path, body)
+
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002  # as in subprocess.run
+        """What kubectl prints, as the administrator."""
+        done = subprocess.run(
+            [str(self.bin / "kubectl"), *arguments],
+            input=input,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            message = f"kubectl {' '.join(arguments)}: {done.stderr.strip()}"
+            raise KubectlError(message)
+        return done.stdout
+
+    def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Make these objects so by server-side apply; side by side while the kind is the same."""
+        Bulk(self.server, self._tls()).write("APPLY", objects)
+
+    def create(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Create these objects, which must be new; side by side while the kind is the same."""
+        Bulk(self.server, self._tls()).write("POST", objects)
+
+    def create_namespace(self, name: str) -> None:
+        """Create a namespace in which pods can be created at once; an existing one is completed."""
+        self._create("/api/v1/namespaces", name)
+        # Admission refuses a pod whose service account is missing; its controller may not run.
+        self._create(f"/api/v1/namespaces/{quote(name)}/serviceaccounts", "default")
+
+    def kubeconfig_for_service_account(self, namespace: str, name: str) -> Path:
+        """A kubeconfig with a token of this existing service account, and its rights only."""
+        account = f"/api/v1/namespaces/{quote(namespace)}/serviceaccounts/{quote(name)}"
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": _TOKEN_SECONDS},
+        }
+        token = self.request("POST", f"{account}/token", body)["status"]["token"]
+        path = self.directory / "service-accounts" / f"{namespace}.{name}.kubeconfig"
+        authority = self.authority.read_text()
+        return credentials.write_kubeconfig(path, self.server, authority, {"token": token})
+
+    def _create(self, path: str, name: str) -> None:
+        try:
+            self.request("POST", path, {"metadata": {"name": name}})
+        except RequestError as error:
+            if error.status != _CONFLICT:
+                raise
+
+    def _tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self.authority))
+        context.load_cert_chain(self.directory / "admin.pem")
+        return context

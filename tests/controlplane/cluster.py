@@ -1,0 +1,235 @@
+"""A control plane: started, used, stopped.
+
+All of it lives in one directory: credentials, logs, etcd's files, and `processes.json`, from
+which another program can take it over.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import tempfile
+import time
+import urllib.request
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from . import build, cache, credentials
+from .access import Access
+from .components import (
+    Wiring,
+    base_components,
+    free_ports,
+    needed_binaries,
+    optional_components,
+)
+from .errors import StartError
+from .pins import chosen_k8s
+from .processes import Process, spawn, stop
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Collection
+    from types import TracebackType
+
+    from .components import Component
+
+_READY_SECONDS = 90
+_POLL_SECONDS = 0.05
+_STOP_SECONDS = 10
+_OK = 200
+_ADDRESS_TAKEN = "address already in use"
+_ATTEMPTS = 3
+
+
+class ControlPlane(Access):
+    """etcd, kube-apiserver and what else was asked for; it ends with its `with` block.
+
+    Unless detached, the kernel ends the processes when this program dies, however it dies.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        server: str,
+        *,
+        k8s: str,
+        components: Collection[str],
+        owns_directory: bool,
+    ) -> None:
+        super().__init__(directory, server)
+        self.k8s = k8s
+        self.components = tuple(sorted(components))
+        self.processes: list[Process] = []
+        self._owns_directory = owns_directory
+
+    @classmethod
+    def start(
+        cls,
+        directory: Path | None = None,
+        *,
+        components: Collection[str] = ("kwok",),
+        k8s: str | None = None,
+        detached: bool = False,
+    ) -> Self:
+        """A ready control plane, its binaries built first if they have to be.
+
+        A directory made here goes when it stops; a given one exists, is empty, and stays.
+        """
+        minor = chosen_k8s(k8s)
+        binaries = build.binaries(needed_binaries(components), k8s=minor)
+        for attempt in range(1, _ATTEMPTS + 1):
+            place = directory or Path(tempfile.mkdtemp(prefix="tutti-control-plane-"))
+            wiring = Wiring(place, binaries, free_ports(), minor, frozenset(components))
+            plane = cls(
+                place,
+                wiring.server,
+                k8s=minor,
+                components=components,
+                owns_directory=directory is None,
+            )
+            try:
+                plane._start(wiring, detached=detached)
+            except BaseException as error:
+                plane.stop()
+                # Another process took a port between our look and the start: look again.
+                taken = isinstance(error, StartError) and _ADDRESS_TAKEN in str(error)
+                if not taken or attempt == _ATTEMPTS:
+                    raise
+            else:
+                return plane
+        raise AssertionError
+
+    @classmethod
+    def attach(cls, directory: Path) -> Self:
+        """The control plane that some program started in this directory."""
+        state = json.loads((directory / "processes.json").read_text())
+        plane = cls(
+            directory,
+            state["server"],
+            k8s=state["k8s"],
+            components=state["components"],
+            owns_directory=True,
+        )
+        plane.processes = [Process(**process) for process in state["processes"]]
+        return plane
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether all of its processes run."""
+        return bool(self.processes) and all(process.is_alive for process in self.processes)
+
+    def stop(self) -> None:
+        """End exactly these processes, etcd last, and remove what was made for them."""
+        for process in reversed(self.processes):
+            stop(process, seconds=_STOP_SECONDS)
+        self.processes = []
+        if self._owns_directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def process(self, name: str) -> Process:
+        """The process of this name, such as "etcd" or "kube-scheduler"."""
+        return next(process for process in self.processes if process.name == name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _start(self, wiring: Wiring, *, detached: bool) -> None:
+        for name in ("bin", "logs", "etcd"):
+            shutil.rmtree(self.directory / name, ignore_errors=True)
+            (self.directory / name).mkdir(mode=0o700)
+        _write_credentials(wiring)
+        _link_binaries(wiring)
+        base = base_components(wiring)
+        for component in base:
+            self._spawn(component, detached=detached)
+        self._await_ready(base[-1:])
+        self.create_namespace("default")
+        optional = optional_components(wiring)
+        for component in optional:
+            self._spawn(component, detached=detached)
+        self._await_ready(optional)
+
+    def _spawn(self, component: Component, *, detached: bool) -> None:
+        log = self.directory / "logs" / f"{component.name}.log"
+        # Not one's own PATH and kubeconfig: each process is told by flags what to use.
+        environment = {name: self.environment[name] for name in ("PATH", "HOME")}
+        self.processes.append(
+            spawn(
+                component.name, component.command, log, environment=environment, detached=detached
+            )
+        )
+        state = {
+            "server": self.server,
+            "k8s": self.k8s,
+            "components": self.components,
+            "processes": [asdict(process) for process in self.processes],
+        }
+        cache.write(self.directory / "processes.json", json.dumps(state))
+
+    def _await_ready(self, waited_for: Collection[Component]) -> None:
+        deadline = time.monotonic() + _READY_SECONDS
+        context = self._tls()
+        pending = list(waited_for)
+        while pending:
+            dead = [process for process in self.processes if not process.is_alive]
+            if dead:
+                message = f"{dead[0].name} ended at its start, saying\n{dead[0].tail()}"
+                raise StartError(message)
+            if time.monotonic() > deadline:
+                late = self.process(pending[0].name)
+                message = f"{late.name} is not ready after {_READY_SECONDS} s\n{late.tail()}"
+                raise StartError(message)
+            pending = [each for each in pending if not _is_ready(each.health, context)]
+            if pending:
+                time.sleep(_POLL_SECONDS)
+
+
+def _is_ready(address: str, context: ssl.SSLContext) -> bool:
+    opener = urllib.request.build_opener(
+        # Not the proxy of the user's shell: this is loopback.
+        urllib.request.ProxyHandler({}),
+        urllib.request.HTTPSHandler(context=context),
+    )
+    try:
+        with opener.open(address, timeout=5) as answer:
+            return bool(answer.status == _OK)
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def _write_credentials(wiring: Wiring) -> None:
+    authority = credentials.Authority()
+    place, trusted = wiring.directory, authority.certificate
+    (place / "ca.crt").write_text(trusted)
+    certificate, key = authority.server()
+    (place / "server.crt").write_text(certificate)
+    credentials.write_private(place / "server.key", key)
+    credentials.write_private(place / "service-accounts.key", credentials.signing_key())
+    administrator = authority.client("admin", "system:masters")
+    credentials.write_private(place / "admin.pem", "".join(administrator.values()))
+    users = {
+        "admin": administrator,
+        # A name of its own, so that the audit log tells kwok's writes from ours.
+        "kwok": authority.client("kwok", "system:masters"),
+        "kube-scheduler": authority.client("system:kube-scheduler"),
+        "kube-controller-manager": authority.client("system:kube-controller-manager"),
+    }
+    for name, user in users.items():
+        path = place / f"{name}.kubeconfig"
+        credentials.write_kubeconfig(path, wiring.server, trusted, user)
+
+
+def _link_binaries(wiring: Wiring) -> None:
+    for name, path in {**build.existing(wiring.k8s), **wiring.binaries}.items():
+        (wiring.directory / "bin" / name).symlink_to(path)

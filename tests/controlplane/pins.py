@@ -1,0 +1,150 @@
+"""What is built: one `go.mod` with its `go.sum` per folder of `pins/`, so that none clash.
+
+A pin's key is the hash of these two files and of the build's arguments: changing either
+builds this pin again and leaves the others alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_K8S = "1.37"
+KNOWN_K8S = ("1.37", "1.36")
+_PINS = Path(__file__).parent / "pins"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One binary: its name, its main package, and how long it took on two cores, cold."""
+
+    name: str
+    package: str
+    usual_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One folder of `pins/` and the binaries that come from it."""
+
+    name: str
+    module: str
+    tools: tuple[Tool, ...]
+
+    @property
+    def directory(self) -> Path:
+        """The folder that holds this pin's go.mod and go.sum."""
+        return _PINS / self.name
+
+    @property
+    def version(self) -> str:
+        """The version of the pinned module, as go.mod says it."""
+        return self._match(rf"\s{re.escape(self.module)} (v\S+)")
+
+    @property
+    def go_version(self) -> str:
+        """The oldest Go that go.mod accepts."""
+        return self._match(r"(?m)^go (\S+)")
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments of `go build`, the same on every machine."""
+        flags = " ".join(["-s", "-w", *(f"-X {flag}" for flag in self._version_flags())])
+        return ("-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", flags)
+
+    @property
+    def key(self) -> str:
+        """Equal for equal pins on equal kinds of machine, different otherwise."""
+        digest = hashlib.sha256()
+        for part in (
+            (self.directory / "go.mod").read_bytes(),
+            (self.directory / "go.sum").read_bytes(),
+            "\0".join(self.arguments).encode(),
+            f"{platform.system()} {platform.machine()}".encode(),
+        ):
+            digest.update(hashlib.sha256(part).digest())
+        return digest.hexdigest()[:12]
+
+    def _match(self, pattern: str) -> str:
+        text = (self.directory / "go.mod").read_text()
+        found = re.search(pattern, text)
+        if found is None:
+            message = f"pins/{self.name}/go.mod: nothing matches {pattern}"
+            raise ValueError(message)
+        return found.group(1)
+
+    def _version_flags(self) -> list[str]:
+        major, minor, *_ = self.version.removeprefix("v").split(".")
+        if self.module == "k8s.io/kubernetes":
+            # Without these the binaries call themselves v0.0.0-master, which upsets Helm.
+            values = {
+                "gitVersion": self.version,
+                "gitMajor": major,
+                "gitMinor": minor,
+                "gitTreeState": "archive",
+                "gitCommit": "",
+            }
+            packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+            return [f"{package}.{k}={v}" for package in packages for k, v in values.items()]
+        if self.module == "helm.sh/helm/v3":
+            # The second and third are the cluster that `helm template` assumes: the default one.
+            k8s_major, k8s_minor = DEFAULT_K8S.split(".")
+            return [
+                f"{self.module}/internal/version.version={self.version}",
+                f"{self.module}/internal/version.metadata=",
+                f"{self.module}/pkg/chartutil.k8sVersionMajor={k8s_major}",
+                f"{self.module}/pkg/chartutil.k8sVersionMinor={k8s_minor}",
+            ]
+        if self.module == "github.com/prometheus/prometheus":
+            return [f"github.com/prometheus/common/version.Version={self.version[1:]}"]
+        return []
+
+
+def _kubernetes(minor: str) -> Pin:
+    main = "k8s.io/kubernetes/cmd"
+    return Pin(
+        f"kubernetes-{minor}",
+        "k8s.io/kubernetes",
+        (
+            Tool("kube-apiserver", f"{main}/kube-apiserver", 400),
+            Tool("kube-controller-manager", f"{main}/kube-controller-manager", 100),
+            Tool("kube-scheduler", f"{main}/kube-scheduler", 30),
+            Tool("kubectl", f"{main}/kubectl", 60),
+        ),
+    )
+
+
+_ETCD = "go.etcd.io/etcd/server/v3"
+_SHARED = (
+    Pin("etcd", _ETCD, (Tool("etcd", _ETCD, 60),)),
+    Pin("kwok", "sigs.k8s.io/kwok", (Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", 90),)),
+    Pin("helm", "helm.sh/helm/v3", (Tool("helm", "helm.sh/helm/v3/cmd/helm", 90),)),
+    Pin(
+        "prometheus",
+        "github.com/prometheus/prometheus",
+        (Tool("promtool", "github.com/prometheus/prometheus/cmd/promtool", 240),),
+    ),
+)
+
+
+def chosen_k8s(k8s: str | None = None) -> str:
+    """The minor that was asked for, by argument or else by the variable K8S, or the default."""
+    chosen = k8s or os.environ.get("K8S") or DEFAULT_K8S
+    if chosen not in KNOWN_K8S:
+        message = f"Kubernetes {chosen} is not pinned here; pinned are {', '.join(KNOWN_K8S)}"
+        raise ValueError(message)
+    return chosen
+
+
+def pins_for(k8s: str) -> tuple[Pin, ...]:
+    """All pins of a control plane of this minor."""
+    return (_kubernetes(k8s), *_SHARED)
+
+
+def all_pins() -> tuple[Pin, ...]:
+    """Every pin, of every minor."""
+    return (*(_kubernetes(minor) for minor in KNOWN_K8S), *_SHARED)

@@ -1,0 +1,66 @@
+"""P8: every write by Tutti's user is on a closed list, and nothing it asked was denied."""
+
+from collections.abc import Sequence
+
+from .audit import AuditEntry
+from .findings import Finding, Findings, Promise
+from .replay import Step
+from .standpoint import Standpoint
+from .views import Key, Pod
+
+TUTTI = "tutti.dev"
+ALLOWED = frozenset(
+    {
+        ("", "pods/binding", "create"),
+        ("", "pods/status", "patch"),
+        ("", "events", "create"),
+        ("events.k8s.io", "events", "create"),
+        (TUTTI, "podgroups/status", "patch"),
+        (TUTTI, "reservations", "create"),
+        (TUTTI, "reservations", "patch"),
+        (TUTTI, "reservations", "delete"),
+        ("coordination.k8s.io", "leases", "create"),
+        ("coordination.k8s.io", "leases", "update"),
+        ("coordination.k8s.io", "leases", "patch"),
+    }
+)
+ON_OUR_PODS_ONLY = frozenset({"pods/binding", "pods/status"})
+# A review is a question put as a create: nothing is stored.
+QUESTIONS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
+
+
+def judge_hands(
+    steps: Sequence[Step], entries: Sequence[AuditEntry], standpoint: Standpoint
+) -> Findings:
+    """Compare each write of Tutti's user with the list, and its pod with our scheduler's name."""
+    pods: dict[Key, dict[str, Pod]] = {}
+    for step in steps:
+        pod = step.after or step.before
+        if isinstance(pod, Pod):
+            pods.setdefault(pod.key, {})[pod.uid] = pod
+    violations: list[Finding] = []
+    judged = 0
+    for entry in entries:
+        if entry.user != standpoint.operator_user:
+            continue
+        judged += entry.is_write
+        fault = _fault(entry, pods.get(entry.key, {}), standpoint)
+        if fault:
+            when = f" at {entry.at:%H:%M:%S.%f}" if entry.at else ""
+            sentence = f"{entry}{when} by {entry.user}: {fault}"
+            violations.append(Finding(Promise.HANDS_OFF, str(entry.key), sentence))
+    return Findings(violations=tuple(violations), judged=judged)
+
+
+def _fault(entry: AuditEntry, known: dict[str, Pod], standpoint: Standpoint) -> str:
+    if entry.denied:
+        return "was denied; the ClusterRole and the calls differ"
+    if not entry.is_write or entry.group in QUESTIONS:
+        return ""
+    if (entry.group, entry.resource, entry.verb) not in ALLOWED:
+        return "is not on the closed list of writes"
+    if entry.resource in ON_OUR_PODS_ONLY:
+        meant = [pod for uid, pod in known.items() if not entry.uid or entry.uid == uid]
+        if meant and not any(standpoint.is_ours(pod) for pod in meant):
+            return f"the pod names scheduler {meant[-1].scheduler}, not us"
+    return ""

@@ -1,0 +1,92 @@
+"""What a witness saw: objects of four kinds, each change with its revision.
+
+All kinds share one etcd and so one revision counter: revisions order changes across kinds exactly.
+Main value: ``History``, plain enough to be written by hand in a test.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+Body = Mapping[str, Any]
+
+
+class Kind(StrEnum):
+    """The kinds that are watched, by the end of their address."""
+
+    PODS = "/api/v1/pods"
+    NODES = "/api/v1/nodes"
+    POD_GROUPS = "/apis/tutti.dev/v1alpha1/podgroups"
+    RESERVATIONS = "/apis/tutti.dev/v1alpha1/reservations"
+
+
+class Change(StrEnum):
+    """What happened to an object; INITIAL is the state in which the witness found it."""
+
+    INITIAL = "INITIAL"
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One change of one object, at the revision at which etcd made it."""
+
+    kind: Kind
+    change: Change
+    revision: int
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Revisions (after, upto] in which changes of one kind may have been missed."""
+
+    kind: Kind
+    after: int
+    upto: int
+
+    def __str__(self) -> str:
+        """Name the kind and the revisions."""
+        return f"{self.kind.value.rpartition('/')[2]} of revisions {self.after + 1} to {self.upto}"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Everything seen between the start and the end of a witness, ordered by revision."""
+
+    events: tuple[Event, ...]
+    start: int = 0
+    gaps: tuple[Gap, ...] = ()
+    began: datetime | None = None  # None: the audit log is read from its first line
+    ended: datetime | None = None
+
+    @classmethod
+    def of(
+        cls,
+        events: Iterable[Event],
+        *,
+        start: int = 0,
+        gaps: Iterable[Gap] = (),
+        began: datetime | None = None,
+        ended: datetime | None = None,
+    ) -> "History":
+        """Order the events, initial ones first; the sort is stable for one revision."""
+        return cls(
+            events=tuple(sorted(events, key=_place)),
+            start=start,
+            gaps=tuple(gaps),
+            began=began,
+            ended=ended,
+        )
+
+    def gap_at(self, revision: int) -> Gap | None:
+        """Find the gap that this revision lies in."""
+        return next((gap for gap in self.gaps if gap.after < revision <= gap.upto), None)
+
+
+def _place(event: Event) -> tuple[bool, int]:
+    return (event.change is not Change.INITIAL, event.revision)

@@ -1,0 +1,66 @@
+"""From a history and an audit log to a verdict.
+
+``weigh`` is a pure function, tested with histories written by hand; ``judge`` reads the log first.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from . import audit as audits
+from .audit import AuditEntry
+from .capacity import judge_capacity
+from .findings import Verdict
+from .hands_off import judge_hands
+from .history import History
+from .replay import replay
+from .reserving import judge_reserving
+from .standpoint import Standpoint
+from .wholeness import judge_wholeness
+
+
+def judge(
+    history: History,
+    *,
+    audit: Path,
+    operator_user: str,
+    scheduler_name: str = "tutti",
+    namespaces: Collection[str] | None = None,
+) -> Verdict:
+    """Judge what happened while the witness watched, in all or in these namespaces.
+
+    P8 is judged in all namespaces: hands off means everywhere.
+    """
+    standpoint = Standpoint(
+        operator_user=operator_user,
+        scheduler_name=scheduler_name,
+        namespaces=None if namespaces is None else frozenset(namespaces),
+    )
+    return weigh(history, audits.read_audit(audit), standpoint)
+
+
+def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoint) -> Verdict:
+    """Judge every promise over one replay; findings come in the order of revisions."""
+    heard = audits.between(entries, history.began, history.ended)
+    standpoint = replace(standpoint, binders=audits.binders(heard))
+    steps = replay(history)
+    whole = judge_wholeness(steps, heard, standpoint)
+    room = judge_capacity(steps, standpoint)
+    reserved = judge_reserving(steps, standpoint)
+    hands = judge_hands(steps, heard, standpoint)
+    found = (whole, room, reserved, hands)
+    return Verdict(
+        violations=tuple(
+            sorted(
+                (each for findings in found for each in findings.violations),
+                key=lambda each: (each.revision is None, each.revision or 0),
+            )
+        ),
+        collisions=room.collisions,
+        broken=whole.broken,
+        unfinished=whole.unfinished,
+        unproved=(*room.unproved, *reserved.unproved),
+        bindings=room.judged,
+        gangs=whole.judged,
+        writes=hands.judged,
+    )

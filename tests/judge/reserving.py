@@ -1,0 +1,114 @@
+"""No member of a gang is bound without a Reservation that already stood and gives it that node.
+
+Separate from P1: a gang can end whole although its placement was never written down.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .findings import Finding, Findings, Promise
+from .replay import Step
+from .standpoint import Standpoint
+from .views import Key, Pod, PodGroup, Reservation
+
+
+@dataclass(slots=True)
+class _Books:
+    """Per gang: Reservations that stand, that stood, and when the first of each came."""
+
+    standing: dict[Key, dict[str, Reservation]] = field(default_factory=dict)
+    ended: dict[Key, tuple[int, Reservation]] = field(default_factory=dict)
+    created: dict[Key, list[int]] = field(default_factory=dict)
+    group_uids: dict[Key, str] = field(default_factory=dict)
+
+    def note(self, step: Step) -> None:
+        if isinstance(step.after, PodGroup):
+            self.group_uids[step.after.key] = step.after.uid
+        before, after = step.before, step.after
+        if isinstance(before, Reservation):
+            self.standing.get(before.gang, {}).pop(before.uid, None)
+            if after is None:
+                self.ended[before.gang] = (step.revision, before)
+        if isinstance(after, Reservation):
+            self.standing.setdefault(after.gang, {})[after.uid] = after
+
+    def fault(self, pod: Pod, gang: Key, revision: int) -> str | None:
+        """Say what is wrong with this binding; None where a standing Reservation covers it."""
+        known_uid = self.group_uids.get(gang)
+        standing = [
+            each
+            for each in self.standing.get(gang, {}).values()
+            if not (known_uid and each.gang_uid) or each.gang_uid == known_uid
+        ]
+        if not standing:
+            return self._absence(gang, revision, is_stale=bool(self.standing.get(gang)))
+        faults = [_mismatch(each, pod) for each in standing]
+        return None if None in faults else "; ".join(fault for fault in faults if fault)
+
+    def _absence(self, gang: Key, revision: int, *, is_stale: bool) -> str:
+        if is_stale:
+            return "the only Reservation is for an earlier PodGroup of that name (other uid)"
+        if gang in self.ended:
+            at, last = self.ended[gang]
+            named = f"it named {len(last.named)} pods"
+            return f"its Reservation had been deleted at revision {at} ({named})"
+        later = [at for at in self.created.get(gang, ()) if at > revision]
+        if later:
+            return f"its first Reservation was created only later, at revision {min(later)}"
+        return "it never had a Reservation"
+
+
+def judge_reserving(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
+    """Check each binding by Tutti of a gang's member against what stood at that revision."""
+    books = _Books()
+    for step in steps:
+        if step.before is None and isinstance(step.after, Reservation):
+            books.created.setdefault(step.after.gang, []).append(step.revision)
+    violations: list[Finding] = []
+    unproved: list[Finding] = []
+    judged = 0
+    for step in steps:
+        books.note(step)
+        pod = _bound_member(step, standpoint)
+        if pod is None or pod.gang is None or not standpoint.looks_at(pod.key.namespace):
+            continue
+        judged += 1
+        fault = books.fault(pod, pod.gang, step.revision)
+        if fault is None:
+            continue
+        sentence = (
+            f"gang {pod.gang}: member {pod.key.name} ({pod.uid}) was bound to {pod.node} "
+            f"at revision {step.revision}, but {fault}"
+        )
+        finding = Finding(Promise.RESERVED_FIRST, str(pod.gang), sentence, step.revision)
+        (violations if step.gap is None else unproved).append(finding)
+    return Findings(violations=tuple(violations), unproved=tuple(unproved), judged=judged)
+
+
+def _bound_member(step: Step, standpoint: Standpoint) -> Pod | None:
+    """Give the pod if Tutti bound it in this step; one created with a node was not bound."""
+    pod = step.after
+    if step.initial or not isinstance(pod, Pod) or not pod.node:
+        return None
+    before = step.before
+    was_bound_here = not before.node if isinstance(before, Pod) else step.gap is not None
+    return pod if was_bound_here and standpoint.bound_by_us(pod) else None
+
+
+def _mismatch(reservation: Reservation, pod: Pod) -> str | None:
+    title = f"its Reservation (as of revision {reservation.revision})"
+    if pod.uid in reservation.named:
+        name, node = reservation.named[pod.uid]
+        if node != pod.node:
+            return f"{title} gives it node {node}"
+        return None if name == pod.key.name else f"{title} calls that uid {name}"
+    by_name = next(
+        (uid for uid, (name, _) in reservation.named.items() if name == pod.key.name), ""
+    )
+    if by_name:
+        return f"{title} names a pod of that name with uid {by_name}"
+    roles = {role for node, role in reservation.slots if node == pod.node}
+    if roles and (pod.role in roles or not pod.role):
+        return None
+    held = ", ".join(sorted(roles)) or "none"
+    return f"{title} names {len(reservation.named)} other pods, and its slots there are: {held}"

@@ -1,0 +1,183 @@
+"""P1: no gang is partly bound unless the rest is reserved, or was lost after the commit.
+
+Judged at every revision, not only at rest. A loss is a fact of the history: a member or a node
+that went, room that others took, a Reservation that somebody else deleted, a minMember raised.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from .audit import AuditEntry
+from .findings import Findings
+from .gangs import Gang
+from .replay import Step
+from .standpoint import Standpoint
+from .views import Key, Node, Pod, PodGroup, Reservation
+
+
+def judge_wholeness(
+    steps: Sequence[Step], entries: Sequence[AuditEntry], standpoint: Standpoint
+) -> Findings:
+    """Follow every gang through the history, then look at what is left at rest."""
+    sweep = _Sweep(standpoint, entries)
+    initial = [step for step in steps if step.initial]
+    for step in initial:
+        sweep.take(step)
+    for gang in sweep.gangs.values():
+        gang.inherit(max((step.revision for step in initial), default=0))
+    for step in steps:
+        if not step.initial:
+            for gang in sweep.take(step):
+                gang.weigh(step.revision, in_gap=step.gap is not None)
+    last = steps[-1].revision if steps else 0
+    gangs = [gang for gang in sweep.gangs.values() if standpoint.looks_at(gang.key.namespace)]
+    for gang in gangs:
+        gang.weigh(last)
+    return _findings(gangs, last)
+
+
+def _findings(gangs: Sequence[Gang], last: int) -> Findings:
+    broken = [each for gang in gangs for each in (*gang.repaired, gang.broken) if each]
+    return Findings(
+        violations=tuple(each for gang in gangs for each in gang.violations),
+        broken=tuple(broken),
+        unfinished=tuple(gang.unfinished(last) for gang in gangs if gang.is_unfinished),
+        judged=sum(gang.group is not None for gang in gangs),
+    )
+
+
+class _Sweep:
+    """All gangs, kept up to date step by step."""
+
+    def __init__(self, standpoint: Standpoint, entries: Iterable[AuditEntry]) -> None:
+        self.gangs: dict[Key, Gang] = {}
+        self._standpoint = standpoint
+        self._deleters: dict[Key, list[str]] = {}
+        for entry in entries:
+            if entry.resource == "reservations" and "delete" in entry.verb and entry.succeeded:
+                self._deleters.setdefault(entry.key, []).append(entry.user)
+
+    def take(self, step: Step) -> list[Gang]:
+        """Apply one step; gives the gangs that it touches."""
+        match step.after or step.before:
+            case Pod():
+                return self._take_pod(step)
+            case PodGroup():
+                return self._take_group(step)
+            case Reservation():
+                return self._take_reservation(step)
+            case _:
+                return self._take_node(step)
+
+    def _gang(self, key: Key) -> Gang:
+        return self.gangs.setdefault(key, Gang(key))
+
+    def _gang_of(self, pod: object) -> Gang | None:
+        if isinstance(pod, Pod) and pod.gang and self._standpoint.is_ours(pod):
+            return self._gang(pod.gang)
+        return None
+
+    def _take_pod(self, step: Step) -> list[Gang]:
+        before, after = step.before, step.after
+        left, joined = self._gang_of(before), self._gang_of(after)
+        touched = [gang for gang in (left, joined) if gang]
+        if left and isinstance(before, Pod):
+            loss = _loss(before, after, step.revision)
+            if loss and left.relies_on(before.uid):
+                left.lose(loss)
+            if left is not joined:
+                left.leave(before.uid)
+        if joined and isinstance(after, Pod):
+            saw_it_unbound = isinstance(before, Pod) and not before.node
+            may_be = saw_it_unbound or step.initial or step.gap is not None
+            by_us = after.uid in joined.by_us or (may_be and self._standpoint.bound_by_us(after))
+            joined.join(after, by_us=by_us)
+        return touched or self._take_stranger(step)
+
+    def _take_stranger(self, step: Step) -> list[Gang]:
+        """A pod outside all gangs took room on a node: gangs that reserved there may lose it."""
+        pod = step.after
+        arrived = isinstance(pod, Pod) and pod.takes_room
+        if not arrived or (isinstance(step.before, Pod) and step.before.node):
+            return []
+        assert isinstance(pod, Pod)
+        if self._standpoint.bound_by_us(pod):
+            return []
+        return self._lose_on(
+            pod.node, f"pod {pod.key} took room on {pod.node} at revision {step.revision}"
+        )
+
+    def _take_node(self, step: Step) -> list[Gang]:
+        before, after = step.before, step.after
+        if not isinstance(before, Node):
+            return []
+        name = before.key.name
+        if not isinstance(after, Node):
+            return self._lose_on(name, f"node {name} was deleted at revision {step.revision}")
+        if before.state != after.state or before.allocatable != after.allocatable:
+            change = f"{before.state} to {after.state}"
+            if before.state == after.state:
+                change = "its allocatable"
+            return self._lose_on(name, f"node {name} changed at revision {step.revision}: {change}")
+        return []
+
+    def _lose_on(self, node: str, sentence: str) -> list[Gang]:
+        hit = [
+            gang
+            for gang in self.gangs.values()
+            if any(node in each.nodes for each in gang.reservations.values())
+        ]
+        for gang in hit:
+            gang.lose(sentence)
+        return hit
+
+    def _take_group(self, step: Step) -> list[Gang]:
+        before, after = step.before, step.after
+        if not isinstance(after, PodGroup):
+            return []  # deleted: the gang is judged by what was known last
+        gang = self._gang(after.key)
+        if isinstance(before, PodGroup) and (before.min_member, before.roles) != (
+            after.min_member,
+            after.roles,
+        ):
+            gang.lose(
+                f"minMember went from {before.min_member} to {after.min_member}, roles from "
+                f"{dict(before.roles)} to {dict(after.roles)} at revision {step.revision}"
+            )
+        gang.group = after
+        return [gang]
+
+    def _take_reservation(self, step: Step) -> list[Gang]:
+        before, after = step.before, step.after
+        reservation = after or before
+        assert isinstance(reservation, Reservation)
+        gang = self._gang(reservation.gang)
+        if isinstance(after, Reservation):
+            gang.reservations[after.uid] = after
+            return [gang]
+        gang.reservations.pop(reservation.uid, None)
+        by = self._deleter(reservation)
+        if by != self._standpoint.operator_user:
+            gang.lose(f"{by} deleted its Reservation at revision {step.revision}")
+        return [gang]
+
+    def _deleter(self, reservation: Reservation) -> str:
+        """Say who deleted it: by name, else its namespace's; where the log is silent, Tutti."""
+        by_name = self._deleters.get(reservation.key)
+        if by_name:
+            return by_name.pop(0)
+        of_all = self._deleters.get(Key(reservation.key.namespace, ""))
+        return of_all[0] if of_all else self._standpoint.operator_user
+
+
+def _loss(before: Pod, after: object, revision: int) -> str:
+    """Say how a member was lost in this step; empty where it was not."""
+    name = before.key.name
+    if not isinstance(after, Pod):
+        return f"member {name} was deleted at revision {revision}"
+    if after.gang != before.gang:
+        return f"member {name} left the group at revision {revision}"
+    if after.phase == "Failed" != before.phase:
+        return f"member {name} failed at revision {revision}"
+    if after.terminating and not before.terminating:
+        return f"member {name} began to terminate at revision {revision}"
+    return ""

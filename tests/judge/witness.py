@@ -1,0 +1,163 @@
+"""The Witness: watches the four kinds in a thread of its own while a test runs.
+
+It writes nothing. Its start and its end are exact revisions, the same for all kinds, so that
+what it tells is complete between them but for marked gaps.
+"""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import aiohttp
+
+from .following import RETRY_SECONDS, Follower, Progress
+from .history import Gap, History, Kind
+from .kubeconfig import read_door
+
+START_SECONDS = 20.0
+STOP_SECONDS = 20.0
+Answer = TypeVar("Answer")
+
+
+class WitnessError(Exception):
+    """The API server did not answer in time, so that nothing certain can be told."""
+
+
+class Witness:
+    """Sees every change of pods, nodes, PodGroups and Reservations between start and stop."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="witness", daemon=True)
+        self._session: aiohttp.ClientSession | None = None
+        self._followers: tuple[Follower, ...] = ()
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._start = 0
+        self._end: int | None = None
+        self._began = self._ended = datetime.now(UTC)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.stop()
+        except WitnessError:
+            if error is None:  # else the test's own error says more
+                raise
+
+    def start(self) -> None:
+        """Return once the state of one revision is known and every watch runs from it."""
+        self._began = datetime.now(UTC)
+        self._thread.start()
+        try:
+            self._run(self._open(), START_SECONDS)
+        except BaseException:
+            self._leave()
+            raise
+
+    def stop(self) -> None:
+        """Return once everything that happened before this call is known; again is harmless."""
+        if not self._thread.is_alive():
+            return
+        try:
+            self._end = self._run(self._reach_now(), STOP_SECONDS)
+            self._ended = datetime.now(UTC)
+        finally:
+            self._leave()
+
+    def history(self) -> History:
+        """Give what was seen, from the start's revision to the end's."""
+        if self._end is None:
+            raise WitnessError("the witness has not been stopped, or could not finish")
+        gaps = [gap for each in self._followers for gap in each.gaps if gap.upto > self._start]
+        return History.of(
+            (
+                event
+                for each in self._followers
+                for event in each.events
+                if event.revision <= self._end
+            ),
+            start=self._start,
+            gaps=(Gap(gap.kind, max(gap.after, self._start), gap.upto) for gap in gaps),
+            began=self._began,
+            ended=self._ended,
+        )
+
+    async def _open(self) -> None:
+        door = read_door(self._kubeconfig)
+        self._session = aiohttp.ClientSession(
+            door.server,
+            headers=door.headers,
+            connector=aiohttp.TCPConnector(ssl=door.tls or True),
+        )
+        while True:
+            try:
+                await self._begin(self._session)
+            except (aiohttp.ClientError, OSError, TimeoutError):
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                break
+        self._tasks = tuple(asyncio.create_task(each.follow()) for each in self._followers)
+        await asyncio.gather(*(each.settled.wait() for each in self._followers))
+
+    async def _begin(self, session: aiohttp.ClientSession) -> None:
+        """List all kinds at one revision: that of the first, read by quorum."""
+        progress = Progress()
+        followers = tuple(Follower(session, kind, progress) for kind in Kind)
+        revision = None
+        for each in followers:
+            at = await each.begin(revision)
+            revision = revision or at
+        self._followers, self._start = followers, revision or 0
+
+    async def _reach_now(self) -> int:
+        assert self._session is not None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        last = Follower(self._session, Kind.PODS, Progress())
+        while True:
+            try:
+                now = await last.begin(None)
+            except (aiohttp.ClientError, OSError, TimeoutError):
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                break
+        await asyncio.gather(*(each.close() for each in self._followers))
+        return now or 0
+
+    def _run(self, work: Coroutine[Any, Any, Answer], seconds: float) -> Answer:
+        async def limited() -> Answer:
+            async with asyncio.timeout(seconds):
+                return await work
+
+        try:
+            return asyncio.run_coroutine_threadsafe(limited(), self._loop).result()
+        except TimeoutError as error:
+            raise WitnessError(f"no answer of the API server in {seconds:g} s") from error
+
+    async def _hang_up(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+            await asyncio.sleep(0)  # lets aiohttp's transports close
+
+    def _leave(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,151 @@
+"""The operator under test: its own process, with the rights of the chart and no others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from .controlplane import build, die_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .controlplane.cluster import ControlPlane
+
+ROOT = Path(__file__).parents[1]
+NAMESPACE = "tutti-system"
+ACCOUNT = "tutti"
+USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+RIGHTS = ("serviceaccount.yaml", "clusterrole.yaml", "clusterrolebinding.yaml")
+READY_SECONDS = 30.0
+_DIE_WITH_PARENT = (sys.executable, die_with_parent.__file__)
+
+
+class OperatorError(AssertionError):
+    """The operator did not do what every test relies on; its log's end is in the message."""
+
+
+def install(plane: ControlPlane) -> None:
+    """Install the CRDs and the chart's rights, as `helm install` would, but no Deployment."""
+    plane.kubectl("apply", "-f", str(ROOT / "crds"))
+    plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / "crds"))
+    plane.create_namespace(NAMESPACE)
+    show = [f"--show-only=templates/{name}" for name in RIGHTS]
+    helm = build.binaries(("helm",), k8s=plane.k8s)["helm"]
+    chart = str(ROOT / "charts/tutti")
+    rendered = subprocess.run(
+        [helm, "template", "tutti", chart, "--namespace", NAMESPACE, *show],
+        env=plane.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    plane.apply([part for part in yaml.safe_load_all(rendered.stdout) if part])
+
+
+class OperatorProcess:
+    """`tutti run` against a control plane; started, killed and started again at will."""
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        *,
+        command: Sequence[str] = (sys.executable, "-m", "tutti", "run"),
+        environment: Mapping[str, str] | None = None,
+        kubeconfig: Path | None = None,
+    ) -> None:
+        """``command`` lets a test run a mutant; ``environment`` adds settings."""
+        self._plane = plane
+        self._command = command
+        self._environment = dict(environment or {})
+        self._kubeconfig = kubeconfig or plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT)
+        self.log = plane.directory / "operator.log"
+        self.port = _free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *, ready: bool = True) -> None:
+        """Start it, and wait until it knows the cluster unless told otherwise."""
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT / "operator"),
+            "TUTTI_PROBE_PORT": str(self.port),
+            "TUTTI_LOG_FORMAT": "human",
+            **self._environment,
+        }
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *_DIE_WITH_PARENT,
+                    str(os.getpid()),
+                    *self._command,
+                    "--kubeconfig",
+                    str(self._kubeconfig),
+                ],
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        if ready:
+            self.await_ready()
+
+    def await_ready(self) -> None:
+        """Wait for /readyz."""
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            if self.process is None or self.process.poll() is not None:
+                raise OperatorError(f"the operator ended:\n{self.tail()}")
+            if self.probe("readyz") == "ok":
+                return
+            time.sleep(0.05)
+        raise OperatorError(f"not ready after {READY_SECONDS} s:\n{self.tail()}")
+
+    def probe(self, path: str) -> str:
+        """What a probe answers; empty where nothing does."""
+        try:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.port}/{path}", timeout=5
+            ) as response:
+                return str(response.read().decode())
+        except urllib.error.HTTPError as refusal:
+            return refusal.read().decode()
+        except OSError:
+            return ""
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Signal it and wait for its end; answers the exit code."""
+        if self.process is None:
+            return 0
+        process, self.process = self.process, None
+        if process.poll() is None:
+            process.send_signal(number)
+        try:
+            return process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise OperatorError(f"it ignored {number.name}:\n{self.tail()}") from None
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.stop(signal.SIGKILL)
+
+    def tail(self, lines: int = 40) -> str:
+        """The end of its log."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])

@@ -1,0 +1,260 @@
+"""A cluster of its own for one test: control plane, operator, witness; judged at the end.
+
+``Rig`` is what e2e and API tests talk to: make nodes and pods, wait for something, look.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from . import judge, operator_process
+from .controlplane.cluster import ControlPlane
+from .controlplane.errors import RequestError
+from .controlplane.nodes import RUN_SECONDS, node_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from .operator_process import OperatorProcess
+
+T = TypeVar("T")
+
+GROUP_LABEL = "tutti.dev/pod-group"
+ROLE_LABEL = "tutti.dev/role"
+PATIENCE = 60.0  # seconds; a condition is expected within one or two
+PAUSE = "registry.k8s.io/pause:3.10"
+
+
+def pod_group(
+    name: str, min_member: int | None = None, *, namespace: str = "ml", **roles: int
+) -> dict[str, Any]:
+    """A PodGroup manifest; roles as keywords."""
+    spec: dict[str, Any] = {} if min_member is None else {"minMember": min_member}
+    if roles:
+        spec["roles"] = [{"name": role, "minMember": n} for role, n in roles.items()]
+    return {
+        "apiVersion": "tutti.dev/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def pod(
+    name: str,
+    group: str = "",
+    *,
+    namespace: str = "ml",
+    role: str = "",
+    scheduler: str = "tutti",
+    run_seconds: float | None = None,
+    spec: Mapping[str, Any] | None = None,
+    **requests: str | int,
+) -> dict[str, Any]:
+    """A pod manifest; ``gpu=1`` is nvidia.com/gpu, other keywords are resource names.
+
+    ``run_seconds`` is how long kwok lets it run before it succeeds; None is for ever.
+    """
+    labels = ({GROUP_LABEL: group} if group else {}) | ({ROLE_LABEL: role} if role else {})
+    asked = {
+        "nvidia.com/gpu" if key == "gpu" else key.replace("_", "-"): str(amount)
+        for key, amount in requests.items()
+    }
+    resources = {"requests": asked, "limits": {k: v for k, v in asked.items() if "/" in k}}
+    annotations = {} if run_seconds is None else {RUN_SECONDS: str(run_seconds)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": labels,
+            "annotations": annotations,
+        },
+        "spec": {
+            "schedulerName": scheduler,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "main", "image": PAUSE, "resources": resources}],
+            **(spec or {}),
+        },
+    }
+
+
+def members(group: str, n: int, **about: Any) -> list[dict[str, Any]]:
+    """So many equal members of a group."""
+    return [pod(f"{group}-{i}", group, **about) for i in range(n)]
+
+
+class Rig:
+    """One test's cluster; a context manager that ends with the judge's verdict."""
+
+    def __init__(self, plane: ControlPlane, operator: OperatorProcess) -> None:
+        self.plane = plane
+        self.operator = operator
+        self._witness = judge.Witness(plane.kubeconfig)
+        self.shared_nodes = False
+
+    @classmethod
+    def start(cls, *components: str, operator: bool = True, **options: Any) -> Self:
+        """Start a control plane with kwok and these components, install, and run the operator."""
+        plane = ControlPlane.start(components=("kwok", *components))
+        try:
+            operator_process.install(plane)
+            plane.create_namespace("ml")
+            rig = cls(plane, operator_process.OperatorProcess(plane, **options))
+            if operator:
+                rig.operator.start()
+        except BaseException:
+            plane.stop()
+            raise
+        return rig
+
+    def __enter__(self) -> Self:
+        self._witness.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                judge.assert_clean(self.verdict())
+            elif isinstance(problem, Exception):
+                problem.add_note(f"the operator's log ends:\n{self.operator.tail()}")
+        finally:
+            self._witness.__exit__(kind, problem, trace)
+            self.operator.stop()
+            self.plane.stop()
+
+    def verdict(self) -> judge.Verdict:
+        """What the judge finds so far."""
+        self._witness.stop()
+        return judge.judge(
+            self._witness.history(),
+            audit=self.plane.audit_log,
+            operator_user=operator_process.USER,
+            scheduler_name="tutti",
+        )
+
+    # Make
+
+    def nodes(self, n: int, prefix: str = "node", **about: Any) -> None:
+        """Make nodes that kwok keeps alive, and wait until pods may run there."""
+        names = [f"{prefix}-{i:03}" for i in range(n)]
+        self.plane.create(node_manifest(name, **about) for name in names)
+        self.until(lambda: all(_is_usable(self.node(name)) for name in names), "nodes are ready")
+
+    def create(self, *objects: Mapping[str, Any]) -> None:
+        """Create objects, which must be new."""
+        self.plane.create(objects)
+
+    def delete(self, kind: str, name: str, namespace: str = "ml") -> None:
+        """Delete one object by kubectl, without waiting."""
+        self.plane.kubectl("delete", kind, name, "-n", namespace, "--wait=false")
+
+    # Look
+
+    def node(self, name: str) -> dict[str, Any]:
+        """One node."""
+        return self.plane.request("GET", f"/api/v1/nodes/{name}")
+
+    def pods(self, group: str = "", namespace: str = "ml") -> list[dict[str, Any]]:
+        """The pods of a namespace, or of one group in it."""
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        selector = f"?labelSelector={GROUP_LABEL}%3D{group}" if group else ""
+        return list(self.plane.request("GET", path + selector)["items"])
+
+    def pod(self, name: str, namespace: str = "ml") -> dict[str, Any]:
+        """One pod."""
+        return self.plane.request("GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
+
+    def bound(self, group: str = "", namespace: str = "ml") -> int:
+        """How many pods of a group have a node."""
+        return sum("nodeName" in each["spec"] for each in self.pods(group, namespace))
+
+    def group(self, name: str, namespace: str = "ml") -> dict[str, Any]:
+        """One PodGroup."""
+        path = f"/apis/tutti.dev/v1alpha1/namespaces/{namespace}/podgroups/{name}"
+        return self.plane.request("GET", path)
+
+    def reservations(self, namespace: str = "ml") -> list[dict[str, Any]]:
+        """The standing Reservations."""
+        path = f"/apis/tutti.dev/v1alpha1/namespaces/{namespace}/reservations"
+        return list(self.plane.request("GET", path)["items"])
+
+    def condition(self, group: str, kind: str, namespace: str = "ml") -> dict[str, Any]:
+        """One condition of a PodGroup; empty while it is not there."""
+        lines = self.group(group, namespace).get("status", {}).get("conditions", [])
+        return next((line for line in lines if line["type"] == kind), {})
+
+    def events(self, name: str, namespace: str = "ml") -> list[dict[str, Any]]:
+        """The Events about one object."""
+        path = f"/api/v1/namespaces/{namespace}/events"
+        query = f"?fieldSelector=involvedObject.name%3D{name}"
+        return list(self.plane.request("GET", path + query)["items"])
+
+    def pod_says(self, name: str, namespace: str = "ml") -> dict[str, Any]:
+        """A pod's PodScheduled condition; empty while it has none."""
+        lines = self.pod(name, namespace)["status"].get("conditions", [])
+        return next((line for line in lines if line["type"] == "PodScheduled"), {})
+
+    # Wait
+
+    def until(self, look: Callable[[], T], what: str, seconds: float = PATIENCE) -> T:
+        """Wait until something is so, and answer it."""
+        deadline = time.monotonic() + seconds
+        seen: object = None
+        while time.monotonic() < deadline:
+            try:
+                if seen := look():
+                    return seen
+            except RequestError as problem:
+                seen = problem
+            time.sleep(0.05)
+        raise AssertionError(
+            f"not within {seconds} s: {what}; last seen: {seen!r}\n"
+            f"the operator's log ends:\n{self.operator.tail()}"
+        )
+
+    def until_bound(self, group: str, n: int, namespace: str = "ml") -> None:
+        """Wait until exactly so many pods of a group are bound."""
+        what = f"{n} pods of {group} are bound"
+        self.until(lambda: self.bound(group, namespace) == n, what)
+
+    def until_waiting(self, group: str, reason: str, namespace: str = "ml") -> str:
+        """Wait until a PodGroup says this reason under Reserved; answers its sentence."""
+
+        def sentence() -> str:
+            line = self.condition(group, "Reserved", namespace)
+            is_said = line.get("status") == "False" and line.get("reason") == reason
+            return str(line["message"]) if is_said else ""
+
+        return self.until(sentence, f"{group} says {reason}")
+
+    def quiet(self, seconds: float = 2.0) -> list[dict[str, Any]]:
+        """The writes of the operator in the next seconds: none, once all is settled."""
+        before = len(self._writes())
+        time.sleep(seconds)
+        return self._writes()[before:]
+
+    def _writes(self) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in self.plane.audit_log.read_text().splitlines()]
+        return [
+            line
+            for line in lines
+            if line["user"]["username"] == operator_process.USER
+            and line["verb"] not in ("get", "list", "watch")
+        ]
+
+
+def _is_usable(node: Mapping[str, Any]) -> bool:
+    lines = node["status"].get("conditions", [])
+    is_ready = any(line["type"] == "Ready" and line["status"] == "True" for line in lines)
+    taints = node["spec"].get("taints", [])
+    return is_ready and not any(t["key"].startswith("node.kubernetes.io/") for t in taints)

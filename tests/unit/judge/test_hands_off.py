@@ -1,0 +1,65 @@
+"""P8: the closed list of writes."""
+
+import pytest
+
+from ...judge import Promise
+from .writing import KUBE, Story, two_nodes, whole_gang
+
+
+def _faults(story: Story) -> list[str]:
+    return [finding.sentence for finding in story.verdict().of(Promise.HANDS_OFF)]
+
+
+def test_the_writes_of_a_usual_cycle_are_on_the_list() -> None:
+    story = whole_gang(two_nodes())
+    story.wrote("create", "reservations", "uid-train", api_group="tutti.dev", code=201)
+    story.wrote("patch", "podgroups/status", "train", api_group="tutti.dev")
+    story.wrote("patch", "pods/status", "train-0")
+    story.wrote("create", "events", "train.1", code=201)
+    story.wrote("update", "leases", "tutti", api_group="coordination.k8s.io")
+    verdict = story.verdict()
+    assert not verdict.violations
+    assert verdict.writes == 4 + 1 + 5
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "api_group"),
+    [
+        ("patch", "pods", ""),
+        ("delete", "pods", ""),
+        ("create", "pods/eviction", ""),
+        ("patch", "nodes", ""),
+        ("patch", "podgroups", "tutti.dev"),
+        ("deletecollection", "reservations", "tutti.dev"),
+        ("create", "pods/binding", "example.com"),
+    ],
+)
+def test_any_other_write_is_a_violation(verb: str, resource: str, api_group: str) -> None:
+    story = two_nodes()
+    story.pod("x")
+    story.wrote(verb, resource, "x", api_group=api_group)
+    (fault,) = _faults(story)
+    assert fault.startswith(f"{verb} {resource}")
+    assert "not on the closed list" in fault
+
+
+def test_others_may_write_what_they_like() -> None:
+    story = two_nodes()
+    story.wrote("delete", "pods", "x", user=KUBE)
+    assert not _faults(story)
+
+
+@pytest.mark.parametrize(("verb", "resource"), [("create", "binding"), ("patch", "status")])
+def test_a_pod_of_another_scheduler_is_not_touched(verb: str, resource: str) -> None:
+    story = two_nodes()
+    story.pod("theirs", scheduler="default-scheduler")
+    story.wrote(verb, f"pods/{resource}", "theirs", uid="uid-theirs")
+    assert "names scheduler default-scheduler, not us" in _faults(story)[0]
+
+
+def test_a_denial_is_a_violation_and_a_refusal_by_admission_is_not() -> None:
+    story = two_nodes()
+    story.wrote("list", "configmaps", "", code=403, denied=True)
+    story.wrote("create", "events", "x", code=403, denied=False)
+    (fault,) = _faults(story)
+    assert "list configmaps" in fault

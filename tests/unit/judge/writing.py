@@ -1,0 +1,198 @@
+"""Histories by hand: a few words per event, revisions counted up by themselves."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...judge import AuditEntry, Change, Event, Gap, History, Kind, Standpoint, Verdict, weigh
+
+US = "system:serviceaccount:tutti-system:tutti"
+KUBE = "system:kube-scheduler"
+
+
+class Story:
+    """Events in the order of the calls, and the audit log that goes with them."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.entries: list[AuditEntry] = []
+        self.gaps: list[Gap] = []
+        self.revision = 100
+        self._change: Change | None = Change.INITIAL
+        self._bodies: dict[tuple[Kind, str], dict[str, Any]] = {}
+
+    def begins(self) -> "Story":
+        """Make all before this the initial state."""
+        self._change = None
+        return self
+
+    def put(self, kind: Kind, body: dict[str, Any]) -> int:
+        """Create an object, or change it."""
+        self.revision += 1
+        uid = body["metadata"].setdefault("uid", f"uid-{body['metadata']['name']}")
+        known = (kind, uid) in self._bodies
+        change = self._change or (Change.MODIFIED if known else Change.ADDED)
+        self._bodies[kind, uid] = body
+        self.events.append(Event(kind, change, self.revision, body))
+        return self.revision
+
+    def drop(self, kind: Kind, uid: str) -> int:
+        """Delete an object."""
+        self.revision += 1
+        body = self._bodies.pop((kind, uid))
+        self.events.append(Event(kind, Change.DELETED, self.revision, body))
+        return self.revision
+
+    def node(self, name: str, *, cordoned: bool = False, **offered: str) -> int:
+        """Put a node; ``gpu`` stands for nvidia.com/gpu."""
+        allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"} | _resources(offered)
+        ready = {"type": "Ready", "status": "True"}
+        return self.put(
+            Kind.NODES,
+            {
+                "metadata": {"name": name},
+                "spec": {"unschedulable": cordoned},
+                "status": {"allocatable": allocatable, "conditions": [ready]},
+            },
+        )
+
+    def group(self, name: str, least: int | None = None, **roles: int) -> int:
+        """Put a PodGroup."""
+        spec: dict[str, Any] = {
+            "roles": [{"name": role, "minMember": count} for role, count in roles.items()]
+        }
+        if least is not None:
+            spec["minMember"] = least
+        return self.put(
+            Kind.POD_GROUPS, {"metadata": {"name": name, "namespace": "ml"}, "spec": spec}
+        )
+
+    def pod(
+        self,
+        name: str,
+        group: str = "",
+        *,
+        role: str = "",
+        node: str = "",
+        scheduler: str = "tutti",
+        phase: str = "Pending",
+        uid: str = "",
+        **requests: str,
+    ) -> int:
+        """Put a pod, waiting or bound."""
+        labels = {"tutti.dev/pod-group": group, "tutti.dev/role": role}
+        return self.put(
+            Kind.PODS,
+            {
+                "metadata": {
+                    "name": name,
+                    "namespace": "ml",
+                    "uid": uid or f"uid-{name}",
+                    "labels": {key: value for key, value in labels.items() if value},
+                },
+                "spec": {
+                    "schedulerName": scheduler,
+                    "nodeName": node,
+                    "containers": [{"resources": {"requests": _resources(requests)}}],
+                },
+                "status": {"phase": phase},
+            },
+        )
+
+    def pods(self, group: str, count: int, **requests: str) -> None:
+        """Put members ``group-0`` and so on, waiting."""
+        for index in range(count):
+            self.pod(f"{group}-{index}", group, **requests)
+
+    def bind(self, name: str, node: str, *, by: str = US) -> int:
+        """Bind a pod, in the watch and in the audit log."""
+        uid = f"uid-{name}"
+        old = self._bodies[Kind.PODS, uid]
+        self.wrote("create", "pods/binding", name, user=by, uid=uid, code=201)
+        return self.put(Kind.PODS, old | {"spec": old["spec"] | {"nodeName": node}})
+
+    def phase(self, name: str, phase: str) -> int:
+        """Change a pod's phase."""
+        old = self._bodies[Kind.PODS, f"uid-{name}"]
+        return self.put(Kind.PODS, old | {"status": {"phase": phase}})
+
+    def reserve(
+        self,
+        group: str,
+        pods: Mapping[str, str] | None = None,
+        *,
+        slots: Mapping[str, Mapping[str, int]] | None = None,
+    ) -> int:
+        """Put the gang's Reservation: nodes by pod name, slots by node and role."""
+        placement: list[dict[str, Any]] = [
+            {"node": node, "pods": [{"name": pod, "uid": f"uid-{pod}"}]}
+            for pod, node in (pods or {}).items()
+        ]
+        placement += [{"node": node, "slots": dict(roles)} for node, roles in (slots or {}).items()]
+        return self.put(
+            Kind.RESERVATIONS,
+            {
+                "metadata": {
+                    "name": f"uid-{group}",
+                    "namespace": "ml",
+                    "uid": f"reservation-{group}",
+                },
+                "spec": {
+                    "podGroup": {"name": group, "uid": f"uid-{group}"},
+                    "placement": placement,
+                },
+            },
+        )
+
+    def release(self, group: str, *, by: str = US) -> int:
+        """Delete the gang's Reservation."""
+        self.wrote("delete", "reservations", f"uid-{group}", user=by, api_group="tutti.dev")
+        return self.drop(Kind.RESERVATIONS, f"reservation-{group}")
+
+    def wrote(
+        self,
+        verb: str,
+        resource: str,
+        name: str,
+        *,
+        user: str = US,
+        uid: str = "",
+        code: int = 200,
+        api_group: str = "",
+        denied: bool = False,
+    ) -> None:
+        """Add a line to the audit log."""
+        self.entries.append(
+            AuditEntry(user, verb, resource, api_group, "ml", name, code, None, uid, denied)
+        )
+
+    def history(self) -> History:
+        """Give the history."""
+        return History.of(self.events, start=100, gaps=self.gaps)
+
+    def verdict(self, *, namespaces: frozenset[str] | None = None) -> Verdict:
+        """Have it judged."""
+        return weigh(self.history(), self.entries, Standpoint(US, namespaces=namespaces))
+
+
+def _resources(given: Mapping[str, str]) -> dict[str, str]:
+    return {"nvidia.com/gpu" if name == "gpu" else name: value for name, value in given.items()}
+
+
+def two_nodes() -> Story:
+    """Begin with two nodes of four GPUs each."""
+    story = Story()
+    story.node("a", gpu="4")
+    story.node("b", gpu="4")
+    return story.begins()
+
+
+def whole_gang(story: Story, name: str = "train", count: int = 4) -> Story:
+    """Tell of a gang that is reserved, bound and released as it should be."""
+    story.group(name, count)
+    story.pods(name, count, gpu="1")
+    nodes = {f"{name}-{index}": "ab"[index % 2] for index in range(count)}
+    story.reserve(name, nodes)
+    for pod, node in nodes.items():
+        story.bind(pod, node)
+    story.release(name)
+    return story

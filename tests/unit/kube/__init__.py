@@ -1,0 +1,1 @@
+"""Tests of the wire formats, quantities, requests and decoding."""

@@ -1,0 +1,464 @@
+"""Wire objects to model values, as kubectl shows them and as nobody should write them."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti.kube import wire
+from tutti.kube.decode import (
+    PodGroup,
+    decode_group,
+    decode_member,
+    decode_node,
+    decode_occupant,
+    decode_reservation,
+)
+from tutti.kube.errors import BadObject
+from tutti.model.cluster import (
+    Entry,
+    Member,
+    Node,
+    NodeTerm,
+    Occupant,
+    Owner,
+    Phase,
+    Requirement,
+    Reservation,
+    Role,
+    Said,
+    Shape,
+    Slots,
+    Taint,
+    Toleration,
+)
+from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+from tutti.model.resources import Resources
+
+from .objects import GROUP, NODE, POD, RESERVATION, container, merged, pod
+
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def node(**changes: Any) -> Node:
+    """The node with changes, decoded."""
+    return decode_node(wire.parse_one(merged(NODE, changes), wire.Node))
+
+
+def group(**spec: object) -> PodGroup:
+    """The PodGroup with another spec, decoded."""
+    return decode_group(wire.parse_one(GROUP | {"spec": spec}, wire.PodGroup))
+
+
+def held(**spec: object) -> Reservation:
+    """The Reservation with changes, decoded."""
+    return decode_reservation(wire.parse_one(merged(RESERVATION, {"spec": spec}), wire.Reservation))
+
+
+def node_affinity(*terms: object) -> dict[str, Any]:
+    """A required node affinity."""
+    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}}
+
+
+def naming(*names: str, operator: str = "In") -> dict[str, Any]:
+    """A term as DaemonSet pods carry it."""
+    return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": list(names)}]}
+
+
+def test_a_pod_of_ours_is_read_whole() -> None:
+    assert decode_member(pod()) == Member(
+        key=PodKey("ml", "train-0"),
+        uid=Uid("7d1c0b1e-1111-4f6e-9d8e-000000000001"),
+        version="4711",
+        shape=Shape(
+            requests=Resources.of({"cpu": 1500, "memory": 2**32, "nvidia.com/gpu": 1, "pods": 1}),
+            node_selector=(("pool", "gpu"),),
+            required=None,
+            tolerations=(
+                Toleration("gpu", "Equal", "yes", "NoSchedule"),
+                Toleration("node.kubernetes.io/not-ready", "Exists", "", "NoExecute"),
+            ),
+        ),
+        created=NEW_YEAR + 10,
+        group="train",
+        role="worker",
+        priority=1000,
+        owner=Owner("Job", "train"),
+        said=Said("WaitingForMembers", "1 of 2 exist"),
+    )
+
+
+def test_a_bare_pod_has_no_group_role_owner_or_words() -> None:
+    got = decode_member(pod(status={"conditions": []}, labels=None, ownerReferences=None))
+    assert (got.group, got.role, got.owner, got.said) == ("", "", None, Said())
+
+
+def test_a_scheduled_pod_was_told_nothing() -> None:
+    scheduled = [{"type": "PodScheduled", "status": "True"}]
+    assert decode_member(pod(status={"conditions": scheduled})).said == Said()
+
+
+@pytest.mark.parametrize(
+    ("said", "phase"),
+    [*((str(phase), phase) for phase in Phase), ("", Phase.UNKNOWN), ("Odd", Phase.UNKNOWN)],
+)
+def test_every_phase_is_known(said: str, phase: Phase) -> None:
+    assert decode_member(pod(status={"phase": said})).phase is phase
+
+
+def test_a_pod_without_a_phase_is_pending() -> None:
+    assert decode_member(pod(status={"phase": None})).phase is Phase.PENDING
+
+
+def test_binding_gates_and_deletion_are_seen() -> None:
+    got = decode_member(
+        pod(
+            {"nodeName": "node-a", "schedulingGates": [{"name": "example.com/quota"}]},
+            deletionTimestamp="2026-01-01T00:01:00Z",
+        )
+    )
+    assert (got.node, got.gated, got.terminating) == ("node-a", True, True)
+
+
+@pytest.mark.parametrize(
+    "time", ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", "2026-01-01T00:00:00.000000Z"]
+)
+def test_a_time_is_seconds_since_the_epoch(time: str) -> None:
+    assert decode_member(pod(creationTimestamp=time)).created == NEW_YEAR
+
+
+def test_a_pod_without_a_creation_time_is_as_old_as_can_be() -> None:
+    assert decode_member(pod(creationTimestamp=None)).created == 0
+
+
+def test_equal_pods_share_one_shape() -> None:
+    backwards = list(reversed(POD["spec"]["tolerations"]))
+    one, other = decode_member(pod()), decode_member(pod({"tolerations": backwards}, uid="u2"))
+    assert one.shape is other.shape
+
+
+def test_ten_thousand_tolerations_are_read() -> None:
+    many = [{"key": f"k{n % 5000}", "operator": "Exists"} for n in range(10_000)]
+    assert len(decode_member(pod({"tolerations": many})).shape.tolerations) == 5000
+
+
+def test_node_affinity_is_read_sorted_and_without_empty_terms() -> None:
+    got = decode_member(
+        pod(
+            node_affinity(
+                naming("n1"),
+                {},
+                {
+                    "matchExpressions": [
+                        {"key": "z", "operator": "Exists"},
+                        {"key": "a", "operator": "In", "values": ["y", "x", "y"]},
+                    ]
+                },
+            )
+        )
+    )
+    assert got.shape.required == (
+        NodeTerm((), (Requirement("metadata.name", "In", ("n1",)),)),
+        NodeTerm((Requirement("a", "In", ("x", "y")), Requirement("z", "Exists"))),
+    )
+
+
+def test_terms_that_are_all_empty_match_no_node() -> None:
+    assert decode_member(pod(node_affinity({}, {}))).shape.required == ()
+
+
+UNMODELLED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "required pod affinity": (
+        {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}},
+        (f"spec.affinity.podAffinity.{REQUIRED}",),
+    ),
+    "required pod anti-affinity": (
+        {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}},
+        (f"spec.affinity.podAntiAffinity.{REQUIRED}",),
+    ),
+    "preferences are not rules": (
+        {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}},
+        (),
+    ),
+    "an empty requirement is none": ({"affinity": {"podAffinity": {REQUIRED: []}}}, ()),
+    "spread is hard by default": (
+        {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone"}]},
+        ("spec.topologySpreadConstraints",),
+    ),
+    "soft spread": ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ()),
+    "claims": (
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+        ("spec.volumes[].persistentVolumeClaim",),
+    ),
+    "several volumes of a kind are named once": (
+        {
+            "volumes": [
+                {"name": "a", "ephemeral": {}},
+                {"name": "b", "ephemeral": {}},
+                {"name": "c", "rbd": {}},
+            ]
+        },
+        ("spec.volumes[].ephemeral", "spec.volumes[].rbd"),
+    ),
+    "volumes that bind to no node": (
+        {
+            "volumes": [
+                {"name": kind, kind: {}, "persistentVolumeClaim": None}
+                for kind in (
+                    "configMap",
+                    "secret",
+                    "downwardAPI",
+                    "hostPath",
+                    "nfs",
+                    "csi",
+                    "image",
+                )
+            ]
+        },
+        (),
+    ),
+    "devices": ({"resourceClaims": [{"name": "gpu"}]}, ("spec.resourceClaims",)),
+    "a native gang": ({"schedulingGroup": {"podGroupName": "x"}}, ("spec.schedulingGroup",)),
+    "a host port": (
+        {"containers": [{"ports": [{"containerPort": 80, "hostPort": 80}]}]},
+        ("spec.containers[].ports[].hostPort",),
+    ),
+    "a port in the host's network": (
+        {"hostNetwork": True, "containers": [{"ports": [{"containerPort": 80}]}]},
+        ("spec.containers[].ports[].hostPort",),
+    ),
+    "the host's network without ports": ({"hostNetwork": True, "containers": [container()]}, ()),
+    "a sidecar's host port": (
+        {"initContainers": [{"restartPolicy": "Always", "ports": [{"hostPort": 80}]}]},
+        ("spec.initContainers[].ports[].hostPort",),
+    ),
+    "an init container's host port is given back": (
+        {"initContainers": [{"ports": [{"hostPort": 80}]}]},
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "want"), UNMODELLED.values(), ids=UNMODELLED)
+def test_rules_that_are_not_modelled_are_named(spec: dict[str, Any], want: tuple[str, ...]) -> None:
+    assert decode_member(pod(spec)).unmodelled == want
+
+
+PIN = node_affinity(naming("n1"))
+OCCUPANTS: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
+    "bound": ({"nodeName": "n1"}, {"phase": "Running"}, "n1"),
+    "bound, not started": ({"nodeName": "n1"}, {"phase": "Pending"}, "n1"),
+    "bound, lost": ({"nodeName": "n1"}, {"phase": "Unknown"}, "n1"),
+    "succeeded": ({"nodeName": "n1"}, {"phase": "Succeeded"}, None),
+    "failed": ({"nodeName": "n1"}, {"phase": "Failed"}, None),
+    "pending": ({}, {}, None),
+    "pinned": (PIN, {}, "n1"),
+    "pinned and failed": (PIN, {"phase": "Failed"}, None),
+    "pinned and gated": ({**PIN, "schedulingGates": [{"name": "g"}]}, {}, None),
+    "pinned twice to the same": (node_affinity(naming("n1"), naming("n1")), {}, "n1"),
+    "pinned to either": (node_affinity(naming("n1"), naming("n2")), {}, None),
+    "pinned to both": (node_affinity(naming("n1", "n2")), {}, None),
+    "kept off": (node_affinity(naming("n1", operator="NotIn")), {}, None),
+    "pinned or anywhere with a label": (
+        node_affinity(naming("n1"), {"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+        {},
+        None,
+    ),
+    "no terms": (node_affinity(), {}, None),
+}
+
+
+@pytest.mark.parametrize(("spec", "status", "where"), OCCUPANTS.values(), ids=OCCUPANTS)
+def test_a_pod_uses_room_where_it_is_bound_or_pinned(
+    spec: dict[str, Any], status: dict[str, Any], where: str | None
+) -> None:
+    got = decode_occupant(pod(spec, status))
+    assert (got.node if got else None) == where
+
+
+def test_a_terminating_pod_holds_its_room_only_where_it_is_bound() -> None:
+    at = "2026-01-01T00:01:00Z"
+    assert decode_occupant(pod({"nodeName": "n1"}, deletionTimestamp=at)) == Occupant(
+        Uid(POD["metadata"]["uid"]), NodeName("n1"), decode_member(pod()).shape.requests
+    )
+    assert decode_occupant(pod(PIN, deletionTimestamp=at)) is None
+
+
+def test_a_node_is_read_whole() -> None:
+    assert node() == Node(
+        name=NodeName("node-a"),
+        allocatable=Resources.of(
+            {
+                "cpu": 63900,
+                "memory": 257 * 2**30,
+                "ephemeral-storage": 95551679124,
+                "nvidia.com/gpu": 8,
+                "pods": 110,
+            }
+        ),
+        labels=(("kubernetes.io/hostname", "node-a"), ("pool", "gpu")),
+        taints=(
+            Taint("gpu", "yes", "NoSchedule"),
+            Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"),
+        ),
+        unschedulable=True,
+        ready=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [],
+        None,
+        [{"type": "Ready", "status": "False"}],
+        [{"type": "Ready", "status": "Unknown"}],
+        [{"type": "DiskPressure", "status": "True"}],
+    ],
+)
+def test_a_node_is_ready_only_if_it_says_so(conditions: object) -> None:
+    assert not node(status={"conditions": conditions}).ready
+
+
+@pytest.mark.parametrize("amount", ["many", "-5", "", [8], {"value": 8}, True, "1e-999999999"])
+def test_an_amount_that_cannot_be_read_is_offered_as_none_of_it(amount: object) -> None:
+    allocatable = node(status={"allocatable": {"nvidia.com/gpu": amount}}).allocatable
+    assert (allocatable["nvidia.com/gpu"], allocatable["cpu"]) == (0, 63900)
+
+
+def test_a_node_without_a_status_offers_nothing() -> None:
+    assert node(status=None, spec=None).allocatable == Resources()
+
+
+def test_a_pod_group_is_read_whole() -> None:
+    assert decode_group(wire.parse_one(GROUP, wire.PodGroup)) == PodGroup(
+        namespace="ml",
+        name="train",
+        uid=Uid("g-1"),
+        generation=3,
+        min_member=9,
+        roles=(Role("driver", 1), Role("worker", 8)),
+        created=NEW_YEAR,
+        terminating=False,
+        version="99",
+        status={"phase": "Waiting", "members": {"needed": 9, "seen": 2}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "needed"),
+    [
+        ({"minMember": 4}, 4),
+        ({"roles": [{"name": "a", "minMember": 2}, {"name": "b", "minMember": 3}]}, 5),
+        ({"minMember": 7, "roles": [{"name": "a", "minMember": 2}]}, 7),
+        ({"roles": [{"name": "a"}]}, 1),
+        ({}, 1),
+        ({"minMember": None, "roles": None}, 1),
+        ({"minMember": 0}, 1),
+        ({"minMember": -3, "roles": [{"name": "a", "minMember": -1}]}, 1),
+    ],
+)
+def test_the_roles_add_up_where_min_member_is_absent(spec: dict[str, Any], needed: int) -> None:
+    assert group(**spec).min_member == needed
+
+
+def test_a_reservation_is_read_whole() -> None:
+    assert held() == Reservation(
+        gang=GangKey("ml", "train"),
+        uid=Uid("g-1"),
+        generation=3,
+        term="tutti-0@2026-01-01T00:00:00Z",
+        reserved_at=NEW_YEAR + 60,
+        entries=(
+            Entry(PodKey("ml", "train-0"), Uid("u0"), NodeName("node-a")),
+            Entry(PodKey("ml", "train-1"), Uid("u1"), NodeName("node-a")),
+        ),
+        slots=(Slots(NodeName("node-b"), "worker", 3),),
+        version="100",
+        self_uid=Uid("r-1"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("placement", "sentence"),
+    [
+        ([{"node": "a", "slots": {"w": 0}}], "a slot counts less than 1 member"),
+        (
+            [{"node": n, "pods": [{"name": "p", "uid": "u"}]} for n in ("a", "b")],
+            "it places the same pod twice",
+        ),
+    ],
+)
+def test_a_reservation_that_makes_no_sense_is_refused(placement: object, sentence: str) -> None:
+    with pytest.raises(BadObject, match=f"^ml/g-1: {sentence}$"):
+        held(placement=placement)
+
+
+@pytest.mark.parametrize("spec", [{}, {"nodeName": "n1"}])
+def test_a_request_that_cannot_be_read_is_said(spec: dict[str, Any]) -> None:
+    bad = pod({**spec, "containers": [container(cpu="lots")]})
+    sentence = "ml/train-0: its request cannot be read: 'lots' is not a quantity"
+    with pytest.raises(BadObject, match=sentence):
+        decode_member(bad)
+    if spec:
+        with pytest.raises(BadObject, match=sentence):
+            decode_occupant(bad)
+
+
+def test_objects_without_a_name_or_uid_are_refused() -> None:
+    with pytest.raises(BadObject, match=r"^a Pod without a name: its metadata has no name$"):
+        decode_member(wire.Pod())
+    with pytest.raises(BadObject, match=r"^a Node without a name: its metadata has no name$"):
+        decode_node(wire.Node())
+    with pytest.raises(BadObject, match=r"^ml/train-0: its metadata has no uid$"):
+        decode_occupant(pod(uid=None))
+
+
+def test_names_in_any_script_are_kept() -> None:
+    got = decode_member(pod(labels={"tutti.dev/pod-group": "поезд-列車-🚂"}))
+    assert got.group == "поезд-列車-🚂"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+PATHS = st.sampled_from(
+    [
+        ("metadata",),
+        ("metadata", "labels"),
+        ("metadata", "creationTimestamp"),
+        ("metadata", "ownerReferences"),
+        ("spec",),
+        ("spec", "containers"),
+        ("spec", "tolerations"),
+        ("spec", "affinity"),
+        ("spec", "nodeSelector"),
+        ("spec", "volumes"),
+        ("spec", "overhead"),
+        ("status",),
+        ("status", "conditions"),
+        ("status", "allocatable"),
+    ]
+)
+
+
+@given(PATHS, JSON)
+def test_whatever_stands_in_a_field_is_read_or_said(path: tuple[str, ...], value: object) -> None:
+    change: Any = value
+    for key in reversed(path):
+        change = {key: change}
+    raw = json.dumps({"items": [merged(POD, change), POD]}).encode()
+    page = wire.parse_page(raw, wire.Pod)
+    assert len(page.items) + len(page.broken) == 2
+    for one in page.items:
+        try:
+            decode_member(one)
+            decode_occupant(one)
+        except BadObject as problem:
+            assert problem.sentence

@@ -1,0 +1,84 @@
+"""What the API server answers, sorted by what to do about it."""
+
+import json
+
+import pytest
+
+from tutti.kube import errors
+
+
+def status(code: int, message: str = "no", **more: object) -> bytes:
+    """A Status object as the API server writes it."""
+    return json.dumps({"kind": "Status", "code": code, "message": message, **more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        (409, "the object has been modified", errors.Conflict),
+        (404, "not found", errors.Gone),
+        (410, "too old resource version", errors.Gone),
+        (400, "bad", errors.Refused),
+        (401, "Unauthorized", errors.Refused),
+        (403, "forbidden", errors.Refused),
+        (405, "no", errors.Refused),
+        (413, "too big", errors.Refused),
+        (415, "no", errors.Refused),
+        (422, "Invalid value", errors.Refused),
+        (500, "etcdserver: request is too large", errors.Refused),
+        (500, "trying to send message larger than max (3 vs. 2)", errors.Refused),
+        (500, "internal error", errors.Unavailable),
+        (408, "timeout", errors.Unavailable),
+        (429, "too many requests", errors.Unavailable),
+        (503, "overloaded", errors.Unavailable),
+        (504, "timeout", errors.Unavailable),
+        (418, "tea", errors.Unavailable),
+        (302, "elsewhere", errors.Unavailable),
+    ],
+)
+def test_each_answer_has_its_kind(code: int, message: str, kind: type[errors.ApiError]) -> None:
+    problem = errors.from_response(code, status(code, message, reason="Word"))
+    assert type(problem) is kind
+    assert (problem.status, problem.reason, str(problem)) == (code, "Word", message)
+
+
+def test_a_long_message_is_cut() -> None:
+    problem = errors.from_response(422, status(422, "x" * 10_000))
+    assert len(str(problem)) == errors.MESSAGE_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "HTTP 502 without a message"),
+        (b"{}", "HTTP 502 without a message"),
+        (b'{"message": null, "reason": 7, "details": []}', "HTTP 502 without a message"),
+        (b"<html>\n  Bad   gateway</html>", "<html> Bad gateway</html>"),
+        (b"[1]", "[1]"),
+        (b"\xff\xfe", "\ufffd\ufffd"),
+        (b"[" * 100_000, "[" * (errors.MESSAGE_LIMIT - 1) + "…"),
+    ],
+)
+def test_a_body_that_is_no_status_is_quoted(body: bytes, message: str) -> None:
+    problem = errors.from_response(502, body)
+    assert isinstance(problem, errors.Unavailable)
+    assert str(problem) == message
+
+
+def test_the_body_says_better_than_the_header_how_long_to_wait() -> None:
+    busy = status(429, details={"retryAfterSeconds": 7})
+    assert errors.from_response(429, busy, retry_after=1).retry_after == 7
+    assert errors.from_response(429, status(429), retry_after=1).retry_after == 1
+    assert errors.from_response(429, status(429)).retry_after is None
+
+
+def test_the_status_in_a_watch_brings_its_own_code() -> None:
+    problem = errors.from_status({"code": 410, "reason": "Expired", "message": "too old"})
+    assert isinstance(problem, errors.Gone)
+    assert problem.status == 410
+
+
+def test_a_broken_object_is_no_answer_of_the_server() -> None:
+    problem = errors.BadObject("ml/train", "its request cannot be read")
+    assert not isinstance(problem, errors.ApiError)
+    assert str(problem) == "ml/train: its request cannot be read"

@@ -1,0 +1,1 @@
+"""Planning, tried on values alone."""

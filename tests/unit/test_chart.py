@@ -1,0 +1,114 @@
+"""The chart agrees with what it installs, as far as that can be told without Helm."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tutti import __version__
+from tutti.kube.client import Call, Right
+from tutti.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "tutti"
+CRDS = ROOT / "crds"
+
+
+def _read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+def _template(name: str) -> Any:
+    """A template as YAML: lines of Helm alone left out, other expressions replaced by a word."""
+    text = (CHART / "templates" / name).read_text()
+    kept = [line for line in text.splitlines() if not re.fullmatch(r"\s*\{\{.*\}\}", line)]
+    return yaml.safe_load(re.sub(r"\{\{.*?\}\}", "helm", "\n".join(kept)))
+
+
+def _rules() -> list[Mapping[str, Any]]:
+    rules: list[Mapping[str, Any]] = _template("clusterrole.yaml")["rules"]
+    return rules
+
+
+def test_the_chart_installs_exactly_the_crds_of_this_project() -> None:
+    """Helm needs a copy of its own; it is the same to the byte."""
+    ours = {path.name: path.read_bytes() for path in CRDS.iterdir()}
+    assert {path.name: path.read_bytes() for path in (CHART / "crds").iterdir()} == ours
+    assert set(ours) == {"podgroup.yaml", "reservation.yaml"}
+
+
+def test_chart_and_package_have_one_version() -> None:
+    """The image's default tag is the package's version."""
+    chart = _read(CHART / "Chart.yaml")
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+def test_the_cluster_role_grants_the_calls_that_the_client_makes_and_no_more() -> None:
+    """A right too few fails at run time; a right too many is one that nobody asked for."""
+    granted = [
+        Right(group, resource, verb)
+        for rule in _rules()
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+    assert not any("resourceNames" in rule for rule in _rules())
+    assert sorted(granted) == sorted({call.value for call in Call})
+
+
+def test_every_rule_of_the_cluster_role_says_why() -> None:
+    """A comment right above it."""
+    lines = (CHART / "templates" / "clusterrole.yaml").read_text().splitlines()
+    above = [lines[at - 1].strip() for at, line in enumerate(lines) if "- apiGroups" in line]
+    assert len(above) == len(_rules())
+    assert all(line.startswith("# ") for line in above)
+
+
+def test_the_values_name_every_setting_with_its_default() -> None:
+    """What is installed without any value is what runs without any variable."""
+    chosen = {
+        re.sub(r"(?=[A-Z])", "_", name).lower(): value
+        for name, value in _read(CHART / "values.yaml")["settings"].items()
+    }
+    assert Settings.model_validate(chosen) == Settings()
+    assert set(chosen) == set(Settings.model_fields)
+
+
+def test_the_container_is_locked_down() -> None:
+    """No root, no writing but to /tmp, no privileges, no variables of Services."""
+    pod = _template("deployment.yaml")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["enableServiceLinks"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["volumeMounts"] == [{"name": "tmp", "mountPath": "/tmp"}]
+    assert container["command"] == ["python", "-m", "tutti", "run"]
+
+
+EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_one_gang_whose_pods_all_name_it(path: Path) -> None:
+    """A pod without the label or the scheduler's name would start alone."""
+    written = list(yaml.safe_load_all(path.read_text()))
+    (gang,) = (each for each in written if each["kind"] == "PodGroup")
+    pods = [
+        each if each["kind"] == "Pod" else each["spec"]["template"]
+        for each in written
+        if each["kind"] not in ("PodGroup", "Service")
+    ]
+    known = {role["name"] for role in gang["spec"].get("roles", [])} or {None}
+    assert pods
+    for pod in pods:
+        assert pod["spec"]["schedulerName"] == Settings().scheduler_name
+        assert pod["metadata"]["labels"]["tutti.dev/pod-group"] == gang["metadata"]["name"]
+        assert pod["metadata"]["labels"].get("tutti.dev/role") in known
