@@ -20,6 +20,7 @@ from .kubeconfig import read_door
 
 START_SECONDS = 20.0
 STOP_SECONDS = 20.0
+HANG_UP_SECONDS = 0.1  # TLS transports close only some turns of the loop after their session
 Answer = TypeVar("Answer")
 
 
@@ -154,7 +155,7 @@ class Witness:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
-            await asyncio.sleep(0)  # lets aiohttp's transports close
+            await asyncio.sleep(HANG_UP_SECONDS)
 
     def _leave(self) -> None:
         asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result()

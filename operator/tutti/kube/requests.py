@@ -23,7 +23,7 @@ def pod_requests(pod: wire.Pod) -> Resources:
     """What a pod takes of a node; raises ``QuantityError``."""
     spec = pod.spec
     asked = _containers(pod)
-    if spec.resources.requests:
+    if any(_is_pod_level(name) for name in spec.resources.requests):
         asked.update(_pod_level(pod))
     _add(asked, _nanos(spec.overhead))
     amounts = {name: rounded_up(name, amount) for name, amount in asked.items()}
@@ -32,7 +32,11 @@ def pod_requests(pod: wire.Pod) -> Resources:
 
 
 def _containers(pod: wire.Pod) -> Nanos:
-    """What the containers ask for; while one is resized, the most of what it had and will have."""
+    """What the containers ask for; while one is resized, the most of what it had and will have.
+
+    Stricter than the original in one case: a resize that is said to be infeasible counts in full
+    where the status names no amounts, since nothing then says what the pod holds.
+    """
     status = pod.status
     asked = _aggregate(pod, _in_spec)
     if not _says_resources(status):
@@ -60,11 +64,11 @@ def _pod_level(pod: wire.Pod) -> Nanos:
             asked = {}
         _raise_to(asked, _nanos(status.resources.requests))
         _raise_to(asked, _nanos(status.allocated_resources or {}))
-    return {
-        name: amount
-        for name, amount in asked.items()
-        if name in ("cpu", "memory") or name.startswith(HUGE_PAGES)
-    }
+    return {name: amount for name, amount in asked.items() if _is_pod_level(name)}
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in ("cpu", "memory") or name.startswith(HUGE_PAGES)
 
 
 def _aggregate(pod: wire.Pod, lookup: Lookup) -> Nanos:
@@ -145,5 +149,6 @@ def _add(total: Nanos, more: Nanos) -> None:
 
 def _raise_to(total: Nanos, least: Nanos) -> None:
     for name, amount in least.items():
-        if amount > total.get(name, 0):
+        # A zero that is named counts: a pod-level 0 replaces the sum over the containers.
+        if name not in total or amount > total[name]:
             total[name] = amount

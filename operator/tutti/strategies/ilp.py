@@ -70,9 +70,13 @@ class IlpStrategy:
 
     name = "ilp"
 
-    def __init__(self, engine_path: str | None = None) -> None:
+    def __init__(
+        self, engine_path: str | None = None, grace_seconds: float = GRACE_SECONDS
+    ) -> None:
         """Use the CBC at this path; None is the one that comes with PuLP."""
-        self._engine = COIN_CMD(path=engine_path or PULP_CBC_CMD.pulp_cbc_path, msg=False)
+        path = engine_path or PULP_CBC_CMD.pulp_cbc_path
+        self._engine = COIN_CMD(path=path, msg=False)  # type: ignore[no-untyped-call]
+        self._grace_seconds = grace_seconds
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
         """Admit by best fit; where that leaves something out, let the engine find the best."""
@@ -85,11 +89,11 @@ class IlpStrategy:
             if model.could_gain(best, level):
                 # Half of the time left, so that the levels below have some, too.
                 seconds = (until - monotonic()) / (1 if level == model.levels[-1] else 2)
-                answer = self._run(model.aimed_at(level), seconds, budget.nodes)
+                answer = self._run(model.aimed_at(level), seconds, budget)
                 if answer.outcome is Outcome.FAILED:
                     return Solution(answer.outcome, ((),) * len(best), answer.detail)
                 found = model.read(answer.values)
-                best = max(best, found, key=lambda shares: _worth(problem, shares))
+                best = max(best, _tidy(problem, found), key=lambda some: _worth(problem, some))
                 if answer.outcome is Outcome.PROVED and not _reaches(problem, found, best, level):
                     answer = replace(answer, outcome=Outcome.BUDGET_EXHAUSTED, detail=TOO_COARSE)
                 if answer.outcome is not Outcome.PROVED and not _has_all(best, candidates):
@@ -97,24 +101,22 @@ class IlpStrategy:
             model.keep(best, level)
         return Solution(Outcome.PROVED, best)
 
-    def _run(self, model: LpProblem, seconds: float, nodes: int) -> _Answer:
+    def _run(self, model: LpProblem, seconds: float, budget: Budget) -> _Answer:
         """Run the engine once; every way in which it can fail is an answer."""
-        late = _Answer(
-            Outcome.BUDGET_EXHAUSTED,
-            {},
-            f"CBC used up its budget ({nodes} nodes and {seconds:.3g} seconds for this priority); "
-            "a better admission may exist",
-        )
-        if seconds <= 0:
-            return late
+        spent = f"{budget.nodes} nodes for a priority, {budget.seconds:g} seconds in all"
+        late = f"CBC used up its budget ({spent}); a better admission may exist"
         try:
+            if seconds <= 0:
+                return _Answer(Outcome.BUDGET_EXHAUSTED, {}, late)
             with TemporaryDirectory(prefix="tutti-") as folder:
-                answer = self._run_in(Path(folder), model, seconds, nodes)
+                answer = self._run_in(Path(folder), model, seconds, budget.nodes)
         except subprocess.TimeoutExpired:
-            return late
-        except (OSError, ValueError, IndexError, PulpError) as error:
-            return _Answer(Outcome.FAILED, {}, f"CBC gave no answer: {error}")
-        return replace(answer, detail=late.detail) if answer.outcome is late.outcome else answer
+            return _Answer(Outcome.BUDGET_EXHAUSTED, {}, late)
+        except OSError as error:
+            return _Answer(Outcome.FAILED, {}, f"CBC could not be run: {error}")
+        except (ValueError, IndexError, PulpError) as error:
+            return _Answer(Outcome.FAILED, {}, f"CBC's answer could not be read: {error}")
+        return answer if answer.outcome is Outcome.FAILED else replace(answer, detail=late)
 
     def _run_in(self, folder: Path, model: LpProblem, seconds: float, nodes: int) -> _Answer:
         """Write the model, run CBC on it, read its answer, as PuLP does it but with a limit."""
@@ -129,14 +131,14 @@ class IlpStrategy:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=seconds + GRACE_SECONDS,
+            timeout=seconds + self._grace_seconds,
             check=False,
         )
         if ended.returncode != 0:
             return _Answer(Outcome.FAILED, {}, f"CBC ended with status {ended.returncode}")
         if not solved.exists():
             return _Answer(Outcome.FAILED, {}, "CBC ended without a solution file")
-        status, values, _, _, _, solution = self._engine.readsol_MPS(
+        status, values, _, _, _, solution = self._engine.readsol_MPS(  # type: ignore[no-untyped-call]
             str(solved), model, variables, names, constraints
         )
         outcome = OUTCOMES.get((status, solution), Outcome.FAILED)
@@ -209,7 +211,7 @@ class _Model:
         members = {key: whole[v.name] * each for key, (v, each) in self._members.items()}
         counts = {key: whole[variable.name] for key, variable in self._counts.items()}
         shares = distribute(self._problem, self._limits, members, counts)
-        return _tidy(self._problem, shares) if is_sound(self._problem, shares) else nothing
+        return shares if is_sound(self._problem, shares) else nothing
 
     def _on(self, level: int) -> list[tuple[int, LpVariable]]:
         """The candidates of one level."""

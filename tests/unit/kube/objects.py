@@ -8,6 +8,8 @@ from tutti.kube import wire
 
 Json = dict[str, Any]
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
 POD: Json = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -181,3 +183,13 @@ def container(name: str = "main", *, restart: str = "", **requests: object) -> J
     amounts = {key.replace("__", "-"): value for key, value in requests.items()}
     made: Json = {"name": name, "resources": {"requests": amounts}}
     return made | ({"restartPolicy": restart} if restart else {})
+
+
+def node_affinity(*terms: object) -> dict[str, Any]:
+    """A required node affinity."""
+    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}}
+
+
+def naming(*names: str, operator: str = "In") -> dict[str, Any]:
+    """A term as DaemonSet pods carry it."""
+    return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": list(names)}]}

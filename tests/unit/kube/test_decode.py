@@ -1,11 +1,12 @@
 """Wire objects to model values, as kubectl shows them and as nobody should write them."""
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tutti.kube import wire
@@ -22,11 +23,8 @@ from tutti.model.cluster import (
     Entry,
     Member,
     Node,
-    NodeTerm,
-    Occupant,
     Owner,
     Phase,
-    Requirement,
     Reservation,
     Role,
     Said,
@@ -41,7 +39,6 @@ from tutti.model.resources import Resources
 from .objects import GROUP, NODE, POD, RESERVATION, container, merged, pod
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def node(**changes: Any) -> Node:
@@ -57,16 +54,6 @@ def group(**spec: object) -> PodGroup:
 def held(**spec: object) -> Reservation:
     """The Reservation with changes, decoded."""
     return decode_reservation(wire.parse_one(merged(RESERVATION, {"spec": spec}), wire.Reservation))
-
-
-def node_affinity(*terms: object) -> dict[str, Any]:
-    """A required node affinity."""
-    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}}
-
-
-def naming(*names: str, operator: str = "In") -> dict[str, Any]:
-    """A term as DaemonSet pods carry it."""
-    return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": list(names)}]}
 
 
 def test_a_pod_of_ours_is_read_whole() -> None:
@@ -133,159 +120,6 @@ def test_a_time_is_seconds_since_the_epoch(time: str) -> None:
 
 def test_a_pod_without_a_creation_time_is_as_old_as_can_be() -> None:
     assert decode_member(pod(creationTimestamp=None)).created == 0
-
-
-def test_equal_pods_share_one_shape() -> None:
-    backwards = list(reversed(POD["spec"]["tolerations"]))
-    one, other = decode_member(pod()), decode_member(pod({"tolerations": backwards}, uid="u2"))
-    assert one.shape is other.shape
-
-
-def test_ten_thousand_tolerations_are_read() -> None:
-    many = [{"key": f"k{n % 5000}", "operator": "Exists"} for n in range(10_000)]
-    assert len(decode_member(pod({"tolerations": many})).shape.tolerations) == 5000
-
-
-def test_node_affinity_is_read_sorted_and_without_empty_terms() -> None:
-    got = decode_member(
-        pod(
-            node_affinity(
-                naming("n1"),
-                {},
-                {
-                    "matchExpressions": [
-                        {"key": "z", "operator": "Exists"},
-                        {"key": "a", "operator": "In", "values": ["y", "x", "y"]},
-                    ]
-                },
-            )
-        )
-    )
-    assert got.shape.required == (
-        NodeTerm((), (Requirement("metadata.name", "In", ("n1",)),)),
-        NodeTerm((Requirement("a", "In", ("x", "y")), Requirement("z", "Exists"))),
-    )
-
-
-def test_terms_that_are_all_empty_match_no_node() -> None:
-    assert decode_member(pod(node_affinity({}, {}))).shape.required == ()
-
-
-UNMODELLED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "required pod affinity": (
-        {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}},
-        (f"spec.affinity.podAffinity.{REQUIRED}",),
-    ),
-    "required pod anti-affinity": (
-        {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}},
-        (f"spec.affinity.podAntiAffinity.{REQUIRED}",),
-    ),
-    "preferences are not rules": (
-        {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}},
-        (),
-    ),
-    "an empty requirement is none": ({"affinity": {"podAffinity": {REQUIRED: []}}}, ()),
-    "spread is hard by default": (
-        {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone"}]},
-        ("spec.topologySpreadConstraints",),
-    ),
-    "soft spread": ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ()),
-    "claims": (
-        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
-        ("spec.volumes[].persistentVolumeClaim",),
-    ),
-    "several volumes of a kind are named once": (
-        {
-            "volumes": [
-                {"name": "a", "ephemeral": {}},
-                {"name": "b", "ephemeral": {}},
-                {"name": "c", "rbd": {}},
-            ]
-        },
-        ("spec.volumes[].ephemeral", "spec.volumes[].rbd"),
-    ),
-    "volumes that bind to no node": (
-        {
-            "volumes": [
-                {"name": kind, kind: {}, "persistentVolumeClaim": None}
-                for kind in (
-                    "configMap",
-                    "secret",
-                    "downwardAPI",
-                    "hostPath",
-                    "nfs",
-                    "csi",
-                    "image",
-                )
-            ]
-        },
-        (),
-    ),
-    "devices": ({"resourceClaims": [{"name": "gpu"}]}, ("spec.resourceClaims",)),
-    "a native gang": ({"schedulingGroup": {"podGroupName": "x"}}, ("spec.schedulingGroup",)),
-    "a host port": (
-        {"containers": [{"ports": [{"containerPort": 80, "hostPort": 80}]}]},
-        ("spec.containers[].ports[].hostPort",),
-    ),
-    "a port in the host's network": (
-        {"hostNetwork": True, "containers": [{"ports": [{"containerPort": 80}]}]},
-        ("spec.containers[].ports[].hostPort",),
-    ),
-    "the host's network without ports": ({"hostNetwork": True, "containers": [container()]}, ()),
-    "a sidecar's host port": (
-        {"initContainers": [{"restartPolicy": "Always", "ports": [{"hostPort": 80}]}]},
-        ("spec.initContainers[].ports[].hostPort",),
-    ),
-    "an init container's host port is given back": (
-        {"initContainers": [{"ports": [{"hostPort": 80}]}]},
-        (),
-    ),
-}
-
-
-@pytest.mark.parametrize(("spec", "want"), UNMODELLED.values(), ids=UNMODELLED)
-def test_rules_that_are_not_modelled_are_named(spec: dict[str, Any], want: tuple[str, ...]) -> None:
-    assert decode_member(pod(spec)).unmodelled == want
-
-
-PIN = node_affinity(naming("n1"))
-OCCUPANTS: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
-    "bound": ({"nodeName": "n1"}, {"phase": "Running"}, "n1"),
-    "bound, not started": ({"nodeName": "n1"}, {"phase": "Pending"}, "n1"),
-    "bound, lost": ({"nodeName": "n1"}, {"phase": "Unknown"}, "n1"),
-    "succeeded": ({"nodeName": "n1"}, {"phase": "Succeeded"}, None),
-    "failed": ({"nodeName": "n1"}, {"phase": "Failed"}, None),
-    "pending": ({}, {}, None),
-    "pinned": (PIN, {}, "n1"),
-    "pinned and failed": (PIN, {"phase": "Failed"}, None),
-    "pinned and gated": ({**PIN, "schedulingGates": [{"name": "g"}]}, {}, None),
-    "pinned twice to the same": (node_affinity(naming("n1"), naming("n1")), {}, "n1"),
-    "pinned to either": (node_affinity(naming("n1"), naming("n2")), {}, None),
-    "pinned to both": (node_affinity(naming("n1", "n2")), {}, None),
-    "kept off": (node_affinity(naming("n1", operator="NotIn")), {}, None),
-    "pinned or anywhere with a label": (
-        node_affinity(naming("n1"), {"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
-        {},
-        None,
-    ),
-    "no terms": (node_affinity(), {}, None),
-}
-
-
-@pytest.mark.parametrize(("spec", "status", "where"), OCCUPANTS.values(), ids=OCCUPANTS)
-def test_a_pod_uses_room_where_it_is_bound_or_pinned(
-    spec: dict[str, Any], status: dict[str, Any], where: str | None
-) -> None:
-    got = decode_occupant(pod(spec, status))
-    assert (got.node if got else None) == where
-
-
-def test_a_terminating_pod_holds_its_room_only_where_it_is_bound() -> None:
-    at = "2026-01-01T00:01:00Z"
-    assert decode_occupant(pod({"nodeName": "n1"}, deletionTimestamp=at)) == Occupant(
-        Uid(POD["metadata"]["uid"]), NodeName("n1"), decode_member(pod()).shape.requests
-    )
-    assert decode_occupant(pod(PIN, deletionTimestamp=at)) is None
 
 
 def test_a_node_is_read_whole() -> None:
@@ -448,8 +282,11 @@ PATHS = st.sampled_from(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PATHS, JSON)
-def test_whatever_stands_in_a_field_is_read_or_said(path: tuple[str, ...], value: object) -> None:
+def test_whatever_stands_in_a_field_raises_nothing_but_a_broken_object(
+    path: tuple[str, ...], value: object
+) -> None:
     change: Any = value
     for key in reversed(path):
         change = {key: change}
@@ -457,8 +294,7 @@ def test_whatever_stands_in_a_field_is_read_or_said(path: tuple[str, ...], value
     page = wire.parse_page(raw, wire.Pod)
     assert len(page.items) + len(page.broken) == 2
     for one in page.items:
-        try:
+        with suppress(BadObject):
             decode_member(one)
+        with suppress(BadObject):
             decode_occupant(one)
-        except BadObject as problem:
-            assert problem.sentence

@@ -4,7 +4,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.kube.quantity import LARGEST, QuantityError, nanos, offered, requested
@@ -165,22 +165,26 @@ def test_sums_are_rounded_once() -> None:
     assert nanos("0.5m") + nanos("0.5m") == nanos("1m")
 
 
+@settings(deadline=None)
 @given(st.integers(0, LARGEST))
 def test_an_integer_comes_back_exactly(amount: int) -> None:
     assert requested("memory", str(amount)) == offered("memory", str(amount)) == amount
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**53))
 def test_milli_cpu_comes_back_exactly(amount: int) -> None:
     assert requested("cpu", f"{amount}m") == offered("cpu", f"{amount}m") == amount
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**40), st.sampled_from(["Ki", "Mi", "m", "n", "k"]))
 def test_an_offer_never_exceeds_the_request_of_the_same_text(amount: int, suffix: str) -> None:
     text = f"{amount}{suffix}"
     assert offered("cpu", text) <= requested("cpu", text) <= offered("cpu", text) + 1
 
 
+@settings(deadline=None)
 @given(
     st.decimals(0, 10**6, allow_nan=False, places=12),
     st.sampled_from([("", 1), ("m", Fraction(1, 1000)), ("Ki", 1024), ("M", 10**6), ("e2", 100)]),
@@ -194,6 +198,7 @@ def test_rounding_is_exact_for_any_decimal(
     assert offered("memory", text) == exact.numerator // exact.denominator
 
 
+@settings(deadline=None)
 @given(st.text(max_size=20))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:

@@ -98,6 +98,10 @@ SPECS: dict[str, tuple[dict[str, Any], Resources]] = {
         },
         asked(cpu=1000),
     ),
+    "a zero for the pod as a whole is a request too": (
+        {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "0"}}},
+        asked(),
+    ),
     "every resource counts": (
         {
             "containers": [
@@ -155,6 +159,10 @@ STATUSES: dict[str, tuple[dict[str, Any], Resources]] = {
             "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "1"}}],
         },
         asked(cpu=1000),
+    ),
+    "an infeasible growth counts where nothing says what is held": (
+        {"conditions": INFEASIBLE},
+        asked(cpu=2000),
     ),
     "a status without resources changes nothing": (
         {"conditions": INFEASIBLE, "containerStatuses": [{"name": "main", "resources": {}}]},

@@ -1,0 +1,144 @@
+"""Snapshots by chance, for properties that must hold for all of them.
+
+Small on purpose: a few nodes and gangs that compete for little room reach the interesting cases
+far sooner than large clusters do, and shrink to something that a person can read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from tutti.model.cluster import Gang, Member, Node, Phase, Reservation, Slots, Snapshot, Toleration
+from tutti.model.keys import NodeName
+
+from .builders import GangBuilder, NodeBuilder, gang, node, reservation, single, snapshot
+
+POOLS = ("a", "b")
+ROLES = ("driver", "worker")
+
+
+@st.composite
+def nodes(draw: st.DrawFn, name: str) -> NodeBuilder:
+    """A small node, now and then labelled, tainted, cordoned, not ready or in use by others."""
+    made = node(
+        name,
+        cpu=draw(st.integers(0, 6)),
+        memory=draw(st.integers(1, 8)),
+        gpu=draw(st.sampled_from([0, 0, 2, 4])),
+        pods=draw(st.sampled_from([110, 110, 3, 1])),
+    )
+    if draw(st.booleans()):
+        made = made.labelled(pool=draw(st.sampled_from(POOLS)))
+    trouble = draw(st.sampled_from(["none"] * 6 + ["taint", "cordon", "unready", "used", "over"]))
+    match trouble:
+        case "taint":
+            return made.tainted("dedicated", "gpu")
+        case "cordon":
+            return made.cordoned()
+        case "unready":
+            return made.but(ready=False)
+        case "used":
+            return made.using(cpu=1, memory=1)
+        case "over":
+            return made.using(cpu=9)
+        case _:
+            return made
+
+
+@st.composite
+def gangs(draw: st.DrawFn, name: str, on: Sequence[str]) -> GangBuilder:
+    """A gang of up to five members, in one or two kinds, some of them in any state."""
+    if draw(st.integers(0, 5)) == 0:
+        made = single(name, cpu=draw(st.integers(0, 3)), gpu=draw(st.integers(0, 1)))
+    elif draw(st.booleans()):
+        made = gang(name)
+        for _ in range(draw(st.integers(1, 2))):
+            count = draw(st.integers(1, 3))
+            cpu, gpu = draw(st.integers(0, 3)), draw(st.integers(0, 2))
+            made = made.of(count, cpu=cpu, gpu=gpu, memory=1)
+        made = made.needing(draw(st.integers(1, len(made.members))))
+    else:
+        made = gang(name)
+        for role in ROLES:
+            least, more = draw(st.integers(0, 2)), draw(st.integers(0, 1))
+            made = made.role(role, least, least + more, cpu=draw(st.integers(0, 2)))
+        least = sum(role.min_member for role in made.roles)
+        made = made.needing(draw(st.integers(max(least, 1), max(least, 1) + 1)))
+    made = made.priority(draw(st.integers(0, 2))).but(created=float(draw(st.integers(0, 3))))
+    if draw(st.integers(0, 3)) == 0:
+        made = made.shaped(node_selector=(("pool", draw(st.sampled_from(POOLS))),))
+    if draw(st.integers(0, 3)) == 0:
+        made = made.shaped(tolerations=(Toleration("dedicated", "Exists"),))
+    if draw(st.integers(0, 8)) == 0:
+        made = made.but(terminating=True)
+    return _disturbed(draw, made, on)
+
+
+def _disturbed(draw: st.DrawFn, made: GangBuilder, on: Sequence[str]) -> GangBuilder:
+    """Let some members be in another state than waiting."""
+    states = ["waiting"] * 8 + ["terminating", "gated", "unmodelled", "succeeded", "failed"]
+    states += ["bound"] * 2 if on else []
+
+    def turned(member: Member) -> Member:
+        match draw(st.sampled_from(states)):
+            case "bound":
+                return replace(member, node=NodeName(draw(st.sampled_from(on))))
+            case "terminating":
+                return replace(member, terminating=True)
+            case "gated":
+                return replace(member, gated=True)
+            case "unmodelled":
+                return replace(member, unmodelled=("spec.affinity.podAffinity",))
+            case "succeeded":
+                return replace(member, phase=Phase.SUCCEEDED)
+            case "failed":
+                return replace(member, phase=Phase.FAILED)
+            case _:
+                return member
+
+    return made.where(turned) if draw(st.booleans()) else made
+
+
+@st.composite
+def standing(draw: st.DrawFn, of: GangBuilder, on: Sequence[str]) -> Reservation:
+    """A standing Reservation of some members of a gang, and of slots, on any nodes."""
+    names = [m.key.name for m in of.members if draw(st.booleans())]
+    entries = [(name, draw(st.sampled_from(on))) for name in names]
+    slots = [Slots(NodeName(draw(st.sampled_from(on))), "worker", draw(st.integers(1, 2)))]
+    return reservation(
+        of,
+        *entries,
+        at=float(draw(st.integers(0, 2))),
+        slots=slots if draw(st.booleans()) else (),
+    )
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    """A cluster of up to four nodes and five gangs, some of them with a standing Reservation."""
+    names = [f"n{i}" for i in range(draw(st.integers(0, 4)))]
+    all_nodes = [draw(nodes(name)) for name in names]
+    all_gangs = [draw(gangs(f"g{i}", names)) for i in range(draw(st.integers(0, 5)))]
+    held = [
+        draw(standing(each, [*names, "gone"]))
+        for each in all_gangs
+        if not each.made.is_single and draw(st.integers(0, 5)) == 0
+    ]
+    return snapshot(*all_nodes, *all_gangs, *held)
+
+
+@st.composite
+def shuffled(draw: st.DrawFn, of: Snapshot) -> Snapshot:
+    """The same Snapshot with everything in another order."""
+
+    def mixed(one: Gang) -> Gang:
+        return replace(one, members=tuple(draw(st.permutations(one.members))))
+
+    found: Sequence[Node] = draw(st.permutations(of.nodes))
+    return replace(
+        of,
+        nodes=tuple(found),
+        gangs=tuple(mixed(one) for one in draw(st.permutations(of.gangs))),
+        reservations=tuple(draw(st.permutations(of.reservations))),
+    )

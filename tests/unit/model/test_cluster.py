@@ -1,0 +1,62 @@
+"""What members and gangs say of themselves, and how names read."""
+
+from dataclasses import replace
+
+import pytest
+
+from tutti.model.cluster import Member, Phase
+from tutti.model.keys import GangKey, NodeName, Origin, PodKey
+
+from ...builders import gang, member, shape, single
+
+N1 = NodeName("n1")
+WAITING = member("a-0", shape(cpu=1))
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_waiting", "counts_as_bound", "is_over"),
+    [
+        pytest.param(WAITING, True, False, False, id="waiting"),
+        pytest.param(replace(WAITING, gated=True), False, False, False, id="gated"),
+        pytest.param(replace(WAITING, terminating=True), False, False, False, id="terminating"),
+        pytest.param(replace(WAITING, node=N1), False, True, False, id="bound"),
+        pytest.param(
+            replace(WAITING, node=N1, phase=Phase.RUNNING), False, True, False, id="running"
+        ),
+        pytest.param(
+            replace(WAITING, node=N1, terminating=True), False, False, False, id="bound-and-leaving"
+        ),
+        pytest.param(
+            replace(WAITING, node=N1, phase=Phase.SUCCEEDED), False, True, True, id="succeeded"
+        ),
+        pytest.param(
+            replace(WAITING, node=N1, phase=Phase.FAILED), False, False, True, id="failed"
+        ),
+        pytest.param(replace(WAITING, phase=Phase.FAILED), False, False, True, id="never-bound"),
+    ],
+)
+def test_a_member_counts_by_what_is_observed_of_it(
+    pod: Member, *, is_waiting: bool, counts_as_bound: bool, is_over: bool
+) -> None:
+    assert pod.is_waiting == is_waiting
+    assert pod.counts_as_bound == counts_as_bound
+    assert pod.is_over == is_over
+
+
+def test_a_gang_has_the_highest_priority_of_its_pods() -> None:
+    assert gang("a").of(3).priority(1).last(1, priority=7).made.priority == 7
+    assert gang("a").made.priority == 0
+
+
+def test_only_a_pod_without_a_group_is_a_gang_of_one() -> None:
+    assert single("p").made.is_single
+    assert not gang("a").of(1).made.is_single
+
+
+def test_names_read_as_kubectl_prints_them() -> None:
+    assert str(PodKey("ml", "a-0")) == "ml/a-0"
+    assert str(GangKey("ml", "a")) == "ml/a"
+
+
+def test_a_group_and_a_pod_of_the_same_name_are_two_gangs() -> None:
+    assert GangKey("ml", "a") != GangKey("ml", "a", Origin.POD)

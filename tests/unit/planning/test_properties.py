@@ -1,0 +1,123 @@
+"""What holds for every plan of every Snapshot, whichever strategy made it."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tutti.model.cluster import Gang, Snapshot
+from tutti.model.decisions import Plan
+from tutti.model.keys import Origin
+from tutti.planning import verify
+from tutti.planning.plan import plan
+from tutti.strategies import strategy_named
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget, Strategy
+
+from ... import builders, generators
+
+BEST_FIT = BestFit()
+
+# The exact strategy starts an engine's process per plan, so it is tried less often.
+EFFORTS = [pytest.param("bestfit", 60, id="bestfit"), pytest.param("ilp", 25, id="ilp")]
+QUIETLY = (HealthCheck.too_slow, HealthCheck.filter_too_much)
+
+
+def planned(snapshot: Snapshot, strategy: Strategy = BEST_FIT) -> Plan:
+    return plan(snapshot, strategy, BEST_FIT, Budget())
+
+
+def each_snapshot(name: str, examples: int, holds) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Try a property on so many Snapshots."""
+    strategy = strategy_named(name)
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=QUIETLY, database=None)
+    @given(generators.snapshots(), st.data())
+    def tried(snapshot: Snapshot, chance: st.DataObject) -> None:
+        holds(snapshot, strategy, chance)
+
+    tried()
+
+
+@pytest.mark.parametrize(("name", "examples"), EFFORTS)
+def test_no_plan_breaks_a_promise(name: str, examples: int) -> None:
+    def holds(snapshot: Snapshot, strategy: Strategy, _: st.DataObject) -> None:
+        assert verify.violations(snapshot, planned(snapshot, strategy)) == ()
+
+    each_snapshot(name, examples, holds)
+
+
+@pytest.mark.parametrize(("name", "examples"), EFFORTS)
+def test_capacity_is_never_exceeded_and_gangs_are_whole(name: str, examples: int) -> None:
+    def holds(snapshot: Snapshot, strategy: Strategy, _: st.DataObject) -> None:
+        after = builders.applied(snapshot, planned(snapshot, strategy))
+        before = {node.name: node for node in snapshot.nodes}
+        for node in after.nodes:
+            if node.used != before[node.name].used:
+                added = node.used - before[node.name].used
+                room = node.allocatable - before[node.name].used
+                assert added.fits(room)
+        for old, new in zip(snapshot.gangs, after.gangs, strict=True):
+            if old != new:
+                assert is_started(old) or is_whole(new)
+
+    each_snapshot(name, examples, holds)
+
+
+@pytest.mark.parametrize(("name", "examples"), EFFORTS)
+def test_the_order_of_the_input_does_not_matter(name: str, examples: int) -> None:
+    def holds(snapshot: Snapshot, strategy: Strategy, chance: st.DataObject) -> None:
+        other = chance.draw(generators.shuffled(snapshot))
+        assert planned(other, strategy) == planned(snapshot, strategy)
+
+    each_snapshot(name, examples, holds)
+
+
+@pytest.mark.parametrize(("name", "examples"), EFFORTS)
+def test_an_applied_plan_leaves_nothing_to_plan(name: str, examples: int) -> None:
+    def holds(snapshot: Snapshot, strategy: Strategy, _: st.DataObject) -> None:
+        after = builders.applied(snapshot, planned(snapshot, strategy))
+        assert planned(after, strategy).placements == ()
+
+    each_snapshot(name, examples, holds)
+
+
+@pytest.mark.parametrize(("name", "examples"), EFFORTS)
+def test_every_gang_that_waits_is_told_why_and_no_other(name: str, examples: int) -> None:
+    def holds(snapshot: Snapshot, strategy: Strategy, _: st.DataObject) -> None:
+        made = planned(snapshot, strategy)
+        told = Counter([*(p.gang for p in made.placements), *(r.gang for r in made.rejections)])
+        assert set(told.values()) <= {1}
+        reserved = {held.gang for held in snapshot.reservations}
+        for gang in snapshot.gangs:
+            waits = any(
+                member.is_waiting and has_role(gang, member.role) for member in gang.members
+            )
+            if waits and gang.key not in reserved:
+                assert gang.key in told
+            if gang.key in reserved or (is_whole(gang) and not waits):
+                assert gang.key not in told
+
+    each_snapshot(name, examples, holds)
+
+
+def has_role(gang: Gang, role: str) -> bool:
+    return not gang.roles or role in {known.name for known in gang.roles}
+
+
+def bound_roles(gang: Gang) -> list[str]:
+    return [m.role for m in gang.members if m.counts_as_bound and has_role(gang, m.role)]
+
+
+def is_started(gang: Gang) -> bool:
+    return bool(bound_roles(gang))
+
+
+def is_whole(gang: Gang) -> bool:
+    roles = bound_roles(gang)
+    if gang.key.origin is Origin.POD:
+        return bool(roles)
+    return len(roles) >= gang.min_member and all(
+        roles.count(role.name) >= role.min_member for role in gang.roles
+    )

@@ -1,0 +1,1 @@
+"""The strategies, one by one and all by one contract."""
