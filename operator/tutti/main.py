@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import kopf
@@ -22,7 +22,7 @@ from .kube import client, decode, errors, supply, wire
 from .kube.client import Access, Client
 from .settings import Settings
 from .strategies import STRATEGIES
-from .strategies.problem import Budget
+from .strategies.problem import Budget, Strategy
 from .world import World
 
 logger = logging.getLogger(__name__)
@@ -111,8 +111,13 @@ class Pulse:
             await self._alarm.sleep(due)
 
 
-async def serve(settings: Settings, kubeconfig: str | None = None) -> None:
-    """Run the operator until it is told to stop.
+async def serve(
+    settings: Settings,
+    kubeconfig: str | None = None,
+    *,
+    strategies: Mapping[str, Callable[[], Strategy]] = STRATEGIES,
+) -> None:
+    """Run the operator until it is told to stop; ``strategies`` is what settings choose from.
 
     Raises:
         errors.NoAccess: there is no cluster to run against.
@@ -126,8 +131,8 @@ async def serve(settings: Settings, kubeconfig: str | None = None) -> None:
         cycle = Cycle(
             world,
             api,
-            strategy=STRATEGIES[settings.strategy](),
-            fallback=STRATEGIES["bestfit"](),
+            strategy=strategies[settings.strategy](),
+            fallback=strategies["bestfit"](),
             budget=Budget(seconds=settings.budget_seconds),
             clock=time.time,
             term=f"{socket.gethostname()}-{os.getpid()}/{time.time():.0f}",

@@ -4,6 +4,7 @@ The counterpart of ``decode``; what is written here is read back there, and a te
 """
 
 import hashlib
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -11,10 +12,13 @@ from typing import Any, NamedTuple
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, NodeName, PodKey, Uid
+from . import errors
 
 API_VERSION = "tutti.dev/v1alpha1"
 COMPONENT = "tutti"
 MESSAGE_LIMIT = 1024  # an Event's note, and plenty for a condition
+# etcd takes 1.5 MiB by default; the API server adds managedFields and a creation time of its own.
+RESERVATION_LIMIT = 1_500_000  # bytes
 
 
 def timestamp(seconds: float) -> str:
@@ -39,7 +43,11 @@ def binding(assignment: Assignment) -> Mapping[str, Any]:
 
 
 def reservation(value: Reservation) -> Mapping[str, Any]:
-    """A Reservation object: one entry per node, pods by name and uid, slots by role."""
+    """A Reservation object: one entry per node, pods by name and uid, slots by role.
+
+    Raises:
+        errors.Refused: it would be larger than the cluster's store takes.
+    """
     pods: dict[NodeName, list[dict[str, str]]] = {}
     for entry in value.entries:
         pods.setdefault(entry.node, []).append({"name": entry.pod.name, "uid": entry.uid})
@@ -60,7 +68,7 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         "name": value.gang.name,
         "uid": value.uid,
     }
-    return {
+    body = {
         "apiVersion": API_VERSION,
         "kind": "Reservation",
         "metadata": {
@@ -79,6 +87,13 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
             "placement": placement,
         },
     }
+    size = len(json.dumps(body, separators=(",", ":")))
+    if size > RESERVATION_LIMIT:
+        raise errors.Refused(
+            f"the Reservation of {len(value.entries):,} members would take {size:,} bytes, and at "
+            f"most {RESERVATION_LIMIT:,} can be stored: use shorter pod names or a smaller gang"
+        )
+    return body
 
 
 def delete_options(value: Reservation) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .problem import Budget, Demand, Outcome, Part, Problem, Share, Shares, Solution
 from .room import Room, most_placeable
 
-__all__ = ["BestFit", "best_fit", "most_placeable"]
+__all__ = ["BestFit", "best_fit", "most_placeable", "tidy"]
 
 
 class BestFit:
@@ -44,6 +44,14 @@ def best_fit(
     for index in range(len(found)) if demands is None else demands:
         found[index] = _Attempt(problem.demands[index], room, scoring).shares()
     return tuple(found)
+
+
+def tidy(problem: Problem, shares: Shares) -> Shares:
+    """The same demands where best fit would put them, if it can, and others that still fit."""
+    admitted = [index for index, own in enumerate(shares) if own]
+    compact = best_fit(problem, admitted)
+    whole = compact if all(compact[index] for index in admitted) else shares
+    return best_fit(problem, [i for i, own in enumerate(shares) if not own], whole)
 
 
 def _with_a_resource(problem: Problem) -> Problem:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import Demand, Problem, Share, Shares
+from .problem import Demand, Outcome, Problem, Share, Shares, Solution, admitted_value
 from .room import fits_per_node, most_placeable
 
 Counts = Mapping[tuple[int, int], int]
@@ -131,3 +131,19 @@ def _is_whole(demand: Demand, shares: Iterable[Share]) -> bool:
         and all(n <= part.available for n, part in zip(chosen, demand.parts, strict=True))
         and all(n >= minimum for n, minimum in zip(roles, demand.role_minimum, strict=True))
     )
+
+
+def has_all(shares: Shares, candidates: Iterable[int]) -> bool:
+    """Whether nothing that could start is left out."""
+    return all(shares[index] for index in candidates)
+
+
+def worth(problem: Problem, shares: Shares) -> list[tuple[int, int]]:
+    """The value admitted per level, highest level first."""
+    return list(admitted_value(problem, Solution(Outcome.HEURISTIC, shares)))
+
+
+def reaches(problem: Problem, found: Shares, best: Shares, level: int) -> bool:
+    """Whether what the engine found is as good as the best known, down to this level."""
+    pairs = zip(worth(problem, found), worth(problem, best), strict=True)
+    return all(ours == known for ours, known in pairs if ours[0] >= level)

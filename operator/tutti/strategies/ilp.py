@@ -35,9 +35,9 @@ from pulp.constants import (
 )
 from pulp.pulp import LpConstraint
 
-from .bestfit import best_fit
-from .counts import distribute, is_sound, limits, possible
-from .problem import Budget, Outcome, Problem, Shares, Solution, admitted_value
+from .bestfit import best_fit, tidy
+from .counts import distribute, has_all, is_sound, limits, possible, reaches, worth
+from .problem import Budget, Outcome, Problem, Shares, Solution
 
 # What CBC says about itself is what a Solution says about itself, row by row. A model here always
 # has a solution (admit nothing more), so "infeasible" and "unbounded" are an engine that is wrong.
@@ -53,6 +53,7 @@ OUTCOMES: Mapping[tuple[int, int], Outcome] = {
 
 GRACE_SECONDS = 2.0  # for reading and writing files, beyond the limit that CBC keeps itself
 CLOSE_ENOUGH = 1e-4  # CBC's integers are whole within 1e-6; further off, the answer is unfinished
+DIGIT = 2**15  # weights below this are far from CBC's tolerance of 1e-6
 TOO_COARSE = "CBC's arithmetic was too coarse for a proof; a better admission may exist"
 
 
@@ -82,7 +83,7 @@ class IlpStrategy:
         """Admit by best fit; where that leaves something out, let the engine find the best."""
         until = monotonic() + budget.seconds
         best, candidates = best_fit(problem), possible(problem)
-        if _has_all(best, candidates):
+        if has_all(best, candidates):
             return Solution(Outcome.PROVED, best)
         model = _Model(problem, candidates)
         for level in model.levels:
@@ -93,10 +94,10 @@ class IlpStrategy:
                 if answer.outcome is Outcome.FAILED:
                     return Solution(answer.outcome, ((),) * len(best), answer.detail)
                 found = model.read(answer.values)
-                best = max(best, _tidy(problem, found), key=lambda some: _worth(problem, some))
-                if answer.outcome is Outcome.PROVED and not _reaches(problem, found, best, level):
+                best = max(best, tidy(problem, found), key=lambda some: worth(problem, some))
+                if answer.outcome is Outcome.PROVED and not reaches(problem, found, best, level):
                     answer = replace(answer, outcome=Outcome.BUDGET_EXHAUSTED, detail=TOO_COARSE)
-                if answer.outcome is not Outcome.PROVED and not _has_all(best, candidates):
+                if answer.outcome is not Outcome.PROVED and not has_all(best, candidates):
                     return Solution(answer.outcome, best, answer.detail)
             model.keep(best, level)
         return Solution(Outcome.PROVED, best)
@@ -147,22 +148,6 @@ class IlpStrategy:
         return _Answer(outcome, values if has_values else {}, detail)
 
 
-def _has_all(shares: Shares, candidates: Iterable[int]) -> bool:
-    """Whether nothing that could start is left out."""
-    return all(shares[index] for index in candidates)
-
-
-def _worth(problem: Problem, shares: Shares) -> list[tuple[int, int]]:
-    """The value admitted per level, highest level first."""
-    return list(admitted_value(problem, Solution(Outcome.HEURISTIC, shares)))
-
-
-def _reaches(problem: Problem, found: Shares, best: Shares, level: int) -> bool:
-    """Whether what the engine found is as good as the best known, down to this level."""
-    pairs = zip(_worth(problem, found), _worth(problem, best), strict=True)
-    return all(ours == known for ours, known in pairs if ours[0] >= level)
-
-
 class _Model:
     """The integer program: which demands start, and how many of each shape go to each node.
 
@@ -176,6 +161,7 @@ class _Model:
         self._starts = {index: self._whole(f"a{index}", 1) for index in candidates}
         self._members: dict[tuple[int, int], tuple[LpVariable, int]] = {}
         self._counts: dict[tuple[int, int], LpVariable] = {}
+        self._carries = 0
         self.levels = sorted({problem.demands[i].level for i in candidates}, reverse=True)
         for index in candidates:
             self._add_demand(index)
@@ -190,14 +176,14 @@ class _Model:
 
     def could_gain(self, shares: Shares, level: int) -> bool:
         """Whether a candidate of the level is left out."""
-        return not _has_all(shares, (index for index, _ in self._on(level)))
+        return not has_all(shares, (index for index, _ in self._on(level)))
 
     def keep(self, shares: Shares, level: int) -> None:
         """Demand that no later answer is worth less on this level than these shares."""
         if self.could_gain(shares, level):
-            worth = [(index, start) for index, start in self._on(level) if shares[index]]
-            floor = sum(weight for _, weight in self._weighed(level, worth))
-            self._row(self._weighed(level, self._on(level)), LpConstraintGE, floor)
+            admitted = [(index, start) for index, start in self._on(level) if shares[index]]
+            floor = sum(weight for _, weight in self._weighed(level, admitted))
+            self._add_floor(self._weighed(level, self._on(level)), floor)
         else:
             for _, start in self._on(level):
                 start.lowBound = 1
@@ -234,6 +220,22 @@ class _Model:
         """Demand that the weighed sum is at least, at most or exactly ``bound``."""
         row = LpConstraint(LpAffineExpression(list(terms)), sense, rhs=bound)  # type: ignore[no-untyped-call]
         self._lp.addConstraint(row)
+
+    def _add_floor(self, terms: list[tuple[LpVariable, int]], floor: int) -> None:
+        """Demand that the sum is at least ``floor``, exactly however large the weights are.
+
+        In one row, weights near 1e9 made CBC call its own solution infeasible. So they are added
+        up digit by digit, as on paper: the low digits, less a carry, and then the rest with it.
+        """
+        if all(weight < DIGIT for _, weight in terms):
+            self._row(terms, LpConstraintGE, floor)
+            return
+        self._carries += 1
+        carry = self._lp.add_variable(f"c{self._carries}", -1, len(terms), LpInteger)
+        low = [(variable, weight % DIGIT) for variable, weight in terms]
+        self._row([*low, (carry, -DIGIT)], LpConstraintGE, floor % DIGIT)
+        high = [(variable, weight // DIGIT) for variable, weight in terms]
+        self._add_floor([*high, (carry, 1)], floor // DIGIT)
 
     def _add_demand(self, index: int) -> None:
         """All that is needed, or nothing: from which parts, and enough of each role."""
@@ -290,11 +292,3 @@ class _Model:
             if kind in latest:
                 self._row([(latest[kind], 1), (start, -1)], LpConstraintGE, 0)
             latest[kind] = start
-
-
-def _tidy(problem: Problem, shares: Shares) -> Shares:
-    """The same demands where best fit would put them, if it can, and others that still fit."""
-    admitted = [index for index, own in enumerate(shares) if own]
-    compact = best_fit(problem, admitted)
-    whole = compact if _has_all(compact, admitted) else shares
-    return best_fit(problem, [i for i, own in enumerate(shares) if not own], whole)
