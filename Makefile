@@ -57,6 +57,10 @@ test: $(STAMP)  ## Run every tier: unit, cycle, api, e2e (30 minutes at most, pl
 test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle
 	@$(BIN)/python -m pytest tests/unit tests/cycle tests/test_architecture.py
 
+.PHONY: bench-e2e
+bench-e2e: $(STAMP)  ## Measure how long gangs of 8, 64 and 512 wait for their nodes
+	@K8S=$(K8S) $(BIN)/python -m tests.bench_e2e
+
 .PHONY: clean
 clean:  ## Remove the environment and what was built in the checkout; the cache stays
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,1 @@
+"""Tests, from the pure core to a real control plane."""

@@ -132,6 +132,12 @@ class GangBuilder:
             lambda m: replace(m, **changes) if m.uid in late else m  # type: ignore[arg-type]
         )
 
+    def only(self, name: str, **changes: object) -> "GangBuilder":
+        """Change fields of one member."""
+        return self.where(
+            lambda m: replace(m, **changes) if m.key.name == name else m  # type: ignore[arg-type]
+        )
+
     def shaped(self, **rules: object) -> "GangBuilder":
         """Change fields of all its members' shapes."""
         return self.where(
@@ -249,3 +255,14 @@ class Canned:
         if self.outcome is Outcome.FAILED:
             return Solution(self.outcome, (), self.detail)
         return replace(BestFit().solve(problem, budget), outcome=self.outcome, detail=self.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlooking:
+    """A heuristic that sees nothing."""
+
+    name: str = "overlooking"
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:  # noqa: ARG002 - spends nothing
+        """Admit nobody."""
+        return Solution(Outcome.HEURISTIC, ((),) * len(problem.demands))

@@ -4,7 +4,7 @@ Small on purpose: a few nodes and gangs that compete for little room reach the i
 far sooner than large clusters do, and shrink to something that a person can read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from hypothesis import strategies as st
@@ -16,6 +16,21 @@ from .builders import GangBuilder, NodeBuilder, gang, node, reservation, single,
 
 POOLS = ("a", "b")
 ROLES = ("driver", "worker")
+
+TROUBLES: Mapping[str, Callable[[NodeBuilder], NodeBuilder]] = {
+    "tainted": lambda made: made.tainted("dedicated", "gpu"),
+    "cordoned": lambda made: made.cordoned(),
+    "unready": lambda made: made.but(ready=False),
+    "used": lambda made: made.using(cpu=1, memory=1),
+    "overdrawn": lambda made: made.using(cpu=9),
+}
+MISHAPS: Mapping[str, Mapping[str, object]] = {
+    "terminating": {"terminating": True},
+    "gated": {"gated": True},
+    "unmodelled": {"unmodelled": ("spec.affinity.podAffinity",)},
+    "succeeded": {"phase": Phase.SUCCEEDED},
+    "failed": {"phase": Phase.FAILED},
+}
 
 
 @st.composite
@@ -30,20 +45,8 @@ def nodes(draw: st.DrawFn, name: str) -> NodeBuilder:
     )
     if draw(st.booleans()):
         made = made.labelled(pool=draw(st.sampled_from(POOLS)))
-    trouble = draw(st.sampled_from(["none"] * 6 + ["taint", "cordon", "unready", "used", "over"]))
-    match trouble:
-        case "taint":
-            return made.tainted("dedicated", "gpu")
-        case "cordon":
-            return made.cordoned()
-        case "unready":
-            return made.but(ready=False)
-        case "used":
-            return made.using(cpu=1, memory=1)
-        case "over":
-            return made.using(cpu=9)
-        case _:
-            return made
+    trouble = draw(st.sampled_from(["none"] * 6 + list(TROUBLES)))
+    return TROUBLES[trouble](made) if trouble in TROUBLES else made
 
 
 @st.composite
@@ -77,25 +80,13 @@ def gangs(draw: st.DrawFn, name: str, on: Sequence[str]) -> GangBuilder:
 
 def _disturbed(draw: st.DrawFn, made: GangBuilder, on: Sequence[str]) -> GangBuilder:
     """Let some members be in another state than waiting."""
-    states = ["waiting"] * 8 + ["terminating", "gated", "unmodelled", "succeeded", "failed"]
-    states += ["bound"] * 2 if on else []
+    states = ["waiting"] * 8 + list(MISHAPS) + (["bound"] * 2 if on else [])
 
     def turned(member: Member) -> Member:
-        match draw(st.sampled_from(states)):
-            case "bound":
-                return replace(member, node=NodeName(draw(st.sampled_from(on))))
-            case "terminating":
-                return replace(member, terminating=True)
-            case "gated":
-                return replace(member, gated=True)
-            case "unmodelled":
-                return replace(member, unmodelled=("spec.affinity.podAffinity",))
-            case "succeeded":
-                return replace(member, phase=Phase.SUCCEEDED)
-            case "failed":
-                return replace(member, phase=Phase.FAILED)
-            case _:
-                return member
+        state = draw(st.sampled_from(states))
+        if state == "bound":
+            return replace(member, node=NodeName(draw(st.sampled_from(on))))
+        return replace(member, **MISHAPS.get(state, {}))  # type: ignore[arg-type]
 
     return made.where(turned) if draw(st.booleans()) else made
 

@@ -6,7 +6,9 @@ settings    one frozen model, from the environment
 handlers    the demand side: PodGroups and our pending pods, through kopf
 probes      /healthz and /readyz
 cycle       observe, plan, verify, reserve, bind, report
+reporting   conditions, Events, log lines: what people are told
 world       the live picture; snapshot(now)
+store       objects of one kind, the newest version of each
 kube        the only code that knows the API server
 planning    the functional core: Snapshot in, Plan out
 strategies  interchangeable ways from a Problem to a Solution

@@ -5,15 +5,19 @@ what was promised is in Reservations, and standing ones take the same path as ne
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from . import reporting
 from .kube import errors
 from .kube.client import Api
+from .kube.gate import Gate
 from .model.cluster import Entry, Member, Reservation, Snapshot
 from .model.decisions import Assignment, Placement, Plan
-from .model.keys import Origin, PodKey, Uid
+from .model.keys import GangKey, Origin, PodKey, Uid
 from .planning import plan as planning
 from .planning import progress, verify
 from .strategies.problem import Budget, Strategy
@@ -22,6 +26,9 @@ from .world import World
 logger = logging.getLogger(__name__)
 
 Clock = Callable[[], float]  # seconds since the epoch
+
+REFUSED_SECONDS = 30.0  # what was refused is asked again, but not at once: rights get granted
+CONFLICT_SECONDS = 5.0  # what stands in the way is usually seen and gone within milliseconds
 
 
 class Cycle:
@@ -47,7 +54,8 @@ class Cycle:
         self._budget = budget
         self._clock = clock
         self._term = term
-        self._gate = asyncio.Semaphore(in_flight)
+        self._gate = Gate(in_flight)
+        self._refusals: dict[Uid, _Refusal] = {}  # by gang to reserve for, or pod to bind
         self._reporter = reporting.Reporter(world, api)
 
     async def run_once(self) -> float | None:
@@ -57,7 +65,7 @@ class Cycle:
             errors.ApiError: the API server refuses or cannot be reached; nothing is lost by it.
         """
         # 1 observe
-        await self._settle()
+        problems = list(await self._settle())
         snapshot = self._world.snapshot(self._clock())
         # 2 plan
         plan = await asyncio.to_thread(
@@ -66,35 +74,38 @@ class Cycle:
         # 3 verify
         placements = self._verified(snapshot, plan)
         # 4 reserve: the commit point
-        await self._reserve(placements)
+        problems += await self._reserve(placements)
         # 5 bind
-        released = await self._carry_out(placements)
+        released, failed = await self._carry_out(placements)
+        problems += failed
         # 6 report
-        return await self._reporter.report(self._world.snapshot(self._clock()), plan, released)
+        due = await self._report(plan, released)
+        if problems:
+            raise problems[0]
+        return due
 
-    async def _settle(self) -> None:
+    async def _settle(self) -> Sequence[errors.ApiError]:
         """Ask about the bindings that were sent and never answered."""
-        for member in self._world.unsure():
-            await self._look_again(member.key, member.uid, None)
+        return await self._gate.all(
+            partial(self._look_again, member.key, member.uid) for member in self._world.unsure()
+        )
 
     def _verified(self, snapshot: Snapshot, plan: Plan) -> Sequence[Placement]:
-        """Drop a plan that breaks a promise, and placements that the world has outrun."""
-        if broken := verify.violations(snapshot, plan):
-            for sentence in broken:
-                logger.error("plan dropped, this is a bug of Tutti's: %s", sentence)
-            return ()
-        now = self._world.snapshot(self._clock())
-        if all(a is b for a, b in zip(now.gangs, snapshot.gangs, strict=False)) and (
-            now.nodes == snapshot.nodes and len(now.gangs) == len(snapshot.gangs)
-        ):
-            return plan.placements
-        return tuple(p for p in plan.placements if not verify.outrun(now, p))
+        """The placements that break no promise in the world as it is by now."""
+        broken = verify.violations(snapshot, plan)
+        for sentence in broken:
+            logger.error("left out of the plan, this is a bug of Tutti's: %s", sentence)
+        now = self._clock()
+        waiting = tuple(p for p in plan.placements if not self._is_held_off(p.uid, now))
+        current = self._world.snapshot(now)
+        is_unchanged = current == replace(snapshot, taken_at=now)
+        return waiting if is_unchanged and not broken else verify.upheld(current, waiting)
 
-    async def _reserve(self, placements: Sequence[Placement]) -> None:
+    async def _reserve(self, placements: Sequence[Placement]) -> Sequence[errors.ApiError]:
         """Write every gang's placement down before the first of its pods is bound."""
         now = self._clock()
-        await _all(
-            self._reserve_one(placement, now)
+        return await self._gate.all(
+            partial(self._reserve_one, placement, now)
             for placement in placements
             if placement.gang.origin is Origin.POD_GROUP
         )
@@ -109,94 +120,130 @@ class Cycle:
             entries=tuple(Entry(a.pod, a.uid, a.node) for a in placement.assignments),
         )
         try:
-            async with self._gate:
-                standing = await self._api.reserve(reservation)
+            standing = await self._api.reserve(reservation)
         except errors.Conflict:
             # One of the gang's stands already: the watch will show it, and it will be carried out.
-            logger.warning("gang %s: a Reservation exists already", placement.gang)
+            sentence = f"a Reservation named {placement.uid} exists already"
+            self._hold_off(placement.uid, placement.gang, sentence, CONFLICT_SECONDS)
         except errors.Gone:
             logger.info("gang %s: its namespace or PodGroup is gone", placement.gang)
         except errors.Refused as refusal:
-            logger.error("gang %s: Reservation refused: %s", placement.gang, refusal)  # noqa: TRY400
-            self._reporter.refused(placement.gang, str(refusal))
+            sentence = f"Reservation refused: {refusal}"
+            self._hold_off(placement.uid, placement.gang, sentence, REFUSED_SECONDS)
         else:
             self._world.hold(standing)
+            self._refusals.pop(placement.uid, None)
 
-    async def _carry_out(self, placements: Sequence[Placement]) -> Sequence[reporting.Released]:
-        """Carry out every standing Reservation and bind the gangs of one; answers the released."""
-        snapshot = self._world.snapshot(self._clock())
-        members = progress.members_by_uid(snapshot)
+    async def _carry_out(
+        self, placements: Sequence[Placement]
+    ) -> tuple[Sequence[reporting.Released], Sequence[errors.ApiError]]:
+        """Carry out every standing Reservation and bind the gangs of one.
+
+        Answers what was released, and the problems that single calls met.
+        """
+        now = self._clock()
+        snapshot = self._world.snapshot(now)
         released: list[reporting.Released] = []
-        bindings: list[Assignment] = []
+        bindings: list[tuple[GangKey, Assignment]] = []
         for reservation, step in progress.next_steps(snapshot):
             match step:
                 case progress.Bind(assignments):
-                    bindings.extend(assignments)
+                    bindings.extend((reservation.gang, one) for one in assignments)
                 case progress.Release(sentence):
-                    logger.info("gang %s: released: %s", reservation.gang, sentence)
-                    await self._release(reservation)
                     released.append(reporting.Released(reservation, sentence))
-                case progress.Finish():
+                case _:
                     pass
-        for placement in placements:
-            if placement.gang.origin is Origin.POD:
-                bindings.extend(placement.assignments)
-        await _all(
-            self._bind(assignment, members[assignment.uid])
-            for assignment in bindings
-            if assignment.uid in members
+        singles = [p for p in placements if p.gang.origin is Origin.POD]
+        for placement in verify.upheld(snapshot, singles) if singles else ():
+            bindings.extend((placement.gang, one) for one in placement.assignments)
+        problems = list(await self._gate.all(partial(self._give_back, one) for one in released))
+        members = progress.members_by_uid(snapshot)
+        problems += await self._gate.all(
+            partial(self._bind, gang, assignment, members[assignment.uid])
+            for gang, assignment in bindings
+            if not self._is_held_off(assignment.uid, now)
         )
-        await self._finish()
-        return released
+        problems += await self._finish()
+        return released, problems
 
-    async def _finish(self) -> None:
+    async def _finish(self) -> Sequence[errors.ApiError]:
         """Delete the Reservations that have nothing left to bind."""
         steps = progress.next_steps(self._world.snapshot(self._clock()))
         done = [held for held, step in steps if isinstance(step, progress.Finish)]
-        await _all(self._release(reservation) for reservation in done)
+        return await self._gate.all(partial(self._release, reservation) for reservation in done)
+
+    async def _give_back(self, released: reporting.Released) -> None:
+        logger.info("gang %s: released: %s", released.reservation.gang, released.sentence)
+        await self._release(released.reservation)
 
     async def _release(self, reservation: Reservation) -> None:
-        try:
-            async with self._gate:
-                await self._api.release(reservation)
-        except (errors.Gone, errors.Conflict):
-            pass  # it is not there any more, or another one is: either way this one is gone
+        # Not there any more, or another one is: either way this one is gone.
+        with contextlib.suppress(errors.Gone, errors.Conflict):
+            await self._api.release(reservation)
         self._world.unhold(reservation)
 
-    async def _bind(self, assignment: Assignment, member: Member) -> None:
-        async with self._gate:
-            self._world.assume(member, assignment.node)
-            try:
-                await self._api.bind(assignment)
-            except (errors.Conflict, errors.Gone) as answer:
-                await self._look_again(assignment.pod, assignment.uid, answer)
-            except errors.Refused as refusal:
-                self._world.retract(assignment.uid)
-                logger.error("pod %s: binding refused: %s", assignment.pod, refusal)  # noqa: TRY400
-            else:
-                self._world.confirm(assignment.uid)
+    async def _bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
+        self._world.assume(member, assignment.node)
+        try:
+            await self._api.bind(assignment)
+        except (errors.Conflict, errors.Gone) as answer:
+            now = await self._look_again(assignment.pod, assignment.uid)
+            if now is not None and now.is_waiting and now.version == assignment.version:
+                # Nothing has changed that could explain it, so nothing will tell when it has.
+                sentence = f"pod {assignment.pod}: binding refused: {answer}"
+                self._hold_off(assignment.uid, gang, sentence, CONFLICT_SECONDS)
+        except errors.Refused as refusal:
+            self._world.retract(assignment.uid)
+            sentence = f"pod {assignment.pod}: binding refused: {refusal}"
+            self._hold_off(assignment.uid, gang, sentence, REFUSED_SECONDS)
+        else:
+            self._world.confirm(assignment.uid)
 
-    async def _look_again(self, pod: PodKey, uid: Uid, answer: errors.ApiError | None) -> None:
+    async def _look_again(self, pod: PodKey, uid: Uid) -> Member | None:
         """Read a pod whose binding had no clear answer; only its own state tells what happened."""
         try:
             now = await self._api.read_member(pod)
         except errors.Gone:
+            now = None
+        if now is None or now.uid != uid:
             self._world.forget(uid)
-            return
-        if now.uid != uid:
-            self._world.forget(uid)
-        elif now.node is not None:
+            return None
+        if now.node is not None:
             self._world.assume(now, now.node)
             self._world.confirm(uid)
         else:
-            if answer is not None:
-                logger.info("pod %s: not bound: %s Will look again soon", pod, answer)
-            self._world.retract(uid)
             self._world.learn(now)
+            self._world.retract(uid)
+        return now
+
+    def _hold_off(self, uid: Uid, gang: GangKey, sentence: str, seconds: float) -> None:
+        """Ask this no more for a while, and say so: asking again at once is no use."""
+        known = self._refusals.get(uid)
+        if known is None or known.sentence != sentence:
+            logger.error("gang %s: %s", gang, sentence)
+        self._refusals[uid] = _Refusal(gang, sentence, self._clock() + seconds)
+
+    def _is_held_off(self, uid: Uid, now: float) -> bool:
+        known = self._refusals.get(uid)
+        return known is not None and now < known.until
+
+    async def _report(self, plan: Plan, released: Sequence[reporting.Released]) -> float | None:
+        """Tell people; answers when there is more to say or to try, in seconds from now."""
+        now = self._clock()
+        snapshot = self._world.snapshot(now)
+        here = {gang.key for gang in snapshot.gangs}
+        self._refusals = {uid: one for uid, one in self._refusals.items() if one.gang in here}
+        held_off = [one for one in self._refusals.values() if now < one.until]
+        refusals = {one.gang: one.sentence for one in held_off}
+        due = await self._reporter.report(snapshot, plan, released, refusals)
+        retries = [one.until - now for one in held_off]
+        return min((wait for wait in (due, *retries) if wait is not None), default=None)
 
 
-async def _all(calls: Iterable[Coroutine[None, None, None]]) -> None:
-    """Run calls side by side to their end, then raise the first problem if there was one."""
-    for result in await asyncio.gather(*calls, return_exceptions=True):
-        if isinstance(result, BaseException):
-            raise result
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """What the API server would not do for a gang, and when it is asked again."""
+
+    gang: GangKey
+    sentence: str
+    until: float

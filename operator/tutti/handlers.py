@@ -14,7 +14,8 @@ import kopf
 
 from .kube import client, decode, errors, supply, wire
 from .kube.client import Access, Source
-from .world import Store, World
+from .store import Store
+from .world import World
 
 logger = logging.getLogger(__name__)
 

@@ -4,14 +4,15 @@ Separate from the cycle so that a lost report can never touch a decision: nothin
 read back by one. What stands there already is compared first, so a restart writes nothing.
 """
 
-import asyncio
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from .kube import encode, errors
 from .kube.client import Api
+from .kube.gate import Calling, Gate, is_away
 from .model.cluster import Gang, Reservation, Snapshot
 from .model.decisions import Plan, Reason, Rejection
 from .model.keys import GangKey, Uid
@@ -38,33 +39,44 @@ class Reporter:
     def __init__(self, world: World, api: Api) -> None:
         self._world = world
         self._api = api
-        self._gate = asyncio.Semaphore(IN_FLIGHT)
+        self._gate = Gate(IN_FLIGHT)
         self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
-        self._refused: dict[GangKey, str] = {}
+        self._mute: dict[Uid, float] = {}  # until when no report is written to an object
         self._shortfall = ""
 
-    def refused(self, gang: GangKey, sentence: str) -> None:
-        """Remember that the API server would not take this gang's Reservation."""
-        self._refused[gang] = sentence
-
     async def report(
-        self, snapshot: Snapshot, plan: Plan, released: Sequence[Released]
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        released: Sequence[Released],
+        refusals: Mapping[GangKey, str],
     ) -> float | None:
-        """Write what changed; answers in how many seconds something put off is due."""
+        """Write what changed; answers in how many seconds something put off is due.
+
+        An object that cannot be written to is left alone for a while; the others get theirs.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
         now = snapshot.taken_at
         self._log_shortfall(plan.shortfall)
         rejections = {rejection.gang: rejection for rejection in plan.rejections}
-        for gang_key, sentence in self._refused.items():
-            rejections.setdefault(gang_key, Rejection(gang_key, Reason.REFUSED, sentence))
-        self._refused.clear()
+        for gang_key, sentence in refusals.items():
+            rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, sentence)
         held = {reservation.uid: reservation for reservation in snapshot.reservations}
         given_back = {one.reservation.uid for one in released}
         gangs = [gang for gang in snapshot.gangs if gang.uid not in given_back]
-        waits = [
-            await self._tell_group(gang, held.get(gang.uid), rejections.get(gang.key), now)
-            for gang in gangs
-            if not gang.is_single
-        ]
+        self._mute = {uid: until for uid, until in self._mute.items() if now < until}
+        waits = [until - now for until in self._mute.values()]
+
+        async def tell(gang: Gang) -> None:
+            rejection = rejections.get(gang.key)
+            waits.append(await self._tell_group(gang, held.get(gang.uid), rejection, now))
+
+        groups = [gang for gang in gangs if not gang.is_single and gang.uid not in self._mute]
+        await self._gate.all(
+            partial(self._spare, gang.uid, now, partial(tell, gang)) for gang in groups
+        )
         for one in released:
             about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
             await self._say(encode.Event(about, "Released", one.sentence, now, warning=True))
@@ -77,8 +89,21 @@ class Reporter:
             elif rejection is not None:
                 waits.append(wording.QUIET_SECONDS - quiet_for)
         waits.append(await self._tell_pods(notes, now))
-        self._written = {gang.uid: self._written[gang.uid] for gang in gangs if not gang.is_single}
+        here = {gang.uid for gang in snapshot.gangs}
+        self._written = {uid: at for uid, at in self._written.items() if uid in here}
         return min((wait for wait in waits if wait < math.inf), default=None)
+
+    async def _spare(self, uid: Uid, now: float, tell: Calling) -> None:
+        """Tell, or leave an object alone for a while that the API server will not have touched."""
+        try:
+            await tell()
+        except (errors.Gone, errors.Conflict):
+            pass  # it left, or was recreated: the watch will tell
+        except errors.ApiError as problem:
+            if is_away(problem):
+                raise
+            self._mute[uid] = now + SENTENCE_SECONDS
+            logger.error("report on %s not taken: %s", uid, problem)  # noqa: TRY400
 
     def _log_shortfall(self, shortfall: str) -> None:
         if shortfall and shortfall != self._shortfall:
@@ -99,9 +124,12 @@ class Reporter:
         at = encode.timestamp(now)
         is_fresh = since_write < SENTENCE_SECONDS
         wanted = wording.merged(status, group.status, at, keep_sentences=is_fresh)
+        if wording.is_at_rest(gang, group.status):
+            return math.inf
+        newest = wording.merged(status, group.status, at, keep_sentences=False)
         if wanted == group.status:
-            newest = wording.merged(status, group.status, at, keep_sentences=False)
             return math.inf if wanted == newest else SENTENCE_SECONDS - since_write
+        wanted = newest  # a write that is made anyway contradicts no counter of its own
         wait = wording.patience(
             wanted, group.status, quiet_for=now - _newest(gang), since_write=since_write
         )
@@ -113,10 +141,7 @@ class Reporter:
     async def _write(
         self, gang: Gang, wanted: Mapping[str, Any], news: Iterable[wording.Line], now: float
     ) -> None:
-        try:
-            self._world.learn_group(await self._api.write_status(gang.key, wanted))
-        except errors.Gone:
-            return
+        self._world.learn_group(await self._api.write_status(gang.key, wanted))
         self._written[gang.uid] = now
         about = encode.Regarding.gang(gang.key, gang.uid)
         for line in news:
@@ -126,29 +151,33 @@ class Reporter:
 
     async def _tell_pods(self, notes: Iterable[wording.Note], now: float) -> float:
         """Say it once per pod and reason; answers 0 seconds where more is left to say."""
-        unsaid = [note for note in notes if note.member.said.reason != note.reason]
+        unsaid = [
+            note
+            for note in notes
+            if note.member.said.reason != note.reason and note.member.uid not in self._mute
+        ]
         told = unsaid[:NOTES_PER_CYCLE]
-        await asyncio.gather(*(self._tell_pod(note, now) for note in told))
+        await self._gate.all(
+            partial(self._spare, note.member.uid, now, partial(self._tell_pod, note, now))
+            for note in told
+        )
         return math.inf if len(told) == len(unsaid) else 0.0
 
     async def _tell_pod(self, note: wording.Note, now: float) -> None:
-        async with self._gate:
-            try:
-                why = encode.Why(note.reason, note.message, now)
-                fresh = await self._api.say_of_pod(note.member, why)
-            except (errors.Gone, errors.Conflict):
-                return  # it left, or was recreated: there is nobody to tell
-            self._world.learn(fresh)
-            if note.is_its_own:
-                logger.info("pod %s: %s: %s", note.member.key, note.reason, note.message)
-                about = encode.Regarding.pod(note.member.key, note.member.uid)
-                event = encode.Event(about, note.reason, note.message, now, warning=True)
-                await self._say(event)
+        why = encode.Why(note.reason, note.message, now)
+        self._world.learn(await self._api.say_of_pod(note.member, why))
+        if note.is_its_own:
+            logger.info("pod %s: %s: %s", note.member.key, note.reason, note.message)
+            about = encode.Regarding.pod(note.member.key, note.member.uid)
+            event = encode.Event(about, note.reason, note.message, now, warning=True)
+            await self._say(event)
 
     async def _say(self, event: encode.Event) -> None:
         try:
             await self._api.say(event)
-        except (errors.Gone, errors.Conflict, errors.Refused) as problem:
+        except errors.ApiError as problem:
+            if is_away(problem):
+                raise
             # A namespace that is being deleted takes no Events; nobody will miss this one.
             logger.debug("event %s was not taken: %s", event.reason, problem)
 

@@ -4,89 +4,15 @@
 is assumed until the watch shows it, so that no cycle sees a world older than its own last write.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
 
 from .kube.decode import PodGroup
 from .kube.supply import Item
 from .model.cluster import Gang, Member, Node, Occupant, Reservation, Snapshot
 from .model.keys import GangKey, NodeName, Origin, Uid
 from .model.resources import NOTHING, Resources
-
-V = TypeVar("V")
-
-
-class Store(Generic[V]):
-    """The objects of one stream: the newest version wins, and what is gone stays gone.
-
-    Two sources may feed one store, a watch and a re-list or a write's answer, in any order.
-    """
-
-    def __init__(
-        self,
-        changed: Callable[[Uid, V | None, V | None], None],
-        listed: Callable[[int], None],
-    ) -> None:
-        """``changed`` is told uid, old and new value; ``listed`` that a list was taken in."""
-        self._items: dict[Uid, Item[V]] = {}
-        self._gone: dict[Uid, int] = {}
-        self._lists = 0
-        self._changed = changed
-        self._listed = listed
-        self.is_synced = False
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[V]:
-        return (item.value for item in self._items.values())
-
-    def get(self, uid: Uid) -> V | None:
-        """The value of one object, if it is here."""
-        item = self._items.get(uid)
-        return None if item is None else item.value
-
-    def put(self, item: Item[V]) -> None:
-        """Take in an object unless something newer is known of it."""
-        known = self._items.get(item.uid)
-        if item.uid in self._gone or (known is not None and known.version >= item.version):
-            return
-        self._items[item.uid] = item
-        self._changed(item.uid, None if known is None else known.value, item.value)
-
-    def drop(self, uid: Uid) -> None:
-        """Forget an object for good: uids never come back."""
-        self._gone[uid] = self._lists
-        known = self._items.pop(uid, None)
-        if known is not None:
-            self._changed(uid, known.value, None)
-
-    def leave(self, uid: Uid) -> None:
-        """Forget an object that may come back: it left the stream's selection."""
-        known = self._items.pop(uid, None)
-        if known is not None:
-            self._changed(uid, known.value, None)
-
-    def began(self) -> int:
-        """Mark the moment before a list is asked for; ``replace`` wants it back."""
-        self._lists += 1
-        return self._lists
-
-    def replace(self, items: Iterable[Item[V]], version: int, began: int) -> None:
-        """Make the store what a list of that version said; what came later is kept.
-
-        This is what clears ghosts: an object deleted while no watch was looking is not in the list.
-        """
-        listed = {item.uid: item for item in items}
-        for uid in [u for u, known in self._items.items() if u not in listed]:
-            if self._items[uid].version <= version:
-                self.leave(uid)
-        for item in listed.values():
-            self.put(item)
-        self._gone = {uid: mark for uid, mark in self._gone.items() if mark >= began}
-        self.is_synced = True
-        self._listed(began)
+from .store import Store
 
 
 @dataclass(slots=True)
@@ -179,14 +105,17 @@ class World:
 
     def assume(self, member: Member, node: NodeName) -> None:
         """Count a member as bound from the moment that its binding is sent."""
+        if self.bound.has_seen(member.uid):
+            return  # the watch was faster, and knows better
         self._assumed[member.uid] = Assumption(member, node)
         self._refresh(member.uid)
 
     def confirm(self, uid: Uid) -> None:
-        """The API server has taken the binding."""
+        """The API server has taken the binding: this pod will never be pending again."""
         if (known := self._assumed.get(uid)) is not None:
             known.confirmed = True
             known.list_mark = self.bound.began()
+            self.pending.drop(uid)
 
     def retract(self, uid: Uid) -> None:
         """The binding did not happen."""
@@ -234,20 +163,25 @@ class World:
         self._wake()
 
     def _group_changed(self, _uid: Uid, old: PodGroup | None, new: PodGroup | None) -> None:
-        for group in (old, new):
-            if group is not None:
-                key = GangKey(group.namespace, group.name)
-                self._group_by_key.pop(key, None)
-                self._stale.add(key)
-        if new is not None:
-            self._group_by_key[GangKey(new.namespace, new.name)] = new
+        """Keep the newest of a name: what is said of one deleted before may come after it."""
+        seen = new or old
+        if seen is None:
+            return
+        key = GangKey(seen.namespace, seen.name)
+        known = self._group_by_key.get(key)
+        if new is not None and (known is None or int(known.version) < int(new.version)):
+            self._group_by_key[key] = new
+        elif new is None and known is not None and known.uid == seen.uid:
+            del self._group_by_key[key]
+        self._stale.add(key)
         self._wake()
 
     def _bound_changed(
         self, uid: Uid, _old: Member | Occupant | None, new: Member | Occupant | None
     ) -> None:
+        self._assumed.pop(uid, None)
         if new is not None:
-            self._assumed.pop(uid, None)
+            self.pending.drop(uid)  # whose stream may be late, and would show a ghost of it
         self._refresh(uid)
 
     def _listed(self, _began: int) -> None:
@@ -311,6 +245,8 @@ class World:
             usage = self._usage[old]
             del usage.pods[uid]
             usage.total = None
+            if not usage.pods:
+                del self._usage[old]
         if node is not None:
             self._place[uid] = node
             usage = self._usage.setdefault(node, _Usage())

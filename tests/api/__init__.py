@@ -1,1 +1,1 @@
-
+"""The operator against a real API server."""

@@ -55,9 +55,9 @@ def add_record(directory: Path, name: str, record: Record) -> None:
 
 
 def usual_seconds(tool: Tool) -> float:
-    """How long the longest recorded build of this binary took here, else elsewhere."""
+    """How long a cold build of this binary takes: here, if one was slower than elsewhere."""
     seen = (records(path.parent).get(tool.name) for path in root().glob("*/built.json"))
-    return max((r.seconds for r in seen if r is not None), default=tool.usual_seconds)
+    return max([tool.usual_seconds, *(record.seconds for record in seen if record is not None)])
 
 
 def write(path: Path, text: str) -> None:

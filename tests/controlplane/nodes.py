@@ -31,6 +31,11 @@ def node_manifest(
     room |= {"nvidia.com/gpu": gpus} if gpus else {}
     room |= extended or {}
     quantities = {resource: str(quantity) for resource, quantity in room.items()}
+    status: dict[str, Any] = {"capacity": quantities, "allocatable": dict(quantities)}
+    if managed:
+        # Ready from the start: kwok would make it so too, one write per node later.
+        ready = {"type": "Ready", "status": "True", "reason": "Created", "message": ""}
+        status |= {"conditions": [ready], "addresses": [{"type": "Hostname", "address": name}]}
     spec: dict[str, Any] = {"taints": [dict(taint) for taint in taints]} if taints else {}
     return {
         "apiVersion": "v1",
@@ -46,5 +51,5 @@ def node_manifest(
             "annotations": dict(MANAGED) if managed else {},
         },
         "spec": spec | ({"unschedulable": True} if unschedulable else {}),
-        "status": {"capacity": quantities, "allocatable": dict(quantities)},
+        "status": status,
     }

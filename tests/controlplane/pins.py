@@ -110,10 +110,10 @@ def _kubernetes(minor: str) -> Pin:
         f"kubernetes-{minor}",
         "k8s.io/kubernetes",
         (
-            Tool("kube-apiserver", f"{main}/kube-apiserver", 400),
-            Tool("kube-controller-manager", f"{main}/kube-controller-manager", 100),
+            Tool("kube-apiserver", f"{main}/kube-apiserver", 500),
+            Tool("kube-controller-manager", f"{main}/kube-controller-manager", 190),
             Tool("kube-scheduler", f"{main}/kube-scheduler", 30),
-            Tool("kubectl", f"{main}/kubectl", 60),
+            Tool("kubectl", f"{main}/kubectl", 45),
         ),
     )
 
@@ -121,12 +121,12 @@ def _kubernetes(minor: str) -> Pin:
 _ETCD = "go.etcd.io/etcd/server/v3"
 _SHARED = (
     Pin("etcd", _ETCD, (Tool("etcd", _ETCD, 60),)),
-    Pin("kwok", "sigs.k8s.io/kwok", (Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", 90),)),
-    Pin("helm", "helm.sh/helm/v3", (Tool("helm", "helm.sh/helm/v3/cmd/helm", 90),)),
+    Pin("kwok", "sigs.k8s.io/kwok", (Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", 120),)),
+    Pin("helm", "helm.sh/helm/v3", (Tool("helm", "helm.sh/helm/v3/cmd/helm", 190),)),
     Pin(
         "prometheus",
         "github.com/prometheus/prometheus",
-        (Tool("promtool", "github.com/prometheus/prometheus/cmd/promtool", 240),),
+        (Tool("promtool", "github.com/prometheus/prometheus/cmd/promtool", 600),),
     ),
 )
 

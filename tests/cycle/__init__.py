@@ -1,1 +1,1 @@
-
+"""The cycle against an in-memory Api."""

@@ -1,1 +1,1 @@
-
+"""Whole clusters: gangs, examples, demo, wheel."""

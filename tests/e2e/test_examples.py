@@ -67,7 +67,7 @@ def test_a_replaced_member_of_a_running_gang_is_bound_again(rig: Rig) -> None:
     name = "deployment"
     rig.until(lambda: rig.bound(name, "replaced") == 5, "all replicas are bound")
     before = {each["metadata"]["name"] for each in rig.pods(name, "replaced")}
-    gone = sorted(before)[0]
+    gone = min(before)
     rig.delete("pod", gone, "replaced")
 
     def is_whole_again() -> bool:

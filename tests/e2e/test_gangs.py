@@ -10,7 +10,7 @@ GPUS = 320
 
 
 def test_thirty_gangs_that_do_not_fit_together_all_run_whole_in_the_end() -> None:
-    """40 nodes × 8 GPUs, 30 gangs of 2 to 64 members; the judge watches every binding."""
+    """40 nodes of 8 GPUs, 30 gangs of 2 to 64 members; the judge watches every binding."""
     sizes = random.Random(7).choices(range(2, 65), k=30)
     assert sum(sizes) > 2 * GPUS
     with Rig.start() as rig:
@@ -60,7 +60,7 @@ def _alternately(rig: Rig, scheduler: str, run_seconds: float | None = None) -> 
             group = side if scheduler == "tutti" else ""
             about = pod(f"{side}-{i}", group, scheduler=scheduler, run_seconds=run_seconds, gpu=1)
             rig.create(about)
-    bound = {side: 0 for side in sides}
+    bound = dict.fromkeys(sides, 0)
 
     def has_started() -> bool:
         for each in rig.pods():

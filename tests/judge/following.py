@@ -191,6 +191,8 @@ class Follower:
                         yield json.loads(line)
             finally:
                 settling.cancel()
+                if response.connection and response.connection.transport:
+                    response.connection.transport.abort()  # a watch has no polite end
 
     def _take(self, line: dict[str, Any]) -> None:
         body = line["object"]

@@ -5,6 +5,7 @@ what it tells is complete between them but for marked gaps.
 """
 
 import asyncio
+import selectors
 import threading
 from collections.abc import Coroutine
 from datetime import UTC, datetime
@@ -20,7 +21,8 @@ from .kubeconfig import read_door
 
 START_SECONDS = 20.0
 STOP_SECONDS = 20.0
-HANG_UP_SECONDS = 0.1  # TLS transports close only some turns of the loop after their session
+HANG_UP_SECONDS = 10.0
+LOOPS_OWN = 1  # the socket by which other threads wake a loop
 Answer = TypeVar("Answer")
 
 
@@ -33,7 +35,8 @@ class Witness:
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
-        self._loop = asyncio.new_event_loop()
+        self._selector = selectors.DefaultSelector()
+        self._loop = asyncio.SelectorEventLoop(self._selector)
         self._thread = threading.Thread(target=self._loop.run_forever, name="witness", daemon=True)
         self._session: aiohttp.ClientSession | None = None
         self._followers: tuple[Follower, ...] = ()
@@ -155,7 +158,10 @@ class Witness:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
-            await asyncio.sleep(HANG_UP_SECONDS)
+        # A session forgets TLS connections that still say goodbye; the loop must not end before.
+        deadline = self._loop.time() + HANG_UP_SECONDS
+        while len(self._selector.get_map()) > LOOPS_OWN and self._loop.time() < deadline:  # noqa: ASYNC110  # no event tells of it
+            await asyncio.sleep(0.005)
 
     def _leave(self) -> None:
         asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result()

@@ -1,1 +1,1 @@
-
+"""The functional core and the decoders, alone."""

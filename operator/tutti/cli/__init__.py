@@ -41,8 +41,6 @@ def run(kubeconfig: str | None) -> None:
     Settings come from the environment, one variable each; an unknown or wrong one stops the start
     with exit code 2. `tutti settings` lists them with their defaults.
     """
-    from .. import main as operator
-    from ..kube.errors import NoAccess
     from ..settings import Settings, SettingsError
 
     try:
@@ -51,6 +49,9 @@ def run(kubeconfig: str | None) -> None:
         for sentence in wrong.sentences:
             click.echo(f"tutti run: {sentence}", err=True)
         sys.exit(WRONG_INPUT)
+    from .. import main as operator
+    from ..kube.errors import NoAccess
+
     operator.configure_logs(settings.log_format, settings.log_level)
     try:
         asyncio.run(operator.serve(settings, kubeconfig))

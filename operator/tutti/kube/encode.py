@@ -48,20 +48,6 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
     Raises:
         errors.Refused: it would be larger than the cluster's store takes.
     """
-    pods: dict[NodeName, list[dict[str, str]]] = {}
-    for entry in value.entries:
-        pods.setdefault(entry.node, []).append({"name": entry.pod.name, "uid": entry.uid})
-    slots: dict[NodeName, dict[str, int]] = {}
-    for slot in value.slots:
-        slots.setdefault(slot.node, {})[slot.role] = slot.count
-    placement: list[dict[str, Any]] = []
-    for node in sorted(pods.keys() | slots.keys()):
-        held: dict[str, Any] = {"node": node}
-        if node in pods:
-            held["pods"] = pods[node]
-        if node in slots:
-            held["slots"] = slots[node]
-        placement.append(held)
     owner = {
         "apiVersion": API_VERSION,
         "kind": "PodGroup",
@@ -84,7 +70,7 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
             },
             "term": value.term,
             "reservedAt": timestamp(value.reserved_at),
-            "placement": placement,
+            "placement": _placement(value),
         },
     }
     size = len(json.dumps(body, separators=(",", ":")))
@@ -94,6 +80,24 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
             f"most {RESERVATION_LIMIT:,} can be stored: use shorter pod names or a smaller gang"
         )
     return body
+
+
+def _placement(value: Reservation) -> list[dict[str, Any]]:
+    pods: dict[NodeName, list[dict[str, str]]] = {}
+    for entry in value.entries:
+        pods.setdefault(entry.node, []).append({"name": entry.pod.name, "uid": entry.uid})
+    slots: dict[NodeName, dict[str, int]] = {}
+    for slot in value.slots:
+        slots.setdefault(slot.node, {})[slot.role] = slot.count
+    placement: list[dict[str, Any]] = []
+    for node in sorted(pods.keys() | slots.keys()):
+        held: dict[str, Any] = {"node": node}
+        if node in pods:
+            held["pods"] = pods[node]
+        if node in slots:
+            held["slots"] = slots[node]
+        placement.append(held)
+    return placement
 
 
 def delete_options(value: Reservation) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ W = TypeVar("W", bound=wire.Object)
 
 FIRST_WAIT = 0.2  # seconds after the first failure
 LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
+EXPIRED = 410  # a watch that has to begin again with a list: everyday life
 
 
 class Item(NamedTuple, Generic[V]):
@@ -55,7 +56,10 @@ class Sink(Protocol[V]):
         """Take one object."""
 
     def drop(self, uid: Uid) -> None:
-        """Forget one object."""
+        """Forget one object for good."""
+
+    def leave(self, uid: Uid) -> None:
+        """Forget one object that may be of interest again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ async def relist(source: Source, feed: Feed[W, V]) -> str:
             items.extend(taken for one in page.items if (taken := _item(feed, one)) is not None)
     finally:
         gc.enable()
+    if not version.isdigit():
+        raise errors.Unavailable(f"a list of {feed.stream.name} names no version")
     feed.sink.replace(items, int(version), began)
     return version
 
@@ -104,12 +110,19 @@ async def follow(source: Source, feed: Feed[W, V]) -> NoReturn:
             async for line in source.watch(feed.stream, version):
                 wait = FIRST_WAIT
                 version = _take(feed, line) or version
-        except errors.Gone:
-            logger.debug("%s: the watch expired; listing again", feed.stream.name)
-            version = ""
+            # A server, or something in between, that ends watches at once is not asked at once.
+            await asyncio.sleep(FIRST_WAIT)
         except errors.ApiError as problem:
+            if isinstance(problem, errors.Gone):
+                version = ""
             wait = min(problem.retry_after or wait * 2, LONGEST_WAIT)
-            logger.warning("%s: %s Will try again in %.1f s", feed.stream.name, problem, wait)
+            logger.log(
+                logging.DEBUG if problem.status == EXPIRED else logging.WARNING,
+                "%s: %s Will try again in %.1f s",
+                feed.stream.name,
+                problem,
+                wait,
+            )
             await asyncio.sleep(wait)
 
 
@@ -126,8 +139,9 @@ def _take(feed: Feed[W, V], line: bytes) -> str:
         if taken is not None:
             feed.sink.put(taken)
         else:
-            # It may have been of interest a moment ago: a pod that is over, say.
-            feed.sink.drop(uid_of(event.item))
+            # It may have been of interest a moment ago, as a pod that is over now was, and may be
+            # again, as a gated one will.
+            feed.sink.leave(uid_of(event.item))
     return event.version
 
 

@@ -5,7 +5,7 @@ Separate from room: these sentences need the gang alone, and nothing is scaled u
 
 from collections.abc import Iterable
 
-from ..model.cluster import Member
+from ..model.cluster import Member, Phase
 from ..model.decisions import Reason, Rejection
 from .amounts import count
 from .demand import Census, is_enough, needed
@@ -69,12 +69,17 @@ def _before_the_start(found: Census) -> str:
     ]
     total = f"{len(present)} of {count(needed(gang), 'member')} exist"
     advice = "" if is_enough(gang, present) else _advice(needed(gang), present)
-    return f"{'; '.join(short) or total}{_gates(found)}{_roleless(found)}{advice}"
+    return f"{'; '.join(short) or total}{_gates(found)}{_failed(found)}{_roleless(found)}{advice}"
 
 
 def _gates(found: Census) -> str:
     n = len(found.gated)
     return f"; {n} of them {'has' if n == 1 else 'have'} scheduling gates" if n else ""
+
+
+def _failed(found: Census) -> str:
+    n = sum(member.phase is Phase.FAILED for member in found.gang.members)
+    return f"; {n} more {'has' if n == 1 else 'have'} failed" if n else ""
 
 
 def _roleless(found: Census) -> str:

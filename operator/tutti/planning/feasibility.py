@@ -11,6 +11,7 @@ from ..model.cluster import Effect, Node, NodeTerm, Requirement, Shape, Taint, T
 
 HARD_EFFECTS = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 CORDON = Taint("node.kubernetes.io/unschedulable", "", Effect.NO_SCHEDULE)
+MAX_VALUE = 63
 
 # Tolerations compare plain decimals only (KEP-5471); labels are read as Go's ParseInt reads them.
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
@@ -113,10 +114,10 @@ def _field_holds(requirement: Requirement, fields: Mapping[str, str]) -> bool:
 
 def _integer(text: str, form: re.Pattern[str]) -> int | None:
     """The 64-bit integer that the text spells in this form; None if it spells none."""
-    if form.fullmatch(text) is None:
+    # Label and taint values have at most 63 characters; no other text is worth reading.
+    if len(text) > MAX_VALUE or form.fullmatch(text) is None:
         return None
-    # 20 characters hold every int64 with its sign; longer ones are zeros or overflow.
-    number = int(text) if len(text) <= 64 else None  # noqa: PLR2004
+    number = int(text)
     return number if number in _INT64 else None
 
 

@@ -46,6 +46,8 @@ def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
 
 def next_steps(snapshot: Snapshot) -> tuple[tuple[Reservation, Step], ...]:
     """What to do about every standing Reservation, the oldest first."""
+    if not snapshot.reservations:
+        return ()
     lost = verify.lost_entries(snapshot)
     members = members_by_uid(snapshot)
     gangs = {gang.uid: gang for gang in snapshot.gangs}
@@ -68,10 +70,11 @@ def _next_step(
         return Release("its PodGroup is gone; nothing of it was bound")
     if not is_begun and lost:
         return Release(_release_sentence(lost))
+    lost_ones = frozenset(lost)
     open_entries = tuple(
         Assignment(entry.pod, entry.uid, member.version, entry.node)
         for entry, member in here
-        if member is not None and member.is_waiting and entry not in lost
+        if member is not None and member.is_waiting and entry not in lost_ones
     )
     if open_entries:
         return Bind(open_entries)

@@ -65,10 +65,16 @@ class Note:
 
 def is_whole(gang: Gang) -> bool:
     """Whether enough members count as bound, role by role."""
-    bound = [member for member in gang.members if member.counts_as_bound]
+    bound = [m for m in gang.members if m.counts_as_bound and _has_place(gang, m)]
     return len(bound) >= gang.min_member and all(
         sum(member.role == role.name for member in bound) >= role.min_member for role in gang.roles
     )
+
+
+def is_at_rest(gang: Gang, observed: Mapping[str, object]) -> bool:
+    """Whether it has finished and its pods are being cleared away: then its status may stay."""
+    is_over = all(member.phase is Phase.SUCCEEDED for member in gang.members)
+    return observed.get("phase") == "Finished" and is_over and not is_whole(gang)
 
 
 def status_of(
@@ -80,7 +86,7 @@ def status_of(
         line
         for line in (
             _reserved(gang, reservation, rejection, counts),
-            _bound(gang, reservation, counts),
+            _bound(gang, reservation, rejection, counts),
             _healthy(gang, reservation, counts),
         )
         if line is not None
@@ -130,10 +136,15 @@ def _reserved(
     )
 
 
-def _bound(gang: Gang, reservation: Reservation | None, counts: Counts) -> Line | None:
+def _bound(
+    gang: Gang, reservation: Reservation | None, rejection: Rejection | None, counts: Counts
+) -> Line | None:
     sentence = f"{counts.bound} of {counts.needed} members are bound"
     if is_whole(gang):
         return Line(Condition.BOUND, holds=True, reason="Bound", message=sentence)
+    if reservation is not None and rejection is not None and rejection.reason is Reason.REFUSED:
+        sentence = f"{sentence}; {rejection.sentence}"
+        return Line(Condition.BOUND, holds=False, reason=Reason.REFUSED, message=sentence)
     if reservation is not None or counts.bound:
         return Line(Condition.BOUND, holds=False, reason="Binding", message=sentence)
     return None
@@ -259,7 +270,7 @@ def news(wanted: Mapping[str, object], observed: Mapping[str, object]) -> list[L
             continue
         is_implied = (
             (kind == Condition.RESERVED and holds and is_bound)
-            or (kind == Condition.BOUND and not holds)
+            or (kind == Condition.BOUND and not holds and line["reason"] != Reason.REFUSED)
             or (kind == Condition.HEALTHY and holds and old is None)
         )
         if not is_implied:

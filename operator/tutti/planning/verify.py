@@ -4,7 +4,7 @@ Only the node rules are asked of ``feasibility``; room, wholeness and Reservatio
 here anew, in plain Python. A violation is a bug of ours, or of a solver.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..model.cluster import Entry, Gang, Member, Node, Reservation, Snapshot
@@ -19,7 +19,7 @@ Amounts = Mapping[str, int]
 class _Ledger:
     """What is left of each node while promises are counted one by one."""
 
-    left: Mapping[NodeName, dict[str, int]]
+    left: dict[NodeName, dict[str, int]]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "_Ledger":
@@ -74,32 +74,70 @@ def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     return tuple(_broken(snapshot, plan.placements))
 
 
-def outrun(snapshot: Snapshot, placement: Placement) -> bool:
-    """Whether the world has moved on since this placement was planned, so that it breaks now."""
-    return any(True for _ in _broken(snapshot, (placement,)))
+def upheld(snapshot: Snapshot, placements: Sequence[Placement]) -> tuple[Placement, ...]:
+    """The placements that break nothing in this Snapshot, counted together, the first ones first.
+
+    The world may have moved on since they were planned.
+    """
+    seen = _Picture.of(snapshot)
+    books = _Books.of(snapshot, seen)
+    sound: list[Placement] = []
+    for placement in placements:
+        trial = books.on_trial(one.node for one in placement.assignments)
+        if not any(True for _ in _faults(placement, seen, trial)):
+            books.ledger.left.update(trial.ledger.left)
+            sound.append(placement)
+    return tuple(sound)
 
 
 def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str]:
     seen = _Picture.of(snapshot)
-    ledger = _Ledger.of(snapshot)
-    reserved = {held.gang for held in snapshot.reservations}
-    taken = {entry.uid for held in snapshot.reservations for entry in held.entries}
-    for held in snapshot.reservations:
-        for node, asked in _held(held, seen):
-            ledger.take(node, asked)
-    placed: set[GangKey] = set()
+    books = _Books.of(snapshot, seen)
     for placement in placements:
-        gang = seen.gangs.get(placement.gang)
-        if gang is None or gang.uid != placement.uid:
-            yield f"gang {placement.gang}: there is no such gang"
-            continue
-        if gang.terminating or gang.key in reserved or gang.key in placed:
-            yield f"gang {gang.key}: it is being deleted, or has a placement already"
-        placed.add(gang.key)
-        for one in placement.assignments:
-            yield from _wrong(one, gang, seen, taken, ledger)
-            taken.add(one.uid)
-        yield from _incomplete(gang, placement)
+        yield from _faults(placement, seen, books)
+
+
+@dataclass(frozen=True, slots=True)
+class _Books:
+    """What is promised so far: room, pods, and gangs."""
+
+    ledger: _Ledger
+    pods: set[Uid]
+    gangs: set[GangKey]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, seen: _Picture) -> "_Books":
+        """Start from what is used and what standing Reservations hold."""
+        books = cls(
+            _Ledger.of(snapshot),
+            {entry.uid for held in snapshot.reservations for entry in held.entries},
+            {held.gang for held in snapshot.reservations},
+        )
+        for held in snapshot.reservations:
+            for node, asked in _held(held, seen):
+                books.ledger.take(node, asked)
+        return books
+
+    def on_trial(self, nodes: Iterable[NodeName]) -> "_Books":
+        """The same books with a copy of the room on these nodes; names are not given back."""
+        known = self.ledger.left
+        left = {node: dict(known[node]) for node in nodes if node in known}
+        return _Books(_Ledger(left), self.pods, self.gangs)
+
+
+def _faults(placement: Placement, seen: _Picture, books: _Books) -> Iterator[str]:
+    """What is wrong with one placement; its promises are added to the books."""
+    gang = seen.gangs.get(placement.gang)
+    if gang is None or gang.uid != placement.uid:
+        yield f"gang {placement.gang}: there is no such gang"
+        return
+    if gang.terminating or gang.key in books.gangs:
+        yield f"gang {gang.key}: it is being deleted, or has a placement already"
+    books.gangs.add(gang.key)
+    for one in placement.assignments:
+        yield from _wrong(one, gang, seen, books.pods, books.ledger)
+        books.pods.add(one.uid)
+    yield from _incomplete(gang, placement)
 
 
 def _wrong(

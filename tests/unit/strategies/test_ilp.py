@@ -87,6 +87,33 @@ def test_what_a_higher_priority_got_is_not_given_up_for_lower_ones() -> None:
     assert [bool(shares) for shares in solution.shares] == [False, False, True, True, False, False]
 
 
+def test_the_value_of_a_higher_priority_is_kept_to_the_last_digit() -> None:
+    # As one row with these weights, CBC called the second level infeasible.
+    needs = [22, 28, 26, 16, 28, 29, 29, 4]
+    missing = [4, 23, 28, 29, 27, 11, 21, 29]
+    demands = [
+        gang(need, shape=n % 2, level=-(n // 3), value=10**9 - less)
+        for n, (need, less) in enumerate(zip(needs, missing, strict=True))
+    ]
+    problem = problem_of([[4, 9]] * 31 + [[3, 9]], [[1, 1], [1, 2]], *demands)
+    solution = IlpStrategy().solve(problem, BUDGET)
+    assert solution.outcome is Outcome.PROVED
+    assert list(admitted_value(problem, solution)) == _best_by_sums(problem, room=127)
+
+
+def _best_by_sums(problem: Problem, room: int) -> list[tuple[int, int]]:
+    """The best admission where only the sum of members counts."""
+    best: list[tuple[int, int]] = []
+    for chosen in product((False, True), repeat=len(problem.demands)):
+        pairs = list(zip(chosen, problem.demands, strict=True))
+        if sum(demand.need for is_in, demand in pairs if is_in) <= room:
+            worth = {demand.level: 0 for demand in problem.demands}
+            for is_in, demand in pairs:
+                worth[demand.level] += demand.value * is_in
+            best = max(best, sorted(worth.items(), reverse=True))
+    return best
+
+
 def test_amounts_in_bytes_are_exact() -> None:
     gibi = 2**30
     problem = problem_of(

@@ -1,0 +1,141 @@
+"""The command line of the demo: what can be chosen, and what the exit code means."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+from rich.markup import escape
+from tests.controlplane.errors import ControlPlaneError
+from tests.operator_process import OperatorError
+
+from .cluster import DemoError
+from .screen import Screen
+from .stage import GANGS
+from .story import Pace, Story
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from .stage import Stage
+
+RUN_SECONDS = 20
+NOT_SEEN, WRONG_USE = 1, 2
+
+
+class NoConsentError(DemoError):
+    """The user has not agreed to what would be created."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--cluster",
+    type=click.Choice(["current"]),
+    help="Play on the cluster of your kubeconfig's current context instead of a control plane "
+    "of the demo's own. Says first what it would create, asks, and removes all of it at the end.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before using --cluster current.")
+@click.option(
+    "--run-seconds",
+    type=click.IntRange(3, 600),
+    default=RUN_SECONDS,
+    show_default=True,
+    help="How long the first gang works before it makes room for the one that waits.",
+)
+@click.option(
+    "--image",
+    default="registry.k8s.io/e2e-test-images/busybox:1.29-4",
+    show_default=True,
+    help="With --cluster current: an image that has `sleep`.",
+)
+def main(cluster: str | None, run_seconds: int, image: str, *, yes: bool) -> None:
+    """See gang scheduling happen: four gangs, one cluster, about a minute.
+
+    Starts a real Kubernetes control plane on loopback with 40 GPU nodes (kwok plays the kubelets),
+    runs Tutti beside it, applies examples/demo, and shows what each gang waits for, when its room
+    is reserved, when it is bound, and who has which GPU. Ctrl-C ends it; nothing stays behind.
+
+    The first run builds the control plane from source, which takes minutes and is done once.
+
+    Exit code 0: everything was seen that the story promises; 1: not so; 2: wrong use.
+    """
+    began = time.monotonic()
+    screen = Screen(GANGS)
+    try:
+        with _stage(screen, cluster, run_seconds, image, yes=yes) as stage:
+            story = Story(stage, screen, Pace(run_seconds))
+            try:
+                story.play()
+            except DemoError:
+                _show_log(screen, stage)
+                raise
+        _close(screen, story, cluster, time.monotonic() - began)
+    except NoConsentError as refusal:
+        _end(screen, str(refusal), WRONG_USE)
+    except (DemoError, ControlPlaneError, OperatorError, OSError) as problem:
+        _end(screen, f"The demo did not come to its end: {problem}", NOT_SEEN)
+
+
+def _stage(
+    screen: Screen, cluster: str | None, run_seconds: int, image: str, *, yes: bool
+) -> AbstractContextManager[Stage]:
+    """Import what is needed: two stages have little in common."""
+    if cluster == "current":
+        from .current import current_stage  # noqa: PLC0415
+
+        return current_stage(screen, run_seconds, image, agreed=yes)
+    from .own import own_stage  # noqa: PLC0415
+
+    # Nothing here, nor any child, may act on the cluster of the user's shell.
+    os.environ.pop("KUBECONFIG", None)
+    return own_stage(screen, run_seconds)
+
+
+def _show_log(screen: Screen, stage: Stage) -> None:
+    if log := stage.operator_log():
+        screen.title("The end of the operator's log")
+        screen.say(escape(log))
+
+
+def _close(screen: Screen, story: Story, cluster: str | None, seconds: float) -> None:
+    """Say what was seen, and what to try next."""
+    when = story.chronicle.when
+    waited = (when("next", "bound") or 0.0) - (when("next", "created") or 0.0)
+    gangs = story.chronicle.gangs
+    screen.title("What you have seen")
+    screen.say(
+        f"• training ({gangs['training'].needed} members) and roles ({gangs['roles'].needed}, "
+        "a driver and its workers) started whole: the room of every member was written down "
+        "as a Reservation before the first one was bound.\n"
+        f"• too-large waits and says why: [i]{escape(gangs['too-large'].sentence)}[/]\n"
+        f"• next waited {waited:.0f} s without holding anything, and started whole when "
+        "training made room.\n"
+        f"• No gang was ever left half started. All of it took {seconds:.0f} s."
+    )
+    screen.title("What to try next")
+    for command, why in _next_steps(cluster):
+        screen.say(f"[bold cyan]{escape(command)}[/]\n    {why}")
+
+
+def _next_steps(cluster: str | None) -> list[tuple[str, str]]:
+    if cluster:
+        return [
+            ("tutti crds | kubectl apply -f -", "install the CRDs to stay"),
+            ("kubectl apply -f examples/job.yaml", "a gang of your own: see examples/"),
+            ("kubectl get ptg -o wide", "what each gang has come to, and why it waits"),
+        ]
+    return [
+        ('eval "$(make up WITH=controller-manager)"', "a control plane to play with; make down"),
+        (".venv/bin/tutti crds | kubectl apply -f - && .venv/bin/tutti run", "Tutti beside it"),
+        ("kubectl apply -f examples/job.yaml && kubectl get ptg -o wide", "gangs of your own"),
+        ("make demo CLUSTER=current", "the same on your own cluster; asks first"),
+        ("make test", "everything that Tutti promises, tested"),
+    ]
+
+
+def _end(screen: Screen, sentence: str, code: int) -> NoReturn:
+    screen.say(f"[bold red]{escape(sentence)}[/]")
+    sys.exit(code)

@@ -1,0 +1,258 @@
+"""A cluster as a picture in the terminal: each node a row, each slot a cell in its gang's colour.
+
+Pure: plain values in, something that rich can print out, fitted to the width it gets. Colours are
+told apart by colour-blind eyes, and every cell says its gang by a letter, so none is needed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import groupby
+from string import ascii_uppercase, digits
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+# Okabe and Ito's colours without black; neighbours in the order differ most.
+PALETTE = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+QUIET = "#8A8A8A"  # what is nobody's, or not a gang's
+_HATCH = "╱"  # noqa: RUF001 - a line, not a slash
+_TIMES = "×"  # noqa: RUF001 - a multiplication
+_DARK = 0.45  # below this luminance, letters are white
+_LETTERS = ascii_uppercase + digits
+_CELLS = (3, 2, 1)  # how wide a slot may be, best first
+_FRAME = 4  # a panel's border and padding
+_LONGEST_NAME = 24
+
+
+class Hold(Enum):
+    """Whose a taken slot is, and how firmly."""
+
+    BOUND = "bound"
+    RESERVED = "reserved"
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Slots of one node that one pod takes; ``gang`` is empty for a pod of no gang."""
+
+    gang: str
+    slots: int
+    hold: Hold = Hold.BOUND
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A node as the picture shows it; what no block takes is free."""
+
+    name: str
+    kind: str
+    slots: int
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def free(self) -> int:
+        """How many slots nobody has."""
+        return max(0, self.slots - sum(block.slots for block in self.blocks))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How a gang looks: a letter and a colour."""
+
+    letter: str
+    colour: str
+
+    @property
+    def ink(self) -> str:
+        """What is readable on the colour."""
+        return ink_on(self.colour)
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever is readable on a colour written as #RRGGBB."""
+    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return "#FFFFFF" if 0.3 * red + 0.59 * green + 0.11 * blue < _DARK else "#000000"
+
+
+def marks(gangs: Iterable[str]) -> Mapping[str, Mark]:
+    """A mark for each gang in this order; its initial is the letter where that is still free."""
+    chosen: dict[str, Mark] = {}
+    taken: set[str] = set()
+    for number, gang in enumerate(dict.fromkeys(gangs)):
+        own = [letter for letter in gang.upper() if letter in _LETTERS]
+        spare = _LETTERS[number % len(_LETTERS)]
+        letter = next((one for one in [*own, *_LETTERS] if one not in taken), spare)
+        taken.add(letter)
+        chosen[gang] = Mark(letter, PALETTE[number % len(PALETTE)])
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPicture:
+    """The picture; rich prints it in whatever width there is.
+
+    ``gangs`` gives the order of colours and legend; ``rows`` is how many nodes of a kind are
+    shown before the others are summed up in one line.
+    """
+
+    nodes: Sequence[NodeRow]
+    gangs: Sequence[str]
+    unit: str = "GPU"
+    rows: int | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Print panels, one per kind of node, side by side as far as they fit; then the legend."""
+        has_colour = console.color_system is not None and not console.no_color
+        kinds = [(kind, tuple(nodes)) for kind, nodes in groupby(self.nodes, lambda n: n.kind)]
+        width = options.max_width
+        cell = next((c for c in _CELLS if sum(self._widths(kinds, c)) <= width), 0)
+        # Not all side by side in any size: then below each other, as large as the widest allows.
+        cell = cell or next((c for c in _CELLS if max(self._widths(kinds, c)) <= width), 1)
+        look = _Look(marks(self._all_gangs()), cell, has_colour=has_colour)
+        line: list[Panel] = []
+        used = 0
+        for (kind, nodes), needs in zip(kinds, self._widths(kinds, cell), strict=True):
+            if line and used + needs > width:
+                yield _side_by_side(line)
+                line, used = [], 0
+            line.append(self._panel(kind, nodes, look, min(needs, width)))
+            used += needs
+        if line:
+            yield _side_by_side(line)
+        yield self._legend(look, width)
+
+    def _all_gangs(self) -> list[str]:
+        shown = [block.gang for node in self.nodes for block in node.blocks if block.gang]
+        return list(dict.fromkeys([*self.gangs, *shown]))
+
+    def _widths(self, kinds: Sequence[tuple[str, Sequence[NodeRow]]], cell: int) -> list[int]:
+        widths = []
+        for kind, nodes in kinds:
+            row = _name_width(nodes) + 1 + cell * max(node.slots for node in nodes)
+            # One more than the words: rich puts a space on both sides of them.
+            words = max(len(self._title(kind, nodes)), len(_room(nodes))) + 1
+            widths.append(max(row, words) + _FRAME)
+        return widths
+
+    def _title(self, kind: str, nodes: Sequence[NodeRow]) -> str:
+        sizes = {node.slots for node in nodes}
+        each = f"{_TIMES}{sizes.pop()} {self.unit}" if len(sizes) == 1 else f" nodes, {self.unit}"
+        return f"{kind} {len(nodes)}{each}"
+
+    def _panel(self, kind: str, nodes: Sequence[NodeRow], look: "_Look", width: int) -> Panel:
+        shown = nodes[: self.rows]
+        names = _name_width(nodes)
+        body = Text(no_wrap=True, overflow="fold")
+        for number, node in enumerate(shown):
+            body.append("\n" if number else "")
+            body.append(_clipped(node.name, names).ljust(names + 1), style="default")
+            body.append_text(look.cells(node))
+        rest = nodes[len(shown) :]
+        if rest:
+            body.append(f"\n… {len(rest)} more: {_room(rest)}", style=QUIET)
+        return Panel(
+            body,
+            title=f"[bold]{self._title(kind, nodes)}[/]",
+            subtitle=_room(nodes),
+            border_style=QUIET,
+            width=width,
+        )
+
+    def _legend(self, look: "_Look", width: int) -> Text:
+        """Count slots per gang; an entry is never broken over two lines."""
+        legend, used = Text(), 0
+        for entry in self._entries(look):
+            if used and used + len(entry) > width:
+                legend.append("\n")
+                used = 0
+            legend.append(" ").append_text(entry).append("  ")
+            used += len(entry) + 3
+        return legend
+
+    def _entries(self, look: "_Look") -> Iterator[Text]:
+        blocks = [block for node in self.nodes for block in node.blocks]
+        for gang, mark in look.marks.items():
+            held = sum(b.slots for b in blocks if b.gang == gang and b.hold is Hold.BOUND)
+            kept = sum(b.slots for b in blocks if b.gang == gang and b.hold is Hold.RESERVED)
+            if held or not kept:
+                amount = f" {gang} {held or 'none'}"
+                yield Text.assemble(look.swatch(mark, Hold.BOUND), amount)
+            if kept:
+                yield Text.assemble(look.swatch(mark, Hold.RESERVED), f" {gang} reserved {kept}")
+        if foreign := sum(b.slots for b in blocks if b.hold is Hold.FOREIGN):
+            yield Text.assemble(("▒", QUIET), f" others {foreign}")
+        yield Text.assemble(("·", QUIET), f" {self.unit}: {_room(self.nodes)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How slots are drawn: marks, the width of a cell, and whether there is colour."""
+
+    marks: Mapping[str, Mark]
+    cell: int
+    has_colour: bool
+
+    def cells(self, node: NodeRow) -> Text:
+        """A node's slots, one pod beside the other, then what is free."""
+        text = Text()
+        for block in sorted(node.blocks, key=self._order):
+            text.append_text(self._block(block))
+        text.append("·".center(self.cell) * node.free, style=QUIET)
+        return text
+
+    def swatch(self, mark: Mark, hold: Hold) -> Text:
+        """A cell as the legend shows it."""
+        if hold is Hold.RESERVED:
+            return Text(f"{_HATCH}{mark.letter}{_HATCH}", style=f"bold {mark.colour}")
+        return Text(f" {mark.letter} ", style=f"bold {mark.ink} on {mark.colour}")
+
+    def _order(self, block: Block) -> tuple[int, str, int]:
+        known = list(self.marks)
+        place = known.index(block.gang) if block.gang in self.marks else len(known)
+        return (place, block.hold.value, -block.slots)
+
+    def _block(self, block: Block) -> Text:
+        """A pod's slots as one bar; what separates it from the next has no colour."""
+        width = block.slots * self.cell
+        bar = width - 1 if self.cell > 1 else width
+        gap = " " * (width - bar)
+        if block.hold is Hold.FOREIGN:
+            return Text("▒" * bar + gap, style=QUIET)
+        mark = self.marks[block.gang]
+        if block.hold is Hold.RESERVED:
+            body = mark.letter.center(self.cell, _HATCH) * block.slots
+            return Text.assemble((body[:bar], f"bold {mark.colour}"), gap)
+        cell = (
+            mark.letter.center(self.cell) if self.has_colour else mark.letter.ljust(self.cell, "─")
+        )
+        body = cell * block.slots
+        return Text.assemble((body[:bar], f"bold {mark.ink} on {mark.colour}"), gap)
+
+
+def _side_by_side(panels: Sequence[Panel]) -> Table:
+    grid = Table.grid()
+    for _ in panels:
+        grid.add_column(vertical="top", no_wrap=True)
+    grid.add_row(*panels)
+    return grid
+
+
+def _room(nodes: Sequence[NodeRow]) -> str:
+    """How much of some nodes is free."""
+    return f"{sum(node.free for node in nodes)} of {sum(node.slots for node in nodes)} free"
+
+
+def _name_width(nodes: Sequence[NodeRow]) -> int:
+    return min(_LONGEST_NAME, max(len(node.name) for node in nodes))
+
+
+def _clipped(name: str, width: int) -> str:
+    """The name, its middle left out where it is too long: ends tell nodes apart."""
+    if len(name) <= width:
+        return name
+    head = (width - 1) // 3
+    return f"{name[:head]}…{name[len(name) - (width - 1 - head) :]}"

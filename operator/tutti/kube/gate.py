@@ -1,0 +1,52 @@
+"""Calls side by side, so many at a time, each to its end; one that fails stops no other.
+
+Separate because the cycle and its reports need the same patience: an API server that gives no
+answer at all is not asked thousands of times, and one broken object does not hold up the rest.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from . import errors
+
+Calling = Callable[[], Awaitable[object]]
+
+TOO_MANY = 429
+
+
+def is_away(problem: errors.ApiError) -> bool:
+    """Whether the server itself is the problem, so that asking for something else is no use."""
+    return isinstance(problem, errors.Unavailable) and problem.status in (0, TOO_MANY)
+
+
+class Gate:
+    """Lets ``width`` calls through at a time."""
+
+    def __init__(self, width: int) -> None:
+        self._slots = asyncio.Semaphore(width)
+
+    async def all(self, calls: Iterable[Calling]) -> Sequence[errors.ApiError]:
+        """Make the calls; answers the problems that single ones met.
+
+        Raises:
+            errors.Unavailable: the server is away; calls that had not begun are left undone.
+        """
+        problems: list[errors.ApiError] = []
+
+        async def one(call: Calling) -> None:
+            async with self._slots:
+                if any(is_away(problem) for problem in problems):
+                    return
+                try:
+                    await call()
+                except errors.ApiError as problem:
+                    problems.append(problem)
+
+        made = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
+        for result in made:
+            if isinstance(result, BaseException):
+                raise result
+        for problem in problems:
+            if is_away(problem):
+                raise problem
+        return problems

@@ -1,0 +1,99 @@
+"""The objects of one kind as the API server last showed them, whoever asked and in any order.
+
+Separate from the World, which gives them a meaning: here only versions and absence count.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+from .kube.supply import Item
+from .model.keys import Uid
+
+V = TypeVar("V")
+
+MOST_GONE = 50_000  # remembered deletions; what comes later than so many others is no longer late
+
+
+class Store(Generic[V]):
+    """The objects of one stream: the newest version wins, and what is gone stays gone.
+
+    Two sources may feed one store, a watch and a re-list or a write's answer, in any order.
+    """
+
+    def __init__(
+        self,
+        changed: Callable[[Uid, V | None, V | None], None],
+        listed: Callable[[int], None],
+    ) -> None:
+        """``changed`` is told uid, old and new value; ``listed`` that a list was taken in."""
+        self._items: dict[Uid, Item[V]] = {}
+        self._gone: dict[Uid, int] = {}  # the oldest first
+        self._lists = 0
+        self._list_version = 0
+        self._changed = changed
+        self._listed = listed
+        self.is_synced = False
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[V]:
+        return (item.value for item in self._items.values())
+
+    def get(self, uid: Uid) -> V | None:
+        """The value of one object, if it is here."""
+        item = self._items.get(uid)
+        return None if item is None else item.value
+
+    def put(self, item: Item[V]) -> None:
+        """Take in an object unless something newer is known of it, its absence from a list too."""
+        if item.uid in self._items or item.version > self._list_version:
+            self._take(item)
+
+    def _take(self, item: Item[V]) -> None:
+        known = self._items.get(item.uid)
+        if item.uid in self._gone or (known is not None and known.version >= item.version):
+            return
+        self._items[item.uid] = item
+        self._changed(item.uid, None if known is None else known.value, item.value)
+
+    def has_seen(self, uid: Uid) -> bool:
+        """Whether the object is here, or was until lately."""
+        return uid in self._items or uid in self._gone
+
+    def drop(self, uid: Uid) -> None:
+        """Forget an object for good: uids never come back."""
+        self._gone.pop(uid, None)
+        self._gone[uid] = self._lists
+        if len(self._gone) > MOST_GONE:
+            del self._gone[next(iter(self._gone))]
+        known = self._items.pop(uid, None)
+        if known is not None:
+            self._changed(uid, known.value, None)
+
+    def leave(self, uid: Uid) -> None:
+        """Forget an object that may come back: it left the stream's selection."""
+        known = self._items.pop(uid, None)
+        if known is not None:
+            self._changed(uid, known.value, None)
+
+    def began(self) -> int:
+        """Mark the moment before a list is asked for; ``replace`` wants it back."""
+        self._lists += 1
+        return self._lists
+
+    def replace(self, items: Iterable[Item[V]], version: int, began: int) -> None:
+        """Make the store what a list of that version said; what came later is kept.
+
+        This is what clears ghosts: an object deleted while no watch was looking is not in the list.
+        """
+        listed = {item.uid: item for item in items}
+        for uid in [u for u, known in self._items.items() if u not in listed]:
+            if self._items[uid].version <= version:
+                self.leave(uid)
+        for item in listed.values():
+            self._take(item)
+        self._list_version = max(self._list_version, version)
+        self._gone = {uid: mark for uid, mark in self._gone.items() if mark >= began}
+        self.is_synced = True
+        self._listed(began)

@@ -1,0 +1,75 @@
+"""CBC missing, crashing or hanging: best fit answers, strictly by priority, and all of it is said."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..operator_process import OperatorProcess
+from ..rig import Rig
+from .places import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCRIPT = Path(__file__).with_name("broken_engine.py")
+ENGINES = {
+    "missing": (None, "ilp failed (CBC gave no answer: "),
+    "crashing": ("kill -SEGV $$", "ilp failed (CBC ended with status -11), bestfit answered"),
+    "silent": ("exit 0", "ilp failed (CBC ended without a solution file), bestfit answered"),
+    "hanging": ("exec sleep 1000", "CBC used up its budget"),
+}
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    """One cluster, with a class of pods that come first."""
+    with Rig.start(operator=False) as started:
+        urgent = {"metadata": {"name": "urgent"}, "value": 1000}
+        started.plane.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", urgent)
+        yield started
+
+
+@pytest.mark.parametrize(("script", "why"), ENGINES.values(), ids=ENGINES)
+def test_without_a_working_engine_best_fit_answers_in_strict_order_of_priority(
+    rig: Rig, tmp_path: Path, script: str | None, why: str
+) -> None:
+    """The urgent gang starts though the others came first; who waits is told what is missing."""
+    engine = tmp_path / "cbc"
+    if script is not None:
+        engine.write_text(f"#!/bin/sh\n{script}\n")
+        engine.chmod(0o755)
+    place = Place(rig)
+    # The clock is the budget of last resort; here it ends the wait for the engine that hangs.
+    rig.operator = OperatorProcess(
+        rig.plane,
+        command=(sys.executable, str(SCRIPT), str(engine)),
+        environment={"TUTTI_BUDGET_SECONDS": "1"},
+    )
+    rig.operator.log.unlink(missing_ok=True)
+    rig.operator.start()
+    for name, members, about in (
+        ("first", 4, {}),
+        ("second", 5, {}),
+        ("urgent", 8, {"priorityClassName": "urgent"}),
+    ):
+        place.group(name, members)
+        place.members(name, members, gpu=1, spec=about)
+        place.until_waiting(name, "NoNodeFits")
+    place.nodes(1, gpus=8)
+    place.until_bound("urgent", 8)
+    said = place.until_waiting("second", "NotEnoughRoom")
+    assert place.bound() == 8
+    place.delete("podgroup", "urgent")
+    assert said
+    place.nodes(1, "more", gpus=8)
+    place.until_bound("first", 4)
+    said = place.until_waiting("second", "BudgetExhausted")
+    assert f"; not proved to be the best choice: {why}" in said
+    assert f"WARNING no proof: {why}" in rig.operator.log.read_text()
+    assert place.bound("second") == 0
+    assert "Traceback" not in rig.operator.log.read_text()
+    assert rig.operator.stop() == 0

@@ -1,0 +1,62 @@
+"""Tiers: the quick ones first, each tier's time against its share at the end.
+
+A share that is exceeded is a warning, never a failure: machines are noisy.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Minutes of a warm run on two cores; thirty in all.
+SHARES = {"unit": 3.0, "cycle": 3.0, "judge": 2.0, "api": 11.0, "e2e": 11.0}
+HERE = Path(__file__).parent
+
+# Examples are drawn anew on every machine but the same everywhere: a failure is a defect, not luck.
+hypothesis.settings.register_profile("tutti", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("tutti")
+
+
+def tier_of(path: Path) -> str:
+    """The tier of a test file; what lies beside the folders is as quick as a unit test."""
+    first = path.relative_to(HERE).parts[0]
+    return first if first in SHARES else "unit"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the quick tiers first, so that a simple mistake is seen within seconds."""
+    order = list(SHARES)
+    items.sort(key=lambda item: order.index(tier_of(item.path)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_cluster_of_the_user() -> Iterator[None]:
+    """What the user's shell points at never decides what the tests run against."""
+    os.environ.pop("KUBECONFIG", None)
+    yield
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print each tier's tests and minutes against its share."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    tests: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                tier = tier_of(terminalreporter.config.rootpath / report.fspath)
+                seconds[tier] += report.duration
+                tests[tier] += report.when == "call"
+    terminalreporter.section("tiers")
+    for tier, share in SHARES.items():
+        if tests[tier]:
+            minutes = seconds[tier] / 60
+            warning = f"   longer than its share of {share:.0f} min" if minutes > share else ""
+            terminalreporter.line(f"{tier:6} {tests[tier]:5} tests {minutes:6.1f} min{warning}")

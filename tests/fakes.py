@@ -1,0 +1,454 @@
+"""FakeCluster: an API server in memory, as honest as the seam shows it, and the operator's lives.
+
+It stands behind ``Api`` alone. Its rules for bindings, creations and deletions are the real
+server's; every commit is judged at once for room and for a Reservation; any call can be made to
+fail, before its commit or after.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from tutti.cycle import Cycle
+from tutti.kube import decode, encode, errors, wire
+from tutti.kube.decode import PodGroup
+from tutti.kube.supply import Item
+from tutti.model.cluster import Member, Node, Occupant, Phase, Reservation, Said
+from tutti.model.decisions import Assignment
+from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+from tutti.model.resources import Resources
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget, Strategy
+from tutti.world import World
+
+from .builders import NAMESPACE, GangBuilder, NodeBuilder
+
+T = TypeVar("T")
+
+STREAMS = ("nodes", "pending", "bound", "pinned", "groups", "reservations")
+
+
+class Crash(BaseException):
+    """The operator dies; every further call of the same life raises it too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What happens at one call: raised before the commit, or after it."""
+
+    what: BaseException
+    is_committed: bool = False
+
+
+@dataclass(slots=True)
+class Clock:
+    """A clock that tests wind."""
+
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        """The present."""
+        return self.now
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One watch event: of which stream, and what it does to a World."""
+
+    stream: str
+    tell: Callable[[World], None]
+
+
+@dataclass(slots=True)
+class FakeCluster:
+    """Nodes, pods, PodGroups and Reservations, and what was called."""
+
+    version: int = 100
+    nodes: dict[NodeName, Item[Node]] = field(default_factory=dict)
+    pods: dict[PodKey, Member] = field(default_factory=dict)
+    others: dict[Uid, Item[Any]] = field(default_factory=dict)
+    groups: dict[GangKey, PodGroup] = field(default_factory=dict)
+    reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
+    events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    made: list[str] = field(default_factory=list)  # the names of all calls so far
+    broken: list[str] = field(default_factory=list)  # promises that a commit has broken
+    fault: Callable[[int, str], Fault | None] = lambda _number, _name: None
+    before: Callable[[str], None] = lambda _name: None  # called when a call reaches the server
+    is_dead: bool = False
+    log: list[_Told] = field(default_factory=list)
+
+    # What users and nodes do
+
+    def add(self, *parts: NodeBuilder | GangBuilder) -> None:
+        """Create nodes, and PodGroups with their pods, or pods alone."""
+        for part in parts:
+            if isinstance(part, NodeBuilder):
+                self.put_node(part.made)
+                continue
+            made = part.made
+            if not made.is_single:
+                self.add_group(part)
+            for member in made.members:
+                self.add_pod(member)
+
+    def add_group(self, part: GangBuilder) -> None:
+        """Create a PodGroup without its pods."""
+        made = part.made
+        group = PodGroup(
+            namespace=made.key.namespace,
+            name=made.key.name,
+            uid=self._uid(),
+            generation=1,
+            min_member=made.min_member,
+            roles=made.roles,
+            created=made.created,
+            terminating=False,
+            version="",
+        )
+        self._put_group(group)
+
+    def add_pod(self, member: Member) -> None:
+        """Create a pod; a namesake must be gone."""
+        assert member.key not in self.pods
+        self._put_pod(replace(member, uid=self._uid(), node=None))
+        if member.node is not None:
+            self._put_pod(replace(self.pods[member.key], node=member.node))
+
+    def change_pod(self, name: str, **changes: object) -> None:
+        """Change fields of a pod."""
+        known = self.pods[PodKey(NAMESPACE, name)]
+        self._put_pod(replace(known, **changes))  # type: ignore[arg-type]
+
+    def delete_pod(self, name: str) -> None:
+        """Delete a pod at once."""
+        gone = self.pods.pop(PodKey(NAMESPACE, name))
+        stream = "pending" if gone.node is None else "bound"
+        self._tell(stream, lambda world: getattr(world, stream).drop(gone.uid))
+
+    def delete_group(self, name: str) -> None:
+        """Delete a PodGroup; its Reservation stays until ``collect``."""
+        gone = self.groups.pop(GangKey(NAMESPACE, name))
+        self._tell("groups", lambda world: world.groups.drop(gone.uid))
+
+    def collect(self) -> None:
+        """Delete Reservations whose PodGroup is gone, as the garbage collector does."""
+        uids = {group.uid for group in self.groups.values()}
+        for key in [key for key in self.reservations if key[1] not in uids]:
+            self._drop_reservation(key)
+
+    def put_node(self, node: Node) -> None:
+        """Create or change a node."""
+        known = self.nodes.get(node.name)
+        item = Item(self._uid() if known is None else known.uid, self._next(), node)
+        self.nodes[node.name] = item
+        self._tell("nodes", lambda world: world.nodes.put(item))
+
+    def change_node(self, name: str, **changes: object) -> None:
+        """Change fields of a node."""
+        known = self.nodes[NodeName(name)].value
+        self.put_node(replace(known, **changes))  # type: ignore[arg-type]
+
+    def delete_node(self, name: str) -> None:
+        """Delete a node; its pods stay."""
+        gone = self.nodes.pop(NodeName(name))
+        self._tell("nodes", lambda world: world.nodes.drop(gone.uid))
+
+    def occupy(self, node: str, requests: Resources) -> None:
+        """Let another scheduler bind a pod."""
+        uid = self._uid()
+        item: Item[Any] = Item(uid, self._next(), Occupant(uid, NodeName(node), requests))
+        self.others[uid] = item
+        self._tell("bound", lambda world: world.bound.put(item))
+
+    def run_pods(self, phase: Phase = Phase.RUNNING) -> None:
+        """Let all bound pods of ours come to something."""
+        for member in list(self.pods.values()):
+            if member.node is not None and member.phase is not phase:
+                self._put_pod(replace(member, phase=phase))
+
+    # Api
+
+    async def bind(self, assignment: Assignment) -> None:
+        """See ``Api.bind``."""
+
+        def commit() -> None:
+            pod = self._pod(assignment.pod)
+            is_same = pod.uid == assignment.uid and pod.version == assignment.version
+            if not is_same or not pod.is_waiting:
+                raise errors.Conflict(f"pod {pod.key} cannot be bound.", status=409)
+            self._judge(pod, assignment.node)
+            self._put_pod(replace(pod, node=assignment.node, said=Said()))
+
+        await self._call("bind", commit)
+
+    async def read_member(self, key: PodKey) -> Member:
+        """See ``Api.read_member``."""
+        return await self._call("read_member", lambda: self._pod(key))
+
+    async def say_of_pod(self, member: Member, why: encode.Why) -> Member:
+        """See ``Api.say_of_pod``."""
+
+        def commit() -> Member:
+            pod = self._pod(member.key)
+            if pod.uid != member.uid:
+                raise errors.Conflict("the uid is another", status=409)
+            said = Said(why.reason, why.message)
+            if pod.said != said:
+                self._put_pod(replace(pod, said=said))
+            return self.pods[member.key]
+
+        return await self._call("say_of_pod", commit)
+
+    async def reserve(self, reservation: Reservation) -> Reservation:
+        """See ``Api.reserve``; what is stored is what was encoded."""
+
+        def commit() -> Reservation:
+            key = (reservation.gang.namespace, reservation.uid)
+            if key in self.reservations:
+                raise errors.Conflict("it exists already", status=409)
+            body = json.loads(json.dumps(encode.reservation(reservation)))
+            body["metadata"] |= {"uid": self._uid(), "resourceVersion": str(self._next())}
+            made = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+            self.reservations[key] = made
+            item = Item(Uid(str(made.self_uid)), int(made.version), made)
+            self._tell("reservations", lambda world: world.reservations.put(item))
+            return made
+
+        return await self._call("reserve", commit)
+
+    async def release(self, reservation: Reservation) -> None:
+        """See ``Api.release``."""
+
+        def commit() -> None:
+            key = (reservation.gang.namespace, reservation.uid)
+            known = self.reservations.get(key)
+            if known is None:
+                raise errors.Gone("there is no such Reservation", status=404)
+            if known.self_uid != reservation.self_uid:
+                raise errors.Conflict("the uid is another", status=409)
+            self._drop_reservation(key)
+
+        await self._call("release", commit)
+
+    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> PodGroup:
+        """See ``Api.write_status``; a merge patch that changes nothing makes no new version."""
+
+        def commit() -> PodGroup:
+            group = self.groups.get(gang)
+            if group is None:
+                raise errors.Gone("there is no such PodGroup", status=404)
+            patched = _merged(group.status, json.loads(json.dumps(status)))
+            if patched != group.status:
+                self._put_group(replace(group, status=patched))
+            return self.groups[gang]
+
+        return await self._call("write_status", commit)
+
+    async def say(self, event: encode.Event) -> None:
+        """See ``Api.say``."""
+
+        def commit() -> None:
+            body = encode.event(event)
+            name = f"{event.regarding.namespace}/{body['metadata']['name']}"
+            if name in self.events:
+                raise errors.Conflict("it exists already", status=409)
+            self.events[name] = body
+
+        await self._call("say", commit)
+
+    # What a World is shown
+
+    def list_into(self, world: World) -> None:
+        """Let a World list everything anew, as a watch that expired makes it do."""
+        for name in STREAMS:
+            store = getattr(world, name)
+            store.replace(self._listed(name), self.version, store.began())
+
+    def _listed(self, stream: str) -> Sequence[Item[Any]]:
+        pods: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in self.pods.values()]
+        match stream:
+            case "nodes":
+                return list(self.nodes.values())
+            case "pending":
+                return [item for item in pods if item.value.node is None]
+            case "bound":
+                bound = [item for item in pods if item.value.node is not None]
+                return [*bound, *self.others.values()]
+            case "groups":
+                return [Item(g.uid, int(g.version), g) for g in self.groups.values()]
+            case "reservations":
+                held = self.reservations.values()
+                return [Item(Uid(str(r.self_uid)), int(r.version), r) for r in held]
+            case _:
+                return []
+
+    # Behind it all
+
+    async def _call(self, name: str, commit: Callable[[], T]) -> T:
+        await asyncio.sleep(0)
+        if self.is_dead:
+            raise Crash
+        self.made.append(name)
+        fault = self.fault(len(self.made), name)
+        if fault is not None and not fault.is_committed:
+            self._raise(fault)
+        self.before(name)
+        answer = commit()
+        if fault is not None:
+            self._raise(fault)
+        await asyncio.sleep(0)
+        if self.is_dead:
+            raise Crash
+        return answer
+
+    def _raise(self, fault: Fault) -> None:
+        self.is_dead = isinstance(fault.what, Crash)
+        raise fault.what
+
+    def _judge(self, pod: Member, node: NodeName) -> None:
+        """Every binding fits the node as it is, and a group's has a Reservation that names it."""
+        if pod.group and not any(
+            entry.uid == pod.uid and entry.node == node
+            for held in self.reservations.values()
+            for entry in held.entries
+        ):
+            self.broken.append(f"{pod.key} is bound without a Reservation")
+        known = self.nodes.get(node)
+        if known is not None:
+            used = Resources.total([*self._used(node), pod.shape.requests])
+            if not used.fits(known.value.allocatable):
+                self.broken.append(f"{pod.key} does not fit {node}: {used}")
+
+    def _used(self, node: NodeName) -> Iterable[Resources]:
+        for pod in self.pods.values():
+            if pod.node == node and not pod.is_over:
+                yield pod.shape.requests
+        for item in self.others.values():
+            if item.value.node == node:
+                yield item.value.requests
+
+    def _pod(self, key: PodKey) -> Member:
+        if key not in self.pods:
+            raise errors.Gone(f"there is no pod {key}", status=404)
+        return self.pods[key]
+
+    def _put_pod(self, member: Member) -> None:
+        before = self.pods.get(member.key)
+        fresh = replace(member, version=str(self._next()))
+        self.pods[member.key] = fresh
+        item: Item[Any] = Item(fresh.uid, int(fresh.version), fresh)
+        if fresh.node is None:
+            self._tell("pending", lambda world: world.pending.put(item))
+            return
+        if before is not None and before.node is None:
+            self._tell("pending", lambda world: world.pending.drop(fresh.uid))
+        self._tell("bound", lambda world: world.bound.put(item))
+
+    def _put_group(self, group: PodGroup) -> None:
+        fresh = replace(group, version=str(self._next()))
+        self.groups[GangKey(group.namespace, group.name)] = fresh
+        item = Item(fresh.uid, int(fresh.version), fresh)
+        self._tell("groups", lambda world: world.groups.put(item))
+
+    def _drop_reservation(self, key: tuple[str, Uid]) -> None:
+        gone = Uid(str(self.reservations.pop(key).self_uid))
+        self._tell("reservations", lambda world: world.reservations.drop(gone))
+
+    def _tell(self, stream: str, tell: Callable[[World], None]) -> None:
+        self.log.append(_Told(stream, tell))
+
+    def _next(self) -> int:
+        self.version += 1
+        return self.version
+
+    def _uid(self) -> Uid:
+        return Uid(f"uid-{self._next()}")
+
+
+def _merged(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """RFC 7386: maps merge, null deletes, everything else replaces."""
+    result = dict(old)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping):
+            inner = result.get(key)
+            result[key] = _merged(inner if isinstance(inner, Mapping) else {}, value)
+        else:
+            result[key] = value
+    return result
+
+
+class Watch:
+    """What one World has been told so far; a stream may lag behind the others."""
+
+    def __init__(self, cluster: FakeCluster, world: World) -> None:
+        self._cluster = cluster
+        self._world = world
+        self.relist()
+
+    def relist(self) -> None:
+        """Forget what was not told yet and list everything."""
+        self._cluster.list_into(self._world)
+        self._at = dict.fromkeys(STREAMS, len(self._cluster.log))
+
+    def catch_up(self, *streams: str, events: int | None = None) -> None:
+        """Tell what has happened, of these streams or of all; so many events of each at most."""
+        for stream in streams or STREAMS:
+            told = 0
+            while self._at[stream] < len(self._cluster.log) and told != events:
+                event = self._cluster.log[self._at[stream]]
+                self._at[stream] += 1
+                if event.stream == stream:
+                    event.tell(self._world)
+                    told += 1
+
+
+class Life:
+    """One process of the operator, from its first lists to its end."""
+
+    def __init__(
+        self, cluster: FakeCluster, clock: Clock, strategy: Strategy | None = None
+    ) -> None:
+        cluster.is_dead = False
+        self.cluster = cluster
+        self.clock = clock
+        self.is_woken = False
+        self.problems: list[errors.ApiError] = []
+        self.world = World(self._wake)
+        self.watch = Watch(cluster, self.world)
+        self.cycle = Cycle(
+            self.world,
+            cluster,
+            strategy=strategy or BestFit(),
+            fallback=BestFit(),
+            budget=Budget(),
+            clock=clock,
+            term="term",
+        )
+
+    def _wake(self) -> None:
+        self.is_woken = True
+
+    async def turn(self) -> float | None:
+        """One cycle, with what it may raise noted, then the news of it."""
+        due: float | None = 1.0
+        try:
+            due = await self.cycle.run_once()
+        except errors.ApiError as problem:
+            self.problems.append(problem)
+        self.watch.catch_up()
+        return due
+
+    async def settle(self, *, most: int = 40) -> None:
+        """Cycle until nothing is called, nothing changes and nothing is due."""
+        for _ in range(most):
+            calls, self.is_woken = len(self.cluster.made), False
+            due = await self.turn()
+            if len(self.cluster.made) == calls and not self.is_woken:
+                if due is None:
+                    return
+                self.clock.now += due
+        raise AssertionError(f"not settled after {most} cycles: {self.cluster.made[-20:]}")

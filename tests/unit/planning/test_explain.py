@@ -1,0 +1,290 @@
+"""The sentences that tell people why a gang waits."""
+
+import pytest
+
+from tutti.model.cluster import NodeTerm, Owner, Requirement
+from tutti.model.decisions import Reason
+from tutti.planning.plan import plan
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget, Outcome, Strategy
+
+from ...builders import Canned, GangBuilder, Overlooking, Part, gang, node, single, snapshot
+
+AFFINITY = ("spec.affinity.podAffinity",)
+FITS_NOWHERE = "no node of the kinds present fits member "
+
+
+def said(name: str, *parts: Part, by: Strategy | None = None) -> tuple[Reason, str]:
+    """What the gang of that name is told."""
+    made = plan(snapshot(*parts), by or BestFit(), BestFit(), Budget())
+    return next((r.reason, r.sentence) for r in made.rejections if r.gang.name == name)
+
+
+def waits(of: GangBuilder) -> str:
+    """What the gang is told while it waits for members."""
+    reason, sentence = said(of.key.name, node("n1", cpu=64), of)
+    assert reason is Reason.WAITING_FOR_MEMBERS
+    return sentence
+
+
+def no_room(name: str, *parts: Part, by: Strategy | None = None) -> str:
+    """What the gang is told while it waits for room."""
+    reason, sentence = said(name, *parts, by=by)
+    assert reason is Reason.NOT_ENOUGH_ROOM
+    return sentence
+
+
+def nowhere(*parts: Part) -> str:
+    """What the gang called ``a`` is told if no node could hold one of its members."""
+    reason, sentence = said("a", *parts)
+    assert reason is Reason.NO_NODE_FITS
+    return sentence
+
+
+def test_too_few_members_are_counted() -> None:
+    assert waits(gang("a").of(5).needing(8)) == "5 of 8 members exist"
+    assert waits(gang("a").needing(1)) == "0 of 1 member exist"
+
+
+def test_the_short_role_is_named() -> None:
+    made = gang("a").role("driver", 1).role("worker", 4, 3).needing(5)
+    assert waits(made) == "role worker: 3 of 4 exist"
+    both = gang("a").role("driver", 1, 0).role("worker", 4, 3).needing(5)
+    assert waits(both) == "role driver: 0 of 1 exist; role worker: 3 of 4 exist"
+
+
+def test_pods_of_no_known_role_are_mentioned() -> None:
+    made = gang("a").role("worker", 2, 1).of(1, role="wroker").needing(2)
+    assert waits(made) == "role worker: 1 of 2 exist; 1 pod names no role of the gang"
+
+
+def test_gated_members_are_mentioned() -> None:
+    made = gang("a").of(4).needing(4)
+    assert waits(made.last(1, gated=True)) == "4 of 4 members exist; 1 of them has scheduling gates"
+    few = gang("a").of(4).needing(5).last(2, gated=True)
+    assert waits(few) == "4 of 5 members exist; 2 of them have scheduling gates"
+
+
+def test_members_that_leave_do_not_exist() -> None:
+    assert waits(gang("a").of(4).last(1, terminating=True)) == "3 of 4 members exist"
+
+
+def test_an_ordered_stateful_set_is_told_to_create_pods_in_parallel() -> None:
+    made = gang("a").of(1).needing(3).each(owner=Owner("StatefulSet", "web"))
+    assert waits(made) == (
+        "1 of 3 members exist; StatefulSet web, if OrderedReady, creates one pod at a time: "
+        "set podManagementPolicy: Parallel"
+    )
+
+
+def test_a_job_of_too_little_parallelism_is_told_how_much_it_needs() -> None:
+    made = gang("a").of(2).needing(4).each(owner=Owner("Job", "train"))
+    assert waits(made) == (
+        "2 of 4 members exist; Job train: spec.parallelism must be at least minMember (4)"
+    )
+
+
+def test_no_advice_is_given_for_other_owners_or_where_enough_exist() -> None:
+    few = gang("a").of(2).needing(4).each(owner=Owner("ReplicaSet", "web"))
+    assert waits(few) == "2 of 4 members exist"
+    gated = gang("a").of(2).each(owner=Owner("Job", "train"), gated=True)
+    assert waits(gated) == "2 of 2 members exist; 2 of them have scheduling gates"
+
+
+def test_a_gang_that_is_being_deleted_is_told_so_while_pods_wait() -> None:
+    assert waits(gang("a").of(2).but(terminating=True)) == "the PodGroup is being deleted"
+    idle = snapshot(gang("a").of(1).bound_on("n1").but(terminating=True))
+    assert plan(idle, BestFit(), BestFit(), Budget()).rejections == ()
+
+
+def test_a_gated_pod_without_a_group_is_told_so() -> None:
+    assert waits(single("p").each(gated=True)) == "the pod has scheduling gates"
+
+
+def test_a_started_gang_that_lost_members_is_told_how_many() -> None:
+    lost = gang("a").of(3, cpu=1).needing(4).bound_on("n1", "n1", "n1")
+    assert waits(lost) == "3 of 4 members are bound; 1 lost, and no pod waits to replace it"
+    gated = gang("a").of(3).needing(4).bound_on("n1", "n1").last(1, gated=True)
+    assert waits(gated) == (
+        "2 of 4 members are bound; 2 lost, and no pod waits to replace them; "
+        "1 of them has scheduling gates"
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (
+            gang("a").of(3).each(unmodelled=AFFINITY),
+            "3 members use spec.affinity.podAffinity, which Tutti does not place yet",
+        ),
+        (
+            gang("a").of(3).last(1, unmodelled=("spec.b", "spec.a")),
+            "1 member uses spec.a, spec.b, which Tutti does not place yet",
+        ),
+        (
+            single("a").each(unmodelled=AFFINITY),
+            "the pod uses spec.affinity.podAffinity, which Tutti does not place yet",
+        ),
+        (
+            gang("a").of(2).needing(1).bound_on("n1").last(1, unmodelled=AFFINITY),
+            "1 member uses spec.affinity.podAffinity, which Tutti does not place yet",
+        ),
+    ],
+)
+def test_rules_that_are_not_modelled_are_named(made: GangBuilder, sentence: str) -> None:
+    assert said("a", node("n1", cpu=8), made) == (Reason.NOT_MODELLED, sentence)
+
+
+def test_what_is_asked_what_was_found_and_what_is_short() -> None:
+    nodes = [node(f"n{i}", cpu=8, gpu=2) for i in range(4)]
+    other = gang("b").of(1, gpu=2)
+    made = gang("a").of(8, cpu=4, gpu=1).but(created=9.0)
+    assert no_room("a", *nodes, other, made) == (
+        "8 members need 1 nvidia.com/gpu, 4 cpu each; room for 6 on 3 nodes; short 2"
+    )
+
+
+def test_no_room_at_all_is_said_in_a_word() -> None:
+    other, made = gang("b").of(1, cpu=1).priority(1), single("a", cpu=4)
+    assert no_room("a", node("n1", cpu=4), other, made) == (
+        "the pod needs 4 cpu; room for none; short 1"
+    )
+
+
+def test_even_the_empty_cluster_may_be_too_small() -> None:
+    made = gang("a").of(8, gpu=1)
+    assert no_room("a", node("n1", gpu=6), made) == (
+        "8 members need 1 nvidia.com/gpu each; even the empty cluster has room for only 6; short 2"
+    )
+
+
+def test_of_several_shapes_the_shortest_is_named_by_its_role() -> None:
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 4, gpu=1)
+    assert no_room("a", node("n1", cpu=4, gpu=3), made) == (
+        "role worker: 4 members need 1 nvidia.com/gpu each; "
+        "even the empty cluster has room for only 3; short 1"
+    )
+
+
+def test_one_member_needs_and_many_need() -> None:
+    other = gang("b").of(1, cpu=2).priority(1)
+    made = gang("a").of(1, cpu=3).of(1, gpu=1)
+    assert no_room("a", node("n1", cpu=4, gpu=1), other, made) == (
+        "1 member needs 3 cpu; room for none; short 1"
+    )
+
+
+def test_shapes_that_fit_apart_but_not_together_are_listed() -> None:
+    made = gang("a").of(2, cpu=2).of(1, cpu=3)
+    assert no_room("a", node("n1", cpu=6), made) == (
+        "3 members needed of 2 ask 2 cpu each (room for 3 on 1 node); "
+        "1 ask 3 cpu each (room for 2 on 1 node); each kind has room, all together do not"
+    )
+
+
+def test_a_long_list_of_shapes_is_cut() -> None:
+    made = gang("a").of(1, cpu=2).of(1, cpu=3).of(1, cpu=4).of(1, cpu=5).of(1, cpu=6)
+    assert "; 2 more kinds; each kind" in no_room("a", node("n1", cpu=6), made)
+
+
+def test_room_that_an_unproved_plan_left_is_not_denied() -> None:
+    seen = snapshot(node("n1", cpu=8), gang("a").of(2, cpu=1))
+    made = plan(seen, Overlooking(), Overlooking(), Budget())
+    assert [r.sentence for r in made.rejections] == [
+        "2 members need 1 cpu each; room for 8 on 1 node, left unused by this plan"
+    ]
+
+
+def test_a_missing_proof_is_said_of_gangs_that_might_fit() -> None:
+    crowd = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
+    assert said("b", *crowd, by=Canned(Outcome.BUDGET_EXHAUSTED, "the budget is spent")) == (
+        Reason.BUDGET_EXHAUSTED,
+        "3 members need 1 cpu each; room for 1 on 1 node; short 2; "
+        "not proved to be the best choice: the budget is spent",
+    )
+
+
+def test_a_lost_member_without_room_says_that_it_is_one() -> None:
+    made = gang("a").of(2, cpu=3).bound_on("n1")
+    assert no_room("a", node("n1", cpu=4), made) == (
+        "1 member to replace lost ones needs 3 cpu; room for none"
+    )
+
+
+def test_members_beyond_the_needed_say_that_they_are() -> None:
+    made = gang("a").of(3, cpu=3).needing(1).bound_on("n1")
+    assert no_room("a", node("n1", cpu=4), made) == (
+        "2 members beyond the 1 needed need 3 cpu each; room for none"
+    )
+
+
+def test_a_later_member_that_no_node_could_hold_is_named() -> None:
+    made = gang("a").of(1, cpu=1).of(1, cpu=9).bound_on("n1")
+    assert nowhere(node("n1", cpu=4), made).startswith(f"{FITS_NOWHERE}ml/a-1: asks 9 cpu")
+
+
+def test_the_resource_and_the_largest_node_are_named() -> None:
+    nodes = [node("node-b", gpu=8), node("node-a", gpu=8), node("node-c", gpu=4)]
+    assert nowhere(*nodes, gang("a").of(2, gpu=16)) == (
+        f"{FITS_NOWHERE}ml/a-0: asks 16 nvidia.com/gpu; the largest node has 8 (node-a)"
+    )
+
+
+def test_a_resource_that_no_node_has_is_named() -> None:
+    assert nowhere(node("n1", cpu=8), gang("a").of(1, gpu=1)) == (
+        f"{FITS_NOWHERE}ml/a-0: asks 1 nvidia.com/gpu; no node has any"
+    )
+
+
+def test_amounts_that_no_one_node_has_together_are_all_named() -> None:
+    made = gang("a").of(1, cpu=8, gpu=1)
+    assert nowhere(node("n1", cpu=8), node("n2", gpu=1), made) == (
+        f"{FITS_NOWHERE}ml/a-0: asks 1 nvidia.com/gpu, 8 cpu; no node has all of it"
+    )
+
+
+def test_a_cluster_without_nodes_is_said_to_have_none() -> None:
+    assert nowhere(gang("a").of(1)) == f"{FITS_NOWHERE}ml/a-0: there are no nodes"
+
+
+def test_rules_that_keep_a_member_off_are_counted_the_most_frequent_first() -> None:
+    tainted = [node(f"t{i}", cpu=8).tainted("gpu", "true") for i in range(2)]
+    others = [node(f"n{i}", cpu=8) for i in range(3)]
+    made = gang("a").of(1, cpu=1).shaped(node_selector=(("pool", "x"),))
+    assert nowhere(*tainted, *others, made) == (
+        f"{FITS_NOWHERE}ml/a-0: 5 nodes: 3 nodeSelector pool=x, 2 taint gpu=true:NoSchedule"
+    )
+
+
+def test_a_long_list_of_rules_is_cut() -> None:
+    pinned = NodeTerm(fields=(Requirement("metadata.name", "In", ("gone",)),))
+    nodes = [
+        node("n1", cpu=1).cordoned(),
+        node("n2", cpu=1).but(ready=False),
+        node("n3", cpu=1).tainted("gpu"),
+        node("n4", cpu=1),
+    ]
+    assert nowhere(*nodes, gang("a").of(1, cpu=1).shaped(required=(pinned,))) == (
+        f"{FITS_NOWHERE}ml/a-0: 4 nodes: 1 cordoned, 1 node affinity, 1 not ready, "
+        "1 for other reasons"
+    )
+
+
+def test_nodes_left_out_are_mentioned_beside_the_largest() -> None:
+    made = gang("a").of(1, gpu=4)
+    assert nowhere(node("n1", gpu=2), node("n2", gpu=8).cordoned(), made) == (
+        f"{FITS_NOWHERE}ml/a-0: asks 4 nvidia.com/gpu; the largest node has 2 (n1) "
+        "(1 node left out: 1 cordoned)"
+    )
+
+
+def test_a_member_of_the_role_that_lacks_a_node_is_named() -> None:
+    made = gang("a").role("worker", 1, 2, cpu=9).role("driver", 1, 2, gpu=9).needing(2)
+    made = made.of(1, role="worker", cpu=1)
+    assert f"{FITS_NOWHERE}ml/a-2" in nowhere(node("n1", cpu=4, gpu=1), made)
+
+
+def test_a_gang_that_can_do_without_its_largest_member_is_not_told_of_it() -> None:
+    made = gang("a").of(1, cpu=99).of(2, cpu=3).needing(2)
+    assert no_room("a", node("n1", cpu=5), made).startswith("2 members need 3 cpu each")

@@ -1,0 +1,187 @@
+"""Which gangs start, on what terms, and what the plan says of itself."""
+
+from dataclasses import replace
+
+from tutti.model.decisions import Plan, Reason
+from tutti.planning.plan import plan
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget, Outcome, Strategy
+
+from ...builders import Canned, Overlooking, Part, gang, node, reservation, single, snapshot
+
+BEST_FIT = BestFit()
+
+
+def planned(*parts: Part, by: Strategy = BEST_FIT) -> Plan:
+    return plan(snapshot(*parts), by, BEST_FIT, Budget())
+
+
+def placed(made: Plan) -> dict[str, dict[str, str]]:
+    """Who goes where, by gang."""
+    return {p.gang.name: {one.pod.name: one.node for one in p.assignments} for p in made.placements}
+
+
+def reasons(made: Plan) -> dict[str, Reason]:
+    return {r.gang.name: r.reason for r in made.rejections}
+
+
+def test_a_gang_that_fits_is_placed_whole() -> None:
+    made = planned(node("n1", cpu=4), gang("a").of(4, cpu=1).but(generation=3))
+    assert placed(made) == {"a": dict.fromkeys(["a-0", "a-1", "a-2", "a-3"], "n1")}
+    assert made.placements[0].generation == 3
+    assert made.proved
+
+
+def test_a_gang_that_does_not_fit_whole_is_not_placed_at_all() -> None:
+    made = planned(node("n1", cpu=4), gang("a").of(5, cpu=1))
+    assert placed(made) == {}
+    assert reasons(made) == {"a": Reason.NOT_ENOUGH_ROOM}
+
+
+def test_a_higher_priority_goes_first() -> None:
+    old, urgent = gang("a").of(3, cpu=1), gang("b").of(3, cpu=1).priority(1).but(created=9.0)
+    assert placed(planned(node("n1", cpu=4), old, urgent)).keys() == {"b"}
+
+
+def test_a_gang_of_one_is_placed_like_any_other() -> None:
+    assert placed(planned(node("n1", cpu=4), single("p", cpu=1))) == {"p": {"p": "n1"}}
+
+
+def test_a_pod_and_a_group_of_the_same_name_are_planned_apart() -> None:
+    made = planned(node("n1", cpu=4), single("a", cpu=1), gang("a").of(1, cpu=1))
+    assert len(made.placements) == 2
+
+
+def test_a_bound_gang_asks_for_nothing() -> None:
+    made = planned(node("n1", cpu=4), gang("a").of(2, cpu=1).bound_on("n1", "n1"))
+    assert made == Plan()
+
+
+def test_a_gang_with_a_standing_reservation_is_left_to_it() -> None:
+    held = gang("a").of(2, cpu=1)
+    made = planned(node("n1", cpu=4), held, reservation(held, ("a-0", "n1"), ("a-1", "n1")))
+    assert made == Plan()
+
+
+def test_reserved_room_is_used_room() -> None:
+    held = gang("a").of(2, cpu=1)
+    standing = reservation(held, ("a-0", "n1"), ("a-1", "n1"))
+    made = planned(node("n1", cpu=4), held, standing, gang("b").of(3, cpu=1))
+    assert reasons(made) == {"b": Reason.NOT_ENOUGH_ROOM}
+
+
+def test_a_lost_member_is_replaced_before_any_other_gang_starts() -> None:
+    started = gang("a").of(3, cpu=2).needing(3).bound_on("n1", "n1")
+    urgent = gang("b").of(1, cpu=1).priority(9)
+    made = planned(node("n1", cpu=6), started, urgent)
+    assert placed(made) == {"a": {"a-2": "n1"}}
+    assert reasons(made) == {"b": Reason.NOT_ENOUGH_ROOM}
+
+
+def test_a_repair_that_has_no_room_for_one_shape_takes_another() -> None:
+    started = gang("a").of(1, cpu=1).of(1, cpu=9).of(1, cpu=1).needing(2).bound_on("n1")
+    assert placed(planned(node("n1", cpu=4), started)) == {"a": {"a-2": "n1"}}
+
+
+def test_a_repair_without_room_says_so_and_stops_nobody() -> None:
+    started = gang("a").of(2, cpu=3).bound_on("n1")
+    made = planned(node("n1", cpu=4), started, gang("b").of(1, cpu=1))
+    assert placed(made).keys() == {"b"}
+    assert reasons(made) == {"a": Reason.NOT_ENOUGH_ROOM}
+    assert made.proved
+
+
+def test_further_members_come_after_all_whole_gangs() -> None:
+    elastic = gang("a").of(4, cpu=1).needing(1)
+    made = planned(node("n1", cpu=4), elastic, gang("b").of(2, cpu=1).but(created=9.0))
+    assert placed(made) == {"a": {"a-0": "n1", "a-1": "n1"}, "b": {"b-0": "n1", "b-1": "n1"}}
+
+
+def test_repairs_and_further_members_of_one_gang_are_one_placement() -> None:
+    started = gang("a").of(4, cpu=1).needing(2).bound_on("n1")
+    made = planned(node("n1", cpu=8), started)
+    assert placed(made) == {"a": {"a-1": "n1", "a-2": "n1", "a-3": "n1"}}
+    assert len(made.placements) == 1
+
+
+def test_which_members_start_is_chosen_where_they_differ() -> None:
+    mixed = gang("a").of(2, cpu=9).of(2, cpu=1).needing(2)
+    assert placed(planned(node("n1", cpu=4), mixed)) == {"a": {"a-2": "n1", "a-3": "n1"}}
+
+
+def test_a_member_promised_by_another_gangs_reservation_is_not_placed_twice() -> None:
+    old, new = gang("a").of(1, cpu=1), gang("b").of(2, cpu=1)
+    entries = reservation(new, ("b-0", "n1")).entries
+    moved = replace(reservation(old), entries=entries)  # its label was changed after the commit
+    made = planned(node("n1", cpu=8), old, new, moved)
+    assert reasons(made) == {"b": Reason.WAITING_FOR_MEMBERS}
+
+
+def test_a_strategys_proof_is_the_plans() -> None:
+    crowd = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
+    assert planned(*crowd, by=Canned(Outcome.PROVED)).proved
+    assert not planned(*crowd, by=Canned(Outcome.HEURISTIC)).proved
+
+
+def test_a_heuristic_that_was_chosen_owes_no_proof() -> None:
+    made = planned(node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
+    assert not made.proved
+    assert made.shortfall == ""
+    assert reasons(made) == {"b": Reason.NOT_ENOUGH_ROOM}
+
+
+def test_where_all_start_nothing_better_exists() -> None:
+    roomy = (node("n1", cpu=8), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
+    for outcome in (Outcome.HEURISTIC, Outcome.BUDGET_EXHAUSTED):
+        made = planned(*roomy, by=Canned(outcome))
+        assert (made.proved, made.shortfall) == (True, "")
+
+
+def test_a_spent_budget_is_said_where_a_better_choice_may_exist() -> None:
+    crowd = (
+        node("n1", cpu=4),
+        gang("a").of(3, cpu=1),
+        gang("b").of(3, cpu=1),
+        gang("c").of(5, cpu=1),
+    )
+    made = planned(*crowd, by=Canned(Outcome.BUDGET_EXHAUSTED))
+    assert not made.proved
+    assert made.shortfall == "canned used up its budget"
+    assert reasons(made) == {"b": Reason.BUDGET_EXHAUSTED, "c": Reason.NOT_ENOUGH_ROOM}
+
+
+def test_a_budgets_own_words_are_kept() -> None:
+    crowd = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
+    made = planned(*crowd, by=Canned(Outcome.BUDGET_EXHAUSTED, "20000 nodes were searched"))
+    assert made.shortfall == "20000 nodes were searched"
+
+
+def test_if_the_strategy_fails_the_fallback_answers_and_the_plan_says_why() -> None:
+    crowd = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
+    made = planned(*crowd, by=Canned(Outcome.FAILED, "cbc is not there"))
+    assert placed(made).keys() == {"a"}
+    assert not made.proved
+    assert made.shortfall == "canned failed (cbc is not there), bestfit answered"
+    assert reasons(made) == {"b": Reason.BUDGET_EXHAUSTED}
+
+
+def test_a_failure_is_said_even_where_all_start() -> None:
+    made = planned(node("n1", cpu=4), gang("a").of(3, cpu=1), by=Canned(Outcome.FAILED))
+    assert placed(made).keys() == {"a"}
+    assert (made.proved, made.shortfall) == (
+        False,
+        "canned failed (no reason given), bestfit answered",
+    )
+
+
+def test_if_nobody_answers_nothing_starts() -> None:
+    broken = Canned(Outcome.FAILED, "broken")
+    seen = snapshot(node("n1", cpu=4), gang("a").of(3, cpu=1))
+    made = plan(seen, broken, broken, Budget())
+    assert made.placements == ()
+    assert reasons(made) == {"a": Reason.BUDGET_EXHAUSTED}
+
+
+def test_what_an_unproved_search_overlooked_is_tried_again() -> None:
+    made = planned(node("n1", cpu=4), gang("a").of(2, cpu=1), by=Overlooking())
+    assert placed(made).keys() == {"a"}

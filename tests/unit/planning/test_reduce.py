@@ -1,0 +1,205 @@
+"""From names to numbers and back."""
+
+import pytest
+
+from tutti.model.cluster import Node, NodeTerm, Requirement, Shape, Slots
+from tutti.model.keys import NodeName, Uid
+from tutti.model.resources import Resources
+from tutti.planning import demand, reduce
+from tutti.planning.demand import Want
+from tutti.planning.reduce import AMOUNT_LIMIT, SHARE_SCALE, Grid
+from tutti.strategies.problem import Outcome, Part, Share, Solution
+
+from ...builders import (
+    GPU,
+    GangBuilder,
+    NodeBuilder,
+    gang,
+    node,
+    reservation,
+    resources,
+    shape,
+    snapshot,
+)
+from ...builders import Part as Piece
+
+N1, N2 = NodeName("n1"), NodeName("n2")
+
+
+def want_of(of: GangBuilder) -> Want:
+    want = demand.whole(demand.census(of.made))
+    assert want is not None
+    return want
+
+
+def grid_of(*pieces: Piece) -> Grid:
+    made = snapshot(*pieces)
+    return reduce.grid(made, (m.shape for g in made.gangs for m in g.members))
+
+
+def row(base: Grid, name: str) -> dict[str, int]:
+    """A node's free room by resource."""
+    index = [each.name for each in base.nodes].index(NodeName(name))
+    return dict(zip(base.resources, base.free[index].tolist(), strict=True))
+
+
+def test_the_axes_are_nodes_by_name_and_what_any_shape_asks_for() -> None:
+    base = grid_of(node("n2"), node("n1"), gang("a").of(2, cpu=1).of(1, gpu=1))
+    assert [each.name for each in base.nodes] == ["n1", "n2"]
+    assert base.resources == ("cpu", GPU, "pods")
+    assert base.requests.tolist() == [[1000, 0, 1], [0, 1, 1]]
+
+
+def test_every_member_takes_one_of_a_nodes_pods_even_if_it_does_not_say_so() -> None:
+    unsaid = gang("a").of(1).each(shape=Shape(resources(cpu=1)))
+    assert reduce.footprint(unsaid.members[0].shape) == resources(cpu=1, pods=1)
+    assert grid_of(node("n1"), unsaid).requests.tolist() == [[1000, 1]]
+
+
+def test_free_is_allocatable_less_used_less_reserved() -> None:
+    held = gang("b").of(1, cpu=2)
+    base = grid_of(
+        node("n1", cpu=8).using(cpu=1),
+        gang("a").of(1, cpu=1),
+        held,
+        reservation(held, ("b-0", "n1")),
+    )
+    assert row(base, "n1") == {"cpu": 5000, "pods": 108}
+    assert base.capacity.tolist() == [[8000, 110]]
+
+
+def test_a_resource_that_a_node_does_not_list_has_no_room_there() -> None:
+    base = grid_of(node("n1", cpu=8), node("n2", gpu=1), gang("a").of(1, gpu=1))
+    assert row(base, "n1")[GPU] == 0
+
+
+def test_an_overdrawn_node_has_no_room_rather_than_a_debt() -> None:
+    base = grid_of(node("n1", cpu=1, gpu=1).using(cpu=9), gang("a").of(1, cpu=1, gpu=1))
+    assert row(base, "n1") == {"cpu": 0, GPU: 1, "pods": 109}
+
+
+def test_absurd_amounts_never_fit_and_never_overflow() -> None:
+    huge = NodeBuilder(Node(N1, Resources.of({"x": 2**80, "pods": 110})))
+    asks = gang("a").of(1).each(shape=Shape(Resources.of({"x": 2**70})))
+    base = grid_of(huge, asks)
+    assert base.requests[0].tolist() == [1, AMOUNT_LIMIT]
+    assert row(base, "n1")["x"] < AMOUNT_LIMIT
+
+
+def test_equal_shapes_are_one_and_node_rules_are_kept() -> None:
+    in_a = (("pool", "a"),)
+    anywhere, only_a = gang("a").of(2, cpu=1), gang("b").of(2, cpu=1).shaped(node_selector=in_a)
+    base = grid_of(node("n1").labelled(pool="a"), node("n2"), anywhere, only_a)
+    assert base.allowed.tolist() == [[True, True], [True, False]]
+
+
+@pytest.mark.parametrize("twins", [1, 3])
+def test_nodes_that_no_rule_tells_apart_get_the_same_answer(twins: int) -> None:
+    needs = NodeTerm(labels=(Requirement("pool", "In", ("a",)),))
+    picky = gang("a").of(1).shaped(required=(needs,))
+    alike = [node(f"n{i}").labelled(host=f"h{i}", pool="a") for i in range(twins)]
+    base = grid_of(*alike, node("other").labelled(host="h"), picky)
+    assert base.allowed.tolist() == [[True] * twins + [False]]
+
+
+def test_a_rule_on_the_nodes_name_tells_equal_nodes_apart() -> None:
+    on_n2 = NodeTerm(fields=(Requirement("metadata.name", "In", ("n2",)),))
+    base = grid_of(node("n1"), node("n2"), gang("a").of(1).shaped(required=(on_n2,)))
+    assert base.allowed.tolist() == [[False, True]]
+
+
+def test_a_reserved_member_holds_room_until_its_node_counts_it() -> None:
+    made = gang("a").of(3, cpu=1).bound_on("n1")
+    held = reservation(made, ("a-0", "n1"), ("a-1", "n1"), ("a-2", "n2"))
+    expected = {N1: resources(cpu=1, pods=1), N2: resources(cpu=1, pods=1)}
+    assert reduce.reserved_room(snapshot(made, held)) == expected
+
+
+def test_an_unknown_member_holds_the_most_that_its_siblings_ask_for() -> None:
+    made = gang("a").of(1, cpu=1).of(1, gpu=1)
+    assert reduce.reserved_room(snapshot(made, reservation(made, ("a-9", "n1")))) == {
+        N1: resources(cpu=1, gpu=1, pods=1)
+    }
+    stranger = reservation(gang("b"), ("b-0", "n1"))
+    assert reduce.reserved_room(snapshot(stranger)) == {N1: resources()}
+
+
+def test_a_strays_room_is_held_as_well() -> None:
+    made = gang("a").of(1, cpu=3)
+    held = reservation(made, ("a-0", "n1"))
+    assert reduce.reserved_room(snapshot(held, strays=made.members)) == {
+        N1: resources(cpu=3, pods=1)
+    }
+
+
+def test_slots_hold_the_most_that_members_of_their_role_ask_for() -> None:
+    made = gang("a").role("driver", 1, cpu=8).role("worker", 1, cpu=2)
+    held = reservation(made, slots=(Slots(N1, "worker", 3), Slots(N2, "other", 1)))
+    found = reduce.reserved_room(snapshot(made, held))
+    assert found == {N1: resources(cpu=6, pods=3), N2: resources()}
+
+
+def test_a_demand_has_a_part_per_role_and_shape() -> None:
+    made = (
+        gang("a").role("driver", 1, cpu=1).role("worker", 2, 3, cpu=1).of(1, role="worker", gpu=1)
+    )
+    made = made.needing(3).priority(7)
+    base = grid_of(node("n1", cpu=8, gpu=1), made)
+    found = reduce.problem(base, base.free, [want_of(made)]).demands[0]
+    assert found.parts == (Part(0, 0, 1), Part(0, 1, 3), Part(1, 1, 1))
+    assert (found.need, found.role_minimum, found.level) == (3, (1, 2), 7)
+
+
+def test_without_roles_there_is_one_of_no_minimum() -> None:
+    made = gang("a").of(2, role="ignored", cpu=1)
+    base = grid_of(node("n1", cpu=8), made)
+    found = reduce.problem(base, base.free, [want_of(made)]).demands[0]
+    assert (found.parts, found.role_minimum) == ((Part(0, 0, 2),), (0,))
+
+
+def value(made: GangBuilder, *nodes: NodeBuilder) -> int:
+    base = grid_of(*nodes, made)
+    return reduce.problem(base, base.free, [want_of(made)]).demands[0].value
+
+
+def test_a_gangs_value_is_its_largest_share_of_any_resource() -> None:
+    made = gang("a").of(2, cpu=1, gpu=1)
+    assert value(made, node("n1", cpu=8, gpu=4), node("n2", cpu=8, gpu=4)) == SHARE_SCALE // 4
+
+
+def test_only_the_needed_members_count_the_oldest_of_each_role_first() -> None:
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 1, 3, cpu=2).needing(3)
+    assert value(made, node("n1", cpu=10)) == SHARE_SCALE // 2
+
+
+def test_a_value_is_positive_even_where_there_is_nothing() -> None:
+    assert value(gang("a").of(1)) == 1
+
+
+def test_the_oldest_members_take_the_first_nodes() -> None:
+    made = gang("a").of(3, cpu=1).only("a-0", created=9.0)
+    base = grid_of(node("n1", cpu=4), node("n2", cpu=4), made)
+    shares = (Share(0, 1, 2), Share(0, 0, 1))
+    given = reduce.assignments(base, [want_of(made)], Solution(Outcome.PROVED, (shares,)))
+    assert [(one.pod.name, one.node) for one in given[0]] == [("a-1", N1), ("a-2", N2), ("a-0", N2)]
+    assert [(one.uid, one.version) for one in given[0]][0] == (Uid("ml/a-1-uid"), "1")
+
+
+def test_room_is_taken_by_what_is_admitted_only() -> None:
+    made, other = gang("a").of(2, cpu=1), gang("b").of(2, cpu=1)
+    base = grid_of(node("n1", cpu=4), made, other)
+    solution = Solution(Outcome.PROVED, ((Share(0, 0, 2),), ()))
+    wants = [want_of(made), want_of(other)]
+    assert reduce.room_left(base, base.free, wants, solution).tolist() == [[2000, 108]]
+    assert reduce.assignments(base, wants, solution)[1] == ()
+
+
+def test_a_solution_that_takes_too_much_leaves_no_debt() -> None:
+    made = gang("a").of(2, cpu=1)
+    base = grid_of(node("n1", cpu=1), made)
+    solution = Solution(Outcome.PROVED, ((Share(0, 0, 2),),))
+    assert reduce.room_left(base, base.free, [want_of(made)], solution).tolist() == [[0, 108]]
+
+
+def test_a_shape_says_what_decoding_says_of_a_pod() -> None:
+    assert shape(cpu=1).requests == resources(cpu=1, pods=1)
