@@ -6,6 +6,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -24,9 +26,12 @@ if __name__ == "__main__":
     for number in SIGNALS:
         signal.signal(number, _interrupted)
     try:
-        from .command import main
+        from .command import main  # what it imports takes a second, in which Ctrl-C may come
 
         main(standalone_mode=False, prog_name="python -m demo")
-    except KeyboardInterrupt:
+    except click.ClickException as wrong:
+        wrong.show()
+        sys.exit(wrong.exit_code)
+    except (KeyboardInterrupt, click.Abort):
         print("interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)

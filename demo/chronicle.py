@@ -69,9 +69,8 @@ def gang_of(group: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], age: fl
     placed = [pod["spec"]["nodeName"] for pod in mine if "nodeName" in pod["spec"]]
     phases = [pod.get("status", {}).get("phase") for pod in mine]
     status = group.get("status", {})
-    reserved: Mapping[str, str] = next(
-        (c for c in status.get("conditions", []) if c["type"] == "Reserved"), {}
-    )
+    conditions: Sequence[Mapping[str, str]] = status.get("conditions", [])
+    reserved = next((line for line in conditions if line["type"] == "Reserved"), {})
     waits = reserved.get("status") == "False"
     return Gang(
         name=name,

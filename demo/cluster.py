@@ -63,6 +63,7 @@ class Cluster:
             raise DemoError(f"no cluster: the kubeconfig cannot be used: {problem}") from problem
         if kubeconfig is not None:
             configuration.proxy = None  # a proxy of the user's shell knows nothing of loopback
+        self.context = _context(kubeconfig)
         self.configuration = configuration
         self.server = str(configuration.host).rstrip("/")
         self._api = kubernetes_client.ApiClient(configuration)
@@ -166,6 +167,12 @@ class Watching:
                     self._seen(event["type"], event["object"])
             except (DemoError, urllib3.exceptions.HTTPError, ValueError, KeyError):
                 self._over.wait(0.5)
+
+
+def _context(kubeconfig: Path | None) -> str:
+    path = None if kubeconfig is None else str(kubeconfig)
+    contexts = kubernetes_config.list_kube_config_contexts(path)  # type: ignore[no-untyped-call]
+    return str(contexts[1]["name"])
 
 
 def collection(manifest: Mapping[str, Any]) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -13,6 +15,7 @@ from tests.controlplane.errors import ControlPlaneError
 from tests.operator_process import OperatorError
 
 from .cluster import DemoError
+from .consent import NoConsentError
 from .screen import Screen
 from .stage import GANGS
 from .story import Pace, Story
@@ -24,10 +27,6 @@ if TYPE_CHECKING:
 
 RUN_SECONDS = 20
 NOT_SEEN, WRONG_USE = 1, 2
-
-
-class NoConsentError(DemoError):
-    """The user has not agreed to what would be created."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -46,12 +45,17 @@ class NoConsentError(DemoError):
     help="How long the first gang works before it makes room for the one that waits.",
 )
 @click.option(
+    "--stay",
+    is_flag=True,
+    help="Keep the cluster when the story is over, until Ctrl-C, and say how to look around.",
+)
+@click.option(
     "--image",
     default="registry.k8s.io/e2e-test-images/busybox:1.29-4",
     show_default=True,
     help="With --cluster current: an image that has `sleep`.",
 )
-def main(cluster: str | None, run_seconds: int, image: str, *, yes: bool) -> None:
+def main(cluster: str | None, run_seconds: int, image: str, *, yes: bool, stay: bool) -> None:
     """See gang scheduling happen: four gangs, one cluster, about a minute.
 
     Starts a real Kubernetes control plane on loopback with 40 GPU nodes (kwok plays the kubelets),
@@ -72,6 +76,8 @@ def main(cluster: str | None, run_seconds: int, image: str, *, yes: bool) -> Non
             except DemoError:
                 _show_log(screen, stage)
                 raise
+            if stay:
+                _stay(screen, stage)
         _close(screen, story, cluster, time.monotonic() - began)
     except NoConsentError as refusal:
         _end(screen, str(refusal), WRONG_USE)
@@ -92,6 +98,15 @@ def _stage(
     # Nothing here, nor any child, may act on the cluster of the user's shell.
     os.environ.pop("KUBECONFIG", None)
     return own_stage(screen, run_seconds)
+
+
+def _stay(screen: Screen, stage: Stage) -> None:
+    """Leave all running until Ctrl-C."""
+    screen.title("Look around in another terminal; Ctrl-C here ends it")
+    for line in (*stage.exports(), f"kubectl get ptg -n {stage.namespace} -o wide"):
+        screen.console.print(line, soft_wrap=True, markup=False)
+    with suppress(KeyboardInterrupt):
+        signal.pause()
 
 
 def _show_log(screen: Screen, stage: Stage) -> None:
@@ -128,9 +143,7 @@ def _next_steps(cluster: str | None) -> list[tuple[str, str]]:
             ("kubectl get ptg -o wide", "what each gang has come to, and why it waits"),
         ]
     return [
-        ('eval "$(make up WITH=controller-manager)"', "a control plane to play with; make down"),
-        (".venv/bin/tutti crds | kubectl apply -f - && .venv/bin/tutti run", "Tutti beside it"),
-        ("kubectl apply -f examples/job.yaml && kubectl get ptg -o wide", "gangs of your own"),
+        (".venv/bin/python -m demo --stay", "the same, and you can look around with kubectl"),
         ("make demo CLUSTER=current", "the same on your own cluster; asks first"),
         ("make test", "everything that Tutti promises, tested"),
     ]

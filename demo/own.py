@@ -56,6 +56,7 @@ class OwnStage(Stage):
         self.cluster = Cluster(plane.kubeconfig)
         self.namespace = NAMESPACE
         self.unit = "GPU"
+        self._plane = plane
         self._operator = operator
         self._run_seconds = run_seconds
 
@@ -89,6 +90,13 @@ class OwnStage(Stage):
             )
         order = [kind for kind, *_ in KINDS]
         return sorted(rows, key=lambda row: (order.index(row.kind), row.name))
+
+    def exports(self) -> tuple[str, ...]:
+        """The administrator's kubeconfig, and the kubectl of the same version."""
+        return (
+            f"export KUBECONFIG={self._plane.kubeconfig}",
+            f'export PATH={self._plane.bin}:"$PATH"',
+        )
 
     def operator_log(self) -> str:
         """The end of the operator's log."""

@@ -21,6 +21,7 @@ from tutti.cli.picture import QUIET, ClusterPicture, marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from rich.console import RenderableType
 
@@ -60,6 +61,10 @@ class Screen:
     def say(self, text: str) -> None:
         """Say a sentence or more; rich's markup is understood."""
         self.console.print(Padding(Text.from_markup(text), (0, 1)))
+
+    def say_path(self, what: str, path: Path) -> None:
+        """Say where a file is; its path stays in one piece."""
+        self.console.print(Text.assemble(f" {what}: ", (str(path), "cyan")), soft_wrap=True)
 
     @contextmanager
     def step(self, what: str, usually: float) -> Iterator[None]:

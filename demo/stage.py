@@ -48,6 +48,10 @@ class Stage(ABC):
     def operator_log(self) -> str:
         """The end of the operator's log, where there is one to read."""
 
+    def exports(self) -> tuple[str, ...]:
+        """What a shell needs to use the same cluster."""
+        return ()
+
     def apply(self, gang: str) -> None:
         """Create a gang as its user would."""
         for manifest in self.manifests(gang):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import png
@@ -15,6 +14,7 @@ from .stage import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from .cluster import Manifest
     from .screen import Follower, Screen
@@ -181,7 +181,7 @@ class Story:
         path = PICTURES / name
         png.draw(picture, title, path)
         self.pictures.append(path)
-        self._screen.say(f"The same as a picture: {path}")
+        self._screen.say_path("The same as a picture", path)
 
     def _now(self) -> float:
         return time.monotonic() - self._began

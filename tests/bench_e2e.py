@@ -58,8 +58,8 @@ def _one(rig: Rig, name: str, size: int) -> float:
     rig.until_bound(name, size)
     seconds, bound = waits(rig.plane.audit_log, name)
     assert bound == size
-    rig.plane.kubectl("delete", "pods", "--all", "-n", "ml", "--force", "--grace-period=0")
-    rig.plane.kubectl("delete", "ptg", name, "-n", "ml")
+    rig.plane.request("DELETE", "/api/v1/namespaces/ml/pods?gracePeriodSeconds=0")
+    rig.delete("ptg", name)
     rig.until(lambda: not rig.pods(), "the pods are gone")
     return seconds
 

@@ -38,10 +38,10 @@ def nodes(draw: st.DrawFn, name: str) -> NodeBuilder:
     """A small node, now and then labelled, tainted, cordoned, not ready or in use by others."""
     made = node(
         name,
-        cpu=draw(st.integers(0, 6)),
-        memory=draw(st.integers(1, 8)),
+        cpu=draw(st.integers(1, 8)),
+        memory=draw(st.integers(2, 8)),
         gpu=draw(st.sampled_from([0, 0, 2, 4])),
-        pods=draw(st.sampled_from([110, 110, 3, 1])),
+        pods=draw(st.sampled_from([110, 110, 110, 110, 3, 1])),
     )
     if draw(st.booleans()):
         made = made.labelled(pool=draw(st.sampled_from(POOLS)))
@@ -58,7 +58,7 @@ def gangs(draw: st.DrawFn, name: str, on: Sequence[str]) -> GangBuilder:
         made = gang(name)
         for _ in range(draw(st.integers(1, 2))):
             count = draw(st.integers(1, 3))
-            cpu, gpu = draw(st.integers(0, 3)), draw(st.integers(0, 2))
+            cpu, gpu = draw(st.integers(0, 3)), draw(st.sampled_from([0, 0, 0, 1, 2]))
             made = made.of(count, cpu=cpu, gpu=gpu, memory=1)
         made = made.needing(draw(st.integers(1, len(made.members))))
     else:
@@ -108,9 +108,9 @@ def standing(draw: st.DrawFn, of: GangBuilder, on: Sequence[str]) -> Reservation
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
     """A cluster of up to four nodes and five gangs, some of them with a standing Reservation."""
-    names = [f"n{i}" for i in range(draw(st.integers(0, 4)))]
+    names = [f"n{i}" for i in range(draw(st.sampled_from([0, 1, 2, 2, 3, 3, 4])))]
     all_nodes = [draw(nodes(name)) for name in names]
-    all_gangs = [draw(gangs(f"g{i}", names)) for i in range(draw(st.integers(0, 5)))]
+    all_gangs = [draw(gangs(f"g{i}", names)) for i in range(draw(st.sampled_from([1, 2, 3, 4, 5])))]
     held = [
         draw(standing(each, [*names, "gone"]))
         for each in all_gangs

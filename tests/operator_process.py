@@ -20,6 +20,7 @@ from .controlplane import build, die_with_parent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .controlplane.access import Access
     from .controlplane.cluster import ControlPlane
 
 ROOT = Path(__file__).parents[1]
@@ -58,7 +59,7 @@ class OperatorProcess:
 
     def __init__(
         self,
-        plane: ControlPlane,
+        plane: Access,
         *,
         command: Sequence[str] = (sys.executable, "-m", "tutti", "run"),
         environment: Mapping[str, str] | None = None,

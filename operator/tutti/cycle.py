@@ -177,8 +177,7 @@ class Cycle:
         await self._release(released.reservation)
 
     async def _release(self, reservation: Reservation) -> None:
-        # Not there any more, or another one is: either way this one is gone.
-        with contextlib.suppress(errors.Gone, errors.Conflict):
+        with contextlib.suppress(errors.Gone):
             await self._api.release(reservation)
         self._world.unhold(reservation)
 

@@ -1,10 +1,11 @@
 """The demand side: PodGroups and the pods that wait for us, through kopf, into the World.
 
 No decisions here. Only ``on.event``: level-triggered, and kopf writes nothing into users' objects.
-kopf forgets what was deleted while its watch had expired, so the demand is listed now and then.
+kopf never learns what was deleted while its watch had expired: whenever it lists, so do we.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn, TypeVar
@@ -54,9 +55,12 @@ async def relist_demand(source: Source, feeds: Iterable[supply.Feed[Any, Any]]) 
             logger.warning("listing the demand: %s Will try again", problem)
 
 
-def registry(world: World, access: Access, scheduler_name: str) -> kopf.OperatorRegistry:
+def registry(
+    world: World, access: Access, source: Source, scheduler_name: str
+) -> kopf.OperatorRegistry:
     """Everything that kopf should do for us, explicitly: no global registry."""
     handlers = kopf.OperatorRegistry()
+    feeds = demand_feeds(world, scheduler_name)
 
     @kopf.on.startup(registry=handlers)
     async def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
@@ -70,9 +74,8 @@ def registry(world: World, access: Access, scheduler_name: str) -> kopf.Operator
 
     @kopf.on.login(registry=handlers)
     async def login(**_: Any) -> kopf.AiohttpSession:
-        return kopf.AiohttpSession(
-            server=access.server, aiohttp_session=access.session(_only_ours(scheduler_name))
-        )
+        session = access.session(_listing_along(world, source, feeds))
+        return kopf.AiohttpSession(server=access.server, aiohttp_session=session)
 
     @kopf.on.event("tutti.dev", "v1alpha1", "podgroups", registry=handlers)
     async def group_seen(event: kopf.RawEvent, **_: Any) -> None:
@@ -99,15 +102,27 @@ def _fold(
         logger.error("left out: %s", broken)  # noqa: TRY400
 
 
-def _only_ours(scheduler_name: str) -> aiohttp.ClientMiddlewareType:
-    """Add to kopf's list and watch of pods the field selector that it has no words for."""
-    selector = client.pending_selector(scheduler_name)
+def _listing_along(
+    world: World, source: Source, feeds: Iterable[supply.Feed[Any, Any]]
+) -> aiohttp.ClientMiddlewareType:
+    """Give kopf's lists and watches the field selector that it has no words for.
+
+    Before kopf lists again, the same is listed here: that clears what left in the gap.
+    """
+    by_path = {feed.stream.path: feed for feed in feeds}
 
     async def narrow(
         request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        if request.url.path == "/api/v1/pods":
-            request.url = request.url.update_query(fieldSelector=selector)
+        feed = by_path.get(request.url.path)
+        if feed is None:
+            return await send(request)
+        is_list = not request.url.query.keys() & {"watch", "continue"}
+        if is_list and world.is_synced:
+            with contextlib.suppress(errors.ApiError):  # then the next regular list clears it
+                await supply.relist(source, feed)
+        if feed.stream.selector:
+            request.url = request.url.update_query(fieldSelector=feed.stream.selector)
         return await send(request)
 
     return narrow

@@ -163,7 +163,9 @@ async def _run(world: World, api: Client, access: Access, pulse: Pulse, name: st
     """Start everything in the order that leaves no gap, and stop it in the reverse."""
     operator = asyncio.create_task(
         kopf.operator(
-            registry=handlers.registry(world, access, name), clusterwide=True, standalone=True
+            registry=handlers.registry(world, access, api, name),
+            clusterwide=True,
+            standalone=True,
         )
     )
     background = [asyncio.create_task(work) for work in _background(world, api, pulse, name)]

@@ -21,7 +21,8 @@ class Assumption:
 
     member: Member
     node: NodeName
-    confirmed: bool = False  # the API server has answered
+    lists: int  # of bound pods taken in before the API server was asked
+    confirmed: bool = False  # it has answered
     list_mark: int = 0  # of the bound pods' store when it was confirmed
 
 
@@ -46,6 +47,7 @@ class World:
         self.groups: Store[PodGroup] = Store(self._group_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
         self._assumed: dict[Uid, Assumption] = {}
+        self._bound_lists = 0
         self._members: dict[Uid, Member] = {}  # as a decision should see them
         self._place: dict[Uid, NodeName] = {}  # where each pod uses room
         self._usage: dict[NodeName, _Usage] = {}
@@ -107,15 +109,22 @@ class World:
         """Count a member as bound from the moment that its binding is sent."""
         if self.bound.has_seen(member.uid):
             return  # the watch was faster, and knows better
-        self._assumed[member.uid] = Assumption(member, node)
+        known = self._assumed.get(member.uid)
+        lists = self._bound_lists if known is None else known.lists
+        self._assumed[member.uid] = Assumption(member, node, lists)
         self._refresh(member.uid)
 
     def confirm(self, uid: Uid) -> None:
         """The API server has taken the binding: this pod will never be pending again."""
-        if (known := self._assumed.get(uid)) is not None:
+        if (known := self._assumed.get(uid)) is None:
+            return
+        if known.lists == self._bound_lists:
             known.confirmed = True
             known.list_mark = self.bound.began()
-            self.pending.drop(uid)
+        else:
+            # A list came in between: was it before the binding, or is the pod gone already?
+            known.lists = self._bound_lists
+        self.pending.drop(uid)
 
     def retract(self, uid: Uid) -> None:
         """The binding did not happen."""
@@ -123,7 +132,7 @@ class World:
             self._refresh(uid)
 
     def unsure(self) -> tuple[Member, ...]:
-        """The members whose binding was sent and never answered."""
+        """The members whose binding was sent and got no answer that still holds."""
         return tuple(known.member for known in self._assumed.values() if not known.confirmed)
 
     def forget(self, uid: Uid) -> None:
@@ -189,6 +198,7 @@ class World:
 
     def _bound_listed(self, began: int) -> None:
         """An assumption confirmed before the list was asked for, and not in it, is void."""
+        self._bound_lists += 1
         self._wake()
         for uid, known in list(self._assumed.items()):
             if known.confirmed and known.list_mark < began:

@@ -132,7 +132,9 @@ class Place:
 def written(rig: Rig) -> list[dict[str, Any]]:
     """Every write of the operator, from the audit log."""
     lines = (json.loads(line) for line in rig.plane.audit_log.read_text().splitlines())
-    return [line for line in lines if line["user"]["username"] == USER and line["verb"] not in LOOKS]
+    return [
+        line for line in lines if line["user"]["username"] == USER and line["verb"] not in LOOKS
+    ]
 
 
 def kind_of(line: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ def proxy(rig: Rig) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def place(rig: Rig, proxy: Proxy) -> Iterator[Place]:
+def place(rig: Rig, proxy: Proxy) -> Iterator[Place]:  # noqa: ARG001 - it starts the operator
     """A namespace and nodes of a test's own; the operator outlives every test."""
     assert rig.operator.process is not None
     pid = rig.operator.process.pid

@@ -1,6 +1,7 @@
 """Killed at any call and started again, the operator ends where an unbroken run ends."""
 
 import pytest
+
 from tutti.kube import errors
 from tutti.strategies.problem import Strategy
 

@@ -43,7 +43,7 @@ def test_two_gangs_of_sixty_percent_half_start_by_default_and_run_in_turn_with_t
         rig.nodes(5, cpu=32, memory="64Gi", gpus=4)
         half_started = _alternately(rig, "default-scheduler")
         assert half_started == {"left": 10, "right": 10}, "kube-scheduler starts both by half"
-        rig.plane.kubectl("delete", "pods", "--all", "-n", "ml", "--force", "--grace-period=0")
+        rig.plane.request("DELETE", "/api/v1/namespaces/ml/pods?gracePeriodSeconds=0")
         rig.until(lambda: not rig.pods(), "the pods are gone")
 
         rig.create(pod_group("left", 12), pod_group("right", 12))

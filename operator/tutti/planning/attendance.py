@@ -53,9 +53,8 @@ def _after_the_start(found: Census) -> Rejection | None:
     if lacks <= 0:
         return None
     bound = f"{len(found.bound)} of {count(needed(found.gang), 'member')} are bound"
-    return _waiting(
-        found, f"{bound}; {lacks} lost, and no pod waits to replace them{_gates(found)}"
-    )
+    lost = f"{lacks} lost, and no pod waits to replace {'it' if lacks == 1 else 'them'}"
+    return _waiting(found, f"{bound}; {lost}{_gates(found)}")
 
 
 def _before_the_start(found: Census) -> str:

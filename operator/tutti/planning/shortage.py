@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.cluster import Member, Shape
+from ..model.resources import Resources
 from ..strategies.room import fits_per_node
 from .amounts import count, format_amount, format_resources
 from .demand import Want
@@ -30,24 +31,9 @@ class Room:
 
     def __str__(self) -> str:
         """Read as the middle of a sentence."""
-        return (
-            f"room for {self.members} on {count(self.nodes, 'node')}"
-            if self.nodes
-            else ("room for none")
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """The members of one shape, and how many of them the gang cannot start without."""
-
-    members: tuple[Member, ...]
-    forced: int
-
-    @property
-    def shape(self) -> Shape:
-        """What each of them asks for."""
-        return self.members[0].shape
+        if not self.nodes:
+            return "room for none"
+        return f"room for {self.members} on {count(self.nodes, 'node')}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,58 +53,85 @@ class Rooms:
         return self.known[shape]
 
 
-def blocks(want: Want) -> Sequence[Block]:
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The members of one shape, the room for them alone, and how many must start of them.
+
+    So many are ``forced`` because the others have room, or members, for no more than the rest.
+    """
+
+    members: tuple[Member, ...]
+    room: Room
+    forced: int
+
+    @property
+    def requests(self) -> Resources:
+        """What each of them asks for."""
+        return self.members[0].shape.requests
+
+    @property
+    def lacking(self) -> int:
+        """How many more must start than there is room for."""
+        return max(0, self.forced - self.room.members)
+
+
+def blocks(rooms: Rooms, want: Want) -> Sequence[Block]:
     """The want by shape."""
     groups: dict[Shape, list[Member]] = {}
     for member in want.members:
         groups.setdefault(member.shape, []).append(member)
-    return [Block(tuple(group), _forced(want, group)) for group in groups.values()]
+    found = [(tuple(group), rooms[shape]) for shape, group in groups.items()]
+    reach = sum(min(len(group), room.members) for group, room in found)
+    by_role = [_reach_by_role(group, room) for group, room in found]
+    in_role = sum(by_role, Counter[str]())
+    answer = []
+    for (group, room), own in zip(found, by_role, strict=True):
+        in_all = want.need - (reach - min(len(group), room.members))
+        in_roles = sum(max(0, n - (in_role[role] - own[role])) for role, n in want.minimums)
+        answer.append(Block(group, room, min(max(in_all, in_roles, 0), len(group))))
+    return answer
 
 
-def _forced(want: Want, group: Sequence[Member]) -> int:
-    """How many of the group must start, even if all others do."""
-    by_role = 0
-    for role, least in want.minimums:
-        others = sum(m.role == role for m in want.members) - sum(m.role == role for m in group)
-        by_role += max(0, least - others)
-    return max(by_role, want.need - (len(want.members) - len(group)))
+def _reach_by_role(group: Sequence[Member], room: Room) -> Counter[str]:
+    """How many of the group could start at most, role by role."""
+    roles = Counter(member.role for member in group)
+    return Counter({role: min(n, room.members) for role, n in roles.items()})
 
 
-def short(rooms: Rooms, want: Want) -> tuple[Block, Room] | None:
+def short(rooms: Rooms, want: Want) -> Block | None:
     """The shape that this room is shortest of, so that the want cannot be met; None if none is."""
-    found = [(block, rooms[block.shape]) for block in blocks(want)]
-    lacking = [pair for pair in found if pair[0].forced > pair[1].members]
-    return max(lacking, key=lambda pair: pair[0].forced - pair[1].members, default=None)
+    lacking = [block for block in blocks(rooms, want) if block.lacking]
+    return max(lacking, key=lambda block: (block.lacking, block.room.members), default=None)
 
 
 def not_enough_room(empty: Rooms, left: Rooms, want: Want) -> str:
     """What a gang asks for and what room is left, once everything else in the plan has its own."""
-    is_mixed = len(blocks(want)) > 1
-    if (found := short(empty, want)) is not None:
-        block, most = found
+    found = blocks(left, want)
+    is_mixed = len(found) > 1
+    if (block := short(empty, want)) is not None:
+        only = f"only {block.room.members}" if block.room.members else "none"
         asked = _asked(want, block, is_mixed=is_mixed)
-        only = f"only {most.members}" if most.members else "none"
-        return f"{asked}; even the empty cluster has room for {only}; {_short(block, most)}"
-    if (found := short(left, want)) is not None:
-        block, most = found
-        return f"{_asked(want, block, is_mixed=is_mixed)}; {most}; {_short(block, most)}"
+        return f"{asked}; even the empty cluster has room for {only}; short {block.lacking}"
+    if (block := short(left, want)) is not None:
+        return f"{_asked(want, block, is_mixed=is_mixed)}; {block.room}; short {block.lacking}"
     if not is_mixed:
-        only_block = blocks(want)[0]
-        most = left[only_block.shape]
-        return f"{_asked(want, only_block, is_mixed=False)}; {most}, left unused by this plan"
+        asked = _asked(want, found[0], is_mixed=False)
+        return f"{asked}; {found[0].room}, left unused by this plan"
     listed = [
-        f"{len(block.members)} ask {format_resources(block.shape.requests)} each "
-        f"({left[block.shape]})"
-        for block in blocks(want)
+        f"{len(block.members)} with {format_resources(block.requests)} each ({block.room})"
+        for block in found
+        if block.room.members
     ]
     if len(listed) > MOST_KINDS:
         listed[MOST_KINDS:] = [f"{len(listed) - MOST_KINDS} more kinds"]
-    needed = count(want.need, "member")
-    return f"{needed} needed of {'; '.join(listed)}; each kind has room, all together do not"
+    kinds = ", ".join(listed)
+    return (
+        f"{count(want.need, 'member')} needed of {kinds}; no way was found to place them together"
+    )
 
 
 def _asked(want: Want, block: Block, *, is_mixed: bool) -> str:
-    requests = format_resources(block.shape.requests)
+    requests = format_resources(block.requests)
     if want.gang.is_single:
         return f"the pod needs {requests}"
     roles = {member.role for member in block.members}
@@ -126,10 +139,6 @@ def _asked(want: Want, block: Block, *, is_mixed: bool) -> str:
     role = f"role {min(roles)}: " if is_of_role else ""
     n = block.forced
     return f"{role}{count(n, 'member')} need{'s' * (n == 1)} {requests}{' each' * (n > 1)}"
-
-
-def _short(block: Block, most: Room) -> str:
-    return f"short {block.forced - most.members}"
 
 
 def single_members(members: Sequence[Member], purpose: str, found: Room) -> str:
@@ -142,7 +151,7 @@ def single_members(members: Sequence[Member], purpose: str, found: Room) -> str:
 
 def nowhere_member(empty: Rooms, want: Want) -> Member | None:
     """A member that the gang cannot start without and no node could hold, even if empty."""
-    lost = [m for block in blocks(want) if not empty[block.shape].members for m in block.members]
+    lost = [m for block in blocks(empty, want) if not block.room.members for m in block.members]
     if not lost:
         return None
     uids = {member.uid for member in lost}

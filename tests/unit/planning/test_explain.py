@@ -4,6 +4,7 @@ import pytest
 
 from tutti.model.cluster import NodeTerm, Owner, Requirement
 from tutti.model.decisions import Reason
+from tutti.planning import attendance, demand
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Strategy
@@ -44,6 +45,10 @@ def nowhere(*parts: Part) -> str:
 def test_too_few_members_are_counted() -> None:
     assert waits(gang("a").of(5).needing(8)) == "5 of 8 members exist"
     assert waits(gang("a").needing(1)) == "0 of 1 member exist"
+
+
+def test_a_gang_with_enough_members_is_not_said_to_wait_for_any() -> None:
+    assert attendance.absence(demand.census(gang("a").of(2).made)) is None
 
 
 def test_the_short_role_is_named() -> None:
@@ -178,30 +183,31 @@ def test_one_member_needs_and_many_need() -> None:
 def test_shapes_that_fit_apart_but_not_together_are_listed() -> None:
     made = gang("a").of(2, cpu=2).of(1, cpu=3)
     assert no_room("a", node("n1", cpu=6), made) == (
-        "3 members needed of 2 ask 2 cpu each (room for 3 on 1 node); "
-        "1 ask 3 cpu each (room for 2 on 1 node); each kind has room, all together do not"
+        "3 members needed of 2 with 2 cpu each (room for 3 on 1 node), "
+        "1 with 3 cpu each (room for 2 on 1 node); no way was found to place them together"
     )
 
 
 def test_a_long_list_of_shapes_is_cut() -> None:
     made = gang("a").of(1, cpu=2).of(1, cpu=3).of(1, cpu=4).of(1, cpu=5).of(1, cpu=6)
-    assert "; 2 more kinds; each kind" in no_room("a", node("n1", cpu=6), made)
+    assert ", 2 more kinds; no way" in no_room("a", node("n1", cpu=6), made)
 
 
 def test_room_that_an_unproved_plan_left_is_not_denied() -> None:
     seen = snapshot(node("n1", cpu=8), gang("a").of(2, cpu=1))
     made = plan(seen, Overlooking(), Overlooking(), Budget())
-    assert [r.sentence for r in made.rejections] == [
-        "2 members need 1 cpu each; room for 8 on 1 node, left unused by this plan"
-    ]
+    sentence = "2 members need 1 cpu each; room for 8 on 1 node, left unused by this plan"
+    assert [r.sentence for r in made.rejections] == [sentence]
 
 
 def test_a_missing_proof_is_said_of_gangs_that_might_fit() -> None:
     crowd = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
-    assert said("b", *crowd, by=Canned(Outcome.BUDGET_EXHAUSTED, "the budget is spent")) == (
-        Reason.BUDGET_EXHAUSTED,
+    spent = Canned(Outcome.BUDGET_EXHAUSTED, "the budget is spent")
+    reason, sentence = said("b", *crowd, by=spent)
+    assert reason is Reason.BUDGET_EXHAUSTED
+    assert sentence == (
         "3 members need 1 cpu each; room for 1 on 1 node; short 2; "
-        "not proved to be the best choice: the budget is spent",
+        "not proved to be the best choice: the budget is spent"
     )
 
 
@@ -266,7 +272,7 @@ def test_a_long_list_of_rules_is_cut() -> None:
         node("n4", cpu=1),
     ]
     assert nowhere(*nodes, gang("a").of(1, cpu=1).shaped(required=(pinned,))) == (
-        f"{FITS_NOWHERE}ml/a-0: 4 nodes: 1 cordoned, 1 node affinity, 1 not ready, "
+        f"{FITS_NOWHERE}ml/a-0: 4 nodes: 1 cordoned, 1 not ready, 1 node affinity, "
         "1 for other reasons"
     )
 
@@ -287,4 +293,6 @@ def test_a_member_of_the_role_that_lacks_a_node_is_named() -> None:
 
 def test_a_gang_that_can_do_without_its_largest_member_is_not_told_of_it() -> None:
     made = gang("a").of(1, cpu=99).of(2, cpu=3).needing(2)
-    assert no_room("a", node("n1", cpu=5), made).startswith("2 members need 3 cpu each")
+    assert no_room("a", node("n1", cpu=5), made) == (
+        "2 members need 3 cpu each; even the empty cluster has room for only 1; short 1"
+    )

@@ -182,7 +182,7 @@ def test_the_oldest_members_take_the_first_nodes() -> None:
     shares = (Share(0, 1, 2), Share(0, 0, 1))
     given = reduce.assignments(base, [want_of(made)], Solution(Outcome.PROVED, (shares,)))
     assert [(one.pod.name, one.node) for one in given[0]] == [("a-1", N1), ("a-2", N2), ("a-0", N2)]
-    assert [(one.uid, one.version) for one in given[0]][0] == (Uid("ml/a-1-uid"), "1")
+    assert (given[0][0].uid, given[0][0].version) == (Uid("ml/a-1-uid"), "1")
 
 
 def test_room_is_taken_by_what_is_admitted_only() -> None:

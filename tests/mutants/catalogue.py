@@ -1,0 +1,100 @@
+"""What each mutant does wrong. Anchors are short lines, chosen to outlive edits around them."""
+
+from __future__ import annotations
+
+from .planting import Mutant, Patch
+
+_NEVER_SHORT = Patch(
+    "planning/verify.py",
+    "return [name for name, n in asked.items() if n > max(room.get(name, 0), 0)]",
+    "return []",
+)
+_TWICE_THE_ROOM = Patch(
+    "planning/reduce.py",
+    "np.maximum(capacity - used - promised, 0)",
+    "np.maximum(capacity * 2 - used - promised, 0)",
+)
+
+SKIPS_THE_RESERVATION = Mutant(
+    "skips the reservation",
+    (
+        Patch(
+            "cycle.py",
+            "await self._api.reserve(reservation)",
+            "replace(reservation, self_uid=placement.uid, version=str(2**62))",
+        ),
+    ),
+)
+IGNORES_CAPACITY = Mutant("ignores capacity", (_TWICE_THE_ROOM, _NEVER_SHORT))
+PLANS_BEYOND_CAPACITY = Mutant("plans beyond capacity but verifies", (_TWICE_THE_ROOM,))
+BINDS_ONE_MEMBER_EARLY = Mutant(
+    "binds one member early",
+    (
+        Patch(
+            "cycle.py",
+            "        singles = [p for p in placements if p.gang.origin is Origin.POD]\n",
+            """\
+        bindings.extend(
+            (gang.key, Assignment(m.key, m.uid, m.version, snapshot.nodes[0].name))
+            for gang in snapshot.gangs
+            if len(gang.members) < gang.min_member
+            for m in gang.members[:1]
+            if m.is_waiting
+        )
+        singles = [p for p in placements if p.gang.origin is Origin.POD]
+""",
+        ),
+    ),
+)
+STARTS_INCOMPLETE_GANGS = Mutant(
+    "starts incomplete gangs",
+    (
+        Patch(
+            "planning/demand.py",
+            "return max(gang.min_member, sum(role.min_member for role in gang.roles), 1)",
+            "return 1",
+        ),
+        Patch("planning/verify.py", "if len(starting) < gang.min_member:", "if not starting:"),
+    ),
+)
+LOSES_A_BINDING = Mutant(
+    "takes a binding for done that it never sent",
+    (
+        Patch(
+            "cycle.py",
+            "await self._api.bind(assignment)",
+            'await asyncio.sleep(0) if assignment.pod.name == "fits-0" '
+            "else await self._api.bind(assignment)",
+        ),
+    ),
+)
+LEAVES_THE_LAST_MEMBER_WAITING = Mutant(
+    "leaves the last member waiting under its Reservation",
+    (Patch("planning/progress.py", "return Bind(open_entries)", "return Bind(open_entries[1:])"),),
+)
+BINDS_PODS_OF_OTHERS = Mutant(
+    "binds the pods of other schedulers",
+    (
+        Patch(
+            "kube/client.py",
+            'return f"spec.nodeName=,spec.schedulerName={scheduler_name}"',
+            'return "spec.nodeName="',
+        ),
+    ),
+)
+WRITES_INTO_THE_POD_GROUP = Mutant(
+    "writes into the PodGroup beside its status",
+    (Patch("kube/client.py", "/podgroups/{gang.name}/status", "/podgroups/{gang.name}"),),
+)
+
+MUTANTS = (
+    SKIPS_THE_RESERVATION,
+    IGNORES_CAPACITY,
+    PLANS_BEYOND_CAPACITY,
+    BINDS_ONE_MEMBER_EARLY,
+    STARTS_INCOMPLETE_GANGS,
+    LOSES_A_BINDING,
+    LEAVES_THE_LAST_MEMBER_WAITING,
+    BINDS_PODS_OF_OTHERS,
+    WRITES_INTO_THE_POD_GROUP,
+)
