@@ -113,7 +113,8 @@ class Chronicle:
 
     def look(self, at: float, gangs: Sequence[Gang]) -> None:
         """Take in what was just seen of all gangs."""
-        for gang in gangs:
+        # Within one look, what ends comes before what begins in its place.
+        for gang in sorted(gangs, key=lambda gang: -gang.succeeded):
             self._compare(at, self.gangs.get(gang.name, Gang(gang.name)), gang)
             if gang.is_part_bound:
                 self._part_bound_since.setdefault(gang.name, at)

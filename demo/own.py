@@ -126,7 +126,7 @@ def own_stage(screen: Screen, run_seconds: int) -> Iterator[Stage]:
             operator.start()
         yield OwnStage(plane, operator, run_seconds)
     finally:
-        with screen.step("stop everything and remove its files", 2):
+        with screen.step("stop everything and remove its files", 3):
             _stop(place, plane, operator)
 
 

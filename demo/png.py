@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -12,7 +11,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import FancyBboxPatch, Patch
 
-from tutti.cli.picture import QUIET, Hold, marks
+from tutti.cli.picture import QUIET, Hold, by_kind, marks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +31,7 @@ HEAD, FOOT = 2.6, 2.0  # slots above and below the nodes
 
 def draw(picture: ClusterPicture, title: str, path: Path) -> None:
     """Write the picture to a file, whose folder is made if need be."""
-    kinds = [list(nodes) for _, nodes in groupby(picture.nodes, lambda node: node.kind)]
+    kinds = [nodes for _, nodes in by_kind(picture.nodes)]
     names = [max(NAMES, 0.31 * max(len(node.name) for node in nodes)) for nodes in kinds]
     sizes = [max(node.slots for node in nodes) for nodes in kinds]
     width = max(sum(names) + sum(sizes) + GAP * len(kinds), 24.0)

@@ -20,7 +20,7 @@ from rich.text import Text
 from tutti.cli.picture import QUIET, ClusterPicture, marks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rich.console import RenderableType
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .chronicle import Chronicle, Gang, Happening
 
 FEED = 9  # lines of what happened that stay in sight
+WIDE = 110  # columns from which the table holds whole sentences
 FRAMES = 8  # redraws per second
 ROOM_FOR_PICTURE = 46  # lines of a terminal that hold table, feed and picture
 SLOW = 3.0  # a step that takes this many times its usual time says so
@@ -131,16 +132,41 @@ class Screen:
             table.add_column(name, justify="right", no_wrap=True, width=len(name))
         table.add_column("age", justify="right", no_wrap=True, width=4)
         table.add_column("why", ratio=1, overflow="fold")
+        is_wide = self.console.width >= WIDE
         for name in self._gangs:
             if gang := gangs.get(name):
-                table.add_row(*self._cells(gang))
+                table.add_row(*self._cells(gang, is_wide=is_wide))
         return table
 
-    def _cells(self, gang: Gang) -> tuple[RenderableType, ...]:
+    def waits(self, gangs: Mapping[str, Gang]) -> Iterator[RenderableType]:
+        """Why each waits, where the table has no room for sentences."""
+        if self.console.width < WIDE:
+            for gang in gangs.values():
+                if gang.reason:
+                    why = Text.assemble((f" {gang.name} waits: ", "yellow"), gang.sentence)
+                    yield Padding(why, (0, 1, 0, 1))
+
+    def feed(self, happenings: Iterable[Happening]) -> Table:
+        """What happened, one below the other."""
+        grid = Table.grid(padding=(0, 1, 0, 0))
+        grid.add_column(justify="right", style=QUIET, no_wrap=True, min_width=8)
+        # As wide as the longest that comes, so that nothing jumps.
+        for style, width in (("bold", 13), ("", 13)):
+            grid.add_column(style=style, no_wrap=True, min_width=width)
+        grid.add_column(overflow="fold")
+        for each in happenings:
+            gang = Text.assemble(*self.badge(each.gang), f" {each.gang}")
+            word = Text(each.word, style=WORDS.get(each.word, "yellow"))
+            grid.add_row(f"{each.at:.1f} s", gang, word, each.sentence)
+        return grid
+
+    def _cells(self, gang: Gang, *, is_wide: bool) -> tuple[RenderableType, ...]:
         phase, colour = _phase(gang)
         name = Text.assemble(*self.badge(gang.name), f" {gang.name}")
         bound = Text(str(gang.bound), style="green" if gang.is_bound else "")
-        waits = Text.assemble((gang.reason, "yellow"), " " if gang.reason else "", gang.sentence)
+        waits = Text(gang.reason, style="yellow")
+        if is_wide:
+            waits.append(f" {gang.sentence}", style="default")
         return (
             name,
             Text(phase, style=colour),
@@ -177,11 +203,11 @@ class Follower:
         """The present frame; the last one keeps all that happened, but no picture."""
         news = self._chronicle.happenings
         news = news[self._first :] if self.is_over else news[-FEED:]
-        lines = [self._screen.line(happening) for happening in news]
-        parts: list[RenderableType] = [self._screen.table(self._chronicle.gangs), Text()]
+        gangs = self._chronicle.gangs
+        parts: list[RenderableType] = [self._screen.table(gangs), *self._screen.waits(gangs), ""]
         if self.picture is not None and not self.is_over:
-            parts += [self.picture, Text()]
-        return Group(*parts, *lines)
+            parts += [self.picture, ""]
+        return Group(*parts, self._screen.feed(news))
 
 
 class _Step:

@@ -7,6 +7,7 @@ stopped here.
 import asyncio
 import logging
 import os
+import signal
 import socket
 import sys
 import time
@@ -160,32 +161,38 @@ async def serve(
 
 
 async def _run(world: World, api: Client, access: Access, pulse: Pulse, name: str) -> None:
-    """Start everything in the order that leaves no gap, and stop it in the reverse."""
-    operator = asyncio.create_task(
-        kopf.operator(
-            registry=handlers.registry(world, access, api, name),
-            clusterwide=True,
-            standalone=True,
-        )
+    """Run until a signal comes or something breaks; the cycle in hand is finished first."""
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    demand = await kopf.spawn_tasks(
+        registry=handlers.registry(world, access, api, name), clusterwide=True, standalone=True
     )
-    background = [asyncio.create_task(work) for work in _background(world, api, pulse, name)]
+    # After kopf has set its own: those would cancel everything at once, bindings under way too.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    beating = asyncio.create_task(pulse.beat())
+    supplies = [asyncio.create_task(work) for work in _background(world, api, name)]
+    tasks = [asyncio.create_task(stopping.wait()), beating, *supplies, *demand]
     try:
-        await asyncio.wait([operator, *background], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         pulse.stop()
-        beating = background[-1]
         await asyncio.wait([beating], timeout=STOP_SECONDS)
-        for task in [operator, *background]:
+        for task in tasks:
             task.cancel()
-        results = await asyncio.gather(operator, *background, return_exceptions=True)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        # kopf leaves its watches to be closed by the loop, and they complain about it.
+        loop.set_exception_handler(_ignore)
     for result in results:
         if isinstance(result, Exception):
             raise result
 
 
-def _background(
-    world: World, api: Client, pulse: Pulse, name: str
-) -> list[Coroutine[Any, Any, Any]]:
+def _ignore(_loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+    logger.debug("while stopping: %s", context.get("message"))
+
+
+def _background(world: World, api: Client, name: str) -> list[Coroutine[Any, Any, Any]]:
     demand = handlers.demand_feeds(world, name)
     listed = asyncio.Event()
 
@@ -213,7 +220,7 @@ def _background(
         await listed.wait()
         await supply.follow(api, feed)
 
-    return [follow_demand(), *(follow(feed) for feed in feeds), pulse.beat()]
+    return [follow_demand(), *(follow(feed) for feed in feeds)]
 
 
 async def _first_list(api: Client, feeds: tuple[supply.Feed[Any, Any], ...]) -> None:

@@ -76,12 +76,15 @@ class Settings(BaseModel):
             for name, value in environment.items()
             if name.startswith(PREFIX)
         }
+        strategy = given.get("strategy")
+        wrong = [] if strategy in (None, *STRATEGIES) else [_unknown_strategy(str(strategy))]
         try:
             settings = cls.model_validate(given)
         except ValidationError as problem:
-            raise SettingsError(tuple(_sentence(error) for error in problem.errors())) from None
-        if settings.strategy not in STRATEGIES:
-            raise SettingsError((_unknown_strategy(settings.strategy),))
+            wrong += [_sentence(error) for error in problem.errors()]
+            raise SettingsError(tuple(wrong)) from None
+        if wrong:
+            raise SettingsError(tuple(wrong))
         return settings
 
 

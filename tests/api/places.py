@@ -98,18 +98,22 @@ class Place:
         """Wait until exactly so many pods of a group are bound."""
         self.rig.until_bound(group, n, self.name)
 
-    def until_waiting(self, group: str, reason: str) -> str:
-        """Wait until a PodGroup says why it waits; answers its sentence."""
-        return self.rig.until_waiting(group, reason, self.name)
+    def until_waiting(self, group: str, reason: str, words: str = "") -> str:
+        """Wait until a PodGroup says why it waits, in these words; answers its sentence.
 
-    def until_says(self, group: str, kind: str, reason: str) -> str:
-        """Wait until a condition has this reason; answers its sentence."""
+        A sentence may come in steps, as the pods do.
+        """
+        return self.until_says(group, "Reserved", reason, words)
+
+    def until_says(self, group: str, kind: str, reason: str, words: str = "") -> str:
+        """Wait until a condition has this reason and these words; answers its sentence."""
 
         def sentence() -> str:
             line = self.condition(group, kind)
-            return str(line["message"]) if line.get("reason") == reason else ""
+            is_said = line.get("reason") == reason and words in line["message"]
+            return str(line["message"]) if is_said else ""
 
-        return self.rig.until(sentence, f"{group} says {kind} {reason}")
+        return self.rig.until(sentence, f"{group} says {kind} {reason} {words}")
 
     def until_event(self, name: str, reason: str) -> str:
         """Wait for an Event about an object; answers what it says."""

@@ -49,7 +49,7 @@ def test_a_gang_with_too_few_pods_waits_and_counts_them(place: Place) -> None:
     place.nodes(1)
     place.group("train", 8)
     place.members("train", 5, cpu=1)
-    assert place.until_waiting("train", "WaitingForMembers") == "5 of 8 members exist"
+    place.until_waiting("train", "WaitingForMembers", "5 of 8 members exist")
     place.rig.until(lambda: place.says("train-0"), "the pod says why it waits")
     assert place.says("train-0")["reason"] == "WaitingForMembers"
     assert place.bound() == 0
@@ -62,10 +62,13 @@ def test_an_ordered_stateful_set_is_told_how_to_bring_all_its_pods(place: Place)
     place.nodes(1)
     place.group("web", 3)
     place.rig.create(_stateful_set(place, "web", replicas=3, policy="OrderedReady"))
-    said = place.until_waiting("web", "WaitingForMembers")
-    assert said == (
-        "1 of 3 members exist; StatefulSet web, if OrderedReady, creates one pod at a time: "
-        "set podManagementPolicy: Parallel"
+    place.until_waiting(
+        "web",
+        "WaitingForMembers",
+        (
+            "1 of 3 members exist; StatefulSet web, if OrderedReady, creates one pod at a time: "
+            "set podManagementPolicy: Parallel"
+        ),
     )
     assert place.bound() == 0
     place.group("parallel", 3)
@@ -78,9 +81,10 @@ def test_a_job_of_too_little_parallelism_is_told_what_to_raise(place: Place) -> 
     place.nodes(1)
     place.group("batch", 4)
     place.rig.create(_batch(place, "batch", parallelism=3))
-    said = place.until_waiting("batch", "WaitingForMembers")
-    assert said == (
-        "3 of 4 members exist; Job batch: spec.parallelism must be at least minMember (4)"
+    place.until_waiting(
+        "batch",
+        "WaitingForMembers",
+        "3 of 4 members exist; Job batch: spec.parallelism must be at least minMember (4)",
     )
     assert place.bound() == 0
     path = f"/apis/batch/v1/namespaces/{place.name}/jobs/batch"
@@ -119,8 +123,9 @@ def test_a_pod_of_an_unknown_role_is_told_so_and_does_not_count(place: Place) ->
     assert said == (
         "PodGroup train has no role 'wroker': label tutti.dev/role must be one of driver, worker"
     )
-    waits = place.until_waiting("train", "WaitingForMembers")
-    assert waits == "role worker: 1 of 2 exist; 1 pod names no role of the gang"
+    place.until_waiting(
+        "train", "WaitingForMembers", "role worker: 1 of 2 exist; 1 pod names no role of the gang"
+    )
     assert place.rig.group("train", place.name)["status"]["members"]["seen"] == 2
     assert place.bound() == 0
     place.relabel("typo", role="worker")
@@ -138,7 +143,7 @@ def test_a_pod_that_changes_its_group_while_it_waits_counts_for_the_new_one(plac
     place.until_waiting("joined", "WaitingForMembers")
     place.relabel("left-2", group="joined")
     place.until_bound("joined", 2)
-    assert place.until_waiting("left", "WaitingForMembers").startswith("2 of 3 members exist")
+    place.until_waiting("left", "WaitingForMembers", "2 of 3 members exist")
     assert place.bound("left") == 0
 
 

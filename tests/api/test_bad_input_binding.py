@@ -83,8 +83,7 @@ def test_a_pod_deleted_while_its_siblings_are_bound_is_missed_and_replaced(
         place.until_bound("train", 3)
         place.delete("pod", "train-3")
         gate.open()
-    said = place.until_says("train", "Healthy", "MemberLost")
-    assert said == "3 of 4 members are bound, 1 lost since"
+    place.until_says("train", "Healthy", "MemberLost", "3 of 4 members are bound, 1 lost since")
     assert not place.rig.reservations(place.name)
     place.members("train", 1, first=4, cpu=1)
     place.until_bound("train", 4)
@@ -102,7 +101,7 @@ def test_a_pod_deleted_before_any_is_bound_takes_its_reservation_along(
         gate.await_held(1)
         place.delete("pod", "train-3")
         gate.open()
-    assert place.until_waiting("train", "WaitingForMembers") == "3 of 4 members exist"
+    place.until_waiting("train", "WaitingForMembers", "3 of 4 members exist")
     assert place.bound() == 0
     assert not place.rig.reservations(place.name)
     place.until_event("train", "Released")
@@ -122,8 +121,8 @@ def test_a_pod_that_changes_its_group_once_it_is_reserved_is_not_bound_for_the_o
         gate.await_held(1)
         place.relabel("left-2", group="joined")
         gate.open()
-    assert place.until_waiting("left", "WaitingForMembers") == "2 of 3 members exist"
-    assert place.until_waiting("joined", "WaitingForMembers") == "1 of 2 members exist"
+    place.until_waiting("left", "WaitingForMembers", "2 of 3 members exist")
+    place.until_waiting("joined", "WaitingForMembers", "1 of 2 members exist")
     said = place.until_event("left", "Released")
     assert said.startswith("left-2 can no longer be bound to ")
     assert place.bound() == 0
@@ -145,9 +144,8 @@ def test_a_pod_that_changes_its_group_while_its_siblings_are_bound_is_missed_the
         place.until_bound("left", 2)
         place.relabel("left-2", group="joined")
         gate.open()
-    said = place.until_says("left", "Healthy", "MemberLost")
-    assert said == "2 of 3 members are bound, 1 lost since"
-    assert place.until_waiting("joined", "WaitingForMembers") == "1 of 2 members exist"
+    place.until_says("left", "Healthy", "MemberLost", "2 of 3 members are bound, 1 lost since")
+    place.until_waiting("joined", "WaitingForMembers", "1 of 2 members exist")
     assert not place.is_bound("left-2")
     place.members("left", 1, first=3, cpu=1)
     place.members("joined", 1, cpu=1)
@@ -163,7 +161,7 @@ def test_a_reservation_that_the_api_server_finds_too_large_is_said_and_nothing_i
     place.group("huge", 2)
     with proxy.rule(lambda call: call.creates("reservations"), refuse(500, TOO_LARGE)):
         place.members("huge", 2, cpu=1)
-        assert TOO_LARGE in place.until_waiting("huge", "Refused")
+        place.until_waiting("huge", "Refused", TOO_LARGE)
         assert place.bound() == 0
     place.group("other", 1)
     place.members("other", 1, cpu=1)

@@ -6,6 +6,7 @@ All by one operator process, which is never restarted; a proxy stands between it
 from __future__ import annotations
 
 import time
+from collections import Counter
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,12 +14,25 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..operator_process import ACCOUNT, NAMESPACE, OperatorProcess
-from ..proxy import Call, Proxy, anything, expire, refuse, watches
+from ..proxy import (
+    Call,
+    Proxy,
+    anything,
+    delay,
+    expire,
+    lose,
+    lose_answer,
+    nth,
+    refuse,
+    watches,
+)
 from ..rig import Rig
-from .places import Place
+from .places import Place, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ..proxy import Action, Match
 
 AWAY_SECONDS = 60.0
 SOON_SECONDS = 15.0  # waits between tries grow to 5 s
@@ -102,6 +116,14 @@ def test_what_was_deleted_while_the_watches_had_expired_leaves_no_ghost(
     place.until_bound("ghost", 2)
 
 
+def _is_reservation(call: Call) -> bool:
+    return call.creates("reservations")
+
+
+def _is_binding(call: Call) -> bool:
+    return call.is_binding
+
+
 def _is_watch_from(versions: range, call: Call) -> bool:
     return call.is_watch and int(call.query["resourceVersion"]) in versions
 
@@ -157,6 +179,43 @@ def test_single_calls_that_are_refused_leave_no_gang_half_bound(place: Place, pr
         place.until_bound("train", 8)
     place.until_says("train", "Bound", "Bound")
     assert refused
+
+
+LOSSES = {
+    "a reservation on its way": (_is_reservation, lose),
+    "the answer to a reservation": (_is_reservation, lose_answer),
+    "a binding on its way": (_is_binding, lose),
+    "the answer to a binding": (_is_binding, lose_answer),
+}
+
+
+@pytest.mark.parametrize(("match", "action"), LOSSES.values(), ids=LOSSES)
+def test_a_connection_that_breaks_in_the_middle_of_a_commit_costs_nothing(
+    place: Place, proxy: Proxy, match: Match, action: Action
+) -> None:
+    """Before or after the server has done its part: the gang is bound, each pod once."""
+    place.nodes(1)
+    with proxy.rule(nth(1, match), action):
+        place.group("train", 4)
+        place.members("train", 4, cpu=1)
+        place.until_bound("train", 4)
+        place.until_says("train", "Bound", "Bound")
+    place.rig.until(lambda: not place.rig.reservations(place.name), "the Reservation is gone")
+
+
+def test_watches_that_lag_lead_to_no_second_binding(place: Place, proxy: Proxy) -> None:
+    """What was just done is known before any watch tells it."""
+    place.nodes(1, cpu=4)
+    with proxy.rule(watches, delay(1.0)):
+        proxy.cut_watches()
+        place.group("train", 4)
+        place.members("train", 4, cpu=1)
+        place.until_bound("train", 4)
+        place.rig.create(place.pod("late", cpu=1))
+        place.until_event("late", "Unschedulable")
+        proxy.cut_watches()
+    costs = Counter(kind_of(line) for line in place.writes())
+    assert costs["create pods/binding"] == 4
 
 
 def test_an_api_server_that_is_away_for_a_minute_is_waited_for(place: Place, proxy: Proxy) -> None:

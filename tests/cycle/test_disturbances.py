@@ -413,7 +413,7 @@ def happen(life: Life, chance: random.Random) -> None:
         chance.choice(things)()
 
 
-@pytest.mark.parametrize("seed", range(1500))
+@pytest.mark.parametrize("seed", range(40))
 async def test_whatever_happens_in_whatever_order_ends_well(seed: int) -> None:
     chance = random.Random(seed)
     life = a_life(

@@ -7,7 +7,6 @@ told apart by colour-blind eyes, and every cell says its gang by a letter, so no
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import groupby
 from string import ascii_uppercase, digits
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -22,7 +21,8 @@ _HATCH = "╱"  # noqa: RUF001 - a line, not a slash
 _TIMES = "×"  # noqa: RUF001 - a multiplication
 _DARK = 0.45  # below this luminance, letters are white
 _LETTERS = ascii_uppercase + digits
-_CELLS = (3, 2, 1)  # how wide a slot may be, best first
+# How a slot may look, best first; a pod's last one lacks its last column, which parts pods.
+_CELLS = (" {}  ", "{} ", "{}")
 _FRAME = 4  # a panel's border and padding
 _LONGEST_NAME = 24
 
@@ -57,6 +57,14 @@ class NodeRow:
     def free(self) -> int:
         """How many slots nobody has."""
         return max(0, self.slots - sum(block.slots for block in self.blocks))
+
+
+def by_kind(nodes: Iterable[NodeRow]) -> Sequence[tuple[str, Sequence[NodeRow]]]:
+    """The nodes of each kind, in the order of their first appearance."""
+    kinds: dict[str, list[NodeRow]] = {}
+    for node in nodes:
+        kinds.setdefault(node.kind, []).append(node)
+    return list(kinds.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +115,14 @@ class ClusterPicture:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Print panels, one per kind of node, side by side as far as they fit; then the legend."""
         has_colour = console.color_system is not None and not console.no_color
-        kinds = [(kind, tuple(nodes)) for kind, nodes in groupby(self.nodes, lambda n: n.kind)]
+        if not self.nodes:
+            yield Text("no nodes", style=QUIET)
+            return
+        kinds = by_kind(self.nodes)
         width = options.max_width
-        cell = next((c for c in _CELLS if sum(self._widths(kinds, c)) <= width), 0)
+        cell = next((c for c in _CELLS if sum(self._widths(kinds, c)) <= width), "")
         # Not all side by side in any size: then below each other, as large as the widest allows.
-        cell = cell or next((c for c in _CELLS if max(self._widths(kinds, c)) <= width), 1)
+        cell = cell or next((c for c in _CELLS if max(self._widths(kinds, c)) <= width), _CELLS[-1])
         look = _Look(marks(self._all_gangs()), cell, has_colour=has_colour)
         line: list[Panel] = []
         used = 0
@@ -129,10 +140,10 @@ class ClusterPicture:
         shown = [block.gang for node in self.nodes for block in node.blocks if block.gang]
         return list(dict.fromkeys([*self.gangs, *shown]))
 
-    def _widths(self, kinds: Sequence[tuple[str, Sequence[NodeRow]]], cell: int) -> list[int]:
+    def _widths(self, kinds: Sequence[tuple[str, Sequence[NodeRow]]], cell: str) -> list[int]:
         widths = []
         for kind, nodes in kinds:
-            row = _name_width(nodes) + 1 + cell * max(node.slots for node in nodes)
+            row = _name_width(nodes) + 1 + len(cell.format(0)) * max(node.slots for node in nodes)
             # One more than the words: rich puts a space on both sides of them.
             words = max(len(self._title(kind, nodes)), len(_room(nodes))) + 1
             widths.append(max(row, words) + _FRAME)
@@ -193,7 +204,7 @@ class _Look:
     """How slots are drawn: marks, the width of a cell, and whether there is colour."""
 
     marks: Mapping[str, Mark]
-    cell: int
+    cell: str
     has_colour: bool
 
     def cells(self, node: NodeRow) -> Text:
@@ -201,7 +212,7 @@ class _Look:
         text = Text()
         for block in sorted(node.blocks, key=self._order):
             text.append_text(self._block(block))
-        text.append("·".center(self.cell) * node.free, style=QUIET)
+        text.append(self.cell.format("·") * node.free, style=QUIET)
         return text
 
     def swatch(self, mark: Mark, hold: Hold) -> Text:
@@ -217,20 +228,19 @@ class _Look:
 
     def _block(self, block: Block) -> Text:
         """A pod's slots as one bar; what separates it from the next has no colour."""
-        width = block.slots * self.cell
-        bar = width - 1 if self.cell > 1 else width
-        gap = " " * (width - bar)
         if block.hold is Hold.FOREIGN:
-            return Text("▒" * bar + gap, style=QUIET)
+            return self._bar("▒", "▒", block.slots, QUIET)
         mark = self.marks[block.gang]
         if block.hold is Hold.RESERVED:
-            body = mark.letter.center(self.cell, _HATCH) * block.slots
-            return Text.assemble((body[:bar], f"bold {mark.colour}"), gap)
-        cell = (
-            mark.letter.center(self.cell) if self.has_colour else mark.letter.ljust(self.cell, "─")
-        )
-        body = cell * block.slots
-        return Text.assemble((body[:bar], f"bold {mark.ink} on {mark.colour}"), gap)
+            return self._bar(mark.letter, _HATCH, block.slots, f"bold {mark.colour}")
+        filling = " " if self.has_colour else "─"
+        style = f"bold {mark.ink} on {mark.colour}"
+        return self._bar(mark.letter, filling, block.slots, style)
+
+    def _bar(self, letter: str, filling: str, slots: int, style: str) -> Text:
+        body = self.cell.replace(" ", filling).format(letter) * slots
+        gap = 1 if len(self.cell.format(letter)) > 1 else 0
+        return Text.assemble((body[: len(body) - gap], style), " " * gap)
 
 
 def _side_by_side(panels: Sequence[Panel]) -> Table:

@@ -1,0 +1,98 @@
+"""What is encoded is read back as it was, and carries the preconditions that fencing needs."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti.kube import decode, encode, wire
+from tutti.model.cluster import Entry, Reservation, Shape, Slots
+from tutti.model.decisions import Assignment
+from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+from tutti.model.resources import NOTHING
+
+from ... import builders
+
+WORDS = st.text("abcdefghij-0", min_size=1, max_size=8)
+NODES = st.sampled_from(["n1", "n2", "n3"]).map(NodeName)
+
+
+@st.composite
+def reservations(draw: st.DrawFn) -> Reservation:
+    """A Reservation as the API server would hold it: whole seconds, one count per node and role."""
+    space = draw(WORDS)
+    uids = draw(st.lists(WORDS, unique=True, max_size=8))
+    entries = [Entry(PodKey(space, draw(WORDS)), Uid(uid), draw(NODES)) for uid in uids]
+    held = draw(st.dictionaries(st.tuples(NODES, WORDS), st.integers(1, 5000), max_size=4))
+    slots = [Slots(node, role, count) for (node, role), count in held.items()]
+    return Reservation(
+        gang=GangKey(space, draw(WORDS)),
+        uid=Uid(draw(WORDS)),
+        generation=draw(st.integers(0, 2**40)),
+        term=draw(st.text(max_size=30)),
+        reserved_at=float(draw(st.integers(0, 2**33))),
+        entries=tuple(sorted(entries, key=lambda entry: (entry.node, entry.pod, entry.uid))),
+        slots=tuple(sorted(slots, key=lambda slot: (slot.node, slot.role))),
+        version="7",
+        self_uid=Uid("self"),
+    )
+
+
+@given(reservations())
+def test_a_reservation_is_read_back_as_it_was_written(value: Reservation) -> None:
+    body = json.loads(json.dumps(encode.reservation(value)))
+    body["metadata"] |= {"uid": "self", "resourceVersion": "7"}
+    assert decode.decode_reservation(wire.parse_one(body, wire.Reservation)) == value
+
+
+@given(reservations())
+def test_a_reservation_is_named_after_its_gang_and_owned_by_it_without_blocking(
+    value: Reservation,
+) -> None:
+    body = encode.reservation(value)
+    assert body["metadata"]["name"] == value.uid
+    (owner,) = body["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("PodGroup", value.gang.name, value.uid)
+    assert "blockOwnerDeletion" not in owner
+
+
+def test_a_reservation_is_deleted_on_condition_that_it_is_the_same() -> None:
+    held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"))
+    assert encode.delete_options(held)["preconditions"] == {}
+    known = Reservation(held.gang, held.uid, 1, "t", 0.0, (), self_uid=Uid("self"))
+    assert encode.delete_options(known)["preconditions"] == {"uid": "self"}
+
+
+def test_a_binding_carries_uid_and_version() -> None:
+    body = encode.binding(Assignment(PodKey("ml", "a-0"), Uid("u"), "12", NodeName("n1")))
+    assert body["metadata"] == {
+        "name": "a-0",
+        "namespace": "ml",
+        "uid": "u",
+        "resourceVersion": "12",
+    }
+    assert body["target"]["name"] == "n1"
+
+
+def test_a_pods_condition_names_its_uid_and_fits() -> None:
+    pod = builders.member("a-0", Shape(NOTHING))
+    body = encode.pod_condition(pod, encode.Why("Unschedulable", "x" * 5000, 0.0))
+    assert body["metadata"] == {"uid": pod.uid}
+    (line,) = body["status"]["conditions"]
+    assert (line["type"], line["status"]) == ("PodScheduled", "False")
+    assert len(line["message"]) <= encode.MESSAGE_LIMIT
+    assert line["lastTransitionTime"] == "1970-01-01T00:00:00Z"
+
+
+def test_an_event_said_twice_in_one_second_has_one_name() -> None:
+    about = encode.Regarding.gang(GangKey("ml", "a" * 253), Uid("u"))
+    first, again, other = (
+        encode.event(encode.Event(about, "Bound", message, at))
+        for message, at in (("m", 1.0), ("m", 1.4), ("m2", 1.0))
+    )
+    assert first == again
+    assert other["metadata"]["name"] != first["metadata"]["name"]
+    assert len(first["metadata"]["name"]) <= 253
+    assert first["type"] == "Normal"
+    warned = encode.event(encode.Event(about, "Bound", "m", 1.0, warning=True))
+    assert warned["type"] == "Warning"

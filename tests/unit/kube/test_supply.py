@@ -1,0 +1,193 @@
+"""The supply side and a scripted server: lists replace, watches add, failures are waited out."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tutti.kube import client, decode, errors, supply, wire
+from tutti.kube.client import Stream
+from tutti.kube.supply import Feed, Item
+from tutti.model.cluster import Occupant
+from tutti.model.keys import Uid
+
+from . import objects
+
+Json = dict[str, Any]
+Script = list[list[bytes] | errors.ApiError]
+
+
+class Scripted:
+    """A Source that answers from two scripts, and is done when a watch has no more."""
+
+    def __init__(self, pages: Script, watches: Script) -> None:
+        self._pages = iter(pages)
+        self._watches: Iterator[list[bytes] | errors.ApiError] = iter(watches)
+        self.asked: list[str] = []
+        self.is_done = asyncio.Event()
+
+    async def pages(self, stream: Stream) -> AsyncIterator[bytes]:
+        """Answer with the next list."""
+        self.asked.append("list")
+        answer = next(self._pages)
+        assert stream is client.BOUND
+        if isinstance(answer, errors.ApiError):
+            raise answer
+        for page in answer:
+            yield page
+
+    async def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:
+        """Answer with the next watch."""
+        self.asked.append(version)
+        answer = next(self._watches, None)
+        assert stream is client.BOUND
+        if answer is None:
+            self.is_done.set()
+            await asyncio.Event().wait()
+        if isinstance(answer, errors.ApiError):
+            raise answer
+        for line in answer or ():
+            yield line
+
+
+class Heard:
+    """A Sink that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def began(self) -> int:
+        """Number the lists."""
+        return 1
+
+    def replace(self, items: Any, version: int, began: int) -> None:
+        """Note a list."""
+        self.told.append((version, sorted(item.uid for item in items), began))
+
+    def put(self, item: Item[Occupant]) -> None:
+        """Note an object."""
+        self.told.append(("put", item.uid, item.version))
+
+    def drop(self, uid: Uid) -> None:
+        """Note a deletion."""
+        self.told.append(("drop", uid))
+
+    def leave(self, uid: Uid) -> None:
+        """Note a departure."""
+        self.told.append(("leave", uid))
+
+
+def pod(uid: str, version: int, phase: str = "Running", cpu: object = "1") -> Json:
+    spec = {"nodeName": "n1", "containers": [objects.container(cpu=cpu)]}
+    meta = {"uid": uid, "resourceVersion": str(version), "name": uid}
+    return objects.merged(objects.POD, {"metadata": meta, "spec": spec, "status": {"phase": phase}})
+
+
+def page(version: int, *pods: Json, more: str = "") -> bytes:
+    head = {"resourceVersion": str(version), "continue": more}
+    return json.dumps({"kind": "PodList", "metadata": head, "items": pods}).encode()
+
+
+def line(kind: str, body: Json) -> bytes:
+    return json.dumps({"type": kind, "object": body}).encode()
+
+
+async def followed(pages: Script, watches: Script) -> tuple[list[object], list[str]]:
+    """What the sink heard and the source was asked, until the scripts end."""
+    source, sink = Scripted(pages, watches), Heard()
+    feed = Feed(client.BOUND, wire.Pod, decode.decode_occupant, sink)
+    following = asyncio.create_task(supply.follow(source, feed))
+    await asyncio.wait([following, asyncio.ensure_future(source.is_done.wait())], timeout=10,
+                       return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
+    assert not following.done(), following.exception()
+    following.cancel()
+    with suppress(asyncio.CancelledError):
+        await following
+    return sink.told, source.asked
+
+
+async def test_a_list_of_several_pages_is_taken_whole_and_watched_from_its_version() -> None:
+    told, asked = await followed([[page(5, pod("a", 1), more="x"), page(5, pod("b", 2))]], [])
+    assert told == [(5, ["a", "b"], 1)]
+    assert asked == ["list", "5"]
+
+
+async def test_a_watch_adds_changes_and_removes_and_moves_the_version_on() -> None:
+    lines = [
+        line("ADDED", pod("a", 6)),
+        line("MODIFIED", pod("a", 7)),
+        line("DELETED", pod("a", 8)),
+        line("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "90"}}),
+    ]
+    told, asked = await followed([[page(5)]], [lines])
+    assert told == [(5, [], 1), ("put", "a", 6), ("put", "a", 7), ("drop", "a")]
+    assert asked == ["list", "5", "90"]
+
+
+async def test_what_is_of_no_interest_any_more_leaves_and_may_come_back() -> None:
+    lines = [line("MODIFIED", pod("a", 6, "Succeeded")), line("MODIFIED", pod("a", 7))]
+    told, _ = await followed([[page(5, pod("a", 1), pod("b", 2, "Failed"))]], [lines])
+    assert told == [(5, ["a"], 1), ("leave", "a"), ("put", "a", 7)]
+
+
+@pytest.mark.parametrize("is_in_stream", [True, False], ids=["as an event", "as an answer"])
+async def test_an_expired_watch_begins_again_with_a_list(*, is_in_stream: bool) -> None:
+    expired = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    first: list[bytes] | errors.ApiError = [line("ERROR", expired)]
+    if not is_in_stream:
+        first = errors.Gone("too old", status=410)
+    told, asked = await followed([[page(5, pod("a", 1))], [page(9, pod("b", 7))]], [first])
+    assert told == [(5, ["a"], 1), (9, ["b"], 1)]
+    assert asked == ["list", "5", "list", "9"]
+
+
+async def test_a_server_that_is_away_is_waited_for_and_taken_up_where_it_was() -> None:
+    away = errors.Unavailable("away.")
+    told, asked = await followed([away, [page(5)]], [away, [line("ADDED", pod("a", 6))]])
+    assert told == [(5, [], 1), ("put", "a", 6)]
+    assert asked == ["list", "list", "5", "5", "6"]
+
+
+async def test_a_list_that_is_not_there_is_not_asked_for_in_a_loop() -> None:
+    source = Scripted([errors.Gone("no such resource", status=404)] * 100, [])
+    feed = Feed(client.BOUND, wire.Pod, decode.decode_occupant, Heard())
+    following = asyncio.create_task(supply.follow(source, feed))
+    await asyncio.wait([following], timeout=0.3)
+    assert not following.done()
+    following.cancel()
+    assert len(source.asked) == 1
+
+
+async def test_an_answer_that_is_no_list_clears_nothing() -> None:
+    told, _ = await followed([[b"{}"], [b"not json"], [page(5)]], [])
+    assert told == [(5, [], 1)]
+
+
+async def test_broken_objects_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    listed = page(5, pod("a", 1), pod("bad", 2, cpu="many"), {"metadata": {"name": 3}})
+    lines = [
+        line("ADDED", pod("worse", 6, cpu=[])),
+        line("ADDED", {"metadata": {"labels": 3}}),
+        line("ADDED", pod("c", 7)),
+    ]
+    with caplog.at_level(logging.ERROR):
+        told, asked = await followed([[listed]], [lines])
+    assert told == [(5, ["a"], 1), ("leave", "worse"), ("put", "c", 7)]
+    assert asked[-1] == "7"
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 4
+    assert all("left out" in one for one in said)
+
+
+async def test_the_collector_runs_again_after_a_list_that_failed() -> None:
+    import gc  # noqa: PLC0415 - only this test looks at it
+
+    source = Scripted([errors.Unavailable("away.")], [])
+    feed = Feed(client.BOUND, wire.Pod, decode.decode_occupant, Heard())
+    with pytest.raises(errors.Unavailable):
+        await supply.relist(source, feed)
+    assert gc.isenabled()

@@ -1,0 +1,63 @@
+"""Settings: every default is a promise, and every mistake gets one sentence."""
+
+import pytest
+from click.testing import CliRunner
+
+from tutti import cli
+from tutti.settings import Settings, SettingsError
+
+
+def test_the_defaults_are_as_promised() -> None:
+    assert Settings().model_dump() == {
+        "scheduler_name": "tutti",
+        "strategy": "ilp",
+        "budget_seconds": 30.0,
+        "bindings_in_flight": 32,
+        "probe_port": 8080,
+        "log_format": "auto",
+        "log_level": "info",
+    }
+
+
+def test_variables_set_their_fields_and_others_are_none_of_our_business() -> None:
+    chosen = Settings.from_environment(
+        {"TUTTI_STRATEGY": "bestfit", "TUTTI_BUDGET_SECONDS": "2.5", "HOME": "/", "TUTTIX": "1"}
+    )
+    assert chosen == Settings(strategy="bestfit", budget_seconds=2.5)
+
+
+WRONG = {
+    "TUTTI_STRATEGIE": ("ilp", "TUTTI_STRATEGIE is not a setting; the nearest is TUTTI_STRATEGY"),
+    "TUTTI_PROBEPORT": ("1", "TUTTI_PROBEPORT is not a setting; the nearest is TUTTI_PROBE_PORT"),
+    "TUTTI_STRATEGY": ("bestfitt", "'bestfitt' is not one of bestfit, ilp; did you mean bestfit?"),
+    "TUTTI_BUDGET_SECONDS": ("soon", "TUTTI_BUDGET_SECONDS: 'soon' will not do"),
+    "TUTTI_BINDINGS_IN_FLIGHT": ("0", "TUTTI_BINDINGS_IN_FLIGHT: '0' will not do"),
+    "TUTTI_PROBE_PORT": ("65536", "TUTTI_PROBE_PORT: '65536' will not do"),
+    "TUTTI_LOG_LEVEL": ("loud", "TUTTI_LOG_LEVEL: 'loud' will not do"),
+    "TUTTI_SCHEDULER_NAME": ("No Name", "TUTTI_SCHEDULER_NAME: 'No Name' will not do"),
+}
+
+
+@pytest.mark.parametrize("variable", WRONG)
+def test_a_wrong_variable_gets_one_sentence_that_names_it(variable: str) -> None:
+    value, sentence = WRONG[variable]
+    with pytest.raises(SettingsError) as wrong:
+        Settings.from_environment({variable: value})
+    (said,) = wrong.value.sentences
+    assert sentence in said
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "601", ""])
+def test_a_budget_that_is_no_time_to_wait_is_refused(value: str) -> None:
+    with pytest.raises(SettingsError):
+        Settings.from_environment({"TUTTI_BUDGET_SECONDS": value})
+
+
+def test_several_mistakes_are_all_told_at_once() -> None:
+    wrong = {variable: value for variable, (value, _) in WRONG.items()}
+    result = CliRunner().invoke(cli.main, ["run"], env=wrong)
+    assert result.exit_code == cli.WRONG_INPUT
+    lines = result.stderr.splitlines()
+    assert len(lines) == len(WRONG)
+    assert all(line.startswith("tutti run: TUTTI_") for line in lines)
+    assert result.stdout == ""

@@ -1,0 +1,490 @@
+"""The World: what a snapshot shows of stores, assumptions and their races."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tutti.kube.decode import PodGroup
+from tutti.kube.supply import Item
+from tutti.model.cluster import Member, Node, Occupant, Phase, Reservation, Snapshot
+from tutti.model.keys import GangKey, NodeName, Origin, Uid
+from tutti.model.resources import NOTHING, Resources
+from tutti.world import World
+
+from ..builders import gang, member, node, reservation, resources, shape
+
+N1, N2 = NodeName("n1"), NodeName("n2")
+ONE = resources(pods=1, cpu=1)
+
+
+class Observed:
+    """A World with two nodes, fed by hand."""
+
+    def __init__(self) -> None:
+        self.wakes = 0
+        self.world = World(self.wake)
+        self.version = 0
+        for name in ("n1", "n2"):
+            self.world.nodes.put(Item(Uid(name), self.next(), node(name, cpu=4).made))
+
+    def wake(self) -> None:
+        """Count."""
+        self.wakes += 1
+
+    def next(self) -> int:
+        """A newer version."""
+        self.version += 1
+        return self.version
+
+    def pend(self, name: str = "a-0", **changes: object) -> Member:
+        """Show a pending pod."""
+        made = replace(member(name, shape(cpu=1)), group="a", version=str(self.next()))
+        made = replace(made, **changes)  # type: ignore[arg-type]
+        self.world.pending.put(Item(made.uid, int(made.version), made))
+        return made
+
+    def bind(self, pod: Member, on: NodeName = N1, **changes: object) -> Member:
+        """Show a pod as bound."""
+        made = replace(pod, node=on, version=str(self.next()), **changes)  # type: ignore[arg-type]
+        self.world.bound.put(Item(made.uid, int(made.version), made))
+        return made
+
+    def group(self, name: str = "a", uid: str = "g", **changes: object) -> PodGroup:
+        """Show a PodGroup."""
+        made = PodGroup("ml", name, Uid(uid), 1, 2, (), 0.0, terminating=False, version="")
+        made = replace(made, version=str(self.next()), **changes)  # type: ignore[arg-type]
+        self.world.groups.put(Item(made.uid, int(made.version), made))
+        return made
+
+    def relist_bound(self, *pods: Member) -> None:
+        """List the bound pods."""
+        items: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in pods]
+        self.world.bound.replace(items, self.version, self.world.bound.began())
+
+    @property
+    def seen(self) -> Snapshot:
+        """What a decision would see."""
+        return self.world.snapshot(7.0)
+
+    def held(self) -> list[Reservation]:
+        """The standing Reservations."""
+        return list(self.seen.reservations)
+
+    def used(self, on: NodeName = N1) -> Resources:
+        """What is used of a node."""
+        (used,) = (each.used for each in self.seen.nodes if each.name == on)
+        return used
+
+    def members(self) -> list[tuple[str, NodeName | None]]:
+        """All members of gangs, and where they are."""
+        return [(m.key.name, m.node) for one in self.seen.gangs for m in one.members]
+
+
+def test_an_empty_world_is_not_synced_until_every_stream_was_listed() -> None:
+    world = World(lambda: None)
+    stores = ("nodes", "pending", "bound", "pinned", "groups", "reservations")
+    for name in stores:
+        assert not world.is_synced
+        store = getattr(world, name)
+        store.replace([], 1, store.began())
+    assert world.is_synced
+    assert world.snapshot(3.0) == Snapshot(taken_at=3.0)
+
+
+def test_a_gang_is_its_pod_group_and_the_pods_that_name_it() -> None:
+    one = Observed()
+    one.pend("a-1")
+    one.pend("a-0")
+    assert one.members() == []
+    assert [m.key.name for m in one.seen.strays] == ["a-0", "a-1"]
+    one.group(min_member=2, generation=3)
+    (found,) = one.seen.gangs
+    assert (found.key, found.uid, found.min_member) == (GangKey("ml", "a"), "g", 2)
+    assert [m.key.name for m in found.members] == ["a-0", "a-1"]
+    assert one.seen.strays == ()
+
+
+def test_a_pod_without_a_group_is_a_gang_of_one() -> None:
+    one = Observed()
+    pod = one.pend("s", group="")
+    (found,) = one.seen.gangs
+    assert found.is_single
+    assert (found.key, found.uid) == (GangKey("ml", "s", Origin.POD), pod.uid)
+
+
+def test_groups_of_one_name_in_two_namespaces_are_kept_apart() -> None:
+    one = Observed()
+    one.group()
+    other = one.group(uid="h", namespace="other")
+    pod = one.pend()
+    assert [len(found.members) for found in one.seen.gangs] == [1, 0]
+    assert other.uid != pod.uid
+
+
+def test_a_pod_whose_label_changes_moves_to_the_other_gang() -> None:
+    one = Observed()
+    one.group()
+    one.group("b", uid="h")
+    pod = one.pend()
+    one.pend(group="b")
+    assert [len(found.members) for found in one.seen.gangs] == [0, 1]
+    one.world.pending.drop(pod.uid)
+    assert one.members() == []
+
+
+def test_what_did_not_change_is_the_same_object_in_the_next_snapshot() -> None:
+    one = Observed()
+    one.group()
+    one.group("b", uid="h")
+    one.pend()
+    before = one.seen
+    one.pend("b-0", group="b")
+    assert one.seen.gangs[0] is before.gangs[0]
+    assert one.seen.gangs[1] is not before.gangs[1]
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_recreated_pod_group_is_the_one_that_counts(*, is_late: bool) -> None:
+    one = Observed()
+    old = one.group(uid="old")
+    if not is_late:
+        one.world.groups.drop(old.uid)
+    one.group(uid="new")
+    if is_late:
+        one.world.groups.drop(old.uid)
+    assert [found.uid for found in one.seen.gangs] == ["new"]
+
+
+def test_late_news_of_a_deleted_pod_group_does_not_replace_its_successor() -> None:
+    one = Observed()
+    old = one.group(uid="old")
+    one.group(uid="new")
+    one.world.groups.put(Item(old.uid, int(old.version) + 0, old))
+    late = replace(old, version=str(int(old.version)))
+    one.world.groups.put(Item(Uid("older"), int(late.version), replace(late, uid=Uid("older"))))
+    assert [found.uid for found in one.seen.gangs] == ["new"]
+
+
+def test_a_bound_pod_uses_room_until_it_is_over_or_gone() -> None:
+    one = Observed()
+    one.group()
+    pod = one.bind(one.pend())
+    assert one.used() == ONE
+    one.bind(pod, phase=Phase.SUCCEEDED)
+    assert one.used() == NOTHING
+    assert one.members() == [("a-0", "n1")]
+    terminating = one.bind(one.pend("a-1"), terminating=True)
+    assert one.used() == ONE
+    one.world.bound.drop(terminating.uid)
+    assert one.used() == NOTHING
+
+
+def test_pods_of_others_and_pinned_ones_use_room_once() -> None:
+    one = Observed()
+    daemon = Occupant(Uid("d"), N1, ONE)
+    one.world.pinned.put(Item(daemon.uid, one.next(), daemon))
+    assert one.used() == ONE
+    one.world.bound.put(Item(daemon.uid, one.next(), daemon))
+    assert one.used() == ONE
+    one.world.pinned.drop(daemon.uid)
+    assert one.used() == ONE
+    moved = replace(daemon, node=N2, requests=ONE + ONE)
+    one.world.bound.put(Item(daemon.uid, one.next(), moved))
+    assert (one.used(N1), one.used(N2)) == (NOTHING, ONE + ONE)
+    one.world.bound.drop(daemon.uid)
+    assert one.used(N2) == NOTHING
+
+
+def test_a_pod_shown_as_pending_and_bound_is_bound() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.bind(pod)
+    one.pend(role="late")
+    assert one.members() == [("a-0", "n1")]
+    one.world.pending.drop(pod.uid)
+    assert one.members() == [("a-0", "n1")]
+
+
+def test_a_deleted_pod_is_gone_though_the_pending_stream_still_shows_it() -> None:
+    one = Observed()
+    one.group()
+    pod = one.bind(one.pend())
+    one.world.bound.drop(pod.uid)
+    assert one.members() == []
+    one.pend()
+    assert one.members() == []
+
+
+def test_an_assumed_pod_uses_room_from_the_moment_its_binding_is_sent() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.world.assume(pod, N2)
+    assert one.members() == [("a-0", "n2")]
+    assert one.used(N2) == ONE
+    assert one.world.unsure() == (pod,)
+    one.world.confirm(pod.uid)
+    assert one.world.unsure() == ()
+    one.world.pending.drop(pod.uid)
+    assert one.members() == [("a-0", "n2")]
+    one.bind(pod, on=N2)
+    assert one.used(N2) == ONE
+
+
+def test_a_retracted_assumption_leaves_the_pod_pending() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.world.assume(pod, N2)
+    one.world.retract(pod.uid)
+    one.world.retract(pod.uid)
+    assert one.members() == [("a-0", None)]
+    assert one.used(N2) == NOTHING
+
+
+def test_the_watch_knows_better_than_an_assumption() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.world.assume(pod, N2)
+    bound = one.bind(pod, on=N1)
+    one.world.confirm(pod.uid)
+    assert one.members() == [("a-0", "n1")]
+    one.world.assume(pod, N2)
+    one.world.bound.drop(bound.uid)
+    one.world.assume(pod, N2)
+    assert one.members() == []
+    assert one.used(N2) == NOTHING
+
+
+def test_a_list_asked_for_after_a_binding_that_does_not_show_it_voids_it() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.world.assume(pod, N1)
+    one.world.confirm(pod.uid)
+    one.relist_bound()
+    assert one.members() == []
+    assert one.used() == NOTHING
+
+
+def test_a_list_asked_for_before_a_binding_was_answered_does_not_void_it() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.world.assume(pod, N1)
+    began = one.world.bound.began()
+    one.world.confirm(pod.uid)
+    one.world.bound.replace([], one.version, began)
+    assert one.used() == ONE
+    one.relist_bound()
+    assert one.used() == NOTHING
+
+
+def test_a_binding_answered_after_a_list_came_in_is_asked_about_again() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.world.assume(pod, N1)
+    one.relist_bound()
+    one.world.confirm(pod.uid)
+    assert one.world.unsure() == (pod,)
+    assert one.used() == ONE
+    one.world.assume(pod, N1)
+    one.world.confirm(pod.uid)
+    assert one.world.unsure() == ()
+
+
+def test_an_unanswered_binding_survives_lists() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.world.assume(pod, N1)
+    one.relist_bound()
+    one.relist_bound()
+    assert one.used() == ONE
+    assert one.world.unsure() == (pod,)
+
+
+def test_a_pod_that_turned_out_to_be_gone_is_forgotten() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.world.assume(pod, N1)
+    one.world.forget(pod.uid)
+    assert one.members() == []
+    assert one.world.unsure() == ()
+
+
+def test_what_a_write_answers_is_known_at_once_unless_it_is_older() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.world.learn(replace(pod, version=str(one.next()), role="new"))
+    one.world.learn(replace(pod, version="1", role="old"))
+    one.world.learn(replace(pod, version=str(one.next()), node=N1))
+    (found,) = one.seen.gangs[0].members
+    assert (found.role, found.node) == ("new", None)
+    group = one.group()
+    one.world.learn_group(replace(group, version=str(one.next()), status={"phase": "Bound"}))
+    known = one.world.group(GangKey("ml", "a"))
+    assert known is not None
+    assert known.status == {"phase": "Bound"}
+
+
+def test_a_reservation_is_known_from_its_creation_to_its_deletion() -> None:
+    one = Observed()
+    made = reservation(gang("a").of(1, cpu=1), ("a-0", "n1"))
+    one.world.hold(made)
+    assert one.held() == []
+    made = replace(made, self_uid=Uid("r"), version=str(one.next()))
+    one.world.hold(made)
+    assert one.held() == [made]
+    one.world.unhold(made)
+    one.world.hold(made)
+    assert one.held() == []
+
+
+def test_a_pod_and_a_node_deleted_in_a_gap_leave_no_ghost() -> None:
+    one = Observed()
+    one.group()
+    kept = one.bind(one.pend("a-0"))
+    one.bind(one.pend("a-1"), on=N2)
+    one.next()
+    one.relist_bound(kept)
+    world = one.world
+    items = [Item(Uid("n1"), 1, node("n1", cpu=4).made)]
+    world.nodes.replace(items, one.version, world.nodes.began())
+    assert one.members() == [("a-0", "n1")]
+    assert [each.name for each in one.seen.nodes] == ["n1"]
+
+
+def test_a_node_that_only_beats_wakes_nobody() -> None:
+    one = Observed()
+    before = one.wakes
+    one.world.nodes.put(Item(Uid("n1"), one.next(), node("n1", cpu=4).made))
+    assert one.wakes == before
+    one.world.nodes.put(Item(Uid("n1"), one.next(), node("n1", cpu=5).made))
+    assert one.wakes == before + 1
+
+
+class Truth:
+    """Objects as an API server has them, with every event that it sends; deaf for whole streams."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.version = 0
+        self.world = World(lambda: None)
+        self.objects: dict[str, dict[Uid, Item[object]]] = {
+            name: {} for name in ("nodes", "pending", "bound", "pinned", "groups", "reservations")
+        }
+        self.deaf: set[str] = set()
+
+    def put(self, stream: str, uid: Uid, value: object) -> None:
+        """Create or change."""
+        self.version += 1
+        if isinstance(value, Member | PodGroup | Reservation):
+            value = replace(value, version=str(self.version))
+        item = Item(uid, self.version, value)
+        self.objects[stream][uid] = item
+        if stream not in self.deaf:
+            getattr(self.world, stream).put(item)
+
+    def drop(self, stream: str, uid: Uid) -> None:
+        """Delete."""
+        self.version += 1
+        if self.objects[stream].pop(uid, None) and stream not in self.deaf:
+            getattr(self.world, stream).drop(uid)
+
+    def list(self, world: World, stream: str) -> None:
+        """Let a World list one stream."""
+        store = getattr(world, stream)
+        store.replace(list(self.objects[stream].values()), self.version, store.began())
+
+    def happen(self) -> None:
+        """Let one thing happen."""
+        chance, n = self.chance, self.chance.randrange(5)
+        on = NodeName(f"n{chance.randrange(3)}")
+        pod = replace(
+            member(f"p{n}", shape(cpu=chance.randrange(3))), group=chance.choice(["", "a", "b"])
+        )
+        uid = Uid(f"pod-{n}")
+        pod = replace(pod, uid=uid, phase=chance.choice(list(Phase)))
+        match chance.randrange(10):
+            case 0:
+                self.put("nodes", Uid(f"node-{on}"), node(on, cpu=n).made)
+            case 1:
+                self.put("groups", Uid(f"group-{n % 2}"), _a_group("ab"[n % 2], n))
+            case 2 | 3 if uid not in self.objects["bound"]:
+                self.put("pending", uid, pod)
+            case 4 | 5:
+                self.drop("pending", uid)
+                self.put("bound", uid, replace(pod, node=on))
+            case 6:
+                other = Uid(f"other-{n}")
+                self.put("bound", other, Occupant(other, on, resources(cpu=n)))
+            case 7:
+                other = Uid(f"pinned-{n}")
+                self.put("pinned", other, Occupant(other, on, resources(cpu=n)))
+            case 8:
+                stream = chance.choice(sorted(self.objects))
+                self.deaf ^= {stream}
+                if stream not in self.deaf:
+                    self.list(self.world, stream)
+            case _:
+                stream = chance.choice(["nodes", "groups", "pinned"])
+                for gone in list(self.objects[stream])[:1]:
+                    self.drop(stream, gone)
+                    self.retire(stream, gone)
+
+    def retire(self, stream: str, uid: Uid) -> None:
+        """A uid never comes back: pretend that its name is a new one from now on."""
+        store = getattr(self.world, stream)
+        store._gone.pop(uid, None)
+
+
+def _a_group(name: str, size: int) -> PodGroup:
+    return PodGroup(
+        "ml",
+        name,
+        Uid(f"group-{'ab'.index(name)}"),
+        size,
+        1,
+        (),
+        0.0,
+        terminating=False,
+        version="",
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_world_that_followed_events_shows_what_a_fresh_one_lists(seed: int) -> None:
+    truth = Truth(seed)
+    for _ in range(120):
+        truth.happen()
+        truth.world.snapshot(0.0)
+    fresh = World(lambda: None)
+    for stream in truth.objects:
+        if stream in truth.deaf:
+            truth.list(truth.world, stream)
+        truth.list(fresh, stream)
+    assert truth.world.snapshot(0.0) == fresh.snapshot(0.0)
+    nodes: tuple[Node, ...] = fresh.snapshot(0.0).nodes
+    assert all(each.used == _used(truth, each.name) for each in nodes)
+
+
+def _used(truth: Truth, on: NodeName) -> Resources:
+    """What a node's pods use, counted anew."""
+    bound, pinned = truth.objects["bound"], truth.objects["pinned"]
+    total = []
+    for uid, item in (pinned | bound).items():
+        value = item.value
+        if isinstance(value, Occupant) and value.node == on:
+            total.append(value.requests)
+        if isinstance(value, Member) and value.node == on and not value.is_over:
+            total.append(value.shape.requests)
+        assert uid
+    return Resources.total(total)
