@@ -3,8 +3,11 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-# What the user's shell points at must never decide what demo and tests run against.
+# What the user's shell points at must never decide what demo and tests run against; only
+# CLUSTER=current on the command line asks for it by name.
+ifneq ($(origin CLUSTER),command line)
 unexport KUBECONFIG
+endif
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

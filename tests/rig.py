@@ -95,7 +95,7 @@ class Rig:
         self.plane = plane
         self.operator = operator
         self._witness = judge.Witness(plane.kubeconfig)
-        self.shared_nodes = False
+        self.ends_at_rest = True  # a test that ends in the middle of something says so
 
     @classmethod
     def start(cls, *components: str, operator: bool = True, **options: Any) -> Self:
@@ -124,7 +124,11 @@ class Rig:
     ) -> None:
         try:
             if kind is None:
-                judge.assert_clean(self.verdict())
+                if self.ends_at_rest:
+                    self.until(lambda: not self._standing(), "no Reservation is left")
+                verdict = self.verdict()
+                judge.assert_clean(verdict)
+                assert not (self.ends_at_rest and verdict.unfinished), verdict.summary()
             elif isinstance(problem, Exception):
                 problem.add_note(f"the operator's log ends:\n{self.operator.tail()}")
         finally:
@@ -141,6 +145,9 @@ class Rig:
             operator_user=operator_process.USER,
             scheduler_name="tutti",
         )
+
+    def _standing(self) -> list[dict[str, Any]]:
+        return list(self.plane.request("GET", "/apis/tutti.dev/v1alpha1/reservations")["items"])
 
     # Make
 
