@@ -14,6 +14,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 K8S ?= 1.37
 CODE := operator tests demo
+# What the tests run; `make control-plane` builds promtool too.
+TEST_BINARIES := etcd kube-apiserver kube-scheduler kube-controller-manager kubectl kwok helm
 
 .PHONY: help
 help:  ## List the commands
@@ -53,12 +55,12 @@ lint: $(STAMP)  ## Check format, style, types and layers
 
 .PHONY: test
 test: $(STAMP)  ## Run every tier: unit, cycle, api, e2e (30 minutes at most, plus the first build)
-	@$(BIN)/python -m tests.controlplane build --k8s $(K8S)
+	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@K8S=$(K8S) $(BIN)/python -m pytest
 
 .PHONY: test-fast
 test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle
-	@$(BIN)/python -m pytest tests/unit tests/cycle tests/test_architecture.py
+	@$(BIN)/python -m pytest tests/unit tests/cycle tests/mutants tests/test_architecture.py
 
 .PHONY: bench-e2e
 bench-e2e: $(STAMP)  ## Measure how long gangs of 8, 64 and 512 wait for their nodes

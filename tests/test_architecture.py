@@ -65,8 +65,8 @@ EXEMPT: Mapping[str, frozenset[str]] = {
 ONLY: Mapping[str, frozenset[str]] = {
     "kopf": frozenset({"handlers", "main"}),
     "pydantic": frozenset({"kube.wire.objects", "kube.wire.reading", "settings"}),
-    "aiohttp": frozenset({"kube.client", "handlers", "probes"}),
-    "kubernetes": frozenset({"kube.client"}),
+    "aiohttp": frozenset({"kube.access", "kube.client", "handlers", "probes"}),
+    "kubernetes": frozenset({"kube.access"}),
     "pulp": frozenset({"strategies.ilp"}),
     "ortools": frozenset({"strategies.flow"}),
 }

@@ -79,7 +79,7 @@ class Cycle:
         released, failed = await self._carry_out(placements)
         problems += failed
         # 6 report
-        due = await self._report(plan, released)
+        due = await self._report(snapshot, plan, released)
         if problems:
             raise problems[0]
         return due
@@ -226,10 +226,12 @@ class Cycle:
         known = self._refusals.get(uid)
         return known is not None and now < known.until
 
-    async def _report(self, plan: Plan, released: Sequence[reporting.Released]) -> float | None:
+    async def _report(
+        self, planned: Snapshot, plan: Plan, released: Sequence[reporting.Released]
+    ) -> float | None:
         """Tell people; answers when there is more to say or to try, in seconds from now."""
         now = self._clock()
-        snapshot = self._world.snapshot(now)
+        snapshot = _with_the_rejected_as(planned, plan, self._world.snapshot(now))
         here = {gang.key for gang in snapshot.gangs}
         self._refusals = {uid: one for uid, one in self._refusals.items() if one.gang in here}
         held_off = [one for one in self._refusals.values() if now < one.until]
@@ -237,6 +239,16 @@ class Cycle:
         due = await self._reporter.report(snapshot, plan, released, refusals)
         retries = [one.until - now for one in held_off]
         return min((wait for wait in (due, *retries) if wait is not None), default=None)
+
+
+def _with_the_rejected_as(planned: Snapshot, plan: Plan, now: Snapshot) -> Snapshot:
+    """The picture now, but rejected gangs as the planner saw them: the sentences speak of those.
+
+    What has changed since has woken the next cycle.
+    """
+    rejected = {rejection.gang for rejection in plan.rejections}
+    spoken_of = {gang.uid: gang for gang in planned.gangs if gang.key in rejected}
+    return replace(now, gangs=tuple(spoken_of.get(gang.uid, gang) for gang in now.gangs))
 
 
 @dataclass(frozen=True, slots=True)

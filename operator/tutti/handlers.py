@@ -14,7 +14,8 @@ import aiohttp
 import kopf
 
 from .kube import client, decode, errors, supply, wire
-from .kube.client import Access, Source
+from .kube.access import Access
+from .kube.client import Source
 from .store import Store
 from .world import World
 

@@ -20,7 +20,8 @@ from pythonjsonlogger.json import JsonFormatter
 from . import __version__, handlers, probes
 from .cycle import Cycle
 from .kube import client, decode, errors, supply, wire
-from .kube.client import Access, Client
+from .kube.access import Access
+from .kube.client import Client
 from .settings import Settings
 from .strategies import STRATEGIES
 from .strategies.problem import Budget, Strategy

@@ -5,6 +5,7 @@ A proxy between operator and API server holds the very call at which it happens.
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from .places import Place
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SEEN_SECONDS = 1.0  # until the watch has told a change; the cycle stands still at the gate
 TOO_LARGE = "etcdserver: request is too large"
 
 
@@ -100,6 +102,7 @@ def test_a_pod_deleted_before_any_is_bound_takes_its_reservation_along(
         place.members("train", 4, cpu=1)
         gate.await_held(1)
         place.delete("pod", "train-3")
+        time.sleep(SEEN_SECONDS)
         gate.open()
     place.until_waiting("train", "WaitingForMembers", "3 of 4 members exist")
     assert place.bound() == 0
@@ -120,6 +123,7 @@ def test_a_pod_that_changes_its_group_once_it_is_reserved_is_not_bound_for_the_o
         place.members("left", 3, cpu=1)
         gate.await_held(1)
         place.relabel("left-2", group="joined")
+        time.sleep(SEEN_SECONDS)
         gate.open()
     place.until_waiting("left", "WaitingForMembers", "2 of 3 members exist")
     place.until_waiting("joined", "WaitingForMembers", "1 of 2 members exist")

@@ -58,7 +58,9 @@ def proxy(rig: Rig) -> Iterator[Proxy]:
         pid = rig.operator.process.pid
         yield between
         assert rig.operator.process.pid == pid
-        assert "Traceback" not in rig.operator.log.read_text()
+        log = rig.operator.log.read_text()
+        assert "Traceback" not in log
+        assert "left out" not in log, "some line of a watch could not be read"
         assert rig.operator.stop() == 0
 
 

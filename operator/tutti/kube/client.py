@@ -6,20 +6,18 @@ supply side; ``Client`` implements both. The ClusterRole is derived from ``Call`
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Mapping
 from enum import Enum
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
 import aiohttp
-from kubernetes.aio import client as kubernetes_client
-from kubernetes.aio import config as kubernetes_config
 
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, PodKey
 from . import decode, encode, errors, wire
+from .access import Access
 
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
@@ -94,8 +92,11 @@ class Stream(NamedTuple):
 class Source(Protocol):
     """Lists and watches, as bytes: what they hold is the decoder's business."""
 
-    def pages(self, stream: Stream) -> AsyncIterator[bytes]:
-        """List in pages of one consistent moment; raises ``errors.ApiError``."""
+    async def page(self, stream: Stream, after: str = "") -> bytes:
+        """List one page, the first or the one ``after`` a continue token of the same list.
+
+        Raises ``errors.ApiError``.
+        """
 
     def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:
         """Follow from ``version``, one JSON line per event; ends when the server ends it."""
@@ -122,64 +123,6 @@ def others_pending(scheduler_name: str) -> Stream:
     return Stream(
         "pinned pods", "/api/v1/pods", f"spec.nodeName=,spec.schedulerName!={scheduler_name}"
     )
-
-
-class Access:
-    """Where the API server is and how to be let in; makes sessions, ours and kopf's."""
-
-    def __init__(self, configuration: kubernetes_client.Configuration) -> None:
-        self._configuration = configuration
-        self.server: str = configuration.host
-        rest = kubernetes_client.rest.RESTClientObject(configuration)
-        self._ssl = rest.ssl_context
-
-    @classmethod
-    async def load(cls, kubeconfig: str | None = None, context: str | None = None) -> Self:
-        """Load a kubeconfig if one is named or set, else the pod's own service account.
-
-        Raises:
-            errors.NoAccess: neither can be read, in one sentence.
-        """
-        configuration = kubernetes_client.Configuration()
-        path = kubeconfig or os.environ.get("KUBECONFIG") or _default_kubeconfig()
-        try:
-            if path:
-                await kubernetes_config.load_kube_config(
-                    config_file=path, context=context, client_configuration=configuration
-                )
-            else:
-                kubernetes_config.load_incluster_config(client_configuration=configuration)
-        except (kubernetes_config.ConfigException, OSError, ValueError, TypeError) as problem:
-            where = f"kubeconfig {path}" if path else "no kubeconfig and no pod service account"
-            raise errors.NoAccess(f"cannot reach a cluster: {where}: {problem}") from problem
-        return cls(configuration)
-
-    def session(self, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
-        """Make a session that signs every request with fresh credentials."""
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._ssl),
-            middlewares=(self._sign, *middlewares),
-            headers={"User-Agent": "tutti"},
-            proxy=self._configuration.proxy,
-        )
-
-    async def _sign(
-        self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
-    ) -> aiohttp.ClientResponse:
-        # What an exec plugin or a rotated service account token says is asked for every time.
-        token = await self._configuration.get_api_key_with_prefix(
-            "BearerToken", alias="authorization"
-        )
-        if token:
-            request.headers["Authorization"] = token
-        return await send(request)
-
-
-def _default_kubeconfig() -> str | None:
-    if os.environ.get("KUBERNETES_SERVICE_HOST"):
-        return None
-    path = os.path.expanduser("~/.kube/config")  # noqa: PTH111 - a string is what is needed
-    return path if os.path.exists(path) else None  # noqa: PTH110 - likewise
 
 
 class Client:
@@ -240,20 +183,14 @@ class Client:
         path = f"/api/v1/namespaces/{event.regarding.namespace}/events"
         await self._send("POST", path, encode.event(event))
 
-    async def pages(self, stream: Stream) -> AsyncIterator[bytes]:
-        """See ``Source.pages``; follows ``continue`` tokens of one list."""
-        more = ""
-        while True:
-            query = {"limit": str(PAGE)}
-            if stream.selector:
-                query["fieldSelector"] = stream.selector
-            if more:
-                query["continue"] = more
-            page = await self._send("GET", stream.path, query=query)
-            yield page
-            more = wire.continue_token(page)
-            if not more:
-                return
+    async def page(self, stream: Stream, after: str = "") -> bytes:
+        """See ``Source.page``."""
+        query = {"limit": str(PAGE)}
+        if stream.selector:
+            query["fieldSelector"] = stream.selector
+        if after:
+            query["continue"] = after
+        return await self._send("GET", stream.path, query=query)
 
     async def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:
         """See ``Source.watch``."""

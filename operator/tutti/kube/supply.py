@@ -80,21 +80,21 @@ async def relist(source: Source, feed: Feed[W, V]) -> str:
     """
     began = feed.sink.began()
     items: list[Item[V]] = []
-    version = ""
+    version = more = ""
     # Nothing of a page survives but small values: without this, the collector walks them all
     # again and again while they pile up.
     gc.disable()
     try:
-        async for raw in source.pages(feed.stream):
-            page = wire.parse_page(raw, feed.kind)
-            version = page.version
+        while not version or more:
+            page = wire.parse_page(await source.page(feed.stream, more), feed.kind)
+            version, more = page.version, page.continue_token
+            if not version.isdigit():
+                raise errors.Unavailable(f"a list of {feed.stream.name} names no version")
             for broken in page.broken:
                 logger.error("%s: left out: %s", feed.stream.name, broken)
             items.extend(taken for one in page.items if (taken := _item(feed, one)) is not None)
     finally:
         gc.enable()
-    if not version.isdigit():
-        raise errors.Unavailable(f"a list of {feed.stream.name} names no version")
     feed.sink.replace(items, int(version), began)
     return version
 

@@ -115,12 +115,8 @@ def _reserved(
     gang: Gang, reservation: Reservation | None, rejection: Rejection | None, counts: Counts
 ) -> Line:
     if is_whole(gang):
-        return Line(
-            Condition.RESERVED,
-            holds=True,
-            reason="Reserved",
-            message="every needed member has its node",
-        )
+        sentence = "every needed member has its node"
+        return Line(Condition.RESERVED, holds=True, reason="Reserved", message=sentence)
     if reservation is not None:
         nodes = len({entry.node for entry in reservation.entries})
         members = len(reservation.entries)
@@ -152,9 +148,8 @@ def _bound(
 
 def _healthy(gang: Gang, reservation: Reservation | None, counts: Counts) -> Line | None:
     if is_whole(gang):
-        return Line(
-            Condition.HEALTHY, holds=True, reason="Whole", message="no needed member is missing"
-        )
+        sentence = "no needed member is missing"
+        return Line(Condition.HEALTHY, holds=True, reason="Whole", message=sentence)
     if reservation is None and counts.bound:
         short = max(counts.needed - counts.bound, 1)
         sentence = f"{counts.bound} of {counts.needed} members are bound, {short} lost since"

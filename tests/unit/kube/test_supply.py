@@ -26,19 +26,21 @@ class Scripted:
 
     def __init__(self, pages: Script, watches: Script) -> None:
         self._pages = iter(pages)
+        self._rest: Iterator[bytes] = iter(())
         self._watches: Iterator[list[bytes] | errors.ApiError] = iter(watches)
         self.asked: list[str] = []
         self.is_done = asyncio.Event()
 
-    async def pages(self, stream: Stream) -> AsyncIterator[bytes]:
-        """Answer with the next list."""
-        self.asked.append("list")
-        answer = next(self._pages)
+    async def page(self, stream: Stream, after: str = "") -> bytes:
+        """Answer with the next list's next page."""
         assert stream is client.BOUND
-        if isinstance(answer, errors.ApiError):
-            raise answer
-        for page in answer:
-            yield page
+        if not after:
+            self.asked.append("list")
+            answer = next(self._pages)
+            if isinstance(answer, errors.ApiError):
+                raise answer
+            self._rest = iter(answer)
+        return next(self._rest)
 
     async def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:
         """Answer with the next watch."""

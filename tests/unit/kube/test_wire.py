@@ -185,13 +185,14 @@ def test_bytes_that_are_no_json_are_a_broken_object() -> None:
         wire.parse_one(b"{", wire.Pod)
 
 
-def test_the_continuation_is_found_without_reading_the_items() -> None:
-    assert wire.continue_token(page(7, POD)) == "more"
-    assert wire.continue_token(b'{"metadata": {"continue": null, "resourceVersion": null}}') == ""
-    assert wire.continue_token(b"{}") == ""
-
-
 def test_wire_objects_cannot_be_changed() -> None:
     one = wire.parse_one(NODE, wire.Node)
     with pytest.raises(ValueError, match="frozen"):
         one.metadata.name = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("kind", [wire.Node, wire.Pod, wire.PodGroup, wire.Reservation])
+def test_a_bookmark_has_a_version_and_lacks_all_else(kind: type[wire.Object]) -> None:
+    bare = {"kind": kind.__name__, "metadata": {"resourceVersion": "99", "creationTimestamp": None}}
+    got = wire.parse_event(line("BOOKMARK", bare), kind)
+    assert (got.type, got.version) == ("BOOKMARK", "99")

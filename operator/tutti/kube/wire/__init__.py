@@ -22,7 +22,7 @@ from .objects import (
     Reservation,
     Toleration,
 )
-from .reading import Page, WatchEvent, continue_token, parse_event, parse_one, parse_page
+from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
 
 __all__ = [
     "Affinity",
@@ -44,7 +44,6 @@ __all__ = [
     "Reservation",
     "Toleration",
     "WatchEvent",
-    "continue_token",
     "parse_event",
     "parse_one",
     "parse_page",

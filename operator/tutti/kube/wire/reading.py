@@ -25,10 +25,6 @@ class _List(Wire, Generic[T]):
     items: tuple[T, ...] = ()
 
 
-class _ListHead(Wire):
-    metadata: ListMetadata = ListMetadata()
-
-
 class _Event(Wire, Generic[T]):
     type: str
     object: T
@@ -90,6 +86,9 @@ def parse_event(raw: bytes, kind: type[T]) -> WatchEvent[T]:
         raise from_status(body if isinstance(body, dict) else {})
     if not isinstance(said, str):
         raise Unavailable(f"an event about a {kind.__name__} has no type")
+    if said == "BOOKMARK":
+        # It lacks even what every object of the kind has.
+        return WatchEvent(said, kind.model_construct(metadata=parse_one(body, Object).metadata))
     return WatchEvent(said, parse_one(body, kind))
 
 
@@ -116,16 +115,6 @@ def parse_one(raw: object, kind: type[T]) -> T:
         raise BadObject(_name(raw, kind), _sentence(problem)) from problem
     except RecursionError as problem:
         raise BadObject(_name(raw, kind), "is nested too deeply") from problem
-
-
-def continue_token(raw: bytes) -> str:
-    """How to ask for the page after this one; empty on the last."""
-    try:
-        return _ListHead.model_validate_json(raw).metadata.continue_token
-    except ValidationError:
-        head = _json(raw, "a list").get("metadata")
-        token = head.get("continue") if isinstance(head, dict) else None
-        return token if isinstance(token, str) else ""
 
 
 @lru_cache
