@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -88,7 +88,8 @@ def parse_event(raw: bytes, kind: type[T]) -> WatchEvent[T]:
         raise Unavailable(f"an event about a {kind.__name__} has no type")
     if said == "BOOKMARK":
         # It lacks even what every object of the kind has.
-        return WatchEvent(said, kind.model_construct(metadata=parse_one(body, Object).metadata))
+        bare = kind.model_construct(metadata=parse_one(body, Object).metadata)
+        return WatchEvent(said, cast("T", bare))  # pydantic's stub forgets the subclass
     return WatchEvent(said, parse_one(body, kind))
 
 
