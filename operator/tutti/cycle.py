@@ -14,7 +14,7 @@ from functools import partial
 from . import reporting
 from .kube import errors
 from .kube.client import Api
-from .kube.gate import Gate
+from .kube.gate import Gate, is_away
 from .model.cluster import Entry, Member, Reservation, Snapshot
 from .model.decisions import Assignment, Placement, Plan
 from .model.keys import GangKey, Origin, PodKey, Uid
@@ -169,7 +169,13 @@ class Cycle:
     async def _finish(self) -> Sequence[errors.ApiError]:
         """Delete the Reservations that have nothing left to bind."""
         steps = progress.next_steps(self._world.snapshot(self._clock()))
-        done = [held for held, step in steps if isinstance(step, progress.Finish)]
+        unsure = {member.uid for member in self._world.unsure()}
+        done = [
+            held
+            for held, step in steps
+            if isinstance(step, progress.Finish)
+            and unsure.isdisjoint(entry.uid for entry in held.entries)
+        ]
         return await self._gate.all(partial(self._release, reservation) for reservation in done)
 
     async def _give_back(self, released: reporting.Released) -> None:
@@ -195,6 +201,13 @@ class Cycle:
             self._world.retract(assignment.uid)
             sentence = f"pod {assignment.pod}: binding refused: {refusal}"
             self._hold_off(assignment.uid, gang, sentence, REFUSED_SECONDS)
+        except errors.Unavailable as trouble:
+            if is_away(trouble):
+                raise
+            now = await self._look_again(assignment.pod, assignment.uid)
+            if now is not None and now.node is None:
+                sentence = f"pod {assignment.pod}: binding failed: {trouble}"
+                self._hold_off(assignment.uid, gang, sentence, CONFLICT_SECONDS)
         else:
             self._world.confirm(assignment.uid)
 

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import kopf
@@ -34,6 +34,7 @@ LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
 SETTLE_SECONDS = 0.02  # changes come in bursts: a gang's pods are created together
 LONGEST_SETTLE = 0.2  # but an endless burst must not keep the cycle waiting
 STUCK_SECONDS = 120.0  # a cycle that takes this much longer than its budget hangs
+NOT_FOUND = 404  # what the API server answers for a kind that it does not know
 STOP_SECONDS = 20.0  # to finish the cycle in hand; Kubernetes kills after 30
 
 
@@ -163,19 +164,31 @@ async def serve(
 
 async def _run(world: World, api: Client, access: Access, pulse: Pulse, name: str) -> None:
     """Run until a signal comes or something breaks; the cycle in hand is finished first."""
-    loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
-    demand = await kopf.spawn_tasks(
-        registry=handlers.registry(world, access, api, name), clusterwide=True, standalone=True
-    )
-    # After kopf has set its own: those would cancel everything at once, bindings under way too.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
+    _stop_on_signals(stopping)
+    demand = handlers.demand_feeds(world, name)
+    stop = asyncio.create_task(stopping.wait())
     beating = asyncio.create_task(pulse.beat())
-    supplies = [asyncio.create_task(work) for work in _background(world, api, name)]
-    tasks = [asyncio.create_task(stopping.wait()), beating, *supplies, *demand]
+    tasks = [stop, beating]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        # The demand is listed before the supply: a pod bound in between is then seen twice, never
+        # not at all. And before kopf starts, which would never look for CRDs that come later.
+        listing = asyncio.create_task(_first_list(api, demand))
+        await asyncio.wait([listing, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        if listing.done():
+            tasks += [
+                asyncio.create_task(supply.follow(api, feed)) for feed in _supply(world, name)
+            ]
+            tasks.append(asyncio.create_task(handlers.relist_demand(api, demand)))
+            tasks += await kopf.spawn_tasks(
+                registry=handlers.registry(world, access, api, name),
+                clusterwide=True,
+                standalone=True,
+            )
+            # kopf has set its own, which would cancel everything at once, bindings too.
+            _stop_on_signals(stopping)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        tasks.append(listing)
     finally:
         pulse.stop()
         await asyncio.wait([beating], timeout=STOP_SECONDS)
@@ -183,26 +196,30 @@ async def _run(world: World, api: Client, access: Access, pulse: Pulse, name: st
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         # kopf leaves its watches to be closed by the loop, and they complain about it.
-        loop.set_exception_handler(_ignore)
+        asyncio.get_running_loop().set_exception_handler(_ignore)
     for result in results:
         if isinstance(result, Exception):
             raise result
+
+
+def _stop_on_signals(stopping: asyncio.Event) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
 
 
 def _ignore(_loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
     logger.debug("while stopping: %s", context.get("message"))
 
 
-def _background(world: World, api: Client, name: str) -> list[Coroutine[Any, Any, Any]]:
-    demand = handlers.demand_feeds(world, name)
-    listed = asyncio.Event()
+def _supply(world: World, name: str) -> tuple[supply.Feed[Any, Any], ...]:
+    """The streams of the supply side."""
 
     def of_ours(pod: wire.Pod) -> Any:
         if pod.spec.scheduler_name == name:
             return decode.decode_member(pod)
         return decode.decode_occupant(pod)
 
-    feeds: tuple[supply.Feed[Any, Any], ...] = (
+    return (
         supply.Feed(client.NODES, wire.Node, decode.decode_node, world.nodes),
         supply.Feed(client.BOUND, wire.Pod, of_ours, world.bound),
         supply.Feed(client.others_pending(name), wire.Pod, decode.decode_occupant, world.pinned),
@@ -210,18 +227,6 @@ def _background(world: World, api: Client, name: str) -> list[Coroutine[Any, Any
             client.RESERVATIONS, wire.Reservation, decode.decode_reservation, world.reservations
         ),
     )
-
-    async def follow_demand() -> None:
-        await _first_list(api, demand)
-        listed.set()
-        await handlers.relist_demand(api, demand)
-
-    async def follow(feed: supply.Feed[Any, Any]) -> None:
-        # The demand is listed first: a pod bound in between is then seen twice, never not at all.
-        await listed.wait()
-        await supply.follow(api, feed)
-
-    return [follow_demand(), *(follow(feed) for feed in feeds)]
 
 
 async def _first_list(api: Client, feeds: tuple[supply.Feed[Any, Any], ...]) -> None:
@@ -233,7 +238,7 @@ async def _first_list(api: Client, feeds: tuple[supply.Feed[Any, Any], ...]) -> 
                 await supply.relist(api, feed)
         except errors.ApiError as problem:
             sentence = str(problem)
-            if isinstance(problem, errors.Gone):
+            if problem.status == NOT_FOUND:
                 sentence = "the CRDs are not installed: run `tutti crds | kubectl apply -f -`."
             if sentence != said:
                 logger.warning("%s Will look again", sentence)

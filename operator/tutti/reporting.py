@@ -152,9 +152,7 @@ class Reporter:
     async def _tell_pods(self, notes: Iterable[wording.Note], now: float) -> float:
         """Say it once per pod and reason; answers 0 seconds where more is left to say."""
         unsaid = [
-            note
-            for note in notes
-            if note.member.said.reason != note.reason and note.member.uid not in self._mute
+            note for note in notes if not _is_said(note) and note.member.uid not in self._mute
         ]
         told = unsaid[:NOTES_PER_CYCLE]
         await self._gate.all(
@@ -180,6 +178,13 @@ class Reporter:
                 raise
             # A namespace that is being deleted takes no Events; nobody will miss this one.
             logger.debug("event %s was not taken: %s", event.reason, problem)
+
+
+def _is_said(note: wording.Note) -> bool:
+    """Whether the pod says this already; of a mistake in its labels, in these very words."""
+    said = note.member.said
+    is_same = said.message == note.message[: encode.MESSAGE_LIMIT]
+    return said.reason == note.reason and (is_same or not note.is_about_labels)
 
 
 def _newest(gang: Gang) -> float:

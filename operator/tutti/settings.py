@@ -41,7 +41,7 @@ class Settings(BaseModel):
         default=30.0,  # the last safety net; a plan takes milliseconds on most clusters
         gt=0,
         le=600,
-        description="wall time that one plan may take before the best so far is used",
+        description="wall time that one search may take before the best so far is used",
     )
     bindings_in_flight: int = Field(
         default=32,  # more did not bind faster against one API server

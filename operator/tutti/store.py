@@ -87,6 +87,8 @@ class Store(Generic[V]):
 
         This is what clears ghosts: an object deleted while no watch was looking is not in the list.
         """
+        if version < self._list_version:
+            return  # a later list was faster
         listed = {item.uid: item for item in items}
         for uid in [u for u, known in self._items.items() if u not in listed]:
             if self._items[uid].version <= version:

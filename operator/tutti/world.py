@@ -186,8 +186,10 @@ class World:
         self._wake()
 
     def _bound_changed(
-        self, uid: Uid, _old: Member | Occupant | None, new: Member | Occupant | None
+        self, uid: Uid, old: Member | Occupant | None, new: Member | Occupant | None
     ) -> None:
+        if old == new:
+            return  # a running pod of somebody else's changed in a way that decides nothing
         self._assumed.pop(uid, None)
         if new is not None:
             self.pending.drop(uid)  # whose stream may be late, and would show a ghost of it
@@ -207,8 +209,9 @@ class World:
     def _member_changed(self, uid: Uid, _old: Member | None, _new: Member | None) -> None:
         self._refresh(uid)
 
-    def _pod_changed(self, uid: Uid, _old: Occupant | None, _new: Occupant | None) -> None:
-        self._refresh(uid)
+    def _pod_changed(self, uid: Uid, old: Occupant | None, new: Occupant | None) -> None:
+        if old != new:
+            self._refresh(uid)
 
     def _refresh(self, uid: Uid) -> None:
         """Work out anew what one pod is and where it uses room: bound, assumed, pending, pinned."""

@@ -112,7 +112,7 @@ def test_what_was_deleted_while_the_watches_had_expired_leaves_no_ghost(
     assert said.startswith(f"PodGroup {place.name}/gone does not exist")
     place.rig.until(lambda: place.says("ghost-1"), "the pod says why it waits")
     assert place.says("ghost-1")["reason"] == "WaitingForMembers"
-    assert place.rig.group("ghost", place.name)["status"]["members"]["seen"] == 1
+    place.until_waiting("ghost", "WaitingForMembers", "1 of 2 members exist")
     assert place.bound("ghost") == place.bound("gone") == 0
     place.members("ghost", 1, first=2, cpu=0)
     place.until_bound("ghost", 2)

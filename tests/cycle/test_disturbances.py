@@ -341,12 +341,67 @@ async def test_a_webhook_that_breaks_one_binding_does_not_hold_up_other_gangs() 
         return broken if first == [number] else None
 
     life.cluster.fault = fault
-    with pytest.raises(errors.Unavailable):
-        await life.cycle.run_once()
+    await life.cycle.run_once()
     assert life.cluster.made.count("bind") == 3
     assert phase(life, "b") is not None
     await life.settle()
     scenarios.assert_promises(life.cluster)
+
+
+async def test_a_reservation_stands_while_one_of_its_bindings_keeps_failing() -> None:
+    life = a_life(node("n1", cpu=4), gang("a").of(3, cpu=1))
+    broken = Fault(errors.Unavailable("failed calling webhook", status=500))
+    binds: list[int] = []
+
+    def fault(number: int, name: str) -> Fault | None:
+        if name == "bind":
+            binds.append(number)
+        return broken if name == "bind" and len(binds) >= 3 else None
+
+    life.cluster.fault = fault
+    for _ in range(5):
+        await life.turn()
+    assert len(life.cluster.reservations) == 1
+    assert len(binds) == 3, "what failed is not asked again at once"
+    assert phase(life, "a") == "Reserved"
+    life.cluster.fault = lambda _number, _name: None
+    life.clock.now += 60
+    await life.settle()
+    assert phase(life, "a") == "Bound"
+    scenarios.assert_promises(life.cluster)
+
+
+def minimum_raised(life: Life) -> None:
+    group = life.cluster.groups[GangKey(NAMESPACE, "a")]
+    life.cluster._put_group(replace(group, min_member=3))
+
+
+def group_deleted_in_the_foreground(life: Life) -> None:
+    group = life.cluster.groups[GangKey(NAMESPACE, "a")]
+    life.cluster._put_group(replace(group, terminating=True))
+
+
+def driver_made_a_worker(life: Life) -> None:
+    life.cluster.change_pod("a-0", role="worker")
+
+
+@pytest.mark.parametrize(
+    "change", [minimum_raised, group_deleted_in_the_foreground, driver_made_a_worker]
+)
+async def test_a_reservation_that_no_longer_makes_its_gang_whole_is_released(
+    change: Callable[[Life], None],
+) -> None:
+    life = a_life(node("n1", cpu=8), gang("a").role("driver", 1, cpu=1).role("worker", 1, cpu=1))
+    away = Fault(errors.Unavailable("connection refused."))
+    life.cluster.fault = lambda _number, name: away if name == "bind" else None
+    await life.turn()
+    assert len(life.cluster.reservations) == 1
+    life.cluster.fault = lambda _number, _name: None
+    change(life)
+    again = Life(life.cluster, life.clock)
+    await again.settle()
+    assert scenarios.places(again.cluster, "a") == []
+    assert again.cluster.reservations == {}
 
 
 async def test_a_server_that_is_away_is_not_asked_for_everything() -> None:

@@ -6,9 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
-
-from tutti.cli.picture import (
+from demo.picture import (
     PALETTE,
     Block,
     ClusterPicture,
@@ -18,6 +16,7 @@ from tutti.cli.picture import (
     ink_on,
     marks,
 )
+from rich.console import Console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

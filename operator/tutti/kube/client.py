@@ -210,7 +210,7 @@ class Client:
                 self._server + stream.path, params=query, timeout=timeout
             ) as response:
                 if response.status >= 400:  # noqa: PLR2004 - HTTP's own boundary
-                    raise errors.from_response(response.status, await response.read())
+                    raise _refusal(response, await response.read())
                 async for line in _lines(response.content):
                     yield line
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
@@ -237,10 +237,18 @@ class Client:
             ) as response:
                 answer = await response.read()
                 if response.status >= 400:  # noqa: PLR2004 - HTTP's own boundary
-                    raise errors.from_response(response.status, answer)
+                    raise _refusal(response, answer)
                 return answer
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             raise errors.Unavailable(f"{verb} {path}: {problem!r}") from problem
+
+
+def _refusal(response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:
+    seconds = response.headers.get("Retry-After", "")
+    # The header may also be a date, which the API server never sends.
+    return errors.from_response(
+        response.status, body, float(seconds) if seconds.isdigit() else None
+    )
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

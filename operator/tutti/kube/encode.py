@@ -161,7 +161,7 @@ def event(value: Event) -> Mapping[str, Any]:
     about = value.regarding
     digest = hashlib.sha256(f"{about.uid}{value.reason}{value.message}{at}".encode()).hexdigest()
     # An Event's name is a DNS subdomain of at most 253 characters; the digest takes 17 of them.
-    name = f"{about.name[:200]}.{digest[:16]}"
+    name = f"{about.name[:200].rstrip('-.')}.{digest[:16]}"
     return {
         "apiVersion": "v1",
         "kind": "Event",

@@ -21,6 +21,7 @@ V = TypeVar("V")
 W = TypeVar("W", bound=wire.Object)
 
 FIRST_WAIT = 0.2  # seconds after the first failure
+MOST_FRUITLESS = 10  # watches without a single event before everything is listed again
 LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
 EXPIRED = 410  # a watch that has to begin again with a list: everyday life
 
@@ -103,12 +104,17 @@ async def follow(source: Source, feed: Feed[W, V]) -> NoReturn:
     """List, then watch, for ever; what fails is said, waited out, and taken up again."""
     wait = FIRST_WAIT
     version = ""
+    fruitless = 0
     while True:
+        fruitless += 1
+        if fruitless > MOST_FRUITLESS:
+            version = ""  # one from before etcd was restored, say, which no watch will start from
         try:
             if not version:
                 version = await relist(source, feed)
+                fruitless = 0
             async for line in source.watch(feed.stream, version):
-                wait = FIRST_WAIT
+                wait, fruitless = FIRST_WAIT, 0
                 version = _take(feed, line) or version
             # A server, or something in between, that ends watches at once is not asked at once.
             await asyncio.sleep(FIRST_WAIT)

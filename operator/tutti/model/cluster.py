@@ -179,6 +179,10 @@ class Gang:
         """Whether this is one pod that names no group: its binding is the commit."""
         return self.key.origin is Origin.POD
 
+    def has_place_for(self, member: Member) -> bool:
+        """Whether a member counts towards this gang: with roles, it must name one of them."""
+        return not self.roles or any(member.role == role.name for role in self.roles)
+
     @property
     def priority(self) -> int:
         """The highest priority among its pods."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..model.cluster import Entry, Gang, Member, Reservation, Snapshot
 from ..model.decisions import Assignment
 from ..model.keys import Uid
-from . import verify
+from . import demand, verify
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Delete the Reservation: all of it that can be bound is bound; ``lost`` entries are not."""
-
-    lost: tuple[Entry, ...] = ()
+    """Delete the Reservation: all of it that can be bound is bound."""
 
 
 Step = Bind | Release | Finish
@@ -63,13 +61,16 @@ def _next_step(
 ) -> Step:
     """The ladder of design §4: lost before the first bind → release; after it → go on."""
     here = [(entry, members.get(entry.uid)) for entry in held.entries]
-    siblings = gang.members if gang is not None else ()
     reserved = [member for _, member in here if member is not None]
-    is_begun = any(member.counts_as_bound for member in (*reserved, *siblings))
-    if not is_begun and gang is None:
+    placed = demand.census(gang).bound if gang is not None else ()
+    is_begun = any(member.counts_as_bound for member in (*reserved, *placed))
+    if not is_begun and (gang is None or gang.terminating):
         return Release("its PodGroup is gone; nothing of it was bound")
     if not is_begun and lost:
         return Release(_release_sentence(lost))
+    waiting = [member for member in reserved if member.is_waiting]
+    if not (is_begun or held.slots or gang is None or demand.is_enough(gang, waiting)):
+        return Release("the gang needs other members by now; planning again")
     lost_ones = frozenset(lost)
     open_entries = tuple(
         Assignment(entry.pod, entry.uid, member.version, entry.node)
@@ -78,7 +79,7 @@ def _next_step(
     )
     if open_entries:
         return Bind(open_entries)
-    return Finish(lost)
+    return Finish()
 
 
 def _release_sentence(lost: tuple[Entry, ...]) -> str:

@@ -61,11 +61,12 @@ class Note:
     reason: str
     message: str
     is_its_own: bool = False
+    is_about_labels: bool = False  # which their author may change, and then it says more
 
 
 def is_whole(gang: Gang) -> bool:
     """Whether enough members count as bound, role by role."""
-    bound = [m for m in gang.members if m.counts_as_bound and _has_place(gang, m)]
+    bound = [m for m in gang.members if m.counts_as_bound and gang.has_place_for(m)]
     return len(bound) >= gang.min_member and all(
         sum(member.role == role.name for member in bound) >= role.min_member for role in gang.roles
     )
@@ -95,7 +96,7 @@ def status_of(
 
 
 def _counts(gang: Gang) -> Counts:
-    members = [member for member in gang.members if _has_place(gang, member)]
+    members = [member for member in gang.members if gang.has_place_for(member)]
     phases = [member.phase for member in members]
     return Counts(
         needed=gang.min_member,
@@ -105,10 +106,6 @@ def _counts(gang: Gang) -> Counts:
         succeeded=phases.count(Phase.SUCCEEDED),
         failed=phases.count(Phase.FAILED),
     )
-
-
-def _has_place(gang: Gang, member: Member) -> bool:
-    return not gang.roles or any(member.role == role.name for role in gang.roles)
 
 
 def _reserved(
@@ -152,7 +149,7 @@ def _healthy(gang: Gang, reservation: Reservation | None, counts: Counts) -> Lin
         return Line(Condition.HEALTHY, holds=True, reason="Whole", message=sentence)
     if reservation is None and counts.bound:
         short = max(counts.needed - counts.bound, 1)
-        sentence = f"{counts.bound} of {counts.needed} members are bound, {short} lost since"
+        sentence = f"{counts.bound} of {counts.needed} members are bound, {short} missing"
         return Line(Condition.HEALTHY, holds=False, reason="MemberLost", message=sentence)
     return None
 
@@ -177,12 +174,12 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
     for member in gang.members:
         if not member.is_waiting:
             continue
-        if not _has_place(gang, member):
+        if not gang.has_place_for(member):
             sentence = (
                 f"PodGroup {gang.key.name} has no role {member.role!r}: "
                 f"label tutti.dev/role must be one of {', '.join(known)}"
             )
-            yield Note(member, "UnknownRole", sentence, is_its_own=True)
+            yield Note(member, "UnknownRole", sentence, is_its_own=True, is_about_labels=True)
         elif member.unmodelled:
             sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
             yield Note(member, Reason.NOT_MODELLED, sentence, is_its_own=True)
@@ -205,7 +202,7 @@ def stray_notes(strays: Iterable[Member]) -> Iterable[Note]:
                 f"PodGroup {member.key.namespace}/{member.group} does not exist; "
                 "the pod waits until it does"
             )
-            yield Note(member, "PodGroupNotFound", sentence, is_its_own=True)
+            yield Note(member, "PodGroupNotFound", sentence, is_its_own=True, is_about_labels=True)
 
 
 def merged(

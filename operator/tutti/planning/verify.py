@@ -153,7 +153,7 @@ def _wrong(
         return
     if one.uid in taken:
         yield f"pod {one.pod}: it has a node already"
-    if not member.is_waiting or member.unmodelled or not _counts(gang, member):
+    if not member.is_waiting or member.unmodelled or not gang.has_place_for(member):
         yield f"pod {one.pod}: it cannot be placed now"
     if (why := fits_node(member.shape, node)) is not None:
         yield f"pod {one.pod}: node {one.node} will not do: {why}"
@@ -164,7 +164,7 @@ def _wrong(
 
 def _incomplete(gang: Gang, placement: Placement) -> Iterator[str]:
     """What a gang lacks that starts with this placement; one that has started may lack members."""
-    bound = [m for m in gang.members if m.counts_as_bound and _counts(gang, m)]
+    bound = [m for m in gang.members if m.counts_as_bound and gang.has_place_for(m)]
     if bound:
         return
     uids = {one.uid for one in placement.assignments}
@@ -175,10 +175,6 @@ def _incomplete(gang: Gang, placement: Placement) -> Iterator[str]:
         n = sum(member.role == role.name for member in starting)
         if n < role.min_member:
             yield f"gang {gang.key}: {n} of {role.min_member} of role {role.name} are placed"
-
-
-def _counts(gang: Gang, member: Member) -> bool:
-    return not gang.roles or any(member.role == role.name for role in gang.roles)
 
 
 def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, Amounts]]:
@@ -202,11 +198,6 @@ def _most(members: Sequence[Member]) -> Amounts:
         for name, n in _asked(member).items():
             most[name] = max(n, most.get(name, 0))
     return most
-
-
-def standing(snapshot: Snapshot, reservation: Reservation) -> tuple[Entry, ...]:
-    """The entries of one standing Reservation that can no longer be carried out."""
-    return lost_entries(snapshot).get(reservation.uid, ())
 
 
 def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:

@@ -7,7 +7,7 @@ import pytest
 
 from tutti.model.cluster import Phase, Slots, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
-from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+from tutti.model.keys import NodeName, PodKey, Uid
 from tutti.planning import verify
 
 from ...builders import GangBuilder, Part, gang, node, reservation, single, snapshot
@@ -246,7 +246,7 @@ def lost(*parts: Part, of: GangBuilder = A) -> list[str]:
     """The names of the entries that can no longer be carried out."""
     seen = snapshot(*parts)
     standing = next(each for each in seen.reservations if each.gang == of.made.key)
-    return [entry.pod.name for entry in verify.standing(seen, standing)]
+    return [entry.pod.name for entry in verify.lost_entries(seen).get(standing.uid, ())]
 
 
 def test_a_reservation_that_can_be_carried_out_has_lost_nothing() -> None:
@@ -324,7 +324,7 @@ def test_slots_keep_their_room_from_later_promises() -> None:
 
 def test_a_stray_of_the_reserved_gang_can_still_be_bound() -> None:
     seen = snapshot(*NODES, HELD, strays=A.members)
-    assert verify.standing(seen, HELD) == ()
+    assert verify.lost_entries(seen) == {}
 
 
 def test_a_gang_of_one_is_known_by_its_pods_name() -> None:
@@ -334,4 +334,4 @@ def test_a_gang_of_one_is_known_by_its_pods_name() -> None:
 
 def test_an_unknown_reservation_has_lost_nothing_that_is_known() -> None:
     empty = Snapshot(taken_at=0.0)
-    assert verify.standing(empty, replace(HELD, gang=GangKey("ml", "z"))) == ()
+    assert verify.lost_entries(empty) == {}
