@@ -139,13 +139,15 @@ class Reporter:
         return math.inf
 
     async def _write(
-        self, gang: Gang, wanted: Mapping[str, Any], news: Iterable[wording.Line], now: float
+        self, gang: Gang, wanted: Mapping[str, Any], news: Sequence[wording.Line], now: float
     ) -> None:
         self._world.learn_group(await self._api.write_status(gang.key, wanted))
         self._written[gang.uid] = now
         about = encode.Regarding.gang(gang.key, gang.uid)
+        if news:
+            said = "; ".join(f"{line.reason}: {line.message}" for line in news)
+            logger.info("gang %s: %s", gang.key, said)
         for line in news:
-            logger.info("gang %s: %s: %s", gang.key, line.reason, line.message)
             is_bad = line.type is wording.Condition.HEALTHY and not line.holds
             await self._say(encode.Event(about, line.reason, line.message, now, warning=is_bad))
 

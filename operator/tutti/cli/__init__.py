@@ -1,4 +1,4 @@
-"""The commands: ``tutti run``, ``crds`` and ``version``; thin over what they call."""
+"""The commands: ``tutti run``, ``crds``, ``settings`` and ``version``; thin over what they call."""
 
 import asyncio
 import os

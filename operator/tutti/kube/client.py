@@ -22,7 +22,15 @@ from .access import Access
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
 PAGE = 500  # kubectl's and client-go's page size
-TUTTI = "/apis/tutti.dev/v1alpha1"
+ROOTS = {"": "/api/v1", "tutti.dev": "/apis/tutti.dev/v1alpha1"}
+METHODS = {
+    "list": "GET",
+    "watch": "GET",
+    "get": "GET",
+    "create": "POST",
+    "patch": "PATCH",
+    "delete": "DELETE",
+}
 
 
 class Right(NamedTuple):
@@ -34,7 +42,10 @@ class Right(NamedTuple):
 
 
 class Call(Enum):
-    """Every kind of call that Tutti makes; kopf makes the lists and watches of the demand side."""
+    """Every kind of call that Tutti makes: each request is made from its entry here.
+
+    kopf makes the watches of the demand side, by the same paths.
+    """
 
     LIST_NODES = Right("", "nodes", "list")
     WATCH_NODES = Right("", "nodes", "watch")
@@ -51,6 +62,18 @@ class Call(Enum):
     WATCH_RESERVATIONS = Right("tutti.dev", "reservations", "watch")
     CREATE_RESERVATION = Right("tutti.dev", "reservations", "create")
     DELETE_RESERVATION = Right("tutti.dev", "reservations", "delete")
+
+    @property
+    def method(self) -> str:
+        """The HTTP method."""
+        return METHODS[self.value.verb]
+
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """The path on the server; without a namespace, of the objects of all of them."""
+        resource, _, subresource = self.value.resource.partition("/")
+        space = f"namespaces/{namespace}" if namespace else ""
+        parts = (ROOTS[self.value.group], space, resource, name, subresource)
+        return "/".join(part for part in parts if part)
 
 
 class Api(Protocol):
@@ -85,8 +108,14 @@ class Stream(NamedTuple):
     """One list-and-watch: where it is, and which objects of it are wanted."""
 
     name: str
-    path: str
+    lists: Call
+    watches: Call
     selector: str = ""
+
+    @property
+    def path(self) -> str:
+        """The same for both calls."""
+        return self.lists.path()
 
 
 class Source(Protocol):
@@ -102,27 +131,22 @@ class Source(Protocol):
         """Follow from ``version``, one JSON line per event; ends when the server ends it."""
 
 
-NODES = Stream("nodes", "/api/v1/nodes")
-BOUND = Stream("bound pods", "/api/v1/pods", "spec.nodeName!=")
-GROUPS = Stream("PodGroups", f"{TUTTI}/podgroups")
-RESERVATIONS = Stream("Reservations", f"{TUTTI}/reservations")
+NODES = Stream("nodes", Call.LIST_NODES, Call.WATCH_NODES)
+BOUND = Stream("bound pods", Call.LIST_PODS, Call.WATCH_PODS, "spec.nodeName!=")
+GROUPS = Stream("PodGroups", Call.LIST_POD_GROUPS, Call.WATCH_POD_GROUPS)
+RESERVATIONS = Stream("Reservations", Call.LIST_RESERVATIONS, Call.WATCH_RESERVATIONS)
 
 
 def pending(scheduler_name: str) -> Stream:
     """The pods that wait for us."""
-    return Stream("pending pods", "/api/v1/pods", pending_selector(scheduler_name))
-
-
-def pending_selector(scheduler_name: str) -> str:
-    """Select unbound pods that name this scheduler."""
-    return f"spec.nodeName=,spec.schedulerName={scheduler_name}"
+    ours = f"spec.nodeName=,spec.schedulerName={scheduler_name}"
+    return Stream("pending pods", Call.LIST_PODS, Call.WATCH_PODS, ours)
 
 
 def others_pending(scheduler_name: str) -> Stream:
     """The unbound pods of other schedulers, of which those pinned to a node use its room."""
-    return Stream(
-        "pinned pods", "/api/v1/pods", f"spec.nodeName=,spec.schedulerName!={scheduler_name}"
-    )
+    others = f"spec.nodeName=,spec.schedulerName!={scheduler_name}"
+    return Stream("pinned pods", Call.LIST_PODS, Call.WATCH_PODS, others)
 
 
 class Client:
@@ -145,43 +169,43 @@ class Client:
 
     async def bind(self, assignment: Assignment) -> None:
         """See ``Api.bind``; the server honours uid and resourceVersion of a Binding's metadata."""
-        path = f"/api/v1/namespaces/{assignment.pod.namespace}/pods/{assignment.pod.name}/binding"
-        await self._send("POST", path, encode.binding(assignment))
+        path = Call.BIND.path(*assignment.pod)
+        await self._send(Call.BIND, path, encode.binding(assignment))
 
     async def read_member(self, key: PodKey) -> Member:
         """See ``Api.read_member``."""
-        body = await self._send("GET", f"/api/v1/namespaces/{key.namespace}/pods/{key.name}")
+        body = await self._send(Call.GET_POD, Call.GET_POD.path(*key))
         return decode.decode_member(wire.parse_one(body, wire.Pod))
 
     async def say_of_pod(self, member: Member, why: encode.Why) -> Member:
         """See ``Api.say_of_pod``; the uid in the patch keeps it off a recreated namesake."""
-        key = member.key
-        path = f"/api/v1/namespaces/{key.namespace}/pods/{key.name}/status"
+        call = Call.PATCH_POD_STATUS
         patch = encode.pod_condition(member, why)
-        body = await self._send("PATCH", path, patch, kind="strategic-merge-patch")
+        body = await self._send(call, call.path(*member.key), patch, kind="strategic-merge-patch")
         return decode.decode_member(wire.parse_one(body, wire.Pod))
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """See ``Api.reserve``."""
-        path = f"{TUTTI}/namespaces/{reservation.gang.namespace}/reservations"
-        body = await self._send("POST", path, encode.reservation(reservation))
+        path = Call.CREATE_RESERVATION.path(reservation.gang.namespace)
+        body = await self._send(Call.CREATE_RESERVATION, path, encode.reservation(reservation))
         return decode.decode_reservation(wire.parse_one(body, wire.Reservation))
 
     async def release(self, reservation: Reservation) -> None:
         """See ``Api.release``."""
-        path = f"{TUTTI}/namespaces/{reservation.gang.namespace}/reservations/{reservation.uid}"
-        await self._send("DELETE", path, encode.delete_options(reservation))
+        path = Call.DELETE_RESERVATION.path(reservation.gang.namespace, reservation.uid)
+        await self._send(Call.DELETE_RESERVATION, path, encode.delete_options(reservation))
 
     async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> decode.PodGroup:
         """See ``Api.write_status``."""
-        path = f"{TUTTI}/namespaces/{gang.namespace}/podgroups/{gang.name}/status"
-        body = await self._send("PATCH", path, {"status": status}, kind="merge-patch")
+        call = Call.PATCH_POD_GROUP_STATUS
+        path = call.path(gang.namespace, gang.name)
+        body = await self._send(call, path, {"status": status}, kind="merge-patch")
         return decode.decode_group(wire.parse_one(body, wire.PodGroup))
 
     async def say(self, event: encode.Event) -> None:
         """See ``Api.say``."""
-        path = f"/api/v1/namespaces/{event.regarding.namespace}/events"
-        await self._send("POST", path, encode.event(event))
+        path = Call.CREATE_EVENT.path(event.regarding.namespace)
+        await self._send(Call.CREATE_EVENT, path, encode.event(event))
 
     async def page(self, stream: Stream, after: str = "") -> bytes:
         """See ``Source.page``."""
@@ -190,7 +214,7 @@ class Client:
             query["fieldSelector"] = stream.selector
         if after:
             query["continue"] = after
-        return await self._send("GET", stream.path, query=query)
+        return await self._send(stream.lists, stream.path, query=query)
 
     async def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:
         """See ``Source.watch``."""
@@ -206,8 +230,8 @@ class Client:
             total=None, sock_connect=REQUEST_SECONDS, sock_read=WATCH_SECONDS + REQUEST_SECONDS
         )
         try:
-            async with self._session.get(
-                self._server + stream.path, params=query, timeout=timeout
+            async with self._session.request(
+                stream.watches.method, self._server + stream.path, params=query, timeout=timeout
             ) as response:
                 if response.status >= 400:  # noqa: PLR2004 - HTTP's own boundary
                     raise _refusal(response, await response.read())
@@ -218,7 +242,7 @@ class Client:
 
     async def _send(
         self,
-        verb: str,
+        call: Call,
         path: str,
         body: Mapping[str, Any] | None = None,
         *,
@@ -228,7 +252,7 @@ class Client:
         headers = {"Content-Type": f"application/{kind}+json" if kind else "application/json"}
         try:
             async with self._session.request(
-                verb,
+                call.method,
                 self._server + path,
                 data=None if body is None else json.dumps(body),
                 params=query,
@@ -240,7 +264,7 @@ class Client:
                     raise _refusal(response, answer)
                 return answer
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
-            raise errors.Unavailable(f"{verb} {path}: {problem!r}") from problem
+            raise errors.Unavailable(f"{call.method} {path}: {problem!r}") from problem
 
 
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:

@@ -3,7 +3,7 @@
 * ApiError
   - Conflict: someone wrote first; drop it, the next cycle looks again
   - Gone: the object, or the version to watch from, has left; look again
-  - Refused: our bug, a size limit or missing rights; say it loudly, never retry
+  - Refused: our bug, a size limit or missing rights; say it loudly, and ask again only much later
   - Unavailable: wait, then look again
 * NoAccess: there is no API server that could be asked
 * BadObject: one object that cannot be read; the others can

@@ -1,0 +1,40 @@
+"""The table of calls: every request is made from it, so its rights are the ones used."""
+
+from pathlib import Path
+
+import pytest
+
+from tutti.kube import client
+from tutti.kube.client import Call
+
+
+@pytest.mark.parametrize(
+    ("call", "place", "method", "path"),
+    [
+        (Call.LIST_NODES, (), "GET", "/api/v1/nodes"),
+        (Call.GET_POD, ("ml", "a-0"), "GET", "/api/v1/namespaces/ml/pods/a-0"),
+        (Call.BIND, ("ml", "a-0"), "POST", "/api/v1/namespaces/ml/pods/a-0/binding"),
+        (Call.CREATE_EVENT, ("ml",), "POST", "/api/v1/namespaces/ml/events"),
+        (
+            Call.PATCH_POD_GROUP_STATUS,
+            ("ml", "a"),
+            "PATCH",
+            "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups/a/status",
+        ),
+        (
+            Call.DELETE_RESERVATION,
+            ("ml", "uid"),
+            "DELETE",
+            "/apis/tutti.dev/v1alpha1/namespaces/ml/reservations/uid",
+        ),
+    ],
+)
+def test_a_call_knows_its_method_and_path(
+    call: Call, place: tuple[str, ...], method: str, path: str
+) -> None:
+    assert (call.method, call.path(*place)) == (method, path)
+
+
+@pytest.mark.parametrize("call", Call)
+def test_no_right_is_named_that_no_call_uses(call: Call) -> None:
+    assert f"Call.{call.name}" in Path(client.__file__).read_text()
