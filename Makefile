@@ -56,7 +56,7 @@ lint: $(STAMP)  ## Check format, style, types and layers
 .PHONY: test
 test: $(STAMP)  ## Run every tier: unit, cycle, api, e2e (30 minutes at most, plus the first build)
 	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
-	@K8S=$(K8S) $(BIN)/python -m pytest
+	@K8S=$(K8S) $(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
 
 .PHONY: test-fast
 test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle

@@ -77,14 +77,14 @@ BINDS_PODS_OF_OTHERS = Mutant(
     (
         Patch(
             "kube/client.py",
-            'return f"spec.nodeName=,spec.schedulerName={scheduler_name}"',
-            'return "spec.nodeName="',
+            'ours = f"spec.nodeName=,spec.schedulerName={scheduler_name}"',
+            'ours = "spec.nodeName="',
         ),
     ),
 )
 WRITES_INTO_THE_POD_GROUP = Mutant(
     "writes into the PodGroup beside its status",
-    (Patch("kube/client.py", "/podgroups/{gang.name}/status", "/podgroups/{gang.name}"),),
+    (Patch("kube/client.py", '"podgroups/status", "patch"', '"podgroups", "patch"'),),
 )
 
 MUTANTS = (
