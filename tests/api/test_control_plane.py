@@ -18,10 +18,11 @@ from ..controlplane import (
     STOP_SECONDS,
     ControlPlane,
     ControlPlaneError,
+    build,
     node_manifest,
 )
 from ..controlplane.errors import KubectlError, RequestError
-from ..controlplane.pins import pins_for
+from ..controlplane.pins import chosen_k8s, pins_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -313,3 +314,15 @@ def test_a_binding_is_audited_with_its_content(control_plane: ControlPlane, name
     # Reads of people are not in the log at all.
     reads = [event for event in audited(control_plane) if event["verb"] in {"get", "list"}]
     assert not [event for event in reads if event["user"]["username"] == "admin"]
+
+
+def test_kubebuilder_assets_win_over_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "etcd"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    found = build.existing(chosen_k8s())
+    assert found["etcd"] == own
+    assert found["kube-apiserver"].parent != tmp_path
