@@ -73,12 +73,14 @@ def main(cluster: str | None, run_seconds: int, image: str, *, yes: bool, stay: 
             story = Story(stage, screen, Pace(run_seconds))
             try:
                 story.play()
+                judged = stage.judged()
             except DemoError:
                 _show_log(screen, stage)
                 raise
             if stay:
                 _stay(screen, stage)
-        _close(screen, story, cluster, time.monotonic() - began)
+        _close(screen, story, judged, time.monotonic() - began)
+        _advise(screen, cluster)
     except NoConsentError as refusal:
         _end(screen, str(refusal), WRONG_USE)
     except (DemoError, ControlPlaneError, OperatorError, OSError) as problem:
@@ -115,8 +117,8 @@ def _show_log(screen: Screen, stage: Stage) -> None:
         screen.say(escape(log))
 
 
-def _close(screen: Screen, story: Story, cluster: str | None, seconds: float) -> None:
-    """Say what was seen, and what to try next."""
+def _close(screen: Screen, story: Story, judged: str, seconds: float) -> None:
+    """Say what was seen."""
     when = story.chronicle.when
     waited = (when("next", "bound") or 0.0) - (when("next", "created") or 0.0)
     gangs = story.chronicle.gangs
@@ -128,8 +130,12 @@ def _close(screen: Screen, story: Story, cluster: str | None, seconds: float) ->
         f"• too-large waits and says why: [i]{escape(gangs['too-large'].sentence)}[/]\n"
         f"• next waited {waited:.0f} s without holding anything, and started whole when "
         "training made room.\n"
-        f"• No gang was ever left half started. All of it took {seconds:.0f} s."
+        f"• {judged or 'No gang was seen half started.'} All of it took {seconds:.0f} s."
     )
+
+
+def _advise(screen: Screen, cluster: str | None) -> None:
+    """Say what to try next."""
     screen.title("What to try next")
     for command, why in _next_steps(cluster):
         screen.say(f"[bold cyan]{escape(command)}[/]\n    {why}")

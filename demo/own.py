@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from tests.controlplane import build
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.components import needed_binaries
 from tests.controlplane.nodes import RUN_SECONDS, node_manifest
+from tests.judge import Witness, judge
 from tests.operator_process import OperatorProcess
 
 from .chronicle import GROUP
@@ -51,7 +52,10 @@ NODES_SECONDS = 60.0
 class OwnStage(Stage):
     """The demo's own control plane; pods run as long as the demo says."""
 
-    def __init__(self, plane: ControlPlane, operator: OperatorProcess, run_seconds: int) -> None:
+    def __init__(
+        self, plane: ControlPlane, operator: OperatorProcess, witness: Witness, run_seconds: int
+    ) -> None:
+        self._witness = witness
         self.cluster = Cluster(plane.kubeconfig)
         self.namespace = NAMESPACE
         self.unit = "GPU"
@@ -90,6 +94,22 @@ class OwnStage(Stage):
         order = [kind for kind, *_ in KINDS]
         return sorted(rows, key=lambda row: (order.index(row.kind), row.name))
 
+    def judged(self) -> str:
+        """What the tests' judge says of the audit log and of its own watch."""
+        self._witness.stop()
+        verdict = judge(
+            self._witness.history(),
+            audit=self._plane.audit_log,
+            operator_user=operator_process.USER,
+            scheduler_name="tutti",
+        )
+        if verdict.violations:
+            raise DemoError(f"the judge found a broken promise: {verdict.summary()}")
+        return (
+            f"{verdict.bindings} bindings and {verdict.gangs} gangs were watched from outside and "
+            "judged: each gang whole or not at all, no node over-committed."
+        )
+
     def exports(self) -> tuple[str, ...]:
         """The administrator's kubeconfig, and the kubectl of the same version."""
         return (
@@ -110,6 +130,7 @@ def own_stage(screen: Screen, run_seconds: int) -> Iterator[Stage]:
     place = Path(tempfile.mkdtemp(prefix="tutti-demo-"))
     plane: ControlPlane | None = None
     operator: OperatorProcess | None = None
+    watching = ExitStack()
     try:
         (place / "control-plane").mkdir()
         with screen.step("start etcd, kube-apiserver, kube-controller-manager, kwok", 6):
@@ -122,9 +143,11 @@ def own_stage(screen: Screen, run_seconds: int) -> Iterator[Stage]:
             _create_nodes(plane)
         with screen.step("start the operator: python -m tutti run", 2):
             operator = OperatorProcess(plane)
+            witness = watching.enter_context(Witness(plane.kubeconfig))
             operator.start()
-        yield OwnStage(plane, operator, run_seconds)
+        yield OwnStage(plane, operator, witness, run_seconds)
     finally:
+        watching.close()
         with screen.step("stop everything and remove its files", 3):
             _stop(place, plane, operator)
 

@@ -48,6 +48,14 @@ class Stage(ABC):
     def operator_log(self) -> str:
         """The end of the operator's log, where there is one to read."""
 
+    def judged(self) -> str:
+        """What an independent judge found, in a sentence; empty where there is none.
+
+        Raises:
+            DemoError: a promise was broken.
+        """
+        return ""
+
     def exports(self) -> tuple[str, ...]:
         """What a shell needs to use the same cluster."""
         return ()
