@@ -59,17 +59,8 @@ class World:
     @property
     def is_synced(self) -> bool:
         """Whether every stream has been listed once: before that, nothing may be decided."""
-        return all(
-            store.is_synced
-            for store in (
-                self.nodes,
-                self.pending,
-                self.bound,
-                self.pinned,
-                self.groups,
-                self.reservations,
-            )
-        )
+        stores = (self.nodes, self.pending, self.bound, self.pinned, self.groups, self.reservations)
+        return all(store.is_synced for store in stores)
 
     def snapshot(self, now: float) -> Snapshot:
         """Freeze the picture; unchanged parts are the same objects as the last time."""
