@@ -133,9 +133,9 @@ async def test_a_restart_writes_nothing(name: str) -> None:
 
 
 async def test_the_exact_strategy_survives_crashes_too() -> None:
-    from tutti.strategies import strategy_named  # noqa: PLC0415 - its engine takes time to load
+    from tutti.strategies import STRATEGIES  # noqa: PLC0415 - its engine takes time to load
 
-    exact = strategy_named("ilp")
+    exact = STRATEGIES["ilp"]()
     whole = await unbroken("more_than_fit", exact)
     scenarios.assert_promises(whole)
     for number in range(1, len(whole.made) + 1, 6):

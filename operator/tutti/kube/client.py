@@ -1,7 +1,7 @@
 """The Api: every call that Tutti makes, and the only code that speaks HTTP.
 
 One protocol with the writes and single reads of the cycle, one with lists and watches of the
-supply side; ``Client`` implements both. The ClusterRole is derived from ``Call``.
+supply side; ``Client`` implements both. A test holds the ClusterRole to ``Call``.
 """
 
 import asyncio

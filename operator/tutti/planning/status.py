@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from ..model.cluster import Gang, Member, Phase, Reservation
 from ..model.decisions import Reason, Rejection
+from .amounts import count
 
 QUIET_SECONDS = 1.0  # a gang still being created, or counters still moving, is left alone so long
 
@@ -117,7 +118,7 @@ def _reserved(
     if reservation is not None:
         nodes = len({entry.node for entry in reservation.entries})
         members = len(reservation.entries)
-        sentence = f"{_count(members, 'member')} on {_count(nodes, 'node')}"
+        sentence = f"{count(members, 'member')} on {count(nodes, 'node')}"
         return Line(Condition.RESERVED, holds=True, reason="Reserved", message=sentence)
     if rejection is not None:
         return Line(
@@ -162,10 +163,6 @@ def _phase(gang: Gang, reservation: Reservation | None, counts: Counts) -> str:
     if reservation is not None:
         return "Reserved"
     return "Degraded" if counts.bound else "Waiting"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:

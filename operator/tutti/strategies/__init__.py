@@ -1,15 +1,10 @@
 """Interchangeable ways from a Problem to a Solution, one file each, chosen by name."""
 
-import difflib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from .bestfit import BestFit
 from .problem import Strategy
-
-
-class UnknownStrategyError(ValueError):
-    """A name that no strategy has; the message lists those that exist."""
 
 
 def _ilp() -> Strategy:
@@ -22,14 +17,3 @@ def _ilp() -> Strategy:
 STRATEGIES: Mapping[str, Callable[[], Strategy]] = MappingProxyType(
     {"bestfit": BestFit, "ilp": _ilp}
 )
-
-
-def strategy_named(name: str) -> Strategy:
-    """Make the strategy of this name; UnknownStrategyError where there is none."""
-    if name in STRATEGIES:
-        return STRATEGIES[name]()
-    nearest = difflib.get_close_matches(name, STRATEGIES, n=1, cutoff=0.0)[0]
-    known = ", ".join(sorted(STRATEGIES))
-    raise UnknownStrategyError(
-        f"there is no strategy {name!r}; known are {known}; the nearest is {nearest!r}"
-    )

@@ -11,7 +11,7 @@ from tutti.model.decisions import Plan
 from tutti.model.keys import Origin
 from tutti.planning import verify
 from tutti.planning.plan import plan
-from tutti.strategies import strategy_named
+from tutti.strategies import STRATEGIES
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Strategy
 
@@ -30,7 +30,7 @@ def planned(snapshot: Snapshot, strategy: Strategy = BEST_FIT) -> Plan:
 
 def each_snapshot(name: str, examples: int, holds) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Try a property on so many Snapshots."""
-    strategy = strategy_named(name)
+    strategy = STRATEGIES[name]()
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=QUIETLY, database=None)
     @given(generators.snapshots(), st.data())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from tutti.strategies import STRATEGIES, UnknownStrategyError, strategy_named
+from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution, admitted_value
 
 from .generators import gang, problem_of, problems
@@ -18,7 +18,7 @@ few = settings(max_examples=25, deadline=None, derandomize=True)  # an engine's 
 
 def solve(name: str, problem: Problem) -> Solution:
     """One answer of a fresh strategy."""
-    return strategy_named(name).solve(problem, BUDGET)
+    return STRATEGIES[name]().solve(problem, BUDGET)
 
 
 @every_strategy
@@ -139,9 +139,4 @@ def test_ilp_is_never_worse_than_best_fit(problem: Problem) -> None:
 
 @every_strategy
 def test_a_strategy_knows_its_name(name: str) -> None:
-    assert strategy_named(name).name == name
-
-
-def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(UnknownStrategyError, match=r"bestfit, ilp; the nearest is 'bestfit'"):
-        strategy_named("best-fit")
+    assert STRATEGIES[name]().name == name
