@@ -7,17 +7,19 @@ fail, before its commit or after.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tutti.cycle import Cycle
+from tutti.election import Deposed
 from tutti.kube import decode, encode, errors, wire
 from tutti.kube.decode import PodGroup
 from tutti.kube.supply import Item
 from tutti.model.cluster import Member, Node, Occupant, Phase, Reservation, Said
 from tutti.model.decisions import Assignment
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+from tutti.model.lease import Lease, Term
 from tutti.model.resources import Resources
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Strategy
@@ -61,6 +63,10 @@ class _Told:
     tell: Callable[[World], None]
 
 
+async def _go_on(_number: int, _is_committed: bool) -> None:  # noqa: FBT001 - as ``pause`` is called
+    pass
+
+
 @dataclass(slots=True)
 class FakeCluster:
     """Nodes, pods, PodGroups and Reservations, and what was called."""
@@ -76,7 +82,9 @@ class FakeCluster:
     broken: list[str] = field(default_factory=list)  # promises that a commit has broken
     fault: Callable[[int, str], Fault | None] = lambda _number, _name: None
     before: Callable[[str], None] = lambda _name: None  # called when a call reaches the server
+    pause: Callable[[int, bool], Awaitable[None]] = _go_on  # before a commit, and after it
     is_dead: bool = False
+    lease: Lease = Lease()
     log: list[_Told] = field(default_factory=list)
 
     # What users and nodes do
@@ -192,8 +200,8 @@ class FakeCluster:
 
         def commit() -> Member:
             pod = self._pod(member.key)
-            if pod.uid != member.uid:
-                raise errors.Conflict("the uid is another", status=409)
+            if (pod.uid, pod.version) != (member.uid, member.version):
+                raise errors.Conflict("the pod is another, or has changed", status=409)
             said = Said(why.reason, why.message)
             if pod.said != said:
                 self._put_pod(replace(pod, said=said))
@@ -211,9 +219,7 @@ class FakeCluster:
             body = json.loads(json.dumps(encode.reservation(reservation)))
             body["metadata"] |= {"uid": self._uid(), "resourceVersion": str(self._next())}
             made = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
-            self.reservations[key] = made
-            item = Item(Uid(str(made.self_uid)), int(made.version), made)
-            self._tell("reservations", lambda world: world.reservations.put(item))
+            self._keep_reservation(key, made)
             return made
 
         return await self._call("reserve", commit)
@@ -226,11 +232,37 @@ class FakeCluster:
             known = self.reservations.get(key)
             if known is None:
                 raise errors.Gone("there is no such Reservation", status=404)
-            if known.self_uid != reservation.self_uid:
-                raise errors.Conflict("the uid is another", status=409)
+            if (known.self_uid, known.version) != (reservation.self_uid, reservation.version):
+                raise errors.Conflict("it is another, or has changed", status=409)
             self._drop_reservation(key)
 
         await self._call("release", commit)
+
+    async def adopt(self, reservation: Reservation, term: Term) -> Reservation:
+        """See ``Api.adopt``."""
+
+        def commit() -> Reservation:
+            key = (reservation.gang.namespace, reservation.uid)
+            known = self.reservations.get(key)
+            if known is None:
+                raise errors.Gone("there is no such Reservation", status=404)
+            if known.version != reservation.version:
+                raise errors.Conflict("it has changed", status=409)
+            made = replace(known, term=term, version=str(self._next()))
+            self._keep_reservation(key, made)
+            return made
+
+        return await self._call("adopt", commit)
+
+    async def read_lease(self) -> Lease:
+        """See ``Api.read_lease``."""
+        return await self._call("read_lease", lambda: self.lease)
+
+    def take_lease(self, identity: str) -> Term:
+        """Let a replica lead from now on, whoever led before."""
+        version = str(self._next())
+        self.lease = Lease(identity, version, version, 10, version=version)
+        return self.lease.term
 
     async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> PodGroup:
         """See ``Api.write_status``; a merge patch that changes nothing makes no new version."""
@@ -291,13 +323,16 @@ class FakeCluster:
         if self.is_dead:
             raise Crash
         self.made.append(name)
-        fault = self.fault(len(self.made), name)
+        number = len(self.made)
+        await self.pause(number, False)
+        fault = self.fault(number, name)
         if fault is not None and not fault.is_committed:
             self._raise(fault)
         self.before(name)
         answer = commit()
         if fault is not None:
             self._raise(fault)
+        await self.pause(number, True)
         await asyncio.sleep(0)
         if self.is_dead:
             raise Crash
@@ -351,6 +386,11 @@ class FakeCluster:
         self.groups[GangKey(group.namespace, group.name)] = fresh
         item = Item(fresh.uid, int(fresh.version), fresh)
         self._tell("groups", lambda world: world.groups.put(item))
+
+    def _keep_reservation(self, key: tuple[str, Uid], made: Reservation) -> None:
+        self.reservations[key] = made
+        item = Item(Uid(str(made.self_uid)), int(made.version), made)
+        self._tell("reservations", lambda world: world.reservations.put(item))
 
     def _drop_reservation(self, key: tuple[str, Uid]) -> None:
         gone = Uid(str(self.reservations.pop(key).self_uid))
@@ -410,23 +450,30 @@ class Life:
     """One process of the operator, from its first lists to its end."""
 
     def __init__(
-        self, cluster: FakeCluster, clock: Clock, strategy: Strategy | None = None
+        self,
+        cluster: FakeCluster,
+        clock: Clock,
+        strategy: Strategy | None = None,
+        identity: str = "tutti-0",
     ) -> None:
         cluster.is_dead = False
         self.cluster = cluster
         self.clock = clock
         self.is_woken = False
+        self.is_deposed = False
         self.problems: list[errors.ApiError] = []
+        self.term = cluster.take_lease(identity)
+        self._begun = False
         self.world = World(self._wake)
         self.watch = Watch(cluster, self.world)
         self.cycle = Cycle(
             self.world,
             cluster,
+            scheduler="tutti",
             strategy=strategy or BestFit(),
             fallback=BestFit(),
             budget=Budget(),
             clock=clock,
-            term="term",
         )
 
     def _wake(self) -> None:
@@ -436,15 +483,22 @@ class Life:
         """One cycle, with what it may raise noted, then the news of it."""
         due: float | None = 1.0
         try:
-            due = await self.cycle.run_once()
+            if not self._begun:
+                await self.cycle.begin(self.term)
+                self._begun = True
+            due = await self.cycle.run_once(self.term)
         except errors.ApiError as problem:
             self.problems.append(problem)
+        except Deposed:
+            self.is_deposed = True
         self.watch.catch_up()
         return due
 
     async def settle(self, *, most: int = 40) -> None:
         """Cycle until nothing is called, nothing changes and nothing is due."""
         for _ in range(most):
+            if self.is_deposed:
+                return
             calls, self.is_woken = len(self.cluster.made), False
             due = await self.turn()
             if len(self.cluster.made) == calls and not self.is_woken:

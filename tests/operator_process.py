@@ -27,7 +27,13 @@ ROOT = Path(__file__).parents[1]
 NAMESPACE = "tutti-system"
 ACCOUNT = "tutti"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
-RIGHTS = ("serviceaccount.yaml", "clusterrole.yaml", "clusterrolebinding.yaml")
+RIGHTS = (
+    "serviceaccount.yaml",
+    "clusterrole.yaml",
+    "clusterrolebinding.yaml",
+    "role.yaml",
+    "rolebinding.yaml",
+)
 READY_SECONDS = 30.0
 _DIE_WITH_PARENT = (sys.executable, die_with_parent.__file__)
 
@@ -72,6 +78,7 @@ class OperatorProcess:
         self._kubeconfig = kubeconfig or plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT)
         self.log = plane.directory / "operator.log"
         self.port = _free_port()
+        self.identity = "tutti-0"
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *, ready: bool = True) -> None:
@@ -81,6 +88,8 @@ class OperatorProcess:
             "PYTHONPATH": str(ROOT / "operator"),
             "TUTTI_PROBE_PORT": str(self.port),
             "TUTTI_LOG_FORMAT": "human",
+            "TUTTI_IDENTITY": self.identity,
+            "TUTTI_LEASE_NAMESPACE": NAMESPACE,
             **self._environment,
         }
         with self.log.open("ab") as log:

@@ -26,12 +26,16 @@ BELOW: Mapping[str, frozenset[str]] = {
         "kube": "model",
         "store": "model kube",
         "world": "model kube planning store",
-        "reporting": "model kube planning world",
-        "cycle": "model kube planning strategies world reporting",
+        "election": "model kube",
+        "commit": "model kube planning world election",
+        "reporting": "model kube planning world commit",
+        "cycle": "model kube planning strategies world commit reporting",
+        "takeover": "model kube world cycle",
+        "pulse": "model kube election cycle",
         "handlers": "model kube store world",
         "probes": "",
         "settings": "strategies",
-        "main": "model kube planning strategies world cycle handlers probes settings",
+        "main": "model kube strategies world election cycle takeover pulse handlers probes settings",
         "cli": "model kube planning strategies main settings",
         "__main__": "cli",
         "__init__": "",
@@ -72,7 +76,7 @@ ONLY: Mapping[str, frozenset[str]] = {
 }
 
 CLOCKS = {"time", "random", "secrets", "uuid"}
-MAY_KNOW_THE_TIME = {"main", "cli", "handlers", "cycle", "strategies.ilp"}
+MAY_KNOW_THE_TIME = {"main", "cli", "pulse", "strategies.ilp"}
 
 
 class Import(NamedTuple):

@@ -5,8 +5,12 @@ main        composition root: settings, client, strategy, kopf
 settings    one frozen model, from the environment
 handlers    the demand side: PodGroups and our pending pods, through kopf
 probes      /healthz and /readyz
+pulse       when cycles run
+takeover    what a new leader does before its first cycle
 cycle       observe, plan, verify, reserve, bind, report
+commit      reservations and bindings, and what fences them
 reporting   conditions, Events, log lines: what people are told
+election    leader election on a Lease
 world       the live picture; snapshot(now)
 store       objects of one kind, the newest version of each
 kube        the only code that knows the API server

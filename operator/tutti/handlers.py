@@ -37,14 +37,6 @@ class Backoffs(Iterable[float]):
             yield 5.0
 
 
-def demand_feeds(world: World, scheduler_name: str) -> tuple[supply.Feed[Any, Any], ...]:
-    """The two streams of the demand side, for listing."""
-    return (
-        supply.Feed(client.GROUPS, wire.PodGroup, decode.decode_group, world.groups),
-        supply.Feed(client.pending(scheduler_name), wire.Pod, decode.decode_member, world.pending),
-    )
-
-
 async def relist_demand(source: Source, feeds: Iterable[supply.Feed[Any, Any]]) -> NoReturn:
     """List the demand again and again, so that nothing kopf has missed stays for long."""
     while True:
@@ -57,11 +49,10 @@ async def relist_demand(source: Source, feeds: Iterable[supply.Feed[Any, Any]]) 
 
 
 def registry(
-    world: World, access: Access, source: Source, scheduler_name: str
+    world: World, access: Access, source: Source, feeds: Iterable[supply.Feed[Any, Any]]
 ) -> kopf.OperatorRegistry:
     """Everything that kopf should do for us, explicitly: no global registry."""
     handlers = kopf.OperatorRegistry()
-    feeds = demand_feeds(world, scheduler_name)
 
     @kopf.on.startup(registry=handlers)
     async def configure(settings: kopf.OperatorSettings, **_: Any) -> None:

@@ -6,112 +6,39 @@ stopped here.
 
 import asyncio
 import logging
-import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import kopf
 from pythonjsonlogger.json import JsonFormatter
 
 from . import __version__, handlers, probes
 from .cycle import Cycle
+from .election import Election
 from .kube import client, decode, errors, supply, wire
 from .kube.access import Access
 from .kube.client import Client
+from .model.cluster import Reservation
+from .model.keys import LeaseKey
+from .pulse import FIRST_WAIT, LONGEST_WAIT, Alarm, Pulse
 from .settings import Settings
 from .strategies import STRATEGIES
 from .strategies.problem import Budget, Strategy
+from .takeover import Takeover
 from .world import World
 
 logger = logging.getLogger(__name__)
 
-FIRST_WAIT = 0.2  # seconds after a cycle that failed
-LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
-SETTLE_SECONDS = 0.02  # changes come in bursts: a gang's pods are created together
-LONGEST_SETTLE = 0.2  # but an endless burst must not keep the cycle waiting
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+CONTROL_PLANE = "kube-system"
 STUCK_SECONDS = 120.0  # a cycle that takes this much longer than its budget hangs
 NOT_FOUND = 404  # what the API server answers for a kind that it does not know
 STOP_SECONDS = 20.0  # to finish the cycle in hand; Kubernetes kills after 30
-
-
-class Alarm:
-    """Wakes the cycle when something changed, once per burst of changes."""
-
-    def __init__(self) -> None:
-        self._changed = asyncio.Event()
-
-    def ring(self) -> None:
-        """Something changed."""
-        self._changed.set()
-
-    async def sleep(self, seconds: float | None) -> None:
-        """Sleep until something changes or the time is up, then until the burst is over."""
-        try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
-        except TimeoutError:
-            return
-        deadline = time.monotonic() + LONGEST_SETTLE
-        while self._changed.is_set() and time.monotonic() < deadline:
-            self._changed.clear()
-            await asyncio.sleep(SETTLE_SECONDS)
-        self._changed.clear()
-
-
-class Pulse:
-    """Runs cycles for ever, one at a time, and knows how that goes."""
-
-    def __init__(
-        self, cycle: Cycle, alarm: Alarm, *, may_begin: Callable[[], bool], patience: float
-    ) -> None:
-        """``may_begin`` holds back the first cycle; ``patience`` is when one counts as stuck."""
-        self._cycle = cycle
-        self._may_begin = may_begin
-        self._alarm = alarm
-        self._patience = patience
-        self._began: float | None = None
-        self._stopping = False
-        self.trouble = ""
-
-    def stuck(self) -> str:
-        """Why the process should be restarted; empty while all is well."""
-        if self._began is not None and time.monotonic() - self._began > self._patience:
-            return f"a cycle has been running for more than {self._patience:.0f} s"
-        return ""
-
-    def stop(self) -> None:
-        """Begin no further cycle."""
-        self._stopping = True
-        self._alarm.ring()
-
-    async def beat(self) -> None:
-        """Run a cycle whenever something changed or something is due."""
-        while not (self._stopping or self._may_begin()):
-            await self._alarm.sleep(None)
-        wait = FIRST_WAIT
-        while not self._stopping:
-            self._began = time.monotonic()
-            try:
-                due = await self._cycle.run_once()
-            except Exception as problem:
-                wait = min(wait * 2, LONGEST_WAIT)
-                self.trouble, due = str(problem) or repr(problem), wait
-                is_known = isinstance(problem, errors.ApiError)
-                logger.log(
-                    logging.WARNING if is_known else logging.ERROR,
-                    "cycle: %s Will try again in %.1f s",
-                    self.trouble,
-                    wait,
-                    exc_info=not is_known,
-                )
-                self._began = None
-                await asyncio.sleep(wait)
-                continue
-            self.trouble, wait, self._began = "", FIRST_WAIT, None
-            await self._alarm.sleep(due)
 
 
 async def serve(
@@ -130,26 +57,46 @@ async def serve(
     alarm = Alarm()
     world = World(alarm.ring)
     name = settings.scheduler_name
-    async with Client(access) as api:
+    lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
+    feeds = _feeds(world, name)
+    async with Client(access, lease) as api:
         cycle = Cycle(
             world,
             api,
+            scheduler=name,
             strategy=strategies[settings.strategy](),
             fallback=strategies["bestfit"](),
             budget=Budget(seconds=settings.budget_seconds),
             clock=time.time,
-            term=f"{socket.gethostname()}-{os.getpid()}/{time.time():.0f}",
             in_flight=settings.bindings_in_flight,
+        )
+        election = Election(
+            api,
+            settings.identity or socket.gethostname(),
+            clock=time.time,
+            monotonic=time.monotonic,
+            changed=alarm.ring,
+        )
+        takeover = Takeover(
+            world,
+            cycle,
+            api,
+            reservations=feeds.reservations,
+            pods=(feeds.pending, feeds.bound),
         )
         pulse = Pulse(
             cycle,
             alarm,
+            election,
+            take_over=takeover.complete,
             may_begin=lambda: world.is_synced,
             patience=settings.budget_seconds + STUCK_SECONDS,
         )
 
         def ready() -> str:
-            return pulse.trouble if world.is_synced else "the cluster is still being listed"
+            if not world.is_synced:
+                return "the cluster is still being listed"
+            return election.trouble or pulse.trouble
 
         async with probes.serving(settings.probe_port, healthy=pulse.stuck, ready=ready) as port:
             logger.info(
@@ -159,47 +106,103 @@ async def serve(
                 access.server,
                 port,
             )
-            await _run(world, api, access, pulse, name)
+            kopf_registry = handlers.registry(world, access, api, feeds.demand)
+            await _Run(api, feeds, election, takeover, pulse, kopf_registry).until_stopped()
 
 
-async def _run(world: World, api: Client, access: Access, pulse: Pulse, name: str) -> None:
-    """Run until a signal comes or something breaks; the cycle in hand is finished first."""
-    stopping = asyncio.Event()
-    _stop_on_signals(stopping)
-    demand = handlers.demand_feeds(world, name)
-    stop = asyncio.create_task(stopping.wait())
-    beating = asyncio.create_task(pulse.beat())
-    tasks = [stop, beating]
-    try:
-        # The demand is listed before the supply: a pod bound in between is then seen twice, never
-        # not at all. And before kopf starts, which would never look for CRDs that come later.
-        listing = asyncio.create_task(_first_list(api, demand))
-        await asyncio.wait([listing, *tasks], return_when=asyncio.FIRST_COMPLETED)
-        if listing.done():
-            tasks += [
-                asyncio.create_task(supply.follow(api, feed)) for feed in _supply(world, name)
-            ]
-            tasks.append(asyncio.create_task(handlers.relist_demand(api, demand)))
-            tasks += await kopf.spawn_tasks(
-                registry=handlers.registry(world, access, api, name),
-                clusterwide=True,
-                standalone=True,
-            )
-            # kopf has set its own, which would cancel everything at once, bindings too.
-            _stop_on_signals(stopping)
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        tasks.append(listing)
-    finally:
-        pulse.stop()
-        await asyncio.wait([beating], timeout=STOP_SECONDS)
-        for task in tasks:
-            task.cancel()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-        # kopf leaves its watches to be closed by the loop, and they complain about it.
-        asyncio.get_running_loop().set_exception_handler(_ignore)
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
+class _Feeds(NamedTuple):
+    """The six streams."""
+
+    groups: supply.Feed[Any, Any]
+    pending: supply.Feed[Any, Any]
+    nodes: supply.Feed[Any, Any]
+    bound: supply.Feed[Any, Any]
+    pinned: supply.Feed[Any, Any]
+    reservations: supply.Feed[Any, Any]
+
+    @property
+    def demand(self) -> tuple[supply.Feed[Any, Any], ...]:
+        """What kopf watches."""
+        return (self.groups, self.pending)
+
+    @property
+    def supply(self) -> tuple[supply.Feed[Any, Any], ...]:
+        """What we list and watch ourselves."""
+        return (self.nodes, self.bound, self.pinned, self.reservations)
+
+
+class _Run:
+    """The tasks of one run, from the first list to the last."""
+
+    def __init__(
+        self,
+        api: Client,
+        feeds: _Feeds,
+        election: Election,
+        takeover: Takeover,
+        pulse: Pulse,
+        registry: kopf.OperatorRegistry,
+    ) -> None:
+        self._api = api
+        self._feeds = feeds
+        self._election = election
+        self._takeover = takeover
+        self._pulse = pulse
+        self._registry = registry
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    async def until_stopped(self) -> None:
+        """Run until a signal comes or something breaks; the cycle in hand is finished first."""
+        stopping = asyncio.Event()
+        _stop_on_signals(stopping)
+        beating = asyncio.create_task(self._pulse.beat())
+        self._tasks += [asyncio.create_task(stopping.wait()), beating]
+        try:
+            listing = asyncio.create_task(self._first_lists())
+            await asyncio.wait([listing, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+            if listing.done():
+                await self._follow()
+                # kopf has set its own, which would cancel everything at once, bindings too.
+                _stop_on_signals(stopping)
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            self._tasks.append(listing)
+        finally:
+            self._pulse.stop()
+            await asyncio.wait([beating], timeout=STOP_SECONDS)
+            for task in self._tasks:
+                task.cancel()
+            results = await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._election.resign()
+            # kopf leaves its watches to be closed by the loop, and they complain about it.
+            asyncio.get_running_loop().set_exception_handler(_ignore)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    async def _first_lists(self) -> None:
+        """Learn who leads, then list the demand.
+
+        The Lease comes first: what is listed while we lead needs no second look. The demand is
+        listed before the supply: a pod bound in between is then seen twice, never not at all. And
+        before kopf starts, which would never look for CRDs that come later.
+        """
+        await self._election.look()
+        self._tasks.append(asyncio.create_task(self._election.campaign()))
+        await _persist(self._list_demand)
+
+    async def _list_demand(self) -> None:
+        if self._election.term:
+            await self._takeover.adopt(self._election.term)
+        for feed in self._feeds.demand:
+            await supply.relist(self._api, feed)
+
+    async def _follow(self) -> None:
+        relisting = handlers.relist_demand(self._api, self._feeds.demand)
+        following = [supply.follow(self._api, feed) for feed in self._feeds.supply]
+        self._tasks += [asyncio.create_task(one) for one in (relisting, *following)]
+        self._tasks += await kopf.spawn_tasks(
+            registry=self._registry, clusterwide=True, standalone=True
+        )
 
 
 def _stop_on_signals(stopping: asyncio.Event) -> None:
@@ -211,31 +214,33 @@ def _ignore(_loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> Non
     logger.debug("while stopping: %s", context.get("message"))
 
 
-def _supply(world: World, name: str) -> tuple[supply.Feed[Any, Any], ...]:
-    """The streams of the supply side."""
-
-    def of_ours(pod: wire.Pod) -> Any:
+def _feeds(world: World, name: str) -> _Feeds:
+    def bound(pod: wire.Pod) -> Any:
         if pod.spec.scheduler_name == name:
             return decode.decode_member(pod)
         return decode.decode_occupant(pod)
 
-    return (
-        supply.Feed(client.NODES, wire.Node, decode.decode_node, world.nodes),
-        supply.Feed(client.BOUND, wire.Pod, of_ours, world.bound),
-        supply.Feed(client.others_pending(name), wire.Pod, decode.decode_occupant, world.pinned),
-        supply.Feed(
-            client.RESERVATIONS, wire.Reservation, decode.decode_reservation, world.reservations
-        ),
+    def ours(held: wire.Reservation) -> Reservation | None:
+        return decode.decode_reservation(held) if held.spec.scheduler_name == name else None
+
+    others = client.others_pending(name)
+    return _Feeds(
+        groups=supply.Feed(client.GROUPS, wire.PodGroup, decode.decode_group, world.groups),
+        pending=supply.Feed(client.pending(name), wire.Pod, decode.decode_member, world.pending),
+        nodes=supply.Feed(client.NODES, wire.Node, decode.decode_node, world.nodes),
+        bound=supply.Feed(client.BOUND, wire.Pod, bound, world.bound),
+        pinned=supply.Feed(others, wire.Pod, decode.decode_occupant, world.pinned),
+        reservations=supply.Feed(client.RESERVATIONS, wire.Reservation, ours, world.reservations),
     )
 
 
-async def _first_list(api: Client, feeds: tuple[supply.Feed[Any, Any], ...]) -> None:
+async def _persist(attempt: Callable[[], Awaitable[None]]) -> None:
+    """Try until it succeeds, and say what is in the way."""
     wait = FIRST_WAIT
     said = ""
     while True:
         try:
-            for feed in feeds:
-                await supply.relist(api, feed)
+            await attempt()
         except errors.ApiError as problem:
             sentence = str(problem)
             if problem.status == NOT_FOUND:
@@ -247,6 +252,14 @@ async def _first_list(api: Client, feeds: tuple[supply.Feed[Any, Any], ...]) -> 
             await asyncio.sleep(wait)
         else:
             return
+
+
+def _own_namespace() -> str:
+    """The namespace of the pod that this runs in; that of the control plane where there is none."""
+    try:
+        return NAMESPACE_FILE.read_text().strip() or CONTROL_PLANE
+    except OSError:
+        return CONTROL_PLANE
 
 
 def configure_logs(style: str, level: str) -> None:

@@ -8,8 +8,9 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+from .commit import Released
 from .kube import encode, errors
 from .kube.client import Api
 from .kube.gate import Calling, Gate, is_away
@@ -24,13 +25,6 @@ logger = logging.getLogger(__name__)
 SENTENCE_SECONDS = 60.0  # a waiting gang's sentence is rewritten at most this often
 NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next binding
 IN_FLIGHT = 16
-
-
-class Released(NamedTuple):
-    """A Reservation that was given back, and why."""
-
-    reservation: Reservation
-    sentence: str
 
 
 class Reporter:

@@ -43,6 +43,18 @@ class Settings(BaseModel):
         le=600,
         description="wall time that one search may take before the best so far is used",
     )
+    identity: str = Field(
+        default="",  # in a cluster that is the pod's name, which no other replica has
+        max_length=128,
+        description="this replica's name in the Lease; empty is the host's name",
+    )
+    lease_namespace: str = Field(
+        default="",  # the one place where the chart may grant rights to Leases
+        pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$",
+        max_length=63,
+        description="where the Lease of the leader is, named like the scheduler; empty is the "
+        "pod's own namespace, or kube-system outside a cluster",
+    )
     bindings_in_flight: int = Field(
         default=32,  # more did not bind faster against one API server
         ge=1,

@@ -30,9 +30,11 @@ class Store(Generic[V]):
         self._gone: dict[Uid, int] = {}  # the oldest first
         self._lists = 0
         self._list_version = 0
+        self._old_lists = 0  # as many were begun before what was listed had to be listed anew
         self._changed = changed
         self._listed = listed
         self.is_synced = False
+        self.is_fresh = False  # listed since the last ``expire``
 
     def __len__(self) -> int:
         return len(self._items)
@@ -77,6 +79,11 @@ class Store(Generic[V]):
         if known is not None:
             self._changed(uid, known.value, None)
 
+    def expire(self) -> None:
+        """Trust no list that began before now."""
+        self._old_lists = self._lists
+        self.is_fresh = False
+
     def began(self) -> int:
         """Mark the moment before a list is asked for; ``replace`` wants it back."""
         self._lists += 1
@@ -87,6 +94,7 @@ class Store(Generic[V]):
 
         This is what clears ghosts: an object deleted while no watch was looking is not in the list.
         """
+        self.is_fresh |= began > self._old_lists
         if version < self._list_version:
             return  # a later list was faster
         listed = {item.uid: item for item in items}

@@ -218,7 +218,7 @@ async def test_a_stream_that_lags_lets_no_room_be_used_twice(lagging: str) -> No
     )
     for name in ("c", "d"):
         for _ in range(3):
-            await life.cycle.run_once()
+            await life.cycle.run_once(life.term)
         life.watch.catch_up(*(stream for stream in STREAMS if stream != lagging))
         life.cluster.add(gang(name).of(2, cpu=1).priority(9))
     await life.settle()
@@ -232,7 +232,7 @@ async def test_a_binding_whose_answer_was_lost_holds_its_room_until_it_is_known(
     life.cluster.fault = lambda _, name: away if name in ("bind", "read_member") else None
     for _ in range(4):
         with pytest.raises(errors.Unavailable):
-            await life.cycle.run_once()
+            await life.cycle.run_once(life.term)
     assert life.cluster.made.count("bind") == 1
     life.cluster.fault = lambda _number, _name: None
     await life.settle()
@@ -242,7 +242,7 @@ async def test_a_binding_whose_answer_was_lost_holds_its_room_until_it_is_known(
 @pytest.mark.parametrize("is_told", [True, False], ids=["told", "in a gap"])
 async def test_a_pod_bound_and_deleted_leaves_no_ghost(*, is_told: bool) -> None:
     life = a_life(node("n1", cpu=1), single("s", cpu=1))
-    await life.cycle.run_once()
+    await life.cycle.run_once(life.term)
     life.cluster.delete_pod("s")
     if is_told:
         life.watch.catch_up("bound")  # and the pending pods' stream still shows it
@@ -262,7 +262,7 @@ async def test_a_conflict_answered_after_the_pod_was_bound_and_deleted_leaves_no
             life.watch.catch_up()
 
     life.cluster.before = before
-    await life.cycle.run_once()
+    await life.cycle.run_once(life.term)
     life.cluster.delete_pod("s")
     life.watch.catch_up()
     assert life.world.snapshot(0.0).gangs == ()
@@ -341,7 +341,7 @@ async def test_a_webhook_that_breaks_one_binding_does_not_hold_up_other_gangs() 
         return broken if first == [number] else None
 
     life.cluster.fault = fault
-    await life.cycle.run_once()
+    await life.cycle.run_once(life.term)
     assert life.cluster.made.count("bind") == 3
     assert phase(life, "b") is not None
     await life.settle()
@@ -409,7 +409,7 @@ async def test_a_server_that_is_away_is_not_asked_for_everything() -> None:
     away = Fault(errors.Unavailable("connection refused."))
     life.cluster.fault = lambda _number, _name: away
     with pytest.raises(errors.Unavailable):
-        await life.cycle.run_once()
+        await life.cycle.run_once(life.term)
     assert len(life.cluster.made) <= 32
 
 

@@ -28,9 +28,11 @@ def _template(name: str) -> Any:
     return yaml.safe_load(re.sub(r"\{\{.*?\}\}", "helm", "\n".join(kept)))
 
 
-def _rules() -> list[Mapping[str, Any]]:
-    rules: list[Mapping[str, Any]] = _template("clusterrole.yaml")["rules"]
-    return rules
+ROLES = ("clusterrole.yaml", "role.yaml")
+
+
+def _rules(*roles: str) -> list[Mapping[str, Any]]:
+    return [rule for role in roles or ROLES for rule in _template(role)["rules"]]
 
 
 def test_the_chart_installs_exactly_the_crds_of_this_project() -> None:
@@ -46,7 +48,7 @@ def test_chart_and_package_have_one_version() -> None:
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
 
 
-def test_the_cluster_role_grants_the_calls_that_the_client_makes_and_no_more() -> None:
+def test_the_roles_grant_the_calls_that_the_client_makes_and_no_more() -> None:
     """A right too few fails at run time; a right too many is one that nobody asked for."""
     granted = [
         Right(group, resource, verb)
@@ -55,15 +57,16 @@ def test_the_cluster_role_grants_the_calls_that_the_client_makes_and_no_more() -
         for resource in rule["resources"]
         for verb in rule["verbs"]
     ]
-    assert not any("resourceNames" in rule for rule in _rules())
+    assert not any("resourceNames" in rule for rule in _rules("clusterrole.yaml"))
     assert sorted(granted) == sorted({call.value for call in Call})
 
 
-def test_every_rule_of_the_cluster_role_says_why() -> None:
+@pytest.mark.parametrize("role", ROLES)
+def test_every_rule_of_a_role_says_why(role: str) -> None:
     """A comment right above it."""
-    lines = (CHART / "templates" / "clusterrole.yaml").read_text().splitlines()
+    lines = (CHART / "templates" / role).read_text().splitlines()
     above = [lines[at - 1].strip() for at, line in enumerate(lines) if "- apiGroups" in line]
-    assert len(above) == len(_rules())
+    assert len(above) == len(_rules(role))
     assert all(line.startswith("# ") for line in above)
 
 

@@ -15,19 +15,26 @@ import aiohttp
 
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment
-from ..model.keys import GangKey, PodKey
+from ..model.keys import GangKey, LeaseKey, PodKey
+from ..model.lease import Lease, Term
 from . import decode, encode, errors, wire
 from .access import Access
 
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
+DEFAULT_LEASE = LeaseKey("kube-system", "tutti")
 PAGE = 500  # kubectl's and client-go's page size
-ROOTS = {"": "/api/v1", "tutti.dev": "/apis/tutti.dev/v1alpha1"}
+ROOTS = {
+    "": "/api/v1",
+    "tutti.dev": "/apis/tutti.dev/v1alpha1",
+    "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
+}
 METHODS = {
     "list": "GET",
     "watch": "GET",
     "get": "GET",
     "create": "POST",
+    "update": "PUT",
     "patch": "PATCH",
     "delete": "DELETE",
 }
@@ -61,7 +68,11 @@ class Call(Enum):
     LIST_RESERVATIONS = Right("tutti.dev", "reservations", "list")
     WATCH_RESERVATIONS = Right("tutti.dev", "reservations", "watch")
     CREATE_RESERVATION = Right("tutti.dev", "reservations", "create")
+    PATCH_RESERVATION = Right("tutti.dev", "reservations", "patch")
     DELETE_RESERVATION = Right("tutti.dev", "reservations", "delete")
+    GET_LEASE = Right("coordination.k8s.io", "leases", "get")
+    CREATE_LEASE = Right("coordination.k8s.io", "leases", "create")
+    UPDATE_LEASE = Right("coordination.k8s.io", "leases", "update")
 
     @property
     def method(self) -> str:
@@ -89,19 +100,38 @@ class Api(Protocol):
         """Read one pod as it is now; raises ``Gone`` where there is none."""
 
     async def say_of_pod(self, member: Member, why: encode.Why) -> Member:
-        """Set PodScheduled to False and say why; answers the pod as it then is."""
+        """Set PodScheduled to False and say why; answers the pod as it then is.
+
+        Raises ``Conflict`` where the pod is no longer as ``member`` says.
+        """
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """Create a Reservation; raises ``Conflict`` where the gang already has one."""
 
+    async def adopt(self, reservation: Reservation, term: Term) -> Reservation:
+        """Sign a standing Reservation with this term; whoever signed it can delete it no more."""
+
     async def release(self, reservation: Reservation) -> None:
-        """Delete a Reservation, on condition that it is still the same object."""
+        """Delete a Reservation, on condition that it is as it was seen."""
+
+    async def read_lease(self) -> Lease:
+        """Read the Lease as it is now, not from a cache; without a version where there is none."""
 
     async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> decode.PodGroup:
         """Merge fields into a PodGroup's status; answers the PodGroup as it then is."""
 
     async def say(self, event: encode.Event) -> None:
         """Create an Event."""
+
+
+class Leases(Protocol):
+    """What leader election does to the cluster. Every method raises ``errors.ApiError``."""
+
+    async def read_lease(self) -> Lease:
+        """Read the Lease as it is now; without a version where there is none."""
+
+    async def write_lease(self, lease: Lease) -> Lease:
+        """Create or replace the Lease; raises ``Conflict`` where someone wrote it first."""
 
 
 class Stream(NamedTuple):
@@ -152,7 +182,8 @@ def others_pending(scheduler_name: str) -> Stream:
 class Client:
     """The real Api and Source; never retries: what failed is looked at again by the next cycle."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, lease: LeaseKey = DEFAULT_LEASE) -> None:
+        self._lease = lease
         self._server = access.server.rstrip("/")
         self._session = access.session()
 
@@ -178,7 +209,7 @@ class Client:
         return decode.decode_member(wire.parse_one(body, wire.Pod))
 
     async def say_of_pod(self, member: Member, why: encode.Why) -> Member:
-        """See ``Api.say_of_pod``; the uid in the patch keeps it off a recreated namesake."""
+        """See ``Api.say_of_pod``."""
         call = Call.PATCH_POD_STATUS
         patch = encode.pod_condition(member, why)
         body = await self._send(call, call.path(*member.key), patch, kind="strategic-merge-patch")
@@ -188,6 +219,14 @@ class Client:
         """See ``Api.reserve``."""
         path = Call.CREATE_RESERVATION.path(reservation.gang.namespace)
         body = await self._send(Call.CREATE_RESERVATION, path, encode.reservation(reservation))
+        return decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+
+    async def adopt(self, reservation: Reservation, term: Term) -> Reservation:
+        """See ``Api.adopt``."""
+        call = Call.PATCH_RESERVATION
+        path = call.path(reservation.gang.namespace, reservation.uid)
+        patch = encode.adoption(reservation, term)
+        body = await self._send(call, path, patch, kind="merge-patch")
         return decode.decode_reservation(wire.parse_one(body, wire.Reservation))
 
     async def release(self, reservation: Reservation) -> None:
@@ -201,6 +240,23 @@ class Client:
         path = call.path(gang.namespace, gang.name)
         body = await self._send(call, path, {"status": status}, kind="merge-patch")
         return decode.decode_group(wire.parse_one(body, wire.PodGroup))
+
+    async def read_lease(self) -> Lease:
+        """See ``Leases.read_lease``; a GET that names no version is answered from etcd's quorum."""
+        try:
+            body = await self._send(Call.GET_LEASE, Call.GET_LEASE.path(*self._lease))
+        except errors.Gone:
+            return Lease()
+        return decode.decode_lease(wire.parse_one(body, wire.Lease))
+
+    async def write_lease(self, lease: Lease) -> Lease:
+        """See ``Leases.write_lease``."""
+        call, name = Call.CREATE_LEASE, ""
+        if lease.version:
+            call, name = Call.UPDATE_LEASE, self._lease.name
+        path = call.path(self._lease.namespace, name)
+        body = await self._send(call, path, encode.lease(self._lease, lease))
+        return decode.decode_lease(wire.parse_one(body, wire.Lease))
 
     async def say(self, event: encode.Event) -> None:
         """See ``Api.say``."""

@@ -24,6 +24,7 @@ from ..model.cluster import (
     Taint,
 )
 from ..model.keys import GangKey, NodeName, PodKey, Uid
+from ..model.lease import Lease
 from ..model.resources import Resources
 from . import wire
 from .errors import BadObject
@@ -171,6 +172,19 @@ def decode_reservation(held: wire.Reservation) -> Reservation:
         slots=tuple(sorted(slots, key=lambda slot: (slot.node, slot.role))),
         version=metadata.resource_version,
         self_uid=Uid(metadata.uid),
+    )
+
+
+def decode_lease(lease: wire.Lease) -> Lease:
+    """Read a Lease."""
+    spec = lease.spec
+    return Lease(
+        holder=spec.holder_identity,
+        acquired=spec.acquire_time,
+        renewed=spec.renew_time,
+        seconds=spec.lease_duration_seconds,
+        transitions=spec.lease_transitions,
+        version=lease.metadata.resource_version,
     )
 
 

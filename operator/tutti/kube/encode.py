@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment
-from ..model.keys import GangKey, NodeName, PodKey, Uid
+from ..model.keys import GangKey, LeaseKey, NodeName, PodKey, Uid
+from ..model.lease import Lease, Term
 from . import errors
 
 API_VERSION = "tutti.dev/v1alpha1"
@@ -24,6 +25,11 @@ RESERVATION_LIMIT = 1_500_000  # bytes
 def timestamp(seconds: float) -> str:
     """RFC 3339 in whole seconds, as the API server keeps it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment(seconds: float) -> str:
+    """RFC 3339 with microseconds, as a Lease's times are kept."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def binding(assignment: Assignment) -> Mapping[str, Any]:
@@ -101,9 +107,33 @@ def _placement(value: Reservation) -> list[dict[str, Any]]:
 
 
 def delete_options(value: Reservation) -> Mapping[str, Any]:
-    """Delete this very object, never a namesake that came after it."""
-    preconditions = {"uid": value.self_uid} if value.self_uid else {}
+    """Delete this very object as it was seen: no namesake, and none adopted by another since."""
+    preconditions = {"uid": value.self_uid, "resourceVersion": value.version}
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+
+
+def adoption(value: Reservation, term: Term) -> Mapping[str, Any]:
+    """A patch that signs a standing Reservation with another term."""
+    return {"metadata": {"resourceVersion": value.version}, "spec": {"term": term}}
+
+
+def lease(key: LeaseKey, value: Lease) -> Mapping[str, Any]:
+    """A Lease object; with a version it replaces that very state of it."""
+    metadata = {"name": key.name, "namespace": key.namespace}
+    if value.version:
+        metadata["resourceVersion"] = value.version
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": metadata,
+        "spec": {
+            "holderIdentity": value.holder,
+            "acquireTime": value.acquired,
+            "renewTime": value.renewed,
+            "leaseDurationSeconds": value.seconds,
+            "leaseTransitions": value.transitions,
+        },
+    }
 
 
 class Why(NamedTuple):
@@ -115,7 +145,7 @@ class Why(NamedTuple):
 
 
 def pod_condition(member: Member, why: Why) -> Mapping[str, Any]:
-    """A patch of a pod's PodScheduled condition; the uid makes it miss a recreated namesake."""
+    """A patch of a pod's PodScheduled condition, if the pod is still the one that was seen."""
     condition = {
         "type": "PodScheduled",
         "status": "False",
@@ -123,7 +153,8 @@ def pod_condition(member: Member, why: Why) -> Mapping[str, Any]:
         "message": why.message[:MESSAGE_LIMIT],
         "lastTransitionTime": timestamp(why.at),
     }
-    return {"metadata": {"uid": member.uid}, "status": {"conditions": [condition]}}
+    seen = {"uid": member.uid, "resourceVersion": member.version}
+    return {"metadata": seen, "status": {"conditions": [condition]}}
 
 
 class Regarding(NamedTuple):

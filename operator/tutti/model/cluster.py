@@ -126,9 +126,14 @@ class Member:
         return self.node is not None and not self.terminating and self.phase is not Phase.FAILED
 
     @property
+    def may_get_a_node(self) -> bool:
+        """Whether the API server might still take a binding of it, now or once it is ungated."""
+        return self.node is None and not (self.terminating or self.is_over)
+
+    @property
     def is_waiting(self) -> bool:
         """Whether it could be bound now, as far as the pod itself goes."""
-        return self.node is None and not (self.terminating or self.gated or self.is_over)
+        return self.may_get_a_node and not self.gated
 
 
 @dataclass(frozen=True, slots=True)

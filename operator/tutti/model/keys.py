@@ -38,3 +38,13 @@ class GangKey(NamedTuple):
     def __str__(self) -> str:
         """Read as kubectl prints it: ``namespace/name``."""
         return f"{self.namespace}/{self.name}"
+
+
+class LeaseKey(NamedTuple):
+    """The Lease that all replicas of one Tutti share."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"

@@ -5,11 +5,12 @@ created a moment ago.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..model.cluster import Entry, Gang, Member, Reservation, Snapshot
 from ..model.decisions import Assignment
 from ..model.keys import Uid
+from ..model.lease import Term
 from . import demand, verify
 
 
@@ -32,7 +33,12 @@ class Finish:
     """Delete the Reservation: all of it that can be bound is bound."""
 
 
-Step = Bind | Release | Finish
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Delete the Reservation: whoever signed it no longer leads, and bound nothing of it."""
+
+
+Step = Bind | Release | Finish | Discard
 
 
 def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
@@ -42,10 +48,22 @@ def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
     return found
 
 
-def next_steps(snapshot: Snapshot) -> tuple[tuple[Reservation, Step], ...]:
-    """What to do about every standing Reservation, the oldest first."""
+def next_steps(snapshot: Snapshot, term: Term) -> tuple[tuple[Reservation, Step], ...]:
+    """What to do about every standing Reservation, the oldest first.
+
+    Those found at the beginning of ``term`` were adopted; another's that turns up later was made
+    by a leader that had lost the Lease by then, and saw that before its first binding.
+    """
     if not snapshot.reservations:
         return ()
+    stale = tuple(held for held in snapshot.reservations if held.term != term)
+    snapshot = replace(
+        snapshot, reservations=tuple(held for held in snapshot.reservations if held.term == term)
+    )
+    return (*((held, Discard()) for held in stale), *_own_steps(snapshot))
+
+
+def _own_steps(snapshot: Snapshot) -> tuple[tuple[Reservation, Step], ...]:
     lost = verify.lost_entries(snapshot)
     members = members_by_uid(snapshot)
     gangs = {gang.uid: gang for gang in snapshot.gangs}

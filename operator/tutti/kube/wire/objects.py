@@ -275,6 +275,22 @@ class Reservation(Object):
     spec: ReservationSpec
 
 
+class LeaseSpec(Wire):
+    """Who leads; the times stay text, so that a term is what was written."""
+
+    holder_identity: str = ""
+    acquire_time: str = ""
+    renew_time: str = ""
+    lease_duration_seconds: int = 0
+    lease_transitions: int = 0
+
+
+class Lease(Object):
+    """A coordination.k8s.io Lease."""
+
+    spec: LeaseSpec = LeaseSpec()
+
+
 class ListMetadata(Wire):
     """The moment that a list shows, and how to ask for its next page."""
 

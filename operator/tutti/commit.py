@@ -1,0 +1,312 @@
+"""The commit: a gang's placement is written down, then bound, and freed when nothing can follow.
+
+What makes it safe against crashes and leaders of the past is in the preconditions of each call;
+why they suffice is in docs/decisions/0005. Standing Reservations take the same path as new ones.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from .election import Deposed
+from .kube import encode, errors
+from .kube.client import Api
+from .kube.gate import Gate, is_away
+from .model.cluster import Entry, Member, Reservation, Snapshot
+from .model.decisions import Assignment, Placement
+from .model.keys import GangKey, Origin, PodKey, Uid
+from .model.lease import Term
+from .planning import progress, verify
+from .world import World
+
+logger = logging.getLogger(__name__)
+
+Clock = Callable[[], float]  # seconds since the epoch
+
+REFUSED_SECONDS = 30.0  # what was refused is asked again, but not at once: rights get granted
+CONFLICT_SECONDS = 5.0  # what stands in the way is usually seen and gone within milliseconds
+SENTENCE_LIMIT = 500  # characters of a reason that is put on a pod
+
+
+class Released(NamedTuple):
+    """A Reservation that was given back, and why."""
+
+    reservation: Reservation
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What the API server would not do for a gang, and when it is asked again."""
+
+    gang: GangKey
+    sentence: str
+    until: float
+
+
+class Commit:
+    """Adopts, reserves, binds and frees; every method may be cut short at any call."""
+
+    def __init__(
+        self, world: World, api: Api, *, scheduler: str, clock: Clock, in_flight: int
+    ) -> None:
+        """``scheduler`` says whose Reservations these are; ``in_flight`` caps calls at a time."""
+        self._world = world
+        self._api = api
+        self._scheduler = scheduler
+        self._clock = clock
+        self._gate = Gate(in_flight)
+        self._refusals: dict[Uid, Refusal] = {}  # by gang to reserve for, or pod to bind
+
+    async def adopt(self, term: Term) -> None:
+        """Begin a term: sign the standing Reservations, so that nobody before can delete them.
+
+        The World must have been listed since the term began.
+
+        Raises:
+            errors.ApiError: not all could be signed; list again, and adopt again.
+        """
+        problems = await self._gate.all(
+            partial(self._adopt_one, held, term)
+            for held in tuple(self._world.reservations)
+            if held.term != term
+        )
+        if problems:
+            raise problems[0]
+
+    async def settle(self) -> Sequence[errors.ApiError]:
+        """Ask about the bindings that were sent and never answered."""
+        return await self._gate.all(
+            partial(self._make_sure, member, "the binding got no answer")
+            for member in self._world.unsure()
+        )
+
+    async def reserve(
+        self, placements: Sequence[Placement], term: Term
+    ) -> Sequence[errors.ApiError]:
+        """Write every gang's placement down before the first of its pods is bound.
+
+        Raises:
+            Deposed: somebody else may have planned with the same room; nothing was bound.
+        """
+        made: list[Reservation] = []
+        problems = await self._gate.all(
+            partial(self._reserve_one, self._reservation(placement, term), made)
+            for placement in placements
+            if placement.gang.origin is Origin.POD_GROUP
+        )
+        # Whoever leads next lists the Reservations after taking the Lease: it has seen these if
+        # the Lease is ours still, and will carry none of them out if it is not.
+        if (placements or len(self._world.reservations)) and not await self._leads(term):
+            await self._gate.all(partial(self._delete, held) for held in made)
+            raise Deposed("the Lease names another term")
+        return problems
+
+    def _reservation(self, placement: Placement, term: Term) -> Reservation:
+        return Reservation(
+            gang=placement.gang,
+            uid=placement.uid,
+            generation=placement.generation,
+            scheduler=self._scheduler,
+            term=term,
+            reserved_at=self._clock(),
+            entries=tuple(Entry(a.pod, a.uid, a.node) for a in placement.assignments),
+        )
+
+    async def _leads(self, term: Term) -> bool:
+        return (await self._api.read_lease()).term == term
+
+    async def _reserve_one(self, reservation: Reservation, made: list[Reservation]) -> None:
+        try:
+            standing = await self._api.reserve(reservation)
+        except errors.Conflict:
+            # One of the gang's stands already: the watch will show it, and it will be carried out.
+            sentence = f"a Reservation named {reservation.uid} exists already"
+            self._hold_off(reservation.uid, reservation.gang, sentence, CONFLICT_SECONDS)
+        except errors.Gone:
+            logger.info("gang %s: its namespace or PodGroup is gone", reservation.gang)
+        except errors.Refused as refusal:
+            sentence = f"Reservation refused: {refusal}"
+            self._hold_off(reservation.uid, reservation.gang, sentence, REFUSED_SECONDS)
+        else:
+            made.append(standing)
+            self._world.hold(standing)
+            self._refusals.pop(reservation.uid, None)
+
+    async def carry_out(
+        self, placements: Sequence[Placement], term: Term
+    ) -> tuple[Sequence[Released], Sequence[errors.ApiError]]:
+        """Carry out every standing Reservation and bind the gangs of one.
+
+        Answers what was released, and the problems that single calls met.
+        """
+        now = self._clock()
+        snapshot = self._world.snapshot(now)
+        released: list[Released] = []
+        stale: list[Reservation] = []
+        bindings: list[tuple[GangKey, Assignment]] = []
+        for reservation, step in progress.next_steps(snapshot, term):
+            match step:
+                case progress.Bind(assignments):
+                    bindings.extend((reservation.gang, one) for one in assignments)
+                case progress.Release(sentence):
+                    released.append(Released(reservation, sentence))
+                case progress.Discard():
+                    stale.append(reservation)
+                case progress.Finish():
+                    pass
+        singles = [p for p in placements if p.gang.origin is Origin.POD]
+        for placement in verify.upheld(snapshot, singles) if singles else ():
+            bindings.extend((placement.gang, one) for one in placement.assignments)
+        problems = list(await self._gate.all(partial(self._delete, held) for held in stale))
+        problems += await self._free(released, snapshot)
+        members = progress.members_by_uid(snapshot)
+        problems += await self._gate.all(
+            partial(self._bind, gang, assignment, members[assignment.uid])
+            for gang, assignment in bindings
+            if not self.is_held_off(assignment.uid, now)
+        )
+        problems += await self._finish(term)
+        return released, problems
+
+    async def _finish(self, term: Term) -> Sequence[errors.ApiError]:
+        """Delete the Reservations that have nothing left to bind."""
+        snapshot = self._world.snapshot(self._clock())
+        unsure = {member.uid for member in self._world.unsure()}
+        done = [
+            Released(held, "its node will not do any more")
+            for held, step in progress.next_steps(snapshot, term)
+            if isinstance(step, progress.Finish)
+            and unsure.isdisjoint(entry.uid for entry in held.entries)
+        ]
+        return await self._free(done, snapshot)
+
+    async def _free(
+        self, ended: Sequence[Released], snapshot: Snapshot
+    ) -> Sequence[errors.ApiError]:
+        """Delete Reservations, each once no binding that was sent for it can succeed any more.
+
+        A binding may still be under way, of ours or of a leader before us: it names a version of
+        the pod, and changing the pod makes it fail. Only then is the room free.
+        """
+        members = progress.members_by_uid(snapshot)
+        kept: set[Uid] = set()
+
+        async def touch(one: Released, member: Member, entry: Entry) -> None:
+            is_sure = False
+            why = f"its room on {entry.node} was given back: {one.sentence}"
+            try:
+                is_sure = await self._make_sure(member, why, reason="Released")
+            finally:
+                if not is_sure:
+                    kept.add(one.reservation.uid)
+
+        problems = list(
+            await self._gate.all(
+                partial(touch, one, member, entry)
+                for one in ended
+                for entry in one.reservation.entries
+                if (member := members.get(entry.uid)) is not None and member.may_get_a_node
+            )
+        )
+        problems += await self._gate.all(
+            partial(self._delete, one.reservation)
+            for one in ended
+            if one.reservation.uid not in kept
+        )
+        return problems
+
+    async def _adopt_one(self, held: Reservation, term: Term) -> None:
+        try:
+            self._world.hold(await self._api.adopt(held, term))
+        except errors.Gone:
+            self._world.unhold(held)
+        else:
+            logger.info("gang %s: carries on with the Reservation of %s", held.gang, held.term)
+
+    async def _delete(self, reservation: Reservation) -> None:
+        """Delete a Reservation as it was seen; one that has changed is looked at again."""
+        try:
+            await self._api.release(reservation)
+        except errors.Conflict as answer:
+            logger.info("gang %s: its Reservation stays for now: %s", reservation.gang, answer)
+            return
+        except errors.Gone:
+            pass
+        self._world.unhold(reservation)
+
+    async def _bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
+        self._world.assume(member, assignment.node)
+        try:
+            await self._api.bind(assignment)
+        except (errors.Conflict, errors.Gone) as answer:
+            now = await self._look_again(assignment.pod, assignment.uid)
+            if now is not None and now.is_waiting and now.version == assignment.version:
+                # Nothing has changed that could explain it, so nothing will tell when it has.
+                sentence = f"pod {assignment.pod}: binding refused: {answer}"
+                self._hold_off(assignment.uid, gang, sentence, CONFLICT_SECONDS)
+        except errors.Refused as refusal:
+            self._world.retract(assignment.uid)
+            sentence = f"pod {assignment.pod}: binding refused: {refusal}"
+            self._hold_off(assignment.uid, gang, sentence, REFUSED_SECONDS)
+        except errors.Unavailable as trouble:
+            if is_away(trouble):
+                raise
+            sentence = f"pod {assignment.pod}: binding failed: {trouble}"
+            if await self._make_sure(member, sentence):
+                self._hold_off(assignment.uid, gang, sentence, CONFLICT_SECONDS)
+        else:
+            self._world.confirm(assignment.uid)
+
+    async def _make_sure(
+        self, member: Member, sentence: str, reason: str = "SchedulerError"
+    ) -> bool:
+        """Change a pod that has no node, so that no binding sent before can succeed any more.
+
+        Answers whether it is so; else the pod had changed already, and was looked at again.
+        """
+        # The version makes the sentence new each time: a patch that changes nothing fences nothing.
+        said = f"{sentence[:SENTENCE_LIMIT]} (no binding of version {member.version} will succeed)"
+        try:
+            now = await self._api.say_of_pod(member, encode.Why(reason, said, self._clock()))
+        except (errors.Conflict, errors.Gone):
+            return await self._look_again(member.key, member.uid) is None
+        self._world.learn(now)
+        self._world.retract(member.uid)
+        return now.version != member.version
+
+    async def _look_again(self, pod: PodKey, uid: Uid) -> Member | None:
+        """Read a pod whose binding had no clear answer; only its own state tells what happened."""
+        try:
+            now = await self._api.read_member(pod)
+        except errors.Gone:
+            now = None
+        if now is None or now.uid != uid:
+            self._world.forget(uid)
+            return None
+        if now.node is not None:
+            self._world.assume(now, now.node)
+            self._world.confirm(uid)
+        else:
+            self._world.learn(now)
+            self._world.retract(uid)
+        return now
+
+    def _hold_off(self, uid: Uid, gang: GangKey, sentence: str, seconds: float) -> None:
+        """Ask this no more for a while, and say so: asking again at once is no use."""
+        known = self._refusals.get(uid)
+        if known is None or known.sentence != sentence:
+            logger.error("gang %s: %s", gang, sentence)
+        self._refusals[uid] = Refusal(gang, sentence, self._clock() + seconds)
+
+    def is_held_off(self, uid: Uid, now: float) -> bool:
+        """Whether this gang or pod was refused a moment ago."""
+        known = self._refusals.get(uid)
+        return known is not None and now < known.until
+
+    def refusals(self, gangs: set[GangKey], now: float) -> Mapping[GangKey, Refusal]:
+        """What the API server would not do, for these gangs; what others met is forgotten."""
+        self._refusals = {uid: one for uid, one in self._refusals.items() if one.gang in gangs}
+        return {one.gang: one for one in self._refusals.values() if now < one.until}

@@ -1,0 +1,124 @@
+"""When cycles run: one at a time, whenever something changed, for as long as we lead.
+
+Separate from the cycle, which knows nothing of waiting, and from ``main``, which only wires.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from .cycle import Cycle
+from .election import Deposed, Election
+from .kube import errors
+from .model.lease import Term
+
+logger = logging.getLogger(__name__)
+
+FIRST_WAIT = 0.2  # seconds after a cycle that failed
+LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
+SETTLE_SECONDS = 0.02  # changes come in bursts: a gang's pods are created together
+LONGEST_SETTLE = 0.2  # but an endless burst must not keep the cycle waiting
+
+
+class Alarm:
+    """Wakes the cycle when something changed, once per burst of changes."""
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Event()
+
+    def ring(self) -> None:
+        """Something changed."""
+        self._changed.set()
+
+    async def sleep(self, seconds: float | None) -> None:
+        """Sleep until something changes or the time is up, then until the burst is over."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return
+        deadline = time.monotonic() + LONGEST_SETTLE
+        while self._changed.is_set() and time.monotonic() < deadline:
+            self._changed.clear()
+            await asyncio.sleep(SETTLE_SECONDS)
+        self._changed.clear()
+
+
+class Pulse:
+    """Runs cycles for ever while we lead, and knows how that goes."""
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        alarm: Alarm,
+        election: Election,
+        *,
+        take_over: Callable[[Term], Awaitable[None]],
+        may_begin: Callable[[], bool],
+        patience: float,
+    ) -> None:
+        """``take_over`` comes before the first cycle of a term; ``may_begin`` holds cycles back.
+
+        A cycle that takes longer than ``patience`` seconds counts as stuck.
+        """
+        self._cycle = cycle
+        self._alarm = alarm
+        self._election = election
+        self._take_over = take_over
+        self._may_begin = may_begin
+        self._patience = patience
+        self._begun: Term = ""
+        self._since: float | None = None
+        self._stopping = False
+        self.trouble = ""
+
+    def stuck(self) -> str:
+        """Why the process should be restarted; empty while all is well."""
+        if self._since is not None and time.monotonic() - self._since > self._patience:
+            return f"a cycle has been running for more than {self._patience:.0f} s"
+        return ""
+
+    def stop(self) -> None:
+        """Begin no further cycle."""
+        self._stopping = True
+        self._alarm.ring()
+
+    async def beat(self) -> None:
+        """Run a cycle whenever something changed or something is due, while we lead."""
+        wait = FIRST_WAIT
+        while not self._stopping:
+            term = self._election.term
+            if not (term and self._may_begin()):
+                self.trouble = ""  # a standby has none
+                await self._alarm.sleep(None)
+                continue
+            self._since = time.monotonic()
+            try:
+                due = await self._once(term)
+            except Deposed as why:
+                self._election.stand_down(str(why))
+            except Exception as problem:
+                wait = min(wait * 2, LONGEST_WAIT)
+                self._say(problem, wait)
+                self._since = None
+                await asyncio.sleep(wait)
+            else:
+                self.trouble, wait, self._since = "", FIRST_WAIT, None
+                await self._alarm.sleep(due)
+
+    async def _once(self, term: Term) -> float | None:
+        if term != self._begun:
+            await self._take_over(term)
+            self._begun = term
+        return await self._cycle.run_once(term)
+
+    def _say(self, problem: Exception, wait: float) -> None:
+        self.trouble = str(problem) or repr(problem)
+        is_known = isinstance(problem, errors.ApiError)
+        logger.log(
+            logging.WARNING if is_known else logging.ERROR,
+            "cycle: %s Will try again in %.1f s",
+            self.trouble,
+            wait,
+            exc_info=not is_known,
+        )

@@ -1,0 +1,62 @@
+"""What a new leader does before its first decision: adopt what stands, then look afresh.
+
+Separate from the election, which knows nothing of Reservations, and from the cycle, which trusts
+the World. The order is what counts: once a Reservation is adopted its old leader can delete it no
+more, so whatever that one bound and finished before is in the lists that come after.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .cycle import Cycle
+from .kube import supply
+from .kube.client import Source
+from .model.lease import Term
+from .world import World
+
+
+class Takeover:
+    """Brings the World up to a term of ours."""
+
+    def __init__(
+        self,
+        world: World,
+        cycle: Cycle,
+        source: Source,
+        *,
+        reservations: supply.Feed[Any, Any],
+        pods: Sequence[supply.Feed[Any, Any]],
+    ) -> None:
+        """``pods`` are the pending and the bound ones, in this order."""
+        self._world = world
+        self._cycle = cycle
+        self._source = source
+        self._reservations = reservations
+        self._pods = pods
+        self._adopted: Term = ""
+
+    async def adopt(self, term: Term) -> None:
+        """List the Reservations and sign them; pods listed before may lack what was bound since.
+
+        Raises:
+            errors.ApiError: not all could be adopted; begin again.
+        """
+        if term == self._adopted:
+            return
+        await supply.relist(self._source, self._reservations)
+        await self._cycle.begin(term)
+        self._world.pending.expire()
+        self._world.bound.expire()
+        self._adopted = term
+
+    async def complete(self, term: Term) -> None:
+        """Adopt, and list the pods again unless that has happened since.
+
+        Raises:
+            errors.ApiError: not done; begin again.
+        """
+        await self.adopt(term)
+        stores = (self._world.pending, self._world.bound)
+        for store, feed in zip(stores, self._pods, strict=True):
+            if not store.is_fresh:
+                await supply.relist(self._source, feed)

@@ -1,0 +1,172 @@
+"""A leader that was paused at any moment and wakes up deposed does no harm.
+
+No clock takes part: what protects is the term, read again after reserving, and the preconditions
+of every call. The paused leader stops before or after each commit of its own in turn; another
+takes over, finds the nodes changed, gives back, plans anew and comes to rest; then the first goes on.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tutti.model.cluster import Phase
+
+from ..builders import gang, node, shape
+from ..fakes import Clock, FakeCluster, Life
+from . import scenarios
+from .scenarios import SCENARIOS
+
+named = pytest.mark.parametrize("name", SCENARIOS)
+moments = pytest.mark.parametrize("is_committed", [False, True], ids=["before", "after"])
+
+Change = Callable[[FakeCluster], None]
+
+
+def nothing(_cluster: FakeCluster) -> None:
+    """Leave the nodes as they are."""
+
+
+def cordon_the_first(cluster: FakeCluster) -> None:
+    """Close the first node, and offer another in its place."""
+    cluster.change_node("n1", unschedulable=True)
+    cluster.put_node(node("n9", cpu=9, gpu=4).made)
+
+
+def fill_the_first(cluster: FakeCluster) -> None:
+    """Let somebody else take what the first node has left for a moment, and offer another."""
+    cluster.put_node(node("n9", cpu=9, gpu=4).made)
+    cluster.occupy("n1", shape(cpu=0.5).requests)
+
+
+def want_the_same_room(cluster: FakeCluster) -> None:
+    """Add a gang that takes whatever is given back."""
+    cordon_the_first(cluster)
+    cluster.add(gang("z").of(1, cpu=1).priority(99))
+
+
+CHANGES = (nothing, cordon_the_first, fill_the_first, want_the_same_room)
+
+
+async def run_with_a_pause(
+    cluster: FakeCluster, number: int, change: Change, *, is_committed: bool
+) -> tuple[Life, Life]:
+    """Pause the first life at its call of that number for as long as a second one leads."""
+    clock = Clock()
+    first = Life(cluster, clock, identity="tutti-0")
+    second: list[Life] = []
+
+    async def pause(at: int, committed: bool) -> None:  # noqa: FBT001 - as it is called
+        if second or at != number or committed is not is_committed:
+            return
+        change(cluster)
+        second.append(Life(cluster, clock, identity="tutti-1"))
+        clock.now += 60.0
+        await second[0].settle()
+
+    cluster.pause = pause
+    await first.settle()
+    cluster.pause = _never
+    if not second:
+        second.append(Life(cluster, clock, identity="tutti-1"))
+    await second[0].settle()
+    return first, second[0]
+
+
+async def _never(_at: int, _committed: bool) -> None:  # noqa: FBT001
+    pass
+
+
+_: Callable[[int, bool], Awaitable[None]] = _never
+
+
+@named
+@moments
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+async def test_a_leader_paused_at_any_call_does_no_harm_when_it_wakes(
+    name: str, change: Change, *, is_committed: bool
+) -> None:
+    unbroken = SCENARIOS[name]()
+    await Life(unbroken, Clock()).settle()
+    for number in range(1, len(unbroken.made) + 1):
+        cluster = SCENARIOS[name]()
+        _first, second = await run_with_a_pause(cluster, number, change, is_committed=is_committed)
+        # Another scheduler's pods may collide; nobody else may.
+        collisions = ["does not fit n1"] if change is fill_the_first else []
+        broken = [said for said in cluster.broken if not any(one in said for one in collisions)]
+        assert broken == [], number
+        assert scenarios.half_bound(cluster) == [], number
+        assert cluster.reservations == {}, number
+        assert second.problems == [], number
+
+
+async def test_room_is_given_away_only_after_a_late_binding_can_no_longer_succeed() -> None:
+    """A binding of the old leader is under way while the new one hands its room to another gang."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1))
+    clock = Clock()
+    first = Life(cluster, clock, identity="tutti-0")
+    later: list[Life] = []
+
+    async def pause(_at: int, committed: bool) -> None:  # noqa: FBT001
+        if later or committed or cluster.made[-1] != "bind":
+            return
+        # The gang's room is asked back, and another gang takes it.
+        cluster.change_pod("a-0", phase=Phase.FAILED)
+        cluster.add(gang("b").of(2, cpu=1).priority(1).but(created=5.0))
+        later.append(Life(cluster, clock, identity="tutti-1"))
+        await later[0].settle()
+        assert scenarios.places(cluster, "b") == ["n1", "n1"]
+
+    cluster.pause = pause
+    await first.settle()
+    assert later
+    assert cluster.broken == []
+    assert scenarios.places(cluster, "a") == []
+
+
+async def test_a_deposed_leader_gives_back_what_it_reserved_and_binds_nothing() -> None:
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1))
+    life = Life(cluster, Clock())
+
+    async def pause(_at: int, committed: bool) -> None:  # noqa: FBT001
+        if cluster.made[-1] == "reserve" and not committed:
+            cluster.take_lease("somebody")
+
+    cluster.pause = pause
+    await life.settle()
+    assert life.is_deposed
+    assert cluster.reservations == {}
+    assert "bind" not in cluster.made
+
+
+async def test_a_reservation_of_a_past_term_that_turns_up_late_is_deleted_not_carried_out() -> None:
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1))
+    old = Life(cluster, Clock(), identity="tutti-0")
+    new: list[Life] = []
+
+    async def pause(_at: int, committed: bool) -> None:  # noqa: FBT001
+        # The new leader has listed and begun before the old one's Reservation arrives.
+        if cluster.made[-1] == "reserve" and not committed and not new:
+            new.append(Life(cluster, Clock(), identity="tutti-1"))
+            cluster.change_node("n1", unschedulable=True)
+            new[0].watch.catch_up()
+            await new[0].settle()
+        if cluster.made[-1] == "read_lease" and new:
+            cluster.is_dead = True  # the old leader ends before it could give anything back
+
+    cluster.pause = pause
+    with pytest.raises(BaseException, match=""):
+        await old.settle()
+    cluster.is_dead = False
+    cluster.pause = _never
+    assert len(cluster.reservations) == 1
+    cluster.change_node("n1", unschedulable=False)
+    made = len(cluster.made)
+    new[0].watch.catch_up()
+    await new[0].settle()
+    calls = cluster.made[made:]
+    assert calls.index("release") < calls.index("bind")
+    assert calls.count("reserve") == 1, "it was planned anew"
+    scenarios.assert_promises(cluster)
