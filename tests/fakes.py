@@ -426,6 +426,7 @@ class Life:
             fallback=BestFit(),
             budget=Budget(),
             clock=clock,
+            scheduler="tutti",
             term="term",
         )
 

@@ -43,16 +43,18 @@ class Cycle:
         fallback: Strategy,
         budget: Budget,
         clock: Clock,
+        scheduler: str,
         term: str,
         in_flight: int = 32,
     ) -> None:
-        """``term`` names this run in the Reservations it creates; ``in_flight`` caps bindings."""
+        """``scheduler`` and ``term`` say whose a Reservation is; ``in_flight`` caps bindings."""
         self._world = world
         self._api = api
         self._strategy = strategy
         self._fallback = fallback
         self._budget = budget
         self._clock = clock
+        self._scheduler = scheduler
         self._term = term
         self._gate = Gate(in_flight)
         self._refusals: dict[Uid, _Refusal] = {}  # by gang to reserve for, or pod to bind
@@ -115,6 +117,7 @@ class Cycle:
             gang=placement.gang,
             uid=placement.uid,
             generation=placement.generation,
+            scheduler=self._scheduler,
             term=self._term,
             reserved_at=now,
             entries=tuple(Entry(a.pod, a.uid, a.node) for a in placement.assignments),

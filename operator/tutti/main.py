@@ -138,6 +138,7 @@ async def serve(
             fallback=strategies["bestfit"](),
             budget=Budget(seconds=settings.budget_seconds),
             clock=time.time,
+            scheduler=name,
             term=f"{socket.gethostname()}-{os.getpid()}/{time.time():.0f}",
             in_flight=settings.bindings_in_flight,
         )

@@ -1,6 +1,7 @@
 """What is encoded is read back as it was, and carries the preconditions that fencing needs."""
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +30,7 @@ def reservations(draw: st.DrawFn) -> Reservation:
         gang=GangKey(space, draw(WORDS)),
         uid=Uid(draw(WORDS)),
         generation=draw(st.integers(0, 2**40)),
+        scheduler=draw(WORDS),
         term=draw(st.text(max_size=30)),
         reserved_at=float(draw(st.integers(0, 2**33))),
         entries=tuple(sorted(entries, key=lambda entry: (entry.node, entry.pod, entry.uid))),
@@ -46,6 +48,19 @@ def test_a_reservation_is_read_back_as_it_was_written(value: Reservation) -> Non
 
 
 @given(reservations())
+def test_pods_without_names_are_read_back_by_uid_and_node(value: Reservation) -> None:
+    body = json.loads(json.dumps(encode.reservation(value)))
+    body["metadata"] |= {"uid": "self", "resourceVersion": "7"}
+    for held in body["spec"]["placement"]:
+        if pods := held.pop("pods", None):
+            held["uids"] = [pod["uid"] for pod in pods]
+    nameless = (replace(entry, pod=PodKey(entry.pod.namespace, "")) for entry in value.entries)
+    entries = tuple(sorted(nameless, key=lambda entry: (entry.node, entry.uid)))
+    read = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+    assert read == replace(value, entries=entries)
+
+
+@given(reservations())
 def test_a_reservation_is_named_after_its_gang_and_owned_by_it_without_blocking(
     value: Reservation,
 ) -> None:
@@ -59,7 +74,7 @@ def test_a_reservation_is_named_after_its_gang_and_owned_by_it_without_blocking(
 def test_a_reservation_is_deleted_on_condition_that_it_is_the_same() -> None:
     held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"))
     assert encode.delete_options(held)["preconditions"] == {}
-    known = Reservation(held.gang, held.uid, 1, "t", 0.0, (), self_uid=Uid("self"))
+    known = replace(held, self_uid=Uid("self"))
     assert encode.delete_options(known)["preconditions"] == {"uid": "self"}
 
 
