@@ -106,7 +106,7 @@ class Chronicle:
             return
         self._reserved.add(uid)
         placement = spec["placement"]
-        members = sum(len(entry.get("pods", ())) for entry in placement)
+        members = sum(len(e.get("pods", ())) + len(e.get("uids", ())) for e in placement)
         nodes = len({entry["node"] for entry in placement})
         text = f"room for all {members} members on {nodes} nodes is written down"
         self._note(at, spec["podGroup"]["name"], "reserved", text)

@@ -189,6 +189,7 @@ def reservation(
         gang=made.key,
         uid=made.uid,
         generation=made.generation,
+        scheduler="tutti",
         term="term",
         reserved_at=at,
         entries=tuple(

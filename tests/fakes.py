@@ -84,7 +84,7 @@ class FakeCluster:
     before: Callable[[str], None] = lambda _name: None  # called when a call reaches the server
     pause: Callable[[int, bool], Awaitable[None]] = _go_on  # before a commit, and after it
     is_dead: bool = False
-    lease: Lease = Lease()
+    lease: Lease = field(default_factory=Lease)
     log: list[_Told] = field(default_factory=list)
 
     # What users and nodes do
@@ -324,7 +324,7 @@ class FakeCluster:
             raise Crash
         self.made.append(name)
         number = len(self.made)
-        await self.pause(number, False)
+        await self.pause(number, False)  # noqa: FBT003
         fault = self.fault(number, name)
         if fault is not None and not fault.is_committed:
             self._raise(fault)
@@ -332,7 +332,7 @@ class FakeCluster:
         answer = commit()
         if fault is not None:
             self._raise(fault)
-        await self.pause(number, True)
+        await self.pause(number, True)  # noqa: FBT003
         await asyncio.sleep(0)
         if self.is_dead:
             raise Crash

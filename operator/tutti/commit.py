@@ -58,6 +58,7 @@ class Commit:
         self._scheduler = scheduler
         self._clock = clock
         self._gate = Gate(in_flight)
+        self._made: list[Reservation] = []  # in this cycle
         self._refusals: dict[Uid, Refusal] = {}  # by gang to reserve for, or pod to bind
 
     async def adopt(self, term: Term) -> None:
@@ -86,23 +87,13 @@ class Commit:
     async def reserve(
         self, placements: Sequence[Placement], term: Term
     ) -> Sequence[errors.ApiError]:
-        """Write every gang's placement down before the first of its pods is bound.
-
-        Raises:
-            Deposed: somebody else may have planned with the same room; nothing was bound.
-        """
-        made: list[Reservation] = []
-        problems = await self._gate.all(
-            partial(self._reserve_one, self._reservation(placement, term), made)
+        """Write every gang's placement down before the first of its pods is bound."""
+        self._made.clear()
+        return await self._gate.all(
+            partial(self._reserve_one, self._reservation(placement, term))
             for placement in placements
             if placement.gang.origin is Origin.POD_GROUP
         )
-        # Whoever leads next lists the Reservations after taking the Lease: it has seen these if
-        # the Lease is ours still, and will carry none of them out if it is not.
-        if (placements or len(self._world.reservations)) and not await self._leads(term):
-            await self._gate.all(partial(self._delete, held) for held in made)
-            raise Deposed("the Lease names another term")
-        return problems
 
     def _reservation(self, placement: Placement, term: Term) -> Reservation:
         return Reservation(
@@ -115,10 +106,21 @@ class Commit:
             entries=tuple(Entry(a.pod, a.uid, a.node) for a in placement.assignments),
         )
 
-    async def _leads(self, term: Term) -> bool:
-        return (await self._api.read_lease()).term == term
+    async def _prove(self, term: Term) -> None:
+        """Ask who leads, after reserving and before binding.
 
-    async def _reserve_one(self, reservation: Reservation, made: list[Reservation]) -> None:
+        Whoever leads next lists the Reservations after taking the Lease. So if the Lease is ours
+        still, all that we have made will be found, and carried out by anyone as it stands; if not,
+        they may never be, for somebody has planned with the same room.
+
+        Raises:
+            Deposed: what this cycle has reserved is given back.
+        """
+        if (await self._api.read_lease()).term != term:
+            await self._gate.all(partial(self._delete, held) for held in self._made)
+            raise Deposed("the Lease names another term")
+
+    async def _reserve_one(self, reservation: Reservation) -> None:
         try:
             standing = await self._api.reserve(reservation)
         except errors.Conflict:
@@ -131,7 +133,7 @@ class Commit:
             sentence = f"Reservation refused: {refusal}"
             self._hold_off(reservation.uid, reservation.gang, sentence, REFUSED_SECONDS)
         else:
-            made.append(standing)
+            self._made.append(standing)
             self._world.hold(standing)
             self._refusals.pop(reservation.uid, None)
 
@@ -141,6 +143,9 @@ class Commit:
         """Carry out every standing Reservation and bind the gangs of one.
 
         Answers what was released, and the problems that single calls met.
+
+        Raises:
+            Deposed: see ``_prove``; nothing was bound.
         """
         now = self._clock()
         snapshot = self._world.snapshot(now)
@@ -160,13 +165,15 @@ class Commit:
         singles = [p for p in placements if p.gang.origin is Origin.POD]
         for placement in verify.upheld(snapshot, singles) if singles else ():
             bindings.extend((placement.gang, one) for one in placement.assignments)
+        bindings = [one for one in bindings if not self.is_held_off(one[1].uid, now)]
+        if self._made or bindings:
+            await self._prove(term)
         problems = list(await self._gate.all(partial(self._delete, held) for held in stale))
         problems += await self._free(released, snapshot)
         members = progress.members_by_uid(snapshot)
         problems += await self._gate.all(
             partial(self._bind, gang, assignment, members[assignment.uid])
             for gang, assignment in bindings
-            if not self.is_held_off(assignment.uid, now)
         )
         problems += await self._finish(term)
         return released, problems

@@ -106,8 +106,15 @@ async def serve(
                 access.server,
                 port,
             )
-            kopf_registry = handlers.registry(world, access, api, feeds.demand)
-            await _Run(api, feeds, election, takeover, pulse, kopf_registry).until_stopped()
+            run = _Run(
+                api,
+                feeds,
+                election=election,
+                takeover=takeover,
+                pulse=pulse,
+                registry=handlers.registry(world, access, api, feeds.demand),
+            )
+            await run.until_stopped()
 
 
 class _Feeds(NamedTuple):
@@ -138,6 +145,7 @@ class _Run:
         self,
         api: Client,
         feeds: _Feeds,
+        *,
         election: Election,
         takeover: Takeover,
         pulse: Pulse,

@@ -97,7 +97,7 @@ class Pulse:
                 due = await self._once(term)
             except Deposed as why:
                 self._election.stand_down(str(why))
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 - a bug in one cycle must not end them all
                 wait = min(wait * 2, LONGEST_WAIT)
                 self._say(problem, wait)
                 self._since = None

@@ -56,7 +56,7 @@ class Takeover:
             errors.ApiError: not done; begin again.
         """
         await self.adopt(term)
-        stores = (self._world.pending, self._world.bound)
-        for store, feed in zip(stores, self._pods, strict=True):
-            if not store.is_fresh:
+        fresh = (self._world.pending.is_fresh, self._world.bound.is_fresh)
+        for is_fresh, feed in zip(fresh, self._pods, strict=True):
+            if not is_fresh:
                 await supply.relist(self._source, feed)

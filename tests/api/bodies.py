@@ -5,11 +5,15 @@ The words of a refusal are all that a user sees of a mistake, so they are spelt 
 
 from __future__ import annotations
 
+import random
+import string
 import uuid
 from typing import Any
 
 MEMBERS_LIMIT = 5000
 UID_LENGTH = 36
+LONGEST_NAME = 253  # of pods and of nodes
+NAME_LETTERS = string.ascii_lowercase + string.digits
 
 
 def group(spec: object, name: str = "train") -> dict[str, Any]:
@@ -26,6 +30,7 @@ def held(placement: object = (), *, name: str | None = None, **changed: object) 
     """A Reservation, named after its gang's uid unless told otherwise."""
     uid = str(uuid.uuid4())
     spec: dict[str, object] = {
+        "schedulerName": "tutti",
         "podGroup": {"name": "train", "uid": uid, "generation": 1},
         "term": "tutti-0 2026-01-01T00:00:00Z",
         "reservedAt": "2026-01-01T00:00:00Z",
@@ -50,6 +55,18 @@ def entries(members: int, *, per_node: int, pod_name: int, node_name: int) -> li
             ],
         }
         for first in range(0, members, per_node)
+    ]
+
+
+def nameless(members: int, seed: int = 0) -> list[object]:
+    """A node of the longest name for each pod, and no pod's name; what is random stays as long."""
+    chance = random.Random(seed)
+    return [
+        {
+            "node": "".join(chance.choices(NAME_LETTERS, k=LONGEST_NAME)),
+            "uids": [str(uuid.UUID(int=chance.getrandbits(128)))],
+        }
+        for _ in range(members)
     ]
 
 
@@ -146,6 +163,14 @@ REFUSED_RESERVATIONS: dict[str, tuple[dict[str, Any], str]] = {
         held([{"node": "node-a", "pods": [{"name": "train-0"}]}]),
         "spec.placement[0].pods[0].uid: Required value",
     ),
+    "no uids in the list": (
+        held([{"node": "node-a", "uids": []}]),
+        "spec.placement[0].uids in body should have at least 1 items",
+    ),
+    "nobody's": (
+        held(ROOM, schedulerName=""),
+        "spec.schedulerName in body should be at least 1 chars long",
+    ),
     "slots for nobody": (
         held([{"node": "node-a", "slots": {"executor": 0}}]),
         "spec.placement[0].slots.executor in body should be greater than or equal to 1",
@@ -165,6 +190,10 @@ REFUSED_RESERVATIONS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "too many pods": (
         held(entries(MEMBERS_LIMIT + 1, per_node=2, pod_name=20, node_name=20)),
+        "the placement names too many pods: a Reservation holds at most 5000",
+    ),
+    "too many pods, some without a name": (
+        held([{"node": "a", "uids": [f"u-{i}" for i in range(MEMBERS_LIMIT)]}, *ROOM]),
         "the placement names too many pods: a Reservation holds at most 5000",
     ),
     "more bytes than etcd takes": (

@@ -15,6 +15,7 @@ import yaml
 from ..controlplane.errors import RequestError
 from .bodies import (
     ACCEPTED_GROUPS,
+    LONGEST_NAME,
     MEMBERS_LIMIT,
     REFUSED_GROUPS,
     REFUSED_RESERVATIONS,
@@ -22,6 +23,7 @@ from .bodies import (
     entries,
     group,
     held,
+    nameless,
 )
 
 if TYPE_CHECKING:
@@ -188,6 +190,20 @@ def test_the_largest_gang_fits_into_one_reservation(
     server.request("DELETE", _path("reservations", body["metadata"]["name"]))
 
 
+def test_the_largest_gang_of_the_longest_names_fits_without_the_pods_names(
+    server: ControlPlane,
+) -> None:
+    """5,000 nodes of 253 characters; gang, scheduler name and term are as long as they may be."""
+    longest = {"schedulerName": "s" * LONGEST_NAME, "term": "t" * LONGEST_NAME}
+    body = held(nameless(MEMBERS_LIMIT), **longest)
+    body["spec"]["podGroup"]["name"] = "g" * 63
+    path = _path("reservations", body["metadata"]["name"])
+    answer = server.request("POST", _path("reservations"), body)
+    assert answer["spec"] == body["spec"]
+    server.request("PATCH", path, {"spec": {"term": "u" * LONGEST_NAME}})
+    server.request("DELETE", path)
+
+
 def test_a_second_reservation_of_a_gang_is_refused(server: ControlPlane) -> None:
     """The name is the gang's uid: the server keeps two from existing."""
     body = held(ROOM)
@@ -202,9 +218,13 @@ def test_a_reservation_may_shrink_but_not_change_its_gang_or_its_time(server: Co
     server.request("POST", _path("reservations"), body)
     named = {"spec": {"placement": ROOM}}
     assert server.request("PATCH", path, named)["spec"]["placement"] == ROOM
-    for changed in ({"reservedAt": "2026-01-02T00:00:00Z"}, {"podGroup": {"generation": 2}}):
+    for changed in (
+        {"reservedAt": "2026-01-02T00:00:00Z"},
+        {"podGroup": {"generation": 2}},
+        {"schedulerName": "another"},
+    ):
         said = _refusal(server, "PATCH", path, {"spec": changed})
-        assert "the gang and the time of a Reservation never change" in said
+        assert "the gang, the time and the scheduler name of a Reservation never change" in said
 
 
 def test_kubectl_get_tells_whose_room_a_reservation_holds(server: ControlPlane) -> None:

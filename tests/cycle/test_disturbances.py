@@ -53,7 +53,7 @@ def successor(name: str, group: str, **amounts: float) -> Member:
 async def test_a_gang_is_reserved_first_then_bound_then_nothing_is_held() -> None:
     life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1))
     await life.turn()
-    assert life.cluster.made[:4] == ["reserve", "bind", "bind", "release"]
+    assert life.cluster.made[:5] == ["reserve", "read_lease", "bind", "bind", "release"]
     scenarios.assert_promises(life.cluster)
     assert phase(life, "a") == "Bound"
 

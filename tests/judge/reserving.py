@@ -101,7 +101,7 @@ def _mismatch(reservation: Reservation, pod: Pod) -> str | None:
         name, node = reservation.named[pod.uid]
         if node != pod.node:
             return f"{title} gives it node {node}"
-        return None if name == pod.key.name else f"{title} calls that uid {name}"
+        return None if name in ("", pod.key.name) else f"{title} calls that uid {name}"
     by_name = next(
         (uid for uid, (name, _) in reservation.named.items() if name == pod.key.name), ""
     )

@@ -102,6 +102,7 @@ def test_a_gang_bound_as_it_should_be_is_seen_in_order_and_judged(plane: Control
                 "kind": "Reservation",
                 "metadata": {"name": uid},
                 "spec": {
+                    "schedulerName": "tutti",
                     "podGroup": {"name": "train", "uid": uid, "generation": 1},
                     "term": "test",
                     "reservedAt": "2026-01-01T00:00:00Z",

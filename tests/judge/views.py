@@ -84,14 +84,14 @@ class PodGroup:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A Reservation at one revision: nodes of named pods by uid, and slots by node and role."""
+    """A Reservation at one revision: nodes of its pods by uid, and slots by node and role."""
 
     key: Key
     uid: str
     revision: int
     gang: Key
     gang_uid: str
-    named: Mapping[str, tuple[str, str]]  # uid -> (pod's name, node)
+    named: Mapping[str, tuple[str, str]]  # uid -> (pod's name where it is said, node)
     slots: Mapping[tuple[str, str], int]
 
     @property
@@ -178,7 +178,10 @@ def _reservation(body: Body, revision: int) -> Reservation:
         named={
             pod["uid"]: (pod["name"], entry["node"])
             for entry in placement
-            for pod in entry.get("pods") or ()
+            for pod in (
+                *(entry.get("pods") or ()),
+                *({"name": "", "uid": uid} for uid in entry.get("uids") or ()),
+            )
         },
         slots={
             (entry["node"], role): int(count)

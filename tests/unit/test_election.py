@@ -13,18 +13,20 @@ from tutti.model.lease import Lease
 class Shelf:
     """A Lease that several replicas write, as the API server keeps it."""
 
-    lease: Lease = Lease()
+    lease: Lease = field(default_factory=Lease)
     version: int = 0
     trouble: errors.ApiError | None = None
     loses_answers: bool = False
     log: list[str] = field(default_factory=list)
 
     async def read_lease(self) -> Lease:
+        """See ``Leases.read_lease``."""
         if self.trouble is not None:
             raise self.trouble
         return self.lease
 
     async def write_lease(self, lease: Lease) -> Lease:
+        """See ``Leases.write_lease``."""
         if self.trouble is not None:
             raise self.trouble
         if lease.version != self.lease.version:
@@ -46,6 +48,7 @@ class Replicas:
         self.changes = 0
 
     def add(self, identity: str) -> Election:
+        """Start one more."""
         return Election(
             self.shelf,
             identity,

@@ -12,6 +12,8 @@ def test_the_defaults_are_as_promised() -> None:
         "scheduler_name": "tutti",
         "strategy": "ilp",
         "budget_seconds": 30.0,
+        "identity": "",
+        "lease_namespace": "",
         "bindings_in_flight": 32,
         "probe_port": 8080,
         "log_format": "auto",

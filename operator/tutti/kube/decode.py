@@ -149,9 +149,12 @@ def decode_reservation(held: wire.Reservation) -> Reservation:
     name = _named(held)
     metadata, spec = held.metadata, held.spec
     entries = [
-        Entry(PodKey(metadata.namespace, pod.name), Uid(pod.uid), NodeName(on.node))
+        Entry(PodKey(metadata.namespace, pod_name), Uid(uid), NodeName(on.node))
         for on in spec.placement
-        for pod in on.pods
+        for pod_name, uid in (
+            *((pod.name, pod.uid) for pod in on.pods),
+            *(("", u) for u in on.uids),
+        )
     ]
     slots = [
         Slots(NodeName(on.node), role, count)
@@ -166,6 +169,7 @@ def decode_reservation(held: wire.Reservation) -> Reservation:
         gang=GangKey(metadata.namespace, spec.pod_group.name),
         uid=Uid(spec.pod_group.uid),
         generation=spec.pod_group.generation,
+        scheduler=spec.scheduler_name,
         term=spec.term,
         reserved_at=spec.reserved_at.timestamp(),
         entries=tuple(sorted(entries, key=lambda entry: (entry.node, entry.pod, entry.uid))),

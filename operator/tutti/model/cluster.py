@@ -196,7 +196,11 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One named pod of a Reservation, and the node that is held for it."""
+    """One pod of a Reservation, and the node that is held for it.
+
+    The pod is known by its uid alone: its name is for people, and empty where a Reservation too
+    large for names was read back.
+    """
 
     pod: PodKey
     uid: Uid
@@ -222,6 +226,7 @@ class Reservation:
     gang: GangKey
     uid: Uid  # of the gang; the object's name
     generation: int
+    scheduler: str  # the scheduler name whose Tutti owns it
     term: str
     reserved_at: float  # seconds since the epoch
     entries: tuple[Entry, ...]

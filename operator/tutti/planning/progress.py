@@ -91,7 +91,7 @@ def _next_step(
         return Release("the gang needs other members by now; planning again")
     lost_ones = frozenset(lost)
     open_entries = tuple(
-        Assignment(entry.pod, entry.uid, member.version, entry.node)
+        Assignment(member.key, member.uid, member.version, entry.node)
         for entry, member in here
         if member is not None and member.is_waiting and entry not in lost_ones
     )
@@ -103,4 +103,5 @@ def _next_step(
 def _release_sentence(lost: tuple[Entry, ...]) -> str:
     first = lost[0]
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-    return f"{first.pod.name} can no longer be bound to {first.node}{more}; planning again"
+    name = first.pod.name or f"pod {first.uid}"
+    return f"{name} can no longer be bound to {first.node}{more}; planning again"

@@ -145,6 +145,7 @@ RESERVATION: Json = {
     "metadata": {"name": "g-1", "namespace": "ml", "uid": "r-1", "resourceVersion": "100"},
     "spec": {
         "podGroup": {"name": "train", "uid": "g-1", "generation": 3},
+        "schedulerName": "tutti",
         "term": "tutti-0@2026-01-01T00:00:00Z",
         "reservedAt": "2026-01-01T00:01:00Z",
         "placement": [

@@ -205,6 +205,7 @@ def test_a_reservation_is_read_whole() -> None:
         gang=GangKey("ml", "train"),
         uid=Uid("g-1"),
         generation=3,
+        scheduler="tutti",
         term="tutti-0@2026-01-01T00:00:00Z",
         reserved_at=NEW_YEAR + 60,
         entries=(

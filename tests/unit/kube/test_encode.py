@@ -1,6 +1,7 @@
 """What is encoded is read back as it was, and carries the preconditions that fencing needs."""
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 from tutti.kube import decode, encode, wire
 from tutti.model.cluster import Entry, Reservation, Shape, Slots
 from tutti.model.decisions import Assignment
-from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+from tutti.model.keys import GangKey, LeaseKey, NodeName, PodKey, Uid
+from tutti.model.lease import Lease
 from tutti.model.resources import NOTHING
 
 from ... import builders
@@ -29,6 +31,7 @@ def reservations(draw: st.DrawFn) -> Reservation:
         gang=GangKey(space, draw(WORDS)),
         uid=Uid(draw(WORDS)),
         generation=draw(st.integers(0, 2**40)),
+        scheduler=draw(WORDS),
         term=draw(st.text(max_size=30)),
         reserved_at=float(draw(st.integers(0, 2**33))),
         entries=tuple(sorted(entries, key=lambda entry: (entry.node, entry.pod, entry.uid))),
@@ -46,6 +49,19 @@ def test_a_reservation_is_read_back_as_it_was_written(value: Reservation) -> Non
 
 
 @given(reservations())
+def test_pods_without_names_are_read_back_by_uid_and_node(value: Reservation) -> None:
+    body = json.loads(json.dumps(encode.reservation(value)))
+    body["metadata"] |= {"uid": "self", "resourceVersion": "7"}
+    for held in body["spec"]["placement"]:
+        if pods := held.pop("pods", None):
+            held["uids"] = [pod["uid"] for pod in pods]
+    nameless = (replace(entry, pod=PodKey(entry.pod.namespace, "")) for entry in value.entries)
+    entries = tuple(sorted(nameless, key=lambda entry: (entry.node, entry.uid)))
+    read = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+    assert read == replace(value, entries=entries)
+
+
+@given(reservations())
 def test_a_reservation_is_named_after_its_gang_and_owned_by_it_without_blocking(
     value: Reservation,
 ) -> None:
@@ -58,9 +74,32 @@ def test_a_reservation_is_named_after_its_gang_and_owned_by_it_without_blocking(
 
 def test_a_reservation_is_deleted_on_condition_that_it_is_the_same() -> None:
     held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"))
-    assert encode.delete_options(held)["preconditions"] == {}
-    known = Reservation(held.gang, held.uid, 1, "t", 0.0, (), self_uid=Uid("self"))
-    assert encode.delete_options(known)["preconditions"] == {"uid": "self"}
+    known = replace(held, self_uid=Uid("self"), version="12")
+    preconditions = encode.delete_options(known)["preconditions"]
+    assert preconditions == {"uid": "self", "resourceVersion": "12"}
+
+
+def test_an_adoption_changes_the_term_of_what_was_seen_and_nothing_else() -> None:
+    held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"))
+    patch = encode.adoption(replace(held, version="12"), "tutti-1/now")
+    assert patch == {"metadata": {"resourceVersion": "12"}, "spec": {"term": "tutti-1/now"}}
+
+
+def test_a_lease_is_written_as_it_was_meant_and_read_back_as_it_was_written() -> None:
+    key = LeaseKey("tutti-system", "tutti")
+    at = encode.moment(1_767_225_600.25)
+    assert at == "2026-01-01T00:00:00.250000Z"
+    mine = Lease("tutti-0", at, at, 10, 3, version="7")
+    body = encode.lease(key, mine)
+    assert body["metadata"] == {
+        "name": "tutti",
+        "namespace": "tutti-system",
+        "resourceVersion": "7",
+    }
+    assert decode.decode_lease(wire.parse_one(body, wire.Lease)) == mine
+    assert "resourceVersion" not in encode.lease(key, Lease("tutti-0", at, at, 10))["metadata"]
+    assert mine.term == f"tutti-0/{at}"
+    assert Lease().term == ""
 
 
 def test_a_binding_carries_uid_and_version() -> None:
@@ -74,10 +113,10 @@ def test_a_binding_carries_uid_and_version() -> None:
     assert body["target"]["name"] == "n1"
 
 
-def test_a_pods_condition_names_its_uid_and_fits() -> None:
+def test_a_pods_condition_names_its_uid_and_version_and_fits() -> None:
     pod = builders.member("a-0", Shape(NOTHING))
     body = encode.pod_condition(pod, encode.Why("Unschedulable", "x" * 5000, 0.0))
-    assert body["metadata"] == {"uid": pod.uid}
+    assert body["metadata"] == {"uid": pod.uid, "resourceVersion": pod.version}
     (line,) = body["status"]["conditions"]
     assert (line["type"], line["status"]) == ("PodScheduled", "False")
     assert len(line["message"]) <= encode.MESSAGE_LIMIT

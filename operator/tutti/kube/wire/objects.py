@@ -253,16 +253,18 @@ class ReservedPod(Wire):
 
 
 class Held(Wire):
-    """The room held on one node: for named pods, and by role for members to come."""
+    """The room held on one node: for pods, named or by uid alone, and by role for those to come."""
 
     node: str
     pods: tuple[ReservedPod, ...] = ()
+    uids: tuple[str, ...] = ()
     slots: dict[str, int] = {}
 
 
 class ReservationSpec(Wire):
     """A gang's whole placement."""
 
+    scheduler_name: str
     pod_group: PodGroupReference
     term: str = ""
     reserved_at: AwareDatetime
