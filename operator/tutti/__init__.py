@@ -8,6 +8,7 @@ probes      /healthz and /readyz
 cycle       observe, plan, verify, reserve, bind, report
 reporting   conditions, Events, log lines: what people are told
 world       the live picture; snapshot(now)
+occupancy   the nodes, and what is used of each
 store       objects of one kind, the newest version of each
 kube        the only code that knows the API server
 planning    the functional core: Snapshot in, Plan out
