@@ -12,6 +12,7 @@ commit      reservations and bindings, and what fences them
 reporting   conditions, Events, log lines: what people are told
 election    leader election on a Lease
 world       the live picture; snapshot(now)
+occupancy   the nodes, and what is used of each
 store       objects of one kind, the newest version of each
 kube        the only code that knows the API server
 planning    the functional core: Snapshot in, Plan out

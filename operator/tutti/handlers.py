@@ -27,6 +27,28 @@ W = TypeVar("W", bound=wire.Object)
 RELIST_SECONDS = 60.0  # how long a ghost of the demand side can live, at most
 
 
+class NoMemory(kopf.AnnotationsDiffBaseStorage):
+    """Nothing is kept on objects to compare with: ``on.event`` handlers never ask what changed.
+
+    kopf's own storages copy every object several times over to find that out.
+    """
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        """Nothing of an object is essential."""
+        return kopf.BodyEssence()
+
+    def fetch(self, **_: Any) -> None:
+        """Nothing was kept."""
+
+
+class NoProgress(kopf.StatusProgressStorage):
+    """``on.event`` handlers run once and have no progress that an object could carry."""
+
+    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
+        """There is nothing to clear, so no copy is needed."""
+        return essence
+
+
 class Backoffs(Iterable[float]):
     """Waits between kopf's tries, without end: an API server that is away is waited for."""
 
@@ -58,6 +80,8 @@ def registry(
     async def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
         settings.posting.enabled = False
         settings.scanning.disabled = True
+        settings.persistence.diffbase_storage = NoMemory()
+        settings.persistence.progress_storage = NoProgress()
         settings.networking.error_backoffs = Backoffs()
         settings.networking.request_timeout = client.REQUEST_SECONDS
         settings.watching.server_timeout = client.WATCH_SECONDS

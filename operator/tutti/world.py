@@ -5,13 +5,14 @@ is assumed until the watch shows it, so that no cycle sees a world older than it
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from .kube.decode import PodGroup
 from .kube.supply import Item
 from .model.cluster import Gang, Member, Node, Occupant, Reservation, Snapshot
 from .model.keys import GangKey, NodeName, Origin, Uid
-from .model.resources import NOTHING, Resources
+from .model.resources import NOTHING
+from .occupancy import Occupancy
 from .store import Store
 
 
@@ -24,14 +25,6 @@ class Assumption:
     lists: int  # of bound pods taken in before the API server was asked
     confirmed: bool = False  # it has answered
     list_mark: int = 0  # of the bound pods' store when it was confirmed
-
-
-@dataclass(slots=True)
-class _Usage:
-    """What is used of one node, by pod; summed up when asked for."""
-
-    pods: dict[Uid, Resources] = field(default_factory=dict)
-    total: Resources | None = NOTHING
 
 
 class World:
@@ -49,12 +42,14 @@ class World:
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
         self._members: dict[Uid, Member] = {}  # as a decision should see them
-        self._place: dict[Uid, NodeName] = {}  # where each pod uses room
-        self._usage: dict[NodeName, _Usage] = {}
+        self._occupancy = Occupancy()
         self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
         self._group_by_key: dict[GangKey, PodGroup] = {}
         self._gangs: dict[GangKey, Gang] = {}
+        self._strays: dict[GangKey, tuple[Member, ...]] = {}
         self._stale: set[GangKey] = set()
+        self._last = Snapshot(taken_at=0.0)
+        self._reservations_moved = False
 
     @property
     def is_synced(self) -> bool:
@@ -64,31 +59,37 @@ class World:
 
     def snapshot(self, now: float) -> Snapshot:
         """Freeze the picture; unchanged parts are the same objects as the last time."""
+        last = self._last
+        gangs, strays, reservations = last.gangs, last.strays, last.reservations
+        if self._stale:
+            if self._remake_stale():
+                self._gangs = dict(sorted(self._gangs.items()))
+            gangs = tuple(self._gangs.values())
+            lost = [member for members in self._strays.values() for member in members]
+            strays = tuple(sorted(lost, key=lambda member: member.key))
+        if self._reservations_moved:
+            self._reservations_moved = False
+            reservations = tuple(sorted(self.reservations, key=lambda held: held.gang))
+        self._last = Snapshot(now, self._occupancy.nodes(), gangs, reservations, strays)
+        return self._last
+
+    def _remake_stale(self) -> bool:
+        """Make the gangs whose group or pods changed anew; answers whether there is a new key."""
+        is_longer = False
         for key in self._stale:
             gang = self._gang(key)
             if gang is None:
                 self._gangs.pop(key, None)
             else:
+                is_longer |= key not in self._gangs
                 self._gangs[key] = gang
+            members = self._by_gang.get(key)
+            if members and key not in self._group_by_key and key.origin is Origin.POD_GROUP:
+                self._strays[key] = tuple(members.values())
+            else:
+                self._strays.pop(key, None)
         self._stale.clear()
-        strays = (
-            member
-            for key, members in self._by_gang.items()
-            if key not in self._group_by_key and key.origin is Origin.POD_GROUP
-            for member in members.values()
-        )
-        return Snapshot(
-            taken_at=now,
-            nodes=tuple(
-                sorted(
-                    (replace(node, used=self._used(node.name)) for node in self.nodes),
-                    key=lambda node: node.name,
-                )
-            ),
-            gangs=tuple(self._gangs[key] for key in sorted(self._gangs)),
-            reservations=tuple(sorted(self.reservations, key=lambda held: held.gang)),
-            strays=tuple(sorted(strays, key=lambda member: member.key)),
-        )
+        return is_longer
 
     def group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of that name, with the status it carries now."""
@@ -153,13 +154,19 @@ class World:
 
     # What the stores tell
 
-    def _node_changed(self, _uid: Uid, old: Node | None, new: Node | None) -> None:
-        if old != new:
-            self._wake()
+    def _node_changed(self, uid: Uid, old: Node | None, new: Node | None) -> None:
+        if old == new:
+            return
+        if new is not None:
+            self._occupancy.learn(uid, new)
+        elif old is not None:
+            self._occupancy.forget(uid, old.name)
+        self._wake()
 
     def _reservation_changed(
         self, _uid: Uid, _old: Reservation | None, _new: Reservation | None
     ) -> None:
+        self._reservations_moved = True
         self._wake()
 
     def _group_changed(self, _uid: Uid, old: PodGroup | None, new: PodGroup | None) -> None:
@@ -219,9 +226,9 @@ class World:
         self._index(uid, member)
         if member is not None:
             at = None if member.is_over else member.node
-            self._occupy(uid, at, member.shape.requests)
+            self._occupancy.occupy(uid, at, member.shape.requests)
         else:
-            self._occupy(
+            self._occupancy.occupy(
                 uid,
                 None if occupant is None else occupant.node,
                 NOTHING if occupant is None else occupant.requests,
@@ -242,28 +249,6 @@ class World:
             self._stale.add(key)
             self._members[uid] = member
             self._by_gang.setdefault(key, {})[uid] = member
-
-    def _occupy(self, uid: Uid, node: NodeName | None, requests: Resources) -> None:
-        old = self._place.pop(uid, None)
-        if old is not None:
-            usage = self._usage[old]
-            del usage.pods[uid]
-            usage.total = None
-            if not usage.pods:
-                del self._usage[old]
-        if node is not None:
-            self._place[uid] = node
-            usage = self._usage.setdefault(node, _Usage())
-            usage.pods[uid] = requests
-            usage.total = None
-
-    def _used(self, node: NodeName) -> Resources:
-        usage = self._usage.get(node)
-        if usage is None:
-            return NOTHING
-        if usage.total is None:
-            usage.total = Resources.total(usage.pods.values())
-        return usage.total
 
     def _gang(self, key: GangKey) -> Gang | None:
         members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda one: one.key))

@@ -24,6 +24,10 @@ class Wire(BaseModel):
         validate_by_name=True,
     )
 
+    def __hash__(self) -> int:
+        """Be hashable whatever the fields: pydantic copies unhashable defaults for every object."""
+        return hash(type(self))
+
 
 class OwnerReference(Wire):
     """Who made an object, and whether it is the one controller."""
@@ -43,7 +47,7 @@ class Metadata(Wire):
     generation: int = 0
     creation_timestamp: AwareDatetime | None = None
     deletion_timestamp: AwareDatetime | None = None
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
 
 
@@ -65,7 +69,7 @@ class Condition(Wire):
 class ResourceAmounts(Wire):
     """The requests of a container or a pod; limits became requests at admission."""
 
-    requests: Quantities = {}
+    requests: Quantities = Field(default_factory=dict)
 
 
 class Port(Wire):
@@ -145,14 +149,14 @@ class PodSpec(Wire):
 
     scheduler_name: str = ""
     node_name: str = ""
-    node_selector: dict[str, str] = {}
+    node_selector: dict[str, str] = Field(default_factory=dict)
     affinity: Affinity = Affinity()
     tolerations: tuple[Toleration, ...] = ()
     priority: int = 0
     scheduling_gates: tuple[Any, ...] = ()
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    overhead: Quantities = {}
+    overhead: Quantities = Field(default_factory=dict)
     resources: ResourceAmounts = ResourceAmounts()
     host_network: bool = False
     volumes: tuple[dict[str, Any], ...] = ()
@@ -205,7 +209,7 @@ class NodeSpec(Wire):
 class NodeStatus(Wire):
     """What a node has, and whether it answers."""
 
-    allocatable: Quantities = {}
+    allocatable: Quantities = Field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
 
 
@@ -234,7 +238,7 @@ class PodGroup(Object):
     """A tutti.dev PodGroup; its status is only compared with what would be written."""
 
     spec: PodGroupSpec = PodGroupSpec()
-    status: dict[str, Any] = {}
+    status: dict[str, Any] = Field(default_factory=dict)
 
 
 class PodGroupReference(Wire):
@@ -258,7 +262,7 @@ class Held(Wire):
     node: str
     pods: tuple[ReservedPod, ...] = ()
     uids: tuple[str, ...] = ()
-    slots: dict[str, int] = {}
+    slots: dict[str, int] = Field(default_factory=dict)
 
 
 class ReservationSpec(Wire):
