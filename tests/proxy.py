@@ -11,7 +11,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -62,13 +62,10 @@ class Call(NamedTuple):
 class Exchange:
     """One call under way: what an action may do with it."""
 
-    def __init__(
-        self, call: Call, request: web.Request, session: aiohttp.ClientSession, server: str
-    ) -> None:
+    def __init__(self, call: Call, request: web.Request, proxy: Proxy) -> None:
         self.call = call
-        self._server = server
         self._request = request
-        self._session = session
+        self._proxy = proxy
 
     async def forward(self, lag: float = 0.0) -> web.StreamResponse:
         """Let it through; a watch comes back piece by piece, each ``lag`` seconds late."""
@@ -77,17 +74,29 @@ class Exchange:
         async with self._send() as answer:
             stream = web.StreamResponse(status=answer.status, headers=_passed_on(answer.headers))
             await stream.prepare(self._request)
-            async for chunk in answer.content.iter_any():
-                await asyncio.sleep(lag)
+            async for chunk in _late(answer.content.iter_any(), lag):
                 await stream.write(chunk)
             await stream.write_eof()
             return stream
 
     async def ask(self) -> web.Response:
         """Let it through and keep the answer: the server has done its part."""
-        async with self._send() as answer:
+        # Read whole, so that the same call can be sent again.
+        content = await self._request.read() if self._request.body_exists else None
+        async with self._send(content) as answer:
             body = await answer.read()
             return web.Response(body=body, status=answer.status, headers=_passed_on(answer.headers))
+
+    async def ask_later(self, seconds: float) -> None:
+        """Let it through so much later, whatever has become of the client by then."""
+        await self._request.read()
+
+        async def straggle() -> None:
+            await asyncio.sleep(seconds)
+            with suppress(aiohttp.ClientError, OSError):
+                await self.ask()
+
+        self._proxy.send_off(straggle())
 
     def cut(self) -> web.Response:
         """Break the connection without an answer."""
@@ -95,15 +104,43 @@ class Exchange:
             self._request.transport.abort()
         return web.Response()
 
-    def _send(self) -> Any:
+    def _send(self, content: bytes | None = None) -> Any:
         request = self._request
-        return self._session.request(
+        return self._proxy.session.request(
             request.method,
-            URL(self._server + request.raw_path, encoded=True),
+            URL(self._proxy.server + request.raw_path, encoded=True),
             headers=_passed_on(request.headers),
-            data=request.content if request.body_exists else None,
+            data=content,
             allow_redirects=False,
         )
+
+
+async def _late(chunks: AsyncIterator[bytes], lag: float) -> AsyncIterator[bytes]:
+    """Give every piece exactly so much later than it came, however many come meanwhile."""
+    if not lag:
+        async for chunk in chunks:
+            yield chunk
+        return
+    pieces: asyncio.Queue[tuple[float, bytes | None]] = asyncio.Queue()
+
+    async def take() -> None:
+        try:
+            async for chunk in chunks:
+                pieces.put_nowait((time.monotonic() + lag, chunk))
+        finally:
+            pieces.put_nowait((time.monotonic() + lag, None))
+
+    taking = asyncio.create_task(take())
+    try:
+        while True:
+            due, piece = await pieces.get()
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            if piece is None:
+                return
+            yield piece
+    finally:
+        taking.cancel()
+        await asyncio.gather(taking, return_exceptions=True)
 
 
 def _passed_on(headers: Mapping[str, str]) -> dict[str, str]:
@@ -141,10 +178,14 @@ def nth(k: int, match: Match) -> Match:
     return counted
 
 
-def refuse(status: int, message: str = "", retry_after: int | None = None) -> Action:
-    """Answer with this error, and let nothing through."""
+def refuse(
+    status: int, message: str = "", retry_after: int | None = None, *, after_commit: bool = False
+) -> Action:
+    """Answer with this error, and let nothing through unless the server is to do its part."""
 
-    async def action(_exchange: Exchange) -> web.StreamResponse:
+    async def action(exchange: Exchange) -> web.StreamResponse:
+        if after_commit:
+            await exchange.ask()
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         return web.json_response(_status(status, message), status=status, headers=headers)
 
@@ -162,11 +203,36 @@ async def lose_answer(exchange: Exchange) -> web.StreamResponse:
     return exchange.cut()
 
 
+async def duplicate(exchange: Exchange) -> web.StreamResponse:
+    """Send it twice, one after the other; the client is told the first answer."""
+    first = await exchange.ask()
+    await exchange.ask()
+    return first
+
+
+async def duplicate_unanswered(exchange: Exchange) -> web.StreamResponse:
+    """Send it twice, as who got no answer does; the client is told the second answer."""
+    await exchange.ask()
+    return await exchange.ask()
+
+
+def echo(seconds: float) -> Action:
+    """Let it through, and so much later a second time that nobody waits for."""
+
+    async def action(exchange: Exchange) -> web.StreamResponse:
+        answer = await exchange.ask()
+        await exchange.ask_later(seconds)
+        return answer
+
+    return action
+
+
 def delay(seconds: float) -> Action:
     """Let it through, late; of a watch every piece."""
 
     async def action(exchange: Exchange) -> web.StreamResponse:
-        await asyncio.sleep(seconds)
+        if not exchange.call.is_watch:
+            await asyncio.sleep(seconds)
         return await exchange.forward(lag=seconds)
 
     return action
@@ -254,12 +320,13 @@ class Proxy:
 
     def __init__(self, server: str, authority: Path) -> None:
         """Forward to ``server``, whose certificate ``authority`` vouches for."""
-        self._server = server
+        self.server = server
         self._authority = authority
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._rules: list[Rule] = []
         self._streams: set[Exchange] = set()
+        self._stragglers: set[asyncio.Task[None]] = set()
         self._port = 0
         self.calls: list[Call] = []
 
@@ -313,6 +380,17 @@ class Proxy:
 
         self._run(cut())
 
+    @property
+    def has_stragglers(self) -> bool:
+        """Whether some call is still to be let through that nobody waits for."""
+        return bool(self._stragglers)
+
+    def send_off(self, straggler: Coroutine[Any, Any, None]) -> None:
+        """Carry on with a call that nobody waits for."""
+        sent = self._loop.create_task(straggler)
+        self._stragglers.add(sent)
+        sent.add_done_callback(self._stragglers.discard)
+
     def go_away(self) -> None:
         """Refuse connections and break those that stand, as a server that is down does."""
         self._run(self._silence())
@@ -326,7 +404,7 @@ class Proxy:
 
     async def _open(self) -> None:
         trusted = ssl.create_default_context(cafile=str(self._authority))
-        self._session = aiohttp.ClientSession(
+        self.session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=trusted, limit=0),
             timeout=aiohttp.ClientTimeout(total=None),
             auto_decompress=False,
@@ -356,13 +434,14 @@ class Proxy:
         with suppress(RuntimeError):  # it may be away
             await self._silence()
         await self._runner.cleanup()
-        await self._session.close()
+        await asyncio.gather(*self._stragglers)
+        await self.session.close()
         await asyncio.sleep(0.05)  # transports say good-bye in a later turn of the loop
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         call = Call(request.method, request.path, dict(request.query))
         self.calls.append(call)
-        exchange = Exchange(call, request, self._session, self._server)
+        exchange = Exchange(call, request, self)
         action = next((rule.action for rule in self._rules if rule.match(call)), Exchange.forward)
         if call.is_watch:
             self._streams.add(exchange)
