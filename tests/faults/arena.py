@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from .. import judge, operator_process
 from ..controlplane import ControlPlane
+from ..controlplane.api import Connection
 from ..operator_process import ACCOUNT, NAMESPACE, USER, OperatorProcess
 from ..proxy import Proxy
 from ..rig import Rig
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
     from .rest import Rest
     from .trials import Trial
 
+ADDRESSES = {
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "PodGroup": "/apis/tutti.dev/v1alpha1/namespaces/{}/podgroups",
+}
 LEFT_BEHIND = (
-    "/api/v1/namespaces/{}/pods?gracePeriodSeconds=0",
-    "/apis/tutti.dev/v1alpha1/namespaces/{}/podgroups",
+    ADDRESSES["Pod"] + "?gracePeriodSeconds=0",
+    ADDRESSES["PodGroup"],
     "/apis/tutti.dev/v1alpha1/namespaces/{}/reservations",
     "/api/v1/namespaces/{}/events",
 )
@@ -50,6 +55,8 @@ class Arena:
         original = self._plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT)
         self._kubeconfig = self._proxy.kubeconfig(original)
         self._origin = Origin().__enter__()
+        # One for all requests: handshakes would be half of a run's time.
+        self._connection = Connection(self._plane.server, self._plane._tls())
         self._numbers = itertools.count(1)
         self._unbroken: Rest | None = None
         self.writes = 0  # of an unbroken run
@@ -63,6 +70,7 @@ class Arena:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._connection.close()
         self._origin.__exit__(kind, problem, trace)
         self._proxy.__exit__(kind, problem, trace)
         self._plane.stop()
@@ -74,20 +82,18 @@ class Arena:
             assert not first.violations, "\n".join([*first.violations, first.log])
         number = next(self._numbers)
         namespace = f"run-{number}"
-        self._plane.create_namespace(namespace)
-        self._forget_leases()
-        self._plane.create(scenario.objects(namespace))
+        self._prepare(namespace)
         operator = ForkedOperator(self._origin, self._plane, self._kubeconfig)
         operator.log = self._plane.directory / f"{namespace}.log"
         heard = self._plane.audit_log.stat().st_size
         witness = judge.Witness(self._plane.kubeconfig)
-        with witness, Run(self._plane, self._proxy, operator, namespace) as run:
+        with witness, Run(self._connection.request, self._proxy, operator, namespace) as run:
             seen = run.play(trial, self._unbroken)
             run.operator.kill()
             witness.stop()
         verdict = self._judge(witness, heard, namespace)
         for kind in LEFT_BEHIND:
-            self._plane.request("DELETE", kind.format(namespace))
+            self._connection.request("DELETE", kind.format(namespace))
         return self._outcome(trial, run, seen, verdict)
 
     def _outcome(self, trial: Trial, run: Run, seen: Rest, verdict: Verdict) -> Outcome:
@@ -127,10 +133,15 @@ class Arena:
             namespaces=[namespace],
         )
 
-    def _forget_leases(self) -> None:
-        """Let every run begin with an office that nobody holds."""
-        for lease in self._plane.request("GET", f"{LEASES}/leases")["items"]:
+    def _prepare(self, namespace: str) -> None:
+        """Fill a new namespace, and let the run begin with an office that nobody holds."""
+        self._connection.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        self._connection.request("POST", account, {"metadata": {"name": "default"}})
+        for each in scenario.objects(namespace):
+            self._connection.request("POST", ADDRESSES[each["kind"]].format(namespace), each)
+        for lease in self._connection.request("GET", f"{LEASES}/leases")["items"]:
             about = lease["metadata"]
             if about["name"] == SCHEDULER:
                 path = f"{LEASES}/namespaces/{about['namespace']}/leases/{SCHEDULER}"
-                self._plane.request("DELETE", path)
+                self._connection.request("DELETE", path)

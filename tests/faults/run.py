@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..proxy import anything
 from . import rest, scenario
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from ..controlplane import ControlPlane
     from ..operator_process import OperatorProcess
     from ..proxy import Action, Match, Proxy
     from .rest import Rest
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 PATIENCE = 90.0  # seconds; what is refused for good is asked again after 30
 QUIET_SECONDS = 0.5
 LONG_QUIET_SECONDS = 3.0  # longer than any report is put off
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.2
 BAD_WORDS = ("Traceback", "bug of Tutti's", "left out")
 
 
@@ -44,13 +43,17 @@ class Run:
     """The operator's life in one namespace, which may be several lives."""
 
     def __init__(
-        self, plane: ControlPlane, proxy: Proxy, operator: OperatorProcess, namespace: str
+        self,
+        request: Callable[..., Any],
+        proxy: Proxy,
+        operator: OperatorProcess,
+        namespace: str,
     ) -> None:
         self.proxy = proxy
         self.operator = operator
-        self._plane = plane
+        self._request = request
         self._namespace = namespace
-        self._story = scenario.Story(plane.request, namespace)
+        self._story = scenario.Story(request, namespace)
         self._rules = ExitStack()
         self._due: list[tuple[float, Callable[[], None]]] = []
         self._start_at: float | None = time.monotonic()
@@ -86,7 +89,7 @@ class Run:
             self._tend()
             if self.proxy.has_stragglers:
                 self._straggled = time.monotonic()
-            seen = rest.look(self._plane.request, self._namespace)
+            seen = rest.look(self._request, self._namespace)
             self._story.go_on(seen)
             is_wanted = seen.is_promised if wanted is None else seen == wanted
             since = (since or time.monotonic()) if is_wanted and self._story.is_over else None
