@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from ..faults import Outcome, Trial
 
 SEED = 3
-WRITES = 44  # of an unbroken run, at least
-KILLED_AT = sorted(random.Random(SEED).sample(range(1, WRITES + 1), 6))
+FEWEST_WRITES = 36  # Reservations, bindings and what has to be said; an unbroken run has some more
+KILLED_AT = sorted(random.Random(SEED).sample(range(1, FEWEST_WRITES + 1), 6))
+COMMIT = frozenset({Write.RESERVE, Write.BIND, Write.RELEASE})
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +51,20 @@ def test_one_killed_again_at_its_first_writes_does_too(arena: Arena) -> None:
         assert struck(arena, trial).happened
 
 
-@pytest.mark.parametrize("kind", [Write.RESERVE, Write.BIND, Write.RELEASE])
+@pytest.mark.parametrize("kind", sorted(COMMIT))
 def test_faults_at_the_commit_change_no_end(arena: Arena, kind: Write) -> None:
     draw = random.Random(f"{SEED}/{kind}")
     at_kind = [trial for trial in trials.answers() if trial.strikes[0].kinds == {kind}]
-    for trial in draw.sample(at_kind, 3):
+    for trial in draw.sample(at_kind, 2):
         assert struck(arena, trial).happened
 
 
 def test_an_api_server_that_goes_away_or_forgets_its_watches_changes_no_end(arena: Arena) -> None:
     draw = random.Random(SEED)
     for fault in sorted({trial.fault for trial in trials.roads(5.0)}):
-        at_writes = [trial for trial in trials.roads(5.0) if trial.fault == fault]
-        usual = [one for one in at_writes if one.strikes[0].kinds <= frozenset({Write.BIND})]
-        assert struck(arena, draw.choice(usual)).happened
+        at_commit = [
+            trial
+            for trial in trials.roads(5.0)
+            if trial.fault == fault and trial.strikes[0].kinds <= COMMIT
+        ]
+        assert struck(arena, draw.choice(at_commit)).happened

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from .. import judge, operator_process
 from ..controlplane import ControlPlane
 from ..controlplane.api import Connection
-from ..operator_process import ACCOUNT, NAMESPACE, USER, OperatorProcess
+from ..operator_process import ACCOUNT, NAMESPACE, ROOT, USER, OperatorProcess
 from ..proxy import Proxy
 from ..rig import Rig
 from . import scenario
@@ -17,6 +17,7 @@ from .run import BAD_WORDS, Outcome, Run
 from .trials import UNBROKEN
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from ..judge import Verdict
@@ -41,7 +42,8 @@ LOG_LINES = 60
 class Arena:
     """Runs trials; a context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Path = ROOT / "operator") -> None:
+        """``source`` is where the operator's package is: a mutant may be struck, too."""
         self._plane = ControlPlane.start(components=("kwok",))
         try:
             operator_process.install(self._plane)
@@ -54,7 +56,7 @@ class Arena:
             raise
         original = self._plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT)
         self._kubeconfig = self._proxy.kubeconfig(original)
-        self._origin = Origin().__enter__()
+        self._origin = Origin(source).__enter__()
         # One for all requests: handshakes would be half of a run's time.
         self._connection = Connection(self._plane.server, self._plane._tls())
         self._numbers = itertools.count(1)

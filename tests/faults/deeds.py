@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from typing import TYPE_CHECKING
 
 from .. import proxy
@@ -139,7 +138,6 @@ STREAMS: dict[str, Deed] = {
 }
 
 
-@functools.cache
 def outage(seconds: float) -> tuple[str, Deed]:
     """An API server that is away for so long, with its name."""
     return f"API server away for {seconds:g} s", away(seconds)

@@ -31,8 +31,12 @@ _PR_SET_PDEATHSIG = 1
 class Origin:
     """The process that operators are forked from; a context manager."""
 
+    def __init__(self, source: Path) -> None:
+        """``source`` is the folder with the package: the operator's, or a mutant's."""
+        self._source = source
+
     def __enter__(self) -> Self:
-        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}"}
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{self._source}:{ROOT}"}
         self._process = subprocess.Popen(
             [sys.executable, __file__, str(os.getpid())],
             env=environment,

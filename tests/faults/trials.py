@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST_STRIKES = 3
 MOST_DOWN_SECONDS = 2.0
-# What the operator of today writes in this scenario; the others wait for their day.
+# What the operator writes in this scenario: nothing there is ever evicted.
 STRUCK = tuple(each for each in Write if each not in (Write.EVICT, Write.OTHER))
 
 
@@ -46,7 +46,7 @@ class Trial:
     def __str__(self) -> str:
         """Name every strike."""
         strikes = "; then ".join(map(str, self.strikes)) or "nothing"
-        return strikes if strikes.startswith(self.fault) else f"{self.fault} ({strikes})"
+        return strikes if strikes.startswith(f"{self.fault}:") else f"{self.fault} ({strikes})"
 
 
 UNBROKEN = Trial("none")
@@ -76,15 +76,24 @@ def answers() -> Iterator[Trial]:
     for name, deed in deeds.ANSWERS.items():
         for kind in STRUCK:
             for n in (1, 2):
-                yield Trial(name, (Strike(name, deed, n, frozenset({kind})),))
+                yield Trial(name, _at(kind, n, name, deed))
 
 
 def roads(away_seconds: float) -> Iterator[Trial]:
     """Every fault of the whole road, at the first write of every kind."""
-    away, deed = deeds.outage(away_seconds)
-    for name, deed_ in {**deeds.STREAMS, away: deed}.items():
+    away, away_deed = deeds.outage(away_seconds)
+    for name, deed in {**deeds.STREAMS, away: away_deed}.items():
         for kind in STRUCK:
-            yield Trial(name, (Strike(name, deed_, 1, frozenset({kind})),))
+            yield Trial(name, _at(kind, 1, name, deed))
+
+
+def _at(kind: Write, n: int, name: str, deed: Deed) -> tuple[Strike, ...]:
+    """Strike at a kind of write; Reservations are adopted only by who finds them at its start."""
+    strike = Strike(name, deed, n, frozenset({kind}))
+    if kind is not Write.ADOPT:
+        return (strike,)
+    first = next(iter(deeds.KILLS))
+    return (Strike(first, deeds.KILLS[first], 3, frozenset({Write.BIND})), strike)
 
 
 def chance(seed: int, number: int, writes: int) -> Trial:
