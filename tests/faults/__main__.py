@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -79,7 +80,9 @@ def main(series: Sequence[str], only: str, seed: int, runs: int, first: int) -> 
             if only in str(trial)
         ]
         columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, TextColumn("{task.description}"), console=console) as progress:
+        text = TextColumn("{task.description}")
+        # Who stops it after an hour wants to see that hour's table.
+        with suppress(KeyboardInterrupt), Progress(*columns, text, console=console) as progress:
             bar = progress.add_task("", total=len(chosen))
             for trial in chosen:
                 progress.update(bar, description=str(trial))
