@@ -66,6 +66,14 @@ test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle
 bench-e2e: $(STAMP)  ## Measure how long gangs of 8, 64 and 512 wait for their nodes
 	@K8S=$(K8S) $(BIN)/python -m tests.bench_e2e
 
+.PHONY: soak
+soak: $(STAMP)  ## Break it for hours: faults at every write, 1,000 at random, long life (SEED=2 RUNS=100)
+	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
+	@export K8S=$(K8S); failed=0; \
+	$(BIN)/python -m tests.faults $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
+	$(BIN)/python -m tests.soak || failed=1; \
+	exit $$failed
+
 .PHONY: clean
 clean:  ## Remove the environment and what was built in the checkout; the cache stays
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

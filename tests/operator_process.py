@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import yaml
 
@@ -36,6 +36,24 @@ RIGHTS = (
 )
 READY_SECONDS = 30.0
 _DIE_WITH_PARENT = (sys.executable, die_with_parent.__file__)
+
+
+class Process(Protocol):
+    """What is needed of a process; `subprocess.Popen` is one."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Answer its exit code, or None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; answers its exit code, or raises `subprocess.TimeoutExpired`."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send a signal, unless it has ended."""
+
+    def kill(self) -> None:
+        """Send SIGKILL, unless it has ended."""
 
 
 class OperatorError(AssertionError):
@@ -79,7 +97,7 @@ class OperatorProcess:
         self.log = plane.directory / "operator.log"
         self.port = _free_port()
         self.identity = "tutti-0"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
 
     def start(self, *, ready: bool = True) -> None:
         """Start it, and wait until it knows the cluster unless told otherwise."""
@@ -92,21 +110,19 @@ class OperatorProcess:
             "TUTTI_LEASE_NAMESPACE": NAMESPACE,
             **self._environment,
         }
+        self.process = self._launch(environment)
+        if ready:
+            self.await_ready()
+
+    def _launch(self, environment: Mapping[str, str]) -> Process:
+        command = [*self._command, "--kubeconfig", str(self._kubeconfig)]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [
-                    *_DIE_WITH_PARENT,
-                    str(os.getpid()),
-                    *self._command,
-                    "--kubeconfig",
-                    str(self._kubeconfig),
-                ],
+            return subprocess.Popen(
+                [*_DIE_WITH_PARENT, str(os.getpid()), *command],
                 env=environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        if ready:
-            self.await_ready()
 
     def await_ready(self) -> None:
         """Wait for /readyz."""
@@ -144,6 +160,16 @@ class OperatorProcess:
             process.kill()
             process.wait()
             raise OperatorError(f"it ignored {number.name}:\n{self.tail()}") from None
+
+    def strike(self) -> None:
+        """Send SIGKILL and wait for nothing: whatever it had sent stays under way."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it was started and has ended."""
+        return self.process is not None and self.process.poll() is not None
 
     def kill(self) -> None:
         """End it as a power cut would."""

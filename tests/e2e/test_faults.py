@@ -1,0 +1,70 @@
+"""A sample of `make soak`: the operator is killed and its road broken at some writes of a scenario.
+
+Which ones is drawn anew from a seed that stands here, so that a failure can be had again.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..faults import Arena, trials
+from ..faults.table import account
+from ..faults.writes import Write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..faults import Outcome, Trial
+
+SEED = 3
+FEWEST_WRITES = 36  # Reservations, bindings and what has to be said; an unbroken run has some more
+KILLED_AT = sorted(random.Random(SEED).sample(range(1, FEWEST_WRITES + 1), 6))
+COMMIT = frozenset({Write.RESERVE, Write.BIND, Write.RELEASE})
+
+
+@pytest.fixture(scope="module")
+def arena() -> Iterator[Arena]:
+    """One control plane for all of these."""
+    with Arena() as made:
+        yield made
+
+
+def struck(arena: Arena, trial: Trial) -> Outcome:
+    """Run a trial, which must end as an unbroken run does and break no promise."""
+    outcome = arena.run(trial)
+    assert not outcome.violations, account(outcome)
+    return outcome
+
+
+@pytest.mark.parametrize("k", KILLED_AT)
+def test_an_operator_killed_at_any_write_ends_as_an_unbroken_one_does(arena: Arena, k: int) -> None:
+    before, after, *_ = trials.kills(k)
+    assert struck(arena, before).happened
+    assert struck(arena, after).happened
+
+
+def test_one_killed_again_at_its_first_writes_does_too(arena: Arena) -> None:
+    for trial in list(trials.second_kills(12, 2))[:2]:
+        assert struck(arena, trial).happened
+
+
+@pytest.mark.parametrize("kind", sorted(COMMIT))
+def test_faults_at_the_commit_change_no_end(arena: Arena, kind: Write) -> None:
+    draw = random.Random(f"{SEED}/{kind}")
+    at_kind = [trial for trial in trials.answers() if trial.strikes[0].kinds == {kind}]
+    for trial in draw.sample(at_kind, 2):
+        assert struck(arena, trial).happened
+
+
+def test_an_api_server_that_goes_away_or_forgets_its_watches_changes_no_end(arena: Arena) -> None:
+    draw = random.Random(SEED)
+    for fault in sorted({trial.fault for trial in trials.roads(5.0)}):
+        at_commit = [
+            trial
+            for trial in trials.roads(5.0)
+            if trial.fault == fault and trial.strikes[0].kinds <= COMMIT
+        ]
+        assert struck(arena, draw.choice(at_commit)).happened

@@ -1,0 +1,116 @@
+"""Which faults strike when: every write in turn, every fault at every kind of write, or chance."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from . import deeds
+from .writes import WORK, Write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .deeds import Deed
+
+MOST_STRIKES = 3
+MOST_DOWN_SECONDS = 2.0
+# What the operator writes in this scenario: nothing there is ever evicted.
+STRUCK = tuple(each for each in Write if each not in (Write.EVICT, Write.OTHER))
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """One fault: at the n-th call of these kinds after the strike before it."""
+
+    name: str
+    deed: Deed
+    n: int
+    kinds: frozenset[Write] = WORK
+    down_seconds: float = 0.0  # how long an operator that it kills stays down
+
+    def __str__(self) -> str:
+        """Say what happens when."""
+        kinds = "write" if self.kinds == WORK else ", ".join(sorted(self.kinds))
+        return f"{self.name}: {kinds} {self.n}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run's faults, one after the other; ``fault`` is its line of the table."""
+
+    fault: str
+    strikes: tuple[Strike, ...] = ()
+
+    def __str__(self) -> str:
+        """Name every strike."""
+        strikes = "; then ".join(map(str, self.strikes)) or "nothing"
+        return strikes if strikes.startswith(f"{self.fault}:") else f"{self.fault} ({strikes})"
+
+
+UNBROKEN = Trial("none")
+
+
+def kills(k: int) -> Iterator[Trial]:
+    """Kill at the k-th write: before it, after its commit, and with the write on its way."""
+    for name, deed in deeds.KILLS.items():
+        yield Trial(name, (Strike(name, deed, k),))
+
+
+def lease_kills(k: int) -> Iterator[Trial]:
+    """The same at the k-th write of the Lease."""
+    for name, deed in deeds.KILLS.items():
+        yield Trial(f"{name} of the Lease", (Strike(name, deed, k, frozenset({Write.LEASE})),))
+
+
+def second_kills(k: int, second: int) -> Iterator[Trial]:
+    """Kill at the k-th write, and again at one of those that follow the restart."""
+    for name, deed in deeds.KILLS.items():
+        strikes = (Strike(name, deed, k), Strike(name, deed, second))
+        yield Trial(f"{name}, twice", strikes)
+
+
+def answers() -> Iterator[Trial]:
+    """Every fault of a single call, at the first and the second write of every kind."""
+    for name, deed in deeds.ANSWERS.items():
+        for kind in STRUCK:
+            for n in (1, 2):
+                yield Trial(name, _at(kind, n, name, deed))
+
+
+def roads(away_seconds: float) -> Iterator[Trial]:
+    """Every fault of the whole road, at the first write of every kind."""
+    away, away_deed = deeds.outage(away_seconds)
+    for name, deed in {**deeds.STREAMS, away: away_deed}.items():
+        for kind in STRUCK:
+            yield Trial(name, _at(kind, 1, name, deed))
+
+
+def _at(kind: Write, n: int, name: str, deed: Deed) -> tuple[Strike, ...]:
+    """Strike at a kind of write; Reservations are adopted only by who finds them at its start."""
+    strike = Strike(name, deed, n, frozenset({kind}))
+    if kind is not Write.ADOPT:
+        return (strike,)
+    first = next(iter(deeds.KILLS))
+    return (Strike(first, deeds.KILLS[first], 3, frozenset({Write.BIND})), strike)
+
+
+def chance(seed: int, number: int, writes: int) -> Trial:
+    """One to three faults at random writes; the same for the same seed and number."""
+    draw = random.Random(f"{seed}/{number}")
+    away, deed = deeds.outage(float(draw.randint(1, 8)))
+    faults = {**deeds.ANSWERS, **deeds.STREAMS, away: deed}
+    strikes = []
+    for i in range(draw.randint(1, MOST_STRIKES)):
+        names = deeds.KILLS if draw.random() < 0.5 else faults
+        name = draw.choice(sorted(names))
+        strikes.append(
+            Strike(
+                name,
+                {**deeds.KILLS, **faults}[name],
+                draw.randint(1, writes if i == 0 else 10),
+                down_seconds=draw.choice([0.0, draw.uniform(0.0, MOST_DOWN_SECONDS)]),
+            )
+        )
+    return Trial(f"random, {len(strikes)} faults", tuple(strikes))

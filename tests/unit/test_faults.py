@@ -1,0 +1,47 @@
+"""The faults of `make soak`: the same seed draws the same ones, and every write has a name."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..faults import trials
+from ..faults.writes import Write, write_of
+from ..proxy import Call
+
+ADDRESSES = {
+    Write.RESERVE: ("POST", "/apis/tutti.dev/v1alpha1/namespaces/ml/reservations"),
+    Write.ADOPT: ("PATCH", "/apis/tutti.dev/v1alpha1/namespaces/ml/reservations/u-1"),
+    Write.RELEASE: ("DELETE", "/apis/tutti.dev/v1alpha1/namespaces/ml/reservations/u-1"),
+    Write.BIND: ("POST", "/api/v1/namespaces/ml/pods/a-0/binding"),
+    Write.EVICT: ("POST", "/api/v1/namespaces/ml/pods/a-0/eviction"),
+    Write.POD_STATUS: ("PATCH", "/api/v1/namespaces/ml/pods/a-0/status"),
+    Write.GROUP_STATUS: ("PATCH", "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups/a/status"),
+    Write.EVENT: ("POST", "/api/v1/namespaces/ml/events"),
+    Write.LEASE: ("PUT", "/apis/coordination.k8s.io/v1/namespaces/tutti-system/leases/tutti"),
+    Write.OTHER: ("DELETE", "/api/v1/namespaces/ml/pods/a-0"),
+}
+
+
+@pytest.mark.parametrize("write", Write)
+def test_every_kind_of_write_is_known_by_its_address(write: Write) -> None:
+    method, path = ADDRESSES[write]
+    assert write_of(Call(method, path, {})) is write
+
+
+def test_what_is_read_is_no_write() -> None:
+    assert write_of(Call("GET", ADDRESSES[Write.RESERVE][1], {})) is None
+
+
+def test_the_same_seed_and_number_draw_the_same_faults() -> None:
+    drawn = [str(trials.chance(7, number, 40)) for number in range(50)]
+    assert drawn == [str(trials.chance(7, number, 40)) for number in range(50)]
+    assert len(set(drawn)) > 40
+    assert drawn != [str(trials.chance(8, number, 40)) for number in range(50)]
+
+
+def test_every_write_in_turn_is_killed_at_in_every_way() -> None:
+    assert [str(trial) for trial in trials.kills(5)] == [
+        "killed before the write: write 5",
+        "killed after the commit: write 5",
+        "killed, the write 3 s late: write 5",
+    ]
