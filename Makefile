@@ -66,6 +66,11 @@ test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle
 bench-e2e: $(STAMP)  ## Measure how long gangs of 8, 64 and 512 wait for their nodes
 	@K8S=$(K8S) $(BIN)/python -m tests.bench_e2e
 
+.PHONY: conformance
+conformance: $(STAMP)  ## Count collisions on nodes shared with kube-scheduler, beside those of two kube-schedulers
+	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
+	@K8S=$(K8S) $(BIN)/python -m tests.collisions
+
 .PHONY: clean
 clean:  ## Remove the environment and what was built in the checkout; the cache stays
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

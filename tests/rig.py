@@ -139,14 +139,16 @@ class Rig:
                 self.operator.stop()
                 self.plane.stop()
 
-    def verdict(self) -> judge.Verdict:
-        """What the judge finds so far."""
+    def verdict(
+        self, user: str = operator_process.USER, scheduler_name: str = "tutti"
+    ) -> judge.Verdict:
+        """What the judge finds so far of the doings of Tutti, or of another scheduler."""
         self._witness.stop()
         return judge.judge(
             self._witness.history(),
             audit=self.plane.audit_log,
-            operator_user=operator_process.USER,
-            scheduler_name="tutti",
+            operator_user=user,
+            scheduler_name=scheduler_name,
             unseen_seconds=self.unseen_seconds,
         )
 

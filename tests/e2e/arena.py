@@ -130,13 +130,11 @@ class Race(Place):
     def reserved(self) -> Iterator[None]:
         """Hold the gang when its Reservation stands and nothing else has happened."""
         gate = Gate(after_commit=True)
-        self.nodes(2, cpu=CPU)
-        with self.arena.proxy.rule(self._reserves, gate):
-            self.group(self.group_name, MEMBERS)
-            self.members(self.group_name, MEMBERS, cpu=HALF)
+        with self.arena.proxy.rule(self.reserves, gate):
+            self.begin()
             gate.await_held(1)
-            self._read_placement()
-            (self.spare,) = self.nodes(1, "spare", cpu=CPU)
+            self.read_placement()
+            self.add_spare()
             try:
                 yield
             finally:
@@ -146,7 +144,7 @@ class Race(Place):
     def sent(self) -> Iterator[None]:
         """Hold the gang when its bindings are on their way and none has arrived."""
         gate = Gate()
-        with self.arena.proxy.rule(self._binds, gate):
+        with self.arena.proxy.rule(self.binds, gate):
             with self.reserved():
                 pass
             gate.await_held(MEMBERS)
@@ -160,10 +158,7 @@ class Race(Place):
         """Hold the gang when the members of one node are bound and the operator has been killed."""
         gate = Gate()
 
-        def is_late(call: Call) -> bool:
-            return self._binds(call) and call.path.split("/")[-2] in self.placement[self.target]
-
-        with self.arena.proxy.rule(is_late, gate):
+        with self.arena.proxy.rule(self.binds_to_target, gate):
             with self.reserved():
                 pass
             gate.await_held(PEERS)
@@ -172,7 +167,18 @@ class Race(Place):
             yield
         self.rig.operator.start()
 
-    def _read_placement(self) -> None:
+    def begin(self) -> None:
+        """Create two nodes and a gang that fills them."""
+        self.nodes(2, cpu=CPU)
+        self.group(self.group_name, MEMBERS)
+        self.members(self.group_name, MEMBERS, cpu=HALF)
+
+    def add_spare(self) -> None:
+        """Create a third node, for what may have to be placed elsewhere."""
+        (self.spare,) = self.nodes(1, "spare", cpu=CPU)
+
+    def read_placement(self) -> None:
+        """Learn from the Reservation what goes where."""
         (held,) = self.rig.reservations(self.name)
         entries = held["spec"]["placement"]
         self.placement = {
@@ -181,11 +187,17 @@ class Race(Place):
         self.begun, self.target = sorted(self.placement)
         self.victim = self.placement[self.target][0]
 
-    def _reserves(self, call: Call) -> bool:
+    def reserves(self, call: Call) -> bool:
+        """Whether a call reserves for the gang."""
         return call.creates("reservations") and self._is_here(call)
 
-    def _binds(self, call: Call) -> bool:
+    def binds(self, call: Call) -> bool:
+        """Whether a call binds one of its members."""
         return call.is_binding and self._is_here(call)
+
+    def binds_to_target(self, call: Call) -> bool:
+        """Whether a call binds one of those that are to be held."""
+        return self.binds(call) and call.path.split("/")[-2] in self.placement[self.target]
 
     def _is_here(self, call: Call) -> bool:
         return f"/namespaces/{self.name}/" in call.path
