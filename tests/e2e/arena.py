@@ -125,6 +125,7 @@ class Race(Place):
         self.victim = ""  # one of those
         self.spare = ""  # a node that came later
         self.kept: Mapping[str, str] = {}  # pods that must stay where they are
+        self.is_begun = False  # some member was bound before the change took effect
 
     @contextmanager
     def reserved(self) -> Iterator[None]:
@@ -152,20 +153,6 @@ class Race(Place):
                 yield
             finally:
                 gate.open()
-
-    @contextmanager
-    def half_bound(self) -> Iterator[None]:
-        """Hold the gang when the members of one node are bound and the operator has been killed."""
-        gate = Gate()
-
-        with self.arena.proxy.rule(self.binds_to_target, gate):
-            with self.reserved():
-                pass
-            gate.await_held(PEERS)
-            self.rig.until(lambda: self.bound() == MEMBERS - PEERS, "half of the gang is bound")
-            self.rig.operator.kill()
-            yield
-        self.rig.operator.start()
 
     def begin(self) -> None:
         """Create two nodes and a gang that fills them."""

@@ -15,33 +15,25 @@ import pytest
 from tests.proxy import refuse
 
 from . import changes
-from .arena import MEMBERS, PEERS, Arena, Race
+from .arena import PEERS, Arena, Race
+from .endings import OF_GANGS, OF_NODES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Iterator
 
     from tests.proxy import Call
 
-    from .arena import Told
-
-    Change = Callable[[Race], Collection[Told]]
+    from .endings import Change
 
 AWAY = timedelta(hours=1)
-NODE_IS_NO_USE = (changes.cordon, changes.delete_node, changes.lose_contact, changes.fill)
-CHANGES = (
-    *NODE_IS_NO_USE,
-    changes.recreate_member,
-    changes.delete_member,
-    changes.delete_group,
-    changes.annotate_group,
-)
+HELD = refuse(409, "held back")
+CHANGES = {**OF_NODES, **OF_GANGS}
 
 
 class Trial(Race):
     """One gang of many, reserved and not bound, or half bound."""
 
     change: Change
-    is_begun: bool
 
     def holds(self, call: Call) -> bool:
         """Whether this binding must not happen."""
@@ -53,7 +45,7 @@ class Trial(Race):
 
     def is_ready(self) -> bool:
         """Whether its Reservation stands, and all is bound that should be."""
-        (held,) = self.rig.reservations(self.name)
+        held = self.rig.reservations(self.name)
         return bool(held) and self.bound() == (PEERS if self.is_begun else 0)
 
     def age(self) -> None:
@@ -68,22 +60,9 @@ class Trial(Race):
             metadata.pop(field, None)
         self.rig.plane.request("POST", path, held)
 
-    def ends_well(self) -> None:
+    def await_end(self) -> None:
         """Wait for the end that was promised, and no other."""
-        if self.change is changes.delete_member:
-            if self.is_begun:
-                self.until_broken("MemberLost", "3 of 4 members are bound, 1 missing")
-            else:
-                self.until_waiting(self.group_name, "WaitingForMembers", "3 of 4 members exist")
-                assert self.bound() == 0
-            self.add_member("new")
-        if self.change is changes.delete_group:
-            self.rig.until(lambda: not self.rig.reservations(self.name), "no room is held for it")
-            assert self.bound() == (MEMBERS if self.is_begun else 0)
-            self.group(self.group_name, MEMBERS)
-        self.until_whole()
-        if self.change in NODE_IS_NO_USE:
-            assert self.target not in self.nodes_of(self.group_name).values()
+        CHANGES[self.change](self)
         assert self.kept.items() <= self.bound_pods().items(), "a bound member was evicted"
 
 
@@ -99,8 +78,7 @@ def test_reservations_that_stood_through_an_outage_end_well(arena: Arena) -> Non
         trials = [_trial(judged, change, is_begun) for change in CHANGES for is_begun in (0, 1)]
         for trial in trials:
             cleared.callback(trial.clear)
-        held = refuse(409, "held back")
-        with arena.proxy.rule(lambda call: any(one.holds(call) for one in trials), held):
+        with arena.proxy.rule(lambda call: any(one.holds(call) for one in trials), HELD):
             for trial in trials:
                 trial.begin()
             for trial in trials:
@@ -113,7 +91,36 @@ def test_reservations_that_stood_through_an_outage_end_well(arena: Arena) -> Non
             trial.change(trial)
         arena.operator.start()
         for trial in trials:
-            trial.ends_well()
+            trial.await_end()
+
+
+def test_bound_members_that_go_while_the_operator_is_away_are_replaced(arena: Arena) -> None:
+    """Of one gang all that were bound are drained, of another their node is gone."""
+    with arena.race() as judged, ExitStack() as cleared:
+        drained, deserted = trials = [_trial(judged, changes.drain, 1) for _ in range(2)]
+        for trial in trials:
+            cleared.callback(trial.clear)
+        with arena.proxy.rule(lambda call: any(one.holds(call) for one in trials), HELD):
+            for trial in trials:
+                trial.begin()
+            for trial in trials:
+                trial.rig.until(trial.is_ready, "half of the gang is bound")
+            arena.operator.kill()
+        for trial in trials:
+            trial.add_spare()
+        changes.drain_node(drained, drained.begun)
+        deserted.delete("node", deserted.begun)
+        arena.operator.start()
+        drained.until_waiting(drained.group_name, "WaitingForMembers", "2 of 4 members exist")
+        assert drained.bound() == 0
+        deserted.until_broken("NodeLost")
+        deserted.rig.until(lambda: deserted.is_bound(deserted.victim), "the rest is carried out")
+        deserted.remove(*deserted.placement[deserted.begun])
+        for trial in trials:
+            trial.add_member("new-0")
+            trial.add_member("new-1")
+            trial.until_whole()
+            assert trial.begun not in trial.nodes_of().values()
 
 
 def _trial(judged: Race, change: Change, is_begun: int) -> Trial:
