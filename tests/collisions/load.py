@@ -16,6 +16,7 @@ NAMESPACE = "ml"
 SHARED, OWN = "shared", "own"  # the pools: everybody's, and that of the gangs' scheduler alone
 TAINT = {"key": "gangs-only", "value": "true", "effect": "NoSchedule"}
 CPUS = (1, 2, 3, 4)
+BACKOFF_LIMIT = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,9 @@ class Load:
             "spec": {
                 "parallelism": self.members,
                 "completions": self.members,
+                # Whom a kubelet turns away often must not slow its siblings down, nor end the Job.
+                "completionMode": "Indexed",
+                "backoffLimitPerIndex": BACKOFF_LIMIT,
                 "template": template,
             },
         }

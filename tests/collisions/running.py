@@ -91,6 +91,12 @@ class Run:
         jobs: list[dict[str, Any]] = self.rig.plane.request("GET", path)["items"]
         return sum("completionTime" in job["status"] for job in jobs)
 
+    def phases(self) -> set[str]:
+        """What the PodGroups have come to."""
+        path = f"/apis/tutti.dev/v1alpha1/namespaces/{NAMESPACE}/podgroups"
+        groups: list[dict[str, Any]] = self.rig.plane.request("GET", path)["items"]
+        return {group.get("status", {}).get("phase", "") for group in groups}
+
     def _is_over(self) -> bool:
         if self.completed() < len(self.load.names()):
             return False

@@ -16,9 +16,10 @@ from aiohttp import web
 from tests import operator_process
 from tests.api.places import Place
 from tests.controlplane import ControlPlane
+from tests.controlplane.nodes import node_manifest
 from tests.operator_process import ACCOUNT, NAMESPACE, OperatorProcess
 from tests.proxy import PATIENCE, Call, Exchange, Gate, Proxy, watches
-from tests.rig import Rig
+from tests.rig import Rig, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -156,13 +157,29 @@ class Race(Place):
 
     def begin(self) -> None:
         """Create two nodes and a gang that fills them."""
-        self.nodes(2, cpu=CPU)
-        self.group(self.group_name, MEMBERS)
-        self.members(self.group_name, MEMBERS, cpu=HALF)
+        self.rig.create(*self.beginning())
+
+    def beginning(self) -> list[dict[str, Any]]:
+        """What ``begin`` creates."""
+        return [
+            *(self.node(f"node-{i}") for i in range(2)),
+            pod_group(self.group_name, MEMBERS, namespace=self.name),
+            *(self.member(f"{self.group_name}-{i}") for i in range(MEMBERS)),
+        ]
+
+    def node(self, name: str) -> dict[str, Any]:
+        """A node of this place, as a manifest."""
+        about: dict[str, Any] = {"cpu": CPU, "memory": "32Gi", "labels": {"pool": self.name}}
+        return node_manifest(f"{self.name}-{name}", **about)
+
+    def member(self, name: str) -> dict[str, Any]:
+        """A member of the gang, as a manifest."""
+        return self.pod(name, self.group_name, cpu=HALF)
 
     def add_spare(self) -> None:
         """Create a third node, for what may have to be placed elsewhere."""
-        (self.spare,) = self.nodes(1, "spare", cpu=CPU)
+        self.spare = f"{self.name}-spare"
+        self.rig.create(self.node("spare"))
 
     def read_placement(self) -> None:
         """Learn from the Reservation what goes where."""
@@ -211,7 +228,7 @@ class Race(Place):
 
     def add_member(self, name: str) -> None:
         """Create one more member, as a controller does for one that was lost."""
-        self.rig.create(self.pod(name, self.group_name, cpu=HALF))
+        self.rig.create(self.member(name))
 
     # Look
 

@@ -68,6 +68,14 @@ def by_name(node: str) -> dict[str, Any]:
     return {"affinity": {"nodeAffinity": required}}
 
 
+def preempted(race: Race) -> set[str]:
+    """Who had to make room, as kube-scheduler tells it."""
+    path = f"/api/v1/namespaces/{race.name}/events"
+    events = race.rig.plane.request("GET", path)["items"]
+    told = (one for one in events if one["reason"] == "Preempted")
+    return {one["involvedObject"]["name"] for one in told}
+
+
 @pytest.mark.parametrize("pin", [by_name, by_selector])
 def test_a_member_preempted_for_a_critical_pod_is_said_and_replaced_where_there_is_room(
     race: Race, pin: Any
@@ -83,6 +91,7 @@ def test_a_member_preempted_for_a_critical_pod_is_said_and_replaced_where_there_
     race.until_broken("MemberLost", "1 of 2 members are bound, 1 missing")
     survivors = before.items() & race.bound_pods().items()
     assert len(survivors) == 1, "one member made room"
+    assert len(preempted(race)) == 1, "and no replacement took that room in the meantime"
     (spare,) = race.nodes(1, "spare", cpu=CPU)
     race.until_whole(PEERS)
     assert survivors <= race.bound_pods().items()

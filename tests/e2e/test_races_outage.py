@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .endings import Change
 
 AWAY = timedelta(hours=1)
+KINDS = ("Node", "PodGroup", "Pod")
 HELD = refuse(409, "held back")
 CHANGES = {**OF_NODES, **OF_GANGS}
 
@@ -79,8 +80,7 @@ def test_reservations_that_stood_through_an_outage_end_well(arena: Arena) -> Non
         for trial in trials:
             cleared.callback(trial.clear)
         with arena.proxy.rule(lambda call: any(one.holds(call) for one in trials), HELD):
-            for trial in trials:
-                trial.begin()
+            _begin(trials)
             for trial in trials:
                 trial.rig.until(trial.is_ready, "the gang is reserved for")
             arena.operator.kill()
@@ -101,8 +101,7 @@ def test_bound_members_that_go_while_the_operator_is_away_are_replaced(arena: Ar
         for trial in trials:
             cleared.callback(trial.clear)
         with arena.proxy.rule(lambda call: any(one.holds(call) for one in trials), HELD):
-            for trial in trials:
-                trial.begin()
+            _begin(trials)
             for trial in trials:
                 trial.rig.until(trial.is_ready, "half of the gang is bound")
             arena.operator.kill()
@@ -121,6 +120,13 @@ def test_bound_members_that_go_while_the_operator_is_away_are_replaced(arena: Ar
             trial.add_member("new-1")
             trial.until_whole()
             assert trial.begun not in trial.nodes_of().values()
+
+
+def _begin(trials: list[Trial]) -> None:
+    """Create everything for all of them at once, kind by kind."""
+    objects = [each for trial in trials for each in trial.beginning()]
+    objects.sort(key=lambda each: KINDS.index(each["kind"]))
+    trials[0].rig.create(*objects)
 
 
 def _trial(judged: Race, change: Change, is_begun: int) -> Trial:
