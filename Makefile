@@ -71,8 +71,14 @@ soak: $(STAMP)  ## Break it for hours: faults at every write, 1,000 at random, l
 	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@export K8S=$(K8S); failed=0; \
 	$(BIN)/python -m tests.faults $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
+	$(BIN)/python -m tests.replicas || failed=1; \
 	$(BIN)/python -m tests.soak || failed=1; \
 	exit $$failed
+
+.PHONY: conformance
+conformance: $(STAMP)  ## Count collisions on nodes shared with kube-scheduler, beside those of two kube-schedulers
+	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
+	@K8S=$(K8S) $(BIN)/python -m tests.collisions
 
 .PHONY: clean
 clean:  ## Remove the environment and what was built in the checkout; the cache stays

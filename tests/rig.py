@@ -96,6 +96,8 @@ class Rig:
         self.operator = operator
         self._witness = judge.Witness(plane.kubeconfig)
         self.ends_at_rest = True  # a test that ends in the middle of something says so
+        self.is_outlived = False  # operator and control plane are somebody else's, and go on
+        self.unseen_seconds = 0.0  # see judge.judge
 
     @classmethod
     def start(cls, *components: str, operator: bool = True, **options: Any) -> Self:
@@ -133,17 +135,21 @@ class Rig:
                 problem.add_note(f"the operator's log ends:\n{self.operator.tail()}")
         finally:
             self._witness.__exit__(kind, problem, trace)
-            self.operator.stop()
-            self.plane.stop()
+            if not self.is_outlived:
+                self.operator.stop()
+                self.plane.stop()
 
-    def verdict(self) -> judge.Verdict:
-        """What the judge finds so far."""
+    def verdict(
+        self, user: str = operator_process.USER, scheduler_name: str = "tutti"
+    ) -> judge.Verdict:
+        """What the judge finds so far of the doings of Tutti, or of another scheduler."""
         self._witness.stop()
         return judge.judge(
             self._witness.history(),
             audit=self.plane.audit_log,
-            operator_user=operator_process.USER,
-            scheduler_name="tutti",
+            operator_user=user,
+            scheduler_name=scheduler_name,
+            unseen_seconds=self.unseen_seconds,
         )
 
     def _standing(self) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ class AuditEntry:
     at: datetime | None
     uid: str = ""  # of what was written to, where the request or the log names it
     denied: bool = False  # refused by authorization, not by admission
+    answered: datetime | None = None
 
     @property
     def key(self) -> Key:
@@ -74,10 +75,20 @@ def between(
 
 def binders(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, ...]]:
     """Find the bindings that were carried out, by pod."""
+    return _created(entries, "pods/binding", "bindings")
+
+
+def arrivals(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, ...]]:
+    """Find what may have put a pod on its node, by pod: its creation, and its binding."""
+    return _created(entries, "pods", "pods/binding", "bindings")
+
+
+def _created(
+    entries: Sequence[AuditEntry], *resources: str
+) -> Mapping[Key, tuple[AuditEntry, ...]]:
     found: dict[Key, list[AuditEntry]] = {}
     for entry in entries:
-        is_binding = entry.resource in ("pods/binding", "bindings") and entry.verb == "create"
-        if is_binding and entry.succeeded:
+        if entry.resource in resources and entry.verb == "create" and entry.succeeded:
             found.setdefault(entry.key, []).append(entry)
     return {key: tuple(of_pod) for key, of_pod in found.items()}
 
@@ -107,6 +118,7 @@ def entry_of(raw: Mapping[str, Any]) -> AuditEntry:
     body = raw.get("requestObject") or {}
     metadata = body.get("metadata") or {}
     stamp = raw.get("requestReceivedTimestamp")
+    end = raw.get("stageTimestamp")
     is_dry = "dryRun=" in raw.get("requestURI", "")
     return AuditEntry(
         user=(raw.get("impersonatedUser") or raw.get("user") or {}).get("username", ""),
@@ -119,4 +131,5 @@ def entry_of(raw: Mapping[str, Any]) -> AuditEntry:
         at=datetime.fromisoformat(stamp) if stamp else None,
         uid=metadata.get("uid") or target.get("uid") or "",
         denied=code == 403 and decision == "forbid",
+        answered=datetime.fromisoformat(end) if end else None,
     )

@@ -1,9 +1,10 @@
 """P2: at each binding by Tutti, what is bound to the node fits what the node offers.
 
-Room is used from the binding until the pod is gone or its containers have ended.
+Room is used from the binding until the pod is gone or its containers have ended. On nodes that
+others bind to as well, what came too short before to be known is a collision, not a violation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .findings import Finding, Findings, Promise
@@ -33,15 +34,25 @@ class _Room:
         for name, value in pod.requests.items():
             self.used[name] = self.used.get(name, 0) + value
 
-    def shortages(self, pod: Pod) -> list[str]:
+    def shortages(self, pod: Pod, unseen: Iterable[Pod] = ()) -> list[str]:
         """Say each resource that this pod takes and that is then used beyond what there is."""
         offered = self.node.allocatable if self.node else {}
+        used = dict(self.used)
+        for other in unseen:
+            for name, value in other.requests.items():
+                used[name] -= value
         return [
-            f"{name} {shown(self.used[name])} of {shown(offered.get(name, 0))} "
+            f"{name} {shown(used[name])} of {shown(offered.get(name, 0))} "
             f"({shown(value)} by this pod)"
             for name, value in sorted(pod.requests.items())
-            if value > 0 and self.used[name] > offered.get(name, 0)
+            if value > 0 and used[name] > offered.get(name, 0)
         ]
+
+    def was_seen_full(self, pod: Pod, standpoint: Standpoint) -> bool:
+        """Whether there was no room for the pod even without what may not have been seen yet."""
+        others = (other for other in self.pods.values() if other.uid != pod.uid)
+        unseen = [other for other in others if standpoint.may_not_have_seen(pod, other)]
+        return not unseen or bool(self.shortages(pod, unseen))
 
 
 def judge_capacity(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
@@ -67,7 +78,11 @@ def judge_capacity(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
             continue
         if step.gap is not None:
             unproved.append(finding)
-        elif ours and rooms[pod.node].gone_at is None:
+        elif (
+            ours
+            and rooms[pod.node].gone_at is None
+            and rooms[pod.node].was_seen_full(pod, standpoint)
+        ):
             violations.append(finding)
         elif ours or any(standpoint.is_ours(other) for other in rooms[pod.node].pods.values()):
             collisions.append(finding)

@@ -52,6 +52,12 @@ class Gang:
         if self.committed:
             self.losses.append(sentence)
 
+    def begin(self, sentence: str) -> None:
+        """Remember that somebody else bound a member: from then on it is there to be completed."""
+        if not self.committed:
+            self.committed = True
+            self.losses.append(sentence)
+
     def relies_on(self, uid: str) -> bool:
         """Whether the pod is bound, or promised a node."""
         return uid in self.bound or any(uid in each.named for each in self.reservations.values())

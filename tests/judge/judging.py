@@ -26,15 +26,18 @@ def judge(
     operator_user: str,
     scheduler_name: str = "tutti",
     namespaces: Collection[str] | None = None,
+    unseen_seconds: float = 0.0,
 ) -> Verdict:
     """Judge what happened while the witness watched, in all or in these namespaces.
 
-    P8 is judged in all namespaces: hands off means everywhere.
+    P8 is judged in all namespaces: hands off means everywhere. ``unseen_seconds`` is for nodes
+    that others bind to as well: an over-commit by what came so short before is a collision.
     """
     standpoint = Standpoint(
         operator_user=operator_user,
         scheduler_name=scheduler_name,
         namespaces=None if namespaces is None else frozenset(namespaces),
+        unseen_seconds=unseen_seconds,
     )
     return weigh(history, audits.read_audit(audit), standpoint)
 
@@ -42,7 +45,7 @@ def judge(
 def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoint) -> Verdict:
     """Judge every promise over one replay; findings come in the order of revisions."""
     heard = audits.between(entries, history.began, history.ended)
-    standpoint = replace(standpoint, binders=audits.binders(heard))
+    standpoint = replace(standpoint, binders=audits.binders(heard), arrivals=audits.arrivals(heard))
     steps = replay(history)
     whole = judge_wholeness(steps, heard, standpoint)
     room = judge_capacity(steps, standpoint)

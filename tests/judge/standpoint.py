@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from .audit import AuditEntry
 from .views import Key, Pod
@@ -9,12 +10,17 @@ from .views import Key, Pod
 
 @dataclass(frozen=True, slots=True)
 class Standpoint:
-    """Tutti's user, its scheduler name, and the namespaces that matter (None: all)."""
+    """Tutti's user, its scheduler name, and the namespaces that matter (None: all).
+
+    ``unseen_seconds`` is how long what others put on a node may be unknown to Tutti there.
+    """
 
     operator_user: str
     scheduler_name: str = "tutti"
     namespaces: frozenset[str] | None = None
+    unseen_seconds: float = 0.0
     binders: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
+    arrivals: Mapping[Key, Sequence[AuditEntry]] = field(default_factory=dict)
 
     def is_ours(self, pod: Pod) -> bool:
         """Whether the pod names Tutti's scheduler."""
@@ -34,6 +40,19 @@ class Standpoint:
         if users:
             return users[-1]
         return self.operator_user if self.is_ours(pod) else f"scheduler {pod.scheduler}"
+
+    def may_not_have_seen(self, ours: Pod, other: Pod) -> bool:
+        """Whether another's pod came so short before ours was bound that Tutti may not know it."""
+        if not self.unseen_seconds or self.bound_by_us(other):
+            return False
+        came, sent = self._last(self.arrivals, other), self._last(self.binders, ours)
+        if came is None or came.answered is None or sent is None or sent.at is None:
+            return False
+        return sent.at - came.answered < timedelta(seconds=self.unseen_seconds)
+
+    def _last(self, entries: Mapping[Key, Sequence[AuditEntry]], pod: Pod) -> AuditEntry | None:
+        of_pod = (one for one in entries.get(pod.key, ()) if not one.uid or one.uid == pod.uid)
+        return max(of_pod, key=lambda one: (one.at is not None, one.at), default=None)
 
     def bound_by_us(self, pod: Pod) -> bool:
         """Whether Tutti bound the pod."""

@@ -1,7 +1,8 @@
 """P1: no gang is partly bound unless the rest is reserved, or was lost after the commit.
 
 Judged at every revision, not only at rest. A loss is a fact of the history: a member or a node
-that went, room that others took, a Reservation that somebody else deleted, a minMember raised.
+that went, room that others took, a Reservation that somebody else deleted, a minMember raised. A
+gang of which somebody else bound a member has begun, and may be completed one by one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -91,6 +92,9 @@ class _Sweep:
             may_be = saw_it_unbound or step.initial or step.gap is not None
             by_us = after.uid in joined.by_us or (may_be and self._standpoint.bound_by_us(after))
             joined.join(after, by_us=by_us)
+            if may_be and after.counts_as_bound and after.node and not by_us:
+                who = self._standpoint.binder(after)
+                joined.begin(f"{who} bound {after.key.name} at revision {step.revision}")
         return touched or self._take_stranger(step)
 
     def _take_stranger(self, step: Step) -> list[Gang]:

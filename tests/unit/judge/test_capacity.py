@@ -75,6 +75,37 @@ def test_an_overcommit_by_us_beside_another_scheduler_is_ours() -> None:
     assert len(story.verdict().of(Promise.CAPACITY)) == 1
 
 
+@pytest.mark.parametrize(("at", "ours"), [(0.9, 0), (1.1, 1)])
+def test_what_another_scheduler_took_long_before_is_seen_and_what_it_just_took_is_not(
+    at: float, ours: int
+) -> None:
+    story = two_nodes()
+    story.pod("theirs", gpu="1", scheduler="default-scheduler")
+    story.pod("ours", gpu="4")
+    story.bind("theirs", "a", by=KUBE, at=0.0)
+    story.bind("ours", "a", at=at)
+    verdict = story.verdict(unseen_seconds=1.0)
+    assert len(verdict.violations) == ours
+    assert len(verdict.collisions) == 1 - ours
+
+
+def test_what_we_just_took_is_seen_by_us() -> None:
+    story = two_nodes()
+    for name in ("one", "two"):
+        story.pod(name, gpu="3")
+        story.bind(name, "a", at=0.0)
+    assert len(story.verdict(unseen_seconds=1.0).of(Promise.CAPACITY)) == 1
+
+
+def test_what_another_just_took_excuses_nothing_that_would_not_fit_without_it() -> None:
+    story = two_nodes()
+    story.pod("theirs", gpu="1", scheduler="default-scheduler")
+    story.pod("ours", gpu="5")
+    story.bind("theirs", "a", by=KUBE, at=0.0)
+    story.bind("ours", "a", at=0.1)
+    assert len(story.verdict(unseen_seconds=1.0).of(Promise.CAPACITY)) == 1
+
+
 def test_a_resource_that_the_pod_does_not_take_is_not_held_against_its_binding() -> None:
     story = Story()
     story.node("a", gpu="1")

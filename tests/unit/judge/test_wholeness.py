@@ -152,6 +152,19 @@ def test_a_second_life_of_a_gang_must_be_whole_again() -> None:
     assert len(_whole(story)) == 1
 
 
+def test_a_gang_that_somebody_else_began_may_be_completed_one_by_one() -> None:
+    story = two_nodes()
+    story.group("train", 3)
+    story.pods("train", 3)
+    story.bind("train-0", "a", by="system:admin")
+    story.reserve("train", {"train-1": "a"})
+    story.bind("train-1", "a")
+    story.release("train")
+    verdict = story.verdict()
+    assert not verdict.violations
+    assert "system:admin bound train-0" in verdict.broken[0].sentence
+
+
 def test_a_gang_found_partly_bound_at_the_start_is_not_blamed() -> None:
     story = Story()
     story.node("a")

@@ -1,12 +1,14 @@
 """Histories by hand: a few words per event, revisions counted up by themselves."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ...judge import AuditEntry, Change, Event, Gap, History, Kind, Standpoint, Verdict, weigh
 
 US = "system:serviceaccount:tutti-system:tutti"
 KUBE = "system:kube-scheduler"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class Story:
@@ -103,11 +105,11 @@ class Story:
         for index in range(count):
             self.pod(f"{group}-{index}", group, **requests)
 
-    def bind(self, name: str, node: str, *, by: str = US) -> int:
-        """Bind a pod, in the watch and in the audit log."""
+    def bind(self, name: str, node: str, *, by: str = US, at: float | None = None) -> int:
+        """Bind a pod, in the watch and in the audit log, there at a second if one is given."""
         uid = f"uid-{name}"
         old = self._bodies[Kind.PODS, uid]
-        self.wrote("create", "pods/binding", name, user=by, uid=uid, code=201)
+        self.wrote("create", "pods/binding", name, user=by, uid=uid, code=201, at=at)
         return self.put(Kind.PODS, old | {"spec": old["spec"] | {"nodeName": node}})
 
     def phase(self, name: str, phase: str) -> int:
@@ -159,19 +161,26 @@ class Story:
         code: int = 200,
         api_group: str = "",
         denied: bool = False,
+        at: float | None = None,
     ) -> None:
-        """Add a line to the audit log."""
+        """Add a line to the audit log; a call takes no time."""
+        when = None if at is None else NOON + timedelta(seconds=at)
         self.entries.append(
-            AuditEntry(user, verb, resource, api_group, "ml", name, code, None, uid, denied)
+            AuditEntry(
+                user, verb, resource, api_group, "ml", name, code, when, uid, denied, answered=when
+            )
         )
 
     def history(self) -> History:
         """Give the history."""
         return History.of(self.events, start=100, gaps=self.gaps)
 
-    def verdict(self, *, namespaces: frozenset[str] | None = None) -> Verdict:
+    def verdict(
+        self, *, namespaces: frozenset[str] | None = None, unseen_seconds: float = 0.0
+    ) -> Verdict:
         """Have it judged."""
-        return weigh(self.history(), self.entries, Standpoint(US, namespaces=namespaces))
+        standpoint = Standpoint(US, namespaces=namespaces, unseen_seconds=unseen_seconds)
+        return weigh(self.history(), self.entries, standpoint)
 
 
 def _resources(given: Mapping[str, str]) -> dict[str, str]:

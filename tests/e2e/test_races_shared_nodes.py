@@ -1,0 +1,28 @@
+"""kube-scheduler binds ordinary pods at full speed onto the nodes where gangs start.
+
+The kubelets turn away what is too much, Jobs recreate it, and Tutti repairs the gangs. Other nodes
+take gangs only: there nothing is ever too much.
+"""
+
+from __future__ import annotations
+
+from tests.collisions import OWN, Load, beside_tutti
+
+LOAD = Load()
+
+
+def test_gangs_start_beside_kube_scheduler_on_no_room_seen_taken_and_all_are_whole_in_the_end() -> (
+    None
+):
+    with beside_tutti(LOAD) as run:
+        run.play()
+        found = run.judge()
+        print(found)
+        assert run.verdict is not None
+        assert not run.verdict.violations, run.verdict.summary()
+        assert found.visible == 0
+        assert run.completed() == LOAD.gangs + LOAD.own_gangs
+        run.rig.until(lambda: run.phases() == {"Finished"}, "every PodGroup says so")
+        assert found.bindings >= (LOAD.gangs + LOAD.own_gangs) * LOAD.members
+        assert not [one for one in run.verdict.collisions if one.subject.startswith(OWN)]
+        assert not [node for _, node, _ in run.kubelet.rejected if node.startswith(OWN)]
