@@ -5,6 +5,7 @@ runs on a thread of its own, so that a test can turn rules on and off while the 
 """
 
 from .actions import (
+    PATIENCE,
     Action,
     Gate,
     Match,
@@ -27,6 +28,7 @@ from .exchange import Call, Exchange
 from .server import Proxy
 
 __all__ = [
+    "PATIENCE",
     "Action",
     "Call",
     "Exchange",
