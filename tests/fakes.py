@@ -183,8 +183,8 @@ class FakeCluster:
 
         def commit() -> None:
             pod = self._pod(assignment.pod)
-            is_same = pod.uid == assignment.uid and pod.version == assignment.version
-            if not is_same or not pod.is_waiting:
+            _demand(encode.binding(assignment)["metadata"], pod)
+            if not pod.is_waiting:
                 raise errors.Conflict(f"pod {pod.key} cannot be bound.", status=409)
             self._judge(pod, assignment.node)
             self._put_pod(replace(pod, node=assignment.node, said=Said()))
@@ -200,8 +200,7 @@ class FakeCluster:
 
         def commit() -> Member:
             pod = self._pod(member.key)
-            if (pod.uid, pod.version) != (member.uid, member.version):
-                raise errors.Conflict("the pod is another, or has changed", status=409)
+            _demand(encode.pod_condition(member, why)["metadata"], pod)
             said = Said(why.reason, why.message)
             if pod.said != said:
                 self._put_pod(replace(pod, said=said))
@@ -232,7 +231,8 @@ class FakeCluster:
             known = self.reservations.get(key)
             if known is None:
                 raise errors.Gone("there is no such Reservation", status=404)
-            if (known.self_uid, known.version) != (reservation.self_uid, reservation.version):
+            wanted = encode.delete_options(reservation)["preconditions"]
+            if wanted != {"uid": known.self_uid, "resourceVersion": known.version}:
                 raise errors.Conflict("it is another, or has changed", status=409)
             self._drop_reservation(key)
 
@@ -405,6 +405,13 @@ class FakeCluster:
 
     def _uid(self) -> Uid:
         return Uid(f"uid-{self._next()}")
+
+
+def _demand(preconditions: Mapping[str, Any], pod: Member) -> None:
+    """Refuse a write to a pod that is no longer as its author saw it, as far as that is said."""
+    is_same = preconditions.get("uid", pod.uid) == pod.uid
+    if not is_same or preconditions.get("resourceVersion", pod.version) != pod.version:
+        raise errors.Conflict(f"pod {pod.key} is another, or has changed", status=409)
 
 
 def _merged(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

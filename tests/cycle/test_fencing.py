@@ -7,11 +7,15 @@ takes over, finds the nodes changed, plans anew and comes to rest; then the firs
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from tutti.model.keys import NodeName
+
+from .. import builders
 from ..builders import gang, node, shape
-from ..fakes import Clock, Crash, FakeCluster, Life
+from ..fakes import Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
 from .scenarios import SCENARIOS
 
@@ -99,7 +103,7 @@ async def test_room_is_given_away_only_after_a_late_binding_can_no_longer_succee
     """A binding of the old leader is under way while the new one hands its room to another gang."""
     cluster = FakeCluster()
     cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1))
-    clock = Clock()
+    clock = Clock(1.5)  # too early for reports, which change pods as well
     first = Life(cluster, clock, identity="tutti-0")
     later: list[Life] = []
     awake = asyncio.Event()
@@ -115,7 +119,8 @@ async def test_room_is_given_away_only_after_a_late_binding_can_no_longer_succee
         cluster.delete_pod("a-0")
         cluster.add(gang("b").of(2, cpu=1).priority(1).but(created=5.0))
         later.append(Life(cluster, clock, identity="tutti-1"))
-        await later[0].settle()
+        for _ in range(3):
+            await later[0].turn()
         assert scenarios.places(cluster, "b") == ["n1", "n1"]
         awake.set()
 
@@ -171,4 +176,64 @@ async def test_a_reservation_of_a_past_term_that_turns_up_late_is_deleted_not_ca
     calls = cluster.made[made:]
     assert calls.index("release") < calls.index("bind")
     assert calls.count("reserve") == 1, "it was planned anew"
+    scenarios.assert_promises(cluster)
+
+
+async def test_a_member_recreated_under_the_same_name_is_not_bound_by_mistake() -> None:
+    """Its binding is under way while the pod is replaced by one that asks for more."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1))
+    life = Life(cluster, Clock())
+    replaced: list[str] = []
+
+    async def pause(_at: int, committed: bool) -> None:  # noqa: FBT001
+        if cluster.made[-1] == "bind" and not committed and not replaced:
+            replaced.append("a-0")
+            old = cluster.pods[builders.member("a-0", shape(cpu=1)).key]
+            cluster.delete_pod("a-0")
+            cluster.add_pod(replace(old, shape=shape(cpu=2)))
+
+    cluster.pause = pause
+    await life.settle()
+    assert replaced
+    assert cluster.broken == []
+    assert scenarios.places(cluster, "a") == ["n1"]
+
+
+async def test_a_member_recreated_and_bound_by_hand_is_not_taken_for_the_one_reserved() -> None:
+    """The answer to its binding was lost, and the name now belongs to another pod elsewhere."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=2), node("n2", cpu=1, unschedulable=True), gang("a").of(2, cpu=1))
+    life = Life(cluster, Clock())
+    replaced: list[str] = []
+
+    async def pause(_at: int, committed: bool) -> None:  # noqa: FBT001
+        if cluster.made[-1] == "bind" and not committed and not replaced:
+            replaced.append("a-0")
+            old = cluster.pods[builders.member("a-0", shape(cpu=1)).key]
+            cluster.delete_pod("a-0")
+            cluster.add_pod(replace(old, node=NodeName("n2")))
+
+    cluster.pause = pause
+    await life.turn()
+    gone = [member for member in life.world.snapshot(0.0).gangs[0].members if member.node == "n1"]
+    assert [member.key.name for member in gone] == ["a-1"]
+    await life.settle()
+    scenarios.assert_promises(cluster)
+
+
+async def test_a_standing_reservation_is_verified_before_it_is_carried_out() -> None:
+    """The operator was away while the node that it had reserved was filled."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1))
+    first = Life(cluster, Clock())
+    cluster.fault = lambda _, name: Fault(Crash()) if name == "bind" else None
+    with pytest.raises(Crash):
+        await first.settle()
+    assert len(cluster.reservations) == 1
+    cluster.fault = lambda *_: None
+    cluster.occupy("n1", shape(cpu=1).requests)
+    cluster.put_node(node("n2", cpu=2).made)
+    await Life(cluster, Clock()).settle()
+    assert scenarios.places(cluster, "a") == ["n2", "n2"]
     scenarios.assert_promises(cluster)
