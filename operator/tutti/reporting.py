@@ -16,7 +16,7 @@ from .kube.client import Api
 from .kube.gate import Calling, Gate, is_away
 from .model.cluster import Gang, Reservation, Snapshot
 from .model.decisions import Plan, Reason, Rejection
-from .model.keys import GangKey, Uid
+from .model.keys import GangKey, NodeName, Uid
 from .planning import status as wording
 from .world import World
 
@@ -35,6 +35,7 @@ class Reporter:
         self._api = api
         self._gate = Gate(IN_FLIGHT)
         self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
+        self._nodes: Mapping[NodeName, bool] = {}  # of every node, whether it is ready
         self._mute: dict[Uid, float] = {}  # until when no report is written to an object
         self._shortfall = ""
 
@@ -54,6 +55,7 @@ class Reporter:
         """
         now = snapshot.taken_at
         self._log_shortfall(plan.shortfall)
+        self._nodes = {node.name: node.ready for node in snapshot.nodes}
         rejections = {rejection.gang: rejection for rejection in plan.rejections}
         for gang_key, sentence in refusals.items():
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, sentence)
@@ -114,7 +116,7 @@ class Reporter:
         since_write = now - self._written.setdefault(gang.uid, never)
         if group is None or group.uid != gang.uid:
             return math.inf
-        status = wording.status_of(gang, reservation, rejection)
+        status = wording.status_of(gang, reservation, rejection, self._nodes, group.status)
         at = encode.timestamp(now)
         is_fresh = since_write < SENTENCE_SECONDS
         wanted = wording.merged(status, group.status, at, keep_sentences=is_fresh)

@@ -78,7 +78,7 @@ def decode_member(pod: wire.Pod) -> Member:
         shape = decode_shape(pod)
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
-    labels = metadata.labels
+    labels, phase = metadata.labels, _phase(pod)
     return Member(
         key=PodKey(metadata.namespace, metadata.name),
         uid=Uid(metadata.uid),
@@ -89,12 +89,13 @@ def decode_member(pod: wire.Pod) -> Member:
         role=labels.get(ROLE_LABEL, ""),
         priority=spec.priority,
         node=NodeName(spec.node_name) if spec.node_name else None,
-        phase=_phase(pod),
+        phase=phase,
         terminating=metadata.deletion_timestamp is not None,
         gated=bool(spec.scheduling_gates),
         unmodelled=unmodelled(spec),
         owner=_owner(metadata),
         said=_said(pod.status),
+        failure=pod.status.reason if phase is Phase.FAILED else "",
     )
 
 

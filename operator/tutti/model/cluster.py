@@ -112,6 +112,7 @@ class Member:
     unmodelled: tuple[str, ...] = ()  # fields whose rules we do not know yet
     owner: Owner | None = None
     said: Said = Said()
+    failure: str = ""  # why it failed, in one word; empty where its own containers did
 
     @property
     def is_over(self) -> bool:
@@ -178,6 +179,7 @@ class Gang:
     created: float = 0.0
     generation: int = 0
     terminating: bool = False
+    finished: tuple[str, ...] = ()  # the roles of members that succeeded and were cleared away
 
     @property
     def is_single(self) -> bool:

@@ -9,8 +9,11 @@ from enum import StrEnum
 
 from ..model.cluster import Gang, Member, Phase, Reservation
 from ..model.decisions import Reason, Rejection
-from .amounts import count
+from . import health
+from .amounts import count, cut
+from .health import Readiness, is_whole
 
+MESSAGE_LIMIT = 800  # bytes; with three of these and the counters a status stays under 4 kB
 QUIET_SECONDS = 1.0  # a gang still being created, or counters still moving, is left alone so long
 
 
@@ -65,14 +68,6 @@ class Note:
     is_about_labels: bool = False  # which their author may change, and then it says more
 
 
-def is_whole(gang: Gang) -> bool:
-    """Whether enough members count as bound, role by role."""
-    bound = [m for m in gang.members if m.counts_as_bound and gang.has_place_for(m)]
-    return len(bound) >= gang.min_member and all(
-        sum(member.role == role.name for member in bound) >= role.min_member for role in gang.roles
-    )
-
-
 def is_at_rest(gang: Gang, observed: Mapping[str, object]) -> bool:
     """Whether it has finished and its pods are being cleared away: then its status may stay."""
     is_over = all(member.phase is Phase.SUCCEEDED for member in gang.members)
@@ -80,31 +75,39 @@ def is_at_rest(gang: Gang, observed: Mapping[str, object]) -> bool:
 
 
 def status_of(
-    gang: Gang, reservation: Reservation | None, rejection: Rejection | None
+    gang: Gang,
+    reservation: Reservation | None,
+    rejection: Rejection | None,
+    nodes: Readiness,
+    observed: Mapping[str, object],
 ) -> GroupStatus:
-    """The status of one gang after a cycle, from what is observed."""
+    """The status of one gang after a cycle; ``observed`` is the one that it carries now."""
     counts = _counts(gang)
+    healthy = _healthy(gang, reservation, nodes, observed)
     conditions = tuple(
         line
         for line in (
             _reserved(gang, reservation, rejection, counts),
             _bound(gang, reservation, rejection, counts),
-            _healthy(gang, reservation, counts),
+            healthy,
         )
         if line is not None
     )
-    return GroupStatus(gang.generation, _phase(gang, reservation, counts), counts, conditions)
+    is_well = healthy is not None and healthy.holds
+    phase = _phase(reservation, counts, is_well=is_well)
+    return GroupStatus(gang.generation, phase, counts, conditions)
 
 
 def _counts(gang: Gang) -> Counts:
     members = [member for member in gang.members if gang.has_place_for(member)]
     phases = [member.phase for member in members]
+    finished = len(gang.finished)
     return Counts(
         needed=gang.min_member,
         seen=len(members),
-        bound=sum(member.counts_as_bound for member in members),
+        bound=sum(member.counts_as_bound for member in members) + finished,
         running=phases.count(Phase.RUNNING),
-        succeeded=phases.count(Phase.SUCCEEDED),
+        succeeded=phases.count(Phase.SUCCEEDED) + finished,
         failed=phases.count(Phase.FAILED),
     )
 
@@ -144,19 +147,23 @@ def _bound(
     return None
 
 
-def _healthy(gang: Gang, reservation: Reservation | None, counts: Counts) -> Line | None:
-    if is_whole(gang):
+def _healthy(
+    gang: Gang, reservation: Reservation | None, nodes: Readiness, observed: Mapping[str, object]
+) -> Line | None:
+    """Nothing is said of a gang that is being bound for the first time."""
+    known = health.before(observed)
+    found = health.ailment(gang, nodes, known)
+    if found is None:
         sentence = "no needed member is missing"
         return Line(Condition.HEALTHY, holds=True, reason="Whole", message=sentence)
-    if reservation is None and counts.bound:
-        short = max(counts.needed - counts.bound, 1)
-        sentence = f"{counts.bound} of {counts.needed} members are bound, {short} missing"
-        return Line(Condition.HEALTHY, holds=False, reason="MemberLost", message=sentence)
+    has_started = reservation is None or known.was_whole or is_whole(gang)
+    if has_started and any(member.counts_as_bound for member in gang.members):
+        return Line(Condition.HEALTHY, holds=False, reason=found.cause, message=found.sentence)
     return None
 
 
-def _phase(gang: Gang, reservation: Reservation | None, counts: Counts) -> str:
-    if is_whole(gang):
+def _phase(reservation: Reservation | None, counts: Counts, *, is_well: bool) -> str:
+    if is_well:
         if counts.succeeded >= counts.needed:
             return "Finished"
         return "Running" if counts.running + counts.succeeded >= counts.needed else "Bound"
@@ -225,7 +232,7 @@ def merged(
                 "type": line.type.value,
                 "status": value,
                 "reason": line.reason,
-                "message": old.get("message") if keeps else line.message,
+                "message": old.get("message") if keeps else cut(line.message, MESSAGE_LIMIT),
                 "observedGeneration": status.observed_generation,
                 "lastTransitionTime": old.get("lastTransitionTime") if is_same else now,
             }

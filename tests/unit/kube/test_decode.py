@@ -97,6 +97,14 @@ def test_every_phase_is_known(said: str, phase: Phase) -> None:
     assert decode_member(pod(status={"phase": said})).phase is phase
 
 
+def test_why_a_pod_failed_is_known_and_nothing_is_said_of_others() -> None:
+    assert (
+        decode_member(pod(status={"phase": "Failed", "reason": "OutOfcpu"})).failure == "OutOfcpu"
+    )
+    assert decode_member(pod(status={"phase": "Failed"})).failure == ""
+    assert decode_member(pod(status={"phase": "Running", "reason": "NodeLost"})).failure == ""
+
+
 def test_a_pod_without_a_phase_is_pending() -> None:
     assert decode_member(pod(status={"phase": None})).phase is Phase.PENDING
 

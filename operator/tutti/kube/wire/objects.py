@@ -177,6 +177,7 @@ class PodStatus(Wire):
     """How far a pod has come."""
 
     phase: str = "Pending"
+    reason: str = ""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
