@@ -18,6 +18,7 @@ from .model.cluster import Gang, Reservation, Snapshot
 from .model.decisions import Plan, Reason, Rejection
 from .model.keys import GangKey, NodeName, Uid
 from .planning import status as wording
+from .planning.notes import Note, notes_of, stray_notes
 from .world import World
 
 logger = logging.getLogger(__name__)
@@ -76,12 +77,12 @@ class Reporter:
         for one in released:
             about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
             await self._say(encode.Event(about, "Released", one.sentence, now, warning=True))
-        notes = list(wording.stray_notes(snapshot.strays))
+        notes = list(stray_notes(snapshot.strays))
         for gang in gangs:
             rejection = rejections.get(gang.key)
             quiet_for = now - _newest(gang)
             if quiet_for >= wording.QUIET_SECONDS:
-                notes.extend(wording.notes_of(gang, rejection))
+                notes.extend(notes_of(gang, rejection))
             elif rejection is not None:
                 waits.append(wording.QUIET_SECONDS - quiet_for)
         waits.append(await self._tell_pods(notes, now))
@@ -147,7 +148,7 @@ class Reporter:
             is_bad = line.type is wording.Condition.HEALTHY and not line.holds
             await self._say(encode.Event(about, line.reason, line.message, now, warning=is_bad))
 
-    async def _tell_pods(self, notes: Iterable[wording.Note], now: float) -> float:
+    async def _tell_pods(self, notes: Iterable[Note], now: float) -> float:
         """Say it once per pod and reason; answers 0 seconds where more is left to say."""
         unsaid = [
             note for note in notes if not _is_said(note) and note.member.uid not in self._mute
@@ -159,7 +160,7 @@ class Reporter:
         )
         return math.inf if len(told) == len(unsaid) else 0.0
 
-    async def _tell_pod(self, note: wording.Note, now: float) -> None:
+    async def _tell_pod(self, note: Note, now: float) -> None:
         why = encode.Why(note.reason, note.message, now)
         self._world.learn(await self._api.say_of_pod(note.member, why))
         if note.is_its_own:
@@ -178,7 +179,7 @@ class Reporter:
             logger.debug("event %s was not taken: %s", event.reason, problem)
 
 
-def _is_said(note: wording.Note) -> bool:
+def _is_said(note: Note) -> bool:
     """Whether the pod says this already; of a mistake in its labels, in these very words."""
     said = note.member.said
     is_same = said.message == note.message[: encode.MESSAGE_LIMIT]

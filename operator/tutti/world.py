@@ -273,6 +273,7 @@ class World:
             created=group.created,
             generation=group.generation,
             terminating=group.terminating,
+            on_partial=group.on_partial,
         )
         if key not in self._gangs and (recalled := finishing.recalled(gang, group.status)):
             self._finished[key] = list(recalled)

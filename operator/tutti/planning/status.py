@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..model.cluster import Gang, Member, Phase, Reservation
+from ..model.cluster import Gang, Phase, Reservation
 from ..model.decisions import Reason, Rejection
 from . import health
 from .amounts import count, cut
@@ -55,17 +55,6 @@ class GroupStatus:
     phase: str
     counts: Counts
     conditions: tuple[Line, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """What a waiting pod's PodScheduled condition should say; ``is_its_own`` calls for an Event."""
-
-    member: Member
-    reason: str
-    message: str
-    is_its_own: bool = False
-    is_about_labels: bool = False  # which their author may change, and then it says more
 
 
 def is_at_rest(gang: Gang, observed: Mapping[str, object]) -> bool:
@@ -118,6 +107,11 @@ def _reserved(
     if is_whole(gang):
         sentence = "every needed member has its node"
         return Line(Condition.RESERVED, holds=True, reason="Reserved", message=sentence)
+    if reservation is not None and reservation.evict:
+        sentence = f"{count(len(reservation.evict), 'member')} evicted, to start again whole"
+        return Line(
+            Condition.RESERVED, holds=False, reason=Reason.NOT_ENOUGH_ROOM, message=sentence
+        )
     if reservation is not None:
         nodes = len({entry.node for entry in reservation.entries})
         members = len(reservation.entries)
@@ -142,6 +136,8 @@ def _bound(
     if reservation is not None and rejection is not None and rejection.reason is Reason.REFUSED:
         sentence = f"{sentence}; {rejection.sentence}"
         return Line(Condition.BOUND, holds=False, reason=Reason.REFUSED, message=sentence)
+    if reservation is not None and reservation.evict:
+        return Line(Condition.BOUND, holds=False, reason="Released", message=sentence)
     if reservation is not None or counts.bound:
         return Line(Condition.BOUND, holds=False, reason="Binding", message=sentence)
     return None
@@ -167,46 +163,9 @@ def _phase(reservation: Reservation | None, counts: Counts, *, is_well: bool) ->
         if counts.succeeded >= counts.needed:
             return "Finished"
         return "Running" if counts.running + counts.succeeded >= counts.needed else "Bound"
-    if reservation is not None:
+    if reservation is not None and not reservation.evict:
         return "Reserved"
     return "Degraded" if counts.bound else "Waiting"
-
-
-def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
-    """What the waiting members of one gang should say."""
-    known = [role.name for role in gang.roles]
-    for member in gang.members:
-        if not member.is_waiting:
-            continue
-        if not gang.has_place_for(member):
-            sentence = (
-                f"PodGroup {gang.key.name} has no role {member.role!r}: "
-                f"label tutti.dev/role must be one of {', '.join(known)}"
-            )
-            yield Note(member, "UnknownRole", sentence, is_its_own=True, is_about_labels=True)
-        elif member.unmodelled:
-            sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
-            yield Note(member, Reason.NOT_MODELLED, sentence, is_its_own=True)
-        elif rejection is not None:
-            reason = _pod_reason(rejection.reason)
-            yield Note(member, reason, rejection.sentence, is_its_own=gang.is_single)
-
-
-def _pod_reason(reason: Reason) -> str:
-    """Autoscalers act on Unschedulable, so only pods that wait for room say it."""
-    waits_for_room = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS, Reason.BUDGET_EXHAUSTED)
-    return "Unschedulable" if reason in waits_for_room else reason.value
-
-
-def stray_notes(strays: Iterable[Member]) -> Iterable[Note]:
-    """What pods say whose PodGroup does not exist."""
-    for member in strays:
-        if member.is_waiting:
-            sentence = (
-                f"PodGroup {member.key.namespace}/{member.group} does not exist; "
-                "the pod waits until it does"
-            )
-            yield Note(member, "PodGroupNotFound", sentence, is_its_own=True, is_about_labels=True)
 
 
 def merged(

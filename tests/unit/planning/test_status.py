@@ -11,6 +11,7 @@ from tutti.model.cluster import Gang, Phase, Reservation
 from tutti.model.decisions import Reason, Rejection
 from tutti.model.keys import NodeName
 from tutti.planning import health, status
+from tutti.planning.notes import notes_of, stray_notes
 from tutti.planning.status import Condition, Line
 
 from ...builders import GangBuilder, gang, member, reservation, shape, single
@@ -276,7 +277,7 @@ def test_a_finished_gang_rests_while_its_pods_are_cleared_away(
 
 
 def notes(of: Gang, rejection: Rejection | None) -> list[tuple[str, str, bool]]:
-    found = status.notes_of(of, rejection)
+    found = notes_of(of, rejection)
     return [(note.member.key.name, note.reason, note.is_its_own) for note in found]
 
 
@@ -313,7 +314,7 @@ def test_a_pod_that_does_not_wait_is_told_nothing() -> None:
 
 def test_a_stray_is_told_which_pod_group_is_missing() -> None:
     lost = replace(member("p", shape(cpu=1)), group="nowhere")
-    (note,) = status.stray_notes([lost, replace(lost, gated=True)])
+    (note,) = stray_notes([lost, replace(lost, gated=True)])
     assert note.reason == "PodGroupNotFound"
     assert "ml/nowhere does not exist" in note.message
 
@@ -352,3 +353,12 @@ def test_a_status_stays_small_whatever_the_names() -> None:
     written = status.merged(refused, {}, NOW, keep_sentences=False)
     assert len(written["conditions"]) == 3  # type: ignore[arg-type]
     assert len(json.dumps(written).encode()) < 4096
+
+
+def test_a_gang_that_is_given_up_for_now_says_that_it_is_released() -> None:
+    held = replace(HELD, entries=(), evict=(two().made.members[0].uid,))
+    found = spoken(two().bound_on("n1").made, held, None)
+    assert found.phase == "Degraded"
+    assert said(found)["Bound"] == "False Released"
+    assert said(found)["Reserved"] == "False NotEnoughRoom"
+    assert found.conditions[0].message == "1 member evicted, to start again whole"
