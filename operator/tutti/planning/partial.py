@@ -53,8 +53,13 @@ def _verdict(census: Census, rejection: Rejection, nodes: Mapping[NodeName, bool
 
 
 def evictable(gang: Gang) -> tuple[Member, ...]:
-    """The members that hold room and are neither over nor on their way out."""
-    return tuple(m for m in gang.members if m.node and not (m.terminating or m.is_over))
+    """The members whose eviction frees the gang's room."""
+    return tuple(member for member in gang.members if is_evictable(member))
+
+
+def is_evictable(member: Member) -> bool:
+    """Whether the member holds room and is neither over nor on its way out."""
+    return member.node is not None and not (member.terminating or member.is_over)
 
 
 def is_given_up(gang: Gang) -> bool:

@@ -74,7 +74,7 @@ def test_a_pod_of_ours_is_read_whole() -> None:
         group="train",
         role="worker",
         priority=1000,
-        owner=Owner("Job", "train"),
+        owner=Owner("Job", "train", "batch"),
         said=Said("WaitingForMembers", "1 of 2 exist"),
     )
 
