@@ -137,6 +137,11 @@ class FakeCluster:
         stream = "pending" if gone.node is None else "bound"
         self._tell(stream, lambda world: getattr(world, stream).drop(gone.uid))
 
+    def change_group(self, name: str, **changes: object) -> None:
+        """Change fields of a PodGroup."""
+        known = self.groups[GangKey(NAMESPACE, name)]
+        self._put_group(replace(known, **changes))  # type: ignore[arg-type]
+
     def delete_group(self, name: str) -> None:
         """Delete a PodGroup; its Reservation stays until ``collect``."""
         gone = self.groups.pop(GangKey(NAMESPACE, name))
