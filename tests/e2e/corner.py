@@ -67,6 +67,18 @@ class Corner:
         spec = {"replicas": n, "selector": {"matchLabels": labels}, "template": template}
         self._create("apps/v1", "ReplicaSet", group, spec)
 
+    def budget(self, group: str, n: int) -> None:
+        """Allow no eviction that leaves fewer than so many healthy pods, and wait for it."""
+        selector = {"matchLabels": {rigs.GROUP_LABEL: group}}
+        spec = {"minAvailable": n, "selector": selector}
+        self._create("policy/v1", "PodDisruptionBudget", group, spec)
+        path = f"/apis/policy/v1/namespaces/{self.name}/poddisruptionbudgets/{group}"
+
+        def is_counted() -> bool:
+            return bool(self.rig.plane.request("GET", path)["status"].get("currentHealthy") == n)
+
+        self.rig.until(is_counted, "the budget knows its pods")
+
     def _template(self, group: str, **spec: Any) -> dict[str, Any]:
         one = self.pod(group, group, cpu=1)
         return {

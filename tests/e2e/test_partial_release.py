@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import rig as rigs
 from tests.e2e.corner import Corner
 from tests.kubelet import Kubelet
 from tests.rig import Rig
@@ -102,6 +103,27 @@ def test_a_spark_driver_is_never_evicted(corner: Corner) -> None:
     assert corner.evictions() == 0
     corner.nodes(1, "new", cpu=1)
     corner.until_running("app", 2)
+
+
+def test_a_disruption_budget_keeps_a_pod_and_holds_up_nobody_else(corner: Corner) -> None:
+    """The API server answers 429, as it does to a flood of requests; this one is meant for a pod."""
+    corner.nodes(2, cpu=1)
+    corner.group("serve", 2, on_partial="Release")
+    corner.replicas("serve", 2)
+    corner.until_running("serve", 2)
+    corner.budget("serve", 2)
+    _lose_one_for_good(corner, "serve")
+    corner.until_says("serve", "Bound", "Released")
+    corner.rig.until(lambda: corner.evictions() == 1, "it is tried")
+    (name,) = corner.kubelet.nodes(1, f"{corner.name}-other", cpu=1, memory="8Gi")
+    corner.group("next", 1)
+    spec = {"nodeSelector": {"kubernetes.io/hostname": name}}
+    corner.rig.create(rigs.pod("next-0", "next", namespace=corner.name, spec=spec, cpu=1))
+    corner.until_running("next", 1)
+    assert corner.running("serve") == 1
+    assert corner.evictions() == 1
+    corner.delete("replicaset", "serve")
+    corner.rig.until(lambda: not corner.pods("serve"), "all of it is gone")
 
 
 def test_a_job_is_not_driven_into_its_backoff_limit(corner: Corner) -> None:
