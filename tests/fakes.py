@@ -16,7 +16,7 @@ from tutti.election import Deposed
 from tutti.kube import decode, encode, errors, wire
 from tutti.kube.decode import PodGroup
 from tutti.kube.supply import Item
-from tutti.model.cluster import Member, Node, Occupant, Phase, Reservation, Said
+from tutti.model.cluster import Job, Member, Node, Occupant, Phase, Reservation, Said
 from tutti.model.decisions import Assignment
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.lease import Lease, Term
@@ -78,6 +78,8 @@ class FakeCluster:
     groups: dict[GangKey, PodGroup] = field(default_factory=dict)
     reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
+    protected: set[str] = field(default_factory=set)  # names of pods that a budget protects
     made: list[str] = field(default_factory=list)  # the names of all calls so far
     broken: list[str] = field(default_factory=list)  # promises that a commit has broken
     fault: Callable[[int, str], Fault | None] = lambda _number, _name: None
@@ -134,6 +136,11 @@ class FakeCluster:
         gone = self.pods.pop(PodKey(NAMESPACE, name))
         stream = "pending" if gone.node is None else "bound"
         self._tell(stream, lambda world: getattr(world, stream).drop(gone.uid))
+
+    def change_group(self, name: str, **changes: object) -> None:
+        """Change fields of a PodGroup."""
+        known = self.groups[GangKey(NAMESPACE, name)]
+        self._put_group(replace(known, **changes))  # type: ignore[arg-type]
 
     def delete_group(self, name: str) -> None:
         """Delete a PodGroup; its Reservation stays until ``collect``."""
@@ -207,6 +214,29 @@ class FakeCluster:
             return self.pods[member.key]
 
         return await self._call("say_of_pod", commit)
+
+    async def evict(self, member: Member) -> None:
+        """See ``Api.evict``; the pod stays, terminating, until it is deleted."""
+
+        def commit() -> None:
+            pod = self._pod(member.key)
+            if pod.uid != member.uid:
+                raise errors.Conflict("the uid is another", status=409)
+            if pod.key.name in self.protected:
+                raise errors.Refused("it would violate the pod's disruption budget", status=429)
+            self._put_pod(replace(pod, terminating=True))
+
+        await self._call("evict", commit)
+
+    async def read_job(self, namespace: str, name: str) -> Job:
+        """See ``Api.read_job``."""
+
+        def commit() -> Job:
+            if (namespace, name) not in self.jobs:
+                raise errors.Gone("there is no such Job", status=404)
+            return self.jobs[namespace, name]
+
+        return await self._call("read_job", commit)
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """See ``Api.reserve``; what is stored is what was encoded."""

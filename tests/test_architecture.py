@@ -29,8 +29,9 @@ BELOW: Mapping[str, frozenset[str]] = {
         "world": "model kube planning store occupancy",
         "election": "model kube",
         "commit": "model kube planning world election",
+        "evicting": "model kube planning world",
         "reporting": "model kube planning world commit",
-        "cycle": "model kube planning strategies world commit reporting",
+        "cycle": "model kube planning strategies world commit evicting reporting",
         "takeover": "model kube world cycle",
         "pulse": "model kube election cycle",
         "handlers": "model kube store world",
@@ -249,7 +250,7 @@ def test_the_status_that_is_written_is_the_one_the_crd_knows() -> None:
     from tutti.model.keys import GangKey, Uid  # noqa: PLC0415 - likewise
     from tutti.planning import status  # noqa: PLC0415 - likewise
 
-    made = status.status_of(Gang(GangKey("ml", "a"), Uid("u"), 1), None, None)
+    made = status.status_of(Gang(GangKey("ml", "a"), Uid("u"), 1), None, None, {}, {})
     written: Any = status.merged(made, {}, "2026-01-01T00:00:00Z", keep_sentences=False)
     schema = _schema("podgroup")["status"]["properties"]
     assert set(written) == set(schema)

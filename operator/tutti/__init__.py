@@ -9,6 +9,7 @@ pulse       when cycles run
 takeover    what a new leader does before its first cycle
 cycle       observe, plan, verify, reserve, bind, report
 commit      reservations and bindings, and what fences them
+evicting    gangs that are given up for now
 reporting   conditions, Events, log lines: what people are told
 election    leader election on a Lease
 world       the live picture; snapshot(now)

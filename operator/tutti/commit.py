@@ -15,7 +15,7 @@ from .kube import encode, errors
 from .kube.client import Api
 from .kube.gate import Gate, is_away
 from .model.cluster import Entry, Member, Reservation, Snapshot
-from .model.decisions import Assignment, Placement
+from .model.decisions import Assignment, Eviction, Placement
 from .model.keys import GangKey, Origin, PodKey, Uid
 from .model.lease import Term
 from .planning import progress, verify
@@ -85,25 +85,33 @@ class Commit:
         )
 
     async def reserve(
-        self, placements: Sequence[Placement], term: Term
+        self, decided: Sequence[Placement | Eviction], term: Term
     ) -> Sequence[errors.ApiError]:
-        """Write every gang's placement down before the first of its pods is bound."""
+        """Write down what was decided for every gang before its first pod is bound, or evicted."""
         self._made.clear()
         return await self._gate.all(
-            partial(self._reserve_one, self._reservation(placement, term))
-            for placement in placements
-            if placement.gang.origin is Origin.POD_GROUP
+            partial(self._reserve_one, self._reservation(one, term))
+            for one in decided
+            if one.gang.origin is Origin.POD_GROUP
         )
 
-    def _reservation(self, placement: Placement, term: Term) -> Reservation:
+    def _reservation(self, decided: Placement | Eviction, term: Term) -> Reservation:
+        entries: tuple[Entry, ...] = ()
+        evict: tuple[Uid, ...] = ()
+        match decided:
+            case Placement(assignments=assignments):
+                entries = tuple(Entry(a.pod, a.uid, a.node) for a in assignments)
+            case Eviction(members=members):
+                evict = tuple(member.uid for member in members)
         return Reservation(
-            gang=placement.gang,
-            uid=placement.uid,
-            generation=placement.generation,
+            gang=decided.gang,
+            uid=decided.uid,
+            generation=decided.generation,
             scheduler=self._scheduler,
             term=term,
             reserved_at=self._clock(),
-            entries=tuple(Entry(a.pod, a.uid, a.node) for a in placement.assignments),
+            entries=entries,
+            evict=evict,
         )
 
     async def _prove(self, term: Term) -> None:
@@ -152,6 +160,7 @@ class Commit:
         released: list[Released] = []
         stale: list[Reservation] = []
         bindings: list[tuple[GangKey, Assignment]] = []
+        is_evicting = False
         for reservation, step in progress.next_steps(snapshot, term):
             match step:
                 case progress.Bind(assignments):
@@ -160,13 +169,15 @@ class Commit:
                     released.append(Released(reservation, sentence))
                 case progress.Discard():
                     stale.append(reservation)
+                case progress.Evict():
+                    is_evicting = True  # by the Evictor, once the term is proved
                 case progress.Finish():
                     pass
         singles = [p for p in placements if p.gang.origin is Origin.POD]
         for placement in verify.upheld(snapshot, singles) if singles else ():
             bindings.extend((placement.gang, one) for one in placement.assignments)
         bindings = [one for one in bindings if not self.is_held_off(one[1].uid, now)]
-        if self._made or bindings:
+        if self._made or bindings or is_evicting:
             await self._prove(term)
         problems = list(await self._gate.all(partial(self._delete, held) for held in stale))
         problems += await self._free(released, snapshot)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .commit import Clock, Commit, Released
+from .evicting import Evictor
 from .kube.client import Api
 from .model.cluster import Snapshot
-from .model.decisions import Placement, Plan
+from .model.decisions import Eviction, Placement, Plan
 from .model.lease import Term
 from .planning import plan as planning
 from .planning import verify
@@ -45,6 +46,7 @@ class Cycle:
         self._budget = budget
         self._clock = clock
         self._commit = Commit(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
+        self._evictor = Evictor(world, api, clock=clock, in_flight=in_flight)
         self._reporter = Reporter(world, api)
 
     async def begin(self, term: Term) -> None:
@@ -69,13 +71,15 @@ class Cycle:
         plan = await asyncio.to_thread(
             planning.plan, snapshot, self._strategy, self._fallback, self._budget
         )
+        plan = await self._evictor.spared(plan)
         # 3 verify
-        placements = self._verified(snapshot, plan)
+        placements, evictions = self._verified(snapshot, plan), self._agreed(snapshot, plan)
         # 4 reserve: the commit point
-        problems += await self._commit.reserve(placements, term)
-        # 5 bind
+        problems += await self._commit.reserve((*placements, *evictions), term)
+        # 5 bind, or evict
         released, failed = await self._commit.carry_out(placements, term)
         problems += failed
+        problems += await self._evictor.carry_out(term)
         # 6 report
         due = await self._report(snapshot, plan, released)
         if problems:
@@ -93,6 +97,20 @@ class Cycle:
         is_unchanged = current == replace(snapshot, taken_at=now)
         return waiting if is_unchanged and not broken else verify.upheld(current, waiting)
 
+    def _agreed(self, snapshot: Snapshot, plan: Plan) -> Sequence[Eviction]:
+        """The evictions of gangs that are by now as they were when it was decided."""
+        if not plan.evictions:
+            return ()
+        now = self._clock()
+        planned = {gang.key: gang for gang in snapshot.gangs}
+        current = {gang.key: gang for gang in self._world.snapshot(now).gangs}
+        return [
+            one
+            for one in plan.evictions
+            if planned[one.gang] == current.get(one.gang)
+            and not self._commit.is_held_off(one.uid, now)
+        ]
+
     async def _report(
         self, planned: Snapshot, plan: Plan, released: Sequence[Released]
     ) -> float | None:
@@ -103,7 +121,8 @@ class Cycle:
         sentences = {gang: one.sentence for gang, one in refusals.items()}
         due = await self._reporter.report(snapshot, plan, released, sentences)
         retries = [one.until - now for one in refusals.values()]
-        return min((wait for wait in (due, *retries) if wait is not None), default=None)
+        waits = (due, self._evictor.again_in(), *retries)
+        return min((wait for wait in waits if wait is not None), default=None)
 
 
 def _with_the_rejected_as(planned: Snapshot, plan: Plan, now: Snapshot) -> Snapshot:

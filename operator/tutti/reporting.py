@@ -16,8 +16,9 @@ from .kube.client import Api
 from .kube.gate import Calling, Gate, is_away
 from .model.cluster import Gang, Reservation, Snapshot
 from .model.decisions import Plan, Reason, Rejection
-from .model.keys import GangKey, Uid
+from .model.keys import GangKey, NodeName, Uid
 from .planning import status as wording
+from .planning.notes import Note, notes_of, stray_notes
 from .world import World
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class Reporter:
         self._api = api
         self._gate = Gate(IN_FLIGHT)
         self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
+        self._nodes: Mapping[NodeName, bool] = {}  # of every node, whether it is ready
         self._mute: dict[Uid, float] = {}  # until when no report is written to an object
         self._shortfall = ""
 
@@ -54,6 +56,7 @@ class Reporter:
         """
         now = snapshot.taken_at
         self._log_shortfall(plan.shortfall)
+        self._nodes = {node.name: node.ready for node in snapshot.nodes}
         rejections = {rejection.gang: rejection for rejection in plan.rejections}
         for gang_key, sentence in refusals.items():
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, sentence)
@@ -74,12 +77,12 @@ class Reporter:
         for one in released:
             about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
             await self._say(encode.Event(about, "Released", one.sentence, now, warning=True))
-        notes = list(wording.stray_notes(snapshot.strays))
+        notes = list(stray_notes(snapshot.strays))
         for gang in gangs:
             rejection = rejections.get(gang.key)
             quiet_for = now - _newest(gang)
             if quiet_for >= wording.QUIET_SECONDS:
-                notes.extend(wording.notes_of(gang, rejection))
+                notes.extend(notes_of(gang, rejection))
             elif rejection is not None:
                 waits.append(wording.QUIET_SECONDS - quiet_for)
         waits.append(await self._tell_pods(notes, now))
@@ -114,7 +117,7 @@ class Reporter:
         since_write = now - self._written.setdefault(gang.uid, never)
         if group is None or group.uid != gang.uid:
             return math.inf
-        status = wording.status_of(gang, reservation, rejection)
+        status = wording.status_of(gang, reservation, rejection, self._nodes, group.status)
         at = encode.timestamp(now)
         is_fresh = since_write < SENTENCE_SECONDS
         wanted = wording.merged(status, group.status, at, keep_sentences=is_fresh)
@@ -145,7 +148,7 @@ class Reporter:
             is_bad = line.type is wording.Condition.HEALTHY and not line.holds
             await self._say(encode.Event(about, line.reason, line.message, now, warning=is_bad))
 
-    async def _tell_pods(self, notes: Iterable[wording.Note], now: float) -> float:
+    async def _tell_pods(self, notes: Iterable[Note], now: float) -> float:
         """Say it once per pod and reason; answers 0 seconds where more is left to say."""
         unsaid = [
             note for note in notes if not _is_said(note) and note.member.uid not in self._mute
@@ -157,7 +160,7 @@ class Reporter:
         )
         return math.inf if len(told) == len(unsaid) else 0.0
 
-    async def _tell_pod(self, note: wording.Note, now: float) -> None:
+    async def _tell_pod(self, note: Note, now: float) -> None:
         why = encode.Why(note.reason, note.message, now)
         self._world.learn(await self._api.say_of_pod(note.member, why))
         if note.is_its_own:
@@ -176,7 +179,7 @@ class Reporter:
             logger.debug("event %s was not taken: %s", event.reason, problem)
 
 
-def _is_said(note: wording.Note) -> bool:
+def _is_said(note: Note) -> bool:
     """Whether the pod says this already; of a mistake in its labels, in these very words."""
     said = note.member.said
     is_same = said.message == note.message[: encode.MESSAGE_LIMIT]

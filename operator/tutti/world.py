@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 from .kube.decode import PodGroup
 from .kube.supply import Item
-from .model.cluster import Gang, Member, Node, Occupant, Reservation, Snapshot
+from .model.cluster import Gang, Member, Node, Occupant, Phase, Reservation, Snapshot
 from .model.keys import GangKey, NodeName, Origin, Uid
 from .model.resources import NOTHING
 from .occupancy import Occupancy
+from .planning import finishing
 from .store import Store
 
 
@@ -47,6 +48,7 @@ class World:
         self._group_by_key: dict[GangKey, PodGroup] = {}
         self._gangs: dict[GangKey, Gang] = {}
         self._strays: dict[GangKey, tuple[Member, ...]] = {}
+        self._finished: dict[GangKey, list[str]] = {}  # roles of members that ended well and left
         self._stale: set[GangKey] = set()
         self._last = Snapshot(taken_at=0.0)
         self._reservations_moved = False
@@ -227,12 +229,10 @@ class World:
         if member is not None:
             at = None if member.is_over else member.node
             self._occupancy.occupy(uid, at, member.shape.requests)
+        elif occupant is not None:
+            self._occupancy.occupy(uid, occupant.node, occupant.requests)
         else:
-            self._occupancy.occupy(
-                uid,
-                None if occupant is None else occupant.node,
-                NOTHING if occupant is None else occupant.requests,
-            )
+            self._occupancy.occupy(uid, None, NOTHING)
         self._wake()
 
     def _index(self, uid: Uid, member: Member | None) -> None:
@@ -242,8 +242,12 @@ class World:
             self._stale.add(key)
             siblings = self._by_gang[key]
             siblings.pop(uid, None)
+            if member is None and old.phase is Phase.SUCCEEDED:
+                self._finished.setdefault(key, []).append(old.role)
             if not siblings:
                 del self._by_gang[key]
+                if member is None:
+                    self._finished.pop(key, None)
         if member is not None:
             key = gang_key(member)
             self._stale.add(key)
@@ -260,7 +264,7 @@ class World:
         group = self._group_by_key.get(key)
         if group is None:
             return None
-        return Gang(
+        gang = Gang(
             key,
             group.uid,
             group.min_member,
@@ -269,7 +273,11 @@ class World:
             created=group.created,
             generation=group.generation,
             terminating=group.terminating,
+            on_partial=group.on_partial,
         )
+        if key not in self._gangs and (recalled := finishing.recalled(gang, group.status)):
+            self._finished[key] = list(recalled)
+        return finishing.with_finished(gang, self._finished.get(key, ()))
 
 
 def gang_key(member: Member) -> GangKey:

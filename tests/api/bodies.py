@@ -124,6 +124,10 @@ REFUSED_GROUPS = {
         {"roles": [{"name": "a"}]},
         "spec.roles[0].minMember: Required value",
     ),
+    "another way out": (
+        {"minMember": 2, "onPartial": "Restart"},
+        'spec.onPartial: Unsupported value: "Restart": supported values: "Complete", "Release"',
+    ),
     "an empty role": (
         {"roles": roles(("driver", 0))},
         "spec.roles[0].minMember in body should be greater than or equal to 1",
@@ -138,6 +142,7 @@ REFUSED_GROUPS = {
 ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
     "one member": {"minMember": 1},
     "the most members": {"minMember": 5000},
+    "a gang to be released": {"minMember": 8, "onPartial": "Release"},
     "roles alone": {"roles": roles(("driver", 1), ("executor", 8))},
     "roles that fill minMember": {"minMember": 9, "roles": roles(("a", 1), ("b", 8))},
     "members of no role besides": {"minMember": 12, "roles": roles(("a", 1), ("b", 8))},

@@ -12,6 +12,7 @@ TUTTI = "tutti.dev"
 ALLOWED = frozenset(
     {
         ("", "pods/binding", "create"),
+        ("", "pods/eviction", "create"),
         ("", "pods/status", "patch"),
         ("", "events", "create"),
         ("events.k8s.io", "events", "create"),
@@ -24,7 +25,7 @@ ALLOWED = frozenset(
         ("coordination.k8s.io", "leases", "patch"),
     }
 )
-ON_OUR_PODS_ONLY = frozenset({"pods/binding", "pods/status"})
+ON_OUR_PODS_ONLY = frozenset({"pods/binding", "pods/eviction", "pods/status"})
 # A review is a question put as a create: nothing is stored.
 QUESTIONS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
 

@@ -30,6 +30,7 @@ FAIL_SECONDS = "kubelet.tutti.dev/fail-seconds"  # the pod fails so long after i
 WATCH_SECONDS = 300
 RETRY_SECONDS = 0.1
 START_SECONDS = 20.0
+UNKNOWN = "unknown"  # the uid of a burden
 OVER = ("Succeeded", "Failed")
 BOUND = {"fieldSelector": "spec.nodeName!="}
 _PODS = "/api/v1/pods"
@@ -73,6 +74,17 @@ class Kubelet:
     def refuse(self, node: str, times: int = 1, why: Rejection = UNEXPECTED) -> None:
         """Turn away the next pods of a node, whatever room there is."""
         self._refusals.setdefault(node, []).extend([why] * times)
+
+    def burden(self, node: str, **requests: str) -> None:
+        """Let a node's kubelet count this as used by a pod that nobody else knows; or no more."""
+        ledger = self._ledgers[node]
+        ledger.leave(UNKNOWN)
+        if requests:
+            ledger.take(UNKNOWN, {"containers": [{"resources": {"requests": requests}}]})
+
+    def finish(self, pod: Mapping[str, Any]) -> None:
+        """Let a pod's containers end well, now."""
+        self._run(self._write(pod, _ended(pod, "Succeeded", 0)))
 
     def vanish(self, node: str) -> None:
         """Do nothing more on a node and let it be NotReady, as when its power is cut."""

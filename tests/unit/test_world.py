@@ -14,6 +14,7 @@ from tutti.model.resources import NOTHING, Resources
 from tutti.world import World
 
 from ..builders import gang, member, node, reservation, resources, shape
+from ..fakes import FakeCluster, Watch
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 ONE = resources(pods=1, cpu=1)
@@ -471,9 +472,14 @@ def test_a_world_that_followed_events_shows_what_a_fresh_one_lists(seed: int) ->
         if stream in truth.deaf:
             truth.list(truth.world, stream)
         truth.list(fresh, stream)
-    assert truth.world.snapshot(0.0) == fresh.snapshot(0.0)
+    assert _without_memory(truth.world.snapshot(0.0)) == _without_memory(fresh.snapshot(0.0))
     nodes: tuple[Node, ...] = fresh.snapshot(0.0).nodes
     assert all(each.used == _used(truth, each.name) for each in nodes)
+
+
+def _without_memory(taken: Snapshot) -> Snapshot:
+    """No list tells of members that finished and are gone."""
+    return replace(taken, gangs=tuple(replace(gang, finished=()) for gang in taken.gangs))
 
 
 def _used(truth: Truth, on: NodeName) -> Resources:
@@ -488,3 +494,61 @@ def _used(truth: Truth, on: NodeName) -> Resources:
             total.append(value.shape.requests)
         assert uid
     return Resources.total(total)
+
+
+def _finishing(phases: str) -> tuple[World, FakeCluster, Watch]:
+    """A gang that has started; one letter per member: r runs, s has succeeded."""
+    cluster = FakeCluster()
+    asked = gang("a").of(len(phases), cpu=1).bound_on(*("n1" for _ in phases))
+    letters = {"r": Phase.RUNNING, "s": Phase.SUCCEEDED}
+    named = {f"a-{i}": letters[letter] for i, letter in enumerate(phases)}
+    cluster.add(node("n1", cpu=8), asked.where(lambda m: replace(m, phase=named[m.key.name])))
+    world = World(lambda: None)
+    return world, cluster, Watch(cluster, world)
+
+
+def _finished(world: World) -> int:
+    return sum(len(each.finished) for each in world.snapshot(0.0).gangs)
+
+
+def test_members_that_succeeded_and_are_gone_still_count_while_others_do() -> None:
+    world, cluster, watch = _finishing("rrs")
+    assert _finished(world) == 0
+    cluster.delete_pod("a-2")
+    cluster.change_pod("a-1", phase=Phase.SUCCEEDED)
+    cluster.delete_pod("a-1")
+    watch.catch_up()
+    assert _finished(world) == 2
+    cluster.change_pod("a-0", phase=Phase.SUCCEEDED)
+    watch.catch_up()
+    assert _finished(world) == 2
+    cluster.delete_pod("a-0")
+    watch.catch_up()
+    assert _finished(world) == 0
+    cluster.add_pod(replace(member("b-0", shape(cpu=1)), group="a", node=NodeName("n1")))
+    watch.catch_up()
+    assert _finished(world) == 0, "the PodGroup is used again"
+
+
+def test_members_that_were_lost_do_not_count_as_finished() -> None:
+    world, cluster, watch = _finishing("rrs")
+    cluster.delete_pod("a-0")
+    cluster.change_pod("a-1", phase=Phase.FAILED)
+    cluster.delete_pod("a-1")
+    watch.catch_up()
+    assert _finished(world) == 0
+
+
+def test_a_restart_recalls_from_the_status_what_had_finished() -> None:
+    world, cluster, watch = _finishing("rrs")
+    cluster.delete_pod("a-2")
+    key = gang("a").key
+    status = {"phase": "Running", "members": {"succeeded": 1}}
+    cluster.groups[key] = replace(cluster.groups[key], status=status)
+    world = World(lambda: None)
+    watch = Watch(cluster, world)
+    assert _finished(world) == 1
+    cluster.change_pod("a-1", phase=Phase.SUCCEEDED)
+    cluster.delete_pod("a-1")
+    watch.catch_up()
+    assert _finished(world) == 2

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import aiohttp
 
-from ..model.cluster import Member, Reservation
+from ..model.cluster import Job, Member, Reservation
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, LeaseKey, PodKey
 from ..model.lease import Lease, Term
@@ -23,10 +23,13 @@ from .access import Access
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
 DEFAULT_LEASE = LeaseKey("kube-system", "tutti")
+BUDGET = "disruption budget"  # what a refusal for one's sake says
+TOO_MANY = 429
 PAGE = 500  # kubectl's and client-go's page size
 ROOTS = {
     "": "/api/v1",
     "tutti.dev": "/apis/tutti.dev/v1alpha1",
+    "batch": "/apis/batch/v1",
     "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
 }
 METHODS = {
@@ -61,7 +64,9 @@ class Call(Enum):
     GET_POD = Right("", "pods", "get")
     BIND = Right("", "pods/binding", "create")
     PATCH_POD_STATUS = Right("", "pods/status", "patch")
+    EVICT = Right("", "pods/eviction", "create")
     CREATE_EVENT = Right("", "events", "create")
+    GET_JOB = Right("batch", "jobs", "get")
     LIST_POD_GROUPS = Right("tutti.dev", "podgroups", "list")
     WATCH_POD_GROUPS = Right("tutti.dev", "podgroups", "watch")
     PATCH_POD_GROUP_STATUS = Right("tutti.dev", "podgroups/status", "patch")
@@ -104,6 +109,15 @@ class Api(Protocol):
 
         Raises ``Conflict`` where the pod is no longer as ``member`` says.
         """
+
+    async def evict(self, member: Member) -> None:
+        """Evict one pod, on condition that its uid is the same.
+
+        Raises ``Refused`` where a disruption budget does not allow it now.
+        """
+
+    async def read_job(self, namespace: str, name: str) -> Job:
+        """Read what a Job still stands; raises ``Gone`` where there is none."""
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """Create a Reservation; raises ``Conflict`` where the gang already has one."""
@@ -214,6 +228,20 @@ class Client:
         patch = encode.pod_condition(member, why)
         body = await self._send(call, call.path(*member.key), patch, kind="strategic-merge-patch")
         return decode.decode_member(wire.parse_one(body, wire.Pod))
+
+    async def evict(self, member: Member) -> None:
+        """See ``Api.evict``; the server answers 429 for a budget as for a flood of requests."""
+        try:
+            await self._send(Call.EVICT, Call.EVICT.path(*member.key), encode.eviction(member))
+        except errors.Unavailable as problem:
+            if problem.status == TOO_MANY and BUDGET in str(problem):
+                raise errors.Refused(str(problem), status=problem.status) from problem
+            raise
+
+    async def read_job(self, namespace: str, name: str) -> Job:
+        """See ``Api.read_job``."""
+        body = await self._send(Call.GET_JOB, Call.GET_JOB.path(namespace, name))
+        return decode.decode_job(wire.parse_one(body, wire.Job))
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """See ``Api.reserve``."""

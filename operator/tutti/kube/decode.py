@@ -12,9 +12,11 @@ from typing import Any
 
 from ..model.cluster import (
     Entry,
+    Job,
     Member,
     Node,
     Occupant,
+    OnPartial,
     Owner,
     Phase,
     Reservation,
@@ -33,7 +35,9 @@ from .shapes import decode_requests, decode_shape, pinned_to, unmodelled
 
 GROUP_LABEL = "tutti.dev/pod-group"
 ROLE_LABEL = "tutti.dev/role"
+SPARK_LABEL = "spark-role"
 
+DISRUPTED = "DisruptionTarget"  # the condition of a pod that is evicted
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
 PHASES = {str(phase): phase for phase in Phase}
 NOTHING_SAID = Said()
@@ -52,6 +56,7 @@ class PodGroup:
     created: float  # seconds since the epoch
     terminating: bool
     version: str  # metadata.resourceVersion
+    on_partial: OnPartial = OnPartial.COMPLETE
     status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
 
 
@@ -78,7 +83,7 @@ def decode_member(pod: wire.Pod) -> Member:
         shape = decode_shape(pod)
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
-    labels = metadata.labels
+    labels, phase = metadata.labels, _phase(pod)
     return Member(
         key=PodKey(metadata.namespace, metadata.name),
         uid=Uid(metadata.uid),
@@ -89,12 +94,14 @@ def decode_member(pod: wire.Pod) -> Member:
         role=labels.get(ROLE_LABEL, ""),
         priority=spec.priority,
         node=NodeName(spec.node_name) if spec.node_name else None,
-        phase=_phase(pod),
+        phase=phase,
         terminating=metadata.deletion_timestamp is not None,
         gated=bool(spec.scheduling_gates),
         unmodelled=unmodelled(spec),
         owner=_owner(metadata),
         said=_said(pod.status),
+        is_driver=labels.get(SPARK_LABEL) == "driver",
+        failure=pod.status.reason if phase is Phase.FAILED else "",
     )
 
 
@@ -140,6 +147,9 @@ def decode_group(group: wire.PodGroup) -> PodGroup:
         created=_seconds(metadata.creation_timestamp),
         terminating=metadata.deletion_timestamp is not None,
         version=metadata.resource_version,
+        on_partial=OnPartial.RELEASE
+        if spec.on_partial == OnPartial.RELEASE
+        else OnPartial.COMPLETE,
         status=group.status,
     )
 
@@ -174,6 +184,7 @@ def decode_reservation(held: wire.Reservation) -> Reservation:
         reserved_at=spec.reserved_at.timestamp(),
         entries=tuple(sorted(entries, key=lambda entry: (entry.node, entry.pod, entry.uid))),
         slots=tuple(sorted(slots, key=lambda slot: (slot.node, slot.role))),
+        evict=tuple(Uid(uid) for uid in spec.evict),
         version=metadata.resource_version,
         self_uid=Uid(metadata.uid),
     )
@@ -190,6 +201,24 @@ def decode_lease(lease: wire.Lease) -> Lease:
         transitions=spec.lease_transitions,
         version=lease.metadata.resource_version,
     )
+
+
+def decode_job(job: wire.Job) -> Job:
+    """Read what a Job still stands; one that counts by index is taken to stand nothing.
+
+    A rule before that for disruptions may match an evicted pod too, by its exit code.
+    """
+    _named(job)
+    spec, status = job.spec, job.status
+    for rule in spec.pod_failure_policy.rules:
+        if rule.action != "Ignore":
+            break
+        if any((c.type, c.status) == (DISRUPTED, "True") for c in rule.on_pod_conditions):
+            return Job(job.metadata.name, None)
+    if spec.backoff_limit_per_index is not None:
+        return Job(job.metadata.name, 0)
+    failed = status.failed + len(status.uncounted_terminated_pods.failed)
+    return Job(job.metadata.name, max(0, spec.backoff_limit - failed))
 
 
 def _named(one: wire.Object) -> str:
@@ -224,13 +253,13 @@ def _phase(pod: wire.Pod) -> Phase:
 def _owner(metadata: wire.Metadata) -> Owner | None:
     for each in metadata.owner_references:
         if each.controller:
-            return _shared_owner(each.kind, each.name)
+            return _shared_owner(each.kind, each.name, each.api_version.rpartition("/")[0])
     return None
 
 
 @lru_cache(maxsize=4096)
-def _shared_owner(kind: str, name: str) -> Owner:
-    return Owner(kind, name)
+def _shared_owner(kind: str, name: str, group: str) -> Owner:
+    return Owner(kind, name, group)
 
 
 def _said(status: wire.PodStatus) -> Said:

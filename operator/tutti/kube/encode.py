@@ -74,6 +74,8 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         "reservedAt": timestamp(value.reserved_at),
         "placement": _placement(value, _by_name),
     }
+    if value.evict:
+        spec["evict"] = list(value.evict)
     body = {
         "apiVersion": API_VERSION,
         "kind": "Reservation",
@@ -124,6 +126,16 @@ def _placement(
             held["slots"] = slots[node]
         placement.append(held)
     return placement
+
+
+def eviction(member: Member) -> Mapping[str, Any]:
+    """A policy/v1 Eviction of this very pod, never of a namesake."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": member.key.name, "namespace": member.key.namespace},
+        "deleteOptions": {"preconditions": {"uid": member.uid}},
+    }
 
 
 def delete_options(value: Reservation) -> Mapping[str, Any]:

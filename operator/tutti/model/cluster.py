@@ -79,10 +79,27 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The controller that made a pod: kind and name, for sentences only."""
+    """The controller that made a pod."""
 
     kind: str
     name: str
+    group: str = ""  # of its API: "batch" of a Job
+
+    @property
+    def is_job(self) -> bool:
+        """Whether it is a Job of Kubernetes' own, which counts failures."""
+        return (self.group, self.kind) == ("batch", "Job")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a batch Job still stands: an evicted pod counts as failed, unless its policy says not.
+
+    ``failures_left`` is how many more failures it survives; None where it does not count them.
+    """
+
+    name: str
+    failures_left: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +129,8 @@ class Member:
     unmodelled: tuple[str, ...] = ()  # fields whose rules we do not know yet
     owner: Owner | None = None
     said: Said = Said()
+    is_driver: bool = False  # a Spark driver: nobody makes it anew
+    failure: str = ""  # why it failed, in one word; empty where its own containers did
 
     @property
     def is_over(self) -> bool:
@@ -158,6 +177,13 @@ class Node:
     used: Resources = NOTHING
 
 
+class OnPartial(StrEnum):
+    """What is done with a gang that lost members and finds no room to replace them."""
+
+    COMPLETE = "Complete"
+    RELEASE = "Release"
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
     """A named part of a gang, and how many members of it the gang cannot start without."""
@@ -178,6 +204,8 @@ class Gang:
     created: float = 0.0
     generation: int = 0
     terminating: bool = False
+    on_partial: OnPartial = OnPartial.COMPLETE
+    finished: tuple[str, ...] = ()  # the roles of members that succeeded and were cleared away
 
     @property
     def is_single(self) -> bool:
@@ -231,6 +259,7 @@ class Reservation:
     reserved_at: float  # seconds since the epoch
     entries: tuple[Entry, ...]
     slots: tuple[Slots, ...] = ()
+    evict: tuple[Uid, ...] = ()  # members to be evicted, of a gang that is given up for now
     version: str = ""  # metadata.resourceVersion; empty until the server has answered
     self_uid: Uid | None = None  # metadata.uid of the Reservation object itself
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .cluster import Member
 from .keys import GangKey, NodeName, PodKey, Uid
 
 
@@ -47,13 +48,24 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
+class Eviction:
+    """A gang that lost members and finds no room: the bound ones go, so that it can start anew."""
+
+    gang: GangKey
+    uid: Uid
+    generation: int
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """The placements and rejections for one Snapshot.
+    """The placements, evictions and rejections for one Snapshot.
 
     ``proved`` says that no better admission exists; ``shortfall`` is why it does not.
     """
 
     placements: tuple[Placement, ...] = ()
     rejections: tuple[Rejection, ...] = ()
+    evictions: tuple[Eviction, ...] = ()
     proved: bool = True
     shortfall: str = ""

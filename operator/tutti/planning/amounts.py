@@ -5,6 +5,7 @@ Separate from the sentences because everything that shows a quantity needs it.
 
 from ..model.resources import Resources
 
+ELLIPSIS = "..."
 _BYTES = ("memory", "ephemeral-storage")
 _UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _MOST_DIGITS = 10_000  # an exact figure of five digits or more says less than a rounded one
@@ -28,6 +29,14 @@ def format_resources(requests: Resources) -> str:
 def count(n: int, noun: str) -> str:
     """A number of things, in words that agree with it."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def cut(sentence: str, most: int) -> str:
+    """A sentence of so many bytes at most; what was cut off shows."""
+    raw = sentence.encode()
+    if len(raw) <= most:
+        return sentence
+    return raw[: most - len(ELLIPSIS)].decode(errors="ignore") + ELLIPSIS
 
 
 def _rank(name: str) -> tuple[int, str]:

@@ -52,7 +52,8 @@ def _after_the_start(found: Census) -> Rejection | None:
         return _not_modelled(found)
     if lacks <= 0:
         return None
-    bound = f"{len(found.bound)} of {count(needed(found.gang), 'member')} are bound"
+    there = len(found.bound) + len(found.gang.finished)
+    bound = f"{there} of {count(needed(found.gang), 'member')} are bound"
     lost = f"{lacks} lost, and no pod waits to replace {'it' if lacks == 1 else 'them'}"
     return _waiting(found, f"{bound}; {lost}{_gates(found)}")
 

@@ -4,6 +4,7 @@ Separate from the rounds that answer it: a gang with nothing bound starts whole,
 started is repaired or extended, and the difference is seen here alone.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -41,15 +42,14 @@ class Census:
     @property
     def missing(self) -> int:
         """How many bound members the gang lacks, and no fewer than its roles lack."""
-        return max(needed(self.gang) - len(self.bound), sum(self.missing_by_role.values()))
+        there = len(self.bound) + len(self.gang.finished)
+        return max(needed(self.gang) - there, sum(self.missing_by_role.values()))
 
     @property
     def missing_by_role(self) -> Mapping[str, int]:
         """How many bound members each role lacks; only roles that lack some."""
-        lacks = {
-            role.name: role.min_member - sum(m.role == role.name for m in self.bound)
-            for role in self.gang.roles
-        }
+        there = Counter([*(member.role for member in self.bound), *self.gang.finished])
+        lacks = {role.name: role.min_member - there[role.name] for role in self.gang.roles}
         return {role: n for role, n in lacks.items() if n > 0}
 
 

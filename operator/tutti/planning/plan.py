@@ -14,7 +14,7 @@ from ..model.cluster import Shape, Snapshot
 from ..model.decisions import Assignment, Placement, Plan
 from ..model.keys import Uid
 from ..strategies.problem import Budget, Outcome, Solution, Strategy
-from . import demand, explain, order, reduce, shortage
+from . import demand, explain, order, partial, reduce, shortage
 from .demand import Census, Want
 from .reduce import Grid
 from .shortage import Rooms
@@ -58,9 +58,12 @@ def plan(snapshot: Snapshot, strategy: Strategy, fallback: Strategy, budget: Bud
         draft = more
     left = Rooms(base, draft.free)
     evidence = explain.Evidence(empty, before, left, draft.assigned, draft.shortfall)
+    waiting = explain.rejections(evidence, found)
+    evictions, rejections = partial.verdicts(snapshot, found, waiting)
     return Plan(
         placements=_placements(found, draft.assigned),
-        rejections=explain.rejections(evidence, found),
+        rejections=rejections,
+        evictions=evictions,
         proved=draft.proved,
         shortfall=draft.shortfall,
     )

@@ -11,7 +11,7 @@ from ..model.cluster import Entry, Gang, Member, Reservation, Snapshot
 from ..model.decisions import Assignment
 from ..model.keys import Uid
 from ..model.lease import Term
-from . import demand, verify
+from . import demand, partial, verify
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,15 @@ class Discard:
     """Delete the Reservation: whoever signed it no longer leads, and bound nothing of it."""
 
 
-Step = Bind | Release | Finish | Discard
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Evict these: the gang is given up for now, and they hold its room."""
+
+    members: tuple[Member, ...]
+
+
+Step = Bind | Release | Finish | Discard | Evict
+Steps = tuple[tuple[Reservation, Step], ...]
 
 
 def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
@@ -48,7 +56,7 @@ def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
     return found
 
 
-def next_steps(snapshot: Snapshot, term: Term) -> tuple[tuple[Reservation, Step], ...]:
+def next_steps(snapshot: Snapshot, term: Term) -> Steps:
     """What to do about every standing Reservation, the oldest first.
 
     Those found at the beginning of ``term`` were adopted; another's that turns up later was made
@@ -63,7 +71,7 @@ def next_steps(snapshot: Snapshot, term: Term) -> tuple[tuple[Reservation, Step]
     return (*((held, Discard()) for held in stale), *_own_steps(snapshot))
 
 
-def _own_steps(snapshot: Snapshot) -> tuple[tuple[Reservation, Step], ...]:
+def _own_steps(snapshot: Snapshot) -> Steps:
     lost = verify.lost_entries(snapshot)
     members = members_by_uid(snapshot)
     gangs = {gang.uid: gang for gang in snapshot.gangs}
@@ -78,6 +86,8 @@ def _next_step(
     held: Reservation, gang: Gang | None, members: Mapping[Uid, Member], lost: tuple[Entry, ...]
 ) -> Step:
     """The ladder of design §4: lost before the first bind → release; after it → go on."""
+    if held.evict:
+        return _next_eviction(held, gang, members)
     here = [(entry, members.get(entry.uid)) for entry in held.entries]
     reserved = [member for _, member in here if member is not None]
     placed = demand.census(gang).bound if gang is not None else ()
@@ -98,6 +108,15 @@ def _next_step(
     if open_entries:
         return Bind(open_entries)
     return Finish()
+
+
+def _next_eviction(held: Reservation, gang: Gang | None, members: Mapping[Uid, Member]) -> Step:
+    """Evict who is left, unless the gang has become whole or somebody has thought better of it."""
+    if gang is None or not partial.is_given_up(gang):
+        return Finish()
+    here = (members.get(uid) for uid in held.evict)
+    left = tuple(member for member in here if member is not None and partial.is_evictable(member))
+    return Evict(left) if left else Finish()
 
 
 def _release_sentence(lost: tuple[Entry, ...]) -> str:

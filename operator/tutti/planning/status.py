@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..model.cluster import Gang, Member, Phase, Reservation
+from ..model.cluster import Gang, Phase, Reservation
 from ..model.decisions import Reason, Rejection
-from .amounts import count
+from . import health
+from .amounts import count, cut
+from .health import Readiness, is_whole
 
+MESSAGE_LIMIT = 800  # bytes; with three of these and the counters a status stays under 4 kB
 QUIET_SECONDS = 1.0  # a gang still being created, or counters still moving, is left alone so long
 
 
@@ -54,25 +57,6 @@ class GroupStatus:
     conditions: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """What a waiting pod's PodScheduled condition should say; ``is_its_own`` calls for an Event."""
-
-    member: Member
-    reason: str
-    message: str
-    is_its_own: bool = False
-    is_about_labels: bool = False  # which their author may change, and then it says more
-
-
-def is_whole(gang: Gang) -> bool:
-    """Whether enough members count as bound, role by role."""
-    bound = [m for m in gang.members if m.counts_as_bound and gang.has_place_for(m)]
-    return len(bound) >= gang.min_member and all(
-        sum(member.role == role.name for member in bound) >= role.min_member for role in gang.roles
-    )
-
-
 def is_at_rest(gang: Gang, observed: Mapping[str, object]) -> bool:
     """Whether it has finished and its pods are being cleared away: then its status may stay."""
     is_over = all(member.phase is Phase.SUCCEEDED for member in gang.members)
@@ -80,31 +64,39 @@ def is_at_rest(gang: Gang, observed: Mapping[str, object]) -> bool:
 
 
 def status_of(
-    gang: Gang, reservation: Reservation | None, rejection: Rejection | None
+    gang: Gang,
+    reservation: Reservation | None,
+    rejection: Rejection | None,
+    nodes: Readiness,
+    observed: Mapping[str, object],
 ) -> GroupStatus:
-    """The status of one gang after a cycle, from what is observed."""
+    """The status of one gang after a cycle; ``observed`` is the one that it carries now."""
     counts = _counts(gang)
+    healthy = _healthy(gang, reservation, nodes, observed)
     conditions = tuple(
         line
         for line in (
             _reserved(gang, reservation, rejection, counts),
             _bound(gang, reservation, rejection, counts),
-            _healthy(gang, reservation, counts),
+            healthy,
         )
         if line is not None
     )
-    return GroupStatus(gang.generation, _phase(gang, reservation, counts), counts, conditions)
+    is_well = healthy is not None and healthy.holds
+    phase = _phase(reservation, counts, is_well=is_well)
+    return GroupStatus(gang.generation, phase, counts, conditions)
 
 
 def _counts(gang: Gang) -> Counts:
     members = [member for member in gang.members if gang.has_place_for(member)]
     phases = [member.phase for member in members]
+    finished = len(gang.finished)
     return Counts(
         needed=gang.min_member,
         seen=len(members),
-        bound=sum(member.counts_as_bound for member in members),
+        bound=sum(member.counts_as_bound for member in members) + finished,
         running=phases.count(Phase.RUNNING),
-        succeeded=phases.count(Phase.SUCCEEDED),
+        succeeded=phases.count(Phase.SUCCEEDED) + finished,
         failed=phases.count(Phase.FAILED),
     )
 
@@ -115,6 +107,11 @@ def _reserved(
     if is_whole(gang):
         sentence = "every needed member has its node"
         return Line(Condition.RESERVED, holds=True, reason="Reserved", message=sentence)
+    if reservation is not None and reservation.evict:
+        sentence = f"{count(len(reservation.evict), 'member')} evicted, to start again whole"
+        return Line(
+            Condition.RESERVED, holds=False, reason=Reason.NOT_ENOUGH_ROOM, message=sentence
+        )
     if reservation is not None:
         nodes = len({entry.node for entry in reservation.entries})
         members = len(reservation.entries)
@@ -139,67 +136,36 @@ def _bound(
     if reservation is not None and rejection is not None and rejection.reason is Reason.REFUSED:
         sentence = f"{sentence}; {rejection.sentence}"
         return Line(Condition.BOUND, holds=False, reason=Reason.REFUSED, message=sentence)
+    if reservation is not None and reservation.evict:
+        return Line(Condition.BOUND, holds=False, reason="Released", message=sentence)
     if reservation is not None or counts.bound:
         return Line(Condition.BOUND, holds=False, reason="Binding", message=sentence)
     return None
 
 
-def _healthy(gang: Gang, reservation: Reservation | None, counts: Counts) -> Line | None:
-    if is_whole(gang):
+def _healthy(
+    gang: Gang, reservation: Reservation | None, nodes: Readiness, observed: Mapping[str, object]
+) -> Line | None:
+    """Nothing is said of a gang that is being bound for the first time."""
+    known = health.before(observed)
+    found = health.ailment(gang, nodes, known)
+    if found is None:
         sentence = "no needed member is missing"
         return Line(Condition.HEALTHY, holds=True, reason="Whole", message=sentence)
-    if reservation is None and counts.bound:
-        short = max(counts.needed - counts.bound, 1)
-        sentence = f"{counts.bound} of {counts.needed} members are bound, {short} missing"
-        return Line(Condition.HEALTHY, holds=False, reason="MemberLost", message=sentence)
+    has_started = reservation is None or known.was_whole or is_whole(gang)
+    if has_started and any(member.counts_as_bound for member in gang.members):
+        return Line(Condition.HEALTHY, holds=False, reason=found.cause, message=found.sentence)
     return None
 
 
-def _phase(gang: Gang, reservation: Reservation | None, counts: Counts) -> str:
-    if is_whole(gang):
+def _phase(reservation: Reservation | None, counts: Counts, *, is_well: bool) -> str:
+    if is_well:
         if counts.succeeded >= counts.needed:
             return "Finished"
         return "Running" if counts.running + counts.succeeded >= counts.needed else "Bound"
-    if reservation is not None:
+    if reservation is not None and not reservation.evict:
         return "Reserved"
     return "Degraded" if counts.bound else "Waiting"
-
-
-def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
-    """What the waiting members of one gang should say."""
-    known = [role.name for role in gang.roles]
-    for member in gang.members:
-        if not member.is_waiting:
-            continue
-        if not gang.has_place_for(member):
-            sentence = (
-                f"PodGroup {gang.key.name} has no role {member.role!r}: "
-                f"label tutti.dev/role must be one of {', '.join(known)}"
-            )
-            yield Note(member, "UnknownRole", sentence, is_its_own=True, is_about_labels=True)
-        elif member.unmodelled:
-            sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
-            yield Note(member, Reason.NOT_MODELLED, sentence, is_its_own=True)
-        elif rejection is not None:
-            reason = _pod_reason(rejection.reason)
-            yield Note(member, reason, rejection.sentence, is_its_own=gang.is_single)
-
-
-def _pod_reason(reason: Reason) -> str:
-    """Autoscalers act on Unschedulable, so only pods that wait for room say it."""
-    waits_for_room = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS, Reason.BUDGET_EXHAUSTED)
-    return "Unschedulable" if reason in waits_for_room else reason.value
-
-
-def stray_notes(strays: Iterable[Member]) -> Iterable[Note]:
-    """What pods say whose PodGroup does not exist."""
-    for member in strays:
-        if member.is_waiting:
-            sentence = (
-                f"PodGroup {member.key.namespace}/{member.group} does not exist; "
-                "the pod waits until it does"
-            )
-            yield Note(member, "PodGroupNotFound", sentence, is_its_own=True, is_about_labels=True)
 
 
 def merged(
@@ -225,7 +191,7 @@ def merged(
                 "type": line.type.value,
                 "status": value,
                 "reason": line.reason,
-                "message": old.get("message") if keeps else line.message,
+                "message": old.get("message") if keeps else cut(line.message, MESSAGE_LIMIT),
                 "observedGeneration": status.observed_generation,
                 "lastTransitionTime": old.get("lastTransitionTime") if is_same else now,
             }

@@ -27,7 +27,7 @@ def test_the_writes_of_a_usual_cycle_are_on_the_list() -> None:
     [
         ("patch", "pods", ""),
         ("delete", "pods", ""),
-        ("create", "pods/eviction", ""),
+        ("delete", "pods/eviction", ""),
         ("patch", "nodes", ""),
         ("patch", "podgroups", "tutti.dev"),
         ("deletecollection", "reservations", "tutti.dev"),

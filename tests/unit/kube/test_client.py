@@ -14,6 +14,8 @@ from tutti.kube.client import Call
         (Call.LIST_NODES, (), "GET", "/api/v1/nodes"),
         (Call.GET_POD, ("ml", "a-0"), "GET", "/api/v1/namespaces/ml/pods/a-0"),
         (Call.BIND, ("ml", "a-0"), "POST", "/api/v1/namespaces/ml/pods/a-0/binding"),
+        (Call.EVICT, ("ml", "a-0"), "POST", "/api/v1/namespaces/ml/pods/a-0/eviction"),
+        (Call.GET_JOB, ("ml", "a"), "GET", "/apis/batch/v1/namespaces/ml/jobs/a"),
         (Call.CREATE_EVENT, ("ml",), "POST", "/api/v1/namespaces/ml/events"),
         (
             Call.PATCH_POD_GROUP_STATUS,

@@ -13,6 +13,7 @@ from tutti.kube import wire
 from tutti.kube.decode import (
     PodGroup,
     decode_group,
+    decode_job,
     decode_member,
     decode_node,
     decode_occupant,
@@ -21,8 +22,10 @@ from tutti.kube.decode import (
 from tutti.kube.errors import BadObject
 from tutti.model.cluster import (
     Entry,
+    Job,
     Member,
     Node,
+    OnPartial,
     Owner,
     Phase,
     Reservation,
@@ -74,7 +77,7 @@ def test_a_pod_of_ours_is_read_whole() -> None:
         group="train",
         role="worker",
         priority=1000,
-        owner=Owner("Job", "train"),
+        owner=Owner("Job", "train", "batch"),
         said=Said("WaitingForMembers", "1 of 2 exist"),
     )
 
@@ -95,6 +98,14 @@ def test_a_scheduled_pod_was_told_nothing() -> None:
 )
 def test_every_phase_is_known(said: str, phase: Phase) -> None:
     assert decode_member(pod(status={"phase": said})).phase is phase
+
+
+def test_why_a_pod_failed_is_known_and_nothing_is_said_of_others() -> None:
+    assert (
+        decode_member(pod(status={"phase": "Failed", "reason": "OutOfcpu"})).failure == "OutOfcpu"
+    )
+    assert decode_member(pod(status={"phase": "Failed"})).failure == ""
+    assert decode_member(pod(status={"phase": "Running", "reason": "NodeLost"})).failure == ""
 
 
 def test_a_pod_without_a_phase_is_pending() -> None:
@@ -198,6 +209,71 @@ def test_a_pod_group_is_read_whole() -> None:
 )
 def test_the_roles_add_up_where_min_member_is_absent(spec: dict[str, Any], needed: int) -> None:
     assert group(**spec).min_member == needed
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [("Release", OnPartial.RELEASE), ("Complete", OnPartial.COMPLETE), ("odd", OnPartial.COMPLETE)],
+)
+def test_what_is_done_with_a_partial_gang_is_release_only_where_that_is_said(
+    said: str, meant: OnPartial
+) -> None:
+    assert group(minMember=1, onPartial=said).on_partial is meant
+    assert group(minMember=1).on_partial is OnPartial.COMPLETE
+
+
+@pytest.mark.parametrize(("role", "is_driver"), [("driver", True), ("executor", False)])
+def test_a_spark_driver_is_known_by_its_label(role: str, *, is_driver: bool) -> None:
+    assert decode_member(pod(labels={"spark-role": role})).is_driver is is_driver
+
+
+def rule(action: str, *types: str) -> dict[str, Any]:
+    return {"action": action, "onPodConditions": [{"type": each} for each in types]}
+
+
+JOBS: dict[str, tuple[dict[str, Any], dict[str, Any], int | None]] = {
+    "by default": ({}, {}, 6),
+    "some have failed": ({"backoffLimit": 9}, {"failed": 2}, 7),
+    "some are not counted yet": (
+        {"backoffLimit": 9},
+        {"failed": 2, "uncountedTerminatedPods": {"failed": ["a", "b"]}},
+        5,
+    ),
+    "more than allowed have failed": ({"backoffLimit": 0}, {"failed": 2}, 0),
+    "counted by index": ({"backoffLimitPerIndex": 3}, {}, 0),
+    "disruptions are ignored": (
+        {"backoffLimit": 0, "podFailurePolicy": {"rules": [rule("Ignore", "DisruptionTarget")]}},
+        {"failed": 3},
+        None,
+    ),
+    "disruptions are ignored by a later rule": (
+        {
+            "podFailurePolicy": {
+                "rules": [rule("Ignore", "ConfigIssue"), rule("Ignore", "DisruptionTarget")]
+            }
+        },
+        {},
+        None,
+    ),
+    "another rule may match first": (
+        {
+            "podFailurePolicy": {
+                "rules": [{"action": "FailJob"}, rule("Ignore", "DisruptionTarget")]
+            }
+        },
+        {},
+        6,
+    ),
+    "disruptions count": ({"podFailurePolicy": {"rules": [rule("Ignore", "Odd")]}}, {}, 6),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_says_how_many_failures_it_stands(name: str) -> None:
+    spec, status, left = JOBS[name]
+    metadata = {"name": "train", "namespace": "ml", "uid": "j"}
+    body = {"metadata": metadata, "spec": spec, "status": status}
+    assert decode_job(wire.parse_one(body, wire.Job)) == Job("train", left)
 
 
 def test_a_reservation_is_read_whole() -> None:

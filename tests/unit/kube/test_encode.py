@@ -36,6 +36,7 @@ def reservations(draw: st.DrawFn) -> Reservation:
         reserved_at=float(draw(st.integers(0, 2**33))),
         entries=tuple(sorted(entries, key=lambda entry: (entry.node, entry.pod, entry.uid))),
         slots=tuple(sorted(slots, key=lambda slot: (slot.node, slot.role))),
+        evict=tuple(Uid(uid) for uid in draw(st.lists(WORDS, unique=True, max_size=3))),
         version="7",
         self_uid=Uid("self"),
     )
@@ -135,3 +136,9 @@ def test_an_event_said_twice_in_one_second_has_one_name() -> None:
     assert first["type"] == "Normal"
     warned = encode.event(encode.Event(about, "Bound", "m", 1.0, warning=True))
     assert warned["type"] == "Warning"
+
+
+def test_an_eviction_is_of_one_pod_and_no_namesake() -> None:
+    body = encode.eviction(builders.member("a-0", Shape(NOTHING)))
+    assert body["metadata"] == {"name": "a-0", "namespace": "ml"}
+    assert body["deleteOptions"] == {"preconditions": {"uid": "ml/a-0-uid"}}

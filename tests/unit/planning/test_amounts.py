@@ -2,7 +2,7 @@
 
 import pytest
 
-from tutti.planning.amounts import count, format_amount, format_resources
+from tutti.planning.amounts import count, cut, format_amount, format_resources
 
 from ...builders import resources
 
@@ -42,3 +42,9 @@ def test_a_pod_that_asks_for_nothing_is_said_to() -> None:
 
 def test_nouns_agree_with_their_number() -> None:
     assert [count(n, "node") for n in (0, 1, 2)] == ["0 nodes", "1 node", "2 nodes"]
+
+
+def test_a_sentence_is_cut_to_so_many_bytes_and_shows_it() -> None:
+    assert cut("room for 3", 10) == "room for 3"
+    assert cut("room for 13", 10) == "room fo..."
+    assert cut("é" * 10, 10) == "ééé..."

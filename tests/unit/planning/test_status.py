@@ -1,5 +1,6 @@
 """The words of a PodGroup's status: a table of states, and what counts as news."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,8 @@ import pytest
 from tutti.model.cluster import Gang, Phase, Reservation
 from tutti.model.decisions import Reason, Rejection
 from tutti.model.keys import NodeName
-from tutti.planning import status
+from tutti.planning import health, status
+from tutti.planning.notes import notes_of, stray_notes
 from tutti.planning.status import Condition, Line
 
 from ...builders import GangBuilder, gang, member, reservation, shape, single
@@ -125,6 +127,13 @@ TABLE: Mapping[str, Row] = {
 }  # fmt: skip
 
 
+NODES = {NodeName("n1"): True, NodeName("n2"): True}
+
+
+def spoken(of: Gang, held: Reservation | None, rejection: Rejection | None) -> status.GroupStatus:
+    return status.status_of(of, held, rejection, NODES, {})
+
+
 def said(of: status.GroupStatus) -> Mapping[str, str]:
     return {line.type.value: f"{line.holds} {line.reason}" for line in of.conditions}
 
@@ -132,7 +141,7 @@ def said(of: status.GroupStatus) -> Mapping[str, str]:
 @pytest.mark.parametrize("state", TABLE)
 def test_a_state_has_its_phase_and_conditions(state: str) -> None:
     of, held, rejection, phase, conditions = TABLE[state]
-    found = status.status_of(of.made, held, rejection)
+    found = spoken(of.made, held, rejection)
     assert found.phase == phase
     assert {**said(found), **conditions} == said(found)
 
@@ -140,39 +149,37 @@ def test_a_state_has_its_phase_and_conditions(state: str) -> None:
 def test_counters_count_members_that_have_a_place() -> None:
     made = gang("a").role("worker", 2, cpu=1).bound_on("n1")
     odd = replace(member("odd", shape(cpu=1), role="cook"), group="a", node=None)
-    counts = status.status_of(replace(made.made, members=(*made.members, odd)), None, None).counts
+    counts = spoken(replace(made.made, members=(*made.members, odd)), None, None).counts
     assert counts == status.Counts(needed=2, seen=2, bound=1, running=0, succeeded=0, failed=0)
 
 
 def test_a_pod_of_no_role_makes_no_gang_whole() -> None:
     made = gang("a").role("worker", 2, cpu=1).bound_on("n1").made
     odd = replace(member("odd", shape(cpu=1), role="cook"), group="a", node=made.members[0].node)
-    assert not status.is_whole(replace(made, members=(*made.members, odd)))
+    assert not health.is_whole(replace(made, members=(*made.members, odd)))
 
 
 def test_the_sentence_counts_what_is_reserved() -> None:
-    lines = status.status_of(two().made, HELD, None).conditions
+    lines = spoken(two().made, HELD, None).conditions
     assert lines[0].message == "2 members on 2 nodes"
     assert lines[1].message == "0 of 2 members are bound"
     alone = reservation(two(), ("a-0", "n1"))
-    assert status.status_of(two().made, alone, None).conditions[0].message == "1 member on 1 node"
+    assert spoken(two().made, alone, None).conditions[0].message == "1 member on 1 node"
 
 
 def wanted(of: GangBuilder, rejection: Rejection | None, before: Mapping[str, Any], *,
            keep: bool = False) -> dict[str, Any]:  # fmt: skip
-    found = status.status_of(of.made, None, rejection)
+    found = spoken(of.made, None, rejection)
     return status.merged(found, before, NOW, keep_sentences=keep)
 
 
 def test_an_unchanged_status_is_equal_to_what_stands_there() -> None:
-    first = status.merged(status.status_of(bound().made, None, None), {}, THEN, keep_sentences=True)
+    first = status.merged(spoken(bound().made, None, None), {}, THEN, keep_sentences=True)
     assert wanted(bound(), None, first) == first
 
 
 def test_a_condition_keeps_its_time_until_its_status_turns() -> None:
-    first = status.merged(
-        status.status_of(two().made, None, waits()), {}, THEN, keep_sentences=True
-    )
+    first = status.merged(spoken(two().made, None, waits()), {}, THEN, keep_sentences=True)
     other = wanted(two(), waits(Reason.NO_NODE_FITS, "no node"), first)
     (line,) = other["conditions"]
     assert (line["reason"], line["lastTransitionTime"]) == ("NoNodeFits", THEN)
@@ -201,7 +208,7 @@ def turned(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 
 def reserved() -> dict[str, Any]:
-    found = status.status_of(two().made, HELD, None)
+    found = spoken(two().made, HELD, None)
     return status.merged(found, {}, NOW, keep_sentences=False)
 
 
@@ -218,7 +225,7 @@ def test_news_is_one_line_per_change_of_state() -> None:
 
 
 def test_a_refused_binding_is_news() -> None:
-    found = status.status_of(two().made, HELD, REFUSED)
+    found = spoken(two().made, HELD, REFUSED)
     refused = status.merged(found, reserved(), NOW, keep_sentences=False)
     (line,) = status.news(refused, reserved())
     assert line == Line(
@@ -270,7 +277,7 @@ def test_a_finished_gang_rests_while_its_pods_are_cleared_away(
 
 
 def notes(of: Gang, rejection: Rejection | None) -> list[tuple[str, str, bool]]:
-    found = status.notes_of(of, rejection)
+    found = notes_of(of, rejection)
     return [(note.member.key.name, note.reason, note.is_its_own) for note in found]
 
 
@@ -307,6 +314,51 @@ def test_a_pod_that_does_not_wait_is_told_nothing() -> None:
 
 def test_a_stray_is_told_which_pod_group_is_missing() -> None:
     lost = replace(member("p", shape(cpu=1)), group="nowhere")
-    (note,) = status.stray_notes([lost, replace(lost, gated=True)])
+    (note,) = stray_notes([lost, replace(lost, gated=True)])
     assert note.reason == "PodGroupNotFound"
     assert "ml/nowhere does not exist" in note.message
+
+
+def test_a_gang_that_lost_members_says_so_while_it_is_repaired() -> None:
+    whole = status.merged(spoken(bound().made, None, None), {}, THEN, keep_sentences=False)
+    lost = two().bound_on("n1")
+    repair = reservation(two(), ("a-1", "n2"))
+    found = status.status_of(lost.made, repair, None, NODES, whole)
+    assert found.phase == "Reserved"
+    assert said(found)["Healthy"] == "False MemberLost"
+    assert "Healthy" not in said(spoken(lost.made, repair, None)), "it had never been whole"
+
+
+def test_a_gang_is_degraded_whose_node_is_gone_although_its_pods_remain() -> None:
+    found = status.status_of(bound().made, None, None, {}, {})
+    assert found.phase == "Degraded"
+    assert said(found)["Bound"] == "True Bound"
+    assert said(found)["Healthy"] == "False NodeLost"
+
+
+def test_a_status_stays_small_whatever_the_names() -> None:
+    long = "n" * 253
+    made = gang("a").of(3, cpu=1).bound_on(*(f"{i}{long[1:]}" for i in range(3))).made
+    named = replace(
+        made,
+        members=tuple(replace(m, key=m.key._replace(name=long)) for m in made.members),
+    )
+    rejection = waits(Reason.NO_NODE_FITS, "é" * 5000)
+    found = status.status_of(named, None, rejection, {}, {})
+    written = status.merged(found, {}, NOW, keep_sentences=False)
+    assert len(json.dumps(written, ensure_ascii=False).encode()) < 4096
+    refused = status.status_of(
+        two().bound_on("n1").made, HELD, waits(Reason.REFUSED, "x" * 9000), NODES, written
+    )
+    written = status.merged(refused, {}, NOW, keep_sentences=False)
+    assert len(written["conditions"]) == 3  # type: ignore[arg-type]
+    assert len(json.dumps(written).encode()) < 4096
+
+
+def test_a_gang_that_is_given_up_for_now_says_that_it_is_released() -> None:
+    held = replace(HELD, entries=(), evict=(two().made.members[0].uid,))
+    found = spoken(two().bound_on("n1").made, held, None)
+    assert found.phase == "Degraded"
+    assert said(found)["Bound"] == "False Released"
+    assert said(found)["Reserved"] == "False NotEnoughRoom"
+    assert found.conditions[0].message == "1 member evicted, to start again whole"

@@ -32,6 +32,7 @@ class Wire(BaseModel):
 class OwnerReference(Wire):
     """Who made an object, and whether it is the one controller."""
 
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     controller: bool = False
@@ -177,6 +178,7 @@ class PodStatus(Wire):
     """How far a pod has come."""
 
     phase: str = "Pending"
+    reason: str = ""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
@@ -232,6 +234,7 @@ class PodGroupSpec(Wire):
 
     min_member: int | None = None
     roles: tuple[Role, ...] = ()
+    on_partial: str = "Complete"
 
 
 class PodGroup(Object):
@@ -273,6 +276,7 @@ class ReservationSpec(Wire):
     term: str = ""
     reserved_at: AwareDatetime
     placement: tuple[Held, ...] = ()
+    evict: tuple[str, ...] = ()
 
 
 class Reservation(Object):
@@ -295,6 +299,54 @@ class Lease(Object):
     """A coordination.k8s.io Lease."""
 
     spec: LeaseSpec = LeaseSpec()
+
+
+class FailureCondition(Wire):
+    """A pod condition that a rule of a Job looks for."""
+
+    type: str
+    status: str = "True"
+
+
+class FailureRule(Wire):
+    """What a Job does about a failed pod of some kind."""
+
+    action: str
+    on_pod_conditions: tuple[FailureCondition, ...] = ()
+
+
+class FailurePolicy(Wire):
+    """Rules of which the first that matches counts."""
+
+    rules: tuple[FailureRule, ...] = ()
+
+
+class JobSpec(Wire):
+    """How many failures a Job stands."""
+
+    backoff_limit: int = 6
+    backoff_limit_per_index: int | None = None
+    pod_failure_policy: FailurePolicy = FailurePolicy()
+
+
+class UncountedPods(Wire):
+    """Pods that have ended and are not in the counters yet."""
+
+    failed: tuple[str, ...] = ()
+
+
+class JobStatus(Wire):
+    """How many pods have failed so far, terminating ones among them."""
+
+    failed: int = 0
+    uncounted_terminated_pods: UncountedPods = UncountedPods()
+
+
+class Job(Object):
+    """A batch/v1 Job."""
+
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
 
 
 class ListMetadata(Wire):

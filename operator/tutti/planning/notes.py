@@ -1,0 +1,58 @@
+"""What single pods should say of themselves, in their PodScheduled condition and in Events.
+
+Separate from the status of their PodGroup: autoscalers read these, and they are written once.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..model.cluster import Gang, Member
+from ..model.decisions import Reason, Rejection
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a waiting pod's PodScheduled condition should say; ``is_its_own`` calls for an Event."""
+
+    member: Member
+    reason: str
+    message: str
+    is_its_own: bool = False
+    is_about_labels: bool = False  # which their author may change, and then it says more
+
+
+def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
+    """What the waiting members of one gang should say."""
+    known = [role.name for role in gang.roles]
+    for member in gang.members:
+        if not member.is_waiting:
+            continue
+        if not gang.has_place_for(member):
+            sentence = (
+                f"PodGroup {gang.key.name} has no role {member.role!r}: "
+                f"label tutti.dev/role must be one of {', '.join(known)}"
+            )
+            yield Note(member, "UnknownRole", sentence, is_its_own=True, is_about_labels=True)
+        elif member.unmodelled:
+            sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
+            yield Note(member, Reason.NOT_MODELLED, sentence, is_its_own=True)
+        elif rejection is not None:
+            reason = _pod_reason(rejection.reason)
+            yield Note(member, reason, rejection.sentence, is_its_own=gang.is_single)
+
+
+def _pod_reason(reason: Reason) -> str:
+    """Autoscalers act on Unschedulable, so only pods that wait for room say it."""
+    waits_for_room = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS, Reason.BUDGET_EXHAUSTED)
+    return "Unschedulable" if reason in waits_for_room else reason.value
+
+
+def stray_notes(strays: Iterable[Member]) -> Iterable[Note]:
+    """What pods say whose PodGroup does not exist."""
+    for member in strays:
+        if member.is_waiting:
+            sentence = (
+                f"PodGroup {member.key.namespace}/{member.group} does not exist; "
+                "the pod waits until it does"
+            )
+            yield Note(member, "PodGroupNotFound", sentence, is_its_own=True, is_about_labels=True)

@@ -1,0 +1,136 @@
+"""Gangs that lost members and find no room, where their PodGroup says ``onPartial: Release``.
+
+Only such a gang is ever evicted, and only where a controller makes every pod anew; whatever keeps
+one from it is said. An eviction frees the room that the gang holds, and it starts again whole.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..model.cluster import Gang, Job, Member, OnPartial, Phase, Snapshot
+from ..model.decisions import Eviction, Plan, Reason, Rejection
+from ..model.keys import GangKey, NodeName
+from . import health
+from .amounts import count
+from .demand import Census
+
+NO_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS)  # proved, not merely not found
+Jobs = Mapping[tuple[str, str], Job]  # by namespace and name
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a gang is given up for now, and what is said about it either way."""
+
+    eviction: Eviction | None
+    rejection: Rejection
+
+
+def verdicts(
+    snapshot: Snapshot, found: Sequence[Census], rejections: Sequence[Rejection]
+) -> tuple[tuple[Eviction, ...], tuple[Rejection, ...]]:
+    """The gangs to evict, and every rejection, with what this adds to it."""
+    nodes = {node.name: node.ready for node in snapshot.nodes}
+    censuses = {census.gang.key: census for census in found}
+    answers = [_verdict(censuses[one.gang], one, nodes) for one in rejections]
+    evictions = tuple(one.eviction for one in answers if one.eviction is not None)
+    return evictions, tuple(one.rejection for one in answers)
+
+
+def _verdict(census: Census, rejection: Rejection, nodes: Mapping[NodeName, bool]) -> Verdict:
+    gang = census.gang
+    is_partial = census.is_committed and census.missing > 0 and _are_replaced(census)
+    if gang.on_partial is not OnPartial.RELEASE or not is_partial:
+        return Verdict(None, rejection)
+    if rejection.reason not in NO_ROOM:
+        return Verdict(None, rejection)
+    if obstacle := _obstacle(gang, nodes):
+        return Verdict(None, _adding(rejection, f"not released: {obstacle}"))
+    members = evictable(gang)
+    sentence = f"released: {count(len(members), 'bound member')} evicted, to start again whole"
+    eviction = Eviction(gang.key, gang.uid, gang.generation, members)
+    return Verdict(eviction, _adding(rejection, sentence))
+
+
+def evictable(gang: Gang) -> tuple[Member, ...]:
+    """The members whose eviction frees the gang's room."""
+    return tuple(member for member in gang.members if is_evictable(member))
+
+
+def is_evictable(member: Member) -> bool:
+    """Whether the member holds room and is neither over nor on its way out."""
+    return member.node is not None and not (member.terminating or member.is_over)
+
+
+def is_given_up(gang: Gang) -> bool:
+    """Whether an eviction that was decided on still makes sense."""
+    is_release = gang.on_partial is OnPartial.RELEASE and not gang.terminating
+    return is_release and not health.is_whole(gang)
+
+
+def spared(plan: Plan, jobs: Jobs) -> Plan:
+    """The plan without evictions that would make a Job fail, and with a word about each."""
+    kept: list[Eviction] = []
+    said: dict[GangKey, str] = {}
+    for eviction in plan.evictions:
+        if sentence := fatal(eviction.members, jobs):
+            said[eviction.gang] = sentence
+        else:
+            kept.append(eviction)
+    rejections = tuple(
+        replace(one, sentence=f"{one.sentence}; but not yet: {said[one.gang]}")
+        if one.gang in said
+        else one
+        for one in plan.rejections
+    )
+    return replace(plan, evictions=tuple(kept), rejections=rejections)
+
+
+def fatal(members: Sequence[Member], jobs: Jobs) -> str:
+    """Which Job would not survive the eviction of these members, and why; empty if all do."""
+    evicted: dict[tuple[str, str], int] = {}
+    for member in members:
+        if member.owner is not None and member.owner.is_job:
+            key = (member.key.namespace, member.owner.name)
+            evicted[key] = evicted.get(key, 0) + 1
+    for key, n in sorted(evicted.items()):
+        job = jobs.get(key)
+        if job is None:
+            return f"Job {key[1]} cannot be read, so what it stands is not known"
+        if job.failures_left is not None and n > job.failures_left:
+            return (
+                f"Job {job.name} stands {job.failures_left} more failures and each of the "
+                f"{n} evictions counts as one: raise its backoffLimit, or let its "
+                "podFailurePolicy ignore DisruptionTarget"
+            )
+    return ""
+
+
+def _are_replaced(census: Census) -> bool:
+    """Whether there is a waiting member for each that is missing."""
+    if len(census.ready) < census.missing:
+        return False
+    return all(
+        sum(member.role == role for member in census.ready) >= n
+        for role, n in census.missing_by_role.items()
+    )
+
+
+def _obstacle(gang: Gang, nodes: Mapping[NodeName, bool]) -> str:
+    """Why the gang keeps what it holds; empty if nothing is in the way."""
+    over = sum(m.phase is Phase.SUCCEEDED for m in gang.members) + len(gang.finished)
+    if over:
+        return f"{count(over, 'member')} succeeded already"
+    for member in evictable(gang):
+        if member.is_driver:
+            return f"{member.key.name} is a Spark driver, which nobody makes anew"
+        if member.owner is None:
+            return f"{member.key.name} has no controller that would make it anew"
+    for member in gang.members:
+        if member.terminating and not member.is_over and nodes.get(member.node or NodeName("")):
+            return f"{member.key.name} has not left node {member.node} yet"
+    return ""
+
+
+def _adding(rejection: Rejection, more: str) -> Rejection:
+    return replace(rejection, sentence=f"{rejection.sentence}; {more}")

@@ -1,0 +1,218 @@
+"""A gang that is given up for now: what is written, in which order, and what a crash leaves."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tutti.kube import errors
+from tutti.model.cluster import Job, OnPartial, Owner
+from tutti.model.keys import GangKey
+
+from .. import builders
+from ..builders import NAMESPACE, gang, node
+from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+
+SET = Owner("ReplicaSet", "a", "apps")
+JOB = Owner("Job", "a", "batch")
+KEY = (NAMESPACE, "a")
+moments = pytest.mark.parametrize("is_committed", [False, True], ids=["before", "after"])
+
+
+def lost_one(owner: Owner = SET) -> FakeCluster:
+    """Two of three are bound, the third was lost, and there is no room for its successor."""
+    cluster = FakeCluster()
+    asked = gang("a").of(3, cpu=2).bound_on("n1", "n1", "n2").each(owner=owner)
+    cluster.add(node("n1", cpu=4), node("n2", cpu=2), asked)
+    cluster.change_group("a", on_partial=OnPartial.RELEASE)
+    cluster.delete_pod("a-2")
+    cluster.change_node("n2", unschedulable=True)
+    successor = builders.member("a-3", builders.shape(cpu=2))
+    cluster.add_pod(replace(successor, group="a", created=9.0, owner=owner))
+    return cluster
+
+
+def terminating(cluster: FakeCluster) -> list[str]:
+    return sorted(pod.key.name for pod in cluster.pods.values() if pod.terminating)
+
+
+def calls(cluster: FakeCluster, name: str) -> int:
+    return cluster.made.count(name)
+
+
+def said(cluster: FakeCluster) -> str:
+    lines = cluster.groups[GangKey(NAMESPACE, "a")].status["conditions"]
+    return next(str(line["message"]) for line in lines if line["type"] == "Reserved")
+
+
+async def live(cluster: FakeCluster, clock: Clock | None = None) -> None:
+    """Cycle until nothing is left to do but wait."""
+    life = Life(cluster, clock or Clock())
+    for _ in range(6):
+        await life.turn()
+
+
+async def test_it_is_written_down_and_said_before_the_first_pod_goes() -> None:
+    cluster = lost_one()
+    await live(cluster)
+    assert terminating(cluster) == ["a-0", "a-1"]
+    first = cluster.made.index("evict")
+    assert cluster.made.index("reserve") < cluster.made.index("read_lease") < first
+    assert cluster.made.index("say") < first
+    assert [event["reason"] for event in cluster.events.values()].count("Released") == 1
+    assert not cluster.reservations, "it is done once all are on their way out"
+
+
+async def test_the_gang_starts_again_whole_once_there_is_room() -> None:
+    cluster = lost_one()
+    await live(cluster)
+    for name in ("a-0", "a-1"):
+        cluster.delete_pod(name)
+        again = builders.member(f"{name}-again", builders.shape(cpu=2))
+        cluster.add_pod(replace(again, group="a", created=20.0, owner=SET))
+    await live(cluster)
+    assert not any(pod.node for pod in cluster.pods.values()), "two would fit, and three are needed"
+    cluster.change_node("n2", unschedulable=False)
+    await live(cluster)
+    assert all(pod.node for pod in cluster.pods.values())
+    assert calls(cluster, "evict") == 2
+    assert not cluster.broken
+
+
+@moments
+async def test_a_crash_at_any_call_evicts_the_same_pods_and_leaves_nothing_behind(
+    *, is_committed: bool
+) -> None:
+    whole = lost_one()
+    await live(whole)
+    for number in range(1, len(whole.made) + 1):
+        cluster, clock = lost_one(), Clock()
+        cluster.fault = lambda at, _, stop=number: (
+            Fault(Crash(), is_committed) if at == stop else None
+        )
+        with pytest.raises(Crash):
+            await live(cluster, clock)
+        await live(cluster, clock)
+        assert terminating(cluster) == ["a-0", "a-1"], number
+        assert not cluster.reservations
+        assert calls(cluster, "evict") <= 3
+
+
+@pytest.mark.parametrize("left", [2, None])
+async def test_a_job_that_stands_it_is_released(left: int | None) -> None:
+    cluster = lost_one(JOB)
+    cluster.jobs[KEY] = Job("a", left)
+    await live(cluster)
+    assert terminating(cluster) == ["a-0", "a-1"]
+
+
+@pytest.mark.parametrize("jobs", [{}, {KEY: Job("a", 1)}], ids=["unreadable", "near its limit"])
+async def test_a_job_that_would_fail_is_spared_and_asked_again_later(
+    jobs: dict[tuple[str, str], Job],
+) -> None:
+    cluster, clock = lost_one(JOB), Clock()
+    cluster.jobs |= jobs
+    life = Life(cluster, clock)
+    for _ in range(4):
+        due = await life.turn()
+    assert not terminating(cluster)
+    assert calls(cluster, "read_job") == 1, "not in every cycle"
+    assert "but not yet: Job a" in said(cluster)
+    assert due is not None
+    assert not calls(cluster, "reserve")
+    cluster.jobs[KEY] = Job("a", 2)
+    clock.now += 30.0
+    for _ in range(4):
+        await life.turn()
+    assert terminating(cluster) == ["a-0", "a-1"]
+
+
+async def test_a_job_that_has_failed_more_since_is_spared_at_the_last_moment() -> None:
+    cluster = lost_one(JOB)
+    cluster.jobs[KEY] = Job("a", 2)
+
+    def fail(call: str) -> None:
+        if call == "reserve":
+            cluster.jobs[KEY] = Job("a", 0)
+
+    cluster.before = fail
+    await live(cluster)
+    assert not terminating(cluster)
+    assert not cluster.reservations
+    assert calls(cluster, "reserve") == 1
+
+
+Change = Callable[[FakeCluster], object]
+CHANGES: dict[str, Change] = {
+    "the user thinks better of it": lambda c: c.change_group("a", on_partial=OnPartial.COMPLETE),
+    "the gang needs no more than it has": lambda c: c.change_group("a", min_member=2),
+    "the PodGroup is deleted": lambda c: c.delete_group("a"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+async def test_an_eviction_that_a_dead_leader_left_is_dropped_if_it_makes_no_sense(
+    what: str,
+) -> None:
+    cluster, clock = lost_one(), Clock()
+    cluster.fault = lambda _, name: Fault(Crash()) if name == "evict" else None
+    with pytest.raises(Crash):
+        await live(cluster, clock)
+    cluster.fault = lambda _, __: None
+    assert cluster.reservations
+    CHANGES[what](cluster)
+    await live(cluster, clock)
+    assert not terminating(cluster)
+    assert not cluster.reservations
+
+
+async def test_a_pod_that_a_budget_protects_stays_and_is_asked_again_later() -> None:
+    cluster, clock = lost_one(), Clock()
+    cluster.protected.add("a-1")
+    life = Life(cluster, clock)
+    for _ in range(5):
+        await life.turn()
+    assert terminating(cluster) == ["a-0"]
+    assert calls(cluster, "evict") == 2
+    assert not life.problems
+    assert cluster.reservations, "the rest is still to be done"
+    cluster.protected.clear()
+    clock.now += 30.0
+    for _ in range(3):
+        await life.turn()
+    assert terminating(cluster) == ["a-0", "a-1"]
+
+
+async def test_a_pod_that_left_by_itself_is_no_problem() -> None:
+    cluster = lost_one()
+
+    def leave(call: str) -> None:
+        if call == "evict" and len(cluster.pods) == 3:
+            cluster.delete_pod("a-1")
+
+    cluster.before = leave
+    await live(cluster)
+    assert terminating(cluster) == ["a-0"]
+    assert not cluster.reservations
+
+
+@pytest.mark.parametrize("call", ["read_job", "say", "evict", "reserve"])
+@pytest.mark.parametrize("status", [0, 500])
+async def test_a_call_without_an_answer_is_made_again(call: str, status: int) -> None:
+    cluster = lost_one(JOB)
+    cluster.jobs[KEY] = Job("a", 2)
+    clock, failed = Clock(), []
+
+    def fault(_at: int, name: str) -> Fault | None:
+        if name != call or failed:
+            return None
+        failed.append(name)
+        return Fault(errors.Unavailable("away.", status=status))
+
+    cluster.fault = fault
+    await live(cluster, clock)
+    clock.now += 60.0
+    await live(cluster, clock)
+    assert failed
+    assert terminating(cluster) == ["a-0", "a-1"]
+    assert not cluster.reservations

@@ -1,0 +1,158 @@
+"""``onPartial: Release``: bound members are evicted only where a controller makes all anew.
+
+With real Jobs and ReplicaSets, the real kube-controller-manager, and an agent for kubelets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import rig as rigs
+from tests.e2e.corner import Corner
+from tests.kubelet import Kubelet
+from tests.rig import Rig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+IGNORES_DISRUPTION = {
+    "podFailurePolicy": {
+        "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[tuple[Rig, Kubelet]]:
+    """One cluster for all of these; judged when the last has ended."""
+    with Rig.start("controller-manager") as rig, Kubelet(rig.plane) as kubelet:
+        yield rig, kubelet
+
+
+@pytest.fixture
+def corner(cluster: tuple[Rig, Kubelet]) -> Corner:
+    """A namespace and nodes of a test's own."""
+    return Corner(*cluster)
+
+
+def _lose_one_for_good(corner: Corner, group: str, *options: str) -> str:
+    """Delete the member on a node that takes no new ones; answers its name."""
+    node = next(pod["spec"]["nodeName"] for pod in corner.pods(group))
+    corner.cordon(node)
+    (member,) = corner.on(node)
+    corner.delete("pod", member, *options)
+    return member
+
+
+def test_a_gang_without_room_for_its_replacement_is_released_and_starts_again_elsewhere(
+    corner: Corner,
+) -> None:
+    """Two of three are evicted, nothing of it runs, and with new nodes all of it does."""
+    corner.nodes(3, cpu=1)
+    corner.group("serve", 3, on_partial="Release")
+    corner.replicas("serve", 3)
+    corner.until_running("serve", 3)
+    before = {pod["metadata"]["uid"] for pod in corner.pods("serve")}
+    _lose_one_for_good(corner, "serve")
+    corner.rig.until(lambda: corner.evictions() == 2, "the other two are evicted")
+    corner.rig.until(
+        lambda: (
+            len(corner.pods()) == 3
+            and not before & {pod["metadata"]["uid"] for pod in corner.pods("serve")}
+        ),
+        "all three are made anew",
+    )
+    corner.until_says("serve", "Reserved", "NotEnoughRoom", "short 1")
+    assert corner.bound("serve") == 0
+    assert "Released" in corner.events("serve")
+    corner.nodes(3, "new", cpu=1)
+    corner.until_running("serve", 3)
+    assert corner.evictions() == 2
+
+
+def test_bare_pods_are_never_evicted_and_that_is_said(corner: Corner) -> None:
+    """Nobody would make them anew."""
+    corner.nodes(3, cpu=1)
+    corner.group("train", 3, on_partial="Release")
+    corner.rig.create(*(corner.pod(f"train-{i}", "train", cpu=1) for i in range(3)))
+    corner.until_running("train", 3)
+    _lose_one_for_good(corner, "train")
+    corner.rig.create(corner.pod("train-3", "train", cpu=1))
+    said = corner.until_says("train", "Reserved", "NotEnoughRoom", "not released")
+    assert "has no controller that would make it anew" in said
+    assert corner.running("train") == 2
+    assert corner.evictions() == 0
+    corner.nodes(1, "new", cpu=1)
+    corner.until_running("train", 3)
+
+
+def test_a_spark_driver_is_never_evicted(corner: Corner) -> None:
+    """Although it has an owner here, the next one would be another application."""
+    corner.nodes(2, cpu=1)
+    corner.group("app", 2, on_partial="Release")
+    corner.replicas("app", 2)
+    for pod in corner.rig.until(lambda: corner.pods("app"), "there are pods"):
+        corner.rig.plane.kubectl(
+            "label", "pod", pod["metadata"]["name"], "-n", corner.name, "spark-role=driver"
+        )
+    corner.until_running("app", 2)
+    _lose_one_for_good(corner, "app")
+    corner.until_says("app", "Reserved", "NotEnoughRoom", "is a Spark driver")
+    assert corner.evictions() == 0
+    corner.nodes(1, "new", cpu=1)
+    corner.until_running("app", 2)
+
+
+def test_a_disruption_budget_keeps_a_pod_and_holds_up_nobody_else(corner: Corner) -> None:
+    """The API server answers 429, as it does to a flood of requests; this one is meant for a pod."""
+    corner.nodes(2, cpu=1)
+    corner.group("serve", 2, on_partial="Release")
+    corner.replicas("serve", 2)
+    corner.until_running("serve", 2)
+    corner.budget("serve", 2)
+    _lose_one_for_good(corner, "serve")
+    corner.until_says("serve", "Bound", "Released")
+    corner.rig.until(lambda: corner.evictions() == 1, "it is tried")
+    (name,) = corner.kubelet.nodes(1, f"{corner.name}-other", cpu=1, memory="8Gi")
+    corner.group("next", 1)
+    spec = {"nodeSelector": {"kubernetes.io/hostname": name}}
+    corner.rig.create(rigs.pod("next-0", "next", namespace=corner.name, spec=spec, cpu=1))
+    corner.until_running("next", 1)
+    assert corner.running("serve") == 1
+    assert corner.evictions() == 1
+    corner.delete("replicaset", "serve")
+    corner.rig.until(lambda: not corner.pods("serve"), "all of it is gone")
+
+
+def test_a_job_is_not_driven_into_its_backoff_limit(corner: Corner) -> None:
+    """One rejection and seven evictions would be eight failures; six are allowed."""
+    first, _ = corner.nodes(2, cpu=4)
+    corner.kubelet.refuse(first)
+    corner.group("train", 8, on_partial="Release")
+    corner.job("train", 8)
+    corner.until_says("train", "Healthy", "Rejected")
+    corner.cordon(first)
+    said = corner.until_says("train", "Reserved", "NotEnoughRoom", "but not yet")
+    assert "Job train stands 5 more failures and each of the 7 evictions counts as one" in said
+    assert corner.evictions() == 0
+    assert corner.running("train") == 7
+    corner.cordon(first, is_open=True)
+    corner.until_running("train", 8)
+    assert corner.job_now("train")["failed"] == 1
+
+
+def test_a_job_that_ignores_disruption_is_released_and_runs_again(corner: Corner) -> None:
+    """Its backoff limit of 1 is not even approached."""
+    first, _ = corner.nodes(2, cpu=1)
+    corner.group("train", 2, on_partial="Release")
+    corner.job("train", 2, backoffLimit=1, **IGNORES_DISRUPTION)
+    corner.kubelet.refuse(first)
+    corner.until_says("train", "Healthy", "Rejected")
+    corner.cordon(first)
+    corner.rig.until(lambda: corner.evictions() == 1, "the other one is evicted")
+    corner.nodes(1, "new", cpu=1)
+    corner.until_running("train", 2)
+    assert corner.job_now("train")["failed"] == 1
+    assert not corner.job_now("train").get("conditions")

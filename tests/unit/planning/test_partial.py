@@ -1,0 +1,178 @@
+"""Which gangs are given up for now, and what keeps the others from it."""
+
+from dataclasses import replace
+
+import pytest
+
+from tutti.model.cluster import Job, OnPartial, Owner, Phase, Snapshot
+from tutti.model.decisions import Plan
+from tutti.planning import partial
+from tutti.planning.plan import plan
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget, Outcome
+
+from ...builders import Canned, GangBuilder, NodeBuilder, gang, node, snapshot
+
+SET = Owner("ReplicaSet", "train", "apps")
+JOB = Owner("Job", "train", "batch")
+NO_ROOM = "1 member to replace lost ones needs 2 cpu; "
+
+
+def lost_one(
+    *, owner: Owner | None = SET, on_partial: OnPartial = OnPartial.RELEASE, **changes: object
+) -> GangBuilder:
+    """A gang of 3 of which 2 are bound, and a third waits to replace the one that was lost."""
+    asked = gang("a").of(3, cpu=2).each(owner=owner, **changes)
+    return asked.bound_on("n1", "n1").but(on_partial=on_partial)
+
+
+def decide(*parts: GangBuilder | NodeBuilder, cpu: int = 4) -> Plan:
+    return plan(_cluster(*parts, cpu=cpu), BestFit(), BestFit(), Budget())
+
+
+def _cluster(*parts: GangBuilder | NodeBuilder, cpu: int = 4) -> Snapshot:
+    return snapshot(node("n1", cpu=cpu), node("n2", cpu=8).cordoned(), *parts)
+
+
+def evicted(found: Plan) -> list[str]:
+    return [member.key.name for one in found.evictions for member in one.members]
+
+
+def test_a_gang_that_cannot_be_completed_is_released_where_that_was_asked_for() -> None:
+    found = decide(lost_one())
+    assert evicted(found) == ["a-0", "a-1"]
+    (rejection,) = found.rejections
+    assert rejection.sentence.endswith("; released: 2 bound members evicted, to start again whole")
+    assert found.evictions[0].uid == lost_one().made.uid
+
+
+def test_nothing_is_evicted_by_default() -> None:
+    found = decide(lost_one(on_partial=OnPartial.COMPLETE))
+    assert not found.evictions
+    assert "released" not in found.rejections[0].sentence
+
+
+def test_a_gang_that_finds_room_is_completed() -> None:
+    found = decide(lost_one(), cpu=8)
+    assert not found.evictions
+    assert not found.rejections
+    assert len(found.placements) == 1
+
+
+def test_a_gang_that_is_whole_keeps_what_it_has_though_more_members_wait() -> None:
+    assert not decide(lost_one().needing(2)).evictions
+
+
+def test_a_gang_that_has_not_started_has_nothing_to_give_back() -> None:
+    assert not decide(gang("a").of(3, cpu=2).but(on_partial=OnPartial.RELEASE)).evictions
+
+
+def test_a_gang_waits_for_all_of_its_replacements() -> None:
+    found = decide(lost_one().needing(4))
+    assert not found.evictions
+    roles = gang("a").role("driver", 1, 0).role("worker", 1, 2, cpu=3).bound_on("n1")
+    made = roles.each(owner=SET).but(on_partial=OnPartial.RELEASE).needing(2)
+    assert not decide(made).evictions, "a worker replaces no driver"
+
+
+def test_a_gang_whose_replacement_is_of_the_right_role_is_released() -> None:
+    roles = gang("a").role("driver", 1, cpu=3).role("worker", 1, cpu=3).each(owner=SET)
+    assert evicted(decide(roles.bound_on("n1").but(on_partial=OnPartial.RELEASE))) == ["a-0"]
+
+
+OBSTACLES = {
+    "bare pods": (lost_one(owner=None), "a-0 has no controller that would make it anew"),
+    "one bare pod": (
+        lost_one().only("a-1", owner=None),
+        "a-1 has no controller that would make it anew",
+    ),
+    "a driver": (
+        lost_one().only("a-1", is_driver=True),
+        "a-1 is a Spark driver, which nobody makes anew",
+    ),
+    "a finishing gang": (
+        lost_one().only("a-0", phase=Phase.SUCCEEDED).needing(3),
+        "1 member succeeded already",
+    ),
+    "a member that is leaving": (
+        gang("a").of(4, cpu=2).needing(3).each(owner=SET).but(on_partial=OnPartial.RELEASE)
+        .bound_on("n1", "n1", "n3").only("a-2", terminating=True),
+        "a-2 has not left node n3 yet",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", OBSTACLES)
+def test_what_keeps_a_gang_from_being_released_is_said(why: str) -> None:
+    of, sentence = OBSTACLES[why]
+    found = decide(of, node("n3", cpu=2).cordoned(), cpu=2 if "finishing" in why else 4)
+    assert not found.evictions
+    (rejection,) = found.rejections
+    assert rejection.sentence.startswith(NO_ROOM)
+    assert rejection.sentence.endswith(f"; not released: {sentence}")
+
+
+def test_a_member_that_will_never_leave_its_dead_node_is_not_waited_for() -> None:
+    of, _ = OBSTACLES["a member that is leaving"]
+    for dead in ([node("n3", cpu=2).cordoned().but(ready=False)], []):
+        assert evicted(decide(of, *dead)) == ["a-0", "a-1"]
+
+
+def test_a_gang_is_not_released_without_proof() -> None:
+    cut = Canned(Outcome.BUDGET_EXHAUSTED, "cut off")
+    made = lost_one()
+    # Another gang with a missing member makes a round that ends without a proof.
+    other = gang("b").of(2, cpu=2).bound_on("n4").each(owner=SET)
+    shot = _cluster(made, node("n4", cpu=4), other.but(on_partial=OnPartial.RELEASE))
+    found = plan(shot, cut, BestFit(), Budget())
+    proved = [one.gang.name for one in found.evictions]
+    unproved = [one.gang.name for one in found.rejections if "not proved" in one.sentence]
+    assert not set(proved) & set(unproved)
+
+
+# Jobs
+
+KEY = ("ml", "train")
+
+
+def of_job() -> Plan:
+    return decide(lost_one(owner=JOB))
+
+
+def test_a_job_that_stands_the_evictions_is_evicted() -> None:
+    for left in (2, None):
+        kept = partial.spared(of_job(), {KEY: Job("train", left)})
+        assert kept == of_job()
+
+
+def test_a_job_that_would_fail_is_spared_and_that_is_said() -> None:
+    kept = partial.spared(of_job(), {KEY: Job("train", 1)})
+    assert not kept.evictions
+    (rejection,) = kept.rejections
+    assert "but not yet: Job train stands 1 more failures and each of the 2" in rejection.sentence
+    assert "podFailurePolicy ignore DisruptionTarget" in rejection.sentence
+
+
+def test_a_job_that_cannot_be_read_is_spared() -> None:
+    kept = partial.spared(of_job(), {})
+    assert not kept.evictions
+    assert "Job train cannot be read" in kept.rejections[0].sentence
+
+
+def test_other_controllers_count_no_failures() -> None:
+    assert partial.spared(decide(lost_one()), {}) == decide(lost_one())
+    assert not Owner("Job", "train", "batch.volcano.sh").is_job
+
+
+def test_gangs_that_are_not_spared_keep_their_sentences() -> None:
+    shot = _cluster(lost_one(owner=JOB), gang("z").of(9, cpu=9))
+    found = plan(shot, BestFit(), BestFit(), Budget())
+    kept = partial.spared(found, {})
+    assert kept.rejections[1] == found.rejections[1]
+
+
+def test_an_eviction_is_dropped_once_it_makes_no_sense() -> None:
+    assert partial.is_given_up(lost_one().made)
+    assert not partial.is_given_up(lost_one(on_partial=OnPartial.COMPLETE).made)
+    assert not partial.is_given_up(lost_one().needing(2).made)
+    assert not partial.is_given_up(replace(lost_one().made, terminating=True))
