@@ -230,6 +230,7 @@ def test_placements_that_break_nothing_are_upheld() -> None:
 
 def test_of_no_placements_none_is_upheld() -> None:
     assert verify.upheld(snapshot(*NODES), ()) == ()
+    assert verify.violations(snapshot(*NODES), Plan()) == ()
 
 
 def test_of_placements_that_the_world_holds_not_all_of_the_first_are_upheld() -> None:
