@@ -8,11 +8,12 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from .commit import Released
 from .kube import encode, errors
 from .kube.client import Api
+from .kube.decode import PodGroup
 from .kube.gate import Calling, Gate, is_away
 from .model.cluster import Gang, Reservation, Snapshot
 from .model.decisions import Plan, Reason, Rejection
@@ -28,6 +29,15 @@ NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next
 IN_FLIGHT = 16
 
 
+class _Silent(NamedTuple):
+    """All that is said of a gang depends on, when it needed no word: unchanged, it needs none."""
+
+    gang: Gang
+    group: PodGroup | None
+    reservation: Reservation | None
+    rejection: Rejection | None
+
+
 class Reporter:
     """Writes the difference between what should be said and what stands there."""
 
@@ -38,6 +48,7 @@ class Reporter:
         self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
         self._nodes: Mapping[NodeName, bool] = {}  # of every node, whether it is ready
         self._mute: dict[Uid, float] = {}  # until when no report is written to an object
+        self._silent: dict[Uid, _Silent] = {}  # gangs of which nothing is left to say
         self._shortfall = ""
 
     async def report(
@@ -62,7 +73,12 @@ class Reporter:
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, sentence)
         held = {reservation.uid: reservation for reservation in snapshot.reservations}
         given_back = {one.reservation.uid for one in released}
-        gangs = [gang for gang in snapshot.gangs if gang.uid not in given_back]
+        gangs = [
+            gang
+            for gang in snapshot.gangs
+            if gang.uid not in given_back
+            and not self._is_silent(gang, held.get(gang.uid), rejections.get(gang.key))
+        ]
         self._mute = {uid: until for uid, until in self._mute.items() if now < until}
         waits = [until - now for until in self._mute.values()]
 
@@ -80,6 +96,8 @@ class Reporter:
         notes = list(stray_notes(snapshot.strays))
         for gang in gangs:
             rejection = rejections.get(gang.key)
+            if gang.is_single and rejection is None and not _has_waiting(gang):
+                self._silent[gang.uid] = _Silent(gang, None, None, None)
             quiet_for = now - _newest(gang)
             if quiet_for >= wording.QUIET_SECONDS:
                 notes.extend(notes_of(gang, rejection))
@@ -88,7 +106,21 @@ class Reporter:
         waits.append(await self._tell_pods(notes, now))
         here = {gang.uid for gang in snapshot.gangs}
         self._written = {uid: at for uid, at in self._written.items() if uid in here}
+        self._silent = {uid: one for uid, one in self._silent.items() if uid in here}
         return min((wait for wait in waits if wait < math.inf), default=None)
+
+    def _is_silent(
+        self, gang: Gang, reservation: Reservation | None, rejection: Rejection | None
+    ) -> bool:
+        """Whether nothing has changed since there was nothing left to say of the gang."""
+        known = self._silent.get(gang.uid)
+        return (
+            known is not None
+            and known.gang is gang
+            and known.reservation is reservation
+            and known.rejection == rejection
+            and (gang.is_single or known.group is self._world.group(gang.key))
+        )
 
     async def _spare(self, uid: Uid, now: float, tell: Calling) -> None:
         """Tell, or leave an object alone for a while that the API server will not have touched."""
@@ -121,11 +153,13 @@ class Reporter:
         at = encode.timestamp(now)
         is_fresh = since_write < SENTENCE_SECONDS
         wanted = wording.merged(status, group.status, at, keep_sentences=is_fresh)
-        if wording.is_at_rest(gang, group.status):
-            return math.inf
         newest = wording.merged(status, group.status, at, keep_sentences=False)
+        if wording.is_at_rest(gang, group.status) or wanted == newest == group.status:
+            if not _has_waiting(gang):
+                self._silent[gang.uid] = _Silent(gang, group, reservation, rejection)
+            return math.inf
         if wanted == group.status:
-            return math.inf if wanted == newest else SENTENCE_SECONDS - since_write
+            return SENTENCE_SECONDS - since_write
         wanted = newest  # a write that is made anyway contradicts no counter of its own
         wait = wording.patience(
             wanted, group.status, quiet_for=now - _newest(gang), since_write=since_write
@@ -184,6 +218,10 @@ def _is_said(note: Note) -> bool:
     said = note.member.said
     is_same = said.message == note.message[: encode.MESSAGE_LIMIT]
     return said.reason == note.reason and (is_same or not note.is_about_labels)
+
+
+def _has_waiting(gang: Gang) -> bool:
+    return any(member.is_waiting for member in gang.members)
 
 
 def _newest(gang: Gang) -> float:

@@ -13,7 +13,7 @@ from .model.cluster import Gang, Member, Node, Occupant, Phase, Reservation, Sna
 from .model.keys import GangKey, NodeName, Origin, Uid
 from .model.resources import NOTHING
 from .occupancy import Occupancy
-from .planning import finishing
+from .planning import demand, finishing
 from .store import Store
 
 
@@ -49,6 +49,7 @@ class World:
         self._gangs: dict[GangKey, Gang] = {}
         self._strays: dict[GangKey, tuple[Member, ...]] = {}
         self._finished: dict[GangKey, list[str]] = {}  # roles of members that ended well and left
+        self._settled: dict[GangKey, Uid] = {}
         self._stale: set[GangKey] = set()
         self._last = Snapshot(taken_at=0.0)
         self._reservations_moved = False
@@ -63,16 +64,18 @@ class World:
         """Freeze the picture; unchanged parts are the same objects as the last time."""
         last = self._last
         gangs, strays, reservations = last.gangs, last.strays, last.reservations
+        settled = last.settled
         if self._stale:
             if self._remake_stale():
                 self._gangs = dict(sorted(self._gangs.items()))
-            gangs = tuple(self._gangs.values())
+            gangs, settled = tuple(self._gangs.values()), frozenset(self._settled.values())
             lost = [member for members in self._strays.values() for member in members]
             strays = tuple(sorted(lost, key=lambda member: member.key))
         if self._reservations_moved:
             self._reservations_moved = False
             reservations = tuple(sorted(self.reservations, key=lambda held: held.gang))
-        self._last = Snapshot(now, self._occupancy.nodes(), gangs, reservations, strays)
+        nodes = self._occupancy.nodes()
+        self._last = Snapshot(now, nodes, gangs, reservations, strays, settled)
         return self._last
 
     def _remake_stale(self) -> bool:
@@ -80,9 +83,12 @@ class World:
         is_longer = False
         for key in self._stale:
             gang = self._gang(key)
+            self._settled.pop(key, None)
             if gang is None:
                 self._gangs.pop(key, None)
             else:
+                if demand.is_settled(gang):
+                    self._settled[key] = gang.uid
                 is_longer |= key not in self._gangs
                 self._gangs[key] = gang
             members = self._by_gang.get(key)

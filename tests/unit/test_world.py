@@ -552,3 +552,28 @@ def test_a_restart_recalls_from_the_status_what_had_finished() -> None:
     cluster.delete_pod("a-1")
     watch.catch_up()
     assert _finished(world) == 2
+
+
+def test_a_gang_is_known_as_settled_while_it_is() -> None:
+    one = Observed()
+    group = one.group(min_member=1)
+    pod = one.pend()
+    assert one.seen.settled == frozenset()
+    bound = one.bind(pod)
+    assert one.seen.settled == {group.uid}
+    one.bind(bound, phase=Phase.FAILED)
+    assert one.seen.settled == frozenset()
+    one.world.groups.drop(group.uid)
+    assert one.seen.settled == frozenset()
+
+
+def test_what_has_not_changed_is_the_same_object_in_the_next_snapshot() -> None:
+    one = Observed()
+    one.group()
+    one.pend()
+    before = one.seen
+    assert one.seen == before
+    assert one.seen.gangs is before.gangs
+    one.group("b", uid="h")
+    assert one.seen.gangs[0] is before.gangs[0]
+    assert one.seen.nodes is before.nodes

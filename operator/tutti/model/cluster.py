@@ -273,3 +273,5 @@ class Snapshot:
     gangs: tuple[Gang, ...] = ()  # sorted by key
     reservations: tuple[Reservation, ...] = ()  # standing ones, sorted by gang
     strays: tuple[Member, ...] = field(default=())  # members whose PodGroup does not exist
+    # Gangs known to have nothing to decide: planning passes over them, and would do so anyway.
+    settled: frozenset[Uid] = field(default=frozenset(), compare=False)

@@ -85,6 +85,13 @@ def _kind(member: Member) -> str | None:
     return "gated" if is_held_back and not (member.terminating or member.is_over) else None
 
 
+def is_settled(gang: Gang) -> bool:
+    """Whether there is nothing to decide: no member waits or is held back, and none is missing."""
+    return not any(member.may_get_a_node for member in gang.members) and (
+        census(gang).missing <= 0 or gang.terminating
+    )
+
+
 def is_enough(gang: Gang, members: Collection[Member]) -> bool:
     """Whether the gang could start with these: enough in all, and enough of each role."""
     return len(members) >= needed(gang) and all(

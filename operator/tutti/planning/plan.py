@@ -73,7 +73,11 @@ def _censuses(snapshot: Snapshot) -> Sequence[Census]:
     """The gangs to decide on, in the order considered; a reserved one is being carried out."""
     reserved = {reservation.gang for reservation in snapshot.reservations}
     promised = {entry.uid for held in snapshot.reservations for entry in held.entries}
-    gangs = (gang for gang in snapshot.gangs if gang.key not in reserved)
+    gangs = (
+        gang
+        for gang in snapshot.gangs
+        if gang.uid not in snapshot.settled and gang.key not in reserved
+    )
     return [demand.census(gang, promised) for gang in order.considered(gangs)]
 
 

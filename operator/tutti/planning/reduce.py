@@ -198,14 +198,13 @@ def room_left(
 def _table(
     vectors: Sequence[Resources], resources: Sequence[str], most: int = AMOUNT_LIMIT
 ) -> NDArray[np.int64]:
-    """Vectors as rows; amounts are cut to what 64 bits can sum."""
-    table = np.zeros((len(vectors), len(resources)), dtype=np.int64)
-    column = {name: i for i, name in enumerate(resources)}
-    for row, vector in enumerate(vectors):
-        for name, n in vector.amounts:
-            if name in column:
-                table[row, column[name]] = max(-AMOUNT_LIMIT, min(n, most))
-    return table
+    """Vectors as rows; amounts are cut to what 64 bits can sum. Equal vectors are read once."""
+    rows: dict[Resources, list[int]] = {}
+    for vector in vectors:
+        if vector not in rows:
+            rows[vector] = [max(-AMOUNT_LIMIT, min(vector[name], most)) for name in resources]
+    table = np.array([rows[vector] for vector in vectors], dtype=np.int64)
+    return table.reshape(len(vectors), len(resources))
 
 
 def _allowed(shapes: Sequence[Shape], nodes: Sequence[Node]) -> NDArray[np.bool_]:

@@ -5,7 +5,7 @@ here anew, in plain Python. A violation is a bug of ours, or of a solver.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..model.cluster import Entry, Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, Placement, Plan
@@ -19,50 +19,65 @@ Amounts = Mapping[str, int]
 class _Ledger:
     """What is left of each node while promises are counted one by one."""
 
-    left: dict[NodeName, dict[str, int]]
+    nodes: Mapping[NodeName, Node]
+    left: dict[NodeName, dict[str, int]] = field(default_factory=dict)  # of nodes asked about
 
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> "_Ledger":
-        """Start from what is allocatable and not used."""
-        left = {node.name: dict(node.allocatable.amounts) for node in snapshot.nodes}
-        for node in snapshot.nodes:
-            for name, n in node.used.amounts:
-                left[node.name][name] = left[node.name].get(name, 0) - n
-        return cls(left)
+    def room(self, name: NodeName) -> dict[str, int] | None:
+        """What is left of a node, from what is allocatable and not used; None if there is none."""
+        room = self.left.get(name)
+        if room is None and (node := self.nodes.get(name)) is not None:
+            self.left[name] = room = dict(node.allocatable.amounts)
+            for resource, n in node.used.amounts:
+                room[resource] = room.get(resource, 0) - n
+        return room
 
     def lacks(self, node: NodeName, asked: Amounts) -> Sequence[str]:
         """The resources of which the node has less left than asked."""
-        room = self.left[node]
+        room = self.room(node) or {}
         return [name for name, n in asked.items() if n > max(room.get(name, 0), 0)]
 
     def take(self, node: NodeName, asked: Amounts) -> None:
         """Count a promise, whether there is room for it or not."""
-        room = self.left.get(node)
+        room = self.room(node)
         if room is not None:
             for name, n in asked.items():
                 room[name] = room.get(name, 0) - n
 
-
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    """A Snapshot by name."""
-
-    nodes: Mapping[NodeName, Node]
-    gangs: Mapping[GangKey, Gang]
-    members: Mapping[Uid, Member]
-    gang_of: Mapping[Uid, GangKey]
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> "_Picture":
-        """Index a Snapshot."""
-        members = {member.uid: member for member in snapshot.strays}
-        members.update((m.uid, m) for gang in snapshot.gangs for m in gang.members)
-        return cls(
-            nodes={node.name: node for node in snapshot.nodes},
-            gangs={gang.key: gang for gang in snapshot.gangs},
-            members=members,
-            gang_of={m.uid: gang.key for gang in snapshot.gangs for m in gang.members},
+    def copy(self, names: Iterable[NodeName]) -> "_Ledger":
+        """The same ledger for these nodes; what is taken there is not taken here."""
+        rooms = {name: self.room(name) for name in names}
+        return _Ledger(
+            self.nodes, {name: dict(room) for name, room in rooms.items() if room is not None}
         )
+
+
+class _Picture:
+    """A Snapshot by name; whom nobody asks about is not looked up."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.nodes = {node.name: node for node in snapshot.nodes}
+        self.gangs = {gang.key: gang for gang in snapshot.gangs}
+        self._snapshot = snapshot
+        self._members: dict[GangKey, Mapping[Uid, Member]] = {}
+        self._everyone: dict[Uid, Member] = {}
+
+    def members(self, key: GangKey) -> Mapping[Uid, Member]:
+        """The members of one gang."""
+        if key not in self._members:
+            gang = self.gangs.get(key)
+            self._members[key] = {m.uid: m for m in (gang.members if gang is not None else ())}
+        return self._members[key]
+
+    def member(self, uid: Uid, expected_in: GangKey) -> Member | None:
+        """A member, wherever it is now: a pod's label may have changed, or its PodGroup gone."""
+        return self.members(expected_in).get(uid) or self._anywhere().get(uid)
+
+    def _anywhere(self) -> Mapping[Uid, Member]:
+        if not self._everyone:
+            self._everyone.update((member.uid, member) for member in self._snapshot.strays)
+            for gang in self._snapshot.gangs:
+                self._everyone.update((member.uid, member) for member in gang.members)
+        return self._everyone
 
 
 def _asked(member: Member) -> Amounts:
@@ -79,7 +94,9 @@ def upheld(snapshot: Snapshot, placements: Sequence[Placement]) -> tuple[Placeme
 
     The world may have moved on since they were planned.
     """
-    seen = _Picture.of(snapshot)
+    if not placements:
+        return ()
+    seen = _Picture(snapshot)
     books = _Books.of(snapshot, seen)
     sound: list[Placement] = []
     for placement in placements:
@@ -91,7 +108,9 @@ def upheld(snapshot: Snapshot, placements: Sequence[Placement]) -> tuple[Placeme
 
 
 def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str]:
-    seen = _Picture.of(snapshot)
+    if not placements:
+        return
+    seen = _Picture(snapshot)
     books = _Books.of(snapshot, seen)
     for placement in placements:
         yield from _faults(placement, seen, books)
@@ -109,7 +128,7 @@ class _Books:
     def of(cls, snapshot: Snapshot, seen: _Picture) -> "_Books":
         """Start from what is used and what standing Reservations hold."""
         books = cls(
-            _Ledger.of(snapshot),
+            _Ledger(seen.nodes),
             {entry.uid for held in snapshot.reservations for entry in held.entries},
             {held.gang for held in snapshot.reservations},
         )
@@ -120,9 +139,7 @@ class _Books:
 
     def on_trial(self, nodes: Iterable[NodeName]) -> "_Books":
         """The same books with a copy of the room on these nodes; names are not given back."""
-        known = self.ledger.left
-        left = {node: dict(known[node]) for node in nodes if node in known}
-        return _Books(_Ledger(left), self.pods, self.gangs)
+        return _Books(self.ledger.copy(nodes), self.pods, self.gangs)
 
 
 def _faults(placement: Placement, seen: _Picture, books: _Books) -> Iterator[str]:
@@ -144,8 +161,8 @@ def _wrong(
     one: Assignment, gang: Gang, seen: _Picture, taken: set[Uid], ledger: _Ledger
 ) -> Iterator[str]:
     """What is wrong with one assignment; its room is taken from the ledger."""
-    member, node = seen.members.get(one.uid), seen.nodes.get(one.node)
-    if member is None or member.key != one.pod or seen.gang_of.get(one.uid) != gang.key:
+    member, node = seen.members(gang.key).get(one.uid), seen.nodes.get(one.node)
+    if member is None or member.key != one.pod:
         yield f"pod {one.pod}: it is no member of gang {gang.key}"
         return
     if node is None:
@@ -182,7 +199,7 @@ def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, Amounts
     gang = seen.gangs.get(held.gang)
     siblings = gang.members if gang is not None else ()
     for entry in held.entries:
-        member = seen.members.get(entry.uid)
+        member = seen.member(entry.uid, held.gang)
         if member is None:
             yield entry.node, _most(siblings)
         elif member.node is None:
@@ -205,8 +222,8 @@ def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
 
     Where a node cannot keep all promises, the oldest Reservations keep theirs.
     """
-    seen = _Picture.of(snapshot)
-    ledger = _Ledger.of(snapshot)
+    seen = _Picture(snapshot)
+    ledger = _Ledger(seen.nodes)
     lost: dict[Uid, tuple[Entry, ...]] = {}
     for held in sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang)):
         lost[held.uid] = tuple(
@@ -219,7 +236,7 @@ def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
 
 def _is_upheld(entry: Entry, held: Reservation, seen: _Picture, ledger: _Ledger) -> bool:
     """Whether the entry can be, or has been, carried out; if it can, its room is taken."""
-    member, node = seen.members.get(entry.uid), seen.nodes.get(entry.node)
+    member, node = seen.member(entry.uid, held.gang), seen.nodes.get(entry.node)
     if member is None:
         return False
     if member.node == entry.node:

@@ -1,5 +1,7 @@
 """What a gang asks for, from what is observed of its members."""
 
+from dataclasses import replace
+
 from tutti.model.cluster import Member, Phase, Role
 from tutti.planning import demand
 from tutti.planning.demand import Census, Want
@@ -145,3 +147,13 @@ def test_members_beyond_the_needed_join_a_gang_that_starts_now() -> None:
     found = census(gang("a").of(3).needing(2))
     placed = {member.uid for member in found.ready[:2]}
     assert chosen(demand.extras(found, placed)) == ["a-2"]
+
+
+def test_a_gang_is_settled_when_none_waits_and_none_is_missing() -> None:
+    whole = gang("a").of(2, cpu=1).bound_on("n1", "n1").needing(2)
+    assert demand.is_settled(whole.made)
+    assert not demand.is_settled(whole.only("a-1", node=None).made)
+    assert not demand.is_settled(whole.only("a-1", node=None, gated=True).made)
+    lost = whole.only("a-1", phase=Phase.FAILED)
+    assert not demand.is_settled(lost.made)
+    assert demand.is_settled(replace(lost.made, terminating=True))

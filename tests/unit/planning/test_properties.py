@@ -1,6 +1,7 @@
 """What holds for every plan of every Snapshot, whichever strategy made it."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from tutti.model.cluster import Gang, Snapshot
 from tutti.model.decisions import Plan
 from tutti.model.keys import Origin
-from tutti.planning import verify
+from tutti.planning import demand, verify
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.bestfit import BestFit
@@ -121,3 +122,12 @@ def is_whole(gang: Gang) -> bool:
     return len(roles) >= gang.min_member and all(
         roles.count(role.name) >= role.min_member for role in gang.roles
     )
+
+
+def test_settled_gangs_are_passed_over_without_a_difference() -> None:
+    def holds(snapshot: Snapshot, strategy: Strategy, _: st.DataObject) -> None:
+        settled = frozenset(gang.uid for gang in snapshot.gangs if demand.is_settled(gang))
+        hinted = replace(snapshot, settled=settled)
+        assert planned(hinted, strategy) == planned(snapshot, strategy)
+
+    each_snapshot("bestfit", 60, holds)

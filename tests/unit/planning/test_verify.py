@@ -228,6 +228,11 @@ def test_placements_that_break_nothing_are_upheld() -> None:
     assert upheld(node("n1", cpu=1), A, ON_N1) == []
 
 
+def test_of_no_placements_none_is_upheld() -> None:
+    assert verify.upheld(snapshot(*NODES), ()) == ()
+    assert verify.violations(snapshot(*NODES), Plan()) == ()
+
+
 def test_of_placements_that_the_world_holds_not_all_of_the_first_are_upheld() -> None:
     second, third = gang("b").of(1, cpu=2), gang("c").of(1, cpu=1)
     placements = (ON_N1, placing(second, ("b-0", "n1")), placing(third, ("c-0", "n1")))
