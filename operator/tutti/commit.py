@@ -256,6 +256,9 @@ class Commit:
         self._world.unhold(reservation)
 
     async def _bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
+        node = self._world.node(assignment.node)
+        if node is None or not verify.takes(node, member):
+            return  # others were faster while this one stood in line: the next cycle sees it lost
         self._world.assume(member, assignment.node)
         try:
             await self._api.bind(assignment)

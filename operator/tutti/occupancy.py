@@ -62,6 +62,11 @@ class Occupancy:
             usage.total = None
             self._stale.add(node)
 
+    def node(self, name: NodeName) -> Node | None:
+        """One node with what is used of it at this moment."""
+        known = self._known.get(name)
+        return None if known is None else replace(known[1], used=self._used(name))
+
     def nodes(self) -> tuple[Node, ...]:
         """Every node with what is used of it, by name; what has not changed is the same object."""
         if self._stale:

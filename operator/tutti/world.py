@@ -99,6 +99,10 @@ class World:
         self._stale.clear()
         return is_longer
 
+    def node(self, name: NodeName) -> Node | None:
+        """One node with what is used of it at this moment, our own bindings included."""
+        return self._occupancy.node(name)
+
     def group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of that name, with the status it carries now."""
         return self._group_by_key.get(key)

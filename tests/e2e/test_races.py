@@ -65,10 +65,11 @@ def test_members_bound_to_a_node_that_went_meanwhile_are_replaced_when_they_go(
     race.until_bound(race.group_name, MEMBERS)
     stranded = race.placement[race.target]
     assert {race.nodes_of()[name] for name in stranded} == {race.target}
-    if change in (changes.delete_node, changes.lose_contact):
+    is_lost = change in (changes.delete_node, changes.lose_contact)
+    if is_lost:
         race.until_broken("NodeLost")
     race.remove(*stranded)  # by a drain, the pod garbage collector, or taint eviction
-    race.until_broken("MemberLost")
+    race.until_broken("NodeLost" if is_lost else "MemberLost", "2 of 4 members are bound")
     race.add_member("new-0")
     race.add_member("new-1")
     race.until_whole()

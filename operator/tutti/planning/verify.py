@@ -217,6 +217,15 @@ def _most(members: Sequence[Member]) -> Amounts:
     return most
 
 
+def takes(node: Node, member: Member) -> bool:
+    """Whether the node has room for the member beside what is bound there, promises aside."""
+    left = dict(node.allocatable.amounts)
+    for name, n in node.used.amounts:
+        left[name] = left.get(name, 0) - n
+    has_room = all(n <= max(left.get(name, 0), 0) for name, n in _asked(member).items())
+    return has_room and fits_node(member.shape, node) is None
+
+
 def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
     """The entries that can no longer be carried out, by the uid of their gang.
 
