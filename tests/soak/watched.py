@@ -27,8 +27,10 @@ from tutti.world import World
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from tutti.model.cluster import Snapshot
     from tutti.store import Store
 
+ANSWER = "answer.json"
 SAID = 20  # differences that are told; more would not tell more
 
 
@@ -59,15 +61,8 @@ def differences(known: World, listed: World) -> list[str]:
     for name, store in _stores(known).items():
         found += _between(name, _by_name(store), _by_name(_stores(listed)[name]))
     seen, fresh = known.snapshot(0.0), listed.snapshot(0.0)
-    nodes = ({node.name: node for node in one.nodes} for one in (seen, fresh))
-    found += _between("nodes with what is used", *nodes)
-    gangs = [{str(gang.key): gang for gang in one.gangs} for one in (seen, fresh)]
-    # Of a gang that is over a World may have nothing more to say.
-    found += [
-        line
-        for line in _between("gangs", *gangs)
-        if not all(m.is_over for g in gangs for m in g[line.split(": ")[1]].members)
-    ]
+    found += _between("nodes and their use", _nodes(seen), _nodes(fresh))
+    found += _between("gangs", _living(seen), _living(fresh))
     found += [f"unsure: {member.key}" for member in known.unsure()]
     return found
 
@@ -87,6 +82,19 @@ def _by_name(values: Iterable[Any]) -> Mapping[str, Any]:
     return {str(getattr(one, "uid", None) or one.name): one for one in values}
 
 
+def _nodes(seen: Snapshot) -> Mapping[str, Any]:
+    return {node.name: node for node in seen.nodes}
+
+
+def _living(seen: Snapshot) -> Mapping[str, Any]:
+    """The gangs with members that wait or run; of the others nothing is left to decide."""
+    return {
+        str(gang.key): gang
+        for gang in seen.gangs
+        if any(not member.is_over for member in gang.members)
+    }
+
+
 def _between(what: str, known: Mapping[str, Any], listed: Mapping[str, Any]) -> list[str]:
     names = [name for name in known.keys() | listed.keys() if known.get(name) != listed.get(name)]
     return [
@@ -99,6 +107,7 @@ async def _answer(path: Path, kubeconfig: str, name: str) -> None:
     """Write down what is in this process."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     tasks = Counter(str(getattr(one.get_coro(), "__qualname__", one)) for one in others)
+    gc.collect()  # what earlier answers compared with
     (world,) = (one for one in gc.get_objects() if isinstance(one, World))
     listed = World(lambda: None)
     async with Client(await Access.load(kubeconfig)) as api:
@@ -116,10 +125,10 @@ async def _answer(path: Path, kubeconfig: str, name: str) -> None:
 
 
 @click.command()
-@click.option("--answer", type=click.Path(path_type=Path), required=True, help="File to write.")
-@click.option("--kubeconfig", required=True, help="The cluster.")
-def watched(answer: Path, kubeconfig: str) -> None:
+@click.option("--kubeconfig", required=True, help="The cluster; answers are written beside it.")
+def watched(kubeconfig: str) -> None:
     """Run the operator; each SIGUSR1 is answered in a file."""
+    answer = Path(kubeconfig).with_name(ANSWER)
     settings = Settings.from_environment(os.environ)
     main.configure_logs(settings.log_format, settings.log_level)
 
