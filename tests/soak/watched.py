@@ -1,0 +1,150 @@
+"""The operator in a process that answers SIGUSR1: its asyncio tasks, and its World against a list.
+
+Runs `tutti.main.serve` as it is. The World is found among the interpreter's objects; what it is
+compared with is a second one, fed with fresh lists of the same streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tutti import main
+from tutti.kube import client, decode, supply, wire
+from tutti.kube.access import Access
+from tutti.kube.client import Client
+from tutti.settings import Settings
+from tutti.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tutti.model.cluster import Snapshot
+    from tutti.store import Store
+
+ANSWER = "answer.json"
+SAID = 20  # differences that are told; more would not tell more
+
+
+def feeds(world: World, name: str) -> tuple[supply.Feed[Any, Any], ...]:
+    """All six streams of a World."""
+
+    def bound(pod: wire.Pod) -> Any:
+        if pod.spec.scheduler_name == name:
+            return decode.decode_member(pod)
+        return decode.decode_occupant(pod)
+
+    others = client.others_pending(name)
+    return (
+        supply.Feed(client.GROUPS, wire.PodGroup, decode.decode_group, world.groups),
+        supply.Feed(client.pending(name), wire.Pod, decode.decode_member, world.pending),
+        supply.Feed(client.NODES, wire.Node, decode.decode_node, world.nodes),
+        supply.Feed(client.BOUND, wire.Pod, bound, world.bound),
+        supply.Feed(others, wire.Pod, decode.decode_occupant, world.pinned),
+        supply.Feed(
+            client.RESERVATIONS, wire.Reservation, decode.decode_reservation, world.reservations
+        ),
+    )
+
+
+def differences(known: World, listed: World) -> list[str]:
+    """What one World knows and the other does not, in lines."""
+    found: list[str] = []
+    for name, store in _stores(known).items():
+        found += _between(name, _by_name(store), _by_name(_stores(listed)[name]))
+    seen, fresh = known.snapshot(0.0), listed.snapshot(0.0)
+    found += _between("nodes and their use", _nodes(seen), _nodes(fresh))
+    found += _between("gangs", _living(seen), _living(fresh))
+    found += [f"unsure: {member.key}" for member in known.unsure()]
+    return found
+
+
+def _stores(world: World) -> Mapping[str, Store[Any]]:
+    return {
+        "nodes": world.nodes,
+        "pending": world.pending,
+        "bound": world.bound,
+        "pinned": world.pinned,
+        "groups": world.groups,
+        "reservations": world.reservations,
+    }
+
+
+def _by_name(values: Iterable[Any]) -> Mapping[str, Any]:
+    return {str(getattr(one, "uid", None) or one.name): one for one in values}
+
+
+def _nodes(seen: Snapshot) -> Mapping[str, Any]:
+    return {node.name: node for node in seen.nodes}
+
+
+def _living(seen: Snapshot) -> Mapping[str, Any]:
+    """The gangs with members that wait or run; of the others nothing is left to decide."""
+    return {
+        str(gang.key): gang
+        for gang in seen.gangs
+        if any(not member.is_over for member in gang.members)
+    }
+
+
+def _between(what: str, known: Mapping[str, Any], listed: Mapping[str, Any]) -> list[str]:
+    names = [name for name in known.keys() | listed.keys() if known.get(name) != listed.get(name)]
+    return [
+        f"{what}: {name}: known as {known.get(name)}, listed as {listed.get(name)}"
+        for name in sorted(names)
+    ]
+
+
+async def _answer(path: Path, kubeconfig: str, name: str) -> None:
+    """Write down what is in this process."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    tasks = Counter(str(getattr(one.get_coro(), "__qualname__", one)) for one in others)
+    gc.collect()  # what earlier answers compared with
+    (world,) = (one for one in gc.get_objects() if isinstance(one, World))
+    listed = World(lambda: None)
+    async with Client(await Access.load(kubeconfig)) as api:
+        for feed in feeds(listed, name):
+            await supply.relist(api, feed)
+    unequal = differences(world, listed)
+    answer = {
+        "tasks": dict(sorted(tasks.items())),
+        "differences": unequal[:SAID],
+        "sizes": {name: len(store) for name, store in _stores(world).items()},
+    }
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(answer))
+    fresh.rename(path)
+
+
+@click.command()
+@click.option("--kubeconfig", required=True, help="The cluster; answers are written beside it.")
+def watched(kubeconfig: str) -> None:
+    """Run the operator; each SIGUSR1 is answered in a file."""
+    answer = Path(kubeconfig).with_name(ANSWER)
+    settings = Settings.from_environment(os.environ)
+    main.configure_logs(settings.log_format, settings.log_level)
+
+    async def run() -> None:
+        answering: set[asyncio.Task[None]] = set()
+
+        def ask() -> None:
+            asked = asyncio.create_task(_answer(answer, kubeconfig, settings.scheduler_name))
+            answering.add(asked)
+            asked.add_done_callback(answering.discard)
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, ask)
+        await main.serve(settings, kubeconfig)
+
+    asyncio.run(run())
+
+
+if __name__ == "__main__":
+    watched()
