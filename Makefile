@@ -63,8 +63,8 @@ test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle
 	@$(BIN)/python -m pytest tests/unit tests/cycle tests/mutants tests/test_architecture.py
 
 .PHONY: bench-e2e
-bench-e2e: $(STAMP)  ## Measure how long gangs of 8, 64 and 512 wait for their nodes
-	@K8S=$(K8S) $(BIN)/python -m tests.bench_e2e
+bench-e2e: $(STAMP)  ## Measure Tutti beside other schedulers (BENCH='--scenarios a --scale 0.1' for a part; -h)
+	@K8S=$(K8S) $(BIN)/python -m tests.bench $(BENCH)
 
 .PHONY: clean
 clean:  ## Remove the environment and what was built in the checkout; the cache stays

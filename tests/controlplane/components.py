@@ -21,6 +21,7 @@ _BINARY = {
     "controller-manager": "kube-controller-manager",
 }
 _HERE = Path(__file__).parent
+AUDIT_POLICY = _HERE / "audit-policy.yaml"
 _LOOPBACK = "127.0.0.1"
 # Of kube-scheduler's own gang scheduling: off by default in both minors, and its API with it.
 _NATIVE_GANG = {
@@ -50,6 +51,7 @@ class Wiring:
     ports: Mapping[str, int]
     k8s: str
     names: frozenset[str]
+    audit_policy: Path = AUDIT_POLICY
 
     @property
     def server(self) -> str:
@@ -151,7 +153,7 @@ def _kube_apiserver(wiring: Wiring) -> Component:
         service_account_signing_key_file=wiring.file("service-accounts.key"),
         service_cluster_ip_range="10.96.0.0/16",
         allow_privileged=True,
-        audit_policy_file=_HERE / "audit-policy.yaml",
+        audit_policy_file=wiring.audit_policy,
         audit_log_path=wiring.file("audit.log"),
         # In the order of the answers, and never rotated: a judge reads it whole.
         audit_log_mode="blocking",
