@@ -66,6 +66,12 @@ test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle
 bench-e2e: $(STAMP)  ## Measure Tutti beside other schedulers (BENCH='--scenarios a --scale 0.1' for a part; -h)
 	@K8S=$(K8S) $(BIN)/python -m tests.bench $(BENCH)
 
+.PHONY: load
+load: $(STAMP)  ## Load your cluster with gangs and measure it (CLUSTER=current GANGS=10 MEMBERS=8 GPUS=0; LOAD=-h)
+	@$(BIN)/python -m tests.load $(if $(filter command line,$(origin CLUSTER)),--cluster "$(CLUSTER)") \
+	  $(if $(GANGS),--gangs "$(GANGS)") $(if $(MEMBERS),--members "$(MEMBERS)") \
+	  $(if $(GPUS),--gpus "$(GPUS)") $(LOAD)
+
 .PHONY: clean
 clean:  ## Remove the environment and what was built in the checkout; the cache stays
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

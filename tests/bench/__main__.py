@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from ..controlplane.errors import ControlPlaneError
+from ..load.figures import Within
 from .contenders import CONTENDERS
 from .rounds import Patience, measure
 from .scenarios import scenarios
@@ -61,14 +62,14 @@ def _chosen(_context: click.Context, option: click.Parameter, text: str) -> tupl
 )
 @click.option(
     "--scale",
-    type=click.FloatRange(0.001, 1.0),
+    type=Within(0.001, 1.0),
     default=1.0,
     show_default=True,
     help="So much of all nodes and pods.",
 )
 @click.option(
     "--patience",
-    type=click.FloatRange(1, 3600),
+    type=Within(1, 3600),
     default=300.0,
     show_default=True,
     help="Seconds after which what is not bound counts as never bound.",

@@ -54,6 +54,7 @@ CONTENDERS: Mapping[str, Contender] = {
         Contender(TUTTI, Form.TUTTI, operator_process.USER),
         Contender(PLAIN, Form.PLAIN, "system:kube-scheduler", ("scheduler",)),
         Contender(NATIVE, Form.NATIVE, "system:kube-scheduler", ("scheduler", "native-gang")),
+        Contender(COSCHEDULING, Form.COSCHEDULING, "coscheduling", ("coscheduling",)),
     )
 }
 

@@ -27,6 +27,7 @@ BEFORE = "before"
 _NODES = "/api/v1/nodes"
 _MERGE = "application/merge-patch+json"
 _POLICY = Path(__file__).with_name("audit-policy.yaml")
+_COSCHEDULING_CRD = Path(__file__).with_name("coscheduling-crd.yaml")
 _QUIET_SECONDS = 1.5
 _LOOK_SECONDS = 0.05
 
@@ -94,6 +95,8 @@ def staged(scenario: Scenario, contenders: Collection[Contender]) -> Iterator[St
     features = {"native-gang"} & {name for each in contenders for name in each.components}
     with ControlPlane.start(components=features, audit_policy=_POLICY) as plane:
         operator_process.install(plane)
+        plane.kubectl("apply", "-f", str(_COSCHEDULING_CRD))
+        plane.kubectl("wait", "--for=condition=Established", "-f", str(_COSCHEDULING_CRD))
         plane.create_namespace(NAMESPACE)
         ledger = Ledger(plane.audit_log)
         try:

@@ -250,6 +250,7 @@ def _write_credentials(wiring: Wiring) -> None:
         "kwok": authority.client("kwok", "system:masters"),
         "kube-scheduler": authority.client("system:kube-scheduler"),
         "kube-controller-manager": authority.client("system:kube-controller-manager"),
+        "coscheduling": authority.client("coscheduling", "system:masters"),
     }
     for name, user in users.items():
         path = place / f"{name}.kubeconfig"

@@ -14,11 +14,12 @@ from .nodes import MANAGED
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-OPTIONAL = ("kwok", "scheduler", "controller-manager", "native-gang")
+OPTIONAL = ("kwok", "scheduler", "controller-manager", "coscheduling", "native-gang")
 _BINARY = {
     "kwok": "kwok",
     "scheduler": "kube-scheduler",
     "controller-manager": "kube-controller-manager",
+    "coscheduling": "coscheduling",
 }
 _HERE = Path(__file__).parent
 AUDIT_POLICY = _HERE / "audit-policy.yaml"
@@ -99,7 +100,12 @@ def base_components(wiring: Wiring) -> list[Component]:
 
 def optional_components(wiring: Wiring) -> list[Component]:
     """The processes that were asked for, in the order of their start."""
-    makers = {"controller-manager": _controller_manager, "scheduler": _scheduler, "kwok": _kwok}
+    makers = {
+        "controller-manager": _controller_manager,
+        "scheduler": _scheduler,
+        "coscheduling": _coscheduling,
+        "kwok": _kwok,
+    }
     return [make(wiring) for name, make in makers.items() if name in wiring.names]
 
 
@@ -184,7 +190,23 @@ def _controller_manager(wiring: Wiring) -> Component:
 
 
 def _scheduler(wiring: Wiring) -> Component:
-    name = "kube-scheduler"
+    return _scheduling(wiring, "kube-scheduler", {})
+
+
+def _coscheduling(wiring: Wiring) -> Component:
+    """kube-scheduler as scheduler-plugins builds it, with its gangs; other defaults are its own."""
+    plugin = [{"name": "Coscheduling"}]
+    profile = {
+        "schedulerName": "coscheduling",
+        "plugins": {
+            "multiPoint": {"enabled": plugin},
+            "queueSort": {"enabled": plugin, "disabled": [{"name": "*"}]},
+        },
+    }
+    return _scheduling(wiring, "coscheduling", {"profiles": [profile]})
+
+
+def _scheduling(wiring: Wiring, name: str, settings: Mapping[str, Any]) -> Component:
     configuration: dict[str, Any] = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -194,6 +216,7 @@ def _scheduler(wiring: Wiring) -> Component:
             "qps": 5000,
             "burst": 5000,
         },
+        **settings,
     }
     path = wiring.directory / f"{name}.json"
     path.write_text(json.dumps(configuration))

@@ -7,8 +7,10 @@ import math
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
 from ..bench import usage
+from ..bench.__main__ import main
 from ..bench.ledger import Ledger
 from ..bench.rounds import Measured
 from ..bench.scenarios import scenarios
@@ -131,3 +133,23 @@ def test_every_form_of_a_gang_is_one_group_at_most_and_all_its_pods(form: Form) 
     for pod in pods:
         container = pod["spec"]["containers"][0]
         assert container["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--scale", "0"],
+        ["--scale", "nan"],
+        ["--scale", "2"],
+        ["--rounds", "0"],
+        ["--scenarios", "e"],
+        ["--scenarios", ","],
+        ["--schedulers", "tutti,volcano"],
+        ["--patience", "inf"],
+        ["-o", "csv"],
+    ],
+)
+def test_wrong_use_ends_with_two_before_anything_is_started(arguments: list[str]) -> None:
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
