@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,8 +14,9 @@ from rich.console import Console
 
 from ..controlplane.errors import ControlPlaneError
 from ..load.figures import Within
+from .accounts import Measured
 from .contenders import CONTENDERS
-from .rounds import Patience, measure
+from .rounds import FallenError, Patience, measure
 from .scenarios import scenarios
 from .stage import staged
 from .tables import ratios, table_of
@@ -21,9 +24,9 @@ from .verdicts import plain_values, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from types import FrameType
 
     from .contenders import Contender
-    from .rounds import Measured
     from .scenarios import Scenario
 
 
@@ -44,7 +47,8 @@ def _chosen(_context: click.Context, option: click.Parameter, text: str) -> tupl
     default="a,b,c,d",
     show_default=True,
     callback=_chosen,
-    help="Which of them: a gangs of 8; b large and small gangs; c one large gang; d a start.",
+    help="Which of them: a gangs of 8; b large and small gangs; c one large gang; d a start among "
+    "many bound pods; e a start with all gangs of 8 waiting.",
 )
 @click.option(
     "--schedulers",
@@ -110,9 +114,9 @@ def main(
             console.print(table_of(scenario, measured))
     rows = verdicts(measured)
     if output == "json":
-        print(json.dumps(plain_values(measured, rows), indent=1))
+        print(json.dumps({"scale": scale, **plain_values(measured, rows)}, indent=1))
     else:
-        console.print(ratios(rows))
+        console.print(ratios(rows, scale))
 
 
 def _width() -> int | None:
@@ -133,7 +137,11 @@ def _play(
         for i in range(rounds):
             for contender in order:
                 prefix = f"r{i}-{contender.name}-"
-                one = measure(stage, scenario, contender, prefix, patience)
+                try:
+                    one = measure(stage, scenario, contender, prefix, patience)
+                except FallenError as problem:
+                    one = Measured.fallen(contender.name, scenario)
+                    progress.print(str(problem), markup=False, highlight=False)
                 measured.append(one)
                 progress.print(f"  round {i + 1}  {_line(one)}", highlight=False)
             order = order[1:] + order[:1]
@@ -141,17 +149,20 @@ def _play(
 
 
 def _line(one: Measured) -> str:
-    waited = f"p99 {one.wait_p99:.2f} s" if one.wait_p99 == one.wait_p99 else ""
-    speed = (
-        f"{one.pods_per_second:.0f} pods/s"
-        if waited
-        else f"first binding {one.start_seconds:.2f} s"
-    )
+    waits = "" if math.isnan(one.wait_p99) else f"p99 {one.wait_p99:.2f} s, "
+    start = "" if math.isnan(one.start_seconds) else f"first binding {one.start_seconds:.2f} s, "
     cost = f"CPU {one.cpu_seconds:.1f} s, {one.peak_megabytes:.0f} MB"
-    return f"{one.contender:15} {one.bound}/{one.pods} bound  {speed}  {waited}  {cost}"
+    speed = f"{one.pods_per_second:.0f} pods/s"
+    return f"{one.contender:15} {one.bound}/{one.pods} bound, {speed}, {waits}{start}{cost}"
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
+    # A polite kill cleans up as Ctrl-C does.
+    signal.signal(signal.SIGTERM, _interrupted)
     try:
         main()
     except ControlPlaneError as error:

@@ -12,7 +12,7 @@ from .verdicts import Medians
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from .rounds import Measured
+    from .accounts import Measured
     from .scenarios import Scenario
     from .verdicts import Verdict
 
@@ -25,6 +25,7 @@ _SPEED: Mapping[str, Callable[[Measured], float]] = {
 }
 _START: Mapping[str, Callable[[Measured], float]] = {
     "first binding s": lambda one: one.start_seconds,
+    "pods/s": lambda one: one.pods_per_second,
 }
 _COST: Mapping[str, Callable[[Measured], float]] = {
     "CPU s": lambda one: one.cpu_seconds,
@@ -50,9 +51,10 @@ def table_of(scenario: Scenario, measured: Sequence[Measured]) -> Table:
     return table
 
 
-def ratios(rows: Iterable[Verdict]) -> Table:
-    """The rows that count."""
-    table = Table("", title="Tutti, medians of this run", title_justify="left")
+def ratios(rows: Iterable[Verdict], scale: float) -> Table:
+    """The rows that count; what they must reach holds for the full scale."""
+    where = "" if scale == 1 else f" at scale {scale:g}, which decides nothing"
+    table = Table("", title=f"Tutti, medians of this run{where}", title_justify="left")
     for heading in ("value", "must reach", "aim for"):
         table.add_column(heading, justify="right")
     table.add_column("")

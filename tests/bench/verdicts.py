@@ -14,7 +14,7 @@ from .contenders import COSCHEDULING, NATIVE, PLAIN, TUTTI
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from .rounds import Measured
+    from .accounts import Measured
 
 
 class Sense(StrEnum):
