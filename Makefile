@@ -63,8 +63,14 @@ test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle
 	@$(BIN)/python -m pytest tests/unit tests/cycle tests/mutants tests/test_architecture.py
 
 .PHONY: bench-e2e
-bench-e2e: $(STAMP)  ## Measure how long gangs of 8, 64 and 512 wait for their nodes
-	@K8S=$(K8S) $(BIN)/python -m tests.bench_e2e
+bench-e2e: $(STAMP)  ## Measure Tutti beside other schedulers (BENCH='--scenarios a --scale 0.1' for a part; -h)
+	@K8S=$(K8S) $(BIN)/python -m tests.bench $(BENCH)
+
+.PHONY: load
+load: $(STAMP)  ## Load your cluster with gangs and measure it (CLUSTER=current GANGS=10 MEMBERS=8 GPUS=0; LOAD=-h)
+	@$(BIN)/python -m tests.load $(if $(filter command line,$(origin CLUSTER)),--cluster "$(CLUSTER)") \
+	  $(if $(GANGS),--gangs "$(GANGS)") $(if $(MEMBERS),--members "$(MEMBERS)") \
+	  $(if $(GPUS),--gpus "$(GPUS)") $(LOAD)
 
 .PHONY: soak
 soak: $(STAMP)  ## Break it for hours: faults at every write, 1,000 at random, long life (SEED=2 RUNS=100)

@@ -57,7 +57,7 @@ class Access:
 
     def request(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """The API server's JSON answer to the administrator; a refusal is a RequestError."""
-        with closing(Connection(self.server, self._tls())) as connection:
+        with closing(Connection(self.server, self.tls())) as connection:
             return connection.request(method, path, body)
 
     def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002  # as in subprocess.run
@@ -77,11 +77,11 @@ class Access:
 
     def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
         """Make these objects so by server-side apply; side by side while the kind is the same."""
-        Bulk(self.server, self._tls()).write("APPLY", objects)
+        Bulk(self.server, self.tls()).write("APPLY", objects)
 
     def create(self, objects: Iterable[Mapping[str, Any]]) -> None:
         """Create these objects, which must be new; side by side while the kind is the same."""
-        Bulk(self.server, self._tls()).write("POST", objects)
+        Bulk(self.server, self.tls()).write("POST", objects)
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace in which pods can be created at once; an existing one is completed."""
@@ -102,14 +102,15 @@ class Access:
         authority = self.authority.read_text()
         return credentials.write_kubeconfig(path, self.server, authority, {"token": token})
 
+    def tls(self) -> ssl.SSLContext:
+        """What trusts this API server and makes it trust the administrator."""
+        context = ssl.create_default_context(cafile=str(self.authority))
+        context.load_cert_chain(self.directory / "admin.pem")
+        return context
+
     def _create(self, path: str, name: str) -> None:
         try:
             self.request("POST", path, {"metadata": {"name": name}})
         except RequestError as error:
             if error.status != _CONFLICT:
                 raise
-
-    def _tls(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=str(self.authority))
-        context.load_cert_chain(self.directory / "admin.pem")
-        return context

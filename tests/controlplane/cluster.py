@@ -12,13 +12,14 @@ import shutil
 import tempfile
 import time
 import urllib.request
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from . import build, cache, credentials
 from .access import Access
 from .components import (
+    AUDIT_POLICY,
     Wiring,
     base_components,
     free_ports,
@@ -64,6 +65,7 @@ class ControlPlane(Access):
         self.components = tuple(sorted(components))
         self.processes: list[Process] = []
         self._owns_directory = owns_directory
+        self._wiring: Wiring | None = None
 
     @classmethod
     def start(
@@ -73,6 +75,7 @@ class ControlPlane(Access):
         components: Collection[str] = ("kwok",),
         k8s: str | None = None,
         detached: bool = False,
+        audit_policy: Path = AUDIT_POLICY,
     ) -> Self:
         """A ready control plane, its binaries built first if they have to be.
 
@@ -80,9 +83,10 @@ class ControlPlane(Access):
         """
         minor = chosen_k8s(k8s)
         binaries = build.binaries(needed_binaries(components), k8s=minor)
+        names = frozenset(components)
         for attempt in range(1, _ATTEMPTS + 1):
             place = directory or Path(tempfile.mkdtemp(prefix="tutti-control-plane-"))
-            wiring = Wiring(place, binaries, free_ports(), minor, frozenset(components))
+            wiring = Wiring(place, binaries, free_ports(), minor, names, audit_policy)
             plane = cls(
                 place,
                 wiring.server,
@@ -133,6 +137,27 @@ class ControlPlane(Access):
         """The process of this name, such as "etcd" or "kube-scheduler"."""
         return next(process for process in self.processes if process.name == name)
 
+    def add(self, *names: str, ready: bool = True) -> Process:
+        """Start one more component; unless told otherwise, wait until it is ready.
+
+        Further names are its features, such as "native-gang": they count for it alone.
+        """
+        if self._wiring is None:
+            message = "components are added by the program that started the control plane"
+            raise StartError(message)
+        known = {**self._wiring.binaries, **build.binaries(needed_binaries(names), k8s=self.k8s)}
+        wiring = replace(self._wiring, binaries=known, names=frozenset(names))
+        (component,) = optional_components(wiring)
+        process = self._spawn(component, detached=False)
+        if ready:
+            self._await_ready([component])
+        return process
+
+    def remove(self, process: Process) -> None:
+        """End one of its processes."""
+        stop(process, seconds=_STOP_SECONDS)
+        self.processes.remove(process)
+
     def __enter__(self) -> Self:
         return self
 
@@ -145,6 +170,7 @@ class ControlPlane(Access):
         self.stop()
 
     def _start(self, wiring: Wiring, *, detached: bool) -> None:
+        self._wiring = wiring
         for name in ("bin", "logs", "etcd"):
             shutil.rmtree(self.directory / name, ignore_errors=True)
             (self.directory / name).mkdir(mode=0o700)
@@ -160,15 +186,14 @@ class ControlPlane(Access):
             self._spawn(component, detached=detached)
         self._await_ready(optional)
 
-    def _spawn(self, component: Component, *, detached: bool) -> None:
+    def _spawn(self, component: Component, *, detached: bool) -> Process:
         log = self.directory / "logs" / f"{component.name}.log"
         # Not one's own PATH and kubeconfig: each process is told by flags what to use.
         environment = {name: self.environment[name] for name in ("PATH", "HOME")}
-        self.processes.append(
-            spawn(
-                component.name, component.command, log, environment=environment, detached=detached
-            )
+        process = spawn(
+            component.name, component.command, log, environment=environment, detached=detached
         )
+        self.processes.append(process)
         state = {
             "server": self.server,
             "k8s": self.k8s,
@@ -176,10 +201,11 @@ class ControlPlane(Access):
             "processes": [asdict(process) for process in self.processes],
         }
         cache.write(self.directory / "processes.json", json.dumps(state))
+        return process
 
     def _await_ready(self, waited_for: Collection[Component]) -> None:
         deadline = time.monotonic() + _READY_SECONDS
-        context = self._tls()
+        context = self.tls()
         pending = list(waited_for)
         while pending:
             dead = [process for process in self.processes if not process.is_alive]
@@ -224,6 +250,7 @@ def _write_credentials(wiring: Wiring) -> None:
         "kwok": authority.client("kwok", "system:masters"),
         "kube-scheduler": authority.client("system:kube-scheduler"),
         "kube-controller-manager": authority.client("system:kube-controller-manager"),
+        "coscheduling": authority.client("coscheduling", "system:masters"),
     }
     for name, user in users.items():
         path = place / f"{name}.kubeconfig"

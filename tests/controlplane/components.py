@@ -14,13 +14,15 @@ from .nodes import MANAGED
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-OPTIONAL = ("kwok", "scheduler", "controller-manager", "native-gang")
+OPTIONAL = ("kwok", "scheduler", "controller-manager", "coscheduling", "native-gang")
 _BINARY = {
     "kwok": "kwok",
     "scheduler": "kube-scheduler",
     "controller-manager": "kube-controller-manager",
+    "coscheduling": "coscheduling",
 }
 _HERE = Path(__file__).parent
+AUDIT_POLICY = _HERE / "audit-policy.yaml"
 _LOOPBACK = "127.0.0.1"
 # Of kube-scheduler's own gang scheduling: off by default in both minors, and its API with it.
 _NATIVE_GANG = {
@@ -50,6 +52,7 @@ class Wiring:
     ports: Mapping[str, int]
     k8s: str
     names: frozenset[str]
+    audit_policy: Path = AUDIT_POLICY
 
     @property
     def server(self) -> str:
@@ -97,7 +100,12 @@ def base_components(wiring: Wiring) -> list[Component]:
 
 def optional_components(wiring: Wiring) -> list[Component]:
     """The processes that were asked for, in the order of their start."""
-    makers = {"controller-manager": _controller_manager, "scheduler": _scheduler, "kwok": _kwok}
+    makers = {
+        "controller-manager": _controller_manager,
+        "scheduler": _scheduler,
+        "coscheduling": _coscheduling,
+        "kwok": _kwok,
+    }
     return [make(wiring) for name, make in makers.items() if name in wiring.names]
 
 
@@ -151,7 +159,7 @@ def _kube_apiserver(wiring: Wiring) -> Component:
         service_account_signing_key_file=wiring.file("service-accounts.key"),
         service_cluster_ip_range="10.96.0.0/16",
         allow_privileged=True,
-        audit_policy_file=_HERE / "audit-policy.yaml",
+        audit_policy_file=wiring.audit_policy,
         audit_log_path=wiring.file("audit.log"),
         # In the order of the answers, and never rotated: a judge reads it whole.
         audit_log_mode="blocking",
@@ -182,7 +190,23 @@ def _controller_manager(wiring: Wiring) -> Component:
 
 
 def _scheduler(wiring: Wiring) -> Component:
-    name = "kube-scheduler"
+    return _scheduling(wiring, "kube-scheduler", {})
+
+
+def _coscheduling(wiring: Wiring) -> Component:
+    """kube-scheduler as scheduler-plugins builds it, with its gangs; other defaults are its own."""
+    plugin = [{"name": "Coscheduling"}]
+    profile = {
+        "schedulerName": "coscheduling",
+        "plugins": {
+            "multiPoint": {"enabled": plugin},
+            "queueSort": {"enabled": plugin, "disabled": [{"name": "*"}]},
+        },
+    }
+    return _scheduling(wiring, "coscheduling", {"profiles": [profile]})
+
+
+def _scheduling(wiring: Wiring, name: str, settings: Mapping[str, Any]) -> Component:
     configuration: dict[str, Any] = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -192,6 +216,7 @@ def _scheduler(wiring: Wiring) -> Component:
             "qps": 5000,
             "burst": 5000,
         },
+        **settings,
     }
     path = wiring.directory / f"{name}.json"
     path.write_text(json.dumps(configuration))

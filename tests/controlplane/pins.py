@@ -124,6 +124,11 @@ _SHARED = (
     Pin("kwok", "sigs.k8s.io/kwok", (Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", 120),)),
     Pin("helm", "helm.sh/helm/v3", (Tool("helm", "helm.sh/helm/v3/cmd/helm", 190),)),
     Pin(
+        "scheduler-plugins",
+        "sigs.k8s.io/scheduler-plugins",
+        (Tool("coscheduling", "sigs.k8s.io/scheduler-plugins/cmd/scheduler", 200),),
+    ),
+    Pin(
         "prometheus",
         "github.com/prometheus/prometheus",
         (Tool("promtool", "github.com/prometheus/prometheus/cmd/promtool", 600),),

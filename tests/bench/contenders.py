@@ -1,0 +1,90 @@
+"""The schedulers that are compared, each as one process beside the same API server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from .. import operator_process
+from ..load.gangs import Form
+from ..operator_process import OperatorProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..controlplane.cluster import ControlPlane
+    from ..controlplane.processes import Process
+
+TUTTI = "tutti"
+PLAIN = "kube-scheduler"
+NATIVE = "native-gangs"
+COSCHEDULING = "coscheduling"
+
+
+class Running(Protocol):
+    """A scheduler at work."""
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+
+    def stop(self) -> None:
+        """End it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A scheduler: the form of its gangs, and who it is in the audit log."""
+
+    name: str
+    form: Form
+    user: str
+    components: tuple[str, ...] = ()  # of the control plane; none for Tutti
+
+    def start(self, plane: ControlPlane, *, ready: bool = True) -> Running:
+        """Start it, and wait until it is ready unless told otherwise."""
+        if self.components:
+            return _Component(plane, self.components, ready=ready)
+        return _Operator(plane, ready=ready)
+
+
+CONTENDERS: Mapping[str, Contender] = {
+    each.name: each
+    for each in (
+        Contender(TUTTI, Form.TUTTI, operator_process.USER),
+        Contender(PLAIN, Form.PLAIN, "system:kube-scheduler", ("scheduler",)),
+        Contender(NATIVE, Form.NATIVE, "system:kube-scheduler", ("scheduler", "native-gang")),
+        Contender(COSCHEDULING, Form.COSCHEDULING, "coscheduling", ("coscheduling",)),
+    )
+}
+
+
+class _Operator:
+    """`tutti run` with the chart's rights."""
+
+    def __init__(self, plane: ControlPlane, *, ready: bool) -> None:
+        self._operator = OperatorProcess(plane)
+        self._operator.start(ready=ready)
+
+    @property
+    def pid(self) -> int:
+        assert self._operator.process is not None
+        return self._operator.process.pid
+
+    def stop(self) -> None:
+        self._operator.stop()
+
+
+class _Component:
+    """A scheduler that the control plane knows."""
+
+    def __init__(self, plane: ControlPlane, names: tuple[str, ...], *, ready: bool) -> None:
+        self._plane = plane
+        self._process: Process = plane.add(*names, ready=ready)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def stop(self) -> None:
+        self._plane.remove(self._process)

@@ -1,0 +1,72 @@
+"""What a run has measured, as tables for people."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from .verdicts import Medians
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .accounts import Measured
+    from .scenarios import Scenario
+    from .verdicts import Verdict
+
+_SPEED: Mapping[str, Callable[[Measured], float]] = {
+    "pods/s": lambda one: one.pods_per_second,
+    "created/s": lambda one: one.created_per_second,
+    "p50 s": lambda one: one.wait_p50,
+    "p99 s": lambda one: one.wait_p99,
+    "writes/pod": lambda one: one.writes_per_pod,
+}
+_START: Mapping[str, Callable[[Measured], float]] = {
+    "first binding s": lambda one: one.start_seconds,
+    "pods/s": lambda one: one.pods_per_second,
+}
+_COST: Mapping[str, Callable[[Measured], float]] = {
+    "CPU s": lambda one: one.cpu_seconds,
+    "server CPU s": lambda one: one.server_cpu_seconds,
+    "peak MB": lambda one: one.peak_megabytes,
+}
+
+
+def table_of(scenario: Scenario, measured: Sequence[Measured]) -> Table:
+    """One scenario: a row per scheduler, medians over its rounds."""
+    figures = {**(_START if scenario.is_start else _SPEED), **_COST}
+    table = Table(title=f"({scenario.name}) {scenario.title}", title_justify="left")
+    table.add_column("scheduler")
+    for heading in (*figures, "bound", "rounds"):
+        table.add_column(heading, justify="right")
+    ours = [each for each in measured if each.scenario == scenario.name]
+    medians = Medians(ours)
+    for name, _ in medians.pairs():
+        mine = [each for each in ours if each.contender == name]
+        values = [_text(medians.of(name, scenario.name, figure)) for figure in figures.values()]
+        bound = f"{min(each.bound for each in mine)}/{scenario.pods}"
+        table.add_row(name, *values, bound, str(len(mine)))
+    return table
+
+
+def ratios(rows: Iterable[Verdict], scale: float) -> Table:
+    """The rows that count; what they must reach holds for the full scale."""
+    where = "" if scale == 1 else f" at scale {scale:g}, which decides nothing"
+    table = Table("", title=f"Tutti, medians of this run{where}", title_justify="left")
+    for heading in ("value", "must reach", "aim for"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for row in rows:
+        bounds = (f"{row.sense} {_text(row.must)}", f"{row.sense} {_text(row.aim)}")
+        table.add_row(row.text, _text(row.value), *bounds, row.word)
+    return table
+
+
+def _text(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "never"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.2f}"

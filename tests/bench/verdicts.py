@@ -1,0 +1,155 @@
+"""The ratios that count, from the medians of one run, each against what it must reach."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from .contenders import COSCHEDULING, NATIVE, PLAIN, TUTTI
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .accounts import Measured
+
+
+class Sense(StrEnum):
+    """Which side of a bound is good."""
+
+    AT_LEAST = "≥"
+    AT_MOST = "≤"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One row: what was measured, and what it must reach; nothing where it was not measured."""
+
+    text: str
+    value: float
+    sense: Sense
+    must: float
+    aim: float
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether this run says anything about it."""
+        return not math.isnan(self.value)
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word or two."""
+        if not self.is_measured:
+            return "not measured"
+        if self._meets(self.aim):
+            return "reached, and the aim"
+        return "reached" if self._meets(self.must) else "not reached"
+
+    def _meets(self, bound: float) -> bool:
+        return self.value >= bound if self.sense is Sense.AT_LEAST else self.value <= bound
+
+
+class Medians:
+    """The median over the rounds of any figure, by scheduler and scenario."""
+
+    def __init__(self, measured: Iterable[Measured]) -> None:
+        self._rounds: defaultdict[tuple[str, str], list[Measured]] = defaultdict(list)
+        for each in measured:
+            self._rounds[each.contender, each.scenario].append(each)
+
+    def pairs(self) -> Sequence[tuple[str, str]]:
+        """Scheduler and scenario of everything measured."""
+        return tuple(self._rounds)
+
+    def of(self, contender: str, scenario: str, figure: Callable[[Measured], float]) -> float:
+        """Not a number where it was not measured."""
+        return median([figure(each) for each in self._rounds.get((contender, scenario), ())])
+
+
+def median(values: Sequence[float]) -> float:
+    """The median of what was measured; not a number for none."""
+    known = [value for value in values if not math.isnan(value)]
+    return statistics.median(known) if known else math.nan
+
+
+def verdicts(measured: Iterable[Measured]) -> Sequence[Verdict]:
+    """The rows that count, in their order."""
+    medians = Medians(measured)
+    of = medians.of
+
+    def over_best_gangs(scenario: str) -> float:
+        others = [of(name, scenario, lambda one: one.wait_p99) for name in (COSCHEDULING, NATIVE)]
+        best = min((p99 for p99 in others if not math.isnan(p99)), default=math.nan)
+        return of(TUTTI, scenario, lambda one: one.wait_p99) / best
+
+    speed = of(TUTTI, "a", _speed) / of(PLAIN, "a", _speed)
+    large = [of(TUTTI, scenario, lambda one: one.large_writes_per_pod) for scenario in "bc"]
+    start = of(TUTTI, "d", _start) / of(PLAIN, "d", _start)
+    least, most = Sense.AT_LEAST, Sense.AT_MOST
+    return (
+        Verdict("pods/s over kube-scheduler's, in (a)", speed, least, 1.0, 2.0),
+        Verdict(
+            "gang p99 over the better gang scheduler's, in (a)",
+            over_best_gangs("a"),
+            most,
+            0.5,
+            0.2,
+        ),
+        Verdict(
+            "gang p99 over the better gang scheduler's, in (b)",
+            over_best_gangs("b"),
+            most,
+            0.5,
+            0.2,
+        ),
+        Verdict(
+            "API writes per pod, gangs of 8 in (a)",
+            of(TUTTI, "a", lambda one: one.writes_per_pod),
+            most,
+            1.6,
+            1.4,
+        ),
+        Verdict(
+            "API writes per pod, gangs of 64 and more in (b), (c)", median(large), most, 1.15, 1.05
+        ),
+        Verdict("start to first binding over kube-scheduler's, in (d)", start, most, 3.0, 1.0),
+        Verdict(
+            "peak RSS in (d), MB",
+            of(TUTTI, "d", lambda one: one.peak_megabytes),
+            most,
+            1500.0,
+            600.0,
+        ),
+    )
+
+
+def _speed(one: Measured) -> float:
+    return one.pods_per_second
+
+
+def _start(one: Measured) -> float:
+    return one.start_seconds
+
+
+def plain_values(measured: Iterable[Measured], rows: Iterable[Verdict]) -> Mapping[str, object]:
+    """Everything as JSON has it: what is no number, or for ever, is null."""
+
+    def number(value: object) -> object:
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    rounds = [{name: number(getattr(each, name)) for name in each.__slots__} for each in measured]
+    ratios = [
+        {
+            "text": row.text,
+            "value": number(row.value),
+            "sense": str(row.sense),
+            "must": row.must,
+            "aim": row.aim,
+            "verdict": row.word,
+        }
+        for row in rows
+    ]
+    return {"rounds": rounds, "ratios": ratios}

@@ -1,0 +1,113 @@
+"""`make load` and `make bench-e2e` as their users call them, at a tiny scale."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..controlplane import ControlPlane, node_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+PODS = "/api/v1/namespaces/ml/pods"
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    with ControlPlane.start(components=("kwok", "scheduler")) as plane:
+        plane.create_namespace("ml")
+        plane.create([node_manifest("node-1", cpu=8, memory="32Gi", gpus=6)])
+        yield plane
+
+
+def _load(plane: ControlPlane, *arguments: str) -> subprocess.CompletedProcess[str]:
+    usual = ("--cluster", "current", "--form", "plain", "--namespace", "ml")
+    return subprocess.run(
+        [sys.executable, "-m", "tests.load", *usual, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "KUBECONFIG": str(plane.kubeconfig)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_load_is_bound_measured_and_removed(plane: ControlPlane) -> None:
+    done = _load(plane, "--gangs", "3", "--members", "2", "--gpus", "1", "--yes", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert (seen["pods"], seen["bound"], seen["gangs"], seen["whole"]) == (6, 6, 3, 3)
+    assert seen["pods_per_second"] > 0
+    assert seen["wait_p50"] <= seen["wait_p99"]
+    assert plane.request("GET", PODS)["items"] == []
+
+
+def test_what_does_not_fit_is_said_and_removed_too(plane: ControlPlane) -> None:
+    done = _load(plane, "--gangs", "2", "--members", "4", "--gpus", "1", "--yes", "--seconds", "2")
+    assert done.returncode == 1
+    assert "6 of 8" in done.stdout
+    assert "not all were bound" in done.stderr
+    assert plane.request("GET", PODS)["items"] == []
+
+
+def test_nothing_is_created_unless_somebody_agrees(plane: ControlPlane) -> None:
+    done = _load(plane)
+    assert done.returncode == 2
+    assert "Nothing was created" in done.stderr
+    assert plane.request("GET", PODS)["items"] == []
+
+
+def test_a_cluster_without_the_crds_is_told_so_before_anything_is_created(
+    plane: ControlPlane,
+) -> None:
+    done = _load(plane, "--form", "tutti", "--yes")
+    assert done.returncode == 1
+    assert "does not serve tutti.dev/v1alpha1" in done.stderr
+
+
+def test_other_peoples_pods_in_the_namespace_stay(plane: ControlPlane) -> None:
+    container = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
+    theirs = {"name": "theirs", "namespace": "ml", "labels": {"tutti.dev/load": "mine"}}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    plane.create([{"apiVersion": "v1", "kind": "Pod", "metadata": theirs, "spec": spec}])
+    assert _load(plane, "--gangs", "1", "--yes").returncode == 0
+    names = [pod["metadata"]["name"] for pod in plane.request("GET", PODS)["items"]]
+    assert names == ["theirs"]
+
+
+def test_the_benchmark_measures_every_scenario_at_a_tiny_scale() -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "tests.bench", "--scale", "0.004", "--rounds", "1"),
+            *("--schedulers", "tutti,kube-scheduler", "--scenarios", "a,d", "-o", "json"),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rounds = json.loads(done.stdout)["rounds"]
+    assert [(one["contender"], one["scenario"]) for one in rounds] == [
+        ("tutti", "a"),
+        ("kube-scheduler", "a"),
+        ("tutti", "d"),
+        ("kube-scheduler", "d"),
+    ]
+    for one in rounds:
+        assert one["bound"] == one["pods"]
+        assert one["cpu_seconds"] > 0
+        assert one["peak_megabytes"] > 10
+        figure = "pods_per_second" if one["scenario"] == "a" else "start_seconds"
+        assert one[figure] > 0

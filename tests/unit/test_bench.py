@@ -1,0 +1,156 @@
+"""The benchmark's arithmetic: scenarios, percentiles, the audit log, and what a ratio comes to."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from ..bench import usage
+from ..bench.__main__ import main
+from ..bench.accounts import Measured
+from ..bench.ledger import Ledger
+from ..bench.scenarios import scenarios
+from ..bench.verdicts import plain_values, verdicts
+from ..load.figures import percentile
+from ..load.gangs import Form, Load, Member, gang_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_scenarios_are_those_that_were_asked_for() -> None:
+    known = scenarios(1.0)
+    assert {name: (one.nodes, one.pods, one.bound_before) for name, one in known.items()} == {
+        "a": (1_000, 3_000, 0),
+        "b": (5_000, 10_000, 0),
+        "c": (1_000, 1_000, 0),
+        "d": (5_000, 8, 50_000),
+        "e": (1_000, 3_000, 0),
+    }
+    assert set(known["a"].sizes) == {8}
+    assert (min(known["b"].sizes), max(known["b"].sizes)) == (4, 512)
+    assert len(known["c"].sizes) == 1
+
+
+@pytest.mark.parametrize("scale", [0.001, 0.01, 0.37, 1.0])
+def test_every_scale_has_gangs_that_fit_the_nodes(scale: float) -> None:
+    for one in scenarios(scale).values():
+        assert one.sizes
+        assert 0 < one.pods <= one.nodes * 8
+
+
+def test_the_mixed_gangs_are_the_same_in_every_run() -> None:
+    assert scenarios(1.0)["b"].sizes == scenarios(1.0)["b"].sizes
+
+
+@pytest.mark.parametrize(
+    ("values", "percent", "expected"),
+    [([3.0], 99, 3.0), ([2.0, 1.0], 50, 1.0), (list(range(1, 101)), 99, 99), ([1, 5], 0, 1)],
+)
+def test_a_percentile_is_one_of_the_values(
+    values: list[float], percent: float, expected: float
+) -> None:
+    assert percentile(values, percent) == expected
+
+
+def test_the_percentile_of_nothing_is_no_number() -> None:
+    assert math.isnan(percentile([], 50))
+
+
+def _line(name: str, subresource: str = "", code: int = 201, verb: str = "create") -> bytes:
+    about = {"resource": "pods", "name": name} | (
+        {"subresource": subresource} if subresource else {}
+    )
+    entry = {
+        "verb": verb,
+        "user": {"username": "somebody"},
+        "objectRef": about,
+        "responseStatus": {"metadata": {}, "code": code},
+        "stageTimestamp": "2026-01-01T00:00:01.500000Z",
+    }
+    return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+
+
+def test_the_ledger_reads_whole_lines_only_and_forgets_at_its_mark(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    path.write_bytes(_line("before", "binding"))
+    ledger = Ledger(path)
+    assert ledger.bound == 0
+    whole, torn = _line("a-0"), _line("a-0", "binding")
+    with path.open("ab") as log:
+        log.write(whole + torn[:50])
+        log.flush()
+        assert (ledger.follow(), ledger.bound) == (1, 0)
+        log.write(torn[50:] + _line("a-1", "binding", code=409))
+    assert (ledger.follow(), ledger.bound) == (2, 1)
+    written = [(one.resource, one.name) for one in ledger.writes()]
+    assert written == [("pods", "a-0"), ("pods/binding", "a-0")]
+    ledger.close()
+
+
+def test_a_process_has_used_cpu_and_memory() -> None:
+    import os  # noqa: PLC0415 - only this test is a process
+
+    mine = usage.of(os.getpid())
+    assert mine.cpu_seconds > 0
+    assert mine.peak_megabytes > 10
+
+
+def _one(contender: str, scenario: str, **figures: float) -> Measured:
+    return Measured(contender, scenario, pods=8, bound=8, **figures)  # type: ignore[arg-type]
+
+
+def test_a_ratio_is_of_medians_and_knows_its_side() -> None:
+    rounds = [
+        *(_one("tutti", "a", pods_per_second=n, wait_p99=1.0) for n in (90, 200, 1_000)),
+        *(_one("kube-scheduler", "a", pods_per_second=n) for n in (100, 100, 1)),
+        _one("coscheduling", "a", wait_p99=math.inf),
+        _one("native-gangs", "a", wait_p99=10.0),
+    ]
+    speed, p99, unmeasured, *_ = verdicts(rounds)
+    assert (speed.value, speed.word) == (2.0, "reached, and the aim")
+    assert (p99.value, p99.word) == (0.1, "reached, and the aim")
+    assert unmeasured.word == "not measured"
+
+
+def test_a_gang_that_is_never_bound_reaches_nothing() -> None:
+    rounds = [_one("tutti", "a", wait_p99=math.inf), _one("native-gangs", "a", wait_p99=2.0)]
+    assert verdicts(rounds)[1].word == "not reached"
+    as_json = json.dumps(plain_values(rounds, verdicts(rounds)), allow_nan=False)
+    assert json.loads(as_json)["rounds"][0]["wait_p99"] is None
+
+
+@pytest.mark.parametrize("form", Form)
+def test_every_form_of_a_gang_is_one_group_at_most_and_all_its_pods(form: Form) -> None:
+    load = Load(form, "ml", Member(gpus=2), {"app": "x"})
+    group, pods = load.group("g-1", 3), list(load.pods("g-1", 3))
+    assert (group is None) == (form is Form.PLAIN)
+    assert [pod["metadata"]["name"] for pod in pods] == ["g-1-0", "g-1-1", "g-1-2"]
+    assert {gang_of(pod["metadata"]["name"]) for pod in pods} == {"g-1"}
+    for pod in pods:
+        container = pod["spec"]["containers"][0]
+        assert container["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--scale", "0"],
+        ["--scale", "nan"],
+        ["--scale", "2"],
+        ["--rounds", "0"],
+        ["--scenarios", "z"],
+        ["--scenarios", ","],
+        ["--schedulers", "tutti,volcano"],
+        ["--patience", "inf"],
+        ["-o", "csv"],
+    ],
+)
+def test_wrong_use_ends_with_two_before_anything_is_started(arguments: list[str]) -> None:
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
