@@ -52,6 +52,10 @@ async def live(cluster: FakeCluster, clock: Clock | None = None) -> None:
         await life.turn()
 
 
+def _crash_at(number: int, *, is_committed: bool) -> Callable[[int, str], Fault | None]:
+    return lambda at, _: Fault(Crash(), is_committed) if at == number else None
+
+
 async def test_it_is_written_down_and_said_before_the_first_pod_goes() -> None:
     cluster = lost_one()
     await live(cluster)
@@ -87,9 +91,7 @@ async def test_a_crash_at_any_call_evicts_the_same_pods_and_leaves_nothing_behin
     await live(whole)
     for number in range(1, len(whole.made) + 1):
         cluster, clock = lost_one(), Clock()
-        cluster.fault = lambda at, _, stop=number: (
-            Fault(Crash(), is_committed) if at == stop else None
-        )
+        cluster.fault = _crash_at(number, is_committed=is_committed)
         with pytest.raises(Crash):
             await live(cluster, clock)
         await live(cluster, clock)
@@ -201,7 +203,8 @@ async def test_a_pod_that_left_by_itself_is_no_problem() -> None:
 async def test_a_call_without_an_answer_is_made_again(call: str, status: int) -> None:
     cluster = lost_one(JOB)
     cluster.jobs[KEY] = Job("a", 2)
-    clock, failed = Clock(), []
+    clock = Clock()
+    failed: list[str] = []
 
     def fault(_at: int, name: str) -> Fault | None:
         if name != call or failed:

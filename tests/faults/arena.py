@@ -58,7 +58,7 @@ class Arena:
         self._kubeconfig = self._proxy.kubeconfig(original)
         self._origin = Origin(source).__enter__()
         # One for all requests: handshakes would be half of a run's time.
-        self._connection = Connection(self._plane.server, self._plane._tls())
+        self._connection = Connection(self._plane.server, self._plane.tls())
         self._numbers = itertools.count(1)
         self._unbroken: Rest | None = None
         self.writes = 0  # of an unbroken run
