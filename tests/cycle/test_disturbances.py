@@ -67,6 +67,18 @@ async def test_a_member_deleted_before_the_first_bind_gives_the_room_back() -> N
     assert phase(life, "a") == "Waiting"
 
 
+async def test_room_taken_after_the_last_look_at_all_of_it_gets_no_binding() -> None:
+    life = a_life(node("n1", cpu=2), gang("a").of(2, cpu=1))
+    taken = builders.resources(cpu=2)
+    once_before(life, "read_lease", lambda: life.cluster.occupy("n1", taken), is_seen=True)
+    await life.turn()
+    assert "bind" not in life.cluster.made
+    await life.settle()
+    scenarios.assert_promises(life.cluster)
+    assert life.cluster.reservations == {}
+    assert phase(life, "a") == "Waiting"
+
+
 async def test_a_member_deleted_while_others_are_bound_is_said_and_replaced() -> None:
     life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1))
     once_before(life, "bind", lambda: life.cluster.delete_pod("a-1"), is_seen=False)

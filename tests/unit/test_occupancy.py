@@ -88,3 +88,5 @@ def test_any_order_of_changes_ends_in_the_same_nodes() -> None:
         seen = {each.name: each.used["pods"] for each in made.nodes()}
         assert seen == {each: list(pods.values()).count(each) for each in sorted(known)}
         assert list(seen) == sorted(seen)
+        asked = made.node(name)
+        assert (None if asked is None else asked.used["pods"]) == seen.get(name)

@@ -10,7 +10,7 @@ from tutti.model.decisions import Assignment, Placement, Plan
 from tutti.model.keys import NodeName, PodKey, Uid
 from tutti.planning import verify
 
-from ...builders import GangBuilder, Part, gang, node, reservation, single, snapshot
+from ...builders import GangBuilder, NodeBuilder, Part, gang, node, reservation, single, snapshot
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 
@@ -340,3 +340,19 @@ def test_a_gang_of_one_is_known_by_its_pods_name() -> None:
 def test_an_unknown_reservation_has_lost_nothing_that_is_known() -> None:
     empty = Snapshot(taken_at=0.0)
     assert verify.lost_entries(empty) == {}
+
+
+@pytest.mark.parametrize(
+    ("part", "answer"),
+    [
+        pytest.param(NODES[0], "taken", id="empty"),
+        pytest.param(NODES[0].using(cpu=1), "refused", id="used"),
+        pytest.param(NODES[0].using(gpu=1), "taken", id="used-of-what-it-does-not-have"),
+        pytest.param(NODES[0].cordoned(), "refused", id="cordoned"),
+    ],
+)
+def test_a_node_takes_a_member_if_there_is_room_beside_what_is_bound(
+    part: NodeBuilder, answer: str
+) -> None:
+    (seen,) = snapshot(part).nodes
+    assert verify.takes(seen, A.made.members[0]) == (answer == "taken")
