@@ -10,19 +10,37 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..faults import Arena, trials
+from ..faults import Arena, Trial, deeds, trials
 from ..faults.table import account
+from ..faults.trials import Strike
 from ..faults.writes import Write
+from ..judge import Promise
+from ..mutants import Mutant, Patch, plant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from ..faults import Outcome, Trial
+    from ..faults import Outcome
 
 SEED = 3
 FEWEST_WRITES = 36  # Reservations, bindings and what has to be said; an unbroken run has some more
 KILLED_AT = sorted(random.Random(SEED).sample(range(1, FEWEST_WRITES + 1), 6))
 COMMIT = frozenset({Write.RESERVE, Write.BIND, Write.RELEASE})
+
+
+FORGETS = Mutant(
+    "forgets what its predecessor reserved",
+    (Patch("commit.py", "if held.term != term", "if not held.term"),),
+)
+
+
+def test_an_operator_that_forgets_what_was_reserved_before_is_found_out(tmp_path: Path) -> None:
+    (name, deed), *_ = deeds.KILLS.items()
+    in_the_middle = Trial(name, (Strike(name, deed, 2, frozenset({Write.BIND})),))
+    with Arena(plant(FORGETS, tmp_path)) as arena:
+        outcome = arena.run(in_the_middle)
+    assert any(Promise.WHOLE in violation for violation in outcome.violations), outcome
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Self
 from .. import judge, operator_process
 from ..controlplane import ControlPlane
 from ..controlplane.api import Connection
-from ..operator_process import ACCOUNT, NAMESPACE, ROOT, USER, OperatorProcess
+from ..operator_process import ACCOUNT, NAMESPACE, ROOT, USER
 from ..proxy import Proxy
-from ..rig import Rig
 from . import scenario
 from .forked import ForkedOperator, Origin
 from .run import BAD_WORDS, Outcome, Run
@@ -47,8 +46,7 @@ class Arena:
         self._plane = ControlPlane.start(components=("kwok",))
         try:
             operator_process.install(self._plane)
-            rig = Rig(self._plane, OperatorProcess(self._plane))
-            rig.create(*scenario.nodes(), scenario.priority_class())
+            self._plane.create([*scenario.nodes(), scenario.priority_class()])
             self._proxy = Proxy(self._plane.server, self._plane.authority)
             self._proxy.__enter__()
         except BaseException:

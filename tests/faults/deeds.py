@@ -63,8 +63,8 @@ def away(seconds: float) -> Deed:
 
     def deed(run: Run) -> Action:
         async def action(exchange: Exchange) -> web.StreamResponse:
+            run.later(seconds, run.proxy.come_back)  # first: this call ends with its connection
             await asyncio.to_thread(run.proxy.go_away)
-            run.later(seconds, run.proxy.come_back)
             return exchange.cut()
 
         return action

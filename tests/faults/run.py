@@ -24,7 +24,7 @@ PATIENCE = 90.0  # seconds; what is refused for good is asked again after 30
 QUIET_SECONDS = 0.5
 LONG_QUIET_SECONDS = 3.0  # longer than any report is put off
 LOOK_SECONDS = 0.2
-BAD_WORDS = ("Traceback", "bug of Tutti's", "left out")
+BAD_WORDS = ("Traceback", "bug of Tutti's", ": left out: ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """What happens in the cluster while faults strike: seven gangs on nodes that they fill to the brim.
 
-Whatever the operator does when, one end can be reached, in which every core and GPU is taken: any
-member bound too often, too early or to the wrong node is an over-commit or a gang too few.
+Whatever the operator does when, it can reach one end only, in which every core and GPU is taken:
+any member bound too often, too early or to the wrong node is an over-commit or a gang too few.
+That is why each kind of node holds members of one size: no order of events leaves an odd gap.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
     from .rest import Rest
 
-NODES = 3  # of four cores and two GPUs: twelve and six
+POOLS: Mapping[str, tuple[int, Mapping[str, Any]]] = {
+    "gpu": (3, {"cpu": 2, "gpus": 2}),
+    "plain": (2, {"cpu": 3}),
+}  # room for six and for six
 RUN_SECONDS = 0.5
 URGENT = "urgent"
 WORN = ("worn-0", "worn-1")
@@ -37,8 +41,9 @@ STARTED: Mapping[str, int] = {
 def nodes() -> list[dict[str, Any]]:
     """The nodes of every run."""
     return [
-        node_manifest(f"node-{i}", cpu=4, memory="16Gi", gpus=2, labels={"pool": "faults"})
-        for i in range(NODES)
+        node_manifest(f"{pool}-{i}", memory="16Gi", labels={"pool": pool}, **room)
+        for pool, (n, room) in POOLS.items()
+        for i in range(n)
     ]
 
 
@@ -54,8 +59,9 @@ def priority_class() -> dict[str, Any]:
 
 def objects(namespace: str) -> list[dict[str, Any]]:
     """All that waits when the operator starts."""
-    urgent = {"priorityClassName": URGENT}
-    about: dict[str, Any] = {"namespace": namespace, "cpu": 1}
+    plain: dict[str, Any] = {"namespace": namespace, "spec": _in_pool("plain"), "cpu": 1}
+    gpu: dict[str, Any] = {"namespace": namespace, "spec": _in_pool("gpu"), "cpu": 1, "gpu": 1}
+    urgent = {**gpu, "spec": {**_in_pool("gpu"), "priorityClassName": URGENT}}
     groups = [
         pod_group("train", 4, namespace=namespace),  # a plain gang
         pod_group("graph", namespace=namespace, driver=1, worker=2),  # one with roles
@@ -65,16 +71,20 @@ def objects(namespace: str) -> list[dict[str, Any]]:
         pod_group("worn", 2, namespace=namespace),  # loses a member and is given another
     ]
     pods = [
-        *members("train", 4, gpu=1, **about),
-        pod("graph-driver", "graph", role="driver", **about),
-        *(pod(f"graph-worker-{i}", "graph", role="worker", **about) for i in range(2)),
-        *members("short", 2, gpu=1, spec=urgent, run_seconds=RUN_SECONDS, **about),
-        *members("late", 2, gpu=1, **about),
-        *members("vast", 2, gpu=4, **about),
-        *members("worn", 2, **about),
-        pod("alone", **about),  # a gang of one
+        *members("train", 4, **gpu),
+        pod("graph-driver", "graph", role="driver", **plain),
+        *(pod(f"graph-worker-{i}", "graph", role="worker", **plain) for i in range(2)),
+        *members("short", 2, run_seconds=RUN_SECONDS, **urgent),
+        *members("late", 2, **gpu),
+        *members("vast", 2, **{**gpu, "gpu": 4}),
+        *members("worn", 2, **plain),
+        pod("alone", **plain),  # a gang of one
     ]
     return [*groups, *pods]
+
+
+def _in_pool(pool: str) -> dict[str, Any]:
+    return {"nodeSelector": {"pool": pool}}
 
 
 class Story:
@@ -91,5 +101,6 @@ class Story:
             return
         pods = f"/api/v1/namespaces/{self._namespace}/pods"
         self._request("DELETE", f"{pods}/{WORN[-1]}?gracePeriodSeconds=0")
-        self._request("POST", pods, pod(REPLACEMENT, "worn", namespace=self._namespace, cpu=1))
+        about: dict[str, Any] = {"namespace": self._namespace, "spec": _in_pool("plain"), "cpu": 1}
+        self._request("POST", pods, pod(REPLACEMENT, "worn", **about))
         self.is_over = True
