@@ -32,6 +32,10 @@ def lost_one(owner: Owner = SET) -> FakeCluster:
     return cluster
 
 
+def dying_at(number: int, *, is_committed: bool) -> Callable[[int, str], Fault | None]:
+    return lambda at, _: Fault(Crash(), is_committed) if at == number else None
+
+
 def terminating(cluster: FakeCluster) -> list[str]:
     return sorted(pod.key.name for pod in cluster.pods.values() if pod.terminating)
 
@@ -50,10 +54,6 @@ async def live(cluster: FakeCluster, clock: Clock | None = None) -> None:
     life = Life(cluster, clock or Clock())
     for _ in range(6):
         await life.turn()
-
-
-def _crash_at(number: int, *, is_committed: bool) -> Callable[[int, str], Fault | None]:
-    return lambda at, _: Fault(Crash(), is_committed) if at == number else None
 
 
 async def test_it_is_written_down_and_said_before_the_first_pod_goes() -> None:
@@ -91,7 +91,7 @@ async def test_a_crash_at_any_call_evicts_the_same_pods_and_leaves_nothing_behin
     await live(whole)
     for number in range(1, len(whole.made) + 1):
         cluster, clock = lost_one(), Clock()
-        cluster.fault = _crash_at(number, is_committed=is_committed)
+        cluster.fault = dying_at(number, is_committed=is_committed)
         with pytest.raises(Crash):
             await live(cluster, clock)
         await live(cluster, clock)
@@ -100,7 +100,7 @@ async def test_a_crash_at_any_call_evicts_the_same_pods_and_leaves_nothing_behin
         assert calls(cluster, "evict") <= 3
 
 
-@pytest.mark.parametrize("left", [2, None])
+@pytest.mark.parametrize("left", [3, None])
 async def test_a_job_that_stands_it_is_released(left: int | None) -> None:
     cluster = lost_one(JOB)
     cluster.jobs[KEY] = Job("a", left)
@@ -108,7 +108,7 @@ async def test_a_job_that_stands_it_is_released(left: int | None) -> None:
     assert terminating(cluster) == ["a-0", "a-1"]
 
 
-@pytest.mark.parametrize("jobs", [{}, {KEY: Job("a", 1)}], ids=["unreadable", "near its limit"])
+@pytest.mark.parametrize("jobs", [{}, {KEY: Job("a", 2)}], ids=["unreadable", "near its limit"])
 async def test_a_job_that_would_fail_is_spared_and_asked_again_later(
     jobs: dict[tuple[str, str], Job],
 ) -> None:
@@ -122,7 +122,7 @@ async def test_a_job_that_would_fail_is_spared_and_asked_again_later(
     assert "but not yet: Job a" in said(cluster)
     assert due is not None
     assert not calls(cluster, "reserve")
-    cluster.jobs[KEY] = Job("a", 2)
+    cluster.jobs[KEY] = Job("a", 3)
     clock.now += 30.0
     for _ in range(4):
         await life.turn()
@@ -131,7 +131,7 @@ async def test_a_job_that_would_fail_is_spared_and_asked_again_later(
 
 async def test_a_job_that_has_failed_more_since_is_spared_at_the_last_moment() -> None:
     cluster = lost_one(JOB)
-    cluster.jobs[KEY] = Job("a", 2)
+    cluster.jobs[KEY] = Job("a", 3)
 
     def fail(call: str) -> None:
         if call == "reserve":
@@ -202,7 +202,7 @@ async def test_a_pod_that_left_by_itself_is_no_problem() -> None:
 @pytest.mark.parametrize("status", [0, 500])
 async def test_a_call_without_an_answer_is_made_again(call: str, status: int) -> None:
     cluster = lost_one(JOB)
-    cluster.jobs[KEY] = Job("a", 2)
+    cluster.jobs[KEY] = Job("a", 3)
     clock = Clock()
     failed: list[str] = []
 

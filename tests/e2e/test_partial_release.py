@@ -106,7 +106,7 @@ def test_a_spark_driver_is_never_evicted(corner: Corner) -> None:
 
 
 def test_a_disruption_budget_keeps_a_pod_and_holds_up_nobody_else(corner: Corner) -> None:
-    """The API server answers 429, as to a flood of requests; this one is meant for a pod."""
+    """The API server answers 429, as to a flood of requests, but only one pod is meant."""
     corner.nodes(2, cpu=1)
     corner.group("serve", 2, on_partial="Release")
     corner.replicas("serve", 2)

@@ -62,13 +62,14 @@ class Kubelet:
         bodies = [node_manifest(name, **about) for name in names]
         for body in bodies:
             body["metadata"]["annotations"] = {}  # kwok looks away
+        # Known before they exist: a pod may be bound the moment that they do.
+        self._ledgers |= {body["metadata"]["name"]: Ledger.of(body) for body in bodies}
         self._access.create(bodies)
         for body in bodies:
             # Admission taints a new node; with kube-controller-manager, either lifts it.
             taints = body["spec"].get("taints", [])
             path = f"/api/v1/nodes/{body['metadata']['name']}"
             self._access.request("PATCH", path, {"spec": {"taints": taints}})
-            self._ledgers[body["metadata"]["name"]] = Ledger.of(body)
         return names
 
     def refuse(self, node: str, times: int = 1, why: Rejection = UNEXPECTED) -> None:

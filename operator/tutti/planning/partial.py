@@ -87,7 +87,7 @@ def spared(plan: Plan, jobs: Jobs) -> Plan:
 
 
 def fatal(members: Sequence[Member], jobs: Jobs) -> str:
-    """Which Job would not survive the eviction of these members, and why; empty if all do."""
+    """Which Job the eviction of these members would bring to its limit; empty if none."""
     evicted: dict[tuple[str, str], int] = {}
     for member in members:
         if member.owner is not None and member.owner.is_job:
@@ -97,7 +97,7 @@ def fatal(members: Sequence[Member], jobs: Jobs) -> str:
         job = jobs.get(key)
         if job is None:
             return f"Job {key[1]} cannot be read, so what it stands is not known"
-        if job.failures_left is not None and n > job.failures_left:
+        if job.failures_left is not None and n >= job.failures_left:
             return (
                 f"Job {job.name} stands {job.failures_left} more failures and each of the "
                 f"{n} evictions counts as one: raise its backoffLimit, or let its "

@@ -122,6 +122,8 @@ def _reserved(
             Condition.RESERVED, holds=False, reason=rejection.reason, message=rejection.sentence
         )
     sentence = f"{counts.seen} of {counts.needed} members exist"
+    if counts.bound:
+        sentence = f"{counts.bound} of {counts.needed} members are bound"
     return Line(
         Condition.RESERVED, holds=False, reason=Reason.WAITING_FOR_MEMBERS, message=sentence
     )

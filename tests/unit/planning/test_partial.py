@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tutti.model.cluster import Job, OnPartial, Owner, Phase, Snapshot
-from tutti.model.decisions import Plan
-from tutti.planning import partial
+from tutti.model.decisions import Plan, Reason, Rejection
+from tutti.planning import demand, partial
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
-from tutti.strategies.problem import Budget, Outcome
+from tutti.strategies.problem import Budget
 
-from ...builders import Canned, GangBuilder, NodeBuilder, gang, node, snapshot
+from ...builders import GangBuilder, NodeBuilder, gang, node, snapshot
 
 SET = Owner("ReplicaSet", "train", "apps")
 JOB = Owner("Job", "train", "batch")
@@ -119,15 +119,12 @@ def test_a_member_that_will_never_leave_its_dead_node_is_not_waited_for() -> Non
 
 
 def test_a_gang_is_not_released_without_proof() -> None:
-    cut = Canned(Outcome.BUDGET_EXHAUSTED, "cut off")
-    made = lost_one()
-    # Another gang with a missing member makes a round that ends without a proof.
-    other = gang("b").of(2, cpu=2).bound_on("n4").each(owner=SET)
-    shot = _cluster(made, node("n4", cpu=4), other.but(on_partial=OnPartial.RELEASE))
-    found = plan(shot, cut, BestFit(), Budget())
-    proved = [one.gang.name for one in found.evictions]
-    unproved = [one.gang.name for one in found.rejections if "not proved" in one.sentence]
-    assert not set(proved) & set(unproved)
+    shot = _cluster(lost_one())
+    census = demand.census(shot.gangs[0])
+    unproved = Rejection(census.gang.key, Reason.BUDGET_EXHAUSTED, "not proved")
+    assert partial.verdicts(shot, [census], [unproved]) == ((), (unproved,))
+    proved = replace(unproved, reason=Reason.NO_NODE_FITS)
+    assert len(partial.verdicts(shot, [census], [proved])[0]) == 1
 
 
 # Jobs
@@ -140,16 +137,16 @@ def of_job() -> Plan:
 
 
 def test_a_job_that_stands_the_evictions_is_evicted() -> None:
-    for left in (2, None):
+    for left in (3, None):
         kept = partial.spared(of_job(), {KEY: Job("train", left)})
         assert kept == of_job()
 
 
 def test_a_job_that_would_fail_is_spared_and_that_is_said() -> None:
-    kept = partial.spared(of_job(), {KEY: Job("train", 1)})
+    kept = partial.spared(of_job(), {KEY: Job("train", 2)})
     assert not kept.evictions
     (rejection,) = kept.rejections
-    assert "but not yet: Job train stands 1 more failures and each of the 2" in rejection.sentence
+    assert "but not yet: Job train stands 2 more failures and each of the 2" in rejection.sentence
     assert "podFailurePolicy ignore DisruptionTarget" in rejection.sentence
 
 
