@@ -47,7 +47,7 @@ def long_life_command(gangs: int, seed: int, at_once: int, kept: int) -> None:
 
 @soak.command("finished")
 @click.option("--finished", "count", default=10_000, show_default=True, help="PodGroups.")
-@click.option("--cycles", default=100, show_default=True, help="Cycles of each kind.")
+@click.option("--cycles", default=60, show_default=True, help="Cycles of each kind.")
 def finished_command(count: int, cycles: int) -> None:
     """Measure what finished PodGroups cost a cycle."""
     cost = finished.measure(count, cycles)
@@ -63,7 +63,7 @@ def finished_command(count: int, cycles: int) -> None:
 @click.option("--members", default=one_object.MEMBERS, show_default=True, help="One per node.")
 def one_object_command(members: int) -> None:
     """Bind one gang whose Reservation is as large as any can be."""
-    with ControlPlane.start(components=("kwok",)) as plane:
+    with ControlPlane.start(components=()) as plane:
         operator_process.install(plane)
         one_object.prepare(plane, members)
         operator = OperatorProcess(plane)
