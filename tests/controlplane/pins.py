@@ -126,7 +126,7 @@ _SHARED = (
     Pin(
         "scheduler-plugins",
         "sigs.k8s.io/scheduler-plugins",
-        (Tool("coscheduling", "sigs.k8s.io/scheduler-plugins/cmd/scheduler", 200),),
+        (Tool("coscheduling", "sigs.k8s.io/scheduler-plugins/cmd/scheduler", 300),),
     ),
     Pin(
         "prometheus",

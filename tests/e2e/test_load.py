@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..bench.writing import Server, write_all, written
 from ..controlplane import ControlPlane, node_manifest
+from ..controlplane.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +85,16 @@ def test_other_peoples_pods_in_the_namespace_stay(plane: ControlPlane) -> None:
     assert _load(plane, "--gangs", "1", "--yes").returncode == 0
     names = [pod["metadata"]["name"] for pod in plane.request("GET", PODS)["items"]]
     assert names == ["theirs"]
+
+
+def test_a_refused_write_is_raised_and_long_answers_are_read_whole(plane: ControlPlane) -> None:
+    server = Server(plane.server, plane.tls())
+    body = {"metadata": {"name": "twice"}}
+    create = written("POST", "/api/v1/namespaces", body)
+    write_all(server, [create, *[written("GET", "/openapi/v3/api/v1")] * 2], in_flight=1)
+    with pytest.raises(RequestError, match="twice") as refusal:
+        write_all(server, [create] * 3)
+    assert refusal.value.status == 409
 
 
 def test_the_benchmark_measures_every_scenario_at_a_tiny_scale() -> None:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from ..bench import usage
 from ..bench.__main__ import main
-from ..bench.accounts import Measured
-from ..bench.ledger import Ledger
+from ..bench.accounts import Account, Measured
+from ..bench.contenders import CONTENDERS
+from ..bench.ledger import Ledger, Write
 from ..bench.scenarios import scenarios
+from ..bench.tables import table_of
 from ..bench.verdicts import plain_values, verdicts
 from ..load.figures import percentile
 from ..load.gangs import Form, Load, Member, gang_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rich.table import Table
 
 
 def test_the_scenarios_are_those_that_were_asked_for() -> None:
@@ -98,6 +104,68 @@ def test_a_process_has_used_cpu_and_memory() -> None:
     mine = usage.of(os.getpid())
     assert mine.cpu_seconds > 0
     assert mine.peak_megabytes > 10
+
+
+BIG = scenarios(1.0)["a"]
+
+
+def _account(*writes: Write) -> Account:
+    sizes = {"t-g0": 64, "t-g1": 2}
+    created = [
+        Write("admin", "create", "pods", f"{g}-{i}", i) for g, n in sizes.items() for i in range(n)
+    ]
+    return Account(
+        CONTENDERS["tutti"], sizes, {"uid-0": "t-g0", "uid-1": "t-g1"}, [*created, *writes]
+    )
+
+
+def _ours(resource: str, name: str, at: float = 100.0, verb: str = "create") -> Write:
+    return Write(CONTENDERS["tutti"].user, verb, resource, name, at)
+
+
+def test_a_gang_waits_from_its_last_creation_to_its_last_binding() -> None:
+    account = _account(_ours("pods/binding", "t-g1-0", 5.0), _ours("pods/binding", "t-g1-1", 3.5))
+    one = account.measured(BIG, cpu=1.0, server_cpu=2.0, peak=3.0)
+    assert (one.bound, one.wait_p50) == (2, 4.0)
+    assert one.wait_p99 == math.inf, "the other gang was never bound"
+
+
+def test_writes_are_those_of_the_scheduler_and_go_to_the_gang_they_are_about() -> None:
+    account = _account(
+        _ours("reservations", "uid-0"),
+        _ours("reservations", "uid-0", verb="delete"),
+        _ours("podgroups/status", "t-g0", verb="patch"),
+        _ours("events", "t-g0.18f0"),
+        _ours("events", "t-g0-63.18f0"),
+        _ours("pods/binding", "t-g0-7"),
+        _ours("reservations", "uid-1"),
+        _ours("events", "t-g1.18f0"),
+        Write("somebody", "patch", "podgroups/status", "t-g0", 1.0),
+    )
+    one = account.measured(BIG, cpu=1.0, server_cpu=2.0, peak=3.0)
+    assert one.large_writes_per_pod == 6 / 64
+    assert one.writes_per_pod == 8 / BIG.pods
+    assert one.writes["create events"] == 3
+
+
+def test_nothing_bound_is_no_speed_and_an_endless_wait() -> None:
+    one = _account().measured(BIG, cpu=1.0, server_cpu=2.0, peak=3.0)
+    assert (one.bound, one.pods_per_second, one.wait_p50) == (0, 0.0, math.inf)
+    start = _account().started(BIG, began=0.0, server_cpu=0.0, cost=usage.Usage(1.0, 2.0))
+    assert (start.pods_per_second, start.start_seconds) == (0.0, math.inf)
+
+
+def test_a_fallen_scheduler_loses_every_ratio() -> None:
+    fallen = Measured.fallen("tutti", BIG)
+    rounds = [fallen, _one("kube-scheduler", "a", pods_per_second=100.0)]
+    assert verdicts(rounds)[0].word == "not reached"
+    assert "never" in _text(table_of(BIG, rounds))
+
+
+def _text(table: Table) -> str:
+    out = io.StringIO()
+    Console(file=out, width=160).print(table)
+    return out.getvalue()
 
 
 def _one(contender: str, scenario: str, **figures: float) -> Measured:
