@@ -109,10 +109,10 @@ def _fold(
 ) -> None:
     """Take one event in; an object that cannot be read is said and left out."""
     try:
-        one = wire.parse_one(event["object"], kind)
         if event["type"] == "DELETED":
-            store.drop(supply.uid_of(one))
+            store.drop(supply.uid_of(wire.parse_one(event["object"], wire.Object)))
         else:
+            one = wire.parse_one(event["object"], kind)
             store.put(supply.item(one, decoder(one)))
     except errors.BadObject as broken:
         logger.error("left out: %s", broken)  # noqa: TRY400
