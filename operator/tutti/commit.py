@@ -181,7 +181,7 @@ class Commit:
             await self._prove(term)
         problems = list(await self._gate.all(partial(self._delete, held) for held in stale))
         problems += await self._free(released, snapshot)
-        members = progress.members_by_uid(snapshot)
+        members = progress.members_by_uid(snapshot) if bindings else {}
         problems += await self._gate.all(
             partial(self._bind, gang, assignment, members[assignment.uid])
             for gang, assignment in bindings
@@ -209,6 +209,8 @@ class Commit:
         A binding may still be under way, of ours or of a leader before us: it names a version of
         the pod, and changing the pod makes it fail. Only then is the room free.
         """
+        if not ended:
+            return ()
         members = progress.members_by_uid(snapshot)
         kept: set[Uid] = set()
 
