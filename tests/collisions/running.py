@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SECOND = "second"
 UNSEEN_SECONDS = 1.0  # what came so short before, no scheduler can be asked to know
-PATIENCE = 420.0
+PATIENCE = 900.0
 OVER = ("Succeeded", "Failed")
 
 
@@ -37,6 +37,15 @@ class Figures:
     visible: int  # over-commits by the gangs' scheduler onto what was taken long before
     rejected: int  # pods that the kubelets turned away
     seconds: float
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        return (
+            f"{self.name}: {self.bindings} bindings beside {self.ordinary} of kube-scheduler, "
+            f"{self.by_gangs} collisions by it and {self.by_ordinary} by kube-scheduler, "
+            f"{self.visible} onto room seen taken: {self.per_thousand:.1f} per 1,000; "
+            f"{self.rejected} pods turned away by kubelets, {self.seconds:.0f} s"
+        )
 
     @property
     def per_thousand(self) -> float:

@@ -6,9 +6,10 @@ take gangs only: there nothing is ever too much.
 
 from __future__ import annotations
 
-from tests.collisions import OWN, Load, beside_tutti
+from tests.collisions import OWN, Load, beside_tutti, two_kube_schedulers
 
 LOAD = Load()
+SMALL = Load(gangs=10, own_gangs=2, ordinary=80, nodes=2)
 
 
 def test_gangs_start_beside_kube_scheduler_on_no_room_seen_taken_and_all_are_whole_in_the_end() -> (
@@ -26,3 +27,13 @@ def test_gangs_start_beside_kube_scheduler_on_no_room_seen_taken_and_all_are_who
         assert found.bindings >= (LOAD.gangs + LOAD.own_gangs) * LOAD.members
         assert not [one for one in run.verdict.collisions if one.subject.startswith(OWN)]
         assert not [node for _, node, _ in run.kubelet.rejected if node.startswith(OWN)]
+
+
+def test_collisions_of_two_kube_schedulers_are_counted_in_the_same_way() -> None:
+    with two_kube_schedulers(SMALL) as run:
+        run.play()
+        found = run.judge()
+        print(found)
+        assert run.completed() == SMALL.gangs + SMALL.own_gangs
+        assert found.bindings >= (SMALL.gangs + SMALL.own_gangs) * SMALL.members
+        assert found.ordinary == SMALL.ordinary
