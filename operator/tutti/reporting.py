@@ -67,7 +67,7 @@ class Reporter:
         """
         now = snapshot.taken_at
         self._log_shortfall(plan.shortfall)
-        self._nodes = {node.name: node.ready for node in snapshot.nodes}
+        self._look_at_nodes(snapshot)
         rejections = {rejection.gang: rejection for rejection in plan.rejections}
         for gang_key, sentence in refusals.items():
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, sentence)
@@ -108,6 +108,18 @@ class Reporter:
         self._written = {uid: at for uid, at in self._written.items() if uid in here}
         self._silent = {uid: one for uid, one in self._silent.items() if uid in here}
         return min((wait for wait in waits if wait < math.inf), default=None)
+
+    def _look_at_nodes(self, snapshot: Snapshot) -> None:
+        """Whoever has a member on a node that came, went or turned has something to say again."""
+        nodes = {node.name: node.ready for node in snapshot.nodes}
+        if nodes != self._nodes:
+            turned = {name for name, _ in nodes.items() ^ self._nodes.items()}
+            self._silent = {
+                uid: one
+                for uid, one in self._silent.items()
+                if turned.isdisjoint(member.node for member in one.gang.members)
+            }
+            self._nodes = nodes
 
     def _is_silent(
         self, gang: Gang, reservation: Reservation | None, rejection: Rejection | None

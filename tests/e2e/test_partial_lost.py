@@ -128,7 +128,7 @@ def test_a_running_gangs_replacement_is_placed_before_a_gang_that_waited_longer(
 
 def test_a_finishing_gang_is_never_called_broken(corner: Corner) -> None:
     """Its pods end one by one and are cleared away one by one; a restart changes nothing."""
-    corner.nodes(1, cpu=4)
+    corner.nodes(1, cpu=5)
     corner.group("train", 4)
     names = [f"train-{i}" for i in range(4)]
     corner.rig.create(*(corner.pod(name, "train", cpu=1) for name in names))
@@ -140,6 +140,11 @@ def test_a_finishing_gang_is_never_called_broken(corner: Corner) -> None:
     assert len(corner.pods()) == 1
     corner.rig.operator.stop()
     corner.rig.operator.start()
+    corner.rig.create(corner.pod("probe", "", cpu=1))
+    corner.rig.until(
+        lambda: "nodeName" in corner.rig.pod("probe", corner.name)["spec"],
+        "a cycle has looked at all of it",
+    )
     corner.kubelet.finish(corner.rig.pod(names[3], corner.name))
     corner.rig.until(lambda: corner.phase("train") == "Finished", "it has finished")
     assert _succeeded(corner) == 4

@@ -23,7 +23,8 @@ def with_finished(gang: Gang, roles: Sequence[str]) -> Gang:
 def recalled(gang: Gang, status: Mapping[str, object]) -> tuple[str, ...]:
     """The roles of those that only a status written before a restart still tells of.
 
-    No more than the gang lacks: that a member was lost is noticed in any case later.
+    No more than the gang lacks, and none in place of one that has finished since it was written:
+    better to miss a finished member than not to miss a lost one.
     """
     counts = status.get("members")
     said = counts.get("succeeded") if isinstance(counts, Mapping) else None
