@@ -17,9 +17,22 @@ from . import finished, lives, long_life, one_object
 NODES = 200
 
 
-@click.group()
-def soak() -> None:
-    """See what lasts."""
+@click.group(invoke_without_command=True)
+@click.pass_context
+def soak(context: click.Context) -> None:
+    """See what lasts; without a command, all of it."""
+    if context.invoked_subcommand is None:
+        ends = [_code(context, command) for command in soak.commands.values()]
+        sys.exit(max(ends))
+
+
+def _code(context: click.Context, command: click.Command) -> int:
+    """The exit code of one command, run with its defaults."""
+    try:
+        context.invoke(command)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
 
 
 @soak.command("long-life")

@@ -119,7 +119,7 @@ def add_nodes(plane: ControlPlane, count: int) -> None:
 
 def look(plane: ControlPlane, operator: OperatorProcess) -> Look:
     """Ask the operator's process what is in it."""
-    path = plane.directory / ANSWER
+    path = plane.directory / "service-accounts" / ANSWER
     path.unlink(missing_ok=True)
     assert operator.process is not None, "the operator runs"
     operator.process.send_signal(signal.SIGUSR1)
