@@ -1,4 +1,4 @@
-"""The demand side: PodGroups and the pods that wait for us, through kopf, into the World.
+"""The demand side: PodGroups, through kopf, into the World.
 
 No decisions here. Only ``on.event``: level-triggered, and kopf writes nothing into users' objects.
 kopf never learns what was deleted while its watch had expired: whenever it lists, so do we.
@@ -7,8 +7,8 @@ kopf never learns what was deleted while its watch had expired: whenever it list
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NoReturn
 
 import aiohttp
 import kopf
@@ -20,9 +20,6 @@ from .store import Store
 from .world import World
 
 logger = logging.getLogger(__name__)
-
-V = TypeVar("V")
-W = TypeVar("W", bound=wire.Object)
 
 RELIST_SECONDS = 60.0  # how long a ghost of the demand side can live, at most
 
@@ -59,19 +56,18 @@ class Backoffs(Iterable[float]):
             yield 5.0
 
 
-async def relist_demand(source: Source, feeds: Iterable[supply.Feed[Any, Any]]) -> NoReturn:
-    """List the demand again and again, so that nothing kopf has missed stays for long."""
+async def relist(source: Source, groups: supply.Feed[Any, Any]) -> NoReturn:
+    """List the PodGroups again and again, so that nothing kopf has missed stays for long."""
     while True:
         await asyncio.sleep(RELIST_SECONDS)
         try:
-            for feed in feeds:
-                await supply.relist(source, feed)
+            await supply.relist(source, groups)
         except errors.ApiError as problem:
-            logger.warning("listing the demand: %s Will try again", problem)
+            logger.warning("listing the PodGroups: %s Will try again", problem)
 
 
 def registry(
-    world: World, access: Access, source: Source, feeds: Iterable[supply.Feed[Any, Any]]
+    world: World, access: Access, source: Source, groups: supply.Feed[Any, Any]
 ) -> kopf.OperatorRegistry:
     """Everything that kopf should do for us, explicitly: no global registry."""
     handlers = kopf.OperatorRegistry()
@@ -90,55 +86,40 @@ def registry(
 
     @kopf.on.login(registry=handlers)
     async def login(**_: Any) -> kopf.AiohttpSession:
-        session = access.session(_listing_along(world, source, feeds))
+        session = access.session(_listing_along(world, source, groups))
         return kopf.AiohttpSession(server=access.server, aiohttp_session=session)
 
     @kopf.on.event("tutti.dev", "v1alpha1", "podgroups", registry=handlers)
     async def group_seen(event: kopf.RawEvent, **_: Any) -> None:
-        _fold(event, wire.PodGroup, decode.decode_group, world.groups)
-
-    @kopf.on.event("", "v1", "pods", registry=handlers)
-    async def pod_seen(event: kopf.RawEvent, **_: Any) -> None:
-        _fold(event, wire.Pod, decode.decode_member, world.pending)
+        _fold(event, world.groups)
 
     return handlers
 
 
-def _fold(
-    event: Mapping[str, Any], kind: type[W], decoder: Callable[[W], V], store: Store[V]
-) -> None:
+def _fold(event: Mapping[str, Any], store: Store[decode.PodGroup]) -> None:
     """Take one event in; an object that cannot be read is said and left out."""
     try:
         if event["type"] == "DELETED":
             store.drop(supply.uid_of(wire.parse_one(event["object"], wire.Object)))
         else:
-            one = wire.parse_one(event["object"], kind)
-            store.put(supply.item(one, decoder(one)))
+            one = wire.parse_one(event["object"], wire.PodGroup)
+            store.put(supply.item(one, decode.decode_group(one)))
     except errors.BadObject as broken:
         logger.error("left out: %s", broken)  # noqa: TRY400
 
 
 def _listing_along(
-    world: World, source: Source, feeds: Iterable[supply.Feed[Any, Any]]
+    world: World, source: Source, groups: supply.Feed[Any, Any]
 ) -> aiohttp.ClientMiddlewareType:
-    """Give kopf's lists and watches the field selector that it has no words for.
+    """List the same right before kopf lists again: that clears what left in the gap."""
 
-    Before kopf lists again, the same is listed here: that clears what left in the gap.
-    """
-    by_path = {feed.stream.path: feed for feed in feeds}
-
-    async def narrow(
+    async def listing_along(
         request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        feed = by_path.get(request.url.path)
-        if feed is None:
-            return await send(request)
         is_list = not request.url.query.keys() & {"watch", "continue"}
-        if is_list and world.is_synced:
+        if request.url.path == groups.stream.path and is_list and world.is_synced:
             with contextlib.suppress(errors.ApiError):  # then the next regular list clears it
-                await supply.relist(source, feed)
-        if feed.stream.selector:
-            request.url = request.url.update_query(fieldSelector=feed.stream.selector)
+                await supply.relist(source, groups)
         return await send(request)
 
-    return narrow
+    return listing_along

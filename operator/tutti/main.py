@@ -112,7 +112,7 @@ async def serve(
                 election=election,
                 takeover=takeover,
                 pulse=pulse,
-                registry=handlers.registry(world, access, api, feeds.demand),
+                registry=handlers.registry(world, access, api, feeds.groups),
             )
             await run.until_stopped()
 
@@ -128,13 +128,8 @@ class _Feeds(NamedTuple):
     reservations: supply.Feed[Any, Any]
 
     @property
-    def demand(self) -> tuple[supply.Feed[Any, Any], ...]:
-        """What kopf watches."""
-        return (self.groups, self.pending)
-
-    @property
     def supply(self) -> tuple[supply.Feed[Any, Any], ...]:
-        """What we list and watch ourselves."""
+        """What counts: listed after what waits."""
         return (self.nodes, self.bound, self.pinned, self.reservations)
 
 
@@ -157,6 +152,7 @@ class _Run:
         self._takeover = takeover
         self._pulse = pulse
         self._registry = registry
+        self._waiting_since = ""  # the version of the first list of pending pods
         self._tasks: list[asyncio.Task[Any]] = []
 
     async def until_stopped(self) -> None:
@@ -201,13 +197,14 @@ class _Run:
     async def _list_demand(self) -> None:
         if self._election.term:
             await self._takeover.adopt(self._election.term)
-        for feed in self._feeds.demand:
-            await supply.relist(self._api, feed)
+        await supply.relist(self._api, self._feeds.groups)
+        self._waiting_since = await supply.relist(self._api, self._feeds.pending)
 
     async def _follow(self) -> None:
-        relisting = handlers.relist_demand(self._api, self._feeds.demand)
+        relisting = handlers.relist(self._api, self._feeds.groups)
+        waiting = supply.follow(self._api, self._feeds.pending, self._waiting_since)
         following = [supply.follow(self._api, feed) for feed in self._feeds.supply]
-        self._tasks += [asyncio.create_task(one) for one in (relisting, *following)]
+        self._tasks += [asyncio.create_task(one) for one in (relisting, waiting, *following)]
         self._tasks += await kopf.spawn_tasks(
             registry=self._registry, clusterwide=True, standalone=True
         )

@@ -25,8 +25,11 @@ from .world import World
 logger = logging.getLogger(__name__)
 
 SENTENCE_SECONDS = 60.0  # a waiting gang's sentence is rewritten at most this often
+AGAIN_SECONDS = 5.0  # until a report is tried again that met a broken server
+CONFLICT_SECONDS = 1.0  # or a newer object; watches show it within milliseconds
 NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next binding
 IN_FLIGHT = 16
+LEAST_FORGOTTEN = 1000  # write times kept of PodGroups that may be gone, before they are looked up
 
 
 class _Silent(NamedTuple):
@@ -47,6 +50,7 @@ class Reporter:
         self._gate = Gate(IN_FLIGHT)
         self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
         self._nodes: Mapping[NodeName, bool] = {}  # of every node, whether it is ready
+        self._most_written = LEAST_FORGOTTEN
         self._mute: dict[Uid, float] = {}  # until when no report is written to an object
         self._silent: dict[Uid, _Silent] = {}  # gangs of which nothing is left to say
         self._shortfall = ""
@@ -97,7 +101,7 @@ class Reporter:
         for gang in gangs:
             rejection = rejections.get(gang.key)
             if gang.is_single and rejection is None and not _has_waiting(gang):
-                self._silent[gang.uid] = _Silent(gang, None, None, None)
+                self._silence(gang, _Silent(gang, None, None, None))
             quiet_for = now - _newest(gang)
             if quiet_for >= wording.QUIET_SECONDS:
                 notes.extend(notes_of(gang, rejection))
@@ -105,7 +109,7 @@ class Reporter:
                 waits.append(wording.QUIET_SECONDS - quiet_for)
         waits.append(await self._tell_pods(notes, now))
         here = {gang.uid for gang in snapshot.gangs}
-        self._written = {uid: at for uid, at in self._written.items() if uid in here}
+        self._forget()
         self._silent = {uid: one for uid, one in self._silent.items() if uid in here}
         return min((wait for wait in waits if wait < math.inf), default=None)
 
@@ -120,6 +124,19 @@ class Reporter:
                 if turned.isdisjoint(member.node for member in one.gang.members)
             }
             self._nodes = nodes
+
+    def _forget(self) -> None:
+        """Forget PodGroups that are gone, now and then: those at rest are many."""
+        if len(self._written) > self._most_written:
+            known = self._world.groups
+            self._written = {u: at for u, at in self._written.items() if known.get(u) is not None}
+            self._most_written = 2 * len(self._written) + LEAST_FORGOTTEN
+
+    def _silence(self, gang: Gang, about: _Silent) -> None:
+        """Say no more of a gang until it changes; one of which nothing lives is at rest."""
+        self._silent[gang.uid] = about
+        if gang.is_idle and about.reservation is None:
+            self._world.rest(gang)
 
     def _is_silent(
         self, gang: Gang, reservation: Reservation | None, rejection: Rejection | None
@@ -138,12 +155,15 @@ class Reporter:
         """Tell, or leave an object alone for a while that the API server will not have touched."""
         try:
             await tell()
-        except (errors.Gone, errors.Conflict):
-            pass  # it left, or was recreated: the watch will tell
+        except errors.Gone:
+            pass  # the watch will tell
+        except errors.Conflict:
+            self._mute[uid] = now + CONFLICT_SECONDS  # it has changed, and is told once it is seen
         except errors.ApiError as problem:
             if is_away(problem):
                 raise
-            self._mute[uid] = now + SENTENCE_SECONDS
+            is_final = isinstance(problem, errors.Refused)
+            self._mute[uid] = now + (SENTENCE_SECONDS if is_final else AGAIN_SECONDS)
             logger.error("report on %s not taken: %s", uid, problem)  # noqa: TRY400
 
     def _log_shortfall(self, shortfall: str) -> None:
@@ -168,7 +188,7 @@ class Reporter:
         newest = wording.merged(status, group.status, at, keep_sentences=False)
         if wording.is_at_rest(gang, group.status) or wanted == newest == group.status:
             if not _has_waiting(gang):
-                self._silent[gang.uid] = _Silent(gang, group, reservation, rejection)
+                self._silence(gang, _Silent(gang, group, reservation, rejection))
             return math.inf
         if wanted == group.status:
             return SENTENCE_SECONDS - since_write

@@ -46,11 +46,12 @@ class World:
         self._occupancy = Occupancy()
         self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
         self._group_by_key: dict[GangKey, PodGroup] = {}
-        self._gangs: dict[GangKey, Gang] = {}
+        self._gangs: dict[GangKey, Gang] = {}  # but for those at rest
         self._strays: dict[GangKey, tuple[Member, ...]] = {}
         self._finished: dict[GangKey, list[str]] = {}  # roles of members that ended well and left
         self._settled: dict[GangKey, Uid] = {}
         self._stale: set[GangKey] = set()
+        self._gone_to_rest = False  # gangs have, since the last snapshot
         self._last = Snapshot(taken_at=0.0)
         self._reservations_moved = False
 
@@ -65,7 +66,8 @@ class World:
         last = self._last
         gangs, strays, reservations = last.gangs, last.strays, last.reservations
         settled = last.settled
-        if self._stale:
+        if self._stale or self._gone_to_rest:
+            self._gone_to_rest = False
             if self._remake_stale():
                 self._gangs = dict(sorted(self._gangs.items()))
             gangs, settled = tuple(self._gangs.values()), frozenset(self._settled.values())
@@ -102,6 +104,16 @@ class World:
     def node(self, name: NodeName) -> Node | None:
         """One node with what is used of it at this moment, our own bindings included."""
         return self._occupancy.node(name)
+
+    def rest(self, gang: Gang) -> None:
+        """Leave a gang out of snapshots until something about it changes.
+
+        Nothing of it lives, no Reservation stands for it, and all has been said: thousands of
+        finished gangs cost a cycle nothing.
+        """
+        if gang.key not in self._stale and self._gangs.pop(gang.key, None) is not None:
+            self._settled.pop(gang.key, None)
+            self._gone_to_rest = True
 
     def group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of that name, with the status it carries now."""
@@ -176,8 +188,10 @@ class World:
         self._wake()
 
     def _reservation_changed(
-        self, _uid: Uid, _old: Reservation | None, _new: Reservation | None
+        self, _uid: Uid, old: Reservation | None, new: Reservation | None
     ) -> None:
+        # A gang with a Reservation is not at rest, whatever it has come to.
+        self._stale.update(held.gang for held in (old, new) if held is not None)
         self._reservations_moved = True
         self._wake()
 
@@ -248,7 +262,7 @@ class World:
     def _index(self, uid: Uid, member: Member | None) -> None:
         old = self._members.pop(uid, None)
         if old is not None:
-            key = gang_key(old)
+            key = old.gang
             self._stale.add(key)
             siblings = self._by_gang[key]
             siblings.pop(uid, None)
@@ -259,7 +273,7 @@ class World:
                 if member is None:
                     self._finished.pop(key, None)
         if member is not None:
-            key = gang_key(member)
+            key = member.gang
             self._stale.add(key)
             self._members[uid] = member
             self._by_gang.setdefault(key, {})[uid] = member
@@ -288,10 +302,3 @@ class World:
         if key not in self._gangs and (recalled := finishing.recalled(gang, group.status)):
             self._finished[key] = list(recalled)
         return finishing.with_finished(gang, self._finished.get(key, ()))
-
-
-def gang_key(member: Member) -> GangKey:
-    """The gang that a member belongs to: its group, or itself alone."""
-    if member.group:
-        return GangKey(member.key.namespace, member.group)
-    return GangKey(member.key.namespace, member.key.name, Origin.POD)

@@ -109,13 +109,14 @@ class _Play:
         return account.started(scenario, began, server, cost)
 
     def make(self) -> None:
-        """Create the groups, and then the pods, gang by gang."""
+        """Create gang by gang, each group right before its pods, as users do."""
         self._is_made = True
-        groups = (self._load.group(name, n) for name, n in self._sizes.items())
-        self._stage.create([group for group in groups if group is not None])
-        self._stage.create(
-            [pod for name, n in self._sizes.items() for pod in self._load.pods(name, n)]
+        made = (
+            one
+            for name, n in self._sizes.items()
+            for one in (self._load.group(name, n), *self._load.pods(name, n))
         )
+        self._stage.create([one for one in made if one is not None])
 
     def remove(self) -> None:
         """Delete what was made."""

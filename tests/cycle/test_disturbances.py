@@ -509,5 +509,7 @@ async def test_whatever_happens_in_whatever_order_ends_well(seed: int) -> None:
 def picture(life: Life) -> list[str]:
     """What a World shows, in lines that are easy to compare."""
     seen = life.world.snapshot(0.0)
-    members = [str(m) for one in seen.gangs for m in (replace(one, members=()), *one.members)]
+    # Of a gang of which nothing lives, a World that has said all shows no more.
+    gangs = [one for one in seen.gangs if not one.is_idle]
+    members = [str(m) for one in gangs for m in (replace(one, members=()), *one.members)]
     return [*members, *map(str, seen.strays), *map(str, seen.nodes), *map(str, seen.reservations)]

@@ -577,3 +577,44 @@ def test_what_has_not_changed_is_the_same_object_in_the_next_snapshot() -> None:
     one.group("b", uid="h")
     assert one.seen.gangs[0] is before.gangs[0]
     assert one.seen.nodes is before.nodes
+
+
+def _at_rest() -> Observed:
+    """A World whose only gang has finished, with all said of it."""
+    one = Observed()
+    one.group()
+    one.bind(one.pend(), phase=Phase.SUCCEEDED)
+    (gang_now,) = one.seen.gangs
+    one.world.rest(gang_now)
+    one.group("b", uid="h")
+    assert [each.key.name for each in one.seen.gangs] == ["b"]
+    return one
+
+
+def test_a_gang_at_rest_comes_back_with_its_group() -> None:
+    one = _at_rest()
+    one.group(min_member=1)
+    assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
+
+
+def test_a_gang_at_rest_comes_back_with_a_pod() -> None:
+    one = _at_rest()
+    one.pend("a-1")
+    assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
+
+
+def test_a_gang_at_rest_comes_back_with_a_reservation() -> None:
+    one = _at_rest()
+    held = replace(reservation(gang("a").of(1, cpu=1), ("a-0", "n1")), self_uid=Uid("r"))
+    one.world.reservations.put(Item(Uid("r"), one.next(), held))
+    assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
+
+
+def test_a_gang_that_has_changed_since_it_was_looked_at_does_not_rest() -> None:
+    one = Observed()
+    one.group()
+    one.bind(one.pend(), phase=Phase.SUCCEEDED)
+    (gang_now,) = one.seen.gangs
+    one.pend("a-1")
+    one.world.rest(gang_now)
+    assert [len(each.members) for each in one.seen.gangs] == [2]

@@ -100,10 +100,12 @@ async def relist(source: Source, feed: Feed[W, V]) -> str:
     return version
 
 
-async def follow(source: Source, feed: Feed[W, V]) -> NoReturn:
-    """List, then watch, for ever; what fails is said, waited out, and taken up again."""
+async def follow(source: Source, feed: Feed[W, V], version: str = "") -> NoReturn:
+    """List, then watch, for ever; what fails is said, waited out, and taken up again.
+
+    With the ``version`` of a list that was taken in already, watch from there.
+    """
     wait = FIRST_WAIT
-    version = ""
     fruitless = 0
     while True:
         fruitless += 1

@@ -133,6 +133,13 @@ class Member:
     failure: str = ""  # why it failed, in one word; empty where its own containers did
 
     @property
+    def gang(self) -> GangKey:
+        """The gang that it belongs to: its group, or itself alone."""
+        if self.group:
+            return GangKey(self.key.namespace, self.group)
+        return GangKey(self.key.namespace, self.key.name, Origin.POD)
+
+    @property
     def is_over(self) -> bool:
         """Whether its containers have ended: it holds no room any more."""
         return self.phase in (Phase.SUCCEEDED, Phase.FAILED)
@@ -211,6 +218,11 @@ class Gang:
     def is_single(self) -> bool:
         """Whether this is one pod that names no group: its binding is the commit."""
         return self.key.origin is Origin.POD
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether none of its members waits or runs: there is nothing to decide about it."""
+        return all(member.is_over for member in self.members)
 
     def has_place_for(self, member: Member) -> bool:
         """Whether a member counts towards this gang: with roles, it must name one of them."""
