@@ -3,7 +3,7 @@
 cli         the commands; thin over what follows
 main        composition root: settings, client, strategy, kopf
 settings    one frozen model, from the environment
-handlers    the demand side: PodGroups and our pending pods, through kopf
+handlers    PodGroups, through kopf
 probes      /healthz and /readyz
 pulse       when cycles run
 takeover    what a new leader does before its first cycle

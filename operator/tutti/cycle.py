@@ -116,8 +116,9 @@ class Cycle:
     ) -> float | None:
         """Tell people; answers when there is more to say or to try, in seconds from now."""
         now = self._clock()
-        snapshot = _with_the_rejected_as(planned, plan, self._world.snapshot(now))
-        refusals = self._commit.refusals({gang.key for gang in snapshot.gangs}, now)
+        current = self._world.snapshot(now)
+        snapshot = _without_the_outdated(planned, plan, current)
+        refusals = self._commit.refusals({gang.key for gang in current.gangs}, now)
         sentences = {gang: one.sentence for gang, one in refusals.items()}
         due = await self._reporter.report(snapshot, plan, released, sentences)
         retries = [one.until - now for one in refusals.values()]
@@ -125,11 +126,12 @@ class Cycle:
         return min((wait for wait in waits if wait is not None), default=None)
 
 
-def _with_the_rejected_as(planned: Snapshot, plan: Plan, now: Snapshot) -> Snapshot:
-    """The picture now, but rejected gangs as the planner saw them: the sentences speak of those.
+def _without_the_outdated(planned: Snapshot, plan: Plan, now: Snapshot) -> Snapshot:
+    """The picture now, but for rejected gangs that have changed since they were planned for.
 
-    What has changed since has woken the next cycle.
+    Their rejection speaks of what was; the change has woken the next cycle, which will say more.
     """
     rejected = {rejection.gang for rejection in plan.rejections}
-    spoken_of = {gang.uid: gang for gang in planned.gangs if gang.key in rejected}
-    return replace(now, gangs=tuple(spoken_of.get(gang.uid, gang) for gang in now.gangs))
+    spoken_of = {gang.key: gang for gang in planned.gangs if gang.key in rejected}
+    kept = tuple(gang for gang in now.gangs if spoken_of.get(gang.key, gang) == gang)
+    return replace(now, gangs=kept)

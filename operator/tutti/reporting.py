@@ -28,6 +28,7 @@ SENTENCE_SECONDS = 60.0  # a waiting gang's sentence is rewritten at most this o
 AGAIN_SECONDS = 5.0  # until a report is tried again that met a broken server
 CONFLICT_SECONDS = 1.0  # or a newer object; watches show it within milliseconds
 NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next binding
+GROUPS_PER_CYCLE = 32  # likewise: while gangs wait for nodes, what others have come to can wait
 IN_FLIGHT = 16
 LEAST_FORGOTTEN = 1000  # write times kept of PodGroups that may be gone, before they are looked up
 
@@ -54,6 +55,7 @@ class Reporter:
         self._mute: dict[Uid, float] = {}  # until when no report is written to an object
         self._silent: dict[Uid, _Silent] = {}  # gangs of which nothing is left to say
         self._shortfall = ""
+        self._left = GROUPS_PER_CYCLE  # of this cycle
 
     async def report(
         self,
@@ -71,6 +73,7 @@ class Reporter:
         """
         now = snapshot.taken_at
         self._log_shortfall(plan.shortfall)
+        self._left = GROUPS_PER_CYCLE
         self._look_at_nodes(snapshot)
         rejections = {rejection.gang: rejection for rejection in plan.rejections}
         for gang_key, sentence in refusals.items():
@@ -198,6 +201,9 @@ class Reporter:
         )
         if wait > 0:
             return wait
+        if self._left < 1:
+            return 0.0
+        self._left -= 1
         await self._write(gang, wanted, wording.news(wanted, group.status), now)
         return math.inf
 
