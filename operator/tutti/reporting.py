@@ -28,7 +28,7 @@ SENTENCE_SECONDS = 60.0  # a waiting gang's sentence is rewritten at most this o
 AGAIN_SECONDS = 5.0  # until a report is tried again that met a broken server
 CONFLICT_SECONDS = 1.0  # or a newer object; watches show it within milliseconds
 NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next binding
-GROUPS_PER_CYCLE = 32  # likewise: while gangs wait for nodes, what others have come to can wait
+GROUPS_PER_CYCLE = 12  # likewise: while gangs wait for nodes, what others have come to can wait
 IN_FLIGHT = 16
 LEAST_FORGOTTEN = 1000  # write times kept of PodGroups that may be gone, before they are looked up
 

@@ -14,7 +14,7 @@ def test_the_defaults_are_as_promised() -> None:
         "budget_seconds": 30.0,
         "identity": "",
         "lease_namespace": "",
-        "bindings_in_flight": 32,
+        "bindings_in_flight": 64,
         "probe_port": 8080,
         "log_format": "auto",
         "log_level": "info",
