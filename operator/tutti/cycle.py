@@ -37,7 +37,7 @@ class Cycle:
         fallback: Strategy,
         budget: Budget,
         clock: Clock,
-        in_flight: int = 32,
+        in_flight: int = 64,
     ) -> None:
         """``scheduler`` is the name that pods ask for; ``in_flight`` caps calls at a time."""
         self._world = world

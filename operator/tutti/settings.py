@@ -56,7 +56,7 @@ class Settings(BaseModel):
         "pod's own namespace, or kube-system outside a cluster",
     )
     bindings_in_flight: int = Field(
-        default=64,  # with 32 the last of 375 gangs waited longer while others wrote to the server too
+        default=64,  # with 32 the last of many gangs waited longer while others wrote too
         ge=1,
         le=256,
         description="bindings that are sent to the API server at the same time",
