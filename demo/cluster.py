@@ -23,6 +23,8 @@ PLURALS = {
     "Namespace": "namespaces",
     "Pod": "pods",
     "ServiceAccount": "serviceaccounts",
+    "Role": "roles",
+    "RoleBinding": "rolebindings",
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
     "CustomResourceDefinition": "customresourcedefinitions",

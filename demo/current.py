@@ -99,7 +99,11 @@ def current_stage(screen: Screen, run_seconds: int, image: str, *, agreed: bool)
         if not found.is_running:
             with screen.step("start the operator here: python -m tutti run", 2):
                 kubeconfig = installing.operator_kubeconfig(cluster, place)
-                operator = OperatorProcess(Access(place, cluster.server), kubeconfig=kubeconfig)
+                operator = OperatorProcess(
+                    Access(place, cluster.server),
+                    environment={"TUTTI_LEASE_NAMESPACE": NAMESPACE},
+                    kubeconfig=kubeconfig,
+                )
                 operator.start()
         yield CurrentStage(cluster, sizes, operator)
     finally:

@@ -251,7 +251,7 @@ class Rig:
         return self.until(sentence, f"{group} says {reason}")
 
     def quiet(self, seconds: float = 2.0) -> list[dict[str, Any]]:
-        """The writes of the operator in the next seconds: none, once all is settled."""
+        """The writes of the operator in the next seconds, but to its Lease: none, once settled."""
         before = len(self._writes())
         time.sleep(seconds)
         return self._writes()[before:]
@@ -263,6 +263,7 @@ class Rig:
             for line in lines
             if line["user"]["username"] == operator_process.USER
             and line["verb"] not in ("get", "list", "watch")
+            and line["objectRef"]["resource"] != "leases"
         ]
 
 

@@ -134,10 +134,14 @@ class Place:
 
 
 def written(rig: Rig) -> list[dict[str, Any]]:
-    """Every write of the operator, from the audit log."""
+    """Every write of the operator, from the audit log; the Lease is renewed by the clock."""
     lines = (json.loads(line) for line in rig.plane.audit_log.read_text().splitlines())
     return [
-        line for line in lines if line["user"]["username"] == USER and line["verb"] not in LOOKS
+        line
+        for line in lines
+        if line["user"]["username"] == USER
+        and line["verb"] not in LOOKS
+        and line["objectRef"]["resource"] != "leases"
     ]
 
 
