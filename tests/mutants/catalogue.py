@@ -9,6 +9,11 @@ _NEVER_SHORT = Patch(
     "return [name for name, n in asked.items() if n > max(room.get(name, 0), 0)]",
     "return []",
 )
+_NO_LAST_LOOK = Patch(
+    "planning/verify.py",
+    "return has_room and fits_node(member.shape, node) is None",
+    "return fits_node(member.shape, node) is None",
+)
 _TWICE_THE_ROOM = Patch(
     "planning/reduce.py",
     "np.maximum(capacity - used - promised, 0)",
@@ -26,7 +31,7 @@ SKIPS_THE_RESERVATION = Mutant(
         ),
     ),
 )
-IGNORES_CAPACITY = Mutant("ignores capacity", (_TWICE_THE_ROOM, _NEVER_SHORT))
+IGNORES_CAPACITY = Mutant("ignores capacity", (_TWICE_THE_ROOM, _NEVER_SHORT, _NO_LAST_LOOK))
 PLANS_BEYOND_CAPACITY = Mutant("plans beyond capacity but verifies", (_TWICE_THE_ROOM,))
 BINDS_ONE_MEMBER_EARLY = Mutant(
     "binds one member early",
