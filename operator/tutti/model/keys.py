@@ -45,6 +45,3 @@ class LeaseKey(NamedTuple):
 
     namespace: str
     name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
