@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 SENTENCE_SECONDS = 60.0  # a waiting gang's sentence is rewritten at most this often
 AGAIN_SECONDS = 5.0  # until a report is tried again that met a broken server
 CONFLICT_SECONDS = 1.0  # or a newer object; watches show it within milliseconds
+# Pods of a gang that is still being created are left alone; creation times are whole seconds.
+PODS_QUIET_SECONDS = wording.QUIET_SECONDS + 1.0
 NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next binding
 GROUPS_PER_CYCLE = 12  # likewise: while gangs wait for nodes, what others have come to can wait
 IN_FLIGHT = 16
@@ -106,10 +108,10 @@ class Reporter:
             if gang.is_single and rejection is None and not _has_waiting(gang):
                 self._silence(gang, _Silent(gang, None, None, None))
             quiet_for = now - _newest(gang)
-            if quiet_for >= wording.QUIET_SECONDS:
+            if quiet_for >= PODS_QUIET_SECONDS:
                 notes.extend(notes_of(gang, rejection))
             elif rejection is not None:
-                waits.append(wording.QUIET_SECONDS - quiet_for)
+                waits.append(PODS_QUIET_SECONDS - quiet_for)
         waits.append(await self._tell_pods(notes, now))
         here = {gang.uid for gang in snapshot.gangs}
         self._forget()
