@@ -59,8 +59,12 @@ test: $(STAMP)  ## Run every tier: unit, cycle, api, e2e (30 minutes at most, pl
 	@K8S=$(K8S) $(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
 
 .PHONY: test-fast
-test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle
-	@$(BIN)/python -m pytest tests/unit tests/cycle tests/mutants tests/test_architecture.py
+test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle, oracle
+	@$(BIN)/python -m pytest tests/unit tests/cycle tests/mutants tests/oracle tests/test_architecture.py
+
+.PHONY: bench
+bench: $(STAMP)  ## Measure the planner on clusters like real ones, without a control plane (BENCH=-h)
+	@$(BIN)/python -m tests.planbench $(BENCH)
 
 .PHONY: bench-e2e
 bench-e2e: $(STAMP)  ## Measure Tutti beside other schedulers (BENCH='--scenarios a --scale 0.1' for a part; -h)
@@ -82,9 +86,12 @@ soak: $(STAMP)  ## Break it for hours: faults at every write, 1,000 at random, l
 	exit $$failed
 
 .PHONY: conformance
-conformance: $(STAMP)  ## Count collisions on nodes shared with kube-scheduler, beside those of two kube-schedulers
+conformance: $(STAMP)  ## Compare ilp with an independent oracle 3,000 times; count collisions with kube-scheduler
 	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
-	@K8S=$(K8S) $(BIN)/python -m tests.collisions
+	@failed=0; \
+	$(BIN)/python -m tests.oracle $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.collisions || failed=1; \
+	exit $$failed
 
 .PHONY: clean
 clean:  ## Remove the environment and what was built in the checkout; the cache stays

@@ -1,37 +1,6 @@
-"""`python -m demo`: Ctrl-C and polite kills end it cleanly from the first moment on."""
+"""`python -m demo`: see `.command`."""
 
-from __future__ import annotations
-
-import signal
-import sys
-from typing import TYPE_CHECKING
-
-import click
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-INTERRUPTED = 130  # what shells expect of a program that Ctrl-C has ended
-
-
-def _interrupted(_number: int, _frame: FrameType | None) -> None:
-    # Once is enough: a second one would interrupt the cleaning up.
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt
-
+from tests.interruption import run
 
 if __name__ == "__main__":
-    for number in SIGNALS:
-        signal.signal(number, _interrupted)
-    try:
-        from .command import main  # what it imports takes a second, in which Ctrl-C may come
-
-        main(standalone_mode=False, prog_name="python -m demo")
-    except click.ClickException as wrong:
-        wrong.show()
-        sys.exit(wrong.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        print("interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+    run("demo")

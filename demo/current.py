@@ -18,13 +18,13 @@ import click
 from tests.controlplane.access import Access
 from tests.operator_process import OperatorProcess
 
+from tutti.cli.picture import Block, Hold, NodeRow
 from tutti.kube import quantity
 
 from . import installing, sizing
 from .cluster import Cluster, DemoError, Manifest, RefusedError, collection, place_of
 from .consent import NoConsentError, proposal
 from .installing import NAMESPACE
-from .picture import Block, Hold, NodeRow
 from .stage import GROUPS, Stage, amount, block_of, by_node, example, holds_room
 
 if TYPE_CHECKING:

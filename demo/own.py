@@ -22,9 +22,10 @@ from tests.controlplane.nodes import RUN_SECONDS, node_manifest
 from tests.judge import Witness, judge
 from tests.operator_process import OperatorProcess
 
+from tutti.cli.picture import NodeRow
+
 from .chronicle import GROUP
 from .cluster import Cluster, DemoError, Manifest
-from .picture import NodeRow
 from .stage import GPU, Stage, amount, block_of, by_node, example
 
 if TYPE_CHECKING:

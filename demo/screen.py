@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from .picture import QUIET, ClusterPicture, marks
+from tutti.cli.picture import QUIET, ClusterPicture, marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from tutti.cli.picture import Mark, NodeRow
+
     from .chronicle import Chronicle, Gang, Happening
-    from .picture import Mark, NodeRow
 
 FEED = 9  # lines of what happened that stay in sight
 WIDE = 110  # columns from which the table holds whole sentences

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from tutti.cli.picture import Block, Hold, NodeRow
 from tutti.kube import quantity
 
 from .chronicle import GROUP
-from .picture import Block, Hold, NodeRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -104,6 +104,11 @@ class GangBuilder:
         grown = self.of(least if count is None else count, role=name, **amounts)
         return replace(grown, roles=(*self.roles, Role(name, least)))
 
+    def at_most(self, most: int) -> "GangBuilder":
+        """Limit the role that was added last."""
+        *others, last = self.roles
+        return replace(self, roles=(*others, replace(last, max_member=most)))
+
     def needing(self, least: int) -> "GangBuilder":
         """Set minMember."""
         return replace(self, least=least)
@@ -120,6 +125,10 @@ class GangBuilder:
                 replace(m, node=NodeName(n)) if m.node is None and (n := next(names, "")) else m
             )
         )
+
+    def of_class(self, name: str, value: int | None) -> "GangBuilder":
+        """Name a PriorityClass; without a value there is no such class."""
+        return self.but(priority_class=name, class_value=value)
 
     def each(self, **changes: object) -> "GangBuilder":
         """Change fields of all its members."""
@@ -250,12 +259,14 @@ class Canned:
     outcome: Outcome
     detail: str = ""
     name: str = "canned"
+    bounds: tuple[tuple[int, int], ...] = ()
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
         """Answer with best fit's shares under another outcome; FAILED has none."""
         if self.outcome is Outcome.FAILED:
             return Solution(self.outcome, (), self.detail)
-        return replace(BestFit().solve(problem, budget), outcome=self.outcome, detail=self.detail)
+        said = {"outcome": self.outcome, "detail": self.detail, "bounds": self.bounds}
+        return replace(BestFit().solve(problem, budget), **said)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

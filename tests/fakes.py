@@ -16,7 +16,7 @@ from tutti.election import Deposed
 from tutti.kube import decode, encode, errors, wire
 from tutti.kube.decode import PodGroup
 from tutti.kube.supply import Item
-from tutti.model.cluster import Job, Member, Node, Occupant, Phase, Reservation, Said
+from tutti.model.cluster import Job, Member, Node, Occupant, Phase, PriorityClass, Reservation, Said
 from tutti.model.decisions import Assignment
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.lease import Lease, Term
@@ -29,7 +29,7 @@ from .builders import NAMESPACE, GangBuilder, NodeBuilder
 
 T = TypeVar("T")
 
-STREAMS = ("nodes", "pending", "bound", "pinned", "groups", "reservations")
+STREAMS = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes")
 
 
 class Crash(BaseException):
@@ -77,6 +77,7 @@ class FakeCluster:
     others: dict[Uid, Item[Any]] = field(default_factory=dict)
     groups: dict[GangKey, PodGroup] = field(default_factory=dict)
     reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
+    classes: dict[str, Item[PriorityClass]] = field(default_factory=dict)
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
     protected: set[str] = field(default_factory=set)  # names of pods that a budget protects
@@ -116,6 +117,9 @@ class FakeCluster:
             created=made.created,
             terminating=False,
             version="",
+            priority_class=made.priority_class,
+            timeout_seconds=made.timeout_seconds,
+            on_timeout=made.on_timeout,
         )
         self._put_group(group)
 
@@ -176,6 +180,12 @@ class FakeCluster:
         item: Item[Any] = Item(uid, self._next(), Occupant(uid, NodeName(node), requests))
         self.others[uid] = item
         self._tell("bound", lambda world: world.bound.put(item))
+
+    def add_class(self, name: str, value: int) -> None:
+        """Create a PriorityClass."""
+        item = Item(self._uid(), self._next(), PriorityClass(name, value))
+        self.classes[name] = item
+        self._tell("classes", lambda world: world.classes.put(item))
 
     def run_pods(self, phase: Phase = Phase.RUNNING) -> None:
         """Let all bound pods of ours come to something."""
@@ -331,8 +341,8 @@ class FakeCluster:
     def _listed(self, stream: str) -> Sequence[Item[Any]]:
         pods: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in self.pods.values()]
         match stream:
-            case "nodes":
-                return list(self.nodes.values())
+            case "nodes" | "classes":
+                return list(getattr(self, stream).values())
             case "pending":
                 return [item for item in pods if item.value.node is None]
             case "bound":

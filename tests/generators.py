@@ -9,7 +9,17 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from tutti.model.cluster import Gang, Member, Node, Phase, Reservation, Slots, Snapshot, Toleration
+from tutti.model.cluster import (
+    Gang,
+    Member,
+    Node,
+    OnTimeout,
+    Phase,
+    Reservation,
+    Slots,
+    Snapshot,
+    Toleration,
+)
 from tutti.model.keys import NodeName
 
 from .builders import GangBuilder, NodeBuilder, gang, node, reservation, single, snapshot
@@ -66,9 +76,13 @@ def gangs(draw: st.DrawFn, name: str, on: Sequence[str]) -> GangBuilder:
         for role in ROLES:
             least, more = draw(st.integers(0, 2)), draw(st.integers(0, 1))
             made = made.role(role, least, least + more, cpu=draw(st.integers(0, 2)))
+            if draw(st.integers(0, 3)) == 0:
+                made = made.at_most(max(least, draw(st.integers(1, 2))))
         least = sum(role.min_member for role in made.roles)
         made = made.needing(draw(st.integers(max(least, 1), max(least, 1) + 1)))
     made = made.priority(draw(st.integers(0, 2))).but(created=float(draw(st.integers(0, 3))))
+    if not made.made.is_single:
+        made = _with_choices(draw, made)
     if draw(st.integers(0, 3)) == 0:
         made = made.shaped(node_selector=(("pool", draw(st.sampled_from(POOLS))),))
     if draw(st.integers(0, 3)) == 0:
@@ -76,6 +90,15 @@ def gangs(draw: st.DrawFn, name: str, on: Sequence[str]) -> GangBuilder:
     if draw(st.integers(0, 8)) == 0:
         made = made.but(terminating=True)
     return _disturbed(draw, made, on)
+
+
+def _with_choices(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
+    """What a PodGroup may say besides how large it is."""
+    if draw(st.integers(0, 5)) == 0:
+        made = made.of_class("named", draw(st.sampled_from([None, 0, 1, 2])))
+    if draw(st.integers(0, 5)) == 0:
+        made = made.but(timeout_seconds=3600.0, on_timeout=draw(st.sampled_from(OnTimeout)))
+    return made
 
 
 def _disturbed(draw: st.DrawFn, made: GangBuilder, on: Sequence[str]) -> GangBuilder:
@@ -116,7 +139,8 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         for each in all_gangs
         if not each.made.is_single and draw(st.integers(0, 5)) == 0
     ]
-    return snapshot(*all_nodes, *all_gangs, *held)
+    # Members and gangs were created within the first seconds: by then, some have waited too long.
+    return snapshot(*all_nodes, *all_gangs, *held, at=draw(st.sampled_from([0.0, 3602.0, 9e9])))
 
 
 @st.composite
@@ -133,3 +157,24 @@ def shuffled(draw: st.DrawFn, of: Snapshot) -> Snapshot:
         gangs=tuple(mixed(one) for one in draw(st.permutations(of.gangs))),
         reservations=tuple(draw(st.permutations(of.reservations))),
     )
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> Snapshot:
+    """More than there is room for: old and new gangs of a few priorities, some of them running."""
+    names = [f"n{i}" for i in range(draw(st.integers(1, 4)))]
+    room = [node(n, cpu=draw(st.integers(2, 6)), gpu=draw(st.integers(0, 3))) for n in names]
+    crowd = []
+    for i in range(draw(st.integers(4, 8))):
+        made = gang(f"g{i}")
+        for _ in range(draw(st.integers(1, 2))):
+            cpu, gpu = draw(st.integers(1, 4)), draw(st.sampled_from([0, 0, 1, 2]))
+            made = made.of(draw(st.integers(1, 3)), cpu=cpu, gpu=gpu)
+        kind = draw(st.sampled_from(["waiting"] * 4 + ["elastic", "running"]))
+        if kind == "elastic":
+            made = made.needing(draw(st.integers(1, len(made.members))))
+        if kind == "running":
+            made = made.bound_on(*(draw(st.sampled_from(names)) for _ in made.members))
+        created = draw(st.sampled_from([0.0, 5000.0])) + i
+        crowd.append(made.priority(draw(st.sampled_from([0, 0, 1, 1, 2]))).but(created=created))
+    return snapshot(*room, *crowd, at=8000.0)

@@ -8,10 +8,13 @@ probes      /healthz and /readyz
 pulse       when cycles run
 takeover    what a new leader does before its first cycle
 cycle       observe, plan, verify, reserve, bind, report
+dumps       what a plan that broke a promise was made of
 commit      reservations and bindings, and what fences them
 evicting    gangs that are given up for now
 reporting   conditions, Events, log lines: what people are told
 election    leader election on a Lease
+feeds       the streams that show the World its cluster
+replay      Snapshots from files
 world       the live picture; snapshot(now)
 occupancy   the nodes, and what is used of each
 store       objects of one kind, the newest version of each

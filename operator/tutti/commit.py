@@ -125,7 +125,7 @@ class Commit:
             Deposed: what this cycle has reserved is given back.
         """
         if (await self._api.read_lease()).term != term:
-            await self._gate.all(partial(self._delete, held) for held in self._made)
+            await self._gate.all(partial(self.delete, held) for held in self._made)
             raise Deposed("the Lease names another term")
 
     async def _reserve_one(self, reservation: Reservation) -> None:
@@ -179,7 +179,7 @@ class Commit:
         bindings = [one for one in bindings if not self.is_held_off(one[1].uid, now)]
         if self._made or bindings or is_evicting:
             await self._prove(term)
-        problems = list(await self._gate.all(partial(self._delete, held) for held in stale))
+        problems = list(await self._gate.all(partial(self.delete, held) for held in stale))
         problems += await self._free(released, snapshot)
         members = progress.members_by_uid(snapshot) if bindings else {}
         problems += await self._gate.all(
@@ -232,7 +232,7 @@ class Commit:
             )
         )
         problems += await self._gate.all(
-            partial(self._delete, one.reservation)
+            partial(self.delete, one.reservation)
             for one in ended
             if one.reservation.uid not in kept
         )
@@ -246,7 +246,7 @@ class Commit:
         else:
             logger.info("gang %s: carries on with the Reservation of %s", held.gang, held.term)
 
-    async def _delete(self, reservation: Reservation) -> None:
+    async def delete(self, reservation: Reservation) -> None:
         """Delete a Reservation as it was seen; one that has changed is looked at again."""
         try:
             await self._api.release(reservation)

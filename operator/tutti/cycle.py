@@ -6,22 +6,27 @@ what was promised is in Reservations, and standing ones take the same path as ne
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from .commit import Clock, Commit, Released
+from .dumps import Dumps
 from .evicting import Evictor
 from .kube.client import Api
-from .model.cluster import Snapshot
-from .model.decisions import Eviction, Placement, Plan
+from .model.cluster import Gang, Snapshot
+from .model.decisions import Eviction, Placement, Plan, Policy
+from .model.keys import GangKey
 from .model.lease import Term
 from .planning import plan as planning
 from .planning import verify
+from .planning.kept import Kept
 from .reporting import Reporter
 from .strategies.problem import Budget, Strategy
 from .world import World
 
 logger = logging.getLogger(__name__)
+
+MOST_SENTENCES = 10  # about one plan that breaks promises; the dump has it whole
 
 
 class Cycle:
@@ -38,15 +43,25 @@ class Cycle:
         budget: Budget,
         clock: Clock,
         in_flight: int = 64,
+        policy: Policy = planning.DEFAULT_POLICY,
+        dumps: Dumps | None = None,
     ) -> None:
-        """``scheduler`` is the name that pods ask for; ``in_flight`` caps calls at a time."""
+        """``scheduler`` is the name that pods ask for; ``in_flight`` caps calls at a time.
+
+        Plans that break a promise are kept in ``dumps``, if there are any.
+        """
         self._world = world
         self._strategy = strategy
         self._fallback = fallback
         self._budget = budget
+        self._policy = policy
+        self._kept = Kept()
+        self._dumps = dumps
         self._clock = clock
         self._commit = Commit(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
-        self._evictor = Evictor(world, api, clock=clock, in_flight=in_flight)
+        self._evictor = Evictor(
+            world, api, give_up=self._commit.delete, clock=clock, in_flight=in_flight
+        )
         self._reporter = Reporter(world, api)
 
     async def begin(self, term: Term) -> None:
@@ -68,11 +83,9 @@ class Cycle:
         problems = list(await self._commit.settle())
         snapshot = self._world.snapshot(self._clock())
         # 2 plan
-        plan = await asyncio.to_thread(
-            planning.plan, snapshot, self._strategy, self._fallback, self._budget
-        )
-        plan = await self._evictor.spared(plan)
+        plan = await self._planned(snapshot, self._strategy)
         # 3 verify
+        plan = await self._sound(snapshot, plan)
         placements, evictions = self._verified(snapshot, plan), self._agreed(snapshot, plan)
         # 4 reserve: the commit point
         problems += await self._commit.reserve((*placements, *evictions), term)
@@ -86,16 +99,53 @@ class Cycle:
             raise problems[0]
         return due
 
+    async def _planned(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
+        """Plan, or find that nothing has changed since; without the evictions that must not be."""
+        plan = self._kept.plan(snapshot) if strategy is self._strategy else None
+        if plan is None:
+            plan = await asyncio.to_thread(
+                planning.plan, snapshot, strategy, self._fallback, self._budget, self._policy
+            )
+            self._kept.keep(snapshot, plan)
+        return await self._evictor.spared(plan)
+
+    async def _sound(self, snapshot: Snapshot, plan: Plan) -> Plan:
+        """The plan if it breaks no promise, else the fallback's without what breaks any."""
+        broken = verify.violations(snapshot, plan)
+        if not broken:
+            return plan
+        await self._keep(snapshot, plan, self._strategy, broken)
+        plan = await self._planned(snapshot, self._fallback)
+        broken = verify.violations(snapshot, plan)
+        if not broken:
+            return plan
+        await self._keep(snapshot, plan, self._fallback, broken)
+        return replace(plan, placements=verify.upheld(snapshot, plan.placements))
+
+    async def _keep(
+        self, snapshot: Snapshot, plan: Plan, strategy: Strategy, broken: Sequence[str]
+    ) -> None:
+        """Say what a plan breaks, and write down what it was made of."""
+        for sentence in broken[:MOST_SENTENCES]:
+            logger.error("%s broke a promise, this is a bug: %s", strategy.name, sentence)
+        if len(broken) > MOST_SENTENCES:
+            logger.error("%s broke %d more", strategy.name, len(broken) - MOST_SENTENCES)
+        keep = None if self._dumps is None else self._dumps.keep
+        try:
+            path = None if keep is None else await asyncio.to_thread(keep, snapshot, plan)
+        except (OSError, ValueError, TypeError) as problem:
+            logger.error("its plan is dropped; no dump of it: %r", problem)  # noqa: TRY400
+        else:
+            replayed = f"replay it with: tutti plan -f {path}" if path else "no dump of it"
+            logger.error("its plan is dropped; %s", replayed)
+
     def _verified(self, snapshot: Snapshot, plan: Plan) -> Sequence[Placement]:
         """The placements that break no promise in the world as it is by now."""
-        broken = verify.violations(snapshot, plan)
-        for sentence in broken:
-            logger.error("left out of the plan, this is a bug of Tutti's: %s", sentence)
         now = self._clock()
         waiting = tuple(p for p in plan.placements if not self._commit.is_held_off(p.uid, now))
         current = self._world.snapshot(now)
         is_unchanged = current == replace(snapshot, taken_at=now)
-        return waiting if is_unchanged and not broken else verify.upheld(current, waiting)
+        return waiting if is_unchanged else verify.upheld(current, waiting)
 
     def _agreed(self, snapshot: Snapshot, plan: Plan) -> Sequence[Eviction]:
         """The evictions of gangs that are by now as they were when it was decided."""
@@ -117,21 +167,33 @@ class Cycle:
         """Tell people; answers when there is more to say or to try, in seconds from now."""
         now = self._clock()
         current = self._world.snapshot(now)
-        snapshot = _without_the_outdated(planned, plan, current)
         refusals = self._commit.refusals({gang.key for gang in current.gangs}, now)
         sentences = {gang: one.sentence for gang, one in refusals.items()}
+        snapshot = _without_the_unsaid(planned, plan, current, sentences)
         due = await self._reporter.report(snapshot, plan, released, sentences)
         retries = [one.until - now for one in refusals.values()]
-        waits = (due, self._evictor.again_in(), *retries)
+        replan = None if plan.due is None else max(0.0, plan.due - now)
+        waits = (due, self._evictor.again_in(), *retries, replan)
         return min((wait for wait in waits if wait is not None), default=None)
 
 
-def _without_the_outdated(planned: Snapshot, plan: Plan, now: Snapshot) -> Snapshot:
-    """The picture now, but for rejected gangs that have changed since they were planned for.
+def _without_the_unsaid(
+    planned: Snapshot, plan: Plan, now: Snapshot, refused: Collection[GangKey]
+) -> Snapshot:
+    """The picture now, but for gangs of which nothing true is known that is not said already.
 
-    Their rejection speaks of what was; the change has woken the next cycle, which will say more.
+    A rejection of a gang that has changed since speaks of what was; the change has woken the next
+    cycle, which will say more. A gang that was to start, and neither did nor was refused, waits for
+    what it waited for before: the next cycle tries again.
     """
+    before = {gang.key: gang for gang in planned.gangs}
     rejected = {rejection.gang for rejection in plan.rejections}
-    spoken_of = {gang.key: gang for gang in planned.gangs if gang.key in rejected}
-    kept = tuple(gang for gang in now.gangs if spoken_of.get(gang.key, gang) == gang)
-    return replace(now, gangs=kept)
+    placed = {placement.gang for placement in plan.placements}
+    silent = placed.difference(refused, (held.gang for held in now.reservations))
+
+    def has_news(gang: Gang) -> bool:
+        if gang.key in rejected:
+            return before.get(gang.key) == gang
+        return gang.key not in silent or before.get(gang.key) != gang
+
+    return replace(now, gangs=tuple(gang for gang in now.gangs if has_news(gang)))

@@ -4,9 +4,8 @@ Separate from the commit because nothing here takes room. What is done was writt
 a Reservation with ``evict``, so that whoever leads carries it out to the end.
 """
 
-import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial as bind
 
@@ -19,6 +18,7 @@ from .model.keys import GangKey, Uid
 from .model.lease import Term
 from .planning import partial, progress
 from .planning.amounts import count
+from .reporting import say
 from .world import World
 
 logger = logging.getLogger(__name__)
@@ -38,9 +38,17 @@ class Evictor:
     """Asks Jobs what they stand, says what will happen, and evicts."""
 
     def __init__(
-        self, world: World, api: Api, *, clock: Callable[[], float], in_flight: int
+        self,
+        world: World,
+        api: Api,
+        *,
+        give_up: Callable[[Reservation], Awaitable[None]],
+        clock: Callable[[], float],
+        in_flight: int,
     ) -> None:
+        """``give_up`` deletes a Reservation that is not to be carried out."""
         self._world = world
+        self._give_up = give_up
         self._api = api
         self._clock = clock
         self._gate = Gate(in_flight)
@@ -94,11 +102,6 @@ class Evictor:
         await self._announce(held, members)
         return await self._gate.all(bind(self._evict, held.gang, one) for one in members)
 
-    async def _give_up(self, held: Reservation) -> None:
-        with contextlib.suppress(errors.Gone):
-            await self._api.release(held)
-        self._world.unhold(held)
-
     async def _announce(self, held: Reservation, members: Sequence[Member]) -> None:
         """Say it before it is done, once."""
         if held.uid in self._announced:
@@ -111,12 +114,7 @@ class Evictor:
         logger.warning("gang %s: %s", held.gang, sentence)
         about = encode.Regarding.gang(held.gang, held.uid)
         event = encode.Event(about, "Released", sentence, self._clock(), warning=True)
-        try:
-            await self._api.say(event)
-        except errors.ApiError as problem:
-            if is_away(problem):
-                raise
-            logger.debug("event %s was not taken: %s", event.reason, problem)
+        await say(self._api, event)
 
     async def _evict(self, gang: GangKey, member: Member) -> None:
         try:

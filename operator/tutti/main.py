@@ -9,26 +9,29 @@ import logging
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import kopf
 from pythonjsonlogger.json import JsonFormatter
 
 from . import __version__, handlers, probes
 from .cycle import Cycle
+from .dumps import Dumps
 from .election import Election
-from .kube import client, decode, errors, supply, wire
+from .feeds import Feeds, feeds_into
+from .kube import dump, errors, supply
 from .kube.access import Access
 from .kube.client import Client
-from .model.cluster import Reservation
 from .model.keys import LeaseKey
 from .pulse import FIRST_WAIT, LONGEST_WAIT, Alarm, Pulse
 from .settings import Settings
-from .strategies import STRATEGIES
-from .strategies.problem import Budget, Strategy
+from .strategies import load
+from .strategies.problem import Strategy
 from .takeover import Takeover
 from .world import World
 
@@ -45,30 +48,34 @@ async def serve(
     settings: Settings,
     kubeconfig: str | None = None,
     *,
-    strategies: Mapping[str, Callable[[], Strategy]] = STRATEGIES,
+    strategy_of: Callable[[str], Strategy] = load,
 ) -> None:
-    """Run the operator until it is told to stop; ``strategies`` is what settings choose from.
+    """Run the operator until it is told to stop; ``strategy_of`` makes the one of a name.
 
     Raises:
+        StrategyError: the strategy cannot be used.
         errors.NoAccess: there is no cluster to run against.
         OSError: the probe port is taken.
     """
+    strategy, fallback = strategy_of(settings.strategy), strategy_of("bestfit")
     access = await Access.load(kubeconfig)
     alarm = Alarm()
     world = World(alarm.ring)
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
-    feeds = _feeds(world, name)
+    feeds = feeds_into(world, name)
     async with Client(access, lease) as api:
         cycle = Cycle(
             world,
             api,
             scheduler=name,
-            strategy=strategies[settings.strategy](),
-            fallback=strategies["bestfit"](),
-            budget=Budget(seconds=settings.budget_seconds),
+            strategy=strategy,
+            fallback=fallback,
+            budget=settings.budget,
             clock=time.time,
             in_flight=settings.bindings_in_flight,
+            policy=settings.policy,
+            dumps=Dumps(Path(settings.dump_directory or tempfile.gettempdir()), setup_of(settings)),
         )
         election = Election(
             api,
@@ -117,20 +124,11 @@ async def serve(
             await run.until_stopped()
 
 
-class _Feeds(NamedTuple):
-    """The six streams."""
-
-    groups: supply.Feed[Any, Any]
-    pending: supply.Feed[Any, Any]
-    nodes: supply.Feed[Any, Any]
-    bound: supply.Feed[Any, Any]
-    pinned: supply.Feed[Any, Any]
-    reservations: supply.Feed[Any, Any]
-
-    @property
-    def supply(self) -> tuple[supply.Feed[Any, Any], ...]:
-        """What counts: listed after what waits."""
-        return (self.nodes, self.bound, self.pinned, self.reservations)
+def setup_of(settings: Settings) -> dump.Setup:
+    """How is planned, as a dump says it."""
+    return dump.Setup(
+        settings.scheduler_name, settings.strategy, settings.policy, asdict(settings.budget)
+    )
 
 
 class _Run:
@@ -139,7 +137,7 @@ class _Run:
     def __init__(
         self,
         api: Client,
-        feeds: _Feeds,
+        feeds: Feeds,
         *,
         election: Election,
         takeover: Takeover,
@@ -217,26 +215,6 @@ def _stop_on_signals(stopping: asyncio.Event) -> None:
 
 def _ignore(_loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
     logger.debug("while stopping: %s", context.get("message"))
-
-
-def _feeds(world: World, name: str) -> _Feeds:
-    def bound(pod: wire.Pod) -> Any:
-        if pod.spec.scheduler_name == name:
-            return decode.decode_member(pod)
-        return decode.decode_occupant(pod)
-
-    def ours(held: wire.Reservation) -> Reservation | None:
-        return decode.decode_reservation(held) if held.spec.scheduler_name == name else None
-
-    others = client.others_pending(name)
-    return _Feeds(
-        groups=supply.Feed(client.GROUPS, wire.PodGroup, decode.decode_group, world.groups),
-        pending=supply.Feed(client.pending(name), wire.Pod, decode.decode_member, world.pending),
-        nodes=supply.Feed(client.NODES, wire.Node, decode.decode_node, world.nodes),
-        bound=supply.Feed(client.BOUND, wire.Pod, bound, world.bound),
-        pinned=supply.Feed(others, wire.Pod, decode.decode_occupant, world.pinned),
-        reservations=supply.Feed(client.RESERVATIONS, wire.Reservation, ours, world.reservations),
-    )
 
 
 async def _persist(attempt: Callable[[], Awaitable[None]]) -> None:

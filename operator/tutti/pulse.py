@@ -96,11 +96,12 @@ class Pulse:
             try:
                 due = await self._once(term)
             except Deposed as why:
+                self._since = None
                 self._election.stand_down(str(why))
             except Exception as problem:  # noqa: BLE001 - a bug in one cycle must not end them all
+                self._since = None
                 wait = min(wait * 2, LONGEST_WAIT)
                 self._say(problem, wait)
-                self._since = None
                 await asyncio.sleep(wait)
             else:
                 self.trouble, wait, self._since = "", FIRST_WAIT, None

@@ -1,7 +1,8 @@
 """Tell people what happened: conditions, Events, PodScheduled, one log line per changed gang.
 
-Separate from the cycle so that a lost report can never touch a decision: nothing written here is
-read back by one. What stands there already is compared first, so a restart writes nothing.
+Separate from the cycle so that a lost report can never touch a decision: no condition is read back
+by one, and of the counters only who had succeeded, after a restart (``planning/finishing``). What
+stands there already is compared first, so a restart writes nothing.
 """
 
 import logging
@@ -56,7 +57,7 @@ class Reporter:
         self._most_written = LEAST_FORGOTTEN
         self._mute: dict[Uid, float] = {}  # until when no report is written to an object
         self._silent: dict[Uid, _Silent] = {}  # gangs of which nothing is left to say
-        self._shortfall = ""
+        self._shortfall = ("", -math.inf)  # what was said last of a missing proof, and when
         self._left = GROUPS_PER_CYCLE  # of this cycle
 
     async def report(
@@ -74,7 +75,7 @@ class Reporter:
             errors.Unavailable: the API server is away.
         """
         now = snapshot.taken_at
-        self._log_shortfall(plan.shortfall)
+        self._log_shortfall(plan.shortfall, now)
         self._left = GROUPS_PER_CYCLE
         self._look_at_nodes(snapshot)
         rejections = {rejection.gang: rejection for rejection in plan.rejections}
@@ -101,7 +102,7 @@ class Reporter:
         )
         for one in released:
             about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
-            await self._say(encode.Event(about, "Released", one.sentence, now, warning=True))
+            await say(self._api, encode.Event(about, "Released", one.sentence, now, warning=True))
         notes = list(stray_notes(snapshot.strays))
         for gang in gangs:
             rejection = rejections.get(gang.key)
@@ -171,10 +172,12 @@ class Reporter:
             self._mute[uid] = now + (SENTENCE_SECONDS if is_final else AGAIN_SECONDS)
             logger.error("report on %s not taken: %s", uid, problem)  # noqa: TRY400
 
-    def _log_shortfall(self, shortfall: str) -> None:
-        if shortfall and shortfall != self._shortfall:
+    def _log_shortfall(self, shortfall: str, now: float) -> None:
+        """Say why a proof is missing; the same at most once a minute, as it may come and go."""
+        said, at = self._shortfall
+        if shortfall and (shortfall != said or now - at >= SENTENCE_SECONDS):
             logger.warning("no proof: %s", shortfall)
-        self._shortfall = shortfall
+            self._shortfall = (shortfall, now)
 
     async def _tell_group(
         self, gang: Gang, reservation: Reservation | None, rejection: Rejection | None, now: float
@@ -220,7 +223,9 @@ class Reporter:
             logger.info("gang %s: %s", gang.key, said)
         for line in news:
             is_bad = line.type is wording.Condition.HEALTHY and not line.holds
-            await self._say(encode.Event(about, line.reason, line.message, now, warning=is_bad))
+            await say(
+                self._api, encode.Event(about, line.reason, line.message, now, warning=is_bad)
+            )
 
     async def _tell_pods(self, notes: Iterable[Note], now: float) -> float:
         """Say it once per pod and reason; answers 0 seconds where more is left to say."""
@@ -241,16 +246,22 @@ class Reporter:
             logger.info("pod %s: %s: %s", note.member.key, note.reason, note.message)
             about = encode.Regarding.pod(note.member.key, note.member.uid)
             event = encode.Event(about, note.reason, note.message, now, warning=True)
-            await self._say(event)
+            await say(self._api, event)
 
-    async def _say(self, event: encode.Event) -> None:
-        try:
-            await self._api.say(event)
-        except errors.ApiError as problem:
-            if is_away(problem):
-                raise
-            # A namespace that is being deleted takes no Events; nobody will miss this one.
-            logger.debug("event %s was not taken: %s", event.reason, problem)
+
+async def say(api: Api, event: encode.Event) -> None:
+    """Create an Event; one that is not taken is let go.
+
+    Raises:
+        errors.Unavailable: the API server is away.
+    """
+    try:
+        await api.say(event)
+    except errors.ApiError as problem:
+        if is_away(problem):
+            raise
+        # A namespace that is being deleted takes no Events; nobody will miss this one.
+        logger.debug("event %s was not taken: %s", event.reason, problem)
 
 
 def _is_said(note: Note) -> bool:

@@ -9,9 +9,12 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .strategies import STRATEGIES
+from .model.decisions import Objective, Policy
+from .strategies import names
+from .strategies.problem import Budget
 
 PREFIX = "TUTTI_"
+YEAR = 365 * 24 * 3600.0  # seconds
 
 
 class SettingsError(Exception):
@@ -35,13 +38,37 @@ class Settings(BaseModel):
     )
     strategy: str = Field(
         default="ilp",  # exact admission is what Tutti is for
-        description="how placements are found: one of " + ", ".join(sorted(STRATEGIES)),
+        description="how placements are found: one of " + ", ".join(names()),
     )
     budget_seconds: float = Field(
         default=30.0,  # the last safety net; a plan takes milliseconds on most clusters
         gt=0,
         le=600,
         description="wall time that one search may take before the best so far is used",
+    )
+    objective: Objective = Field(
+        default=Objective.RESOURCES,  # a cluster is bought to be used
+        description="what the gangs of one priority that start together are chosen for: "
+        + ", ".join(Objective),
+    )
+    age_seconds: float = Field(
+        default=3600.0,  # gangs run for hours
+        gt=0,
+        le=YEAR,
+        allow_inf_nan=False,
+        description="a gang that has waited so long counts twice for its resources, and so on",
+    )
+    starvation_seconds: float = Field(
+        default=3600.0,  # an hour of others' going first is enough
+        gt=0,
+        le=YEAR,
+        allow_inf_nan=False,
+        description="a gang that has waited so long goes before all others of its priority",
+    )
+    dump_directory: str = Field(
+        default="",  # what the system clears by itself
+        description="where a dump goes if a plan breaks a promise; empty is the system's "
+        "directory for temporary files",
     )
     identity: str = Field(
         default="",  # in a cluster that is the pod's name, which no other replica has
@@ -76,6 +103,16 @@ class Settings(BaseModel):
         description="the least important log lines that are written",
     )
 
+    @property
+    def policy(self) -> Policy:
+        """What is chosen about who starts first."""
+        return Policy(self.objective, self.age_seconds, self.starvation_seconds)
+
+    @property
+    def budget(self) -> Budget:
+        """What is chosen about how long may be searched."""
+        return Budget(seconds=self.budget_seconds)
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """Read every ``TUTTI_*`` variable.
@@ -89,7 +126,7 @@ class Settings(BaseModel):
             if name.startswith(PREFIX)
         }
         strategy = given.get("strategy")
-        wrong = [] if strategy in (None, *STRATEGIES) else [_unknown_strategy(str(strategy))]
+        wrong = [] if strategy in (None, *names()) else [_unknown_strategy(str(strategy))]
         try:
             settings = cls.model_validate(given)
         except ValidationError as problem:
@@ -101,9 +138,9 @@ class Settings(BaseModel):
 
 
 def _unknown_strategy(name: str) -> str:
-    nearest = difflib.get_close_matches(name, STRATEGIES, n=1, cutoff=0.5)
+    nearest = difflib.get_close_matches(name, names(), n=1, cutoff=0.5)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
-    return f"{PREFIX}STRATEGY: {name!r} is not one of {', '.join(sorted(STRATEGIES))}{hint}"
+    return f"{PREFIX}STRATEGY: {name!r} is not one of {', '.join(names())}{hint}"
 
 
 def _sentence(error: Mapping[str, object]) -> str:

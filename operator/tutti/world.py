@@ -9,7 +9,16 @@ from dataclasses import dataclass, replace
 
 from .kube.decode import PodGroup
 from .kube.supply import Item
-from .model.cluster import Gang, Member, Node, Occupant, Phase, Reservation, Snapshot
+from .model.cluster import (
+    Gang,
+    Member,
+    Node,
+    Occupant,
+    Phase,
+    PriorityClass,
+    Reservation,
+    Snapshot,
+)
 from .model.keys import GangKey, NodeName, Origin, Uid
 from .model.resources import NOTHING
 from .occupancy import Occupancy
@@ -29,7 +38,7 @@ class Assumption:
 
 
 class World:
-    """Six stores, the assumptions, and the indexes that make a snapshot cheap."""
+    """Seven stores, the assumptions, and the indexes that make a snapshot cheap."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         """``wake`` is called at every change that a decision might care about."""
@@ -39,6 +48,7 @@ class World:
         self.bound: Store[Member | Occupant] = Store(self._bound_changed, self._bound_listed)
         self.pinned: Store[Occupant] = Store(self._pod_changed, self._listed)
         self.groups: Store[PodGroup] = Store(self._group_changed, self._listed)
+        self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
@@ -58,8 +68,8 @@ class World:
     @property
     def is_synced(self) -> bool:
         """Whether every stream has been listed once: before that, nothing may be decided."""
-        stores = (self.nodes, self.pending, self.bound, self.pinned, self.groups, self.reservations)
-        return all(store.is_synced for store in stores)
+        supply = (self.nodes, self.bound, self.pinned, self.reservations, self.classes)
+        return all(store.is_synced for store in (self.groups, self.pending, *supply))
 
     def snapshot(self, now: float) -> Snapshot:
         """Freeze the picture; unchanged parts are the same objects as the last time."""
@@ -209,6 +219,14 @@ class World:
         self._stale.add(key)
         self._wake()
 
+    def _class_changed(
+        self, _uid: Uid, _old: PriorityClass | None, _new: PriorityClass | None
+    ) -> None:
+        """Classes are few and hardly ever change: whoever names one is looked at anew."""
+        groups = self._group_by_key.items()
+        self._stale.update(key for key, group in groups if group.priority_class)
+        self._wake()
+
     def _bound_changed(
         self, uid: Uid, old: Member | Occupant | None, new: Member | Occupant | None
     ) -> None:
@@ -288,17 +306,8 @@ class World:
         group = self._group_by_key.get(key)
         if group is None:
             return None
-        gang = Gang(
-            key,
-            group.uid,
-            group.min_member,
-            roles=group.roles,
-            members=members,
-            created=group.created,
-            generation=group.generation,
-            terminating=group.terminating,
-            on_partial=group.on_partial,
-        )
+        values = (one.value for one in self.classes if one.name == group.priority_class)
+        gang = group.with_members(members, class_value=next(values, None))
         if key not in self._gangs and (recalled := finishing.recalled(gang, group.status)):
             self._finished[key] = list(recalled)
         return finishing.with_finished(gang, self._finished.get(key, ()))

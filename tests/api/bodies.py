@@ -128,6 +128,40 @@ REFUSED_GROUPS = {
         {"minMember": 2, "onPartial": "Restart"},
         'spec.onPartial: Unsupported value: "Restart": supported values: "Complete", "Release"',
     ),
+    "a role that may have less than it needs": (
+        {"roles": [{"name": "a", "minMember": 4, "maxMember": 3}]},
+        (
+            "role a has room for 3 members at most, but needs 4: raise its maxMember, or lower "
+            "its minMember"
+        ),
+    ),
+    "a role that may have nobody": (
+        {"roles": [{"name": "a", "minMember": 1, "maxMember": 0}]},
+        "spec.roles[0].maxMember in body should be greater than or equal to 1",
+    ),
+    "roles that may not fill minMember": (
+        {"minMember": 9, "roles": [{"name": "a", "minMember": 4, "maxMember": 8}]},
+        (
+            "the roles have room for 8 members together, but minMember is 9: raise the maxMember "
+            "of a role, or lower minMember"
+        ),
+    ),
+    "no time at all": (
+        {"minMember": 2, "scheduleTimeoutSeconds": 0},
+        "spec.scheduleTimeoutSeconds in body should be greater than or equal to 1",
+    ),
+    "a timeout without a time": (
+        {"minMember": 2, "onTimeout": "Fail"},
+        "onTimeout says what happens after scheduleTimeoutSeconds: set that too",
+    ),
+    "another end of patience": (
+        {"minMember": 2, "scheduleTimeoutSeconds": 9, "onTimeout": "Delete"},
+        'spec.onTimeout: Unsupported value: "Delete": supported values: "KeepWaiting", "Fail"',
+    ),
+    "a class without a name": (
+        {"minMember": 2, "priorityClassName": ""},
+        "spec.priorityClassName in body should be at least 1 chars long",
+    ),
     "an empty role": (
         {"roles": roles(("driver", 0))},
         "spec.roles[0].minMember in body should be greater than or equal to 1",
@@ -142,10 +176,18 @@ REFUSED_GROUPS = {
 ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
     "one member": {"minMember": 1},
     "the most members": {"minMember": 5000},
+    "a gang with a time": {"minMember": 8, "scheduleTimeoutSeconds": 600, "onTimeout": "Fail"},
+    "a gang of a class": {"minMember": 8, "priorityClassName": "high"},
     "a gang to be released": {"minMember": 8, "onPartial": "Release"},
     "roles alone": {"roles": roles(("driver", 1), ("executor", 8))},
     "roles that fill minMember": {"minMember": 9, "roles": roles(("a", 1), ("b", 8))},
     "members of no role besides": {"minMember": 12, "roles": roles(("a", 1), ("b", 8))},
+    "an elastic role": {"roles": [{"name": "a", "minMember": 8, "maxMember": 16}]},
+    "a role as large as it may be": {"roles": [{"name": "a", "minMember": 8, "maxMember": 8}]},
+    "one role that may grow": {
+        "minMember": 12,
+        "roles": [*roles(("a", 1)), {"name": "b", "minMember": 1, "maxMember": 2}],
+    },
     "the most roles": {"roles": roles(*((f"r{i}", 1) for i in range(32)))},
 }
 

@@ -9,11 +9,19 @@ import sys
 
 from tutti import main
 from tutti.settings import Settings
-from tutti.strategies import STRATEGIES
+from tutti.strategies import load
+from tutti.strategies.engine import Cbc
 from tutti.strategies.ilp import IlpStrategy
+from tutti.strategies.problem import Strategy
 
 engine, _, kubeconfig = sys.argv[1:]
+
+
+def strategy_of(name: str) -> Strategy:
+    """The strategy of this name; the exact one runs the other program."""
+    return IlpStrategy(Cbc(engine)) if name == "ilp" else load(name)
+
+
 settings = Settings.from_environment(os.environ)
 main.configure_logs(settings.log_format, settings.log_level)
-strategies = {**STRATEGIES, "ilp": lambda: IlpStrategy(engine)}
-asyncio.run(main.serve(settings, kubeconfig, strategies=strategies))
+asyncio.run(main.serve(settings, kubeconfig, strategy_of=strategy_of))

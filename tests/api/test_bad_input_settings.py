@@ -29,7 +29,12 @@ WRONG = {
     ),
     "an unknown strategy": (
         {"TUTTI_STRATEGY": "bestfitt"},
-        ["TUTTI_STRATEGY: 'bestfitt' is not one of bestfit, ilp; did you mean bestfit?"],
+        [
+            (
+                "TUTTI_STRATEGY: 'bestfitt' is not one of bestfit, firstfit, flow, ilp, "
+                "ilp-highs, spread; did you mean bestfit?"
+            )
+        ],
     ),
     "several at once": (
         {"TUTTI_PROBEPORT": "1", "TUTTI_LOG_LEVEL": "loud"},

@@ -48,7 +48,7 @@ def _chosen(_context: click.Context, option: click.Parameter, text: str) -> tupl
     show_default=True,
     callback=_chosen,
     help="Which of them: a gangs of 8; b large and small gangs; c one large gang; d a start among "
-    "many bound pods; e a start with all gangs of 8 waiting.",
+    "many bound pods.",
 )
 @click.option(
     "--schedulers",

@@ -46,7 +46,6 @@ def scenarios(scale: float) -> Mapping[str, Scenario]:
         "a": f"{nodes(1_000)} nodes, {sum(eights)} pods as {len(eights)} gangs of 8",
         "b": f"{nodes(5_000)} nodes, {sum(mixed)} pods as {len(mixed)} gangs of 4 to {max(mixed)}",
         "c": f"{nodes(1_000)} nodes, one gang of {one[0]}",
-        "e": f"start with {nodes(1_000)} nodes and {sum(eights)} waiting pods, gangs of 8",
         "d": f"start with {nodes(5_000)} nodes and {scaled(50_000)} bound pods",
     }
     return {
@@ -54,7 +53,6 @@ def scenarios(scale: float) -> Mapping[str, Scenario]:
         "b": Scenario("b", texts["b"], nodes(5_000), mixed),
         "c": Scenario("c", texts["c"], nodes(1_000), one),
         "d": Scenario("d", texts["d"], nodes(5_000), (8,), scaled(50_000), is_start=True),
-        "e": Scenario("e", texts["e"], nodes(1_000), eights, is_start=True),
     }
 
 

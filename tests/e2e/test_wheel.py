@@ -46,7 +46,7 @@ def _run(*command: str, cwd: Path | None = None) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("command", [["tutti"], ["python", "-m", "tutti"]])
+@pytest.mark.parametrize("command", [["tutti"], ["python", "-m", "tutti"], ["kubectl-tutti"]])
 def test_the_installed_wheel_says_its_version(clean: Path, command: Sequence[str]) -> None:
     program, *arguments = command
     said = _run(str(clean / program), *arguments, "version", cwd=clean)

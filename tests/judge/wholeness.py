@@ -51,6 +51,7 @@ class _Sweep:
 
     def __init__(self, standpoint: Standpoint, entries: Iterable[AuditEntry]) -> None:
         self.gangs: dict[Key, Gang] = {}
+        self._strangers: dict[str, list[Pod]] = {}  # by node, in the order in which they came
         self._standpoint = standpoint
         self._deleters: dict[Key, list[str]] = {}
         for entry in entries:
@@ -92,6 +93,8 @@ class _Sweep:
             may_be = saw_it_unbound or step.initial or step.gap is not None
             by_us = after.uid in joined.by_us or (may_be and self._standpoint.bound_by_us(after))
             joined.join(after, by_us=by_us)
+            if by_us and joined.bound == {after.uid}:
+                self._lose_unseen(joined, after)
             if may_be and after.counts_as_bound and after.node and not by_us:
                 who = self._standpoint.binder(after)
                 joined.begin(f"{who} bound {after.key.name} at revision {step.revision}")
@@ -106,9 +109,20 @@ class _Sweep:
         assert isinstance(pod, Pod)
         if self._standpoint.bound_by_us(pod):
             return []
+        self._strangers.setdefault(pod.node, []).append(pod)
         return self._lose_on(
             pod.node, f"pod {pod.key} took room on {pod.node} at revision {step.revision}"
         )
+
+    def _lose_unseen(self, gang: Gang, first: Pod) -> None:
+        """Count the room that others took when the first member was on its way to its node.
+
+        Tutti may not have known of it, nor have had a way to know, when it reserved.
+        """
+        for node in {node for held in gang.reservations.values() for node in held.nodes}:
+            for other in self._strangers.get(node, ()):
+                if self._standpoint.may_not_have_seen(first, other):
+                    gang.lose(f"pod {other.key} took room on {node} just before")
 
     def _take_node(self, step: Step) -> list[Gang]:
         before, after = step.before, step.after

@@ -9,11 +9,6 @@ _NEVER_SHORT = Patch(
     "return [name for name, n in asked.items() if n > max(room.get(name, 0), 0)]",
     "return []",
 )
-_NO_LAST_LOOK = Patch(
-    "planning/verify.py",
-    "return has_room and fits_node(member.shape, node) is None",
-    "return fits_node(member.shape, node) is None",
-)
 _TWICE_THE_ROOM = Patch(
     "planning/reduce.py",
     "np.maximum(capacity - used - promised, 0)",
@@ -31,7 +26,7 @@ SKIPS_THE_RESERVATION = Mutant(
         ),
     ),
 )
-IGNORES_CAPACITY = Mutant("ignores capacity", (_TWICE_THE_ROOM, _NEVER_SHORT, _NO_LAST_LOOK))
+IGNORES_CAPACITY = Mutant("ignores capacity", (_TWICE_THE_ROOM, _NEVER_SHORT))
 PLANS_BEYOND_CAPACITY = Mutant("plans beyond capacity but verifies", (_TWICE_THE_ROOM,))
 BINDS_ONE_MEMBER_EARLY = Mutant(
     "binds one member early",
@@ -82,7 +77,7 @@ BINDS_PODS_OF_OTHERS = Mutant(
     "binds the pods of other schedulers",
     (
         Patch(
-            "kube/client.py",
+            "kube/calls.py",
             'ours = f"spec.nodeName=,spec.schedulerName={scheduler_name}"',
             'ours = "spec.nodeName="',
         ),
@@ -90,7 +85,7 @@ BINDS_PODS_OF_OTHERS = Mutant(
 )
 WRITES_INTO_THE_POD_GROUP = Mutant(
     "writes into the PodGroup beside its status",
-    (Patch("kube/client.py", '"podgroups/status", "patch"', '"podgroups", "patch"'),),
+    (Patch("kube/calls.py", '"podgroups/status", "patch"', '"podgroups", "patch"'),),
 )
 
 BINDS_WITHOUT_ASKING_WHO_LEADS = Mutant(

@@ -116,6 +116,7 @@ class Pausing:
         name = f"gang-{k}-{mode}"
         first = self.rig.until(self.leader, "somebody leads")
         (second,) = set(IDENTITIES) - {first}
+        seen = self._times_stood_down(first)
         victim = Victim(self.replicas[first], after_commit=mode == "after")
         with self.roads[first].rule(nth(k, counts), victim):
             try:
@@ -128,7 +129,7 @@ class Pausing:
                 self.rig.until_bound(name, SIZE)
             finally:
                 victim.wake()
-            self._until_it_stands_by(first)
+            self._until_it_stands_by(first, seen)
         self._clean_up(name)
         return Paused(victim.call, taken)
 
@@ -161,10 +162,12 @@ class Pausing:
         for node in chosen:
             self._cordon(node, closed=False)
 
-    def _until_it_stands_by(self, identity: str) -> None:
-        replica = self.replicas[identity]
+    def _times_stood_down(self, identity: str) -> int:
+        return self.replicas[identity].log.read_text().count("stands down")
+
+    def _until_it_stands_by(self, identity: str, seen: int) -> None:
         self.rig.until(
-            lambda: "stands down" in replica.tail(3) or "stands by" in replica.tail(3),
+            lambda: self._times_stood_down(identity) > seen,
             f"{identity} sees that it leads no more",
         )
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tutti import main
-from tutti.kube import client, decode, supply, wire
+from tutti.kube import calls, decode, supply, wire
 from tutti.kube.access import Access
 from tutti.kube.client import Client
 from tutti.settings import Settings
@@ -35,23 +35,24 @@ SAID = 20  # differences that are told; more would not tell more
 
 
 def feeds(world: World, name: str) -> tuple[supply.Feed[Any, Any], ...]:
-    """All six streams of a World."""
+    """All seven streams of a World."""
 
     def bound(pod: wire.Pod) -> Any:
         if pod.spec.scheduler_name == name:
             return decode.decode_member(pod)
         return decode.decode_occupant(pod)
 
-    others = client.others_pending(name)
+    others = calls.others_pending(name)
     return (
-        supply.Feed(client.GROUPS, wire.PodGroup, decode.decode_group, world.groups),
-        supply.Feed(client.pending(name), wire.Pod, decode.decode_member, world.pending),
-        supply.Feed(client.NODES, wire.Node, decode.decode_node, world.nodes),
-        supply.Feed(client.BOUND, wire.Pod, bound, world.bound),
+        supply.Feed(calls.GROUPS, wire.PodGroup, decode.decode_group, world.groups),
+        supply.Feed(calls.pending(name), wire.Pod, decode.decode_member, world.pending),
+        supply.Feed(calls.NODES, wire.Node, decode.decode_node, world.nodes),
+        supply.Feed(calls.BOUND, wire.Pod, bound, world.bound),
         supply.Feed(others, wire.Pod, decode.decode_occupant, world.pinned),
         supply.Feed(
-            client.RESERVATIONS, wire.Reservation, decode.decode_reservation, world.reservations
+            calls.RESERVATIONS, wire.Reservation, decode.decode_reservation, world.reservations
         ),
+        supply.Feed(calls.CLASSES, wire.PriorityClass, decode.decode_priority_class, world.classes),
     )
 
 
@@ -75,6 +76,7 @@ def _stores(world: World) -> Mapping[str, Store[Any]]:
         "pinned": world.pinned,
         "groups": world.groups,
         "reservations": world.reservations,
+        "classes": world.classes,
     }
 
 

@@ -35,7 +35,6 @@ def test_the_scenarios_are_those_that_were_asked_for() -> None:
         "b": (5_000, 10_000, 0),
         "c": (1_000, 1_000, 0),
         "d": (5_000, 8, 50_000),
-        "e": (1_000, 3_000, 0),
     }
     assert set(known["a"].sizes) == {8}
     assert (min(known["b"].sizes), max(known["b"].sizes)) == (4, 512)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tutti import __version__
-from tutti.kube.client import Call, Right
+from tutti.kube.calls import Call, Right
 from tutti.settings import Settings
 
 ROOT = Path(__file__).parents[2]

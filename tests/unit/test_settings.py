@@ -12,6 +12,10 @@ def test_the_defaults_are_as_promised() -> None:
         "scheduler_name": "tutti",
         "strategy": "ilp",
         "budget_seconds": 30.0,
+        "objective": "resources",
+        "age_seconds": 3600.0,
+        "starvation_seconds": 3600.0,
+        "dump_directory": "",
         "identity": "",
         "lease_namespace": "",
         "bindings_in_flight": 64,
@@ -31,11 +35,17 @@ def test_variables_set_their_fields_and_others_are_none_of_our_business() -> Non
 WRONG = {
     "TUTTI_STRATEGIE": ("ilp", "TUTTI_STRATEGIE is not a setting; the nearest is TUTTI_STRATEGY"),
     "TUTTI_PROBEPORT": ("1", "TUTTI_PROBEPORT is not a setting; the nearest is TUTTI_PROBE_PORT"),
-    "TUTTI_STRATEGY": ("bestfitt", "'bestfitt' is not one of bestfit, ilp; did you mean bestfit?"),
+    "TUTTI_STRATEGY": (
+        "bestfitt",
+        "not one of bestfit, firstfit, flow, ilp, ilp-highs, spread; did you mean bestfit?",
+    ),
     "TUTTI_BUDGET_SECONDS": ("soon", "TUTTI_BUDGET_SECONDS: 'soon' will not do"),
     "TUTTI_BINDINGS_IN_FLIGHT": ("0", "TUTTI_BINDINGS_IN_FLIGHT: '0' will not do"),
     "TUTTI_PROBE_PORT": ("65536", "TUTTI_PROBE_PORT: '65536' will not do"),
     "TUTTI_LOG_LEVEL": ("loud", "TUTTI_LOG_LEVEL: 'loud' will not do"),
+    "TUTTI_OBJECTIVE": ("money", "Input should be 'resources', 'gangs' or 'members'"),
+    "TUTTI_AGE_SECONDS": ("0", "TUTTI_AGE_SECONDS: '0' will not do"),
+    "TUTTI_STARVATION_SECONDS": ("nan", "TUTTI_STARVATION_SECONDS: 'nan' will not do"),
     "TUTTI_SCHEDULER_NAME": ("No Name", "TUTTI_SCHEDULER_NAME: 'No Name' will not do"),
 }
 

@@ -8,7 +8,15 @@ import pytest
 
 from tutti.kube.decode import PodGroup
 from tutti.kube.supply import Item
-from tutti.model.cluster import Member, Node, Occupant, Phase, Reservation, Snapshot
+from tutti.model.cluster import (
+    Member,
+    Node,
+    Occupant,
+    Phase,
+    PriorityClass,
+    Reservation,
+    Snapshot,
+)
 from tutti.model.keys import GangKey, NodeName, Origin, Uid
 from tutti.model.resources import NOTHING, Resources
 from tutti.world import World
@@ -85,7 +93,7 @@ class Observed:
 
 def test_an_empty_world_is_not_synced_until_every_stream_was_listed() -> None:
     world = World(lambda: None)
-    stores = ("nodes", "pending", "bound", "pinned", "groups", "reservations")
+    stores = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes")
     for name in stores:
         assert not world.is_synced
         store = getattr(world, name)
@@ -618,3 +626,25 @@ def test_a_gang_that_has_changed_since_it_was_looked_at_does_not_rest() -> None:
     one.pend("a-1")
     one.world.rest(gang_now)
     assert [len(each.members) for each in one.seen.gangs] == [2]
+
+
+def test_a_gang_has_the_priority_of_its_class_once_there_is_one() -> None:
+    one = Observed()
+    one.group(priority_class="high")
+    one.pend(priority=3)
+    assert [(g.class_value, g.priority) for g in one.seen.gangs] == [(None, 3)]
+    wakes = one.wakes
+    one.world.classes.put(Item(Uid("c"), one.next(), PriorityClass("high", 9)))
+    one.world.classes.put(Item(Uid("d"), one.next(), PriorityClass("other", 5)))
+    assert one.wakes == wakes + 2
+    assert [(g.class_value, g.priority) for g in one.seen.gangs] == [(9, 9)]
+    one.world.classes.drop(Uid("c"))
+    assert [g.priority for g in one.seen.gangs] == [3]
+
+
+def test_a_class_that_a_gang_does_not_name_is_nothing_to_it() -> None:
+    one = Observed()
+    one.group()
+    before = one.seen.gangs
+    one.world.classes.put(Item(Uid("c"), one.next(), PriorityClass("", 9)))
+    assert one.seen.gangs is before

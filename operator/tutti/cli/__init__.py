@@ -1,21 +1,48 @@
-"""The commands: ``tutti run``, ``crds``, ``settings`` and ``version``; thin over what they call."""
+"""The commands, one file each: ``COMMANDS`` names them, and each file has its ``command``.
 
-import asyncio
-import os
-import sys
-from collections.abc import Sequence
-from importlib import resources
-from pathlib import Path
+A command's file is read when it is called or listed, and what it needs when it runs, so that
+``--help`` is instant.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
 
 import click
 
-from .. import __version__
+from .crds import crd_files
+from .files import WRONG_INPUT
 
-WRONG_INPUT = 2  # click's own exit code for a wrong command line
-NO_CLUSTER = 1
+__all__ = ["WRONG_INPUT", "crd_files", "main"]
+
+# Name and file of every command, in the order of the help.
+COMMANDS: Mapping[str, str] = {
+    "run": "run",
+    "plan": "plan",
+    "explain": "explain",
+    "dump": "dump",
+    "crds": "crds",
+    "settings": "listing",
+    "version": "version",
+}
 
 
-@click.group(
+class _Commands(click.Group):
+    """The commands by name, in the order of the table."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name them all."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Load one of them."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = import_module(f".{COMMANDS[cmd_name]}", __name__).command
+        return found
+
+
+@click.command(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with: tutti crds | kubectl apply -f -",
 )
@@ -26,64 +53,3 @@ def main() -> None:
     tutti.dev/pod-group and set schedulerName: tutti. Tutti holds them until one placement exists
     for all, writes it down as a Reservation, and binds them together.
     """
-
-
-@main.command()
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Cluster to run against. Default: $KUBECONFIG, the pod's own service account, "
-    "~/.kube/config.",
-)
-def run(kubeconfig: str | None) -> None:
-    """Run the operator: what the container runs.
-
-    Settings come from the environment, one variable each; an unknown or wrong one stops the start
-    with exit code 2. `tutti settings` lists them with their defaults.
-    """
-    from ..settings import Settings, SettingsError
-
-    try:
-        settings = Settings.from_environment(os.environ)
-    except SettingsError as wrong:
-        for sentence in wrong.sentences:
-            click.echo(f"tutti run: {sentence}", err=True)
-        sys.exit(WRONG_INPUT)
-    from .. import main as operator
-    from ..kube.errors import NoAccess
-
-    operator.configure_logs(settings.log_format, settings.log_level)
-    try:
-        asyncio.run(operator.serve(settings, kubeconfig))
-    except (NoAccess, OSError) as problem:
-        click.echo(f"tutti run: {problem}", err=True)
-        sys.exit(NO_CLUSTER)
-
-
-@main.command()
-def settings() -> None:
-    """List every setting: its variable, default and meaning."""
-    from ..settings import PREFIX, Settings
-
-    for name, field in Settings.model_fields.items():
-        click.echo(f"{PREFIX}{name.upper()}={field.default}\n    {field.description}")
-
-
-@main.command()
-def crds() -> None:
-    """Print the CustomResourceDefinitions, ready for `kubectl apply -f -`."""
-    for path in crd_files():
-        click.echo(f"---\n{path.read_text().rstrip()}")
-
-
-def crd_files() -> Sequence[Path]:
-    """The CRDs that belong to this version: of the installed package, else of the checkout."""
-    installed = Path(str(resources.files("tutti"))) / "crds"
-    checkout = Path(__file__).parents[3] / "crds"
-    return sorted((installed if installed.is_dir() else checkout).glob("*.yaml"))
-
-
-@main.command()
-def version() -> None:
-    """Print the version."""
-    click.echo(f"tutti {__version__}")

@@ -8,10 +8,20 @@ import os
 from typing import Self
 
 import aiohttp
+import yaml
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
 from . import errors
+
+# What a file that is no kubeconfig may raise.
+_UNREADABLE = (
+    kubernetes_config.ConfigException,
+    yaml.YAMLError,
+    OSError,
+    ValueError,
+    TypeError,
+)
 
 
 class Access:
@@ -39,7 +49,7 @@ class Access:
                 )
             else:
                 kubernetes_config.load_incluster_config(client_configuration=configuration)
-        except (kubernetes_config.ConfigException, OSError, ValueError, TypeError) as problem:
+        except _UNREADABLE as problem:
             where = f"kubeconfig {path}" if path else "no kubeconfig and no pod service account"
             raise errors.NoAccess(f"cannot reach a cluster: {where}: {problem}") from problem
         return cls(configuration)

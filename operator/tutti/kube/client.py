@@ -1,15 +1,14 @@
 """The Api: every call that Tutti makes, and the only code that speaks HTTP.
 
-One protocol with the writes and single reads of the cycle, one with lists and watches of the
-supply side; ``Client`` implements both. A test holds the ClusterRole to ``Call``.
+One protocol with the writes and single reads of the cycle, one with those of leader election, one
+with lists and watches; ``Client`` implements all of them.
 """
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from enum import Enum
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import aiohttp
 
@@ -17,8 +16,9 @@ from ..model.cluster import Job, Member, Reservation
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, LeaseKey, PodKey
 from ..model.lease import Lease, Term
-from . import decode, encode, errors, wire
+from . import decode, encode, errors, jobs, wire
 from .access import Access
+from .calls import Call, Stream
 
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
@@ -26,70 +26,6 @@ DEFAULT_LEASE = LeaseKey("kube-system", "tutti")
 BUDGET = "disruption budget"  # what a refusal for one's sake says
 TOO_MANY = 429
 PAGE = 500  # kubectl's and client-go's page size
-ROOTS = {
-    "": "/api/v1",
-    "tutti.dev": "/apis/tutti.dev/v1alpha1",
-    "batch": "/apis/batch/v1",
-    "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
-}
-METHODS = {
-    "list": "GET",
-    "watch": "GET",
-    "get": "GET",
-    "create": "POST",
-    "update": "PUT",
-    "patch": "PATCH",
-    "delete": "DELETE",
-}
-
-
-class Right(NamedTuple):
-    """What a ClusterRole rule must grant for one call."""
-
-    group: str
-    resource: str
-    verb: str
-
-
-class Call(Enum):
-    """Every kind of call that Tutti makes: each request is made from its entry here.
-
-    kopf makes the watches of the demand side, by the same paths.
-    """
-
-    LIST_NODES = Right("", "nodes", "list")
-    WATCH_NODES = Right("", "nodes", "watch")
-    LIST_PODS = Right("", "pods", "list")
-    WATCH_PODS = Right("", "pods", "watch")
-    GET_POD = Right("", "pods", "get")
-    BIND = Right("", "pods/binding", "create")
-    PATCH_POD_STATUS = Right("", "pods/status", "patch")
-    EVICT = Right("", "pods/eviction", "create")
-    CREATE_EVENT = Right("", "events", "create")
-    GET_JOB = Right("batch", "jobs", "get")
-    LIST_POD_GROUPS = Right("tutti.dev", "podgroups", "list")
-    WATCH_POD_GROUPS = Right("tutti.dev", "podgroups", "watch")
-    PATCH_POD_GROUP_STATUS = Right("tutti.dev", "podgroups/status", "patch")
-    LIST_RESERVATIONS = Right("tutti.dev", "reservations", "list")
-    WATCH_RESERVATIONS = Right("tutti.dev", "reservations", "watch")
-    CREATE_RESERVATION = Right("tutti.dev", "reservations", "create")
-    PATCH_RESERVATION = Right("tutti.dev", "reservations", "patch")
-    DELETE_RESERVATION = Right("tutti.dev", "reservations", "delete")
-    GET_LEASE = Right("coordination.k8s.io", "leases", "get")
-    CREATE_LEASE = Right("coordination.k8s.io", "leases", "create")
-    UPDATE_LEASE = Right("coordination.k8s.io", "leases", "update")
-
-    @property
-    def method(self) -> str:
-        """The HTTP method."""
-        return METHODS[self.value.verb]
-
-    def path(self, namespace: str = "", name: str = "") -> str:
-        """The path on the server; without a namespace, of the objects of all of them."""
-        resource, _, subresource = self.value.resource.partition("/")
-        space = f"namespaces/{namespace}" if namespace else ""
-        parts = (ROOTS[self.value.group], space, resource, name, subresource)
-        return "/".join(part for part in parts if part)
 
 
 class Api(Protocol):
@@ -148,20 +84,6 @@ class Leases(Protocol):
         """Create or replace the Lease; raises ``Conflict`` where someone wrote it first."""
 
 
-class Stream(NamedTuple):
-    """One list-and-watch: where it is, and which objects of it are wanted."""
-
-    name: str
-    lists: Call
-    watches: Call
-    selector: str = ""
-
-    @property
-    def path(self) -> str:
-        """The same for both calls."""
-        return self.lists.path()
-
-
 class Source(Protocol):
     """Lists and watches, as bytes: what they hold is the decoder's business."""
 
@@ -173,24 +95,6 @@ class Source(Protocol):
 
     def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:
         """Follow from ``version``, one JSON line per event; ends when the server ends it."""
-
-
-NODES = Stream("nodes", Call.LIST_NODES, Call.WATCH_NODES)
-BOUND = Stream("bound pods", Call.LIST_PODS, Call.WATCH_PODS, "spec.nodeName!=")
-GROUPS = Stream("PodGroups", Call.LIST_POD_GROUPS, Call.WATCH_POD_GROUPS)
-RESERVATIONS = Stream("Reservations", Call.LIST_RESERVATIONS, Call.WATCH_RESERVATIONS)
-
-
-def pending(scheduler_name: str) -> Stream:
-    """The pods that wait for us."""
-    ours = f"spec.nodeName=,spec.schedulerName={scheduler_name}"
-    return Stream("pending pods", Call.LIST_PODS, Call.WATCH_PODS, ours)
-
-
-def others_pending(scheduler_name: str) -> Stream:
-    """The unbound pods of other schedulers, of which those pinned to a node use its room."""
-    others = f"spec.nodeName=,spec.schedulerName!={scheduler_name}"
-    return Stream("pinned pods", Call.LIST_PODS, Call.WATCH_PODS, others)
 
 
 class Client:
@@ -241,7 +145,7 @@ class Client:
     async def read_job(self, namespace: str, name: str) -> Job:
         """See ``Api.read_job``."""
         body = await self._send(Call.GET_JOB, Call.GET_JOB.path(namespace, name))
-        return decode.decode_job(wire.parse_one(body, wire.Job))
+        return jobs.decode_job(wire.parse_one(body, wire.Job))
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """See ``Api.reserve``."""

@@ -12,13 +12,15 @@ from typing import Any
 
 from ..model.cluster import (
     Entry,
-    Job,
+    Gang,
     Member,
     Node,
     Occupant,
     OnPartial,
+    OnTimeout,
     Owner,
     Phase,
+    PriorityClass,
     Reservation,
     Role,
     Said,
@@ -37,7 +39,6 @@ GROUP_LABEL = "tutti.dev/pod-group"
 ROLE_LABEL = "tutti.dev/role"
 SPARK_LABEL = "spark-role"
 
-DISRUPTED = "DisruptionTarget"  # the condition of a pod that is evicted
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
 PHASES = {str(phase): phase for phase in Phase}
 NOTHING_SAID = Said()
@@ -57,12 +58,33 @@ class PodGroup:
     terminating: bool
     version: str  # metadata.resourceVersion
     on_partial: OnPartial = OnPartial.COMPLETE
+    priority_class: str = ""
+    timeout_seconds: float | None = None
+    on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
     status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
+
+    def with_members(self, members: tuple[Member, ...], class_value: int | None) -> Gang:
+        """The gang that it makes with these pods; the value is that of its PriorityClass."""
+        return Gang(
+            GangKey(self.namespace, self.name),
+            self.uid,
+            self.min_member,
+            roles=self.roles,
+            members=members,
+            created=self.created,
+            generation=self.generation,
+            terminating=self.terminating,
+            on_partial=self.on_partial,
+            priority_class=self.priority_class,
+            class_value=class_value,
+            timeout_seconds=self.timeout_seconds,
+            on_timeout=self.on_timeout,
+        )
 
 
 def decode_node(node: wire.Node) -> Node:
     """Read a node; what it offers rounds down, and an amount that cannot be read counts as 0."""
-    name = _named(node)
+    name = named(node)
     return Node(
         name=NodeName(name),
         allocatable=Resources.of(_offers(node.status.allocatable)),
@@ -77,7 +99,7 @@ def decode_node(node: wire.Node) -> Node:
 
 def decode_member(pod: wire.Pod) -> Member:
     """Read a pod that names our scheduler."""
-    name = _named(pod)
+    name = named(pod)
     metadata, spec = pod.metadata, pod.spec
     try:
         shape = decode_shape(pod)
@@ -111,7 +133,7 @@ def decode_occupant(pod: wire.Pod) -> Occupant | None:
     A pod uses room where it is bound, until it is gone or over, a terminating one included; and
     where it waits pinned to one node, as DaemonSet pods do, unless it is gated or terminating.
     """
-    name = _named(pod)
+    name = named(pod)
     if _phase(pod) in OVER:
         return None
     node: NodeName | None
@@ -131,9 +153,9 @@ def decode_occupant(pod: wire.Pod) -> Occupant | None:
 
 def decode_group(group: wire.PodGroup) -> PodGroup:
     """Read a PodGroup; ``minMember`` is the sum over its roles where it is absent, at least 1."""
-    _named(group)
+    named(group)
     metadata, spec = group.metadata, group.spec
-    roles = tuple(Role(each.name, max(0, each.min_member)) for each in spec.roles)
+    roles = tuple(_role(each) for each in spec.roles)
     needed = spec.min_member
     if needed is None:
         needed = sum(role.min_member for role in roles)
@@ -150,13 +172,27 @@ def decode_group(group: wire.PodGroup) -> PodGroup:
         on_partial=OnPartial.RELEASE
         if spec.on_partial == OnPartial.RELEASE
         else OnPartial.COMPLETE,
+        priority_class=spec.priority_class_name,
+        timeout_seconds=spec.schedule_timeout_seconds,
+        on_timeout=OnTimeout.FAIL if spec.on_timeout == OnTimeout.FAIL else OnTimeout.KEEP_WAITING,
         status=group.status,
     )
 
 
+def _role(role: wire.Role) -> Role:
+    least, most = max(0, role.min_member), role.max_member
+    return Role(role.name, least, None if most is None else max(least, most))
+
+
+def decode_priority_class(one: wire.PriorityClass) -> PriorityClass:
+    """Read a PriorityClass; the API server lets nobody change its value."""
+    named(one)
+    return PriorityClass(one.metadata.name, one.value)
+
+
 def decode_reservation(held: wire.Reservation) -> Reservation:
     """Read a Reservation; entries and slots come sorted by node, then by name."""
-    name = _named(held)
+    name = named(held)
     metadata, spec = held.metadata, held.spec
     entries = [
         Entry(PodKey(metadata.namespace, pod_name), Uid(uid), NodeName(on.node))
@@ -203,25 +239,7 @@ def decode_lease(lease: wire.Lease) -> Lease:
     )
 
 
-def decode_job(job: wire.Job) -> Job:
-    """Read what a Job still stands; one that counts by index is taken to stand nothing.
-
-    A rule before that for disruptions may match an evicted pod too, by its exit code.
-    """
-    _named(job)
-    spec, status = job.spec, job.status
-    for rule in spec.pod_failure_policy.rules:
-        if rule.action != "Ignore":
-            break
-        if any((c.type, c.status) == (DISRUPTED, "True") for c in rule.on_pod_conditions):
-            return Job(job.metadata.name, None)
-    if spec.backoff_limit_per_index is not None:
-        return Job(job.metadata.name, 0)
-    failed = status.failed + len(status.uncounted_terminated_pods.failed)
-    return Job(job.metadata.name, max(0, spec.backoff_limit - failed))
-
-
-def _named(one: wire.Object) -> str:
+def named(one: wire.Object) -> str:
     """Answer ``namespace/name``; whatever has no name or uid cannot be told from its namesakes."""
     metadata = one.metadata
     name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

@@ -13,7 +13,8 @@ from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 from ..model.keys import Uid
 from . import errors, wire
-from .client import Source, Stream
+from .calls import Stream
+from .client import Source
 
 logger = logging.getLogger(__name__)
 

@@ -191,12 +191,31 @@ class OnPartial(StrEnum):
     RELEASE = "Release"
 
 
+class OnTimeout(StrEnum):
+    """What becomes of a gang that has not started in time."""
+
+    KEEP_WAITING = "KeepWaiting"
+    FAIL = "Fail"
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A named part of a gang, and how many members of it the gang cannot start without."""
+    """A named part of a gang, and how many members of it the gang cannot start without.
+
+    At most ``max_member`` of them have a node at a time; None is as many as there are.
+    """
 
     name: str
     min_member: int
+    max_member: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """A name for a priority."""
+
+    name: str
+    value: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +232,10 @@ class Gang:
     terminating: bool = False
     on_partial: OnPartial = OnPartial.COMPLETE
     finished: tuple[str, ...] = ()  # the roles of members that succeeded and were cleared away
+    priority_class: str = ""  # that it names, if any
+    class_value: int | None = None  # of that class; None where there is no such class
+    timeout_seconds: float | None = None  # in which it should start
+    on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
 
     @property
     def is_single(self) -> bool:
@@ -230,7 +253,9 @@ class Gang:
 
     @property
     def priority(self) -> int:
-        """The highest priority among its pods."""
+        """That of its class, else the highest among its pods."""
+        if self.class_value is not None:
+            return self.class_value
         return max((member.priority for member in self.members), default=0)
 
 

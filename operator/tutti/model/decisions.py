@@ -7,6 +7,23 @@ from .cluster import Member
 from .keys import GangKey, NodeName, PodKey, Uid
 
 
+class Objective(StrEnum):
+    """What the gangs that are admitted together are counted by, within one priority."""
+
+    RESOURCES = "resources"  # the largest share of any resource's cluster total, weighted by age
+    GANGS = "gangs"
+    MEMBERS = "members"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What users may choose about who starts first; never whether a plan is sound."""
+
+    objective: Objective = Objective.RESOURCES
+    age_seconds: float = 3600.0  # a gang that has waited so long counts twice, and so on
+    starvation_seconds: float = 3600.0  # then a gang goes before all others of its priority
+
+
 class Reason(StrEnum):
     """Why a gang waits, as its ``Reserved`` condition says it."""
 
@@ -15,6 +32,7 @@ class Reason(StrEnum):
     NO_NODE_FITS = "NoNodeFits"
     NOT_MODELLED = "NotModelled"
     BUDGET_EXHAUSTED = "BudgetExhausted"
+    TIMED_OUT = "TimedOut"
     REFUSED = "Refused"  # the API server would not take the Reservation
 
 
@@ -40,11 +58,15 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a gang got no placement: the reason, and one sentence with asked, found and short."""
+    """Why a gang got no placement: the reason, and one sentence with asked, found and short.
+
+    Of one that has timed out and waits on, ``beneath`` is why it does.
+    """
 
     gang: GangKey
     reason: Reason
     sentence: str
+    beneath: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +80,23 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """What was admitted of one priority's gangs that could start, in the objective's own units.
+
+    No admission is worth more than ``bound``; None where nobody has shown one.
+    """
+
+    priority: int
+    admitted: int
+    bound: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The placements, evictions and rejections for one Snapshot.
 
-    ``proved`` says that no better admission exists; ``shortfall`` is why it does not.
+    ``proved`` says that no better admission exists; ``shortfall`` is why it does not. At ``due``
+    the same picture may call for another plan: time alone changes who goes first.
     """
 
     placements: tuple[Placement, ...] = ()
@@ -69,3 +104,5 @@ class Plan:
     evictions: tuple[Eviction, ...] = ()
     proved: bool = True
     shortfall: str = ""
+    due: float | None = None  # seconds since the epoch
+    levels: tuple[Level, ...] = ()  # the highest priority first; gangs ruled out by counting aside

@@ -3,7 +3,7 @@
 Separate from room: these sentences need the gang alone, and nothing is scaled up for them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..model.cluster import Member, Phase
 from ..model.decisions import Reason, Rejection
@@ -51,7 +51,7 @@ def _after_the_start(found: Census) -> Rejection | None:
     if found.unmodelled:
         return _not_modelled(found)
     if lacks <= 0:
-        return None
+        return _waiting(found, beyond(found.surplus)) if found.surplus else None
     there = len(found.bound) + len(found.gang.finished)
     bound = f"{there} of {count(needed(found.gang), 'member')} are bound"
     lost = f"{lacks} lost, and no pod waits to replace {'it' if lacks == 1 else 'them'}"
@@ -69,7 +69,8 @@ def _before_the_start(found: Census) -> str:
     ]
     total = f"{len(present)} of {count(needed(gang), 'member')} exist"
     advice = "" if is_enough(gang, present) else _advice(needed(gang), present)
-    return f"{'; '.join(short) or total}{_gates(found)}{_failed(found)}{_roleless(found)}{advice}"
+    others = f"{_gates(found)}{_failed(found)}{_roleless(found)}{_surplus(found)}"
+    return f"{'; '.join(short) or total}{others}{advice}"
 
 
 def _gates(found: Census) -> str:
@@ -85,6 +86,20 @@ def _failed(found: Census) -> str:
 def _roleless(found: Census) -> str:
     n = len(found.roleless)
     return f"; {count(n, 'pod')} name{'s' * (n == 1)} no role of the gang" if n else ""
+
+
+def beyond(surplus: Sequence[Member]) -> str:
+    """Whom the roles have no place for; they wait for their own siblings, not for room."""
+    roles = sorted({member.role for member in surplus})
+    whose = f"role{'s' * (len(roles) > 1)} {', '.join(roles)}"
+    n = len(surplus)
+    each = "has its" if len(roles) == 1 else "have their"
+    return f"{whose} {each} maxMember; {n} more wait{'s' * (n == 1)} until a member has ended"
+
+
+def _surplus(found: Census) -> str:
+    n = len(found.surplus)
+    return f"; {n} more {'is' if n == 1 else 'are'} beyond the maxMember of their role" * bool(n)
 
 
 def _advice(least: int, present: Iterable[Member]) -> str:

@@ -21,6 +21,7 @@ class Want:
     need: int
     members: tuple[Member, ...]  # the oldest first
     minimums: tuple[tuple[str, int], ...] = ()  # by role
+    goes_first: bool = False  # of its priority
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Census:
     unmodelled: tuple[Member, ...] = ()  # could be, but use a rule that we do not know yet
     gated: tuple[Member, ...] = ()  # somebody else holds them back
     roleless: tuple[Member, ...] = ()  # name no role of the gang, so they do not count
+    surplus: tuple[Member, ...] = ()  # could be bound, but their role has all that it may have
 
     @property
     def is_committed(self) -> bool:
@@ -73,7 +75,24 @@ def census(gang: Gang, promised: Collection[Uid] = ()) -> Census:
         if kind is None or (kind != "bound" and member.uid in promised):
             continue
         kinds["roleless" if roles and member.role not in roles else kind].append(member)
-    return Census(gang, **{kind: tuple(members) for kind, members in kinds.items()})
+    ready, surplus = _within_limits(gang, kinds["bound"], kinds.pop("ready"))
+    sorted_out = {kind: tuple(members) for kind, members in kinds.items()}
+    return Census(gang, ready=ready, surplus=surplus, **sorted_out)
+
+
+def _within_limits(
+    gang: Gang, bound: Collection[Member], ready: Collection[Member]
+) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+    """The oldest members that their roles still have a place for, and those left over."""
+    most = {role.name: role.max_member for role in gang.roles if role.max_member is not None}
+    there = Counter(member.role for member in bound if not member.is_over)
+    chosen: list[Member] = []
+    surplus: list[Member] = []
+    for member in ready:
+        has_place = member.role not in most or there[member.role] < most[member.role]
+        (chosen if has_place else surplus).append(member)
+        there[member.role] += has_place
+    return tuple(chosen), tuple(surplus)
 
 
 def _kind(member: Member) -> str | None:
@@ -137,6 +156,13 @@ def repairs(found: Census, placed: Collection[Uid], refused: Refused) -> tuple[W
     rest = [member for member in open_ones if member.uid not in taken]
     chosen.extend(rest[: max(left, 0)])
     return tuple(Want(gang, 1, (member,)) for member in chosen)
+
+
+def may_grow(found: Census) -> bool:
+    """Whether members could join that the gang does not need to start."""
+    if found.is_committed:
+        return bool(found.ready) and not found.gang.terminating
+    return whole(found) is not None and len(found.ready) > needed(found.gang)
 
 
 def extras(found: Census, placed: Collection[Uid]) -> tuple[Want, ...]:

@@ -5,14 +5,16 @@ found and what is short; it claims a proof only where there is one.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..model.cluster import Member, Shape
+from ..model.cluster import Gang, Member, Shape
 from ..model.decisions import Reason, Rejection
 from ..model.keys import Uid
 from . import attendance, demand, shortage
+from .amounts import count
 from .demand import Census, Want
 from .shortage import Rooms
+from .starving import Hold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,15 +27,32 @@ class Evidence:
     empty: Rooms  # every node without its pods
     before: Rooms  # when whole gangs were considered
     left: Rooms  # once the whole plan is carried out
+    behind: Rooms  # of that, what is not held
     placed: Collection[Uid]
     shortfall: str = ""
+    hold: Hold | None = None
+
+    def left_for(self, gang: Gang) -> Rooms:
+        """What the gang could take of the room that is left."""
+        is_held_back = self.hold is not None and self.hold.holds_back(gang)
+        return self.behind if is_held_back else self.left
 
 
 def rejections(evidence: Evidence, found: Sequence[Census]) -> tuple[Rejection, ...]:
     """Why each of the gangs waits, in their order; nothing about those that lack nothing."""
     known: dict[Shape, str] = {}  # many gangs share a shape, and this looks at every node
     answers = (_rejection(evidence, census, known) for census in found)
-    return tuple(answer for answer in answers if answer is not None)
+    pairs = zip(answers, found, strict=True)
+    return tuple(_of_class(answer, one.gang) for answer, one in pairs if answer is not None)
+
+
+def _of_class(rejection: Rejection, gang: Gang) -> Rejection:
+    """Whoever names a PriorityClass that does not exist is told what counts instead."""
+    if not gang.priority_class or gang.class_value is not None:
+        return rejection
+    unknown = f"PriorityClass {gang.priority_class} does not exist"
+    instead = f"so its pods' highest priority, {gang.priority}, counts"
+    return replace(rejection, sentence=f"{rejection.sentence}; {unknown}, {instead}")
 
 
 def _rejection(evidence: Evidence, census: Census, known: dict[Shape, str]) -> Rejection | None:
@@ -46,7 +65,8 @@ def _rejection(evidence: Evidence, census: Census, known: dict[Shape, str]) -> R
         return attendance.absence(census)
     if (member := shortage.nowhere_member(evidence.empty, want)) is not None:
         return _nowhere(evidence, want, member, known)
-    sentence = shortage.not_enough_room(evidence.empty, evidence.left, want)
+    left = evidence.left_for(census.gang)
+    sentence = shortage.not_enough_room(evidence.empty, left, want) + _held(evidence, want)
     might_fit = shortage.short(evidence.before, want) is None
     return _no_room(evidence, want, sentence, might_fit=might_fit)
 
@@ -59,10 +79,27 @@ def _of_started(evidence: Evidence, census: Census, known: dict[Shape, str]) -> 
         return _nowhere(evidence, want, member, known)
     beyond = f"beyond the {demand.needed(census.gang)} needed"
     purpose = "to replace lost ones" if census.missing > 0 else beyond
-    found = evidence.left[shape]
+    is_repair = census.missing > 0
+    found = (evidence.left if is_repair else evidence.left_for(census.gang))[shape]
     sentence = shortage.single_members(want.members, purpose, found)
+    sentence += "" if is_repair else _held(evidence, want)
     might_fit = evidence.before[shape].members > 0
     return _no_room(evidence, want, sentence, might_fit=might_fit)
+
+
+def _held(evidence: Evidence, want: Want) -> str:
+    """What held room has to do with it that the gang waits."""
+    hold = evidence.hold
+    if hold is None:
+        return ""
+    if hold.gang.key == want.gang.key:
+        where = count(hold.nodes, "node")
+        return f"; it has waited longest, so room is held for it on {where} as it frees up"
+    left = evidence.left_for(want.gang)
+    shapes = {member.shape for member in want.members}
+    if all(left[shape].members == evidence.left[shape].members for shape in shapes):
+        return ""
+    return f"; more room is held for gang {hold.gang.key}, which goes first"
 
 
 def _nowhere(evidence: Evidence, want: Want, member: Member, known: dict[Shape, str]) -> Rejection:

@@ -4,7 +4,6 @@ Separate from the other conditions because this one remembers: members that are 
 was said while they were there is all that is known of the reason later.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -90,13 +89,12 @@ def before(observed: Mapping[str, object]) -> Before:
 
 def is_whole(gang: Gang) -> bool:
     """Whether enough members count as bound, role by role."""
-    return _suffice(gang, (member for member in gang.members if member.counts_as_bound))
+    return _suffice(gang, _there(gang))
 
 
 def ailment(gang: Gang, nodes: Readiness, known: Before) -> Ailment | None:
     """What the gang lacks; None while enough of it is bound, to nodes that are ready."""
-    there = [m for m in gang.members if m.counts_as_bound and gang.has_place_for(m)]
-    well = [m for m in there if m.phase is Phase.SUCCEEDED or _is_ready(m, nodes)]
+    well = [m for m in _there(gang) if m.phase is Phase.SUCCEEDED or _is_ready(m, nodes)]
     if _suffice(gang, well):
         return None
     failed = _newly_failed(gang, known)
@@ -118,12 +116,12 @@ def is_rejection(failure: str) -> bool:
     return failure.startswith(OUT_OF) or failure in REJECTIONS
 
 
-def _suffice(gang: Gang, members: Iterable[Member]) -> bool:
-    roles = Counter(member.role for member in members if gang.has_place_for(member))
-    roles.update(gang.finished)
-    return roles.total() >= gang.min_member and all(
-        roles[role.name] >= role.min_member for role in gang.roles
-    )
+def _there(gang: Gang) -> Iterable[Member]:
+    return (m for m in gang.members if m.counts_as_bound and gang.has_place_for(m))
+
+
+def _suffice(gang: Gang, bound: Iterable[Member]) -> bool:
+    return demand.Census(gang, bound=tuple(bound)).missing <= 0
 
 
 def _is_ready(member: Member, nodes: Readiness) -> bool:

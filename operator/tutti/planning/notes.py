@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..model.cluster import Gang, Member
 from ..model.decisions import Reason, Rejection
+from . import attendance, demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Note:
 def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
     """What the waiting members of one gang should say."""
     known = [role.name for role in gang.roles]
+    surplus = {one.uid for one in demand.census(gang).surplus} if rejection is not None else ()
     for member in gang.members:
         if not member.is_waiting:
             continue
@@ -36,8 +38,11 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
         elif member.unmodelled:
             sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
             yield Note(member, Reason.NOT_MODELLED, sentence, is_its_own=True)
+        elif member.uid in surplus:
+            sentence = attendance.beyond([member])
+            yield Note(member, Reason.WAITING_FOR_MEMBERS, sentence)
         elif rejection is not None:
-            reason = _pod_reason(rejection.reason)
+            reason = _pod_reason(rejection.beneath or rejection.reason)
             yield Note(member, reason, rejection.sentence, is_its_own=gang.is_single)
 
 

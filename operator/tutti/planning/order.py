@@ -3,7 +3,7 @@
 Separate so that fairness has one place; every other part of planning keeps the order it is given.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..model.cluster import Gang, Member
 from ..model.keys import GangKey
@@ -17,6 +17,14 @@ def considered(gangs: Iterable[Gang]) -> tuple[Gang, ...]:
 def by_age(members: Iterable[Member]) -> tuple[Member, ...]:
     """Members from the oldest to the newest; equal ages by name."""
     return tuple(sorted(members, key=lambda member: (member.created, member.key)))
+
+
+def waiting_since(gang: Gang, waiting: Sequence[Member]) -> float:
+    """Since when the gang waits: it was created, or the oldest of its ``waiting`` members was.
+
+    So a gang that lost all its members waits anew from the moment that others were made.
+    """
+    return max([gang.created, *(member.created for member in waiting[:1])])
 
 
 def _rank(gang: Gang) -> tuple[int, float, GangKey]:

@@ -1,23 +1,42 @@
 """From a Snapshot to a Plan: which gangs start now and where, and why the others wait.
 
-Three rounds share the room: repairs of gangs that have started, then whole gangs in one joint
-decision, then members beyond those needed. The same Snapshot gives the same Plan.
+Repairs of gangs that have started come first, then whole gangs in one joint decision; members
+beyond those needed follow the whole gangs of their priority. The same Snapshot gives the same Plan.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..model.cluster import Shape, Snapshot
-from ..model.decisions import Assignment, Placement, Plan
+from ..model.decisions import Assignment, Placement, Plan, Policy
 from ..model.keys import Uid
-from ..strategies.problem import Budget, Outcome, Solution, Strategy
-from . import demand, explain, order, partial, reduce, shortage
+from ..strategies.problem import Budget, Demand, Outcome, Problem, Solution, Strategy
+from . import (
+    demand,
+    explain,
+    order,
+    partial,
+    reduce,
+    rounds,
+    shortage,
+    starving,
+    tally,
+    timeouts,
+    value,
+)
 from .demand import Census, Want
 from .reduce import Grid
+from .rounds import Round
 from .shortage import Rooms
+from .starving import Hold
+from .tally import Tally
+
+DEFAULT_POLICY = Policy()
+MOST_TRIALS = 8  # kinds of starved gangs that are tried on the empty cluster
+MOST_REPAIRS = 8  # rounds of repairs that together may take as long as the search
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +46,40 @@ class _Effort:
     strategy: Strategy
     fallback: Strategy
     budget: Budget
+    policy: Policy
+    taken_at: float  # seconds since the epoch
+
+    def answer(self, problem: Problem) -> Solution:
+        """The strategy's answer, or the fallback's where it has none."""
+        solution = self.strategy.solve(problem, self.budget)
+        if solution.outcome is Outcome.FAILED:
+            return self.fallback.solve(problem, self.budget)
+        return solution
+
+    def with_a_share(self, of: int) -> "_Effort":
+        """The same with one of so many shares of the seconds, so that all of a plan has an end."""
+        return replace(self, budget=replace(self.budget, seconds=self.budget.seconds / of))
+
+
+class _Trials:
+    """Whether gangs would fit the empty cluster; equal ones are asked about once."""
+
+    def __init__(self, effort: _Effort) -> None:
+        self._effort = effort.with_a_share(MOST_TRIALS)
+        self._known: dict[Demand, Solution] = {}
+        self.shortfall = ""  # why one of them may have been passed over wrongly
+
+    def __call__(self, problem: Problem) -> Solution:
+        """The answer for a problem of one demand; none once too many were asked for."""
+        (asked,) = problem.demands
+        if asked not in self._known and len(self._known) >= MOST_TRIALS:
+            self._known[asked] = Solution(Outcome.BUDGET_EXHAUSTED, ((),))
+        elif asked not in self._known:
+            self._known[asked] = self._effort.answer(problem)
+        solution = self._known[asked]
+        if solution.outcome is Outcome.BUDGET_EXHAUSTED and not solution.shares[0]:
+            self.shortfall = "not all that have starved could be looked at"
+        return solution
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,34 +91,64 @@ class _Draft:
     assigned: Mapping[Uid, Assignment]
     proved: bool = True
     shortfall: str = ""  # why a proof that was asked for is missing
+    hold: Hold | None = None
+    tally: Tally = field(default_factory=dict)  # of the whole gangs
+
+    @property
+    def room(self) -> NDArray[np.int64]:
+        """What of the free room may be given away."""
+        return self.free if self.hold is None else self.free - self.hold.room
+
+    def has_placed(self, want: Want) -> bool:
+        """Whether the gang starts, or has begun to be repaired or to grow."""
+        return any(member.uid in self.assigned for member in want.members)
 
 
-def plan(snapshot: Snapshot, strategy: Strategy, fallback: Strategy, budget: Budget) -> Plan:
+def plan(
+    snapshot: Snapshot,
+    strategy: Strategy,
+    fallback: Strategy,
+    budget: Budget,
+    policy: Policy = DEFAULT_POLICY,
+) -> Plan:
     """Decide for every gang that has no standing Reservation; ``fallback`` answers if needed."""
-    effort = _Effort(strategy, fallback, budget)
+    effort = _Effort(strategy, fallback, budget, policy, snapshot.taken_at)
     found = _censuses(snapshot)
     base = reduce.grid(snapshot, (member.shape for census in found for member in census.ready))
-    repaired = _repair(_Draft(base, base.free, {}), found, effort)
+    repairing = effort.with_a_share(MOST_REPAIRS)
+    repaired = replace(_repair(_Draft(base, base.free, {}), found, repairing), tally={})
     empty, before = Rooms(base, base.capacity), Rooms(base, repaired.free)
-    wants = _startable(empty, found)
-    draft = _extend(_start(repaired, wants, effort), found, effort)
-    again = replace(effort, strategy=fallback)
-    while not draft.proved:
-        # A search without a proof may have overlooked what the room left still holds.
-        more = _extend(_start(draft, wants, again), found, again)
-        if len(more.assigned) == len(draft.assigned):
-            break
-        draft = more
-    left = Rooms(base, draft.free)
-    evidence = explain.Evidence(empty, before, left, draft.assigned, draft.shortfall)
-    waiting = explain.rejections(evidence, found)
+    tried = [one for one in found if not timeouts.is_given_up(one, snapshot.taken_at)]
+    wants = _startable(empty, tried)
+    trials = _Trials(effort)
+    starved = starving.starved(snapshot, base, wants, policy, trials)
+    steps = rounds.rounds(tried, wants, starved)
+    start = replace(
+        repaired,
+        proved=repaired.proved and not trials.shortfall,
+        shortfall=repaired.shortfall or trials.shortfall,
+    )
+    draft = _search(start, steps, effort)
+    evidence = explain.Evidence(
+        empty=empty,
+        before=before,
+        left=Rooms(base, draft.free),
+        behind=Rooms(base, draft.room),
+        placed=draft.assigned,
+        shortfall=draft.shortfall,
+        hold=draft.hold,
+    )
+    waiting = timeouts.said(explain.rejections(evidence, found), found, snapshot.taken_at)
     evictions, rejections = partial.verdicts(snapshot, found, waiting)
+    dues = starving.due(wants, starved, snapshot, policy), timeouts.due(found, snapshot.taken_at)
     return Plan(
         placements=_placements(found, draft.assigned),
         rejections=rejections,
         evictions=evictions,
         proved=draft.proved,
         shortfall=draft.shortfall,
+        due=min((at for at in dues if at is not None), default=None),
+        levels=tally.levels(draft.tally),
     )
 
 
@@ -103,9 +186,34 @@ def _repair(draft: _Draft, found: Sequence[Census], effort: _Effort) -> _Draft:
         )
 
 
+def _search(draft: _Draft, steps: Sequence[Round], effort: _Effort) -> _Draft:
+    """Go through the rounds; again for as long as a search without a proof has overlooked room."""
+    seconds = effort.budget.seconds / max(len(steps), 1)
+    effort = replace(effort, budget=replace(effort.budget, seconds=seconds))
+    draft = _decide(draft, steps, effort)
+    again = replace(effort, strategy=effort.fallback)
+    while not draft.proved:
+        more = _decide(draft, steps, again)
+        if len(more.assigned) == len(draft.assigned):
+            break
+        draft = more
+    return draft
+
+
+def _decide(draft: _Draft, steps: Sequence[Round], effort: _Effort) -> _Draft:
+    """Start whole gangs, and let those of a priority grow before lower ones are looked at."""
+    draft = replace(draft, hold=None)
+    for step in steps:
+        draft = _start(draft, step.wants, effort)
+        if step.starved is not None and not draft.has_placed(step.starved.want):
+            draft = replace(draft, hold=starving.hold(step.starved, draft.base, draft.free))
+        draft = _extend(draft, step.growing, effort)
+    return draft
+
+
 def _start(draft: _Draft, wants: Sequence[Want], effort: _Effort) -> _Draft:
     """Start whole gangs: the joint decision."""
-    waiting = [w for w in wants if not any(m.uid in draft.assigned for m in w.members)]
+    waiting = [want for want in wants if not draft.has_placed(want)]
     return _round(draft, waiting, effort)
 
 
@@ -113,7 +221,7 @@ def _extend(draft: _Draft, found: Sequence[Census], effort: _Effort) -> _Draft:
     """Let further members join; which of them is no part of the proof, so best fit decides."""
     wants = [want for census in found for want in demand.extras(census, draft.assigned)]
     joined = _round(draft, wants, replace(effort, strategy=effort.fallback))
-    return replace(joined, proved=draft.proved, shortfall=draft.shortfall)
+    return replace(joined, proved=draft.proved, shortfall=draft.shortfall, tally=draft.tally)
 
 
 def _round(draft: _Draft, wants: Sequence[Want], effort: _Effort) -> _Draft:
@@ -121,11 +229,12 @@ def _round(draft: _Draft, wants: Sequence[Want], effort: _Effort) -> _Draft:
 
     Demands that counting alone rules out are not asked: that is proof enough, and less to search.
     """
-    rooms = Rooms(draft.base, draft.free)
+    rooms = Rooms(draft.base, draft.room)
     wants = [want for want in wants if shortage.short(rooms, want) is None]
     if not wants:
         return draft
-    problem = reduce.problem(draft.base, draft.free, wants)
+    worths = value.worths(draft.base, wants, effort.policy, effort.taken_at)
+    problem = reduce.problem(draft.base, draft.room, wants, worths)
     solution = effort.strategy.solve(problem, effort.budget)
     shortfall = _shortfall(solution, effort)
     if solution.outcome is Outcome.FAILED:
@@ -137,14 +246,10 @@ def _round(draft: _Draft, wants: Sequence[Want], effort: _Effort) -> _Draft:
         draft,
         free=reduce.room_left(draft.base, draft.free, wants, solution),
         assigned={**draft.assigned, **{one.uid: one for some in given for one in some}},
-        proved=draft.proved and not shortfall and _is_settled(solution),
+        proved=draft.proved and not shortfall and tally.is_settled(solution),
         shortfall=draft.shortfall or shortfall,
+        tally=tally.counted(draft.tally, problem, solution),
     )
-
-
-def _is_settled(solution: Solution) -> bool:
-    """Whether no better admission exists: proved, or there is nothing left to admit."""
-    return solution.outcome is Outcome.PROVED or all(solution.shares)
 
 
 def _shortfall(solution: Solution, effort: _Effort) -> str:

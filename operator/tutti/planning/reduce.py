@@ -25,10 +25,6 @@ PODS = "pods"
 # what is there, and a gang of 5,000 cannot overflow 64 bits.
 AMOUNT_LIMIT = 2**50
 
-# A gang's value is its share of the cluster in millionths: fine enough to tell one GPU of 100,000
-# apart, coarse enough that sums stay exact in a solver's floating point.
-SHARE_SCALE = 1_000_000
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
@@ -106,27 +102,59 @@ def _largest(members: Iterable[Member]) -> Resources:
     return most
 
 
-def problem(base: Grid, free: NDArray[np.int64], wants: Sequence[Want]) -> Problem:
-    """The numbers of one round: these demands, on the room that is free by now."""
-    totals: list[int] = base.capacity.astype(object).sum(axis=0).tolist()  # beyond 64 bits
+def vacant(snapshot: Snapshot, base: Grid) -> NDArray[np.int64]:
+    """The room of each node once every member of a gang has ended, and others' pods have not."""
+    rows = {node.name: i for i, node in enumerate(base.nodes)}
+    shapes: dict[Shape, int] = {}
+    where, which = [], []
+    for member in (*(m for gang in snapshot.gangs for m in gang.members), *snapshot.strays):
+        if member.node in rows and not member.is_over:
+            where.append(rows[member.node])
+            which.append(shapes.setdefault(member.shape, len(shapes)))
+    own = np.zeros_like(base.capacity)
+    if where:
+        np.add.at(own, where, _table([footprint(shape) for shape in shapes], base.resources)[which])
+    staying = np.maximum(_table([node.used for node in base.nodes], base.resources) - own, 0)
+    room: NDArray[np.int64] = np.maximum(base.capacity - staying, 0)
+    return room
+
+
+def problem(
+    base: Grid, free: NDArray[np.int64], wants: Sequence[Want], worths: Sequence[int]
+) -> Problem:
+    """The numbers of one round: these demands, worth so much, on the room that is free by now."""
     return Problem(
         free=free,
         requests=base.requests,
         allowed=base.allowed,
-        demands=tuple(_demand(base, totals, want) for want in wants),
+        demands=tuple(
+            _demand(base, want, worth) for want, worth in zip(wants, worths, strict=True)
+        ),
     )
 
 
 def parts(want: Want) -> tuple[tuple[Member, ...], ...]:
     """The want's members by role and shape, in the order in which the oldest of each came."""
+    if not want.minimums:
+        return by_shape(want.members)
     groups: dict[tuple[str, Shape], list[Member]] = {}
     for member in want.members:
-        role = member.role if want.minimums else ""
-        groups.setdefault((role, member.shape), []).append(member)
+        groups.setdefault((member.role, member.shape), []).append(member)
     return tuple(tuple(group) for group in groups.values())
 
 
-def _demand(base: Grid, totals: Sequence[int], want: Want) -> Demand:
+def by_shape(members: tuple[Member, ...]) -> tuple[tuple[Member, ...], ...]:
+    """Members by shape, in the order in which the first of each comes."""
+    # Equal pods share one Shape: to see that they do is cheaper than to hash each.
+    if len({id(member.shape) for member in members}) == 1:
+        return (members,)
+    groups: dict[Shape, list[Member]] = {}
+    for member in members:
+        groups.setdefault(member.shape, []).append(member)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def _demand(base: Grid, want: Want, worth: int) -> Demand:
     minimums = want.minimums or (("", 0),)
     roles = {role: i for i, (role, _) in enumerate(minimums)}
     return Demand(
@@ -140,30 +168,9 @@ def _demand(base: Grid, totals: Sequence[int], want: Want) -> Demand:
             for group in parts(want)
         ),
         role_minimum=tuple(least for _, least in minimums),
-        level=want.gang.priority,
-        value=_value(base, totals, want),
+        level=2 * want.gang.priority + want.goes_first,
+        value=worth,
     )
-
-
-def _value(base: Grid, totals: Sequence[int], want: Want) -> int:
-    """The largest share of any resource's cluster total that the needed members ask for.
-
-    Which members start may be open when they differ; the oldest that satisfy the roles count.
-    """
-    rows = [base.shapes[member.shape] for member in _oldest_needed(want)]
-    asked = [int(n) for n in base.requests[rows].sum(axis=0)]
-    shares = [n * SHARE_SCALE // total for n, total in zip(asked, totals, strict=True) if total]
-    return max(shares, default=0) or 1
-
-
-def _oldest_needed(want: Want) -> Sequence[Member]:
-    chosen: list[Member] = []
-    for role, least in want.minimums:
-        chosen.extend(islice((m for m in want.members if m.role == role), least))
-    taken = {member.uid for member in chosen}
-    rest = (member for member in want.members if member.uid not in taken)
-    chosen.extend(islice(rest, want.need - len(chosen)))
-    return chosen
 
 
 def assignments(
@@ -187,44 +194,72 @@ def room_left(
     base: Grid, free: NDArray[np.int64], wants: Sequence[Want], solution: Solution
 ) -> NDArray[np.int64]:
     """The room that is left once a solution is carried out."""
-    left = free.copy()
+    taken: list[tuple[int, int, int]] = []  # node, shape, members
     for want, shares in zip(wants, solution.shares, strict=True):
         rows = [base.shapes[group[0].shape] for group in parts(want)] if shares else []
-        for share in shares:
-            left[share.node] -= base.requests[rows[share.part]] * share.count
+        taken.extend((share.node, rows[share.part], share.count) for share in shares)
+    left = free.copy()
+    nodes, shapes, counts = np.array(taken, dtype=np.int64).reshape(-1, 3).T
+    np.subtract.at(left, nodes, base.requests[shapes] * counts[:, None])
     return np.maximum(left, 0)
 
 
 def _table(
     vectors: Sequence[Resources], resources: Sequence[str], most: int = AMOUNT_LIMIT
 ) -> NDArray[np.int64]:
-    """Vectors as rows; amounts are cut to what 64 bits can sum. Equal vectors are read once."""
-    rows: dict[Resources, list[int]] = {}
-    for vector in vectors:
-        if vector not in rows:
-            rows[vector] = [max(-AMOUNT_LIMIT, min(vector[name], most)) for name in resources]
-    table = np.array([rows[vector] for vector in vectors], dtype=np.int64)
-    return table.reshape(len(vectors), len(resources))
+    """Vectors as rows; amounts are cut to what 64 bits can sum."""
+    amounts = [dict(vector.amounts) for vector in vectors]
+    table = np.empty((len(vectors), len(resources)), dtype=np.int64)
+    for i, name in enumerate(resources):
+        column = [each.get(name, 0) for each in amounts]
+        try:
+            table[:, i] = np.array(column, dtype=np.int64).clip(-AMOUNT_LIMIT, most)
+        except OverflowError:
+            table[:, i] = [max(-AMOUNT_LIMIT, min(n, most)) for n in column]
+    return table
 
 
 def _allowed(shapes: Sequence[Shape], nodes: Sequence[Node]) -> NDArray[np.bool_]:
-    """Where each shape may run; nodes that no rule of these shapes tells apart are asked once."""
+    """Where each shape may run; what no rule tells apart, among shapes or nodes, is asked once."""
     allowed = np.zeros((len(shapes), len(nodes)), dtype=np.bool_)
-    by_name = [i for i, shape in enumerate(shapes) if _reads_names(shape)]
-    by_labels = [i for i, shape in enumerate(shapes) if not _reads_names(shape)]
-    for group in _alike(nodes, frozenset(k for i in by_labels for k in _keys(shapes[i]))):
-        for i in by_labels:
-            allowed[i, group] = fits_node(shapes[i], nodes[group[0]]) is None
-    for i in by_name:
-        allowed[i] = [fits_node(shapes[i], node) is None for node in nodes]
+    alike: dict[object, list[int]] = {}
+    for i, shape in enumerate(shapes):
+        rules = (shape.node_selector, shape.required, shape.tolerations)
+        alike.setdefault(rules, []).append(i)
+    rows = list(alike.values())
+    by_labels = [own for own in rows if not _reads_names(shapes[own[0]])]
+    keys = frozenset(k for own in by_labels for k in label_keys(shapes[own[0]]))
+    groups = [np.array(group) for group in _alike(nodes, keys)]
+    labelled = _labelled(groups, nodes)
+    for own in by_labels:
+        selected = (labelled.get(label, []) for label in shapes[own[0]].node_selector)
+        for group in min(selected, key=len, default=groups):
+            if fits_node(shapes[own[0]], nodes[group[0]]) is None:
+                allowed[np.ix_(np.array(own), group)] = True
+    for own in rows:
+        if _reads_names(shapes[own[0]]):
+            allowed[own] = [fits_node(shapes[own[0]], node) is None for node in nodes]
     return allowed
+
+
+Group = NDArray[np.intp]  # positions of nodes
+
+
+def _labelled(groups: Sequence[Group], nodes: Sequence[Node]) -> Mapping[object, list[Group]]:
+    """The groups whose nodes have a label, by label: no node selector looks beyond them."""
+    found: dict[object, list[Group]] = {}
+    for group in groups:
+        for label in nodes[group[0]].labels:
+            found.setdefault(label, []).append(group)
+    return found
 
 
 def _reads_names(shape: Shape) -> bool:
     return any(term.fields for term in shape.required or ())
 
 
-def _keys(shape: Shape) -> Iterable[str]:
+def label_keys(shape: Shape) -> Iterable[str]:
+    """The labels that the shape's node rules ask about."""
     yield from (key for key, _ in shape.node_selector)
     for term in shape.required or ():
         yield from (requirement.key for requirement in term.labels)

@@ -7,6 +7,7 @@ that is shortest is named.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from ..strategies.room import fits_per_node
 from .amounts import count, format_amount, format_resources
 from .demand import Want
 from .feasibility import fits_node
-from .reduce import Grid, footprint
+from .reduce import Grid, by_shape, footprint
 
 MOST_KINDS = 3  # kinds of obstacles, or shapes, named in one sentence
 
@@ -36,6 +37,13 @@ class Room:
         return f"room for {self.members} on {count(self.nodes, 'node')}"
 
 
+class Counted(Protocol):
+    """The room for each shape alone, however it was counted."""
+
+    def __getitem__(self, shape: Shape, /) -> Room:
+        """How many members of this shape alone have room."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rooms:
     """The room for each shape alone, counted once when asked for."""
@@ -48,7 +56,9 @@ class Rooms:
         """How many members of this shape alone fit into the free room."""
         if shape not in self.known:
             row = self.base.shapes[shape]
-            counts = fits_per_node(self.free, self.base.requests[row], self.base.allowed[row])
+            nodes = np.flatnonzero(self.base.allowed[row])  # often few: one rack, one pool
+            allowed = np.ones(len(nodes), dtype=np.bool_)
+            counts = fits_per_node(self.free[nodes], self.base.requests[row], allowed)
             self.known[shape] = Room(int(counts.sum()), int(np.count_nonzero(counts)))
         return self.known[shape]
 
@@ -75,21 +85,27 @@ class Block:
         return max(0, self.forced - self.room.members)
 
 
-def blocks(rooms: Rooms, want: Want) -> Sequence[Block]:
+def blocks(rooms: Counted, want: Want) -> Sequence[Block]:
     """The want by shape."""
-    groups: dict[Shape, list[Member]] = {}
-    for member in want.members:
-        groups.setdefault(member.shape, []).append(member)
-    found = [(tuple(group), rooms[shape]) for shape, group in groups.items()]
+    found = [(group, rooms[group[0].shape]) for group in by_shape(want.members)]
     reach = sum(min(len(group), room.members) for group, room in found)
+    if not want.minimums:
+        return [
+            Block(group, room, _clipped(want.need - reach + min(len(group), room.members), group))
+            for group, room in found
+        ]
     by_role = [_reach_by_role(group, room) for group, room in found]
     in_role = sum(by_role, Counter[str]())
     answer = []
     for (group, room), own in zip(found, by_role, strict=True):
         in_all = want.need - (reach - min(len(group), room.members))
         in_roles = sum(max(0, n - (in_role[role] - own[role])) for role, n in want.minimums)
-        answer.append(Block(group, room, min(max(in_all, in_roles, 0), len(group))))
+        answer.append(Block(group, room, _clipped(max(in_all, in_roles), group)))
     return answer
+
+
+def _clipped(forced: int, group: Sequence[Member]) -> int:
+    return min(max(forced, 0), len(group))
 
 
 def _reach_by_role(group: Sequence[Member], room: Room) -> Counter[str]:
@@ -98,7 +114,7 @@ def _reach_by_role(group: Sequence[Member], room: Room) -> Counter[str]:
     return Counter({role: min(n, room.members) for role, n in roles.items()})
 
 
-def short(rooms: Rooms, want: Want) -> Block | None:
+def short(rooms: Counted, want: Want) -> Block | None:
     """The shape that this room is shortest of, so that the want cannot be met; None if none is."""
     lacking = [block for block in blocks(rooms, want) if block.lacking]
     return max(lacking, key=lambda block: (block.lacking, block.room.members), default=None)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..model.cluster import Gang, Phase, Reservation
+from ..model.cluster import Gang, OnTimeout, Phase, Reservation
 from ..model.decisions import Reason, Rejection
 from . import health
 from .amounts import count, cut
@@ -15,6 +15,8 @@ from .health import Readiness, is_whole
 
 MESSAGE_LIMIT = 800  # bytes; with three of these and the counters a status stays under 4 kB
 QUIET_SECONDS = 1.0  # a gang still being created, or counters still moving, is left alone so long
+# Whether the plan is proved depends on all gangs and, at worst, on the clock.
+UNSURE = (Reason.NOT_ENOUGH_ROOM, Reason.BUDGET_EXHAUSTED)
 
 
 class Condition(StrEnum):
@@ -84,6 +86,8 @@ def status_of(
     )
     is_well = healthy is not None and healthy.holds
     phase = _phase(reservation, counts, is_well=is_well)
+    if phase == "Waiting" and _has_failed(gang, rejection):
+        phase = "Failed"
     return GroupStatus(gang.generation, phase, counts, conditions)
 
 
@@ -170,12 +174,18 @@ def _phase(reservation: Reservation | None, counts: Counts, *, is_well: bool) ->
     return "Degraded" if counts.bound else "Waiting"
 
 
+def _has_failed(gang: Gang, rejection: Rejection | None) -> bool:
+    """Whether it has run out of time and is not tried any more."""
+    is_late = rejection is not None and rejection.reason is Reason.TIMED_OUT
+    return is_late and gang.on_timeout is OnTimeout.FAIL
+
+
 def merged(
     status: GroupStatus, observed: Mapping[str, object], now: str, *, keep_sentences: bool
 ) -> dict[str, object]:
     """The status as the API keeps it; unchanged conditions keep their transition time.
 
-    ``keep_sentences`` leaves the message of a condition whose status and reason are the same.
+    ``keep_sentences`` leaves reason and message of a condition that says the same as before.
     """
     before = {
         str(line["type"]): line
@@ -187,12 +197,12 @@ def merged(
         value = "True" if line.holds else "False"
         old = before.get(line.type, {})
         is_same = old.get("status") == value
-        keeps = is_same and old.get("reason") == line.reason and keep_sentences
+        keeps = is_same and keep_sentences and _is_alike(old.get("reason"), line.reason)
         conditions.append(
             {
                 "type": line.type.value,
                 "status": value,
-                "reason": line.reason,
+                "reason": old.get("reason") if keeps else line.reason,
                 "message": old.get("message") if keeps else cut(line.message, MESSAGE_LIMIT),
                 "observedGeneration": status.observed_generation,
                 "lastTransitionTime": old.get("lastTransitionTime") if is_same else now,
@@ -214,6 +224,16 @@ def merged(
     }
 
 
+def _says_the_same(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
+    is_same = old.get("status") == new.get("status")
+    return is_same and _is_alike(old.get("reason"), new.get("reason"))
+
+
+def _is_alike(old: object, new: object) -> bool:
+    """Whether two reasons say the same: a proof of too little room may come and go."""
+    return old == new or (old in UNSURE and new in UNSURE)
+
+
 def news(wanted: Mapping[str, object], observed: Mapping[str, object]) -> list[Line]:
     """The conditions that turned, as far as people care: one line per change of state."""
     before = {line.get("type"): line for line in _maps(observed.get("conditions"))}
@@ -223,7 +243,7 @@ def news(wanted: Mapping[str, object], observed: Mapping[str, object]) -> list[L
     for kind, line in after.items():
         old = before.get(kind)
         holds = line.get("status") == "True"
-        if old is not None and all(old.get(key) == line.get(key) for key in ("status", "reason")):
+        if old is not None and _says_the_same(old, line):
             continue
         is_implied = (
             (kind == Condition.RESERVED and holds and is_bound)

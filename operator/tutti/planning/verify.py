@@ -4,12 +4,13 @@ Only the node rules are asked of ``feasibility``; room, wholeness and Reservatio
 here anew, in plain Python. A violation is a bug of ours, or of a solver.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..model.cluster import Entry, Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, Placement, Plan
-from ..model.keys import GangKey, NodeName, Origin, Uid
+from ..model.keys import GangKey, NodeName, Uid
 from .feasibility import fits_node
 
 Amounts = Mapping[str, int]
@@ -155,6 +156,7 @@ def _faults(placement: Placement, seen: _Picture, books: _Books) -> Iterator[str
         yield from _wrong(one, gang, seen, books.pods, books.ledger)
         books.pods.add(one.uid)
     yield from _incomplete(gang, placement)
+    yield from _overfull(gang, placement)
 
 
 def _wrong(
@@ -174,9 +176,10 @@ def _wrong(
         yield f"pod {one.pod}: it cannot be placed now"
     if (why := fits_node(member.shape, node)) is not None:
         yield f"pod {one.pod}: node {one.node} will not do: {why}"
-    if lacking := ledger.lacks(one.node, _asked(member)):
+    asked = _asked(member)
+    if lacking := ledger.lacks(one.node, asked):
         yield f"pod {one.pod}: node {one.node} has too little {', '.join(lacking)}"
-    ledger.take(one.node, _asked(member))
+    ledger.take(one.node, asked)
 
 
 def _incomplete(gang: Gang, placement: Placement) -> Iterator[str]:
@@ -192,6 +195,17 @@ def _incomplete(gang: Gang, placement: Placement) -> Iterator[str]:
         n = sum(member.role == role.name for member in starting)
         if n < role.min_member:
             yield f"gang {gang.key}: {n} of {role.min_member} of role {role.name} are placed"
+
+
+def _overfull(gang: Gang, placement: Placement) -> Iterator[str]:
+    """Roles of which more members would have a node than their maximum."""
+    uids = {one.uid for one in placement.assignments}
+    added = Counter(m.role for m in gang.members if m.uid in uids)
+    there = Counter(m.role for m in gang.members if m.counts_as_bound and not m.is_over)
+    for role in gang.roles:
+        n, most = there[role.name] + added[role.name], role.max_member
+        if added[role.name] and most is not None and n > most:
+            yield f"gang {gang.key}: {n} of at most {most} of role {role.name} are placed"
 
 
 def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, Amounts]]:
@@ -219,11 +233,8 @@ def _most(members: Sequence[Member]) -> Amounts:
 
 def takes(node: Node, member: Member) -> bool:
     """Whether the node has room for the member beside what is bound there, promises aside."""
-    left = dict(node.allocatable.amounts)
-    for name, n in node.used.amounts:
-        left[name] = left.get(name, 0) - n
-    has_room = all(n <= max(left.get(name, 0), 0) for name, n in _asked(member).items())
-    return has_room and fits_node(member.shape, node) is None
+    lacking = _Ledger({node.name: node}).lacks(node.name, _asked(member))
+    return not lacking and fits_node(member.shape, node) is None
 
 
 def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
@@ -250,14 +261,9 @@ def _is_upheld(entry: Entry, held: Reservation, seen: _Picture, ledger: _Ledger)
         return False
     if member.node == entry.node:
         return True
-    if node is None or not member.is_waiting or not _belongs(member, held.gang):
+    if node is None or not member.is_waiting or member.gang != held.gang:
         return False
     if fits_node(member.shape, node) is not None or ledger.lacks(entry.node, _asked(member)):
         return False
     ledger.take(entry.node, _asked(member))
     return True
-
-
-def _belongs(member: Member, gang: GangKey) -> bool:
-    own = member.group if gang.origin is Origin.POD_GROUP else member.key.name
-    return (member.key.namespace, own) == (gang.namespace, gang.name)

@@ -1,10 +1,20 @@
-"""Interchangeable ways from a Problem to a Solution, one file each, chosen by name."""
+"""Interchangeable ways from a Problem to a Solution, one file each, chosen by name.
 
-from collections.abc import Callable, Mapping
+Those of other packages join them through the entry points in ``outside``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from types import MappingProxyType
 
+from . import outside
 from .bestfit import BestFit
+from .firstfit import FirstFit
+from .outside import StrategyError
 from .problem import Strategy
+from .spread import Spread
+
+__all__ = ["STRATEGIES", "StrategyError", "load", "names"]
 
 
 def _ilp() -> Strategy:
@@ -14,6 +24,57 @@ def _ilp() -> Strategy:
     return IlpStrategy()
 
 
+def _ilp_by_highs() -> Strategy:
+    """The same with an engine that proves more, but is not installed with Tutti."""
+    from .engine import Highs  # noqa: PLC0415 - as above
+    from .ilp import IlpStrategy  # noqa: PLC0415
+
+    try:
+        import_module("highspy")
+    except ImportError as error:
+        sentence = "strategy 'ilp-highs' needs HiGHS: pip install 'tutti[highs]'"
+        raise StrategyError(sentence) from error
+    return IlpStrategy(Highs(), "ilp-highs")
+
+
+def _flow() -> Strategy:
+    """The one strategy with a library of its own that is not installed with Tutti."""
+    try:
+        from .flow import Flow  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise StrategyError(
+            f"strategy 'flow' needs OR-Tools ({error}): pip install 'tutti[flow]'"
+        ) from error
+    return Flow()
+
+
+# What comes with Tutti; no other package can take one of these names.
 STRATEGIES: Mapping[str, Callable[[], Strategy]] = MappingProxyType(
-    {"bestfit": BestFit, "ilp": _ilp}
+    {
+        "bestfit": BestFit,
+        "firstfit": FirstFit,
+        "flow": _flow,
+        "ilp": _ilp,
+        "ilp-highs": _ilp_by_highs,
+        "spread": Spread,
+    }
 )
+
+
+def names() -> Sequence[str]:
+    """The names that ``load`` knows, sorted: Tutti's own and those of installed packages."""
+    return sorted({*STRATEGIES, *outside.offered()})
+
+
+def load(name: str) -> Strategy:
+    """Make the strategy of this name.
+
+    Raises:
+        StrategyError: there is none, or it cannot be used; the message is a sentence.
+    """
+    if name in STRATEGIES:
+        return STRATEGIES[name]()
+    points = outside.offered()
+    if name not in points:
+        raise StrategyError(f"strategy {name!r} is not one of {', '.join(names())}")
+    return outside.load(points[name])

@@ -11,27 +11,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .problem import Budget, Demand, Outcome, Part, Problem, Share, Shares, Solution
-from .room import Room, most_placeable
+from .room import UNBOUNDED, Room, most_placeable
 
-__all__ = ["BestFit", "best_fit", "most_placeable", "tidy"]
+__all__ = ["BestFit", "Scoring", "best_fit", "most_placeable"]
 
 
 class BestFit:
     """Greedy and vectorised; never wrong about capacity, but it may miss what would fit."""
 
     name = "bestfit"
+    scoring: "type[Scoring] | None" = None
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:  # noqa: ARG002 - needs no budget
         """Admit demand by demand; where all are admitted, nothing better can exist."""
-        shares = best_fit(problem)
+        shares = best_fit(problem, scoring=self.scoring)
         outcome = Outcome.PROVED if all(shares) else Outcome.HEURISTIC
         return Solution(outcome, shares)
 
 
 def best_fit(
-    problem: Problem, demands: Iterable[int] | None = None, standing: Shares | None = None
+    problem: Problem,
+    demands: Iterable[int] | None = None,
+    standing: Shares | None = None,
+    scoring: "type[Scoring] | None" = None,
 ) -> Shares:
-    """Place these demands (all, if None) in the given order, beside the standing shares."""
+    """Place these demands (all, if None) in the given order, beside the standing shares.
+
+    ``scoring`` says which nodes come first; None is best fit's own.
+    """
     if not problem.requests.shape[1]:
         problem = _with_a_resource(problem)
     found = list(standing or ((),) * len(problem.demands))
@@ -40,18 +47,10 @@ def best_fit(
         for share in shares:
             shape = problem.demands[index].parts[share.part].shape
             room.take(shape, np.array([share.node]), np.array([share.count]))
-    scoring = _Scoring(problem, room)
+    scores = (scoring or Scoring)(problem, room)
     for index in range(len(found)) if demands is None else demands:
-        found[index] = _Attempt(problem.demands[index], room, scoring).shares()
+        found[index] = _Attempt(problem.demands[index], room, scores).shares()
     return tuple(found)
-
-
-def tidy(problem: Problem, shares: Shares) -> Shares:
-    """The same demands where best fit would put them, if it can, and others that still fit."""
-    admitted = [index for index, own in enumerate(shares) if own]
-    compact = best_fit(problem, admitted)
-    whole = compact if all(compact[index] for index in admitted) else shares
-    return best_fit(problem, [i for i, own in enumerate(shares) if not own], whole)
 
 
 def _with_a_resource(problem: Problem) -> Problem:
@@ -64,8 +63,10 @@ def _with_a_resource(problem: Problem) -> Problem:
     )
 
 
-class _Scoring:
+class Scoring:
     """What is scarce and what is wasted, for one problem; computed once."""
+
+    at_once = UNBOUNDED  # members of a part that a node takes before it is scored again
 
     def __init__(self, problem: Problem, room: Room) -> None:
         self._requests = problem.requests
@@ -84,8 +85,8 @@ class _Scoring:
         nodes = np.flatnonzero(fits)
         fits = fits[nodes]
         while count > 0 and nodes.size:
-            take = np.minimum(fits, count)
-            keys = self._keys(room, shape, nodes, take)
+            take = np.minimum(fits, min(count, self.at_once))
+            keys = self.keys(room, shape, nodes, take)
             first = _first(keys)
             if take[first] == count:
                 yield nodes[first : first + 1], take[first : first + 1]
@@ -99,7 +100,7 @@ class _Scoring:
             rest[order] = False
             nodes, fits = nodes[rest], fits[rest]
 
-    def _keys(
+    def keys(
         self, room: Room, shape: int, nodes: NDArray[np.intp], take: NDArray[np.int64]
     ) -> list[NDArray[np.float64]]:
         """Sort keys, most important first.
@@ -129,7 +130,7 @@ def _first(keys: list[NDArray[np.float64]]) -> int:
 class _Attempt:
     """One demand, placed whole or undone."""
 
-    def __init__(self, demand: Demand, room: Room, scoring: _Scoring) -> None:
+    def __init__(self, demand: Demand, room: Room, scoring: Scoring) -> None:
         self._demand, self._room, self._scoring = demand, room, scoring
         self._placed = [0] * len(demand.parts)
         self._shares: dict[tuple[int, int], int] = {}
@@ -174,11 +175,15 @@ class _Attempt:
     def _place(self, index: int, count: int) -> None:
         """Place up to ``count`` members of one part."""
         shape = self._demand.parts[index].shape
-        for nodes, counts in self._scoring.spread(self._room, shape, count):
-            self._room.take(shape, nodes, counts)
-            self._placed[index] += int(counts.sum())
-            for node, taken in zip(nodes.tolist(), counts.tolist(), strict=True):
-                self._shares[index, node] = self._shares.get((index, node), 0) + taken
+        until = self._placed[index] + count
+        before = -1
+        while before < self._placed[index] < until:
+            before = self._placed[index]
+            for nodes, counts in self._scoring.spread(self._room, shape, until - before):
+                self._room.take(shape, nodes, counts)
+                self._placed[index] += int(counts.sum())
+                for node, taken in zip(nodes.tolist(), counts.tolist(), strict=True):
+                    self._shares[index, node] = self._shares.get((index, node), 0) + taken
 
     def _fill_up(self) -> None:
         """Replace members that found no room by others of their role, then by any others."""

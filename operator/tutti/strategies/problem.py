@@ -32,7 +32,7 @@ class Demand:
     need: int
     parts: tuple[Part, ...]
     role_minimum: tuple[int, ...]
-    level: int  # priority; larger comes first
+    level: int  # larger comes first: twice the priority, one more for who goes first within it
     value: int  # what admitting it is worth within its level; positive
 
 
@@ -50,7 +50,7 @@ class Problem:
 class Budget:
     """The effort a strategy may spend: the solver's own work first, the clock as the last net."""
 
-    nodes: int = 20_000  # branch-and-bound nodes per priority level
+    nodes: int = 500  # branch-and-bound nodes per priority level; more have rarely found more
     seconds: float = 30.0  # wall time in all
 
 
@@ -82,6 +82,7 @@ class Solution:
     outcome: Outcome
     shares: Shares
     detail: str = ""  # for FAILED and BUDGET_EXHAUSTED: what happened, in one sentence
+    bounds: tuple[tuple[int, int], ...] = ()  # (level, no answer is worth more), as far as known
 
 
 class Strategy(Protocol):

@@ -1,5 +1,7 @@
 """P1: partly bound gangs, excused and not."""
 
+import pytest
+
 from ...judge import Gap, Kind, Promise
 from .writing import KUBE, Story, two_nodes, whole_gang
 
@@ -123,6 +125,26 @@ def test_a_node_lost_between_reserving_and_binding_excuses_what_is_missing() -> 
     verdict = story.verdict()
     assert not verdict.violations
     assert "node b was deleted" in verdict.broken[0].sentence
+
+
+@pytest.mark.parametrize("is_before_the_reservation", [True, False])
+@pytest.mark.parametrize(("at", "ours"), [(0.9, 0), (1.1, 1)])
+def test_room_that_another_just_took_when_the_first_member_was_bound_excuses_what_is_missing(
+    at: float, ours: int, *, is_before_the_reservation: bool
+) -> None:
+    story = two_nodes()
+    story.group("train", 2)
+    story.pods("train", 2)
+    story.pod("theirs", scheduler="default-scheduler")
+    if is_before_the_reservation:
+        story.bind("theirs", "b", by=KUBE, at=0.0)
+    story.reserve("train", {"train-0": "a", "train-1": "b"})
+    if not is_before_the_reservation:
+        story.bind("theirs", "b", by=KUBE, at=0.0)
+    story.bind("train-0", "a", at=at)
+    story.release("train")
+    verdict = story.verdict(unseen_seconds=1.0)
+    assert (len(verdict.violations), len(verdict.broken)) == (ours, 1 - ours)
 
 
 def test_succeeded_members_count_as_bound() -> None:

@@ -13,21 +13,24 @@ from tutti.kube import wire
 from tutti.kube.decode import (
     PodGroup,
     decode_group,
-    decode_job,
     decode_member,
     decode_node,
     decode_occupant,
+    decode_priority_class,
     decode_reservation,
 )
 from tutti.kube.errors import BadObject
+from tutti.kube.jobs import decode_job
 from tutti.model.cluster import (
     Entry,
     Job,
     Member,
     Node,
     OnPartial,
+    OnTimeout,
     Owner,
     Phase,
+    PriorityClass,
     Reservation,
     Role,
     Said,
@@ -211,6 +214,12 @@ def test_the_roles_add_up_where_min_member_is_absent(spec: dict[str, Any], neede
     assert group(**spec).min_member == needed
 
 
+@pytest.mark.parametrize(("said", "meant"), [(None, None), (8, 8), (1, 2), (-1, 2)])
+def test_a_role_has_no_maximum_below_its_minimum(said: int | None, meant: int | None) -> None:
+    role = {"name": "worker", "minMember": 2, "maxMember": said}
+    assert group(roles=[role]).roles == (Role("worker", 2, meant),)
+
+
 @pytest.mark.parametrize(
     ("said", "meant"),
     [("Release", OnPartial.RELEASE), ("Complete", OnPartial.COMPLETE), ("odd", OnPartial.COMPLETE)],
@@ -375,3 +384,38 @@ def test_whatever_stands_in_a_field_raises_nothing_but_a_broken_object(
             decode_member(one)
         with suppress(BadObject):
             decode_occupant(one)
+
+
+def test_a_priority_class_is_read() -> None:
+    metadata = {"name": "high", "uid": "c-1", "resourceVersion": "7"}
+    body = {"metadata": metadata, "value": 1000, "globalDefault": False, "description": "urgent"}
+    read = decode_priority_class(wire.parse_one(body, wire.PriorityClass))
+    assert read == PriorityClass("high", 1000)
+    lowest = wire.parse_one({"metadata": metadata, "value": -5}, wire.PriorityClass)
+    assert decode_priority_class(lowest) == PriorityClass("high", -5)
+
+
+def test_a_gang_is_a_pod_group_with_its_pods_and_the_value_of_its_class() -> None:
+    made = group(minMember=2, priorityClassName="high")
+    assert made.priority_class == "high"
+    gang = made.with_members((), class_value=7)
+    assert (gang.key, gang.uid, gang.min_member) == (GangKey("ml", "train"), made.uid, 2)
+    assert (gang.priority_class, gang.priority) == ("high", 7)
+    assert group(minMember=2).with_members((), class_value=None).priority == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("Fail", OnTimeout.FAIL),
+        ("KeepWaiting", OnTimeout.KEEP_WAITING),
+        ("Delete", OnTimeout.KEEP_WAITING),
+        (None, OnTimeout.KEEP_WAITING),
+    ],
+)
+def test_only_who_says_so_is_given_up(said: str | None, meant: OnTimeout) -> None:
+    made = group(minMember=1, scheduleTimeoutSeconds=60, onTimeout=said)
+    assert (made.timeout_seconds, made.on_timeout) == (60, meant)
+    gang = made.with_members((), class_value=None)
+    assert (gang.timeout_seconds, gang.on_timeout) == (60, meant)
+    assert group(minMember=1).timeout_seconds is None

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tutti.kube import client, decode, errors, supply, wire
-from tutti.kube.client import Stream
+from tutti.kube import calls, decode, errors, supply, wire
+from tutti.kube.calls import Stream
 from tutti.kube.supply import Feed, Item
 from tutti.model.cluster import Occupant
 from tutti.model.keys import Uid
@@ -33,7 +33,7 @@ class Scripted:
 
     async def page(self, stream: Stream, after: str = "") -> bytes:
         """Answer with the next list's next page."""
-        assert stream is client.BOUND
+        assert stream is calls.BOUND
         if not after:
             self.asked.append("list")
             answer = next(self._pages)
@@ -46,7 +46,7 @@ class Scripted:
         """Answer with the next watch."""
         self.asked.append(version)
         answer = next(self._watches, None)
-        assert stream is client.BOUND
+        assert stream is calls.BOUND
         if answer is None:
             self.is_done.set()
             await asyncio.Event().wait()
@@ -101,7 +101,7 @@ def line(kind: str, body: Json) -> bytes:
 async def followed(pages: Script, watches: Script) -> tuple[list[object], list[str]]:
     """What the sink heard and the source was asked, until the scripts end."""
     source, sink = Scripted(pages, watches), Heard()
-    feed = Feed(client.BOUND, wire.Pod, decode.decode_occupant, sink)
+    feed = Feed(calls.BOUND, wire.Pod, decode.decode_occupant, sink)
     following = asyncio.create_task(supply.follow(source, feed))
     await asyncio.wait([following, asyncio.ensure_future(source.is_done.wait())], timeout=10,
                        return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
@@ -156,7 +156,7 @@ async def test_a_server_that_is_away_is_waited_for_and_taken_up_where_it_was() -
 
 async def test_a_list_that_is_not_there_is_not_asked_for_in_a_loop() -> None:
     source = Scripted([errors.Gone("no such resource", status=404)] * 100, [])
-    feed = Feed(client.BOUND, wire.Pod, decode.decode_occupant, Heard())
+    feed = Feed(calls.BOUND, wire.Pod, decode.decode_occupant, Heard())
     following = asyncio.create_task(supply.follow(source, feed))
     await asyncio.wait([following], timeout=0.3)
     assert not following.done()
@@ -189,7 +189,7 @@ async def test_the_collector_runs_again_after_a_list_that_failed() -> None:
     import gc  # noqa: PLC0415 - only this test looks at it
 
     source = Scripted([errors.Unavailable("away.")], [])
-    feed = Feed(client.BOUND, wire.Pod, decode.decode_occupant, Heard())
+    feed = Feed(calls.BOUND, wire.Pod, decode.decode_occupant, Heard())
     with pytest.raises(errors.Unavailable):
         await supply.relist(source, feed)
     assert gc.isenabled()

@@ -157,3 +157,31 @@ def test_a_gang_is_settled_when_none_waits_and_none_is_missing() -> None:
     lost = whole.only("a-1", phase=Phase.FAILED)
     assert not demand.is_settled(lost.made)
     assert demand.is_settled(replace(lost.made, terminating=True))
+
+
+def test_of_more_members_than_a_role_may_have_the_oldest_count() -> None:
+    found = census(gang("a").role("worker", 1, 4).at_most(2).of(1, role="other"))
+    assert names(found.ready) == ["a-0", "a-1"]
+    assert names(found.surplus) == ["a-2", "a-3"]
+    assert names(found.roleless) == ["a-4"]
+
+
+def test_members_that_have_a_node_fill_their_role_and_those_that_have_ended_do_not() -> None:
+    made = gang("a").role("driver", 1, 2).role("worker", 2, 4).at_most(3)
+    bound = made.bound_on("n1", "n1", "n1", "n1")
+    assert names(census(bound).ready) == ["a-4"]
+    assert names(census(bound).surplus) == ["a-5"]
+    over = bound.only("a-2", phase=Phase.SUCCEEDED)
+    assert names(census(over).ready) == ["a-4", "a-5"]
+    assert not census(over).surplus
+
+
+def test_a_gang_may_grow_when_more_wait_than_it_needs() -> None:
+    assert demand.may_grow(census(gang("a").of(3).needing(2)))
+    assert demand.may_grow(census(gang("a").of(3).bound_on("n1").needing(1)))
+    assert not demand.may_grow(census(gang("a").of(3)))
+    assert not demand.may_grow(census(gang("a").of(1).bound_on("n1")))
+    assert not demand.may_grow(census(gang("a").of(3).needing(2).but(terminating=True)))
+    assert not demand.may_grow(census(gang("a").of(2).bound_on("n1").but(terminating=True)))
+    assert not demand.may_grow(census(gang("a").role("x", 1, 0).role("y", 1, 4).needing(2)))
+    assert not demand.may_grow(census(gang("a").role("worker", 2, 4).at_most(2).needing(2)))

@@ -296,3 +296,23 @@ def test_a_gang_that_can_do_without_its_largest_member_is_not_told_of_it() -> No
     assert no_room("a", node("n1", cpu=5), made) == (
         "2 members need 3 cpu each; even the empty cluster has room for only 1; short 1"
     )
+
+
+def test_members_beyond_what_their_role_may_have_are_told_so() -> None:
+    full = gang("a").role("worker", 1, 3, cpu=1).at_most(2).needing(1).bound_on("n1", "n1")
+    assert waits(full) == "role worker has its maxMember; 1 more waits until a member has ended"
+    roles = gang("a").role("x", 1, 3).at_most(1).role("y", 1, 2).at_most(1).needing(1)
+    both = roles.bound_on("n1").only("a-3", node="n1")
+    assert waits(both) == "roles x, y have their maxMember; 3 more wait until a member has ended"
+    few = gang("a").role("x", 1, 3).at_most(2).role("y", 2, 1).needing(4)
+    assert waits(few) == "role y: 1 of 2 exist; 1 more is beyond the maxMember of their role"
+
+
+def test_a_gang_of_a_class_that_does_not_exist_is_told_so_beside_why_it_waits() -> None:
+    made = gang("a").of(2, cpu=3).priority(4).of_class("hihg", None)
+    assert no_room("a", node("n1", cpu=4), made) == (
+        "2 members need 3 cpu each; even the empty cluster has room for only 1; short 1; "
+        "PriorityClass hihg does not exist, so its pods' highest priority, 4, counts"
+    )
+    known = gang("a").of(2).needing(3).of_class("high", 9)
+    assert waits(known) == "2 of 3 members exist"

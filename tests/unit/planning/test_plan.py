@@ -1,11 +1,12 @@
 """Which gangs start, on what terms, and what the plan says of itself."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from tutti.model.decisions import Plan, Reason
+from tutti.model.cluster import Phase
+from tutti.model.decisions import Level, Objective, Plan, Policy, Reason
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
-from tutti.strategies.problem import Budget, Outcome, Strategy
+from tutti.strategies.problem import Budget, Outcome, Problem, Solution, Strategy
 
 from ...builders import Canned, Overlooking, Part, gang, node, reservation, single, snapshot
 
@@ -185,3 +186,94 @@ def test_if_nobody_answers_nothing_starts() -> None:
 def test_what_an_unproved_search_overlooked_is_tried_again() -> None:
     made = planned(node("n1", cpu=4), gang("a").of(2, cpu=1), by=Overlooking())
     assert placed(made).keys() == {"a"}
+
+
+def test_further_members_come_before_gangs_of_lower_priority() -> None:
+    elastic = gang("a").of(4, cpu=1).needing(1).priority(1)
+    made = planned(node("n1", cpu=4), elastic, gang("b").of(2, cpu=1))
+    assert placed(made).keys() == {"a"}
+    assert len(placed(made)["a"]) == 4
+    assert reasons(made) == {"b": Reason.NOT_ENOUGH_ROOM}
+
+
+def test_further_members_of_a_started_gang_come_before_gangs_of_lower_priority() -> None:
+    elastic = gang("a").of(4, cpu=1).needing(1).priority(1).bound_on("n1")
+    made = planned(node("n1", cpu=4), elastic, gang("b").of(2, cpu=1))
+    assert placed(made).keys() == {"a"}
+
+
+def test_no_more_members_of_a_role_join_than_it_may_have() -> None:
+    elastic = gang("a").role("worker", 1, 6).at_most(3).needing(1)
+    made = planned(node("n1", cpu=9), elastic)
+    assert placed(made) == {"a": dict.fromkeys(["a-0", "a-1", "a-2"], "n1")}
+
+
+def test_a_full_role_keeps_its_waiting_members_from_nothing_else() -> None:
+    full = gang("a").role("worker", 1, 3, cpu=1).at_most(1).bound_on("n1").needing(1)
+    made = planned(node("n1", cpu=4), full, gang("b").of(3, cpu=1))
+    assert placed(made).keys() == {"b"}
+    assert reasons(made) == {"a": Reason.WAITING_FOR_MEMBERS}
+
+
+def test_a_member_that_ends_makes_place_for_the_next_of_its_role() -> None:
+    full = gang("a").role("worker", 1, 3, cpu=1).at_most(1).bound_on("n1").needing(1)
+    over = full.only("a-0", phase=Phase.SUCCEEDED)
+    assert placed(planned(node("n1", cpu=4), over)) == {"a": {"a-1": "n1"}}
+
+
+def test_the_priority_of_its_class_counts_and_not_that_of_its_pods() -> None:
+    low = gang("a").of(3, cpu=1).priority(9).of_class("low", 1)
+    high = gang("b").of(3, cpu=1).of_class("high", 5)
+    assert placed(planned(node("n1", cpu=4), low, high)).keys() == {"b"}
+    unknown = low.of_class("lwo", None)
+    assert placed(planned(node("n1", cpu=4), unknown, high)).keys() == {"a"}
+
+
+def test_what_is_admitted_is_counted_by_priority_beside_the_bound() -> None:
+    gangs = Policy(Objective.GANGS)
+    seen = snapshot(
+        node("n1", cpu=4),
+        gang("a").of(3, cpu=1).priority(1),
+        gang("b").of(3, cpu=1),
+        gang("c").of(2, cpu=1),
+        gang("never").of(1, cpu=9),
+    )
+    bounded = Canned(Outcome.HEURISTIC, bounds=((2, 1), (0, 2)))
+    proved = Canned(Outcome.PROVED)
+    for strategy, bound in ((bounded, 2), (proved, 0), (BEST_FIT, None)):
+        made = plan(seen, strategy, BEST_FIT, Budget(), gangs)
+        assert made.levels == (Level(1, 1, 1 if bound is not None else None), Level(0, 0, bound))
+
+
+def test_what_a_second_look_finds_counts_too() -> None:
+    made = planned(
+        node("n1", cpu=4), gang("a").of(2, cpu=1), gang("b").of(1, cpu=1).priority(1),
+        by=Overlooking(),
+    )  # fmt: skip
+    assert [(one.priority, one.bound) for one in made.levels] == [(1, None), (0, None)]
+    assert all(one.admitted > 0 for one in made.levels)
+
+
+def test_a_gang_that_was_bound_and_members_beyond_those_needed_are_no_admission() -> None:
+    grown = gang("a").of(4, cpu=1).bound_on("n1", "n1").needing(2)
+    assert planned(node("n1", cpu=4), grown).levels == ()
+
+
+@dataclass(slots=True)
+class Thrifty:
+    """Best fit, and a note of what it was allowed to spend."""
+
+    allowed: list[float] = field(default_factory=list)
+    name: str = "thrifty"
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:
+        """Answer as best fit does."""
+        self.allowed.append(budget.seconds)
+        return BEST_FIT.solve(problem, budget)
+
+
+def test_the_rounds_share_the_seconds_that_a_search_may_take() -> None:
+    thrifty = Thrifty()
+    elastic = [gang(f"g{n}").of(2, cpu=1).needing(1).priority(n) for n in range(3)]
+    plan(snapshot(node("n1", cpu=8), *elastic), thrifty, BEST_FIT, Budget(seconds=30.0))
+    assert thrifty.allowed == [10.0, 10.0, 10.0]

@@ -21,7 +21,8 @@ from ... import builders, generators
 BEST_FIT = BestFit()
 
 # The exact strategy starts an engine's process per plan, so it is tried less often.
-EFFORTS = [pytest.param("bestfit", 60, id="bestfit"), pytest.param("ilp", 25, id="ilp")]
+EXAMPLES = {"bestfit": 60, "ilp": 25}
+EFFORTS = [pytest.param(name, EXAMPLES.get(name, 20), id=name) for name in sorted(STRATEGIES)]
 QUIETLY = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 
 

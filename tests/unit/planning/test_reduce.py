@@ -1,13 +1,16 @@
 """From names to numbers and back."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import pytest
 
-from tutti.model.cluster import Node, NodeTerm, Requirement, Shape, Slots
+from tutti.model.cluster import Node, NodeTerm, Phase, Requirement, Shape, Slots
 from tutti.model.keys import NodeName, Uid
 from tutti.model.resources import Resources
 from tutti.planning import demand, reduce
 from tutti.planning.demand import Want
-from tutti.planning.reduce import AMOUNT_LIMIT, SHARE_SCALE, Grid
+from tutti.planning.reduce import AMOUNT_LIMIT, Grid
 from tutti.strategies.problem import Outcome, Part, Share, Solution
 
 from ...builders import (
@@ -15,6 +18,7 @@ from ...builders import (
     GangBuilder,
     NodeBuilder,
     gang,
+    member,
     node,
     reservation,
     resources,
@@ -102,6 +106,36 @@ def test_nodes_that_no_rule_tells_apart_get_the_same_answer(twins: int) -> None:
     assert base.allowed.tolist() == [[True] * twins + [False]]
 
 
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ({"rack": "r1"}, [True, True, False, False]),
+        ({"rack": "r1", "pool": "a"}, [True, False, False, False]),
+        ({"rack": "r2", "pool": "b"}, [False, False, False, True]),
+        ({"rack": "r3"}, [False] * 4),
+        ({"rack": "r1", "zone": "z"}, [False] * 4),
+    ],
+)
+def test_a_selector_of_several_labels_allows_the_nodes_that_have_all_of_them(
+    selector: Mapping[str, str], expected: Sequence[bool]
+) -> None:
+    nodes = [
+        node(f"n{i}").labelled(rack=rack, pool=pool)
+        for i, (rack, pool) in enumerate([("r1", "a"), ("r1", "b"), ("r2", "a"), ("r2", "b")])
+    ]
+    picky = gang("a").of(1).shaped(node_selector=tuple(sorted(selector.items())))
+    base = grid_of(*nodes, picky, gang("b").of(1))
+    assert base.allowed.tolist() == [list(expected), [True] * 4]
+
+
+def test_members_are_told_apart_by_what_their_shapes_say() -> None:
+    twins = gang("a").of(2, cpu=1).of(1, cpu=2).made.members
+    again = replace(twins[1], shape=replace(twins[1].shape))
+    assert again.shape is not twins[0].shape
+    assert reduce.by_shape((twins[0], again, twins[2])) == ((twins[0], again), (twins[2],))
+    assert reduce.by_shape(()) == ()
+
+
 def test_a_rule_on_the_nodes_name_tells_equal_nodes_apart() -> None:
     on_n2 = NodeTerm(fields=(Requirement("metadata.name", "In", ("n2",)),))
     base = grid_of(node("n1"), node("n2"), gang("a").of(1).shaped(required=(on_n2,)))
@@ -145,35 +179,35 @@ def test_a_demand_has_a_part_per_role_and_shape() -> None:
     )
     made = made.needing(3).priority(7)
     base = grid_of(node("n1", cpu=8, gpu=1), made)
-    found = reduce.problem(base, base.free, [want_of(made)]).demands[0]
+    found = reduce.problem(base, base.free, [want_of(made)], [9]).demands[0]
     assert found.parts == (Part(0, 0, 1), Part(0, 1, 3), Part(1, 1, 1))
-    assert (found.need, found.role_minimum, found.level) == (3, (1, 2), 7)
+    assert (found.need, found.role_minimum, found.level, found.value) == (3, (1, 2), 14, 9)
+
+
+def test_who_goes_first_is_above_its_priority_and_below_the_next() -> None:
+    made = gang("a").of(1).priority(7)
+    base = grid_of(node("n1", cpu=8), made)
+    want = replace(want_of(made), goes_first=True)
+    assert reduce.problem(base, base.free, [want], [1]).demands[0].level == 15
+
+
+def test_the_vacant_cluster_is_what_others_leave_when_all_members_of_gangs_have_ended() -> None:
+    running = gang("a").of(3, cpu=2).bound_on("n1", "n1", "n2").only("a-2", phase=Phase.FAILED)
+    seen = snapshot(
+        node("n1", cpu=8, pods=9).using(cpu=1),
+        node("n2", cpu=4, pods=9).using(cpu=1),
+        running,
+        strays=[replace(member("stray", shape(cpu=1)), node=NodeName("n2"))],
+    )
+    base = reduce.grid(seen, [shape(cpu=1)])
+    assert reduce.vacant(seen, base).tolist() == [[7000, 8], [4000, 9]]
 
 
 def test_without_roles_there_is_one_of_no_minimum() -> None:
     made = gang("a").of(2, role="ignored", cpu=1)
     base = grid_of(node("n1", cpu=8), made)
-    found = reduce.problem(base, base.free, [want_of(made)]).demands[0]
+    found = reduce.problem(base, base.free, [want_of(made)], [9]).demands[0]
     assert (found.parts, found.role_minimum) == ((Part(0, 0, 2),), (0,))
-
-
-def value(made: GangBuilder, *nodes: NodeBuilder) -> int:
-    base = grid_of(*nodes, made)
-    return reduce.problem(base, base.free, [want_of(made)]).demands[0].value
-
-
-def test_a_gangs_value_is_its_largest_share_of_any_resource() -> None:
-    made = gang("a").of(2, cpu=1, gpu=1)
-    assert value(made, node("n1", cpu=8, gpu=4), node("n2", cpu=8, gpu=4)) == SHARE_SCALE // 4
-
-
-def test_only_the_needed_members_count_the_oldest_of_each_role_first() -> None:
-    made = gang("a").role("driver", 1, cpu=1).role("worker", 1, 3, cpu=2).needing(3)
-    assert value(made, node("n1", cpu=10)) == SHARE_SCALE // 2
-
-
-def test_a_value_is_positive_even_where_there_is_nothing() -> None:
-    assert value(gang("a").of(1)) == 1
 
 
 def test_the_oldest_members_take_the_first_nodes() -> None:

@@ -362,3 +362,13 @@ def test_a_gang_that_is_given_up_for_now_says_that_it_is_released() -> None:
     assert said(found)["Bound"] == "False Released"
     assert said(found)["Reserved"] == "False NotEnoughRoom"
     assert found.conditions[0].message == "1 member evicted, to start again whole"
+
+
+def test_a_pod_beyond_what_its_role_may_have_waits_for_its_siblings_not_for_room() -> None:
+    made = gang("a").role("worker", 1, 3).at_most(2).needing(1).made
+    assert notes(made, waits()) == [
+        ("a-0", "Unschedulable", False),
+        ("a-1", "Unschedulable", False),
+        ("a-2", "WaitingForMembers", False),
+    ]
+    assert notes(made, None) == []

@@ -298,6 +298,12 @@ def test_an_entry_whose_member_is_bound_there_is_never_lost(state: dict[str, obj
     assert lost(node("n1", cpu=2).cordoned(), NODES[1], bound, HELD) == []
 
 
+def test_an_entry_whose_member_is_bound_there_as_another_gangs_is_never_lost() -> None:
+    uid = A.made.members[0].uid
+    moved = gang("b").of(1, cpu=2).each(uid=uid).bound_on("n1")
+    assert lost(*NODES, A.only("a-0", uid=Uid("another")), moved, HELD) == []
+
+
 def test_where_a_node_cannot_keep_all_promises_the_oldest_keeps_its_own() -> None:
     first, second = gang("y").of(1, cpu=2), gang("x").of(1, cpu=2)
     old, new = reservation(first, ("y-0", "n1"), at=1.0), reservation(second, ("x-0", "n1"), at=2.0)
@@ -356,3 +362,23 @@ def test_a_node_takes_a_member_if_there_is_room_beside_what_is_bound(
 ) -> None:
     (seen,) = snapshot(part).nodes
     assert verify.takes(seen, A.made.members[0]) == (answer == "taken")
+
+
+def test_more_members_of_a_role_than_it_may_have_are_caught() -> None:
+    made = gang("a").role("worker", 1, 4, cpu=1).at_most(2).needing(1).bound_on("n1")
+    fine = placing(made, ("a-1", "n1"))
+    many = placing(made, ("a-1", "n1"), ("a-2", "n1"))
+    assert broken(ROOMY, made, fine) == ()
+    assert broken(ROOMY, made, many) == ("gang ml/a: 3 of at most 2 of role worker are placed",)
+
+
+def test_a_role_that_has_too_many_already_is_no_fault_of_a_placement_elsewhere() -> None:
+    made = gang("a").role("driver", 1, 2).role("worker", 1, 3).at_most(2).needing(1)
+    started = made.bound_on(*["n1"] * 5).only("a-1", node=None)
+    assert broken(ROOMY, started, placing(started, ("a-1", "n1"))) == ()
+
+
+def test_a_member_that_succeeded_leaves_its_place_in_the_role_to_another() -> None:
+    made = gang("a").role("worker", 1, 3, cpu=1).at_most(2).needing(1).bound_on("n1", "n1")
+    over = made.only("a-0", phase=Phase.SUCCEEDED)
+    assert broken(ROOMY, over, placing(over, ("a-2", "n1"))) == ()

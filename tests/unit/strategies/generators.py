@@ -4,6 +4,7 @@ Separate from the tests because the contract suite and the exactness tests draw 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -56,6 +57,24 @@ def problems(draw: st.DrawFn, values: st.SearchStrategy[int] | None = None) -> P
     worth = st.integers(1, 9) if values is None else values
     some = draw(st.lists(demands(shapes, worth), min_size=1, max_size=4))
     return Problem(grid(free), grid(asks), np.array(allowed, dtype=np.bool_), tuple(some))
+
+
+@st.composite
+def vast_problems(draw: st.DrawFn) -> Problem:
+    """The same in amounts as large as a Problem may have: 1 Pi, and one less on nodes."""
+    small = draw(problems())
+    scale = draw(st.sampled_from([2**20, 2**40, 2**47]))
+    most = 2**50
+    free = (small.free * scale + draw(st.integers(-1, 1))).clip(-most, most - 1)
+    return replace(small, free=free, requests=(small.requests * scale).clip(0, most))
+
+
+@st.composite
+def by_priority(draw: st.DrawFn, of: st.SearchStrategy[Problem]) -> Problem:
+    """Demands in the order of a plan: by level from the top, in theirs within it."""
+    drawn = draw(of)
+    ordered = sorted(drawn.demands, key=lambda demand: -demand.level)
+    return replace(drawn, demands=tuple(ordered))
 
 
 def best_by_search(problem: Problem) -> list[tuple[int, int]]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tutti.strategies.counts import is_sound, limits, possible
+from tutti.strategies.counts import is_sound, possible, wanted
 from tutti.strategies.problem import Demand, Part, Problem, Share
 
 from .generators import gang, grid, problem_of
@@ -24,15 +24,11 @@ def test_a_demand_whose_role_has_no_room_is_ruled_out() -> None:
     assert possible(problem_of([[4]], [[1], [5]], both)) == []
 
 
-def test_nodes_with_room_for_all_have_no_rows() -> None:
-    problem = problem_of([[9, 9], [3, 9]], [[2, 1], [1, 1]], gang(3), gang(3, shape=1))
-    assert [(row.node, row.bound) for row in limits(problem, [0, 1]).rows] == [(1, 3)]
-
-
-def test_amounts_are_divided_by_what_they_share() -> None:
-    problem = problem_of([[11_000]], [[4_000], [6_000]], gang(2), gang(1, shape=1))
-    (row,) = limits(problem, [0, 1]).rows
-    assert (row.weights, row.bound) == (((0, 2), (1, 3)), 5)
+def test_no_more_members_are_wanted_than_could_start() -> None:
+    problem = problem_of([[9]], [[2], [1], [3]], gang(3), gang(3, shape=2), gang(4, shape=2))
+    found = wanted(problem, [0, 1, 2])
+    assert (found.shapes.tolist(), found.most.tolist()) == ([0, 2], [3, 7])
+    assert found.requests.tolist() == [[2], [3]]
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,11 @@ from .objects import (
     PodGroup,
     PodSpec,
     PodStatus,
+    PriorityClass,
     Quantities,
     Requirement,
     Reservation,
+    Role,
     Toleration,
 )
 from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
@@ -43,9 +45,11 @@ __all__ = [
     "PodGroup",
     "PodSpec",
     "PodStatus",
+    "PriorityClass",
     "Quantities",
     "Requirement",
     "Reservation",
+    "Role",
     "Toleration",
     "WatchEvent",
     "parse_event",

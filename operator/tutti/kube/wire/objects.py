@@ -227,6 +227,7 @@ class Role(Wire):
 
     name: str
     min_member: int = 0
+    max_member: int | None = None
 
 
 class PodGroupSpec(Wire):
@@ -235,6 +236,9 @@ class PodGroupSpec(Wire):
     min_member: int | None = None
     roles: tuple[Role, ...] = ()
     on_partial: str = "Complete"
+    priority_class_name: str = ""
+    schedule_timeout_seconds: int | None = None
+    on_timeout: str = "KeepWaiting"
 
 
 class PodGroup(Object):
@@ -242,6 +246,12 @@ class PodGroup(Object):
 
     spec: PodGroupSpec = PodGroupSpec()
     status: dict[str, Any] = Field(default_factory=dict)
+
+
+class PriorityClass(Object):
+    """A scheduling.k8s.io PriorityClass."""
+
+    value: int = 0
 
 
 class PodGroupReference(Wire):

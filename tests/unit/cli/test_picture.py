@@ -6,7 +6,9 @@ import io
 from typing import TYPE_CHECKING
 
 import pytest
-from demo.picture import (
+from rich.console import Console
+
+from tutti.cli.picture import (
     PALETTE,
     Block,
     ClusterPicture,
@@ -16,7 +18,6 @@ from demo.picture import (
     ink_on,
     marks,
 )
-from rich.console import Console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

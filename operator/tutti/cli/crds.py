@@ -1,0 +1,21 @@
+"""``tutti crds``: what has to be installed before anything else."""
+
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+import click
+
+
+@click.command("crds")
+def command() -> None:
+    """Print the CustomResourceDefinitions, ready for `kubectl apply -f -`."""
+    for path in crd_files():
+        click.echo(f"---\n{path.read_text().rstrip()}")
+
+
+def crd_files() -> Sequence[Path]:
+    """The CRDs that belong to this version: of the installed package, else of the checkout."""
+    installed = Path(str(resources.files("tutti"))) / "crds"
+    checkout = Path(__file__).parents[3] / "crds"
+    return sorted((installed if installed.is_dir() else checkout).glob("*.yaml"))

@@ -1,0 +1,106 @@
+"""A Snapshot and its Plan as the cluster picture: which unit is counted, and who has how much."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..model.cluster import Gang, Member, Node, Snapshot
+from ..model.decisions import Plan
+from ..model.keys import NodeName, Uid
+from .picture import Block, ClusterPicture, Hold, NodeRow
+
+CPU = "cpu"
+MOST_SLOTS = 16  # on a node whose CPUs are drawn
+MOST_ROWS = 40  # nodes of one kind, before the others are summed up
+KIND = "node.kubernetes.io/instance-type"
+UNNAMED = "nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """What is counted: so much of a resource is one slot."""
+
+    resource: str
+    amount: int
+
+    @property
+    def name(self) -> str:
+        """As the picture's titles have it."""
+        if self.resource != CPU:
+            return self.resource.rpartition("/")[2].upper()
+        return "CPU" if self.amount == 1000 else f"× {self.amount // 1000} CPU"  # noqa: PLR2004, RUF001 - thousandths; a multiplication
+
+    def slots(self, amount: int) -> int:
+        """So many slots are touched."""
+        return -(-amount // self.amount)
+
+
+def drawn(snapshot: Snapshot, plan: Plan) -> ClusterPicture:
+    """The nodes that have what the gangs compete for, with who has it once the plan is done."""
+    unit = _unit(snapshot)
+    names = _names(snapshot.gangs)
+    held = _held(snapshot, plan, names, unit)
+    rows = [
+        _row(node, held.get(node.name, ()), unit)
+        for node in snapshot.nodes
+        if node.allocatable[unit.resource] >= unit.amount
+    ]
+    placed = {placement.gang for placement in plan.placements}
+    first = [gang for gang in snapshot.gangs if gang.key in placed]
+    order = [names[gang.key] for gang in first]
+    return ClusterPicture(rows, order, unit.name, MOST_ROWS)
+
+
+def _unit(snapshot: Snapshot) -> _Unit:
+    """The device that most members ask for, else CPUs, so many of them that a node is a line."""
+    offered = {name for node in snapshot.nodes for name in node.allocatable.names if "/" in name}
+    asked: Counter[str] = Counter(
+        name
+        for gang in snapshot.gangs
+        for member in gang.members
+        for name in member.shape.requests.names
+        if name in offered
+    )
+    if asked:
+        return _Unit(min(asked, key=lambda name: (-asked[name], name)), 1)
+    largest = max((node.allocatable[CPU] for node in snapshot.nodes), default=0)
+    return _Unit(CPU, max(1, -(-largest // (1000 * MOST_SLOTS))) * 1000)
+
+
+def _names(gangs: Sequence[Gang]) -> Mapping[object, str]:
+    """Names without their namespace, where they are unique."""
+    several = Counter(gang.key.name for gang in gangs)
+    return {
+        gang.key: gang.key.name if several[gang.key.name] == 1 else str(gang.key) for gang in gangs
+    }
+
+
+def _held(
+    snapshot: Snapshot, plan: Plan, names: Mapping[object, str], unit: _Unit
+) -> Mapping[NodeName, list[Block]]:
+    promised: dict[Uid, NodeName] = {
+        entry.uid: entry.node for held in snapshot.reservations for entry in held.entries
+    }
+    for placement in plan.placements:
+        promised.update((one.uid, one.node) for one in placement.assignments)
+    blocks: dict[NodeName, list[Block]] = {}
+    for gang in snapshot.gangs:
+        for member in gang.members:
+            at = None if member.is_over else member.node or promised.get(member.uid)
+            if at is not None and (slots := _slots(member, unit)):
+                hold = Hold.RESERVED if member.node is None else Hold.BOUND
+                blocks.setdefault(at, []).append(Block(names[gang.key], slots, hold))
+    return blocks
+
+
+def _slots(member: Member, unit: _Unit) -> int:
+    return unit.slots(member.shape.requests[unit.resource])
+
+
+def _row(node: Node, blocks: Sequence[Block], unit: _Unit) -> NodeRow:
+    ours = sum(block.slots for block in blocks if block.hold is Hold.BOUND)
+    foreign = unit.slots(node.used[unit.resource]) - ours
+    others = (Block("", foreign, Hold.FOREIGN),) if foreign > 0 else ()
+    kind = dict(node.labels).get(KIND, UNNAMED)
+    slots = node.allocatable[unit.resource] // unit.amount
+    return NodeRow(node.name, kind, slots, (*blocks, *others))

@@ -1,0 +1,93 @@
+"""``tutti dump``: a live cluster as a file that can be planned offline."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .files import WRONG_INPUT, fail
+from .live import observed
+
+if TYPE_CHECKING:
+    from ..model.cluster import Snapshot
+    from ..settings import Settings
+
+NO_CLUSTER = 1
+
+EXAMPLES = """\b
+Examples:
+  tutti dump | tutti plan -f -
+  tutti dump -o now.json --context prod
+  tutti dump | jq -c '.items[] | select(.kind == "PodGroup")'
+\b
+Exit codes: 0 written; 1 the cluster cannot be reached or does not answer; 2 an option or a setting
+is wrong.
+"""
+
+
+@click.command("dump", epilog=EXAMPLES)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Cluster to read. Default: $KUBECONFIG, the pod's own service account, ~/.kube/config.",
+)
+@click.option("--context", help="The kubeconfig's context. Default: its current one.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, writable=True),
+    help="File to write. Default: standard output.",
+)
+@click.option("--no-plan", is_flag=True, help="Leave out the plan that Tutti would make of it.")
+def command(
+    kubeconfig: str | None, context: str | None, output: str | None, *, no_plan: bool
+) -> None:
+    """Write what Tutti sees of a cluster, and the plan it makes of that, as one file.
+
+    Lists nodes, pods, PodGroups, Reservations and PriorityClasses, and needs no other rights;
+    nothing is changed. The file is a v1 List that kubectl reads, too. It holds only what decisions
+    use: no environment variables, secrets, images or annotations; of other schedulers' pods only
+    what they ask for.
+
+    How is planned comes from the same variables as the operator's settings: see `tutti settings`.
+    """
+    from ..kube.errors import ApiError, NoAccess
+    from ..settings import Settings, SettingsError
+
+    try:
+        settings = Settings.from_environment(os.environ)
+    except SettingsError as wrong:
+        for sentence in wrong.sentences:
+            click.echo(f"tutti dump: {sentence}", err=True)
+        sys.exit(WRONG_INPUT)
+    try:
+        snapshot = asyncio.run(observed(settings.scheduler_name, kubeconfig, context))
+    except (NoAccess, ApiError) as problem:
+        click.echo(f"tutti dump: {problem}", err=True)
+        sys.exit(NO_CLUSTER)
+    written = _written(snapshot, settings, with_plan=not no_plan)
+    if output is None:
+        click.echo(written, nl=False)
+        return
+    try:
+        Path(output).write_text(written)
+    except OSError as problem:
+        fail(f"{output}: {problem.strerror}")
+
+
+def _written(snapshot: Snapshot, settings: Settings, *, with_plan: bool) -> str:
+    from dataclasses import asdict
+
+    from ..kube import dump
+    from . import planning
+
+    setup = dump.Setup(
+        settings.scheduler_name, settings.strategy, settings.policy, asdict(settings.budget)
+    )
+    made = planning.planned(snapshot, setup).plan if with_plan else None
+    return dump.write(snapshot, setup, made)

@@ -1,0 +1,12 @@
+"""``tutti settings``: every setting there is."""
+
+import click
+
+
+@click.command("settings")
+def command() -> None:
+    """List every setting: its variable, default and meaning."""
+    from ..settings import PREFIX, Settings
+
+    for name, field in Settings.model_fields.items():
+        click.echo(f"{PREFIX}{name.upper()}={field.default}\n    {field.description}")

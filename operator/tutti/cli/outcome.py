@@ -1,0 +1,141 @@
+"""What a Plan comes to, gang by gang, and what one plan comes to that another does not.
+
+Values only: how they are shown is the business of ``table``, ``records`` and ``drawing``.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ..model.cluster import Gang, Snapshot
+from ..model.decisions import Placement, Plan, Rejection
+from ..model.keys import GangKey, NodeName
+from ..planning.demand import needed
+
+
+class Answer(StrEnum):
+    """What the plan says to a gang."""
+
+    STARTS = "starts"
+    GROWS = "grows"  # it has started, and more of its members get a node
+    RESERVED = "reserved"
+    BOUND = "bound"
+    EVICTED = "evicted"
+    WAITS = "waits"
+    OVER = "over"
+
+
+HAS_ROOM = (Answer.STARTS, Answer.GROWS, Answer.RESERVED, Answer.BOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One gang: what it asked for, and what it gets or why not."""
+
+    gang: Gang
+    answer: Answer
+    placement: Placement | None = None  # by this plan
+    rejection: Rejection | None = None
+    nodes: Mapping[NodeName, int] = field(default_factory=dict)  # members on each, in all
+
+    @property
+    def needed(self) -> int:
+        """How many members it cannot start without."""
+        return needed(self.gang)
+
+    @property
+    def reason(self) -> str:
+        """Why it waits, in one word; empty where it does not."""
+        return "" if self.rejection is None else self.rejection.reason.value
+
+    @property
+    def sentence(self) -> str:
+        """Why it waits, in one sentence; empty where it does not."""
+        return "" if self.rejection is None else self.rejection.sentence
+
+
+def lines(snapshot: Snapshot, plan: Plan) -> Sequence[Line]:
+    """Every gang, the most important first, then as kubectl would list them."""
+    placed = {one.gang: one for one in plan.placements}
+    rejected = {one.gang: one for one in plan.rejections}
+    evicted = {one.gang for one in plan.evictions}
+    held = {one.gang: one for one in snapshot.reservations}
+    found = []
+    for gang in snapshot.gangs:
+        placement, reservation = placed.get(gang.key), held.get(gang.key)
+        is_bound = any(member.counts_as_bound for member in gang.members)
+        on: Counter[NodeName] = Counter(
+            member.node for member in gang.members if member.node is not None and not member.is_over
+        )
+        if placement is not None:
+            on.update(one.node for one in placement.assignments)
+            answer = Answer.GROWS if is_bound else Answer.STARTS
+        elif reservation is not None:
+            bound = {member.uid for member in gang.members if member.node is not None}
+            on.update(one.node for one in reservation.entries if one.uid not in bound)
+            answer = Answer.EVICTED if reservation.evict else Answer.RESERVED
+        elif gang.key in evicted:
+            answer = Answer.EVICTED
+        elif gang.key in rejected and not is_bound:
+            answer = Answer.WAITS
+        elif gang.members and gang.is_idle:
+            answer = Answer.OVER
+        else:
+            answer = Answer.BOUND if is_bound else Answer.WAITS
+        nodes = dict(sorted(on.items()))
+        found.append(Line(gang, answer, placement, rejected.get(gang.key), nodes))
+    return sorted(found, key=lambda line: (-line.gang.priority, line.gang.key))
+
+
+class Kind(StrEnum):
+    """How a gang fares otherwise in the second plan."""
+
+    STARTED = "starts now"
+    STOPPED = "no longer starts"
+    MOVED = "other nodes"
+    REASON = "other reason"
+    ADDED = "new"
+    GONE = "gone"
+    OTHER = "other answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One gang that fares otherwise; None where a plan does not know it."""
+
+    gang: GangKey
+    kind: Kind
+    before: Line | None
+    after: Line | None
+
+
+def changes(before: Sequence[Line], after: Sequence[Line]) -> Sequence[Change]:
+    """What is different for whom, in the order of the second plan; who is gone comes last."""
+    return list(_changes({one.gang.key: one for one in before}, after))
+
+
+def _changes(before: Mapping[GangKey, Line], after: Sequence[Line]) -> Iterator[Change]:
+    for line in after:
+        key = line.gang.key
+        known = before.get(key)
+        if known is None:
+            yield Change(key, Kind.ADDED, None, line)
+        elif (kind := _kind(known, line)) is not None:
+            yield Change(key, kind, known, line)
+    kept = {line.gang.key for line in after}
+    for key in sorted(before.keys() - kept):
+        yield Change(key, Kind.GONE, before[key], None)
+
+
+def _kind(before: Line, after: Line) -> Kind | None:
+    had, has = before.answer in HAS_ROOM, after.answer in HAS_ROOM
+    if had and has:
+        return Kind.MOVED if before.nodes != after.nodes else None
+    if has:
+        return Kind.STARTED
+    if had:
+        return Kind.STOPPED
+    if before.answer is not after.answer:
+        return Kind.OTHER
+    return Kind.REASON if before.reason != after.reason else None

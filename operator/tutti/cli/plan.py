@@ -1,0 +1,197 @@
+"""``tutti plan``: the planner on files, and what would be different if something were."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from .files import contents, fail, understood
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..kube.dump import Found
+    from ..model.cluster import Snapshot
+    from .planning import Planned
+
+BROKEN = 1
+NOT_REPRODUCED = 3
+OBJECTIVES = ("resources", "gangs", "members")
+
+EXAMPLES = """\b
+Examples:
+  # what would start now, and why the rest waits
+  tutti dump -o now.json && tutti plan -f now.json
+  kubectl get nodes,pods,podgroups,reservations,priorityclasses -A -o yaml | tutti plan -f -
+\b
+  # before you create it: would this gang start, and would it be in somebody's way?
+  tutti plan -f now.json --add train.yaml
+\b
+  # are four more nodes like gpu-7 enough? may gpu-3 be drained?
+  tutti plan -f now.json --add-nodes 4 --like gpu-7
+  tutti plan -f now.json --remove-node gpu-3
+\b
+  # what would be chosen otherwise
+  tutti plan -f now.json --objective gangs
+  tutti plan -f now.json --set-priority ml/train=1000
+\b
+Exit codes: 0 planned; 1 the plan breaks a promise, which is a bug; 2 a file or an option is wrong;
+3 the plan that a dump holds was not reproduced.
+"""
+
+
+@click.command("plan", epilog=EXAMPLES)
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="A dump, `kubectl get -o yaml` output or manifests; a directory; - for standard input. "
+    "May be given several times: all files together are one cluster.",
+)
+@click.argument("more", nargs=-1, metavar="[FILE]...")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "picture"]),
+    default="table",
+    show_default=True,
+    help="How the plan is shown.",
+)
+@click.option("--scheduler-name", default="", help="Whose pods are planned. Default: the dump's.")
+@click.option("--add-nodes", type=int, multiple=True, help="What if: so many more nodes …")
+@click.option("--like", metavar="NODE", multiple=True, help="… of this node's kind, and empty.")
+@click.option("--remove-node", metavar="NODE", multiple=True, help="What if: without this node.")
+@click.option("--add", metavar="FILE", multiple=True, help="What if: with these objects, too.")
+@click.option(
+    "--set-priority", metavar="GANG=N", multiple=True, help="What if: a gang's pods had this one."
+)
+@click.option("--strategy", help="What if: placements were found by this strategy.")
+@click.option("--objective", type=click.Choice(OBJECTIVES), help="What if: this was chosen for.")
+def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked: object) -> None:
+    """Plan offline: which gangs would start, where, and why the others wait.
+
+    Reads files instead of the cluster and changes nothing. The same files give the same plan, in
+    any order of their objects. An object without a uid, as in a manifest, is read as it would be
+    once it is created; Jobs, Deployments, ReplicaSets and StatefulSets count as their pods.
+
+    With a what-if option two plans are made, without and with it, and the difference is shown:
+    who starts, who no longer does, who moves, who waits for another reason.
+    """
+    from . import planning
+
+    paths = (*files, *more)
+    if not paths:
+        fail("name a file: tutti plan -f FILE; - is standard input")
+    wish = _Wish(asked)
+    given, name = contents(paths), wish.text("scheduler_name")
+    snapshot, found = understood(given, name)
+    setup = planning.setup_of(found)
+    before = planning.planned(snapshot, setup)
+    if not wish.is_any:
+        _show(output, before)
+        sys.exit(BROKEN if before.broken else _compared(before, found))
+    if wish.all("add"):
+        snapshot, _ = understood([*given, *contents(wish.all("add"))], name)
+    again = planning.changed(setup, wish.text("strategy") or None, wish.text("objective") or None)
+    after = planning.planned(_changed(snapshot, wish), again)
+    _show(output, after, before)
+    sys.exit(BROKEN if before.broken or after.broken else 0)
+
+
+class _Wish:
+    """What was asked for, option by option."""
+
+    def __init__(self, asked: dict[str, object]) -> None:
+        self._asked = asked
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is to be different."""
+        return any(value for name, value in self._asked.items() if name != "scheduler_name")
+
+    def text(self, name: str) -> str:
+        """An option that can be given once; empty where it was not."""
+        value = self._asked.get(name)
+        return value if isinstance(value, str) else ""
+
+    def all(self, name: str) -> Sequence[str]:
+        """An option that can be given several times."""
+        value = self._asked.get(name)
+        return [str(one) for one in value] if isinstance(value, tuple) else []
+
+
+def _changed(snapshot: Snapshot, wish: _Wish) -> Snapshot:
+    from . import whatif
+
+    counts, models = wish.all("add_nodes"), wish.all("like")
+    if len(counts) != len(models):
+        fail("--add-nodes N and --like NODE go together, once each for every kind of node")
+    try:
+        for count, like in zip(counts, models, strict=True):
+            snapshot = whatif.with_nodes(snapshot, int(count), like)
+        for name in wish.all("remove_node"):
+            snapshot = whatif.without_node(snapshot, name)
+        for words in wish.all("set_priority"):
+            gang, _, priority = words.rpartition("=")
+            if not gang or not priority.removeprefix("-").isdecimal():
+                fail(f"--set-priority {words}: write it as namespace/name=number")
+            snapshot = whatif.with_priority(snapshot, gang, int(priority))
+    except whatif.WrongChange as problem:
+        fail(str(problem))
+    return snapshot
+
+
+def _show(output: str, made: Planned, before: Planned | None = None) -> None:
+    from . import outcome, table
+
+    changes = None if before is None else outcome.changes(before.lines, made.lines)
+    if output == "json":
+        from . import records
+
+        told = records.of_plan(made.snapshot, made.setup, made.plan, made.lines)
+        if before is not None and changes is not None:
+            first = records.of_plan(before.snapshot, before.setup, before.plan, before.lines)
+            told = {
+                "before": first,
+                "after": told,
+                "difference": records.of_changes(changes),
+            }
+        click.echo(json.dumps(told, indent=2))
+        return
+    out = table.console()
+    if output == "picture":
+        from . import drawing
+
+        out.width = min(out.width, 120)
+        table.show(out, drawing.drawn(made.snapshot, made.plan))
+    elif changes is None:
+        table.show(out, table.of_lines(made.lines))
+    if changes:
+        table.show(out, table.of_changes(changes))
+    if before is not None and changes is not None:
+        table.show(out, f"before: {table.summary(before.lines, before.plan)}")
+        table.show(out, f"after:  {table.summary(made.lines, made.plan)}")
+        table.show(out, table.difference(changes))
+    else:
+        table.show(out, table.summary(made.lines, made.plan))
+    if made.snapshot.strays:
+        table.show(out, f"{len(made.snapshot.strays)} pods name a PodGroup that is not there")
+
+
+def _compared(made: Planned, found: Found) -> int:
+    """Whether the plan is the one in the dump, if it has one; says if it is not."""
+    from ..kube import dump
+
+    kept = found.header and found.header.plan
+    if kept is None:
+        return 0
+    if json.loads(json.dumps(dump.plan_record(made.plan))) == kept:
+        click.echo("the plan in the dump was reproduced", err=True)
+        return 0
+    click.echo("this is not the plan that the dump holds: another version, or a bug", err=True)
+    return NOT_REPRODUCED

@@ -1,0 +1,47 @@
+"""``tutti run``: the operator."""
+
+import asyncio
+import os
+import sys
+
+import click
+
+from .files import WRONG_INPUT
+
+NO_CLUSTER = 1
+
+
+@click.command("run")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Cluster to run against. Default: $KUBECONFIG, the pod's own service account, "
+    "~/.kube/config.",
+)
+def command(kubeconfig: str | None) -> None:
+    """Run the operator: what the container runs.
+
+    Settings come from the environment, one variable each; an unknown or wrong one stops the start
+    with exit code 2. `tutti settings` lists them with their defaults.
+    """
+    from ..settings import Settings, SettingsError
+
+    try:
+        settings = Settings.from_environment(os.environ)
+    except SettingsError as wrong:
+        for sentence in wrong.sentences:
+            click.echo(f"tutti run: {sentence}", err=True)
+        sys.exit(WRONG_INPUT)
+    from .. import main as operator
+    from ..kube.errors import NoAccess
+    from ..strategies import StrategyError
+
+    operator.configure_logs(settings.log_format, settings.log_level)
+    try:
+        asyncio.run(operator.serve(settings, kubeconfig))
+    except StrategyError as problem:
+        click.echo(f"tutti run: {problem}", err=True)
+        sys.exit(WRONG_INPUT)
+    except (NoAccess, OSError) as problem:
+        click.echo(f"tutti run: {problem}", err=True)
+        sys.exit(NO_CLUSTER)

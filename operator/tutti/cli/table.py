@@ -1,0 +1,125 @@
+"""Plans and their differences as tables: coloured at a terminal, plain lines in a pipe."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import click
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ..model.decisions import Level, Plan
+from ..model.keys import NodeName
+from ..planning.amounts import count
+from .outcome import Answer, Change, Kind, Line
+
+MOST_NODES = 6  # named in one line
+PIPE_WIDTH = 10_000  # a line is a line for grep, however long
+STYLES: Mapping[Answer, str] = {
+    Answer.STARTS: "bold green",
+    Answer.GROWS: "green",
+    Answer.RESERVED: "cyan",
+    Answer.BOUND: "",
+    Answer.EVICTED: "red",
+    Answer.WAITS: "yellow",
+    Answer.OVER: "dim",
+}
+KINDS: Mapping[Kind, str] = {
+    Kind.STARTED: "bold green",
+    Kind.STOPPED: "bold red",
+    Kind.MOVED: "cyan",
+    Kind.REASON: "yellow",
+}
+
+
+def console() -> Console:
+    """Standard output, as wide as it is."""
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH, no_color=True)
+
+
+def show(out: Console, what: RenderableType) -> None:
+    """Print; in a pipe without the blanks that fill up columns."""
+    if out.is_terminal:
+        out.print(what)
+        return
+    with out.capture() as printed:
+        out.print(what)
+    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
+
+
+def of_lines(lines: Iterable[Line]) -> Table:
+    """One row per gang."""
+    table = _table("GANG", "PRIORITY", "NEEDED", "ANSWER", "NODES, OR WHY NOT")
+    for line in lines:
+        where = Text(_places(line.nodes))
+        if line.reason:
+            where = Text.assemble((line.reason, "yellow"), f" {line.sentence}")
+        answer = Text(line.answer.value, style=STYLES[line.answer])
+        gang = line.gang
+        table.add_row(str(gang.key), str(gang.priority), str(line.needed), answer, where)
+    return table
+
+
+def of_changes(changes: Iterable[Change]) -> Table:
+    """One row per gang that fares otherwise."""
+    table = _table("GANG", "CHANGE", "BEFORE", "AFTER")
+    for change in changes:
+        kind = Text(change.kind.value, style=KINDS.get(change.kind, ""))
+        table.add_row(str(change.gang), kind, _said(change.before), _said(change.after))
+    return table
+
+
+def summary(lines: Sequence[Line], plan: Plan) -> str:
+    """The plan in one sentence, and how far it is the best there is."""
+    starts = sum(line.answer is Answer.STARTS for line in lines)
+    waits = sum(line.answer is Answer.WAITS for line in lines)
+    said = f"{count(starts, 'gang')} would start, {waits} would wait"
+    if plan.proved:
+        return f"{said}; proved: no better admission exists"
+    gaps = [gap for level in plan.levels if (gap := gap_of(level)) is not None]
+    short = f"; at most {max(gaps):.2%} below the best" if gaps else ""
+    return f"{said}; not proved{': ' + plan.shortfall if plan.shortfall else ''}{short}"
+
+
+def difference(changes: Sequence[Change]) -> str:
+    """How many fare otherwise, in one sentence."""
+    if not changes:
+        return "no gang fares otherwise"
+    counted = [
+        f"{n} {kind.value}"
+        for kind in Kind
+        if (n := sum(change.kind is kind for change in changes))
+    ]
+    return f"{count(len(changes), 'gang')} would fare otherwise: {', '.join(counted)}"
+
+
+def gap_of(level: Level) -> float | None:
+    """By how much what is admitted may be below the best, as a share of the bound."""
+    if level.bound is None:
+        return None
+    return (level.bound - level.admitted) / level.bound if level.bound else 0.0
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        is_number = column in ("PRIORITY", "NEEDED")
+        is_long = column in ("NODES, OR WHY NOT", "BEFORE", "AFTER")
+        table.add_column(
+            column, justify="right" if is_number else "left", no_wrap=not is_long, overflow="fold"
+        )
+    return table
+
+
+def _places(nodes: Mapping[NodeName, int]) -> str:
+    named = [f"{n} on {name}" for name, n in list(nodes.items())[:MOST_NODES]]
+    rest = len(nodes) - len(named)
+    return ", ".join([*named, *([f"{rest} more nodes"] if rest else [])])
+
+
+def _said(line: Line | None) -> str:
+    if line is None:
+        return "-"
+    if line.reason:
+        return f"{line.answer.value}: {line.reason}"
+    return f"{line.answer.value}: {_places(line.nodes)}" if line.nodes else line.answer.value

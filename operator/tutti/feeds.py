@@ -1,0 +1,52 @@
+"""The streams that show a World its cluster, and how each is decoded.
+
+Separate from the composition root because a dump of a live cluster needs them, and nothing else.
+"""
+
+from typing import Any, NamedTuple
+
+from .kube import calls, decode, supply, wire
+from .model.cluster import Reservation
+from .world import World
+
+
+class Feeds(NamedTuple):
+    """The seven streams."""
+
+    groups: supply.Feed[Any, Any]
+    pending: supply.Feed[Any, Any]
+    nodes: supply.Feed[Any, Any]
+    bound: supply.Feed[Any, Any]
+    pinned: supply.Feed[Any, Any]
+    reservations: supply.Feed[Any, Any]
+    classes: supply.Feed[Any, Any]
+
+    @property
+    def supply(self) -> tuple[supply.Feed[Any, Any], ...]:
+        """What counts: listed after what waits."""
+        return (self.nodes, self.bound, self.pinned, self.reservations, self.classes)
+
+
+def feeds_into(world: World, name: str) -> Feeds:
+    """The streams that show a World its cluster; ``name`` is the scheduler's."""
+
+    def bound(pod: wire.Pod) -> Any:
+        if pod.spec.scheduler_name == name:
+            return decode.decode_member(pod)
+        return decode.decode_occupant(pod)
+
+    def ours(held: wire.Reservation) -> Reservation | None:
+        return decode.decode_reservation(held) if held.spec.scheduler_name == name else None
+
+    others = calls.others_pending(name)
+    return Feeds(
+        groups=supply.Feed(calls.GROUPS, wire.PodGroup, decode.decode_group, world.groups),
+        pending=supply.Feed(calls.pending(name), wire.Pod, decode.decode_member, world.pending),
+        nodes=supply.Feed(calls.NODES, wire.Node, decode.decode_node, world.nodes),
+        bound=supply.Feed(calls.BOUND, wire.Pod, bound, world.bound),
+        pinned=supply.Feed(others, wire.Pod, decode.decode_occupant, world.pinned),
+        reservations=supply.Feed(calls.RESERVATIONS, wire.Reservation, ours, world.reservations),
+        classes=supply.Feed(
+            calls.CLASSES, wire.PriorityClass, decode.decode_priority_class, world.classes
+        ),
+    )

@@ -1,0 +1,108 @@
+"""Every kind of call that Tutti makes, and every list-and-watch: what the ClusterRole must grant.
+
+Separate from the client so that a test, and a reader, can hold the two side by side.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+ROOTS = {
+    "": "/api/v1",
+    "tutti.dev": "/apis/tutti.dev/v1alpha1",
+    "batch": "/apis/batch/v1",
+    "scheduling.k8s.io": "/apis/scheduling.k8s.io/v1",
+    "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
+}
+METHODS = {
+    "list": "GET",
+    "watch": "GET",
+    "get": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+}
+
+
+class Right(NamedTuple):
+    """What a ClusterRole rule must grant for one call."""
+
+    group: str
+    resource: str
+    verb: str
+
+
+class Call(Enum):
+    """Every kind of call that Tutti makes: each request is made from its entry here.
+
+    kopf makes the watches of the demand side, by the same paths.
+    """
+
+    LIST_NODES = Right("", "nodes", "list")
+    WATCH_NODES = Right("", "nodes", "watch")
+    LIST_PODS = Right("", "pods", "list")
+    WATCH_PODS = Right("", "pods", "watch")
+    GET_POD = Right("", "pods", "get")
+    BIND = Right("", "pods/binding", "create")
+    PATCH_POD_STATUS = Right("", "pods/status", "patch")
+    EVICT = Right("", "pods/eviction", "create")
+    CREATE_EVENT = Right("", "events", "create")
+    GET_JOB = Right("batch", "jobs", "get")
+    LIST_PRIORITY_CLASSES = Right("scheduling.k8s.io", "priorityclasses", "list")
+    WATCH_PRIORITY_CLASSES = Right("scheduling.k8s.io", "priorityclasses", "watch")
+    LIST_POD_GROUPS = Right("tutti.dev", "podgroups", "list")
+    WATCH_POD_GROUPS = Right("tutti.dev", "podgroups", "watch")
+    PATCH_POD_GROUP_STATUS = Right("tutti.dev", "podgroups/status", "patch")
+    LIST_RESERVATIONS = Right("tutti.dev", "reservations", "list")
+    WATCH_RESERVATIONS = Right("tutti.dev", "reservations", "watch")
+    CREATE_RESERVATION = Right("tutti.dev", "reservations", "create")
+    PATCH_RESERVATION = Right("tutti.dev", "reservations", "patch")
+    DELETE_RESERVATION = Right("tutti.dev", "reservations", "delete")
+    GET_LEASE = Right("coordination.k8s.io", "leases", "get")
+    CREATE_LEASE = Right("coordination.k8s.io", "leases", "create")
+    UPDATE_LEASE = Right("coordination.k8s.io", "leases", "update")
+
+    @property
+    def method(self) -> str:
+        """The HTTP method."""
+        return METHODS[self.value.verb]
+
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """The path on the server; without a namespace, of the objects of all of them."""
+        resource, _, subresource = self.value.resource.partition("/")
+        space = f"namespaces/{namespace}" if namespace else ""
+        parts = (ROOTS[self.value.group], space, resource, name, subresource)
+        return "/".join(part for part in parts if part)
+
+
+class Stream(NamedTuple):
+    """One list-and-watch: where it is, and which objects of it are wanted."""
+
+    name: str
+    lists: Call
+    watches: Call
+    selector: str = ""
+
+    @property
+    def path(self) -> str:
+        """The same for both calls."""
+        return self.lists.path()
+
+
+NODES = Stream("nodes", Call.LIST_NODES, Call.WATCH_NODES)
+BOUND = Stream("bound pods", Call.LIST_PODS, Call.WATCH_PODS, "spec.nodeName!=")
+GROUPS = Stream("PodGroups", Call.LIST_POD_GROUPS, Call.WATCH_POD_GROUPS)
+CLASSES = Stream("PriorityClasses", Call.LIST_PRIORITY_CLASSES, Call.WATCH_PRIORITY_CLASSES)
+RESERVATIONS = Stream("Reservations", Call.LIST_RESERVATIONS, Call.WATCH_RESERVATIONS)
+
+
+def pending(scheduler_name: str) -> Stream:
+    """The pods that wait for us."""
+    ours = f"spec.nodeName=,spec.schedulerName={scheduler_name}"
+    return Stream("pending pods", Call.LIST_PODS, Call.WATCH_PODS, ours)
+
+
+def others_pending(scheduler_name: str) -> Stream:
+    """The unbound pods of other schedulers, of which those pinned to a node use its room."""
+    others = f"spec.nodeName=,spec.schedulerName!={scheduler_name}"
+    return Stream("pinned pods", Call.LIST_PODS, Call.WATCH_PODS, others)

@@ -1,0 +1,12 @@
+"""Snapshots as files: written as trimmed API objects, and read back, dumps or not, by one decoder.
+
+``write`` makes a v1 List that kubectl can read; ``read`` takes dumps, ``kubectl get -o yaml`` and
+plain manifests. Only what a decision uses is in a Snapshot, so nothing else can be in a dump.
+"""
+
+from .documents import BadFile, Text
+from .header import Header, Setup, plan_record
+from .reading import Found, read
+from .writing import write
+
+__all__ = ["BadFile", "Found", "Header", "Setup", "Text", "plan_record", "read", "write"]

@@ -1,0 +1,184 @@
+"""Texts to API objects that know where they stand: files, their documents, the items of Lists.
+
+Separate from their meaning because files come from anywhere: whatever a text is, it ends here in
+objects or in one sentence.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import yaml
+
+ALIAS_LIMIT = 100_000  # lists and maps that aliases may add to a document
+DEPTH_LIMIT = 200  # far more than any API object has
+LISTS_LIMIT = 3  # Lists in Lists
+MERGE_LIMIT = 1_000_000  # keys that ``<<`` may copy in one document
+SOURCES_LIMIT = 16  # of one ``<<``
+SHOWN = 120  # characters of what is quoted
+
+# What PyYAML's constructors let through when a text has a tag that its value does not deserve.
+_UNREADABLE = (
+    yaml.YAMLError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    OverflowError,
+    RecursionError,
+)
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+class BadFile(Exception):  # noqa: N818 - named for the situation, as in ``errors``
+    """A file cannot be used; the one line says which document and which field, and why."""
+
+    def __init__(self, place: str, sentence: str) -> None:
+        super().__init__(" ".join(f"{place}: {sentence}".split()))
+
+
+class Text(NamedTuple):
+    """What stands in one file."""
+
+    name: str
+    content: bytes
+
+
+class Document(NamedTuple):
+    """One API object, and where it stands."""
+
+    place: str
+    kind: str
+    group: str  # of its API: "tutti.dev", or empty
+    raw: Mapping[str, Any]
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Its metadata; empty where there is none worth the name."""
+        found = self.raw.get("metadata")
+        return found if isinstance(found, Mapping) else {}
+
+
+class _Loader(yaml.CSafeLoader):
+    """Plain YAML whose merge keys cannot grow without end."""
+
+    merged = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Copy what ``<<`` names, within limits."""
+        for key, value in node.value:
+            is_list = isinstance(value, yaml.SequenceNode)
+            if key.tag == _MERGE and is_list and len(value.value) > SOURCES_LIMIT:
+                raise yaml.YAMLError(f"a merge key names more than {SOURCES_LIMIT} maps")
+        super().flatten_mapping(node)
+        self.merged += len(node.value)
+        if self.merged > MERGE_LIMIT:
+            raise yaml.YAMLError(f"merge keys copy more than {MERGE_LIMIT:,} values")
+
+
+def documents(text: Text) -> Iterator[Document]:
+    """The API objects of one file, those in Lists one by one, the Lists themselves first.
+
+    Raises:
+        BadFile: the text is no YAML or JSON, or something in it is no API object.
+    """
+    for number, raw in enumerate(_parsed(text), start=1):
+        place = f"{text.name}, document {number}"
+        if raw is not None:
+            yield from _objects(raw, place)
+
+
+def _parsed(text: Text) -> Iterator[Any]:
+    try:
+        content = text.content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise BadFile(text.name, f"is not text: byte {problem.start} is no UTF-8") from problem
+    if content.lstrip().startswith("{"):
+        try:
+            yield json.loads(content)
+        except (ValueError, RecursionError):
+            pass  # several documents, or YAML in braces
+        else:
+            return
+    number = 1
+    loader = None
+    try:
+        loader = _Loader(content)
+        while loader.check_data():  # type: ignore[no-untyped-call]  # the stub forgot
+            raw = loader.get_data()
+            _demand_sane(raw, f"{text.name}, document {number}")
+            yield raw
+            loader.merged = 0
+            number += 1
+    except _UNREADABLE as problem:
+        place = f"{text.name}, document {number}"
+        raise BadFile(place, f"cannot be read: {_said(problem)}") from problem
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _said(problem: Exception) -> str:
+    """What is wrong, on one line; PyYAML draws pictures."""
+    if isinstance(problem, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(problem, yaml.MarkedYAMLError) and problem.problem_mark is not None:
+        return f"line {problem.problem_mark.line + 1}: {problem.problem or problem.context}"
+    return str(problem)[:SHOWN] or type(problem).__name__
+
+
+def _demand_sane(raw: Any, place: str) -> None:
+    """Refuse what would be endless, or endlessly deep, once aliases are followed."""
+    sizes: dict[int, int] = {}  # of containers that are measured
+    path: set[int] = set()  # containers that are being measured
+    todo: list[tuple[Any, bool]] = [(raw, False)]
+    while todo:
+        value, is_measured = todo.pop()
+        name = id(value)
+        if is_measured:
+            path.discard(name)
+            sizes[name] = 1 + sum(sizes.get(id(inner), 1) for inner in _inner(value))
+            if sizes[name] > len(sizes) + ALIAS_LIMIT:
+                raise BadFile(place, f"its aliases stand for more than {ALIAS_LIMIT:,} values")
+        elif name in path:
+            raise BadFile(place, "an alias stands for something that it is part of")
+        elif name not in sizes and isinstance(value, dict | list | tuple | set):
+            path.add(name)
+            if len(path) > DEPTH_LIMIT:
+                raise BadFile(place, f"it is nested more than {DEPTH_LIMIT} deep")
+            todo.append((value, True))
+            todo.extend((inner, False) for inner in _inner(value))
+
+
+def _inner(value: Any) -> list[Any]:
+    inner = value.values() if isinstance(value, dict) else value
+    return [one for one in inner if isinstance(one, dict | list | tuple | set)]
+
+
+def _objects(
+    raw: Any, place: str, kind: str = "", version: str = "", depth: int = 0
+) -> Iterator[Document]:
+    if depth > LISTS_LIMIT:
+        raise BadFile(place, f"is a List in more than {LISTS_LIMIT} Lists")
+    if not isinstance(raw, Mapping):
+        raise BadFile(place, f"is no API object but {_shown(raw)}")
+    kind, version = raw.get("kind") or kind, raw.get("apiVersion") or version
+    if not isinstance(kind, str) or not kind:
+        raise BadFile(place, "kind: is missing, or no text")
+    if not isinstance(version, str):
+        raise BadFile(place, "apiVersion: is no text")
+    group = version.rpartition("/")[0]
+    items = raw.get("items")
+    if not kind.endswith("List") or not (items is None or isinstance(items, list)):
+        yield Document(place, kind, group, raw)
+        return
+    yield Document(place, "List", "", {"metadata": raw.get("metadata")})
+    for number, item in enumerate(items or (), start=1):
+        # A list of one kind need not name it again.
+        inner = f"{place}, item {number}"
+        yield from _objects(item, inner, kind.removesuffix("List"), version, depth + 1)
+
+
+def _shown(raw: Any) -> str:
+    word = {list: "a list", str: "text", bool: "a truth value"}.get(type(raw), "a number")
+    return f"{word}: {str(raw)[:40]!r}" if isinstance(raw, str) else word

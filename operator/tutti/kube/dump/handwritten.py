@@ -1,0 +1,117 @@
+"""Manifests that no API server has seen: what it, a controller or a kubelet would fill in.
+
+An object without a uid was never created. It is read as it would be once it is, so that a file
+for ``kubectl apply`` can be planned as it stands.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..requests import PODS
+from .documents import BadFile, Document
+
+NAMESPACE = "default"
+NODE_PODS = "110"  # what a kubelet offers if it is told nothing
+Raw = dict[str, Any]
+
+_CLUSTERWIDE = frozenset({"Node", "PriorityClass"})
+# What a controller makes pods of, and which field says how many.
+WORKLOADS: Mapping[tuple[str, str], str] = {
+    ("batch", "Job"): "parallelism",
+    ("apps", "Deployment"): "replicas",
+    ("apps", "ReplicaSet"): "replicas",
+    ("apps", "StatefulSet"): "replicas",
+}
+MOST_PODS = 100_000  # of one workload
+
+
+def is_new(document: Document) -> bool:
+    """Whether it was never created."""
+    return not document.metadata.get("uid")
+
+
+def pods(document: Document, now: str) -> Iterator[Document]:
+    """The pods that a controller would make of a workload that was never created.
+
+    Raises:
+        BadFile: how many is no number that makes sense.
+    """
+    spec = _map(document.raw, "spec")
+    template = _map(spec, "template")
+    count = _count(document, spec, WORKLOADS[document.group, document.kind])
+    if document.kind == "Job" and spec.get("completions") is not None:
+        count = min(count, _count(document, spec, "completions"))
+    own = document.metadata
+    name = own.get("name")
+    version = document.raw.get("apiVersion")
+    owner = {"apiVersion": version, "kind": document.kind, "name": name, "controller": True}
+    for number in range(count):
+        metadata = {
+            **_map(template, "metadata"),
+            "name": f"{name}-{number}" if name else "",
+            "namespace": own.get("namespace"),
+            "ownerReferences": [owner],
+        }
+        raw = {**template, "metadata": metadata}
+        made = Document(f"{document.place}, pod {number}", "Pod", "", raw)
+        yield filled(made, now)
+
+
+def _count(document: Document, spec: Mapping[str, Any], field: str) -> int:
+    n = spec.get(field, 1)
+    if not isinstance(n, int) or isinstance(n, bool) or not 0 <= n <= MOST_PODS:
+        place = f"{document.place} ({document.kind} {document.metadata.get('name')})"
+        raise BadFile(place, f"spec.{field}: is not a number of pods up to {MOST_PODS:,}")
+    return n
+
+
+def filled(document: Document, now: str) -> Document:
+    """The object with what its creation would add; ``now`` is when it would be created."""
+    if document.raw.get("metadata") and not document.metadata:
+        return document  # no metadata but something else, which decoding will name
+    metadata = {**document.metadata}
+    if document.kind not in _CLUSTERWIDE:
+        metadata["namespace"] = metadata.get("namespace") or NAMESPACE
+    if metadata.get("name"):
+        space = metadata.get("namespace", "")
+        metadata["uid"] = f"{document.kind}/{space}/{metadata['name']}"
+    metadata["resourceVersion"] = "0"
+    metadata["creationTimestamp"] = now
+    raw: Raw = {**document.raw, "metadata": metadata}
+    if document.kind == "Pod":
+        raw["spec"] = _pod_spec(_map(raw, "spec"))
+    elif document.kind == "Node":
+        raw["status"] = _node_status(_map(raw, "status"))
+    return document._replace(raw=raw)
+
+
+def _pod_spec(spec: Mapping[str, Any]) -> Raw:
+    """Limits without requests are requests, too."""
+    full: Raw = {**spec}
+    for kind in ("containers", "initContainers"):
+        found = spec.get(kind)
+        if isinstance(found, list):
+            full[kind] = [_container(one) if isinstance(one, dict) else one for one in found]
+    return full
+
+
+def _container(raw: Raw) -> Raw:
+    resources = _map(raw, "resources")
+    limits, requests = resources.get("limits"), resources.get("requests") or {}
+    if not isinstance(limits, dict) or not isinstance(requests, dict):
+        return raw
+    return {**raw, "resources": {**resources, "requests": {**limits, **requests}}}
+
+
+def _node_status(status: Mapping[str, Any]) -> Raw:
+    """A kubelet that runs well has said so, and offers all there is."""
+    offers = status.get("allocatable") or status.get("capacity") or {}
+    if isinstance(offers, dict):
+        offers = {PODS: NODE_PODS, **offers}
+    ready = [{"type": "Ready", "status": "True"}]
+    return {**status, "allocatable": offers, "conditions": status.get("conditions") or ready}
+
+
+def _map(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = raw.get(name)
+    return found if isinstance(found, Mapping) else {}

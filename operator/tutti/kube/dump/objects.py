@@ -1,0 +1,249 @@
+"""Model values back to API objects: as few fields as the decoder needs to read the same values.
+
+The inverse of ``decode``; a property test says so. What was never kept cannot be written.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...model.cluster import Gang, Member, Node, NodeTerm, Requirement, Reservation, Role
+from ...model.resources import Resources
+from .. import encode
+from ..decode import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
+from ..quantity import CPU
+from ..requests import ALWAYS, PODS
+
+Raw = dict[str, Any]
+
+OTHERS = "others"  # the namespace of what stands for pods of other schedulers
+_TOPOLOGY = {"topologyKey": "kubernetes.io/hostname"}
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PORTS = [{"containerPort": 1, "hostPort": 1}]
+_VOLUMES = "spec.volumes[]."
+
+# A field in use whose rule is not modelled, as a pod would use it; what it said was not kept.
+_STANDING_FOR: Mapping[str, Raw] = {
+    f"spec.affinity.podAffinity.{_REQUIRED}": {"podAffinity": {_REQUIRED: [_TOPOLOGY]}},
+    f"spec.affinity.podAntiAffinity.{_REQUIRED}": {"podAntiAffinity": {_REQUIRED: [_TOPOLOGY]}},
+}
+_SPREAD = {**_TOPOLOGY, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def timestamp(seconds: float) -> str:
+    """Whole seconds as the API server writes them, others with microseconds."""
+    return encode.timestamp(seconds) if seconds.is_integer() else encode.moment(seconds)
+
+
+def node(value: Node) -> Raw:
+    """A v1 Node; its uid is not part of a Snapshot."""
+    spec: Raw = {}
+    if value.taints:
+        spec["taints"] = [
+            {"key": one.key, "value": one.value, "effect": one.effect} for one in value.taints
+        ]
+    if value.unschedulable:
+        spec["unschedulable"] = True
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": value.name,
+            "uid": f"node-{value.name}",
+            "labels": dict(value.labels),
+        },
+        "spec": spec,
+        "status": {
+            "allocatable": _amounts(value.allocatable),
+            "conditions": [{"type": "Ready", "status": "True" if value.ready else "False"}],
+        },
+    }
+
+
+def group(gang: Gang, taken_at: float) -> Raw:
+    """A PodGroup without its status, which no decision reads."""
+    spec: Raw = {"minMember": gang.min_member}
+    if gang.roles:
+        spec["roles"] = [_role(one) for one in gang.roles]
+    spec["onPartial"] = gang.on_partial.value
+    if gang.priority_class:
+        spec["priorityClassName"] = gang.priority_class
+    if gang.timeout_seconds is not None:
+        spec["scheduleTimeoutSeconds"] = int(gang.timeout_seconds)
+    spec["onTimeout"] = gang.on_timeout.value
+    metadata: Raw = {
+        "name": gang.key.name,
+        "namespace": gang.key.namespace,
+        "uid": gang.uid,
+        "generation": gang.generation,
+        "creationTimestamp": timestamp(gang.created),
+    }
+    if gang.terminating:
+        metadata["deletionTimestamp"] = timestamp(taken_at)
+    return {
+        "apiVersion": encode.API_VERSION,
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def priority_class(name: str, value: int) -> Raw:
+    """A PriorityClass."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name, "uid": f"class-{name}"},
+        "value": value,
+    }
+
+
+def member(value: Member, scheduler: str, taken_at: float) -> Raw:
+    """A v1 Pod that names our scheduler."""
+    labels = {
+        GROUP_LABEL: value.group,
+        ROLE_LABEL: value.role,
+        SPARK_LABEL: "driver" if value.is_driver else "",
+    }
+    metadata: Raw = {
+        "name": value.key.name,
+        "namespace": value.key.namespace,
+        "uid": value.uid,
+        "resourceVersion": value.version,
+        "creationTimestamp": timestamp(value.created),
+        "labels": {name: label for name, label in labels.items() if label},
+    }
+    if value.terminating:
+        metadata["deletionTimestamp"] = timestamp(taken_at)
+    if (owner := value.owner) is not None:
+        version = f"{owner.group}/v1" if owner.group else "v1"
+        reference = {"apiVersion": version, "kind": owner.kind, "name": owner.name, "uid": ""}
+        metadata["ownerReferences"] = [{**reference, "controller": True}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": _spec(value, scheduler),
+        "status": _status(value),
+    }
+
+
+def reservation(value: Reservation) -> Raw:
+    """A Reservation as it stands; pods without a known name are there by uid."""
+    body = dict(encode.reservation(value))
+    names = {"uid": value.self_uid or f"reservation-{value.uid}", "resourceVersion": value.version}
+    body["metadata"] = {**body["metadata"], **names}
+    for held in body["spec"]["placement"]:
+        if nameless := [pod["uid"] for pod in held.get("pods", ()) if not pod["name"]]:
+            held["pods"] = [pod for pod in held["pods"] if pod["name"]]
+            held["uids"] = nameless
+    return body
+
+
+def others(on: Node, ours: Resources, first: int) -> Iterator[Raw]:
+    """What is used of a node beside our members: as many pods as there are, in equal shares."""
+    rest = {name: n for name, n in (on.used - ours).amounts if n > 0}
+    count = rest.pop(PODS, 1 if rest else 0)
+    for i in range(count):
+        share = {name: n * (i + 1) // count - n * i // count for name, n in rest.items()}
+        number = first + i
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{OTHERS}-{number}",
+                "namespace": OTHERS,
+                "uid": f"{OTHERS}-{number}",
+            },
+            "spec": {
+                "schedulerName": OTHERS,
+                "nodeName": on.name,
+                "containers": [_container(Resources.of(share))],
+            },
+        }
+
+
+def _role(value: Role) -> Raw:
+    role: Raw = {"name": value.name, "minMember": value.min_member}
+    if value.max_member is not None:
+        role["maxMember"] = value.max_member
+    return role
+
+
+def _spec(value: Member, scheduler: str) -> Raw:
+    shape = value.shape
+    spec: Raw = {
+        "schedulerName": scheduler,
+        "containers": [_container(shape.requests)],
+    }
+    if value.priority:
+        spec["priority"] = value.priority
+    if value.node is not None:
+        spec["nodeName"] = value.node
+    if value.gated:
+        spec["schedulingGates"] = [{"name": "gated"}]
+    if shape.node_selector:
+        spec["nodeSelector"] = dict(shape.node_selector)
+    if shape.tolerations:
+        spec["tolerations"] = [
+            {"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect}
+            for t in shape.tolerations
+        ]
+    if shape.required is not None:
+        terms = [_term(one) for one in shape.required]
+        spec["affinity"] = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}}
+    for field in value.unmodelled:
+        _use(spec, field)
+    return spec
+
+
+def _status(value: Member) -> Raw:
+    status: Raw = {"phase": value.phase.value}
+    if value.failure:
+        status["reason"] = value.failure
+    if value.said.reason or value.said.message:
+        said = {"reason": value.said.reason, "message": value.said.message}
+        status["conditions"] = [{"type": "PodScheduled", "status": "False", **said}]
+    return status
+
+
+def _use(spec: Raw, field: str) -> None:
+    """Let a pod use a field whose rule is not modelled; which value it had does not matter."""
+    if field in _STANDING_FOR:
+        spec.setdefault("affinity", {}).update(_STANDING_FOR[field])
+    elif field == "spec.topologySpreadConstraints":
+        spec["topologySpreadConstraints"] = [_SPREAD]
+    elif field == "spec.schedulingGroup":
+        spec["schedulingGroup"] = {}
+    elif field.startswith(_VOLUMES):
+        name = f"volume-{len(spec.get('volumes', ()))}"
+        spec.setdefault("volumes", []).append({"name": name, field.removeprefix(_VOLUMES): {}})
+    elif field == "spec.containers[].ports[].hostPort":
+        spec["containers"][0]["ports"] = _PORTS
+    elif field == "spec.initContainers[].ports[].hostPort":
+        sidecar = {"name": "sidecar", "restartPolicy": ALWAYS, "ports": _PORTS}
+        spec["initContainers"] = [sidecar]
+    else:
+        spec["resourceClaims"] = [{"name": "claim"}]
+
+
+def _container(requests: Resources) -> Raw:
+    amounts = _amounts(requests)
+    amounts.pop(PODS, None)  # every pod takes one, whatever it says
+    return {"name": "main", "resources": {"requests": amounts}}
+
+
+def _amounts(resources: Resources) -> dict[str, str]:
+    return {name: f"{n}m" if name == CPU else str(n) for name, n in resources.amounts}
+
+
+def _term(value: NodeTerm) -> Raw:
+    term: Raw = {}
+    if value.labels:
+        term["matchExpressions"] = [_requirement(one) for one in value.labels]
+    if value.fields:
+        term["matchFields"] = [_requirement(one) for one in value.fields]
+    return term
+
+
+def _requirement(value: Requirement) -> Raw:
+    return {"key": value.key, "operator": value.operator, "values": list(value.values)}

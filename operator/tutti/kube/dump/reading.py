@@ -1,0 +1,180 @@
+"""API objects from files to model values, through the decoder that reads the live cluster.
+
+Where the operator leaves an unreadable object out and goes on, a file is refused: whoever wrote it
+is there to put it right.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from ...model.cluster import Member, Node, Occupant, PriorityClass, Reservation
+from .. import decode, errors, wire
+from ..encode import API_VERSION, moment
+from . import handwritten
+from .documents import BadFile, Document, Text, documents
+from .header import Header, header
+
+SCHEDULER = "tutti"  # where neither a dump nor the caller says another
+GROUP = API_VERSION.rpartition("/")[0]
+_PRESENT = {
+    ("", "Node"),
+    ("", "Pod"),
+    ("scheduling.k8s.io", "PriorityClass"),
+    (GROUP, "PodGroup"),
+    (GROUP, "Reservation"),
+}
+
+W = TypeVar("W", bound=wire.Object)
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a set of files holds."""
+
+    taken_at: float  # seconds since the epoch; of a dump, else of the youngest object
+    scheduler: str
+    header: Header | None = None  # of the dump among the files, if there is one
+    nodes: tuple[Node, ...] = ()
+    members: tuple[Member, ...] = ()
+    occupants: tuple[Occupant, ...] = ()
+    groups: tuple[decode.PodGroup, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    classes: tuple[PriorityClass, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)  # objects of other kinds, by kind
+    repeated: int = 0  # objects that came again later, which is the one that counts
+
+
+def read(texts: Iterable[Text], scheduler: str = "") -> Found:
+    """Read files together: dumps, ``kubectl get`` output, manifests; ``scheduler`` is ours.
+
+    Raises:
+        BadFile: one of them cannot be used.
+    """
+    all_of_them = [document for text in texts for document in documents(text)]
+    over = _header(all_of_them)
+    taken_at = over.taken_at if over is not None else _youngest(all_of_them)
+    ours = scheduler or (over.setup.scheduler if over is not None else SCHEDULER)
+    kept: dict[tuple[str, str, str], Document] = {}
+    skipped: Counter[str] = Counter()
+    repeated = 0
+    now = moment(taken_at)
+    for document in all_of_them:
+        if document.kind == "List":
+            continue
+        made = _made(document, now)
+        if made is None:
+            skipped[f"{document.kind}.{document.group}".rstrip(".")] += 1
+        for each in made or ():
+            key = (each.kind, *_name(each))
+            repeated += key in kept
+            kept[key] = each
+    return _decoded(kept.values(), Found(taken_at, ours, over, skipped=skipped, repeated=repeated))
+
+
+def _header(found: Sequence[Document]) -> Header | None:
+    """The words over the dump among the files.
+
+    Raises:
+        BadFile: they cannot be read, or there are two dumps.
+    """
+    over: Header | None = None
+    for document in found:
+        marks = document.metadata.get("annotations") if document.kind == "List" else None
+        if not isinstance(marks, Mapping):
+            continue
+        try:
+            mine = header(marks)
+        except errors.BadObject as problem:
+            raise BadFile(document.place, problem.sentence) from problem
+        if mine is not None and over is not None:
+            raise BadFile(document.place, "is a second dump; one at a time can be planned")
+        over = mine or over
+    return over
+
+
+def _made(document: Document, now: str) -> Sequence[Document] | None:
+    """The objects that count: itself, or its pods-to-be; None where no decision looks at it."""
+    is_known = (document.group, document.kind) in _PRESENT
+    if not handwritten.is_new(document):
+        return (document,) if is_known else None
+    if is_known:
+        return (handwritten.filled(document, now),)
+    if (document.group, document.kind) in handwritten.WORKLOADS:
+        return list(handwritten.pods(document, now))
+    return None
+
+
+def _name(document: Document) -> tuple[str, str]:
+    metadata = document.metadata
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def _youngest(found: Iterable[Document]) -> float:
+    """When the youngest object was made: as good as now, and the same in every run."""
+    return max((_created(document) for document in found), default=0.0)
+
+
+def _created(document: Document) -> float:
+    said = document.metadata.get("creationTimestamp")
+    try:
+        at = said if isinstance(said, datetime) else datetime.fromisoformat(str(said))
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0  # decoding will say what is wrong with it
+
+
+def _decoded(found: Iterable[Document], into: Found) -> Found:
+    nodes: list[Node] = []
+    members: list[Member] = []
+    occupants: list[Occupant | None] = []
+    groups: list[decode.PodGroup] = []
+    reservations: list[Reservation] = []
+    classes: list[PriorityClass] = []
+    for document in found:
+        match document.kind:
+            case "Node":
+                nodes.append(_one(document, wire.Node, decode.decode_node))
+            case "PodGroup":
+                groups.append(_one(document, wire.PodGroup, decode.decode_group))
+            case "PriorityClass":
+                classes.append(_one(document, wire.PriorityClass, decode.decode_priority_class))
+            case "Reservation":
+                held = _one(document, wire.Reservation, decode.decode_reservation)
+                if held.scheduler == into.scheduler:
+                    reservations.append(held)
+            case _:
+                if _is_ours(document, into.scheduler):
+                    members.append(_one(document, wire.Pod, decode.decode_member))
+                else:
+                    occupants.append(_one(document, wire.Pod, decode.decode_occupant))
+    return Found(
+        taken_at=into.taken_at,
+        scheduler=into.scheduler,
+        header=into.header,
+        nodes=tuple(nodes),
+        members=tuple(members),
+        occupants=tuple(one for one in occupants if one is not None),
+        groups=tuple(groups),
+        reservations=tuple(reservations),
+        classes=tuple(classes),
+        skipped=into.skipped,
+        repeated=into.repeated,
+    )
+
+
+def _is_ours(document: Document, scheduler: str) -> bool:
+    spec: Any = document.raw.get("spec")
+    return isinstance(spec, Mapping) and spec.get("schedulerName") == scheduler
+
+
+def _one(document: Document, kind: type[W], value: Callable[[W], V]) -> V:
+    try:
+        return value(wire.parse_one(document.raw, kind))
+    except errors.BadObject as problem:
+        where = "/".join(filter(None, _name(document)))
+        what = f"{document.kind} {where}" if where else document.kind
+        raise BadFile(f"{document.place} ({what})", problem.sentence) from problem

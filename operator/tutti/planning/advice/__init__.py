@@ -1,0 +1,88 @@
+"""Why a gang waits and the smallest changes that would start it: the full answer, on demand.
+
+Every change is tried on the planner itself, so what is advised works; what is said of smaller
+changes is proved or says that it was only tried. Bounded: each question may cost so many plans.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...model.cluster import Snapshot
+from ...model.decisions import Plan, Rejection
+from ...model.keys import GangKey
+from ..demand import Want
+from .asking import Asking, Planner
+from .enlarging import more_nodes
+from .ground import Ground, has_started, survey, wants
+from .placeable import bottlenecks, most, short_shape
+from .shrinking import smaller_need
+from .values import Advice, Diagnosis
+from .yielding import ended, preferred
+
+__all__ = ["Advice", "Planner", "advise", "advise_all"]
+
+
+def advise(snapshot: Snapshot, plan: Plan, key: GangKey, planner: Planner) -> Advice | None:
+    """Why the gang waits in this plan, and what would start it; None if it does not wait."""
+    for rejection in plan.rejections:
+        if rejection.gang == key:
+            want = wants(snapshot, [key]).get(key)
+            return _advice(rejection, _ground(snapshot, plan, want), planner)
+    return None
+
+
+def _ground(snapshot: Snapshot, plan: Plan, want: Want | None) -> Ground | None:
+    return None if want is None else survey(snapshot, plan, want)
+
+
+def advise_all(snapshot: Snapshot, plan: Plan, planner: Planner) -> Sequence[Advice]:
+    """One advice for every type of waiting gang, for the first of each in the plan's order.
+
+    Gangs are of one type where they ask for the same with the same priority.
+    """
+    asked = wants(snapshot, (rejection.gang for rejection in plan.rejections))
+    types: dict[object, list[Rejection]] = {}
+    for rejection in plan.rejections:
+        want = asked.get(rejection.gang)
+        types.setdefault(rejection.gang if want is None else _type(want), []).append(rejection)
+    found = []
+    for first, *others in types.values():
+        advice = _advice(first, _ground(snapshot, plan, asked.get(first.gang)), planner)
+        found.append(replace(advice, alike=tuple(other.gang for other in others)))
+    return found
+
+
+def _type(want: Want) -> object:
+    asked = Counter((member.role, member.shape) for member in want.members)
+    started = has_started(want.gang)
+    return want.need, want.minimums, frozenset(asked.items()), want.gang.priority, started
+
+
+def _advice(rejection: Rejection, ground: Ground | None, planner: Planner) -> Advice:
+    if ground is None:
+        return Advice(rejection.gang, 0, rejection.reason, rejection.sentence)
+    diagnosis = _diagnosis(ground, planner)
+    need = ground.want.need
+    return Advice(rejection.gang, need, rejection.reason, rejection.sentence, diagnosis)
+
+
+def _diagnosis(ground: Ground, planner: Planner) -> Diagnosis:
+    # A gang that has not started starts whole or not at all, whatever minMember is tried.
+    goal = ground.want.need if ground.is_started else 1
+    asking = Asking(planner, ground.gang.key, goal)
+    beside, alone = most(ground, ground.left, planner), most(ground, ground.true, planner)
+    min_member = smaller_need(ground, asking, alone, beside)
+    nodes = more_nodes(ground, asking)
+    stopped, rivals = ended(ground, asking), preferred(ground, asking, alone)
+    return Diagnosis(
+        beside=beside,
+        alone=alone,
+        short=short_shape(ground, ground.counts(ground.left)),
+        bottlenecks=tuple(bottlenecks(ground, beside, planner)),
+        nodes=nodes,
+        min_member=min_member,
+        ended=stopped,
+        preferred=rivals,
+        plans=asking.plans,
+    )

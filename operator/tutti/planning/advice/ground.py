@@ -1,0 +1,147 @@
+"""What questions about one waiting gang start from: its want, the numbers, and the room.
+
+Room is counted thrice: as the Snapshot has it, less what the plan gives to gangs that go before,
+and less all that the plan gives away. Where others have overdrawn a node, it is negative.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.cluster import Gang, Member, Shape, Snapshot
+from ...model.decisions import Placement, Plan
+from ...model.keys import GangKey, NodeName, Uid
+from ...model.resources import NOTHING, Resources
+from ...strategies.room import fits_per_node
+from .. import demand, reduce
+from ..demand import Census, Want
+from ..reduce import Grid
+from ..shortage import Room
+
+Table = NDArray[np.int64]  # [node, resource]
+Counts = Mapping[Shape, Room]  # how many members of each shape fit, and on how many nodes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """One gang that waits for room, and all that is known about the room."""
+
+    snapshot: Snapshot
+    plan: Plan
+    want: Want
+    base: Grid
+    index: Mapping[NodeName, int]  # of each node's row
+    true: Table
+    open: Table  # less what those get that go before this gang
+    left: Table  # less all that the plan gives away
+
+    @property
+    def gang(self) -> Gang:
+        """The gang that waits."""
+        return self.want.gang
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it has started, and lost members or waits for more."""
+        return has_started(self.want.gang)
+
+    @property
+    def shapes(self) -> Sequence[Shape]:
+        """The shapes that the gang waits with."""
+        return tuple(self.base.shapes)
+
+    def counts(self, free: Table) -> Counts:
+        """The room for each of the gang's shapes, for itself."""
+        return {shape: room_for(self.base, shape, free) for shape in self.shapes}
+
+    def rows(self, placed: Mapping[NodeName, Resources]) -> tuple[NDArray[np.intp], Table]:
+        """The rows of nodes that exist, and what is to be added to or taken from each."""
+        names = [name for name in placed if name in self.index]
+        rows = np.array([self.index[name] for name in names], dtype=np.intp)
+        return rows, table([placed[name] for name in names], self.base.resources)
+
+
+def survey(snapshot: Snapshot, plan: Plan, want: Want) -> Ground:
+    """The ground for a gang that asks for this."""
+    gang = want.gang
+    base = reduce.grid(snapshot, (member.shape for member in want.members))
+    held = reduce.reserved_room(snapshot)
+    used = [node.used + held.get(node.name, NOTHING) for node in base.nodes]
+    true = base.capacity - table(used, base.resources)
+    index = {node.name: row for row, node in enumerate(base.nodes)}
+    ground = Ground(snapshot, plan, want, base, index, true, true.copy(), true.copy())
+    given = placements(snapshot, plan)
+    for one in (one for one in snapshot.gangs if one.key in given):
+        rows, taken = ground.rows(given[one.key])
+        ground.left[rows] -= taken
+        if goes_before(one, gang):
+            ground.open[rows] -= taken
+    return ground
+
+
+def goes_before(one: Gang, other: Gang) -> bool:
+    """Whether the plan may prefer it: by its priority, or because it has started already."""
+    return has_started(one) or one.priority >= other.priority
+
+
+def has_started(gang: Gang) -> bool:
+    """Whether a member counts as bound, of a role that the gang has."""
+    return demand.census(gang).is_committed
+
+
+def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, Want]:
+    """What these gangs ask room for, as far as they do: to start whole, to be whole, to grow."""
+    promised = {entry.uid for held in snapshot.reservations for entry in held.entries}
+    named = set(keys)
+    censuses = (demand.census(gang, promised) for gang in snapshot.gangs if gang.key in named)
+    found = ((census.gang.key, _wanted(census)) for census in censuses)
+    return {key: want for key, want in found if want is not None}
+
+
+def _wanted(census: Census) -> Want | None:
+    if not census.is_committed:
+        return demand.whole(census)
+    ready = census.ready
+    if census.gang.terminating or not ready:
+        return None
+    need = min(max(census.missing, 1), len(ready))
+    lacks = census.missing_by_role
+    available = {role: sum(member.role == role for member in ready) for role in lacks}
+    minimums = tuple((role, min(n, available[role])) for role, n in lacks.items())
+    return Want(census.gang, need, ready, minimums)
+
+
+def room_for(base: Grid, shape: Shape, free: Table) -> Room:
+    """How many members of the shape fit into this room, and on how many nodes."""
+    row = base.shapes[shape]
+    counts = fits_per_node(free, base.requests[row], base.allowed[row])
+    return Room(int(counts.sum()), int(np.count_nonzero(counts)))
+
+
+def placements(snapshot: Snapshot, plan: Plan) -> Mapping[GangKey, Mapping[NodeName, Resources]]:
+    """What each gang gets by the plan, by node."""
+    members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
+    return {one.gang: _by_node(one, members) for one in plan.placements}
+
+
+def _by_node(placement: Placement, members: Mapping[Uid, Member]) -> Mapping[NodeName, Resources]:
+    return summed(
+        [(one.node, reduce.footprint(members[one.uid].shape)) for one in placement.assignments]
+    )
+
+
+def summed(given: Sequence[tuple[NodeName, Resources]]) -> Mapping[NodeName, Resources]:
+    """Amounts by node."""
+    grouped: dict[NodeName, list[Resources]] = {}
+    for node, amounts in given:
+        grouped.setdefault(node, []).append(amounts)
+    return {node: Resources.total(some) for node, some in grouped.items()}
+
+
+def table(vectors: Sequence[Resources], resources: Sequence[str]) -> Table:
+    """Vectors as rows; amounts are cut as the planner cuts them."""
+    most = reduce.AMOUNT_LIMIT
+    rows = [[max(-most, min(vector[name], most)) for name in resources] for vector in vectors]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), len(resources))

@@ -1,0 +1,72 @@
+"""What has become of a gang, whether it waits or not: bound where, reserved, about to start.
+
+Separate from the advice because most gangs need none.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ...model.cluster import Gang, Snapshot
+from ...model.decisions import Plan
+from ...model.keys import GangKey, NodeName
+from .. import demand, health
+
+
+class State(StrEnum):
+    """What a gang has come to."""
+
+    WAITS = "waits"
+    STARTS = "starts"  # this plan places it
+    RESERVED = "reserved"  # and being bound
+    BOUND = "bound"
+    PARTIAL = "partly bound"  # it has lost members
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What has become of one gang; ``nodes`` are where its members are, or will be."""
+
+    gang: GangKey
+    state: State
+    needed: int
+    bound: int  # members that count as bound
+    nodes: tuple[tuple[NodeName, int], ...] = ()
+    ailment: str = ""  # what a gang that has started lacks
+
+
+def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> Standing | None:
+    """What has become of the gang of that name; None if there is none."""
+    gang = next((gang for gang in snapshot.gangs if gang.key == key), None)
+    if gang is None:
+        return None
+    census = demand.census(gang)
+    state = _state(gang, snapshot, plan, is_started=census.is_committed)
+    places = [member.node for member in gang.members if member.node and not member.is_over]
+    if state is State.STARTS:
+        places += [a.node for p in plan.placements if p.gang == key for a in p.assignments]
+    if state is State.RESERVED:
+        bound = {member.uid for member in gang.members if member.node is not None}
+        entries = (entry for r in snapshot.reservations if r.gang == key for entry in r.entries)
+        places += [entry.node for entry in entries if entry.uid not in bound]
+    ready = {node.name: node.ready for node in snapshot.nodes}
+    found = health.ailment(gang, ready, health.Before()) if census.is_committed else None
+    return Standing(
+        gang=key,
+        state=state,
+        needed=demand.needed(gang),
+        bound=len(census.bound) + len(gang.finished),
+        nodes=tuple(sorted(Counter(places).items())),
+        ailment="" if found is None else f"{found.cause}: {found.sentence}",
+    )
+
+
+def _state(gang: Gang, snapshot: Snapshot, plan: Plan, *, is_started: bool) -> State:
+    if any(reservation.gang == gang.key for reservation in snapshot.reservations):
+        return State.RESERVED
+    if health.is_whole(gang):
+        return State.FINISHED if gang.is_idle else State.BOUND
+    if any(placement.gang == gang.key for placement in plan.placements):
+        return State.STARTS
+    return State.PARTIAL if is_started else State.WAITS

@@ -1,0 +1,49 @@
+"""What is decided together and what comes after it: the order of a plan's rounds.
+
+Whole gangs of all priorities are one joint decision, in which a higher priority is worth more than
+all below it. Two things part it: members beyond those needed, which come before lower priorities,
+and a gang that has starved, for room may be held for it from all that come after.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import NamedTuple
+
+from . import demand
+from .demand import Census, Want
+from .starving import Starved
+
+
+class Round(NamedTuple):
+    """Whole gangs that are decided on together, and gangs that may grow once that is done.
+
+    For one who has ``starved`` and does not start in it, room is held from all later rounds.
+    """
+
+    wants: tuple[Want, ...]
+    growing: tuple[Census, ...] = ()
+    starved: Starved | None = None
+
+
+def rounds(
+    found: Sequence[Census], wants: Sequence[Want], firsts: Sequence[Starved] = ()
+) -> Sequence[Round]:
+    """The rounds, the first one first; ``found`` is by priority from the top, so are ``firsts``."""
+    by_gang = {want.gang.key: want for want in wants}
+    by_priority = {one.want.gang.priority: one for one in firsts}
+    made: list[Round] = []
+    together: list[Want] = []
+    for priority, level in groupby(found, key=lambda census: census.gang.priority):
+        censuses = tuple(level)
+        if (first := by_priority.get(priority)) is not None:
+            together.append(replace(by_gang.pop(first.want.gang.key), goes_first=True))
+            if first is firsts[0]:
+                made.append(Round(tuple(together), starved=first))
+                together = []
+        together += [by_gang[c.gang.key] for c in censuses if c.gang.key in by_gang]
+        growing = tuple(census for census in censuses if demand.may_grow(census))
+        if growing:
+            made.append(Round(tuple(together), growing))
+            together = []
+    return [*made, Round(tuple(together))] if together else made

@@ -1,0 +1,165 @@
+"""Gangs that have waited too long: they go first, and for one of them room is held as it frees up.
+
+All of it follows from the Snapshot, so nothing is remembered between cycles. Held room is given to
+no gang of the same or a lower priority; that is why what is missing of it never grows.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.cluster import Gang, Snapshot
+from ..model.decisions import Policy
+from ..strategies.problem import Problem, Share, Solution
+from ..strategies.room import fits_per_node
+from . import order, reduce, shortage
+from .demand import Want
+from .reduce import Grid
+from .shortage import Rooms
+
+PORTIONS = 1024  # of a member, in which is counted how much of it has room
+
+Answer = Callable[[Problem], Solution]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Starved:
+    """A gang that goes first, and one way to place it in the empty cluster."""
+
+    want: Want
+    vacant: NDArray[np.int64]  # [node, resource]: once all members of gangs have ended
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hold:
+    """The room that is held for a gang until there is enough of it."""
+
+    gang: Gang
+    room: NDArray[np.int64]  # [node, resource]
+    nodes: int  # on how many it is to start
+
+    def holds_back(self, gang: Gang) -> bool:
+        """Whether a gang that has not started gets none of this room."""
+        return gang.key != self.gang.key and gang.priority <= self.gang.priority
+
+
+def starved(
+    snapshot: Snapshot, base: Grid, wants: Sequence[Want], policy: Policy, answer: Answer
+) -> tuple[Starved, ...]:
+    """Of each priority the gang that has waited longest, if for too long; the top one first.
+
+    Whoever would find no room in the empty cluster is passed over. That is the cluster without
+    members of gangs: what others run is taken to stay, for nobody knows when it ends.
+    """
+    late = [w for w in wants if _falls_due(w, policy) <= snapshot.taken_at]
+    if not late:
+        return ()
+    vacant = reduce.vacant(snapshot, base)
+    late.sort(key=lambda w: (-w.gang.priority, _falls_due(w, policy), w.gang.key))
+    levels = groupby(late, key=lambda want: want.gang.priority)
+    firsts = (_first_to_fit(level, base, vacant, answer) for _, level in levels)
+    return tuple(one for one in firsts if one is not None)
+
+
+def due(
+    wants: Iterable[Want], firsts: Sequence[Starved], snapshot: Snapshot, policy: Policy
+) -> float | None:
+    """When the next gang will have waited too long, of the priorities where none goes first."""
+    taken = {one.want.gang.priority for one in firsts}
+    moments = (_falls_due(w, policy) for w in wants if w.gang.priority not in taken)
+    return min((at for at in moments if snapshot.taken_at < at < inf), default=None)
+
+
+def hold(one: Starved, base: Grid, free: NDArray[np.int64]) -> Hold:
+    """The free room to hold for it, where the least is missing until all of it can start.
+
+    Shape by shape, the largest first; each is exact for itself. Where that ends in a dead end, it
+    is the room of a placement that depends on nothing that starts or ends.
+    """
+    needed = np.zeros_like(free)
+    vacant, left = one.vacant, free
+    for row, count in _by_shape(one, base):
+        request = base.requests[row]
+        chosen = seats(vacant, left, base.allowed[row], (request, count))
+        if int(chosen.sum()) < count:
+            needed = _as_placed(one, base)
+            break
+        used = chosen[:, None] * request
+        needed = needed + used
+        vacant, left = vacant - used, np.maximum(left - used, 0)
+    nodes = int(np.count_nonzero(needed.any(axis=1)))
+    return Hold(one.want.gang, np.minimum(free, needed), nodes)
+
+
+def _falls_due(want: Want, policy: Policy) -> float:
+    return order.waiting_since(want.gang, want.members) + policy.starvation_seconds
+
+
+def _first_to_fit(
+    level: Iterable[Want], base: Grid, vacant: NDArray[np.int64], answer: Answer
+) -> Starved | None:
+    rooms = Rooms(base, vacant)
+    for want in level:
+        if shortage.short(rooms, want) is None:
+            solution = answer(reduce.problem(base, vacant, [want], [1]))
+            if any(solution.shares):
+                return Starved(want, vacant, solution.shares[0])
+    return None
+
+
+def _by_shape(one: Starved, base: Grid) -> Sequence[tuple[int, int]]:
+    """How many members of each shape would start, the largest shape first."""
+    counts: dict[int, int] = {}
+    for row, share in _rows(one, base):
+        counts[row] = counts.get(row, 0) + share.count
+    totals = one.vacant.sum(axis=0).clip(1)
+    sizes = {row: float((base.requests[row] / totals).max()) for row in counts}
+    return sorted(counts.items(), key=lambda item: (-sizes[item[0]], item[0]))
+
+
+def _rows(one: Starved, base: Grid) -> Iterable[tuple[int, Share]]:
+    """The shares with the row of their shape."""
+    rows = [base.shapes[group[0].shape] for group in reduce.parts(one.want)]
+    return ((rows[share.part], share) for share in one.shares)
+
+
+def _as_placed(one: Starved, base: Grid) -> NDArray[np.int64]:
+    needed = np.zeros_like(one.vacant)
+    for row, share in _rows(one, base):
+        needed[share.node] += base.requests[row] * share.count
+    return needed
+
+
+def seats(
+    vacant: NDArray[np.int64],
+    free: NDArray[np.int64],
+    allowed: NDArray[np.bool_],
+    asked: tuple[NDArray[np.int64], int],
+) -> NDArray[np.int64]:
+    """How many of these equal members to seat on each node, so that the least room is missing.
+
+    A member misses the part of it for which there is no free room. On one node each further member
+    misses no less than the one before, so taking the cheapest seats one by one is exact. Equal ones
+    go by the nodes' order: a choice changes only for one that misses less, or comes earlier.
+    """
+    request, count = asked
+    used = np.flatnonzero(request)
+    most = fits_per_node(vacant, request, allowed, count)
+    portions = (free[:, used] * PORTIONS // request[used]).min(axis=1)
+    whole = np.minimum(portions // PORTIONS, most)
+    begun = np.minimum(most - whole, 1)
+    nodes = np.tile(np.arange(len(free)), 3)
+    nothing = np.zeros_like(whole)
+    costs = np.concatenate((nothing, PORTIONS - portions % PORTIONS, nothing + PORTIONS))
+    offers = np.concatenate((whole, begun, most - whole - begun))
+    cheapest = np.lexsort((nodes, costs))
+    before = np.cumsum(offers[cheapest]) - offers[cheapest]
+    taken = np.clip(count - before, 0, offers[cheapest])
+    chosen: NDArray[np.int64] = np.zeros_like(whole)
+    np.add.at(chosen, nodes[cheapest], taken)
+    return chosen

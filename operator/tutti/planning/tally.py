@@ -1,0 +1,40 @@
+"""How much was admitted, and at most could have been: what a plan is compared with others by.
+
+Separate from the rounds because they only add to it.
+"""
+
+from collections.abc import Mapping
+
+from ..model.decisions import Level
+from ..strategies.problem import Outcome, Problem, Solution, admitted_value
+
+# By a Demand's level: what is admitted, and what no admission is worth more than, if that is known.
+Tally = Mapping[int, tuple[int, int | None]]
+
+
+def is_settled(solution: Solution) -> bool:
+    """Whether no better admission exists: proved, or there is nothing left to admit."""
+    return solution.outcome is Outcome.PROVED or all(solution.shares)
+
+
+def counted(tally: Tally, problem: Problem, solution: Solution) -> Tally:
+    """The tally with one more round; a bound is that of the first round that asked for a level."""
+    bounds = dict(solution.bounds)
+    added = dict(tally)
+    for level, worth in admitted_value(problem, solution):
+        bound = worth if is_settled(solution) else bounds.get(level)
+        before, known = tally.get(level, (0, bound))
+        added[level] = (before + worth, known)
+    return added
+
+
+def levels(tally: Tally) -> tuple[Level, ...]:
+    """The tally by priority, the highest first; who goes first within one is counted with it."""
+    found: dict[int, Level] = {}
+    for level, (worth, bound) in sorted(tally.items(), reverse=True):
+        priority = level // 2
+        known = found.get(priority, Level(priority, 0, 0))
+        is_known = bound is not None and known.bound is not None
+        both = (bound or 0) + (known.bound or 0) if is_known else None
+        found[priority] = Level(priority, known.admitted + worth, both)
+    return tuple(found.values())

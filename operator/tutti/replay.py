@@ -1,0 +1,53 @@
+"""Snapshots from files: what a dump, ``kubectl get`` output or manifests would look like live.
+
+The same World folds them that folds the watches, so that nothing is understood differently.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from .kube.dump import Found
+from .kube.supply import Item
+from .model.cluster import Gang, Member, Occupant, Snapshot
+from .model.keys import Uid
+from .planning import demand
+from .store import Store
+from .world import World
+
+V = TypeVar("V")
+
+
+def snapshot_of(found: Found) -> Snapshot:
+    """The Snapshot at the time that the files were taken."""
+    world = World(lambda: None)
+    bound: list[tuple[str, Member | Occupant]] = [(one.uid, one) for one in found.occupants]
+    bound += [(one.uid, one) for one in found.members if one.node is not None]
+    _fill(world.groups, ((one.uid, one) for one in found.groups))
+    _fill(world.pending, ((one.uid, one) for one in found.members if one.node is None))
+    _fill(world.nodes, ((one.name, one) for one in found.nodes))
+    _fill(world.bound, bound)
+    _fill(world.pinned, ())
+    _fill(world.classes, ((one.name, one) for one in found.classes))
+    _fill(world.reservations, ((str(one.self_uid), one) for one in found.reservations))
+    return _with_the_finished(world.snapshot(found.taken_at), found)
+
+
+def _fill(store: Store[V], values: Iterable[tuple[str, V]]) -> None:
+    items = [Item(Uid(uid), 1, value) for uid, value in values]
+    store.replace(items, 1, store.began())
+
+
+def _with_the_finished(snapshot: Snapshot, found: Found) -> Snapshot:
+    """What only the operator that wrote the dump remembered: members that finished and left."""
+    if found.header is None:
+        return snapshot
+    finished = found.header.finished
+
+    def reminded(gang: Gang) -> Gang:
+        roles = finished.get(str(gang.key), ()) if not gang.is_single else ()
+        return replace(gang, finished=tuple(roles)) if roles else gang
+
+    gangs = tuple(reminded(gang) for gang in snapshot.gangs)
+    settled = frozenset(gang.uid for gang in gangs if demand.is_settled(gang))
+    return replace(snapshot, gangs=gangs, settled=settled)

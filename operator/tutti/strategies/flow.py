@@ -1,0 +1,209 @@
+"""Flow: all gangs of a priority as one min-cost flow over shapes and kinds of nodes.
+
+As Firmament, ksched and Aladdin do it: members flow from their gang through their shape to nodes
+that may take it, or past them at a price, the higher the earlier the gang comes. A flow counts
+members alone. So its answer is tried on the real room, gang by gang and whole gangs only; those it
+does not hold for flow again through what is left, and what never holds is left to best fit.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
+
+from .bestfit import best_fit
+from .counts import possible
+from .problem import Budget, Demand, Outcome, Problem, Share, Solution
+from .room import Room
+
+MOST_FLOWS = 8  # of one priority; each tries again what did not hold, and later ones add little
+STEPS = 100  # in which the price of a node rises, from the fullest to the emptiest
+SINK = 0
+
+Wholes = Mapping[int, tuple[Share, ...]]  # by demand
+
+
+class NoFlowError(Exception):
+    """OR-Tools did not find the cheapest flow, although there always is one."""
+
+
+class Flow:
+    """Joint in who may go where; blind to what several resources of one node allow together."""
+
+    name = "flow"
+
+    def __init__(self, engine: type[SimpleMinCostFlow] = SimpleMinCostFlow) -> None:
+        """Let this engine find the flows."""
+        self._engine = engine
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:  # noqa: ARG002 - bounded anyway
+        """Admit priority by priority; where all are admitted, nothing better can exist."""
+        room, candidates = Room(problem), possible(problem)
+        found: list[tuple[Share, ...]] = [()] * len(problem.demands)
+        for level in sorted({problem.demands[index].level for index in candidates}, reverse=True):
+            waiting = [i for i in candidates if problem.demands[i].level == level]
+            try:
+                placed = self._flows(problem, room, waiting)
+            except NoFlowError as error:
+                return Solution(Outcome.FAILED, ((),) * len(found), str(error))
+            for index, shares in placed.items():
+                found[index] = shares
+            waiting = [index for index in waiting if index not in placed]
+            found = list(best_fit(problem, waiting, tuple(found)))
+            for index in waiting:
+                _take(problem.demands[index], found[index], room)
+        return Solution(Outcome.PROVED if all(found) else Outcome.HEURISTIC, tuple(found))
+
+    def _flows(self, problem: Problem, room: Room, waiting: Sequence[int]) -> Wholes:
+        """Let all that wait flow, and those it did not hold for again; their room is taken."""
+        found: dict[int, tuple[Share, ...]] = {}
+        for _ in range(MOST_FLOWS):
+            kinds = _Kinds.of(problem, room)
+            demands = [problem.demands[index] for index in waiting]
+            network = _Network(kinds, demands, self._engine())
+            placed = {
+                index: shares
+                for index, shares in zip(waiting, network.shares(room), strict=True)
+                if shares
+            }
+            found.update(placed)
+            waiting = [index for index in waiting if index not in placed]
+            if not (placed and waiting):
+                break
+        return found
+
+
+def _take(demand: Demand, shares: Sequence[Share], room: Room) -> None:
+    for share in shares:
+        shape = demand.parts[share.part].shape
+        room.take(shape, np.array([share.node]), np.array([share.count]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kinds:
+    """Nodes that are alike for all shapes: with the same free room, and allowed to the same."""
+
+    nodes: Sequence[NDArray[np.intp]]
+    fits: NDArray[np.int64]  # [shape, kind]: on one of its nodes
+    price: NDArray[np.int64]  # [kind]
+
+    @classmethod
+    def of(cls, problem: Problem, room: Room) -> "_Kinds":
+        """The kinds of nodes as they are now; the emptier, the dearer."""
+        rows = np.hstack([room.free, problem.allowed.T])
+        _, first, kind = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        borders = np.cumsum(np.bincount(kind, minlength=1))[:-1]
+        nodes = np.split(np.argsort(kind, kind="stable"), borders)
+        fits = np.array([room.fits(shape)[first] for shape in range(len(problem.requests))])
+        spare = room.spare[first].clip(0)
+        price = spare * (STEPS - 1) / max(spare.max(initial=0.0), 1e-9)
+        return cls(nodes, fits, price.astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class _Gang:
+    """Where a gang is in the network: the arcs to its shapes by part, and those past the nodes."""
+
+    demand: Demand
+    parts: Sequence[int]
+    past: Sequence[int]
+
+
+class _Network:
+    """From gangs through roles and parts to shapes, kinds of nodes, and the sink."""
+
+    def __init__(self, kinds: _Kinds, demands: Sequence[Demand], engine: SimpleMinCostFlow) -> None:
+        self._kinds, self._engine = kinds, engine
+        total = sum(demand.need for demand in demands)
+        shapes, number = kinds.fits.shape
+        self._nodes = 1 + shapes + number
+        sizes = np.array([len(nodes) for nodes in kinds.nodes], dtype=np.int64)
+        most = np.minimum(kinds.fits * sizes, total)
+        self._pairs = np.argwhere(most)
+        shape, kind = self._pairs.T
+        self._spots = engine.add_arcs_with_capacity_and_unit_cost(
+            1 + shape, 1 + shapes + kind, most[shape, kind], kinds.price[kind]
+        )
+        engine.add_arcs_with_capacity_and_unit_cost(
+            1 + shapes + np.arange(number),
+            np.full(number, SINK),
+            most.max(axis=0, initial=0),
+            np.zeros(number, dtype=np.int64),
+        )
+        engine.set_node_supply(SINK, -total)
+        self._gangs = [
+            self._add(demand, STEPS * (len(demands) - rank)) for rank, demand in enumerate(demands)
+        ]
+
+    def shares(self, room: Room) -> Iterator[tuple[Share, ...]]:
+        """For each gang what it got, as far as it flowed whole and holds; its room is taken.
+
+        Raises:
+            NoFlowError: the engine gave no answer.
+        """
+        if (status := self._engine.solve()) != self._engine.OPTIMAL:
+            raise NoFlowError(f"OR-Tools found no flow: {status.name}")
+        flows = self._engine.flows(self._spots)
+        left: dict[int, list[list[int]]] = {}  # by shape: kinds, the cheapest first, with members
+        for row in np.lexsort((self._kinds.price[self._pairs[:, 1]],)).tolist():
+            shape, kind = self._pairs[row].tolist()
+            if flows[row]:
+                left.setdefault(shape, []).append([kind, int(flows[row])])
+        for gang in self._gangs:
+            is_whole = not any(self._engine.flow(arc) for arc in gang.past)
+            yield self._placed(gang, left, room) if is_whole else ()
+
+    def _placed(
+        self, gang: _Gang, left: Mapping[int, list[list[int]]], room: Room
+    ) -> tuple[Share, ...]:
+        """The gang on nodes of the kinds it flowed to; none if they have no room for all of it."""
+        mark, shares = room.mark(), []
+        for number, arc in enumerate(gang.parts):
+            shape, missing = gang.demand.parts[number].shape, self._engine.flow(arc)
+            while missing:
+                kind, members = left[shape][0]
+                wanted = min(missing, members)
+                left[shape][0][1] -= wanted
+                if wanted == members:
+                    del left[shape][0]
+                missing -= wanted
+                nodes, counts = _filled(room.fits(shape), self._kinds.nodes[kind], wanted)
+                if counts.sum() < wanted:
+                    room.undo(mark)
+                    return ()
+                room.take(shape, nodes, counts)
+                pairs = zip(nodes.tolist(), counts.tolist(), strict=True)
+                shares += [Share(number, node, count) for node, count in pairs]
+        return tuple(shares)
+
+    def _add(self, demand: Demand, price: int) -> _Gang:
+        """Add a gang; each member that flows past the nodes costs ``price``."""
+        engine, first = self._engine, self._nodes
+        self._nodes += len(demand.parts)
+        parts = [
+            engine.add_arc_with_capacity_and_unit_cost(first + i, 1 + part.shape, part.available, 0)
+            for i, part in enumerate(demand.parts)
+        ]
+        past = []
+        anyone = demand.need - sum(demand.role_minimum)
+        for role, supply in [(None, anyone), *enumerate(demand.role_minimum)]:
+            engine.set_node_supply(self._nodes, supply)
+            past.append(
+                engine.add_arc_with_capacity_and_unit_cost(self._nodes, SINK, supply, price)
+            )
+            for i, part in enumerate(demand.parts):
+                if role in (None, part.role):
+                    engine.add_arc_with_capacity_and_unit_cost(self._nodes, first + i, supply, 0)
+            self._nodes += 1
+        return _Gang(demand, parts, past)
+
+
+def _filled(
+    fits: NDArray[np.int64], nodes: NDArray[np.intp], wanted: int
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """The first of these nodes, each filled before the next, and how many members each takes."""
+    before = np.cumsum(fits[nodes]) - fits[nodes]
+    counts = np.minimum(fits[nodes], wanted - before).clip(0)
+    return nodes[counts > 0], counts[counts > 0]

@@ -1,0 +1,70 @@
+"""Dropping any check of ``verify`` makes one of its unit tests fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from .weakening import weakened
+
+ROOT = Path(__file__).parents[2]
+VERIFY = "operator/tutti/planning/verify.py"
+
+# What makes no difference to any answer, and why it is there all the same.
+NO_CHECKS = {
+    "upheld: never not placements": "saves the work of counting where nothing is placed",
+    "_broken: never not placements": "likewise",
+    "lacks: no {}": "whoever asks has looked whether there is such a node",
+    "member: no self.members(expected_in).get(uid)": "saves a look at all pods",
+}
+
+CHECKS = '''
+def found(a, b):
+    """Compare."""
+    if a > 1 and b:
+        yield "wrong"
+    count(a)
+    return [x for x in b if x]
+'''
+
+
+def test_dropping_any_check_of_verify_is_caught_by_its_tests() -> None:
+    command = [sys.executable, "-m", "tests.mutants.surviving", "tutti.planning.verify"]
+    answer = subprocess.run(
+        [*command, "tests/unit/planning/test_verify.py"],
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{ROOT / 'operator'}", "PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    lines = answer.stdout.splitlines()
+    survivors = [line.removeprefix("survives ") for line in lines if line.startswith("survives ")]
+    assert sorted(survivors) == sorted(NO_CHECKS)
+
+
+def test_every_check_is_dropped_once() -> None:
+    assert [one.name for one in weakened(CHECKS)] == [
+        "found: never a > 1 and b",
+        "found: no count(a)",
+        "found: no a > 1",
+        "found: no b",
+        "found: no yield 'wrong'",
+        "found: no if x",
+    ]
+
+
+def test_a_mutant_differs_in_the_one_place_that_its_name_says() -> None:
+    named = {one.name: one.source for one in weakened(CHECKS)}
+    assert "if a > 1:" in named["found: no b"]
+    assert "if b:" not in named["found: no b"]
+    assert "yield from ()" in named["found: no yield 'wrong'"]
+    assert all(one.count("def found") == 1 for one in named.values())
+
+
+def test_verify_has_checks_of_every_kind() -> None:
+    names = [one.name for one in weakened((ROOT / VERIFY).read_text())]
+    assert len(names) == len(set(names))
+    assert len(names) > 70

@@ -1,0 +1,78 @@
+"""The most that can be admitted, by CP-SAT: one integer per kind of pod and node.
+
+The plainest model there is, with nothing merged and nothing left out: it is to be believed, not
+to be fast.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ortools.sat.python import cp_model
+
+if TYPE_CHECKING:
+    from .case import Ask, Case, Worth
+
+
+class NoAnswerError(Exception):
+    """CP-SAT did not prove an optimum, so there is nothing to compare with."""
+
+
+def optimum(case: Case) -> Worth:
+    """The most valuable admission, level by level from the top.
+
+    Raises:
+        NoAnswerError: CP-SAT gave up.
+    """
+    model = cp_model.CpModel()
+    starts = [model.new_bool_var(f"start {number}") for number in range(len(case.asks))]
+    used: dict[tuple[int, int], list[cp_model.LinearExprT]] = {}
+    for start, ask in zip(starts, case.asks, strict=True):
+        _add_gang(model, case, start, ask, used)
+    for (node, resource), terms in used.items():
+        model.add(sum(terms) <= case.rooms[node][resource])
+    found = []
+    for level in case.levels:
+        pairs = zip(starts, case.asks, strict=True)
+        aim = sum(ask.value * start for start, ask in pairs if ask.level == level)
+        best = _most(model, aim)
+        model.add(aim == best)
+        found.append((level, best))
+    return tuple(found)
+
+
+def _add_gang(
+    model: cp_model.CpModel,
+    case: Case,
+    start: cp_model.IntVar,
+    ask: Ask,
+    used: dict[tuple[int, int], list[cp_model.LinearExprT]],
+) -> None:
+    """All that the gang needs, or nothing; what its pods take is added to ``used``."""
+    of_role: dict[int, list[cp_model.IntVar]] = {role: [] for role in range(len(ask.least))}
+    for kind in ask.kinds:
+        counts = [(node, model.new_int_var(0, kind.count, "")) for node in sorted(kind.where)]
+        model.add(sum(count for _, count in counts) <= kind.count)
+        of_role[kind.role].extend(count for _, count in counts)
+        for node, count in counts:
+            for resource, amount in enumerate(kind.takes):
+                if amount and case.rooms[node][resource] < amount:
+                    model.add(count == 0)
+                elif amount:
+                    used.setdefault((node, resource), []).append(amount * count)
+    everyone = [count for counts in of_role.values() for count in counts]
+    model.add(sum(everyone) == ask.need * start)
+    for role, least in enumerate(ask.least):
+        model.add(sum(of_role[role]) >= least * start)
+
+
+def _most(model: cp_model.CpModel, aim: cp_model.LinearExprT) -> int:
+    """The largest value that the aim can have."""
+    model.maximize(aim)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.max_deterministic_time = 60.0
+    status = solver.solve(model)
+    if status != cp_model.OPTIMAL:
+        raise NoAnswerError(f"CP-SAT ended with {solver.status_name(status)}")
+    return round(solver.objective_value)

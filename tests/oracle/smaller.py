@@ -1,0 +1,53 @@
+"""A smaller Problem with the same fault: what a person wants to look at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tutti.strategies.problem import Problem
+
+
+def smallest(problem: Problem, is_wrong: Callable[[Problem], bool]) -> Problem:
+    """Leave out demands, nodes and resources one by one, as long as it stays wrong."""
+    while (found := next(filter(is_wrong, _smaller(problem)), None)) is not None:
+        problem = found
+    return problem
+
+
+def as_code(problem: Problem) -> str:
+    """The Problem as a test would write it."""
+    return "\n".join(
+        (
+            f"free = {problem.free.tolist()}",
+            f"requests = {problem.requests.tolist()}",
+            f"allowed = {problem.allowed.astype(int).tolist()}",
+            *map(str, problem.demands),
+        )
+    )
+
+
+def _smaller(problem: Problem) -> Iterator[Problem]:
+    for i in range(len(problem.demands)):
+        yield replace(problem, demands=problem.demands[:i] + problem.demands[i + 1 :])
+    for i in range(len(problem.free)):
+        free, allowed = np.delete(problem.free, i, axis=0), np.delete(problem.allowed, i, axis=1)
+        yield replace(problem, free=free, allowed=allowed)
+    for i in range(problem.free.shape[1]):
+        free, asked = np.delete(problem.free, i, axis=1), np.delete(problem.requests, i, axis=1)
+        yield replace(problem, free=free, requests=asked)
+    for i, demand in enumerate(problem.demands):
+        for part in range(len(demand.parts)):
+            if len(demand.parts) > 1:
+                parts = demand.parts[:part] + demand.parts[part + 1 :]
+                some = (
+                    *problem.demands[:i],
+                    replace(demand, parts=parts),
+                    *problem.demands[i + 1 :],
+                )
+                yield replace(problem, demands=some)

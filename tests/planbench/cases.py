@@ -1,0 +1,73 @@
+"""Which cases there are: those that decide, several times over, and a survey of everything else."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from tutti.model.decisions import Objective
+
+from .contenders import BESTFIT, ILP
+from .scenes import grid, hard
+from .trials import Case, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from .scenes import Scene
+
+LARGE_8, LARGE_13, LARGE_ALL, BASE_8 = "x8/50/8", "x8/50/13", "x8/50/all", "x1/50/8"
+# Nodes of the small scenes, up to the last that the plain program solves.
+PLAIN_SIZES = (8, 16, 32, 64, 96, 128, 160, 192, 224, 256, 320, 384)
+
+
+def label(case: Case) -> str:
+    """By what ``--only`` chooses it."""
+    return case.scene.name if case.kind is Kind.PLAN else case.kind.value
+
+
+def decisive(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[Case]:
+    """What the ratios are made of, without the ladder of small scenes; measured in every round."""
+    scenes = {scene.name: scene for scene in grid(listed, scale)}
+    large = scenes[LARGE_8]
+    cases = [
+        Case(Kind.PLAN, scenes[name], strategy, objective)
+        for name in (LARGE_8, LARGE_13)
+        for objective in Objective
+        for strategy in strategies
+    ]
+    cases += _plans([scenes[BASE_8], *hard(listed, scale)], strategies)
+    beside = ((Kind.ARGMIN, BESTFIT), (Kind.UNCHANGED, ILP))
+    return [*cases, *(Case(kind, large, name) for kind, name in beside if name in strategies)]
+
+
+def survey(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[Case]:
+    """The rest of the grid; measured once."""
+    scenes = [
+        scene for scene in grid(listed, scale) if scene.name not in (LARGE_8, LARGE_13, BASE_8)
+    ]
+    others = [objective for objective in Objective if objective is not Objective.RESOURCES]
+    return [
+        *_plans(scenes, strategies),
+        *(
+            Case(Kind.PLAN, scene, strategy, objective)
+            for scene in scenes
+            if scene.name == LARGE_ALL
+            for objective in others
+            for strategy in strategies
+        ),
+    ]
+
+
+def chosen(cases: Iterable[Case], patterns: Collection[str]) -> Sequence[Case]:
+    """The cases whose label matches any of the patterns; all, if there are none."""
+    return [case for case in cases if is_chosen(label(case), patterns)]
+
+
+def is_chosen(name: str, patterns: Collection[str]) -> bool:
+    """Whether any of the patterns matches; so it is if there are none."""
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _plans(scenes: Iterable[Scene], strategies: Sequence[str]) -> Sequence[Case]:
+    return [Case(Kind.PLAN, scene, strategy) for scene in scenes for strategy in strategies]

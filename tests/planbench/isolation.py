@@ -1,0 +1,96 @@
+"""Each case in a process of its own, one after the other, none longer than it may take."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
+
+from ..bench import usage
+from .child import asked
+from .trials import Figures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .trials import Case
+
+ROOT = Path(__file__).parents[2]
+_LOOK_EVERY = 0.02  # seconds
+_LAST_WORDS = 300  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where clusters and pods come from; what is not given is generated."""
+
+    nodes: str = ""
+    pods: str = ""
+    seed: int = 1
+
+
+def alone(case: Case, source: Source, limit: float) -> Figures:
+    """The case's figures, measured in a new process that is ended after ``limit`` seconds."""
+    command = [sys.executable, "-m", "tests.planbench.child"]
+    kept = [sys.executable, "-m", "tests.controlplane.die_with_parent", str(os.getpid()), *command]
+    with TemporaryFile() as said, TemporaryFile() as complained:
+        child = subprocess.Popen(
+            kept,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=complained,
+            start_new_session=True,
+        )
+        try:
+            assert child.stdin is not None
+            with suppress(BrokenPipeError), child.stdin as asking:
+                asking.write(asked(case, source).encode())
+            largest = _watched(child, limit)
+        finally:
+            _end(child)
+        if largest is None:
+            return Figures(unfinished=f"did not finish in {limit:g} s")
+        said.seek(0)
+        complained.seek(0)
+        if child.returncode != 0:
+            why = complained.read().decode(errors="replace").strip()[-_LAST_WORDS:]
+            return Figures(unfinished=f"failed: {why.splitlines()[-1] if why else 'no word'}")
+        return replace(Figures(**json.load(said)), engine_megabytes=largest)
+
+
+def _watched(child: subprocess.Popen[bytes], limit: float) -> float | None:
+    """The most memory that any other program it started has held; None where it took too long."""
+    until, largest = time.monotonic() + limit, 0.0
+    while child.poll() is None:
+        if time.monotonic() > until:
+            return None
+        largest = max([largest, *_others(child.pid)])
+        time.sleep(_LOOK_EVERY)
+    return largest
+
+
+def _others(pid: int) -> Iterator[float]:
+    """The peaks of processes that run another program; a fork still has its parent's memory."""
+    with suppress(OSError):
+        own = Path(f"/proc/{pid}/exe").readlink()
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for started in (thread / "children").read_text().split():
+                with suppress(OSError):
+                    if Path(f"/proc/{started}/exe").readlink() != own:
+                        yield usage.of(int(started)).peak_megabytes
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Leave nothing of it behind, neither the process nor what it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()

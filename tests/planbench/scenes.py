@@ -1,0 +1,142 @@
+"""What is planned for: how many nodes, how full, and which gangs wait.
+
+Plain values, so that a process of its own can be told what to measure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GANGS = 900
+SIZES = (2, 4, 8, 16, 32, 64)  # members of a gang; each as likely
+COPIES = (1, 4, 8)
+FULLNESS = (0.5, 0.8)
+RACK = 32  # nodes
+LARGEST_GANG = 5_000
+MOST_NODES = 100_000
+_LEAST_NODES, _LEAST_GANGS = 16, 6
+
+
+class Shapes(StrEnum):
+    """Which shapes the waiting members have; each as likely."""
+
+    EIGHT = "8"  # the most frequent ones that ask for several GPUs
+    SEVERAL_GPUS = "13"  # all that ask for several GPUs, of which openb has 13
+    ALL = "all"  # all of the list
+    MANY = "64"  # invented; most of them without a GPU
+    SINGLE = "single"  # those that ask for one GPU
+    PAIR = "pair"  # the most frequent one with the fewest GPUs above one
+
+
+class Twist(StrEnum):
+    """What makes a scene hard."""
+
+    NONE = ""
+    DISTINCT = "distinct"  # no two nodes have the same room
+    RACKS = "racks"  # every gang may use the nodes of one rack only
+    CPU = "cpu"  # bound pods without GPUs use most of the CPU
+    GENERATED = "generated"  # nodes and pods, however many
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One cluster and what waits for it."""
+
+    name: str
+    title: str
+    nodes: int
+    full: float  # of its GPUs
+    shapes: Shapes = Shapes.EIGHT
+    gangs: int = GANGS
+    sizes: tuple[int, ...] = SIZES
+    twist: Twist = Twist.NONE
+
+    @classmethod
+    def of(cls, plain: Mapping[str, object]) -> Scene:
+        """The scene that ``dataclasses.asdict`` wrote down."""
+        made: dict[str, object] = {**plain, "sizes": tuple(plain["sizes"])}  # type: ignore[arg-type]
+        made |= {"shapes": Shapes(str(plain["shapes"])), "twist": Twist(str(plain["twist"]))}
+        return cls(**made)  # type: ignore[arg-type]
+
+
+def grid(listed: int, scale: float) -> tuple[Scene, ...]:
+    """All sizes, half and four fifths full, with few, more and all shapes.
+
+    ``listed`` is the number of nodes in the list, of which so many copies are made.
+    """
+    scenes = []
+    for copies in COPIES:
+        for full in FULLNESS:
+            for shapes in (Shapes.EIGHT, Shapes.SEVERAL_GPUS, Shapes.ALL):
+                name = f"x{copies}/{full * 100:.0f}/{shapes}"
+                nodes = _nodes(listed * copies, scale)
+                title = f"{nodes} nodes, {full:.0%} full, {_WORDS[shapes]}"
+                scenes.append(Scene(name, title, nodes, full, shapes, _gangs(GANGS, scale)))
+    return tuple(scenes)
+
+
+def hard(listed: int, scale: float) -> tuple[Scene, ...]:
+    """The scenes in which something is out of the ordinary."""
+    nodes, gangs = _nodes(listed * COPIES[-1], scale), _gangs(GANGS, scale)
+    many, one = _nodes(MOST_NODES, scale), max(SIZES[-1], round(LARGEST_GANG * scale))
+    eight, half = Shapes.EIGHT, FULLNESS[0]
+    return (
+        Scene(
+            "distinct",
+            "no two nodes have the same room",
+            nodes,
+            half,
+            eight,
+            gangs,
+            twist=Twist.DISTINCT,
+        ),
+        Scene(
+            "64-shapes",
+            "64 shapes, most without a GPU",
+            nodes,
+            half,
+            Shapes.MANY,
+            gangs,
+            twist=Twist.CPU,
+        ),
+        Scene("one-gang", f"one gang of {one}", nodes, half, Shapes.PAIR, 1, (one,)),
+        Scene("uncontended", "room for all", nodes, 0.0, Shapes.SINGLE, gangs),
+        Scene(
+            "racks",
+            f"every gang in one rack of {RACK} nodes",
+            nodes,
+            half,
+            eight,
+            gangs,
+            twist=Twist.RACKS,
+        ),
+        Scene("100k", f"{many} generated nodes", many, half, eight, gangs, twist=Twist.GENERATED),
+    )
+
+
+def small(nodes: int) -> Scene:
+    """A scene small enough for a program with a variable per pod and node."""
+    title = f"{nodes} nodes, half full, small gangs"
+    return Scene(
+        f"small/{nodes}", title, nodes, FULLNESS[0], Shapes.EIGHT, max(3, nodes // 4), (2, 3, 4)
+    )
+
+
+def _nodes(count: int, scale: float) -> int:
+    return max(_LEAST_NODES, round(count * scale))
+
+
+def _gangs(count: int, scale: float) -> int:
+    return max(_LEAST_GANGS, round(count * scale))
+
+
+_WORDS: Mapping[Shapes, str] = {
+    Shapes.EIGHT: "8 shapes of several GPUs",
+    Shapes.SEVERAL_GPUS: "all shapes of several GPUs",
+    Shapes.ALL: "all shapes of the list",
+}

@@ -1,0 +1,130 @@
+"""The ratios that decide, from the medians of one run, each against what it must reach."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tutti.model.decisions import Objective
+from tutti.strategies.problem import Budget
+
+from ..bench.verdicts import Sense, Verdict
+from .cases import BASE_8, LARGE_8, LARGE_13
+from .contenders import BESTFIT, ILP
+from .results import Key
+from .scenes import hard
+from .trials import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .results import Results
+    from .trials import Figures
+
+NEVER = math.inf
+_SHAPES: Mapping[str, str] = {LARGE_8: "8 shapes", LARGE_13: "13 shapes"}
+
+
+def verdicts(results: Results) -> Sequence[Verdict]:
+    """All rows, in their order; those of cases that were not measured say so."""
+    least, most = Sense.AT_LEAST, Sense.AT_MOST
+    rows = [
+        Verdict(
+            f"value of ilp over the bound, {objective}, {_SHAPES[scene]}",
+            results.reached(_plan(scene, ILP, objective)),
+            least,
+            0.99,
+            0.999,
+        )
+        for scene in _SHAPES
+        for objective in Objective
+    ]
+    rows += [
+        Verdict(
+            f"whole plan of ilp over that of bestfit, {words}",
+            _seconds(results, _plan(scene, ILP)) / _seconds(results, _plan(scene, BESTFIT)),
+            most,
+            3.0,
+            1.5,
+        )
+        for scene, words in _SHAPES.items()
+    ]
+    growth = _seconds(results, _plan(LARGE_8, ILP)) / _seconds(results, _plan(BASE_8, ILP))
+    unchanged = Key(Kind.UNCHANGED, LARGE_8, ILP, Objective.RESOURCES)
+    still = results.median(unchanged, lambda one: one.seconds / one.other_seconds)
+    memory = _largest(results, lambda one: one.peak_megabytes + one.engine_megabytes)
+    return (
+        *rows,
+        Verdict("members/s of bestfit over one argmin per member", _pace(results), least, 1, 10),
+        Verdict(_plain_words(results), _plain(results), least, 100, 1_000),
+        Verdict("plan time of ilp, 8 times the nodes", growth, most, 10, 4),
+        Verdict("cycle with nothing changed over a full plan", still, most, 0.02, 0.002),
+        Verdict("peak RSS of ilp with its engine, MB", memory, most, 800, 400),
+        Verdict("slowest hard scene over the budget", _slowest(results), most, 1, 1),
+        Verdict("largest gap of the hard scenes", _widest(results), most, 1, 0.01),
+    )
+
+
+def _plan(scene: str, strategy: str, objective: Objective = Objective.RESOURCES) -> Key:
+    return Key(Kind.PLAN, scene, strategy, objective)
+
+
+def _seconds(results: Results, key: Key) -> float:
+    return results.median(key, lambda one: one.seconds)
+
+
+def _largest(results: Results, figure: Callable[[Figures], float]) -> float:
+    """The largest figure of ilp in the large scenes that decide."""
+    keys = (_plan(scene, ILP, objective) for scene in _SHAPES for objective in Objective)
+    values = [results.median(key, figure) for key in keys]
+    return max((value for value in values if not math.isnan(value)), default=math.nan)
+
+
+def _pace(results: Results) -> float:
+    """Members placed per second, beside one argmin per member."""
+    key = Key(Kind.ARGMIN, LARGE_8, BESTFIT, Objective.RESOURCES)
+    ours = results.median(key, lambda one: one.value / one.seconds)
+    return ours / results.median(key, lambda one: one.other_value / one.other_seconds)
+
+
+def _largest_plain(results: Results) -> Key | None:
+    """The largest of the small scenes that the plain program solved."""
+    solved = {key: case for key, case in results.cases(Kind.PLAIN).items() if results.rounds(key)}
+    return max(solved, key=lambda key: solved[key].scene.nodes, default=None)
+
+
+def _plain(results: Results) -> float:
+    """How much faster ilp was; nothing at all if the two ever disagreed on the value."""
+    key = _largest_plain(results)
+    if key is None:
+        return math.nan
+    solved = (each for size in results.cases(Kind.PLAIN) for each in results.rounds(size))
+    if any(each.value != each.other_value for each in solved):
+        return 0.0
+    return results.median(key, lambda one: one.other_seconds / one.seconds)
+
+
+def _plain_words(results: Results) -> str:
+    key = _largest_plain(results)
+    where = f", {key.scene.removeprefix('small/')} nodes" if key is not None else ""
+    return f"times faster than a variable per pod and node{where}"
+
+
+def _hard(results: Results) -> Sequence[Key]:
+    names = {scene.name for scene in hard(1, 1.0)}
+    return [key for key in results.cases() if key.strategy == ILP and key.scene in names]
+
+
+def _slowest(results: Results) -> float:
+    """Seconds in the strategy over what it may spend; for ever, if a scene has no figures."""
+    keys = _hard(results)
+    if any(results.trouble(key) for key in keys):
+        return NEVER
+    solving = [results.median(key, lambda one: one.stages["solve"]) for key in keys]
+    return max(solving, default=math.nan) / Budget().seconds
+
+
+def _widest(results: Results) -> float:
+    """The largest gap to the bound; not one that is known, if a scene has no figures."""
+    gaps = [1 - results.reached(key) for key in _hard(results)]
+    return NEVER if any(math.isnan(gap) for gap in gaps) else max(gaps, default=math.nan)

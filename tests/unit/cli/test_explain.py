@@ -1,0 +1,159 @@
+"""``tutti explain`` on files: sentences, data and exit codes; the examples of its page."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tutti import cli
+from tutti.cli import files
+from tutti.kube import dump
+from tutti.model.decisions import Policy
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "explain.md"
+CLUSTER = ROOT / "docs" / "explain" / "cluster.yaml"
+
+
+def explain(*arguments: str, env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(cli.main, ["explain", *arguments], env=env)
+
+
+def on_the_example(*arguments: str) -> Result:
+    return explain("-f", str(CLUSTER), *arguments)
+
+
+def examples() -> dict[str, str]:
+    """Every command on the page, and what it says there."""
+    blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    parts = [part for block in blocks for part in re.split(r"^\$ ", block, flags=re.MULTILINE)]
+    return dict(part.split("\n", 1) for part in parts if part)
+
+
+@pytest.mark.parametrize(("line", "output"), examples().items())
+def test_the_page_shows_what_the_command_says(
+    line: str, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    name, *arguments = line.split()
+    assert name == "tutti"
+    said = CliRunner().invoke(cli.main, arguments)
+    assert (said.exit_code, said.stdout) == (0, output)
+
+
+def test_the_page_has_three_examples() -> None:
+    assert len(examples()) == 3
+
+
+def test_all_that_wait_are_explained_without_a_name() -> None:
+    said = on_the_example()
+    assert said.exit_code == 0
+    assert said.stdout.startswith("ml/train waits: NotEnoughRoom\n")
+    assert "starts in the next cycle" not in said.stdout
+
+
+def test_where_nobody_waits_it_is_said(tmp_path: Path) -> None:
+    node = "{apiVersion: v1, kind: Node, metadata: {name: n1}}"
+    (tmp_path / "node.yaml").write_text(node)
+    said = explain("-f", str(tmp_path))
+    assert (said.exit_code, said.stdout) == (0, "no gang waits\n")
+
+
+def test_data_holds_what_the_sentences_say() -> None:
+    said = on_the_example("ml/train", "-o", "json")
+    assert said.exit_code == 0
+    (found,) = json.loads(said.stdout)["gangs"]
+    assert found["standing"]["state"] == "waits"
+    assert found["advice"]["reason"] == "NotEnoughRoom"
+    diagnosis: dict[str, Any] = found["advice"]["diagnosis"]
+    requests = {"cpu": "8", "nvidia.com/gpu": "2", "pods": "1"}
+    assert diagnosis["short"] == {"requests": requests, "roles": [], "forced": 4, "room": 2}
+    assert diagnosis["nodes"] == {
+        "count": 1,
+        "like": "gpu-1",
+        "kinds": 1,
+        "certainty": "proved",
+        "cut": False,
+    }
+    assert diagnosis["minMember"]["minMember"] == 2
+    assert diagnosis["ended"]["gangs"] == ["ml/eval"]
+    assert diagnosis["preferred"]["gangs"] == ["ml/render"]
+
+
+def test_data_of_a_gang_that_does_not_wait_has_no_advice() -> None:
+    (found,) = json.loads(on_the_example("eval", "-o", "json").stdout)["gangs"]
+    assert found["standing"]["nodes"] == [["gpu-1", 1]]
+    assert found["advice"] is None
+
+
+def test_a_gang_that_does_not_exist_ends_with_1() -> None:
+    said = on_the_example("ml/nobody")
+    assert (said.exit_code, said.stderr) == (1, "tutti explain: there is no gang ml/nobody\n")
+    assert on_the_example("other/train").exit_code == 1
+
+
+def test_a_name_in_two_namespaces_ends_with_2(tmp_path: Path) -> None:
+    group = (
+        "{{apiVersion: tutti.dev/v1alpha1, kind: PodGroup,"
+        " metadata: {{name: train, namespace: {0}}}, spec: {{minMember: 1}}}}"
+    )
+    (tmp_path / "groups.yaml").write_text("\n---\n".join(group.format(s) for s in ("b", "a")))
+    said = explain("-f", str(tmp_path), "train")
+    assert said.exit_code == 2
+    assert said.stderr.endswith("train is in a, b: say which, as a/train\n")
+    assert explain("-f", str(tmp_path), "b/train").exit_code == 0
+
+
+def test_a_file_that_cannot_be_read_ends_with_2(tmp_path: Path) -> None:
+    said = explain("-f", str(tmp_path / "none.yaml"), "train")
+    assert said.exit_code == 2
+    assert "none.yaml" in said.stderr
+
+
+def test_a_wrong_setting_ends_with_2_where_a_cluster_is_looked_at() -> None:
+    said = explain("train", env={"TUTTI_STRATEGY": "ilb"})
+    assert said.exit_code == 2
+    assert "did you mean ilp?" in said.stderr
+    assert explain("-f", str(CLUSTER), env={"TUTTI_STRATEGY": "ilb"}).exit_code == 0
+
+
+def dumped(tmp_path: Path, strategy: str) -> str:
+    """The example as a dump that was planned so."""
+    snapshot, _ = files.observed([str(CLUSTER)])
+    setup = dump.Setup("tutti", strategy, Policy(), {"seconds": 5.0})
+    path = tmp_path / "dump.json"
+    path.write_text(dump.write(snapshot, setup, None))
+    return str(path)
+
+
+def test_a_dump_is_planned_as_it_says(tmp_path: Path) -> None:
+    said = explain("-f", dumped(tmp_path, "bestfit"), "train")
+    assert said.exit_code == 0
+    assert "is not proved" in said.stdout
+    assert explain("-f", dumped(tmp_path, "ilp"), "train").stdout == on_the_example("train").stdout
+
+
+def test_a_dump_of_a_strategy_that_is_not_known_ends_with_2(tmp_path: Path) -> None:
+    said = explain("-f", dumped(tmp_path, "magic"), "train")
+    assert said.exit_code == 2
+    assert "strategy 'magic' is not one of bestfit, " in said.stderr
+
+
+def test_a_cluster_that_cannot_be_reached_ends_with_1(tmp_path: Path) -> None:
+    nowhere = tmp_path / "kubeconfig"
+    nowhere.write_text(
+        """
+        apiVersion: v1
+        kind: Config
+        current-context: it
+        contexts: [{name: it, context: {cluster: it, user: it}}]
+        clusters: [{name: it, cluster: {server: "http://127.0.0.1:1"}}]
+        users: [{name: it, user: {}}]
+        """
+    )
+    said = explain("ml/train", "--kubeconfig", str(nowhere))
+    assert said.exit_code == 1
+    assert said.stderr.startswith("tutti explain: ")

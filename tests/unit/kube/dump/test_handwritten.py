@@ -1,0 +1,103 @@
+"""Manifests that were never applied are read as they would be once they are."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tutti.kube import dump
+from tutti.model.resources import Resources
+
+NOW = "2026-01-01T00:00:00Z"
+SEEN = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"creationTimestamp": NOW}}
+
+
+def read(*raw: object) -> dump.Found:
+    return dump.read([dump.Text("some.yaml", yaml.safe_dump_all(raw).encode())])
+
+
+def node(status: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": status}
+
+
+def template(**resources: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"labels": {"tutti.dev/pod-group": "g", "tutti.dev/role": "worker"}},
+        "spec": {
+            "schedulerName": "tutti",
+            "containers": [{"name": "main", "resources": resources}],
+        },
+    }
+
+
+def workload(kind: str, group: str, **spec: Any) -> dict[str, Any]:
+    limits = {"cpu": "2", "nvidia.com/gpu": 1}
+    body = {"template": template(limits=limits, requests={"cpu": "1"}), **spec}
+    about = {"name": "w", "namespace": "ml"}
+    return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": about, "spec": body}
+
+
+def test_a_node_that_says_nothing_of_itself_is_ready_and_offers_what_it_has() -> None:
+    (found,) = read(node({"capacity": {"cpu": "4", "memory": "1Gi"}})).nodes
+    assert found.ready
+    assert found.allocatable == Resources.of({"cpu": 4000, "memory": 2**30, "pods": 110})
+
+
+def test_what_a_node_does_say_counts() -> None:
+    said = {
+        "capacity": {"cpu": "8"},
+        "allocatable": {"cpu": "4", "pods": "7"},
+        "conditions": [{"type": "Ready", "status": "False"}],
+    }
+    (found,) = read(node(said)).nodes
+    assert not found.ready
+    assert found.allocatable == Resources.of({"cpu": 4000, "pods": 7})
+
+
+COUNTS = {
+    "a Job": (workload("Job", "batch", parallelism=4), 4),
+    "a Job that ends early": (workload("Job", "batch", parallelism=4, completions=3), 3),
+    "a Job without a number": (workload("Job", "batch"), 1),
+    "a Deployment": (workload("Deployment", "apps", replicas=2), 2),
+    "a StatefulSet": (workload("StatefulSet", "apps", replicas=0), 0),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_workload_counts_as_the_pods_that_it_would_make(name: str) -> None:
+    raw, count = COUNTS[name]
+    found = read(SEEN, raw)
+    assert [one.key.name for one in found.members] == [f"w-{i}" for i in range(count)]
+    assert found.skipped == {"ConfigMap": 1}
+    for one in found.members:
+        assert (one.key.namespace, one.group, one.role) == ("ml", "g", "worker")
+        assert one.owner is not None
+        assert one.owner.kind == raw["kind"]
+        assert one.created == found.taken_at == 1_767_225_600.0
+        asked = {"cpu": 1000, "nvidia.com/gpu": 1, "pods": 1}
+        assert one.shape.requests == Resources.of(asked)
+
+
+@pytest.mark.parametrize("n", ["many", -1, 10**9, True, [3]])
+def test_a_number_of_pods_that_makes_no_sense_is_refused(n: object) -> None:
+    for raw in (
+        workload("ReplicaSet", "apps", replicas=n),
+        workload("Job", "batch", parallelism=2, completions=n),
+    ):
+        with pytest.raises(dump.BadFile, match=r"document 1 .*: is not a number of pods"):
+            read(raw)
+
+
+def test_a_workload_that_exists_has_made_its_pods() -> None:
+    raw = workload("Job", "batch", parallelism=4)
+    raw["metadata"]["uid"] = "u"
+    found = read(raw)
+    assert found.members == ()
+    assert found.skipped == {"Job.batch": 1}
+
+
+def test_the_moment_of_files_is_that_of_the_youngest_object() -> None:
+    old = {"apiVersion": "v1", "kind": "ConfigMap"}
+    ages = ("2020-01-01T00:00:00Z", "2025-01-01T00:00:00+01:00", "nonsense", None)
+    found = read(*({**old, "metadata": {"creationTimestamp": age}} for age in ages))
+    assert found.taken_at == 1_735_686_000.0

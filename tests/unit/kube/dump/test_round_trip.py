@@ -1,0 +1,225 @@
+"""A dump that is read back is the Snapshot that was written, and gives the plan that was made."""
+
+import json
+import random
+from dataclasses import MISSING, fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti import replay
+from tutti.kube import dump
+from tutti.model import cluster
+from tutti.model.cluster import (
+    Effect,
+    Gang,
+    Member,
+    Node,
+    NodeTerm,
+    OnPartial,
+    OnTimeout,
+    Owner,
+    Phase,
+    Requirement,
+    Reservation,
+    Role,
+    Said,
+    Slots,
+    Snapshot,
+    Taint,
+    Toleration,
+)
+from tutti.model.decisions import Objective, Policy
+from tutti.model.keys import NodeName, Uid
+from tutti.planning.plan import plan
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget
+
+from .... import generators
+from ....builders import gang, node, reservation, resources, single, snapshot
+
+SETUP = dump.Setup("tutti", "bestfit", Policy(Objective.GANGS, 60.0), {"seconds": 2.5})
+
+
+def found(text: str) -> dump.Found:
+    return dump.read([dump.Text("dump.json", text.encode())])
+
+
+def read(text: str) -> Snapshot:
+    return replay.snapshot_of(found(text))
+
+
+def as_kept(of: Snapshot) -> Snapshot:
+    """The Snapshot as a cluster could show it: real fields, and Reservations that were created."""
+
+    def real(member: Member) -> Member:
+        used = ("spec.resourceClaims",) if member.unmodelled else ()
+        return replace(member, unmodelled=used)
+
+    def created(held: Reservation) -> Reservation:
+        order = sorted(held.entries, key=lambda entry: (entry.node, entry.pod, entry.uid))
+        uid = Uid(f"reservation-{held.uid}")
+        return replace(held, entries=tuple(order), self_uid=uid)
+
+    def whole(one: Gang) -> Gang:
+        members = tuple(sorted(map(real, one.members), key=lambda member: member.key))
+        if one.is_single:
+            return Gang(one.key, members[0].uid, 1, members=members, created=members[0].created)
+        value = next((known for known in values if known is not None), None)
+        return replace(one, members=members, class_value=value if one.priority_class else None)
+
+    values = [one.class_value for one in of.gangs]  # all of one class, which has one value
+    return replace(
+        of,
+        gangs=tuple(whole(one) for one in of.gangs),
+        reservations=tuple(created(one) for one in of.reservations),
+    )
+
+
+@given(generators.snapshots())
+def test_a_snapshot_is_read_back_as_it_was_written(of: Snapshot) -> None:
+    kept = as_kept(of)
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+@given(generators.snapshots(), st.randoms(use_true_random=False))
+def test_the_plan_in_a_dump_is_reproduced_from_its_objects_in_any_order(
+    of: Snapshot, chance: random.Random
+) -> None:
+    kept = as_kept(of)
+    made = plan(kept, BestFit(), BestFit(), Budget(), SETUP.policy)
+    body = json.loads(dump.write(kept, SETUP, made))
+    chance.shuffle(body["items"])
+    again = found(json.dumps(body))
+    assert again.header is not None
+    assert again.header.setup == SETUP
+    replayed = plan(replay.snapshot_of(again), BestFit(), BestFit(), Budget(), SETUP.policy)
+    assert dump.plan_record(replayed) == again.header.plan
+
+
+# One value that is not the default, for every field that a decision may look at.
+MEMBER: dict[str, Any] = {
+    "shape": cluster.Shape(
+        resources(pods=1, cpu=1.5, memory=1, gpu=2),
+        (("pool", "a"),),
+        (
+            NodeTerm((), (Requirement("metadata.name", "In", ("n1",)),)),
+            NodeTerm((Requirement("gpu", "Exists"), Requirement("zone", "In", ("x", "y")))),
+        ),
+        (Toleration("dedicated", "Exists"), Toleration("x", "Equal", "y", "NoSchedule")),
+    ),
+    "created": 1_767_225_600.25,
+    "role": "worker",
+    "priority": 7,
+    "node": NodeName("n1"),
+    "phase": Phase.FAILED,
+    "terminating": True,
+    "gated": True,
+    "unmodelled": ("spec.resourceClaims",),
+    "owner": Owner("Job", "train", "batch"),
+    "said": Said("Unschedulable", "no room"),
+    "is_driver": True,
+    "failure": "OutOfcpu",
+}
+NODE: dict[str, Any] = {
+    "allocatable": resources(cpu=3.25, memory=1, gpu=8, pods=110),
+    "labels": (("a", "1"), ("b", "")),
+    "taints": (Taint("a", "b", Effect.NO_EXECUTE.value), Taint("c", "", "NoSchedule")),
+    "unschedulable": True,
+    "ready": False,
+    "used": resources(pods=3, cpu=1, memory=2, gpu=1),
+}
+GANG: dict[str, Any] = {
+    "min_member": 3,
+    "roles": (Role("worker", 2, 5),),
+    "priority_class": "high",
+    "class_value": 7,
+    "timeout_seconds": 60.0,
+    "on_timeout": OnTimeout.FAIL,
+    "created": 1_767_225_600.0,
+    "generation": 4,
+    "terminating": True,
+    "on_partial": OnPartial.RELEASE,
+    "finished": ("worker", "worker"),
+}
+RESERVATION: dict[str, Any] = {
+    "slots": (Slots(NodeName("n1"), "worker", 2),),
+    "evict": (Uid("u-1"),),
+    "version": "17",
+}
+
+
+def _differs(kind: type[Any], values: dict[str, Any]) -> list[str]:
+    """The fields with a default that no example sets to something else."""
+    return [
+        each.name
+        for each in fields(kind)
+        if (each.default is not MISSING or each.default_factory is not MISSING)
+        and each.name not in values
+    ]
+
+
+def test_every_field_of_the_model_has_an_example_here() -> None:
+    assert _differs(Member, MEMBER) == ["group"]  # every gang of the builders has it
+    assert _differs(Node, NODE) == []
+    assert _differs(Gang, GANG) == ["members"]
+    assert _differs(Reservation, RESERVATION) == ["self_uid"]
+
+
+@pytest.mark.parametrize("name", MEMBER)
+def test_no_field_of_a_member_is_lost(name: str) -> None:
+    made = gang("a").of(2, cpu=1).last(1, **{name: MEMBER[name]})
+    if name == "failure":
+        made = made.last(1, phase=Phase.FAILED)
+    if name == "role":
+        made = made.but(roles=(Role("worker", 1),))
+    kept = snapshot(node("n1", cpu=8, gpu=8, memory=8), made)
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+@pytest.mark.parametrize("name", NODE)
+def test_no_field_of_a_node_is_lost(name: str) -> None:
+    kept = snapshot(node("n1", cpu=8).but(**{name: NODE[name]}), node("n2", cpu=1))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+@pytest.mark.parametrize("name", GANG)
+def test_no_field_of_a_gang_is_lost(name: str) -> None:
+    made = gang("a").of(2, cpu=1).but(**{"priority_class": "low", name: GANG[name]})
+    kept = snapshot(node("n1", cpu=8), made, single("s", cpu=1))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+@pytest.mark.parametrize("name", RESERVATION)
+def test_no_field_of_a_reservation_is_lost(name: str) -> None:
+    made = gang("a").of(2, cpu=1)
+    held = replace(reservation(made, ("a-0", "n1"), at=5.0), **{name: RESERVATION[name]})
+    kept = as_kept(snapshot(node("n1", cpu=8), made, held))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+FIELDS = (
+    "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+    "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+    "spec.containers[].ports[].hostPort",
+    "spec.initContainers[].ports[].hostPort",
+    "spec.resourceClaims",
+    "spec.schedulingGroup",
+    "spec.topologySpreadConstraints",
+    "spec.volumes[].persistentVolumeClaim",
+)
+
+
+def test_every_rule_that_is_not_modelled_is_still_not_modelled_in_a_dump() -> None:
+    made = gang("a").of(1, cpu=1).each(unmodelled=FIELDS)
+    affine = replace(made, members=(replace(made.members[0], shape=MEMBER["shape"]),))
+    for each in (made, affine):
+        kept = snapshot(node("n1", cpu=8), each)
+        assert read(dump.write(kept, SETUP)) == kept
+
+
+@pytest.mark.parametrize("at", [0.0, 1_767_225_600.0, 1_767_225_600.1234567, 1_763_707_445.000001])
+def test_the_moment_of_a_dump_is_kept_to_the_last_bit(at: float) -> None:
+    assert found(dump.write(snapshot(at=at), SETUP)).taken_at == at

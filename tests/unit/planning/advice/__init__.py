@@ -1,0 +1,1 @@
+"""Why gangs wait and what would help, on demand."""

@@ -1,0 +1,122 @@
+"""A large gang among an endless stream of small ones, planned again at every departure.
+
+Whenever a small gang ends, another has come already: without held room the large one never starts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tutti.model.decisions import Plan, Policy
+from tutti.planning.plan import plan
+from tutti.strategies import STRATEGIES
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget, Strategy
+
+from ...builders import GangBuilder, gang, node, single, snapshot
+
+NODES = ("n0", "n1", "n2")
+GPUS = 2  # of each node
+SLOTS = len(NODES) * GPUS  # small gangs that run at a time
+QUEUE = 4  # small gangs that wait at any time
+LARGE = gang("large").of(2, gpu=GPUS)  # needs two whole nodes
+PATIENT = Policy(starvation_seconds=10.0)
+BEST_FIT = BestFit()
+
+# The bound, for small gangs that end in the order in which they started. "Missing" is how many GPUs
+# are in use on the two nodes where the fewest are. It never grows while room is held: the nodes
+# with held room give none of it away, and others are chosen only where no more is missing. It is
+# 2 * GPUS at most. While it stays the same, the choice can change only to nodes that come earlier:
+# of two out of three nodes, twice. While the choice stays the same too, SLOTS departures see
+# everything off the chosen nodes that ran on them, and then nothing is missing.
+CHOICES = 3
+BOUND = 2 * GPUS * CHOICES * SLOTS
+
+
+@dataclass(slots=True)
+class Stream:
+    """Small gangs that come and go, and the large one that waits; a second per departure."""
+
+    policy: Policy
+    strategy: Strategy = BEST_FIT
+    large: GangBuilder = LARGE
+    now: float = 0.0
+    running: list[tuple[str, str]] = field(default_factory=list)  # name and node, oldest first
+    waiting: list[tuple[str, float]] = field(default_factory=list)  # name and creation
+
+    def fill(self) -> None:
+        """Let small gangs take all there is before the large one comes."""
+        self.running = [(f"early-{i}", NODES[i % len(NODES)]) for i in range(SLOTS)]
+
+    def depart(self, which: int = 0) -> bool:
+        """Let a small gang end, and plan; answers whether the large one starts."""
+        self.now += 1.0
+        del self.running[which]
+        while len(self.waiting) < QUEUE:
+            self.waiting.append((f"s-{self.now:06.0f}-{len(self.waiting)}", self.now))
+        made = self._planned()
+        where = {p.gang.name: str(p.assignments[0].node) for p in made.placements}
+        self.running += [(name, where[name]) for name, _ in self.waiting if name in where]
+        self.waiting = [one for one in self.waiting if one[0] not in where]
+        return "large" in where
+
+    def missing(self) -> int:
+        """How many GPUs are in use on the two nodes where the fewest are."""
+        used = [sum(on == name for _, on in self.running) for name in NODES]
+        return sum(sorted(used)[:2])
+
+    def _planned(self) -> Plan:
+        small = [single(name, gpu=1).bound_on(on) for name, on in self.running]
+        queued = [single(name, gpu=1).each(created=at).but(created=at) for name, at in self.waiting]
+        nodes = [node(name, gpu=GPUS, cpu=1) for name in NODES]
+        seen = snapshot(*nodes, *small, *queued, self.large, at=self.now)
+        return plan(seen, self.strategy, BEST_FIT, Budget(), self.policy)
+
+
+def departures(stream: Stream, most: int) -> int | None:
+    """After how many the large gang starts; None if not within so many."""
+    stream.fill()
+    return next((n for n in range(1, most + 1) if stream.depart()), None)
+
+
+def test_a_large_gang_among_an_endless_stream_starts_within_the_bound() -> None:
+    began = int(PATIENT.starvation_seconds)
+    taken = departures(Stream(PATIENT), began + BOUND)
+    assert taken is not None
+    assert taken >= began
+
+
+def test_without_the_guard_the_same_gang_starves() -> None:
+    assert departures(Stream(Policy(starvation_seconds=inf)), 2 * BOUND) is None
+
+
+def test_the_exact_strategy_keeps_the_bound_too() -> None:
+    stream = Stream(PATIENT, STRATEGIES["ilp"]())
+    assert departures(stream, int(PATIENT.starvation_seconds) + BOUND) is not None
+
+
+def test_a_gang_of_several_shapes_starts_too() -> None:
+    large = gang("large").role("driver", 1, cpu=1).role("worker", 2, gpu=GPUS)
+    assert departures(Stream(PATIENT, large=large), 10 + BOUND) is not None
+    assert departures(Stream(Policy(starvation_seconds=inf), large=large), 10 + BOUND) is None
+
+
+@settings(max_examples=25, deadline=None, database=None)
+@given(st.lists(st.integers(0, SLOTS - 1), min_size=40, max_size=60))
+def test_what_is_missing_never_grows_whoever_departs(order: Sequence[int]) -> None:
+    stream = Stream(PATIENT)
+    stream.fill()
+    for _ in range(int(PATIENT.starvation_seconds)):
+        stream.depart()
+    before = stream.missing()
+    for which in order:
+        if not stream.running:
+            break
+        if stream.depart(which % len(stream.running)):
+            assert before <= 1
+            return
+        assert 0 < stream.missing() <= before
+        before = stream.missing()

@@ -1,0 +1,619 @@
+"""The planner's benchmark: what its scenes are made of, its clocks, and what a ratio comes to."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections import Counter
+from dataclasses import asdict, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from tutti.model.decisions import Objective, Policy
+from tutti.planning import plan as planning
+from tutti.planning import verify
+from tutti.strategies import STRATEGIES
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget
+
+from ..planbench import baselines, cases, child, contenders, pictures, plots, tables, traces, trials
+from ..planbench.__main__ import main
+from ..planbench.course import Agenda
+from ..planbench.isolation import Source, alone
+from ..planbench.results import Key, Measured, Results, plain_values
+from ..planbench.scenes import Scene, Shapes, Twist, grid, hard, small
+from ..planbench.stopwatch import NAMES, STAGES, Stopwatch
+from ..planbench.traces import Ask, Machine, Trace
+from ..planbench.trials import Case, Figures, Kind
+from ..planbench.verdicts import verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rich.table import Table
+
+    from tutti.model.cluster import Snapshot
+
+GIBI = 2**30
+TRACE = traces.generated(200, 400, seed=1)
+
+
+def _scene(name: str, scale: float = 0.01) -> Scene:
+    scenes = {one.name: one for one in (*grid(200, scale), *hard(200, scale))}
+    return replace(scenes[name], gangs=min(scenes[name].gangs, 20))
+
+
+def _picture(name: str) -> Snapshot:
+    return pictures.snapshot(_scene(name), TRACE, seed=1)
+
+
+# Traces
+
+
+def _csv(folder: Path, name: str, *lines: str) -> Path:
+    path = folder / name
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_lists_are_read_by_their_columns_and_shares_of_a_gpu_count_as_a_whole_one(
+    tmp_path: Path,
+) -> None:
+    nodes = _csv(tmp_path, "n.csv", "sn,cpu_milli,memory_mib,gpu,model", "a,96000,1024,8,G2")
+    pods = _csv(
+        tmp_path,
+        "p.csv",
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec",
+        "a,4000,2048,1,460,",
+        "b,4000,2048,0,1500,G2|T4",
+        "c,4000,2048,8,1000,",
+    )
+    trace = traces.read(nodes, pods, seed=1)
+    assert trace.machines == (Machine(96_000, GIBI, 8, "G2"),)
+    assert trace.asks == (
+        Ask(4_000, 2 * GIBI, 1),
+        Ask(4_000, 2 * GIBI, 2, ("G2", "T4")),
+        Ask(4_000, 2 * GIBI, 8),
+    )
+
+
+def test_a_list_without_models_and_shares_is_a_list(tmp_path: Path) -> None:
+    nodes = _csv(tmp_path, "n.csv", "cpu_milli,memory_mib,gpu", "1000,1024,0")
+    pods = _csv(tmp_path, "p.csv", "cpu_milli,memory_mib,num_gpu", "1000,1024,0.5")
+    assert traces.read(nodes, pods, seed=1) == Trace(
+        (Machine(1000, GIBI, 0),), (Ask(1000, GIBI, 1),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "complaint"),
+    [
+        (["cpu_milli,gpu", "1,2"], "there is no column memory_mib"),
+        (["cpu_milli,memory_mib,gpu"], "there are no rows"),
+        (["cpu_milli,memory_mib,gpu", "1,2,3", "1,many,3"], "line 3: could not convert"),
+        (["cpu_milli,memory_mib,gpu", "1,2,-3"], "line 2: -3 is less than nothing"),
+        (["cpu_milli,memory_mib,gpu", "1,2"], "line 2"),
+    ],
+)
+def test_a_file_that_is_no_such_list_is_named_with_its_line(
+    tmp_path: Path, lines: Sequence[str], complaint: str
+) -> None:
+    path = _csv(tmp_path, "n.csv", *lines)
+    with pytest.raises(traces.TraceError, match=complaint) as caught:
+        traces.read(path, None, seed=1)
+    assert str(path) in str(caught.value)
+
+
+def test_generated_clusters_are_the_same_for_the_same_seed_and_mixed() -> None:
+    first, again, other = (traces.generated(500, 1_000, seed) for seed in (1, 1, 2))
+    assert first == again != other
+    assert len(first.machines) == 500
+    assert len(first.asks) == 1_000
+    assert {0, 1, 2, 4, 8} == {machine.gpus for machine in first.machines}
+    assert len(first.shapes(least_gpus=2)) == 13
+    assert all(any(ask.fits(machine) for machine in first.machines) for ask in first.shapes())
+
+
+def test_shapes_come_by_frequency() -> None:
+    often, seldom = Ask(1, 1, 2), Ask(1, 1, 8)
+    trace = Trace((), (seldom, often, often, Ask(1, 1, 0)))
+    assert trace.shapes(least_gpus=2) == [often, seldom]
+    assert len(trace.shapes()) == 3
+
+
+def test_most_of_many_shapes_ask_for_no_gpu() -> None:
+    shapes = traces.many_shapes(64, seed=1)
+    assert len(set(shapes)) == 64
+    assert sum(not shape.gpus for shape in shapes) == 48
+
+
+# Scenes
+
+
+def test_the_grid_is_what_was_asked_for() -> None:
+    scenes = {scene.name: scene for scene in grid(1_523, 1.0)}
+    assert {scene.nodes for scene in scenes.values()} == {1_523, 6_092, 12_184}
+    assert {scene.full for scene in scenes.values()} == {0.5, 0.8}
+    assert {scene.gangs for scene in scenes.values()} == {900}
+    assert {min(scene.sizes) for scene in scenes.values()} == {2}
+    assert {max(scene.sizes) for scene in scenes.values()} == {64}
+    assert len(scenes) == 18
+    assert {cases.LARGE_8, cases.LARGE_13, cases.LARGE_ALL, cases.BASE_8} <= set(scenes)
+
+
+def test_the_hard_scenes_are_what_was_asked_for() -> None:
+    scenes = {scene.name: scene for scene in hard(1_523, 1.0)}
+    assert scenes["one-gang"].sizes == (5_000,)
+    assert scenes["100k"].nodes == 100_000
+    assert scenes["racks"].twist is Twist.RACKS
+    assert scenes["64-shapes"].shapes is Shapes.MANY
+    assert all(scene.nodes >= 12_184 for scene in scenes.values())
+
+
+@pytest.mark.parametrize("scene", [*grid(10, 0.5), *hard(10, 0.5)], ids=lambda one: one.name)
+def test_a_scene_survives_being_written_down(scene: Scene) -> None:
+    assert Scene.of(json.loads(json.dumps(asdict(scene)))) == scene
+
+
+@pytest.mark.parametrize("name", ["x8/50/8", "x8/80/13", "x1/50/all"])
+def test_nodes_are_as_full_as_the_scene_says_and_never_fuller_than_they_are(name: str) -> None:
+    scene = replace(_scene(name), nodes=100)
+    picture = pictures.snapshot(scene, TRACE, seed=1)
+    used = sum(node.used[pictures.GPU] for node in picture.nodes)
+    there = sum(node.allocatable[pictures.GPU] for node in picture.nodes)
+    assert abs(used - scene.full * there) <= 8
+    for node in picture.nodes:
+        assert node.used.fits(node.allocatable)
+        assert node.allocatable["pods"] == 110
+
+
+def test_the_same_seed_gives_the_same_picture_and_another_one_another() -> None:
+    scene = _scene("x8/50/8")
+    first, again, other = (pictures.snapshot(scene, TRACE, seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_a_list_is_copied_or_sampled_to_the_size_of_the_scene() -> None:
+    few, many = replace(small(16), full=0.0), replace(small(400), full=0.0)
+    assert len(pictures.snapshot(few, TRACE, 1).nodes) == 16
+    nodes = pictures.snapshot(many, TRACE, 1).nodes
+    assert [node.allocatable for node in nodes[:200]] == [node.allocatable for node in nodes[200:]]
+
+
+def test_gangs_have_the_sizes_and_shapes_of_their_scene() -> None:
+    picture = _picture("x8/50/13")
+    shapes = {member.shape for gang in picture.gangs for member in gang.members}
+    assert {len(gang.members) for gang in picture.gangs} <= {2, 4, 8, 16, 32, 64}
+    assert all(gang.min_member == len(gang.members) for gang in picture.gangs)
+    assert all(shape.requests[pictures.GPU] > 1 for shape in shapes)
+    assert all(0 < picture.taken_at - gang.created <= pictures.MOST_AGE for gang in picture.gangs)
+    assert Policy().starvation_seconds > pictures.MOST_AGE
+
+
+@pytest.mark.parametrize(
+    ("shapes", "gpus"), [(Shapes.SINGLE, {1}), (Shapes.PAIR, {2}), (Shapes.EIGHT, {2, 4, 8})]
+)
+def test_shapes_ask_for_the_gpus_that_their_name_says(shapes: Shapes, gpus: set[int]) -> None:
+    found = pictures.shapes_of(replace(small(16), shapes=shapes), TRACE)
+    assert {ask.gpus for ask in found} <= gpus
+    assert found
+
+
+def test_models_become_a_rule_about_labels() -> None:
+    trace = Trace(
+        (Machine(9_000, GIBI, 2, "a"), Machine(9_000, GIBI, 2, "b")), (Ask(1, 1, 2, ("b",)),)
+    )
+    picture = pictures.snapshot(replace(small(2), full=0.0, gangs=1, sizes=(1,)), trace, seed=1)
+    placed = planning.plan(picture, BestFit(), BestFit(), Budget()).placements
+    (node,) = (one.node for placement in placed for one in placement.assignments)
+    labels = {node.name: dict(node.labels) for node in picture.nodes}
+    assert labels[node][pictures.MODEL] == "b"
+
+
+def test_no_two_nodes_have_the_same_room_in_the_scene_of_that_name() -> None:
+    picture = _picture("distinct")
+    assert len({node.allocatable - node.used for node in picture.nodes}) == len(picture.nodes)
+
+
+def test_every_gang_is_bound_to_one_rack_that_could_hold_a_member() -> None:
+    picture = _picture("racks")
+    racks = Counter(dict(node.labels)[pictures.RACK_LABEL] for node in picture.nodes)
+    assert max(racks.values()) <= 32
+    for gang in picture.gangs:
+        (rules,) = {member.shape.node_selector for member in gang.members}
+        ((key, rack),) = rules
+        homes = [node for node in picture.nodes if (key, rack) in node.labels]
+        assert any(gang.members[0].shape.requests.fits(node.allocatable) for node in homes)
+
+
+def test_a_generated_scene_needs_no_list() -> None:
+    scene = replace(_scene("100k"), nodes=300)
+    empty = Trace((Machine(1, 1, 0),), TRACE.asks)
+    picture = pictures.snapshot(scene, empty, seed=1)
+    assert sum(node.allocatable[pictures.GPU] for node in picture.nodes) > 300
+
+
+def test_all_gangs_fit_where_nothing_is_contended() -> None:
+    picture = pictures.snapshot(_scene("uncontended", scale=0.1), TRACE, seed=1)
+    found = planning.plan(picture, BestFit(), BestFit(), Budget())
+    assert len(found.placements) == len(picture.gangs)
+
+
+# Clocks
+
+
+def test_what_a_stage_spends_in_another_counts_there() -> None:
+    moments = iter([0.0, 1.0, 4.0, 10.0])
+    watch = Stopwatch(lambda: next(moments))
+    inner = watch.timed("inner", lambda: "answer")
+    outer = watch.timed("outer", inner)
+    assert outer() == "answer"
+    assert watch.seconds == {"outer": 7.0, "inner": 3.0}
+
+
+def test_a_call_that_fails_is_timed_too() -> None:
+    moments = iter([0.0, 2.0])
+    watch = Stopwatch(lambda: next(moments))
+
+    def fails() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        watch.timed("stage", fails)()
+    assert watch.seconds == {"stage": 2.0}
+
+
+def test_the_planner_is_as_it_was_once_it_is_no_longer_timed() -> None:
+    before = verify.violations
+    watch = Stopwatch()
+    with watch.attached():
+        assert verify.violations is not before
+    assert verify.violations is before
+
+
+@pytest.mark.parametrize("name", contenders.known())
+def test_every_stage_is_seen_in_a_plan_that_starts_some_gangs_and_leaves_others(name: str) -> None:
+    case = Case(Kind.PLAN, replace(_scene("x8/50/8"), nodes=40), name)
+    figures = trials.measured(case, TRACE, seed=1)
+    assert figures.unfinished == ""
+    assert 0 < figures.gangs < case.scene.gangs
+    assert set(figures.stages) == set(NAMES)
+    assert all(figures.stages[stage] > 0 for stage in STAGES)
+    assert sum(figures.stages.values()) == pytest.approx(figures.seconds)
+    assert figures.stages["rest"] < 0.5 * figures.seconds
+
+
+# Trials
+
+
+def test_a_plan_is_counted_by_what_it_places() -> None:
+    case = Case(Kind.PLAN, replace(_scene("x8/50/8"), nodes=40), "bestfit", Objective.MEMBERS)
+    figures = trials.measured(case, TRACE, seed=1)
+    picture = pictures.snapshot(case.scene, TRACE, seed=1)
+    found = planning.plan(picture, BestFit(), BestFit(), Budget(), Policy(Objective.MEMBERS))
+    chosen = {one.uid for placement in found.placements for one in placement.assignments}
+    members = [m for gang in picture.gangs for m in gang.members if m.uid in chosen]
+    assert figures.value == figures.placed == len(members)
+    assert figures.gpus == sum(m.shape.requests[pictures.GPU] for m in members)
+    assert figures.members == sum(len(gang.members) for gang in picture.gangs)
+    assert figures.peak_megabytes > 10
+
+
+def test_the_exact_strategy_reaches_its_bound_and_the_quick_one_does_not_exceed_it() -> None:
+    scene = replace(_scene("x8/50/8"), nodes=40)
+    exact, quick = (
+        trials.measured(Case(Kind.PLAN, scene, name), TRACE, seed=1) for name in ("ilp", "bestfit")
+    )
+    assert exact.bound == exact.value >= quick.value > 0
+    assert exact.proved
+
+
+def test_one_argmin_per_member_places_no_more_than_there_is_room_for() -> None:
+    figures = trials.measured(Case(Kind.ARGMIN, small(40), "bestfit"), TRACE, seed=1)
+    assert (
+        0
+        < figures.other_value
+        <= sum(len(gang.members) for gang in pictures.snapshot(small(40), TRACE, 1).gangs)
+    )
+    assert figures.seconds > 0
+    assert figures.other_seconds > 0
+
+
+def test_the_plainest_program_finds_the_same_value() -> None:
+    figures = trials.measured(Case(Kind.PLAIN, small(10), "ilp"), TRACE, seed=1)
+    assert figures.unfinished == ""
+    assert figures.value == figures.other_value > 0
+
+
+def test_a_program_that_is_not_solved_in_time_has_no_value() -> None:
+    problem = trials._problem(pictures.snapshot(small(12), TRACE, 1), Policy())
+    assert baselines.variable_per_pod_and_node(problem, seconds=0.0) is None
+
+
+def test_a_cycle_with_nothing_changed_is_measured_once_the_plan_is_carried_out() -> None:
+    case = Case(Kind.UNCHANGED, replace(_scene("x8/50/8"), nodes=40), "ilp")
+    figures = trials.measured(case, TRACE, seed=1)
+    assert 0 < figures.value < figures.other_value
+    assert figures.seconds > 0
+    assert figures.other_seconds > 0
+
+
+def test_a_case_in_a_process_of_its_own_admits_what_it_would_admit_here() -> None:
+    case = Case(Kind.PLAN, small(16), "bestfit", Objective.GANGS)
+    source = Source(seed=3)
+    far, near = alone(case, source, limit=60), child.answer(child.asked(case, source))
+    assert far.unfinished == ""
+    assert (far.value, far.gpus, far.placed) == (near.value, near.gpus, near.placed)
+
+
+def test_a_case_that_takes_too_long_is_ended() -> None:
+    case = Case(Kind.PLAN, small(16), "bestfit")
+    assert alone(case, Source(), limit=0.01).unfinished == "did not finish in 0.01 s"
+
+
+def test_a_case_that_breaks_says_why() -> None:
+    case = Case(Kind.PLAN, small(16), "nobody")
+    assert alone(case, Source(), limit=60).unfinished == "failed: KeyError: 'nobody'"
+
+
+# Agenda
+
+
+def test_every_scene_is_measured_by_every_strategy() -> None:
+    names = ("bestfit", "ilp")
+    agenda = Agenda.of(1_523, 1.0, names, ())
+    measured = {
+        (case.scene.name, case.strategy)
+        for case in (*agenda.decisive, *agenda.survey)
+        if case.kind is Kind.PLAN
+    }
+    scenes = [scene.name for scene in (*grid(1_523, 1.0), *hard(1_523, 1.0))]
+    assert measured == {(scene, name) for scene in scenes for name in names}
+    assert agenda.climbs
+
+
+def test_large_scenes_are_measured_for_every_objective() -> None:
+    agenda = Agenda.of(1_523, 1.0, ("ilp",), ())
+    for name in (cases.LARGE_8, cases.LARGE_13, cases.LARGE_ALL):
+        found = [
+            case.objective
+            for case in (*agenda.decisive, *agenda.survey)
+            if case.scene.name == name and case.kind is Kind.PLAN
+        ]
+        assert sorted(found) == sorted(Objective)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        (("racks",), ["racks"]),
+        (("x1/80/*",), ["x1/80/8", "x1/80/13", "x1/80/all"]),
+        (("plain", "argmin"), ["argmin", "plain"]),
+        (("nothing-like-it",), []),
+    ],
+)
+def test_only_what_matches_is_measured(patterns: tuple[str, ...], names: Sequence[str]) -> None:
+    assert list(Agenda.of(100, 1.0, ("bestfit", "ilp"), patterns).names) == names
+
+
+def test_what_needs_a_strategy_that_is_not_chosen_is_left_out() -> None:
+    assert not {"plain", "unchanged"} & set(Agenda.of(100, 1.0, ("bestfit",), ()).names)
+
+
+# Results
+
+
+def _case(name: str, strategy: str, objective: Objective = Objective.RESOURCES) -> Case:
+    return Case(Kind.PLAN, _scene(name, scale=1.0), strategy, objective)
+
+
+def _figures(seconds: float = 1.0, value: int = 90, bound: int | None = 100) -> Figures:
+    stages = dict.fromkeys(NAMES, 0.0) | {"solve": seconds}
+    return Figures(
+        seconds=seconds, stages=stages, value=value, bound=bound, gangs=3, peak_megabytes=300
+    )
+
+
+def _results(*pairs: tuple[Case, Figures]) -> Results:
+    return Results(Measured(case, figures) for case, figures in pairs)
+
+
+def test_the_least_bound_of_any_strategy_holds_for_all() -> None:
+    results = _results(
+        (_case("racks", "bestfit"), _figures(value=80, bound=None)),
+        (_case("racks", "ilp"), _figures(bound=120)),
+        (_case("racks", "ilp-highs"), _figures(bound=100)),
+    )
+    key = Key(Kind.PLAN, "racks", "bestfit", Objective.RESOURCES)
+    assert results.bound(key) == 100
+    assert results.reached(key) == 0.8
+
+
+def test_medians_leave_out_what_did_not_finish() -> None:
+    case = _case("racks", "ilp")
+    late = Figures(unfinished="did not finish in 9 s")
+    results = _results((case, _figures(1)), (case, late), (case, _figures(3)), (case, _figures(2)))
+    (key,) = results.cases()
+    assert results.median(key, lambda one: one.seconds) == 2
+    assert results.trouble(key) == "did not finish in 9 s"
+
+
+def _word(results: Results, start: str) -> tuple[float, str]:
+    (row,) = (row for row in verdicts(results) if row.text.startswith(start))
+    return row.value, row.word
+
+
+def test_ratios_that_nobody_measured_say_so() -> None:
+    assert {row.word for row in verdicts(_results())} == {"not measured"}
+
+
+@pytest.mark.parametrize(
+    ("value", "word"), [(1000, "reached, and the aim"), (990, "reached"), (989, "not reached")]
+)
+def test_the_value_admitted_is_held_against_the_bound(value: int, word: str) -> None:
+    case = _case(cases.LARGE_8, "ilp", Objective.GANGS)
+    results = _results((case, _figures(value=value, bound=1000)))
+    assert _word(results, "value of ilp over the bound, gangs, 8") == (value / 1000, word)
+
+
+def test_ilp_is_held_against_bestfit_and_against_itself_on_fewer_nodes() -> None:
+    results = _results(
+        (_case(cases.LARGE_8, "ilp"), _figures(2.0)),
+        (_case(cases.LARGE_8, "bestfit"), _figures(1.0)),
+        (_case(cases.BASE_8, "ilp"), _figures(0.1)),
+    )
+    assert _word(results, "whole plan of ilp over that of bestfit, 8") == (2.0, "reached")
+    assert _word(results, "plan time of ilp") == (20.0, "not reached")
+    assert _word(results, "peak RSS") == (300, "reached, and the aim")
+
+
+def test_members_per_second_are_those_that_were_placed() -> None:
+    case = Case(Kind.ARGMIN, _scene(cases.LARGE_8), "bestfit")
+    figures = Figures(seconds=1.0, value=100, other_seconds=10.0, other_value=50)
+    assert _word(_results((case, figures)), "members/s") == (20.0, "reached, and the aim")
+
+
+def _plain(nodes: int, value: int, unfinished: str = "") -> tuple[Case, Figures]:
+    figures = Figures(
+        seconds=0.1, other_seconds=nodes, value=value, other_value=7, unfinished=unfinished
+    )
+    return Case(Kind.PLAIN, small(nodes), "ilp"), figures
+
+
+def test_the_largest_scene_that_the_plain_program_solved_decides() -> None:
+    results = _results(_plain(4, 7), _plain(12, 7), _plain(16, 7, "not solved"))
+    value, word = _word(results, "times faster than a variable per pod and node, 12 nodes")
+    assert value == pytest.approx(120)
+    assert word == "reached"
+
+
+def test_a_program_that_disagrees_on_the_value_is_no_victory() -> None:
+    results = _results(_plain(4, 8), _plain(12, 7))
+    assert _word(results, "times faster") == (0.0, "not reached")
+
+
+def test_a_cycle_with_nothing_changed_is_held_against_a_full_plan() -> None:
+    case = Case(Kind.UNCHANGED, _scene(cases.LARGE_8), "ilp")
+    results = _results((case, Figures(seconds=0.01, other_seconds=1.0)))
+    assert _word(results, "cycle with nothing changed") == (0.01, "reached")
+
+
+def test_a_hard_scene_without_figures_or_bound_is_never_within_the_budget() -> None:
+    good, late = (
+        (_case("racks", "ilp"), _figures(3.0, 99)),
+        (
+            _case("64-shapes", "ilp"),
+            Figures(unfinished="did not finish in 9 s"),
+        ),
+    )
+    assert _word(_results(good), "slowest hard scene") == (0.1, "reached, and the aim")
+    assert _word(_results(good), "largest gap")[0] == pytest.approx(0.01)
+    assert _word(_results(good, late), "slowest hard scene") == (math.inf, "not reached")
+    assert _word(_results(good, late), "largest gap") == (math.inf, "not reached")
+
+
+# Printing
+
+
+def _text(table: Table) -> str:
+    output = io.StringIO()
+    Console(file=output, width=240).print(table)
+    return output.getvalue()
+
+
+def test_tables_show_medians_gaps_and_what_did_not_finish() -> None:
+    results = _results(
+        (_case("racks", "ilp"), _figures(2.5)),
+        (_case("racks", "bestfit"), Figures(unfinished="did not finish in 9 s")),
+    )
+    text = _text(tables.plans(results))
+    assert "10.00%" in text
+    assert "2.500" in text
+    assert "CBC" in text
+    assert "did not finish in 9 s" in text
+    beside = _text(tables.comparisons(_results(_plain(4, 7))))
+    assert "0.100" in beside
+    assert "4.000" in beside
+
+
+def test_ratios_at_another_scale_decide_nothing() -> None:
+    rows = verdicts(_results())
+    assert "decides nothing" in _text(tables.ratios(rows, 0.5))
+    assert "decides nothing" not in _text(tables.ratios(rows, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.9991, "0.9991"), (1, "1"), (12.345, "12.35"), (4321.0, "4,321"), (math.inf, "never")],
+)
+def test_ratios_are_written_as_finely_as_they_matter(value: float, text: str) -> None:
+    assert tables.ratio(value) == text
+
+
+def test_json_holds_every_round() -> None:
+    measured = [Measured(_case("racks", "ilp"), _figures(), n) for n in (0, 1)]
+    values = json.loads(json.dumps(plain_values(measured)))
+    assert [value["round"] for value in values] == [0, 1]
+    assert values[0]["engine"] == "CBC"
+    assert values[0]["stages"]["solve"] == 1.0
+
+
+def test_plots_are_written_for_what_was_measured(tmp_path: Path) -> None:
+    results = _results(
+        (_case(cases.BASE_8, "ilp"), _figures()), (_case(cases.LARGE_8, "ilp"), _figures(3))
+    )
+    written = plots.write(results, tmp_path / "new")
+    assert [path.name for path in written] == ["growth.png", "stages.png", "value.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in written)
+    assert plots.write(_results(), tmp_path) == []
+
+
+def test_one_command_measures_prints_and_draws(tmp_path: Path) -> None:
+    what = ["--scale", "0.01", "--rounds", "1", "--only", "one-gang", "--strategies", "bestfit"]
+    result = CliRunner().invoke(main, [*what, "-o", "json", "--plots", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert [one["scene"] for one in found["measured"]] == ["one-gang"]
+    assert found["settings"]["scale"] == 0.01
+    assert "reached" in {row["verdict"] for row in found["ratios"]} | {"reached"}
+    assert (tmp_path / "stages.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--only", "nothing"], "nothing is called so; there are x8/50/8"),
+        (["--strategies", "nobody"], "nobody; there are bestfit"),
+        (["--nodes", "missing.csv"], "does not exist"),
+        (["--scale", "2"], "2.0 is not in the range"),
+    ],
+)
+def test_a_wrong_option_is_refused_in_a_sentence(arguments: Sequence[str], complaint: str) -> None:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert complaint in " ".join(result.output.replace("│", "").split())
+
+
+def test_a_file_that_is_no_list_is_refused_with_its_name(tmp_path: Path) -> None:
+    path = _csv(tmp_path, "n.csv", "a,b", "1,2")
+    result = CliRunner().invoke(main, ["--nodes", str(path), "--list"])
+    assert result.exit_code == 2
+    assert "there is no column cpu_milli" in result.output
+
+
+def test_all_names_can_be_listed() -> None:
+    result = CliRunner().invoke(main, ["--list", "--strategies", "bestfit,ilp"])
+    assert result.exit_code == 0
+    assert {"x8/50/8", "racks", "plain", "argmin", "unchanged"} <= set(result.output.split())
+    assert set(STRATEGIES) <= set(contenders.known())
+
+
+def test_consecutive_scenes_of_the_plain_program_grow() -> None:
+    assert all(before < after for before, after in pairwise(cases.PLAIN_SIZES))

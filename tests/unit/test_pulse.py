@@ -1,0 +1,95 @@
+"""What the probes hear of the cycles: stuck, in trouble, or well."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tutti.election import Deposed
+from tutti.kube import errors
+from tutti.pulse import Alarm, Pulse
+
+
+class Leader:
+    """An election that is won until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self.term = "tutti-0/1"
+
+    def stand_down(self, why: str) -> None:
+        """End the term."""
+        assert why
+        self.term = ""
+
+
+class Cycles:
+    """A cycle that does as it is told, once, and then stops the pulse."""
+
+    def __init__(self, does: Callable[[], Any]) -> None:
+        self.does = does
+        self.pulse: Pulse
+
+    async def run_once(self, _term: str) -> None:
+        """Do it."""
+        self.pulse.stop()
+        self.does()
+
+
+def fails_with(problem: Exception) -> Callable[[], None]:
+    """Answer something that raises it."""
+
+    def fail() -> None:
+        raise problem
+
+    return fail
+
+
+async def _nothing(_term: str) -> None:
+    return None
+
+
+async def after_one_cycle(does: Callable[[], Any], election: Any) -> Pulse:
+    """Answer the pulse as it is after a cycle that did this."""
+    cycles: Any = Cycles(does)
+    pulse = Pulse(
+        cycles, Alarm(), election, take_over=_nothing, may_begin=lambda: True, patience=0.0
+    )
+    cycles.pulse = pulse
+    await pulse.beat()
+    await asyncio.sleep(0.01)
+    return pulse
+
+
+async def test_who_was_deposed_stands_by_and_is_not_stuck() -> None:
+    leader = Leader()
+    pulse = await after_one_cycle(fails_with(Deposed("the Lease names another term")), leader)
+    assert pulse.stuck() == ""
+    assert leader.term == ""
+
+
+@pytest.mark.parametrize("problem", [errors.Unavailable("away"), RuntimeError("a bug")])
+async def test_a_cycle_that_failed_is_in_trouble_and_not_stuck(problem: Exception) -> None:
+    pulse = await after_one_cycle(fails_with(problem), Leader())
+    assert pulse.stuck() == ""
+    assert str(problem) in pulse.trouble
+
+
+async def test_a_cycle_that_runs_for_too_long_is_stuck() -> None:
+    seen = []
+    cycle: Any = None
+
+    def look() -> None:
+        seen.append(cycle.pulse.stuck())
+
+    cycle = Cycles(look)
+    cycle.pulse = Pulse(
+        cycle,
+        Alarm(),
+        Leader(),  # type: ignore[arg-type]
+        take_over=_nothing,
+        may_begin=lambda: True,
+        patience=-1.0,
+    )
+    await cycle.pulse.beat()
+    assert "more than" in seen[0]
