@@ -5,25 +5,21 @@ what it tells is complete between them but for marked gaps.
 """
 
 import asyncio
-import selectors
-import threading
 from collections.abc import Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import aiohttp
 
+from ..background import Answer, Background
 from .following import RETRY_SECONDS, Follower, Progress
 from .history import Gap, History, Kind
 from .kubeconfig import read_door
 
 START_SECONDS = 20.0
 STOP_SECONDS = 20.0
-HANG_UP_SECONDS = 10.0
-LOOPS_OWN = 1  # the socket by which other threads wake a loop
-Answer = TypeVar("Answer")
 
 
 class WitnessError(Exception):
@@ -35,9 +31,7 @@ class Witness:
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
-        self._selector = selectors.DefaultSelector()
-        self._loop = asyncio.SelectorEventLoop(self._selector)
-        self._thread = threading.Thread(target=self._loop.run_forever, name="witness", daemon=True)
+        self._background = Background("witness")
         self._session: aiohttp.ClientSession | None = None
         self._followers: tuple[Follower, ...] = ()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
@@ -64,7 +58,7 @@ class Witness:
     def start(self) -> None:
         """Return once the state of one revision is known and every watch runs from it."""
         self._began = datetime.now(UTC)
-        self._thread.start()
+        self._background.start()
         try:
             self._run(self._open(), START_SECONDS)
         except BaseException:
@@ -73,7 +67,7 @@ class Witness:
 
     def stop(self) -> None:
         """Return once everything that happened before this call is known; again is harmless."""
-        if not self._thread.is_alive():
+        if not self._background.is_running:
             return
         try:
             self._end = self._run(self._reach_now(), STOP_SECONDS)
@@ -143,28 +137,18 @@ class Witness:
         return now or 0
 
     def _run(self, work: Coroutine[Any, Any, Answer], seconds: float) -> Answer:
-        async def limited() -> Answer:
-            async with asyncio.timeout(seconds):
-                return await work
-
         try:
-            return asyncio.run_coroutine_threadsafe(limited(), self._loop).result()
+            return self._background.run(work, seconds)
         except TimeoutError as error:
             raise WitnessError(f"no answer of the API server in {seconds:g} s") from error
 
-    async def _hang_up(self) -> None:
+    async def _close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
-        # A session forgets TLS connections that still say goodbye; the loop must not end before.
-        deadline = self._loop.time() + HANG_UP_SECONDS
-        while len(self._selector.get_map()) > LOOPS_OWN and self._loop.time() < deadline:  # noqa: ASYNC110  # no event tells of it
-            await asyncio.sleep(0.005)
 
     def _leave(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._background.run(self._close(), STOP_SECONDS)
+        self._background.leave()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 
+from ..background import Background
 from ..controlplane.nodes import RUN_SECONDS, STOP_SECONDS, node_manifest
 from ..judge.kubeconfig import read_door
 from .admission import UNEXPECTED, Ledger, Rejection
@@ -47,8 +48,7 @@ class Kubelet:
         self._refusals: dict[str, list[Rejection]] = {}
         self._seen: dict[str, str] = {}  # what was done about each pod last, by uid
         self._tasks: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="kubelet", daemon=True)
+        self._background = Background("kubelet")
         self._stopping = asyncio.Event()
         self._listed = threading.Event()
         self._running: Future[None] | None = None
@@ -97,8 +97,8 @@ class Kubelet:
     # The thread
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        self._running = asyncio.run_coroutine_threadsafe(self._live(), self._loop)
+        self._background.start()
+        self._running = asyncio.run_coroutine_threadsafe(self._live(), self._background.loop)
         if not self._listed.wait(START_SECONDS):
             self._leave()
             raise TimeoutError("the kubelets could not list the pods")
@@ -113,17 +113,15 @@ class Kubelet:
         self._leave()
 
     def _leave(self) -> None:
-        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._background.loop.call_soon_threadsafe(self._stopping.set)
         try:
             if self._running is not None:
                 self._running.result(timeout=START_SECONDS)
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+            self._background.leave()
 
     def _run(self, work: Coroutine[Any, Any, object]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=START_SECONDS)
+        self._background.run(work, START_SECONDS)
 
     async def _live(self) -> None:
         door = read_door(self._access.kubeconfig)

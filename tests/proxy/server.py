@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -13,6 +12,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
+from ..background import Background
 from .exchange import Call, Exchange
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ class Proxy:
         """Forward to ``server``, whose certificate ``authority`` vouches for."""
         self.server = server
         self._authority = authority
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._background = Background("proxy")
         self._rules: list[Rule] = []
         self._streams: set[Exchange] = set()
         self._stragglers: set[asyncio.Task[None]] = set()
@@ -50,7 +49,7 @@ class Proxy:
         self.calls: list[Call] = []
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._background.start()
         self._run(self._open())
         return self
 
@@ -61,9 +60,7 @@ class Proxy:
         trace: TracebackType | None,
     ) -> None:
         self._run(self._close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._background.leave()
 
     @property
     def url(self) -> str:
@@ -106,7 +103,7 @@ class Proxy:
 
     def send_off(self, straggler: Coroutine[Any, Any, None]) -> None:
         """Carry on with a call that nobody waits for."""
-        sent = self._loop.create_task(straggler)
+        sent = self._background.loop.create_task(straggler)
         self._stragglers.add(sent)
         sent.add_done_callback(self._stragglers.discard)
 
@@ -119,7 +116,7 @@ class Proxy:
         self._run(self._listen())
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+        self._background.run(work, PATIENCE)
 
     async def _open(self) -> None:
         trusted = ssl.create_default_context(cafile=str(self._authority))
@@ -155,7 +152,6 @@ class Proxy:
         await self._runner.cleanup()
         await asyncio.gather(*self._stragglers)
         await self.session.close()
-        await asyncio.sleep(0.05)  # transports say good-bye in a later turn of the loop
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         call = Call(request.method, request.path, dict(request.query))
