@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -82,6 +83,8 @@ def main(series: Sequence[str], only: str, seed: int, runs: int, first: int) -> 
         columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         text = TextColumn("{task.description}")
         # Who stops it after an hour wants to see that hour's table.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with suppress(KeyboardInterrupt), Progress(*columns, text, console=console) as progress:
             bar = progress.add_task("", total=len(chosen))
             for trial in chosen:
