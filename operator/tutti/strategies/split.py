@@ -4,7 +4,9 @@ Splitting loses nothing. Members of identical gangs divide evenly, since a gang'
 sums (total unimodularity: Baum and Trotter, 1978); nodes of one class can all be filled alike.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -105,24 +107,46 @@ def _pack(
 
 
 def _distribute(problem: Problem, wanted: Wanted, members: Members, left: Array) -> Shares:
-    """Give each demand's members their nodes; ``left`` is used up.
+    """Give each demand's members their nodes; ``left`` is what nodes take, by row.
 
     Demands in order; each takes the tightest node that holds all it needs, else the roomiest.
     """
     row_of = {int(shape): row for row, shape in enumerate(wanted.shapes)}
+    places = [_Places(row) for row in left]
     found: list[list[Share]] = [[] for _ in problem.demands]
     for (index, part), missing in sorted(members.items()):
-        row = left[row_of[problem.demands[index].parts[part].shape]]
-        for node, count in _taken(row, missing):
+        own = places[row_of[problem.demands[index].parts[part].shape]]
+        for node, count in own.take(missing):
             found[index].append(Share(part, node, count))
     return tuple(tuple(shares) for shares in found)
 
 
-def _taken(row: Array, missing: int) -> Iterable[tuple[int, int]]:
-    while missing > 0 and row.any():
-        enough = np.flatnonzero(row >= missing)
-        node = int(enough[row[enough].argmin()] if enough.size else row.argmax())
-        count = min(missing, int(row[node]))
-        row[node] -= count
-        missing -= count
-        yield node, count
+class _Places:
+    """The nodes of one row by how many members they still take, so that none is searched for."""
+
+    def __init__(self, left: Array) -> None:
+        self._nodes = {  # each a heap, since sorted
+            int(count): np.flatnonzero(left == count).tolist()
+            for count in np.unique(left[left > 0])
+        }
+        self._counts = sorted(self._nodes)
+
+    def take(self, missing: int) -> Iterable[tuple[int, int]]:
+        """Nodes and how many each gets; of equal ones the first, until none is missing or left."""
+        while missing > 0 and self._counts:
+            at = min(bisect_left(self._counts, missing), len(self._counts) - 1)
+            room = self._counts[at]
+            node = heappop(self._nodes[room])
+            if not self._nodes[room]:
+                del self._counts[at]
+            count = min(missing, room)
+            if room > count:
+                self._put(node, room - count)
+            missing -= count
+            yield node, count
+
+    def _put(self, node: int, room: int) -> None:
+        nodes = self._nodes.setdefault(room, [])
+        if not nodes:
+            insort(self._counts, room)
+        heappush(nodes, node)
