@@ -163,8 +163,9 @@ class OperatorProcess:
 
     def strike(self) -> None:
         """Send SIGKILL and wait for nothing: whatever it had sent stays under way."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
+        process = self.process  # another thread may be starting it again
+        if process is not None and process.poll() is None:
+            process.kill()
 
     @property
     def is_down(self) -> bool:
