@@ -7,7 +7,7 @@ import gc
 
 import pytest
 
-from tests.background import Background
+from tests.judge.background import Background
 
 
 def test_leaving_ends_the_tasks_and_closes_their_connections() -> None:
