@@ -5,29 +5,23 @@ why they suffice is in docs/decisions/0005. Standing Reservations take the same 
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from .binding import CONFLICT_SECONDS, REFUSED_SECONDS, Binder, Clock, Refusals
 from .election import Deposed
-from .kube import encode, errors
+from .kube import errors
 from .kube.client import Api
-from .kube.gate import Gate, is_away
+from .kube.gate import Gate
 from .model.cluster import Entry, Member, Reservation, Snapshot
 from .model.decisions import Assignment, Eviction, Placement
-from .model.keys import GangKey, Origin, PodKey, Uid
+from .model.keys import GangKey, Origin, Uid
 from .model.lease import Term
 from .planning import progress, verify
 from .world import World
 
 logger = logging.getLogger(__name__)
-
-Clock = Callable[[], float]  # seconds since the epoch
-
-REFUSED_SECONDS = 30.0  # what was refused is asked again, but not at once: rights get granted
-CONFLICT_SECONDS = 5.0  # what stands in the way is usually seen and gone within milliseconds
-SENTENCE_LIMIT = 500  # characters of a reason that is put on a pod
 
 
 class Released(NamedTuple):
@@ -35,15 +29,6 @@ class Released(NamedTuple):
 
     reservation: Reservation
     sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What the API server would not do for a gang, and when it is asked again."""
-
-    gang: GangKey
-    sentence: str
-    until: float
 
 
 class Commit:
@@ -59,7 +44,8 @@ class Commit:
         self._clock = clock
         self._gate = Gate(in_flight)
         self._made: list[Reservation] = []  # in this cycle
-        self._refusals: dict[Uid, Refusal] = {}  # by gang to reserve for, or pod to bind
+        self.refusals = Refusals(clock)
+        self._binder = Binder(world, api, self.refusals, clock)
 
     async def adopt(self, term: Term) -> None:
         """Begin a term: sign the standing Reservations, so that nobody before can delete them.
@@ -80,7 +66,7 @@ class Commit:
     async def settle(self) -> Sequence[errors.ApiError]:
         """Ask about the bindings that were sent and never answered."""
         return await self._gate.all(
-            partial(self._make_sure, member, "the binding got no answer")
+            partial(self._binder.make_sure, member, "the binding got no answer")
             for member in self._world.unsure()
         )
 
@@ -134,16 +120,16 @@ class Commit:
         except errors.Conflict:
             # One of the gang's stands already: the watch will show it, and it will be carried out.
             sentence = f"a Reservation named {reservation.uid} exists already"
-            self._hold_off(reservation.uid, reservation.gang, sentence, CONFLICT_SECONDS)
+            self.refusals.hold_off(reservation.uid, reservation.gang, sentence, CONFLICT_SECONDS)
         except errors.Gone:
             logger.info("gang %s: its namespace or PodGroup is gone", reservation.gang)
         except errors.Refused as refusal:
             sentence = f"Reservation refused: {refusal}"
-            self._hold_off(reservation.uid, reservation.gang, sentence, REFUSED_SECONDS)
+            self.refusals.hold_off(reservation.uid, reservation.gang, sentence, REFUSED_SECONDS)
         else:
             self._made.append(standing)
             self._world.hold(standing)
-            self._refusals.pop(reservation.uid, None)
+            self.refusals.forget(reservation.uid)
 
     async def carry_out(
         self, placements: Sequence[Placement], term: Term
@@ -176,14 +162,14 @@ class Commit:
         singles = [p for p in placements if p.gang.origin is Origin.POD]
         for placement in verify.upheld(snapshot, singles) if singles else ():
             bindings.extend((placement.gang, one) for one in placement.assignments)
-        bindings = [one for one in bindings if not self.is_held_off(one[1].uid, now)]
+        bindings = [one for one in bindings if not self.refusals.holds_off(one[1].uid, now)]
         if self._made or bindings or is_evicting:
             await self._prove(term)
         problems = list(await self._gate.all(partial(self.delete, held) for held in stale))
         problems += await self._free(released, snapshot)
         members = progress.members_by_uid(snapshot) if bindings else {}
         problems += await self._gate.all(
-            partial(self._bind, gang, assignment, members[assignment.uid])
+            partial(self._binder.bind, gang, assignment, members[assignment.uid])
             for gang, assignment in bindings
         )
         problems += await self._finish(term)
@@ -218,7 +204,7 @@ class Commit:
             is_sure = False
             why = f"its room on {entry.node} was given back: {one.sentence}"
             try:
-                is_sure = await self._make_sure(member, why, reason="Released")
+                is_sure = await self._binder.make_sure(member, why, reason="Released")
             finally:
                 if not is_sure:
                     kept.add(one.reservation.uid)
@@ -256,80 +242,3 @@ class Commit:
         except errors.Gone:
             pass
         self._world.unhold(reservation)
-
-    async def _bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
-        node = self._world.node(assignment.node)
-        if node is None or not verify.takes(node, member):
-            return  # others were faster while this one stood in line: the next cycle sees it lost
-        self._world.assume(member, assignment.node)
-        try:
-            await self._api.bind(assignment)
-        except (errors.Conflict, errors.Gone) as answer:
-            now = await self._look_again(assignment.pod, assignment.uid)
-            if now is not None and now.is_waiting and now.version == assignment.version:
-                # Nothing has changed that could explain it, so nothing will tell when it has.
-                sentence = f"pod {assignment.pod}: binding refused: {answer}"
-                self._hold_off(assignment.uid, gang, sentence, CONFLICT_SECONDS)
-        except errors.Refused as refusal:
-            self._world.retract(assignment.uid)
-            sentence = f"pod {assignment.pod}: binding refused: {refusal}"
-            self._hold_off(assignment.uid, gang, sentence, REFUSED_SECONDS)
-        except errors.Unavailable as trouble:
-            if is_away(trouble):
-                raise
-            sentence = f"pod {assignment.pod}: binding failed: {trouble}"
-            if await self._make_sure(member, sentence):
-                self._hold_off(assignment.uid, gang, sentence, CONFLICT_SECONDS)
-        else:
-            self._world.confirm(assignment.uid)
-
-    async def _make_sure(
-        self, member: Member, sentence: str, reason: str = "SchedulerError"
-    ) -> bool:
-        """Change a pod that has no node, so that no binding sent before can succeed any more.
-
-        Answers whether it is so; else the pod had changed already, and was looked at again.
-        """
-        # The version makes the sentence new each time: a patch that changes nothing fences nothing.
-        said = f"{sentence[:SENTENCE_LIMIT]} (no binding of version {member.version} will succeed)"
-        try:
-            now = await self._api.say_of_pod(member, encode.Why(reason, said, self._clock()))
-        except (errors.Conflict, errors.Gone):
-            return await self._look_again(member.key, member.uid) is None
-        self._world.learn(now)
-        self._world.retract(member.uid)
-        return now.version != member.version
-
-    async def _look_again(self, pod: PodKey, uid: Uid) -> Member | None:
-        """Read a pod whose binding had no clear answer; only its own state tells what happened."""
-        try:
-            now = await self._api.read_member(pod)
-        except errors.Gone:
-            now = None
-        if now is None or now.uid != uid:
-            self._world.forget(uid)
-            return None
-        if now.node is not None:
-            self._world.assume(now, now.node)
-            self._world.confirm(uid)
-        else:
-            self._world.learn(now)
-            self._world.retract(uid)
-        return now
-
-    def _hold_off(self, uid: Uid, gang: GangKey, sentence: str, seconds: float) -> None:
-        """Ask this no more for a while, and say so: asking again at once is no use."""
-        known = self._refusals.get(uid)
-        if known is None or known.sentence != sentence:
-            logger.error("gang %s: %s", gang, sentence)
-        self._refusals[uid] = Refusal(gang, sentence, self._clock() + seconds)
-
-    def is_held_off(self, uid: Uid, now: float) -> bool:
-        """Whether this gang or pod was refused a moment ago."""
-        known = self._refusals.get(uid)
-        return known is not None and now < known.until
-
-    def refusals(self, gangs: set[GangKey], now: float) -> Mapping[GangKey, Refusal]:
-        """What the API server would not do, for these gangs; what others met is forgotten."""
-        self._refusals = {uid: one for uid, one in self._refusals.items() if one.gang in gangs}
-        return {one.gang: one for one in self._refusals.values() if now < one.until}

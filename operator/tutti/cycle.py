@@ -9,7 +9,8 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from .commit import Clock, Commit, Released
+from .binding import Clock
+from .commit import Commit, Released
 from .dumps import Dumps
 from .evicting import Evictor
 from .kube.client import Api
@@ -142,7 +143,9 @@ class Cycle:
     def _verified(self, snapshot: Snapshot, plan: Plan) -> Sequence[Placement]:
         """The placements that break no promise in the world as it is by now."""
         now = self._clock()
-        waiting = tuple(p for p in plan.placements if not self._commit.is_held_off(p.uid, now))
+        waiting = tuple(
+            p for p in plan.placements if not self._commit.refusals.holds_off(p.uid, now)
+        )
         current = self._world.snapshot(now)
         is_unchanged = current == replace(snapshot, taken_at=now)
         return waiting if is_unchanged else verify.upheld(current, waiting)
@@ -158,7 +161,7 @@ class Cycle:
             one
             for one in plan.evictions
             if planned[one.gang] == current.get(one.gang)
-            and not self._commit.is_held_off(one.uid, now)
+            and not self._commit.refusals.holds_off(one.uid, now)
         ]
 
     async def _report(
@@ -167,7 +170,7 @@ class Cycle:
         """Tell people; answers when there is more to say or to try, in seconds from now."""
         now = self._clock()
         current = self._world.snapshot(now)
-        refusals = self._commit.refusals({gang.key for gang in current.gangs}, now)
+        refusals = self._commit.refusals.of({gang.key for gang in current.gangs}, now)
         sentences = {gang: one.sentence for gang, one in refusals.items()}
         snapshot = _without_the_unsaid(planned, plan, current, sentences)
         due = await self._reporter.report(snapshot, plan, released, sentences)

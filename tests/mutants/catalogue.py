@@ -62,7 +62,7 @@ LOSES_A_BINDING = Mutant(
     "takes a binding for done that it never sent",
     (
         Patch(
-            "commit.py",
+            "binding.py",
             "await self._api.bind(assignment)",
             'await __import__("asyncio").sleep(0) if assignment.pod.name == "fits-0" '
             "else await self._api.bind(assignment)",
@@ -112,7 +112,7 @@ BINDS_A_NAMESAKE = Mutant(
 )
 TAKES_A_NAMESAKE_FOR_BOUND = Mutant(
     "takes a namesake for bound",
-    (Patch("commit.py", "if now is None or now.uid != uid:", "if now is None:"),),
+    (Patch("binding.py", "if now is None or now.uid != uid:", "if now is None:"),),
 )
 FREES_ROOM_WITHOUT_A_TOUCH = Mutant(
     "frees room without a touch",

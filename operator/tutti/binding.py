@@ -1,0 +1,136 @@
+"""One binding at a time: sent, and what its answer, or none at all, means for its pod.
+
+Separate from the commit, which says what is bound when; nothing here knows of Reservations.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from .kube import encode, errors
+from .kube.client import Api
+from .kube.gate import is_away
+from .model.cluster import Member
+from .model.decisions import Assignment
+from .model.keys import GangKey, PodKey, Uid
+from .planning import verify
+from .world import World
+
+logger = logging.getLogger(__name__)
+
+Clock = Callable[[], float]  # seconds since the epoch
+
+REFUSED_SECONDS = 30.0  # what was refused is asked again, but not at once: rights get granted
+CONFLICT_SECONDS = 5.0  # what stands in the way is usually seen and gone within milliseconds
+SENTENCE_LIMIT = 500  # characters of a reason that is put on a pod
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What the API server would not do for a gang, and when it is asked again."""
+
+    gang: GangKey
+    sentence: str
+    until: float
+
+
+class Refusals:
+    """What was refused a moment ago, by gang to reserve for or pod to bind."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Start with none."""
+        self._clock = clock
+        self._known: dict[Uid, Refusal] = {}
+
+    def hold_off(self, uid: Uid, gang: GangKey, sentence: str, seconds: float) -> None:
+        """Ask this no more for a while, and say so: asking again at once is no use."""
+        known = self._known.get(uid)
+        if known is None or known.sentence != sentence:
+            logger.error("gang %s: %s", gang, sentence)
+        self._known[uid] = Refusal(gang, sentence, self._clock() + seconds)
+
+    def holds_off(self, uid: Uid, now: float) -> bool:
+        """Whether this gang or pod was refused a moment ago."""
+        known = self._known.get(uid)
+        return known is not None and now < known.until
+
+    def forget(self, uid: Uid) -> None:
+        """It was not refused this time."""
+        self._known.pop(uid, None)
+
+    def of(self, gangs: Collection[GangKey], now: float) -> Mapping[GangKey, Refusal]:
+        """What the API server would not do, for these gangs; what others met is forgotten."""
+        self._known = {uid: one for uid, one in self._known.items() if one.gang in gangs}
+        return {one.gang: one for one in self._known.values() if now < one.until}
+
+
+class Binder:
+    """Binds members, and finds out what became of bindings that had no clear answer."""
+
+    def __init__(self, world: World, api: Api, refusals: Refusals, clock: Clock) -> None:
+        """What is refused is put down in ``refusals``."""
+        self._world = world
+        self._api = api
+        self._refusals = refusals
+        self._clock = clock
+
+    async def bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
+        """Bind a member, unless its node has no room for it by now."""
+        node = self._world.node(assignment.node)
+        if node is None or not verify.takes(node, member):
+            return  # others were faster while this one stood in line: the next cycle sees it lost
+        self._world.assume(member, assignment.node)
+        try:
+            await self._api.bind(assignment)
+        except (errors.Conflict, errors.Gone) as answer:
+            now = await self._look_again(assignment.pod, assignment.uid)
+            if now is not None and now.is_waiting and now.version == assignment.version:
+                # Nothing has changed that could explain it, so nothing will tell when it has.
+                sentence = f"pod {assignment.pod}: binding refused: {answer}"
+                self._refusals.hold_off(assignment.uid, gang, sentence, CONFLICT_SECONDS)
+        except errors.Refused as refusal:
+            self._world.retract(assignment.uid)
+            sentence = f"pod {assignment.pod}: binding refused: {refusal}"
+            self._refusals.hold_off(assignment.uid, gang, sentence, REFUSED_SECONDS)
+        except errors.Unavailable as trouble:
+            if is_away(trouble):
+                raise
+            sentence = f"pod {assignment.pod}: binding failed: {trouble}"
+            if await self.make_sure(member, sentence):
+                self._refusals.hold_off(assignment.uid, gang, sentence, CONFLICT_SECONDS)
+        else:
+            self._world.confirm(assignment.uid)
+
+    async def make_sure(
+        self, member: Member, sentence: str, reason: str = "SchedulerError"
+    ) -> bool:
+        """Change a pod that has no node, so that no binding sent before can succeed any more.
+
+        Answers whether it is so; else the pod had changed already, and was looked at again.
+        """
+        # The version makes the sentence new each time: a patch that changes nothing fences nothing.
+        said = f"{sentence[:SENTENCE_LIMIT]} (no binding of version {member.version} will succeed)"
+        try:
+            now = await self._api.say_of_pod(member, encode.Why(reason, said, self._clock()))
+        except (errors.Conflict, errors.Gone):
+            return await self._look_again(member.key, member.uid) is None
+        self._world.learn(now)
+        self._world.retract(member.uid)
+        return now.version != member.version
+
+    async def _look_again(self, pod: PodKey, uid: Uid) -> Member | None:
+        """Read a pod whose binding had no clear answer; only its own state tells what happened."""
+        try:
+            now = await self._api.read_member(pod)
+        except errors.Gone:
+            now = None
+        if now is None or now.uid != uid:
+            self._world.forget(uid)
+            return None
+        if now.node is not None:
+            self._world.assume(now, now.node)
+            self._world.confirm(uid)
+        else:
+            self._world.learn(now)
+            self._world.retract(uid)
+        return now
