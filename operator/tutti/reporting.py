@@ -97,6 +97,8 @@ class Reporter:
             waits.append(await self._tell_group(gang, held.get(gang.uid), rejection, now))
 
         groups = [gang for gang in gangs if not gang.is_single and gang.uid not in self._mute]
+        # Not all get their turn in each cycle: first whoever was told nothing for the longest time.
+        groups.sort(key=lambda gang: (self._written.get(gang.uid, -math.inf), gang.created))
         await self._gate.all(
             partial(self._spare, gang.uid, now, partial(tell, gang)) for gang in groups
         )
@@ -232,7 +234,7 @@ class Reporter:
         unsaid = [
             note for note in notes if not _is_said(note) and note.member.uid not in self._mute
         ]
-        told = unsaid[:NOTES_PER_CYCLE]
+        told = sorted(unsaid, key=lambda note: note.member.created)[:NOTES_PER_CYCLE]
         await self._gate.all(
             partial(self._spare, note.member.uid, now, partial(self._tell_pod, note, now))
             for note in told
