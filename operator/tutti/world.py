@@ -87,7 +87,7 @@ class World:
             self._reservations_moved = False
             reservations = tuple(sorted(self.reservations, key=lambda held: held.gang))
         nodes = self._occupancy.nodes()
-        self._last = Snapshot(now, nodes, gangs, reservations, strays, settled)
+        self._last = Snapshot(now, nodes, gangs, reservations, strays, settled=settled)
         return self._last
 
     def _remake_stale(self) -> bool:

@@ -7,9 +7,10 @@ grows with every rule that is modelled.
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from ..model.cluster import NodeTerm, Requirement, Shape, Toleration
+from ..model.cluster import NodeTerm, Shape, Toleration
 from ..model.keys import NodeName
 from ..model.resources import Resources
+from ..model.rules import Requirement
 from . import wire
 from .requests import ALWAYS, pod_requests
 

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from tutti.kube.decode import decode_member, decode_occupant
-from tutti.model.cluster import NodeTerm, Occupant, Requirement
+from tutti.model.cluster import NodeTerm, Occupant
 from tutti.model.keys import NodeName, Uid
+from tutti.model.rules import Requirement
 
 from .objects import POD, REQUIRED, container, naming, node_affinity, pod
 

@@ -6,8 +6,9 @@ The inverse of ``decode``; a property test says so. What was never kept cannot b
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...model.cluster import Gang, Member, Node, NodeTerm, Requirement, Reservation, Role
+from ...model.cluster import Gang, Member, Node, NodeTerm, Reservation, Role
 from ...model.resources import Resources
+from ...model.rules import Requirement
 from .. import encode
 from ..decode import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
 from ..quantity import CPU

@@ -22,7 +22,6 @@ from tutti.model.cluster import (
     OnTimeout,
     Owner,
     Phase,
-    Requirement,
     Reservation,
     Role,
     Said,
@@ -33,6 +32,7 @@ from tutti.model.cluster import (
 )
 from tutti.model.decisions import Objective, Policy
 from tutti.model.keys import NodeName, Uid
+from tutti.model.rules import Requirement
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget
