@@ -14,7 +14,7 @@ NAMESPACE = "default"
 NODE_PODS = "110"  # what a kubelet offers if it is told nothing
 Raw = dict[str, Any]
 
-_CLUSTERWIDE = frozenset({"Node", "PriorityClass"})
+_CLUSTERWIDE = frozenset({"Namespace", "Node", "PriorityClass"})
 # What a controller makes pods of, and which field says how many.
 WORKLOADS: Mapping[tuple[str, str], str] = {
     ("batch", "Job"): "parallelism",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from ...model.cluster import Member, Node, Occupant, PriorityClass, Reservation
+from ...model.cluster import Member, Namespace, Node, Occupant, PriorityClass, Reservation
 from .. import decode, errors, wire
 from ..encode import API_VERSION, moment
 from . import handwritten
@@ -20,6 +20,7 @@ from .header import Header, header
 SCHEDULER = "tutti"  # where neither a dump nor the caller says another
 GROUP = API_VERSION.rpartition("/")[0]
 _PRESENT = {
+    ("", "Namespace"),
     ("", "Node"),
     ("", "Pod"),
     ("scheduling.k8s.io", "PriorityClass"),
@@ -44,6 +45,7 @@ class Found:
     groups: tuple[decode.PodGroup, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     classes: tuple[PriorityClass, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)  # objects of other kinds, by kind
     repeated: int = 0  # objects that came again later, which is the one that counts
 
@@ -134,10 +136,13 @@ def _decoded(found: Iterable[Document], into: Found) -> Found:
     groups: list[decode.PodGroup] = []
     reservations: list[Reservation] = []
     classes: list[PriorityClass] = []
+    namespaces: list[Namespace] = []
     for document in found:
         match document.kind:
             case "Node":
                 nodes.append(_one(document, wire.Node, decode.decode_node))
+            case "Namespace":
+                namespaces.append(_one(document, wire.Namespace, decode.decode_namespace))
             case "PodGroup":
                 groups.append(_one(document, wire.PodGroup, decode.decode_group))
             case "PriorityClass":
@@ -161,6 +166,7 @@ def _decoded(found: Iterable[Document], into: Found) -> Found:
         groups=tuple(groups),
         reservations=tuple(reservations),
         classes=tuple(classes),
+        namespaces=tuple(namespaces),
         skipped=into.skipped,
         repeated=into.repeated,
     )
