@@ -5,7 +5,7 @@ is there to put it right.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -156,20 +156,31 @@ def _decoded(found: Iterable[Document], into: Found) -> Found:
                     members.append(_one(document, wire.Pod, decode.decode_member))
                 else:
                     occupants.append(_one(document, wire.Pod, decode.decode_occupant))
+    present = [one for one in occupants if one is not None]
+    implied = () if into.header is not None else _implied(namespaces, members, present)
     return Found(
         taken_at=into.taken_at,
         scheduler=into.scheduler,
         header=into.header,
         nodes=tuple(nodes),
         members=tuple(members),
-        occupants=tuple(one for one in occupants if one is not None),
+        occupants=tuple(present),
         groups=tuple(groups),
         reservations=tuple(reservations),
         classes=tuple(classes),
-        namespaces=tuple(namespaces),
+        namespaces=(*namespaces, *implied),
         skipped=into.skipped,
         repeated=into.repeated,
     )
+
+
+def _implied(
+    known: Iterable[Namespace], members: Iterable[Member], occupants: Iterable[Occupant]
+) -> Iterator[Namespace]:
+    """The namespaces that must be there since pods are: all that is known of them is their name."""
+    named = {one.key.namespace for one in members} | {one.namespace for one in occupants}
+    for name in sorted(named - {one.name for one in known}):
+        yield Namespace(name, ((handwritten.NAMESPACE_NAME, name),))
 
 
 def _is_ours(document: Document, scheduler: str) -> bool:
