@@ -24,14 +24,14 @@ def resident(one: Seen) -> Resident | None:
 
 
 def is_asking(one: Seen | None) -> bool:
-    """Whether a rule of its own is in force: one for its placement, or one against newcomers."""
+    """Whether it puts a rule between pods in force.
+
+    Others' pods do by anti-affinity, which binds whoever comes later; ours by any rule, with a
+    node too: what-if and repair ask what would be if they had to be placed again.
+    """
     if isinstance(one, Occupant):
         return bool(one.apart)
-    if one is None or one.is_over:
-        return False
-    if one.node is not None:
-        return bool(one.shape.rules.apart)
-    return one.may_get_a_node and one.shape.rules != NO_RULES
+    return one is not None and not one.is_over and one.shape.rules != NO_RULES
 
 
 class Neighbours:
