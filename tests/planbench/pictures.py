@@ -6,9 +6,10 @@ import random
 from operator import ge
 from typing import TYPE_CHECKING
 
-from tutti.model.cluster import Gang, Member, Node, NodeTerm, Requirement, Shape, Snapshot
+from tutti.model.cluster import Gang, Member, Node, NodeTerm, Shape, Snapshot
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.resources import Resources
+from tutti.model.rules import Requirement
 
 from . import traces
 from .scenes import RACK, Shapes, Twist

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from .keys import GangKey, NodeName, Origin, PodKey, Uid
 from .resources import NOTHING, Resources
+from .rules import NO_RULES, Labels, PodRules, Requirement, Term
 
 
 class Effect(StrEnum):
@@ -38,15 +39,6 @@ class Toleration:
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
-    """One node selector requirement: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class NodeTerm:
     """Requirements that must all hold: on a node's labels, and on its ``metadata.name``."""
 
@@ -65,6 +57,7 @@ class Shape:
     node_selector: tuple[tuple[str, str], ...] = ()
     required: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
+    rules: PodRules = NO_RULES
 
 
 class Phase(StrEnum):
@@ -131,6 +124,7 @@ class Member:
     said: Said = Said()
     is_driver: bool = False  # a Spark driver: nobody makes it anew
     failure: str = ""  # why it failed, in one word; empty where its own containers did
+    labels: Labels = ()  # as rules between pods see them
 
     @property
     def gang(self) -> GangKey:
@@ -164,11 +158,35 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Occupant:
-    """A pod of another scheduler, or one pinned to a node: it uses room, no more is known."""
+    """A pod of another scheduler, or one pinned to a node: it uses room, and rules may count it."""
 
     uid: Uid
     node: NodeName
     requests: Resources
+    namespace: str = ""
+    labels: Labels = ()
+    apart: tuple[Term, ...] = ()  # its required anti-affinity, which binds whoever comes later
+    terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """A pod that has a node, as the rules between pods see it."""
+
+    uid: Uid
+    node: NodeName
+    namespace: str
+    labels: Labels = ()
+    apart: tuple[Term, ...] = ()  # its required anti-affinity
+    terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace, as namespace selectors see it."""
+
+    name: str
+    labels: Labels = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,5 +328,9 @@ class Snapshot:
     gangs: tuple[Gang, ...] = ()  # sorted by key
     reservations: tuple[Reservation, ...] = ()  # standing ones, sorted by gang
     strays: tuple[Member, ...] = field(default=())  # members whose PodGroup does not exist
+    # Everyone who has a node and is not over, by uid, ours included, and all namespaces, by name:
+    # only while some rule between pods is in force, else nobody.
+    residents: tuple[Resident, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
     # Gangs known to have nothing to decide: planning passes over them, and would do so anyway.
     settled: frozenset[Uid] = field(default=frozenset(), compare=False)

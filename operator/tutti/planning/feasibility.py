@@ -7,7 +7,8 @@ arithmetic of room, because these rules answer for a pair and never depend on wh
 import re
 from collections.abc import Mapping, Sequence
 
-from ..model.cluster import Effect, Node, NodeTerm, Requirement, Shape, Taint, Toleration
+from ..model.cluster import Effect, Node, NodeTerm, Shape, Taint, Toleration
+from ..model.rules import Requirement
 
 HARD_EFFECTS = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 CORDON = Taint("node.kubernetes.io/unschedulable", "", Effect.NO_SCHEDULE)

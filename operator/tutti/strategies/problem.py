@@ -37,6 +37,82 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Crowd:
+    """Who is counted together, and where: some members and pods, by domain of one topology.
+
+    A node whose domain is -1 is in none, and nobody on it is counted.
+    """
+
+    domain: NDArray[np.intp]  # [node]: which domain it is in, or -1
+    counted: NDArray[np.bool_]  # [shape]: does one member of it count
+    there: NDArray[np.int64]  # [domain]: pods that count and have a node already
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Members of the shape share no domain with anyone else whom the crowd counts.
+
+    Required anti-affinity. It binds both sides: nobody counted may join them later either. On
+    nodes without a domain it always holds. Against pods that have a node already it is settled by
+    ``Problem.allowed``; ``Crowd.there`` plays no part.
+    """
+
+    shape: int
+    crowd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Members of the shape have someone else of each of these crowds in their domain.
+
+    Required affinity: one crowd per term, all of which count the same members; never on nodes
+    without a domain. Where ``may_be_first`` the shape counts itself, and a member may also go
+    where nobody is, as long as nobody else is counted in any of the crowds, in no domain at all.
+    """
+
+    shape: int
+    crowds: tuple[int, ...]
+    may_be_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Even:
+    """In the domain of a member there are at most ``max_skew`` more than in any other.
+
+    Topology spread (DoNotSchedule): with the member itself, if it is counted, and against the
+    emptiest of all domains, whether members may go there or not, the member itself left out.
+    ``from_zero``: there are fewer domains than demanded, so that the emptiest counts as empty.
+    Members of the shape are never on nodes without a domain.
+    """
+
+    shape: int
+    crowd: int
+    max_skew: int
+    from_zero: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """What members ask of one another, as it must be when all have their nodes.
+
+    Every rule speaks of the end: each member is looked at as if it came last. Source: the filters
+    InterPodAffinity and PodTopologySpread of kube-scheduler.
+    """
+
+    crowds: tuple[Crowd, ...] = ()
+    apart: tuple[Apart, ...] = ()
+    near: tuple[Near, ...] = ()
+    even: tuple[Even, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is any rule."""
+        return bool(self.apart or self.near or self.even)
+
+
+NO_RULES = Rules()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """Free room, shapes and demands; demands come in the order in which they are considered."""
 
@@ -44,6 +120,7 @@ class Problem:
     requests: NDArray[np.int64]  # [shape, resource]
     allowed: NDArray[np.bool_]  # [shape, node]: may this shape run there, room aside
     demands: tuple[Demand, ...]
+    rules: Rules = NO_RULES
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tutti.model.cluster import NodeTerm, Owner, Requirement
+from tutti.model.cluster import NodeTerm, Owner
 from tutti.model.decisions import Reason
+from tutti.model.rules import Requirement
 from tutti.planning import attendance, demand
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.model.cluster import Node, NodeTerm, Phase, Requirement, Shape, Slots
+from tutti.model.cluster import Node, NodeTerm, Phase, Shape, Slots
 from tutti.model.keys import NodeName, Uid
 from tutti.model.resources import Resources
+from tutti.model.rules import Requirement
 from tutti.planning import demand, reduce
 from tutti.planning.demand import Want
 from tutti.planning.reduce import AMOUNT_LIMIT, Grid
