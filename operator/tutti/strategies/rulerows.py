@@ -67,6 +67,10 @@ class RuledProgram(Program):
             each.starts.upBound = len(each.indices)
         return unit
 
+    def _add_room(self, terms: list[Term], room: int) -> None:
+        """Demand it exactly, however fine the amounts are: here the rows alone say what fits."""
+        self._add_floor([(variable, -amount) for variable, amount in terms], -room)
+
     def _by_domain(self, crowd: Crowd) -> Sequence[Sequence[Place]]:
         """[domain]: the numbers of members whom the crowd counts."""
         found: list[list[Place]] = [[] for _ in crowd.there]
