@@ -71,6 +71,8 @@ CORE_BANS = [
 # The engine is a process with a time limit: why that is still a function is said in its docstring.
 EXEMPT: Mapping[str, frozenset[str]] = {
     "strategies.ilp": frozenset({"time"}),
+    "strategies.ruled": frozenset({"time"}),
+    "strategies.search": frozenset({"time"}),
     "strategies.engine": frozenset({"subprocess", "time"}),
 }
 
@@ -80,7 +82,7 @@ ONLY: Mapping[str, frozenset[str]] = {
     "pydantic": frozenset({"kube.wire.objects", "kube.wire.reading", "settings"}),
     "aiohttp": frozenset({"kube.access", "kube.client", "handlers", "probes"}),
     "kubernetes": frozenset({"kube.access"}),
-    "pulp": frozenset({"strategies.engine", "strategies.program"}),
+    "pulp": frozenset({"strategies.engine", "strategies.program", "strategies.rulerows"}),
     "ortools": frozenset({"strategies.flow"}),
 }
 
@@ -88,7 +90,10 @@ ONLY: Mapping[str, frozenset[str]] = {
 MAY_CATCH_EVERYTHING = {"pulse": 1, "strategies.outside": 2}
 
 CLOCKS = {"time", "random", "secrets", "uuid"}
-MAY_KNOW_THE_TIME = {"main", "cli", "pulse", "strategies.ilp"}
+MAY_KNOW_THE_TIME = {
+    *("main", "cli", "pulse"),
+    *("strategies.ilp", "strategies.ruled", "strategies.search"),
+}
 
 
 class Import(NamedTuple):
