@@ -137,7 +137,6 @@ class Crowds:
 
     def _asked(self, row: int, crowds: "_Gathered") -> Iterator[Asked]:
         rules = self._shapes[row].rules
-        yield from self._shunned(row)
         for term in rules.apart:
             yield self._apart(row, term, crowds)
         if rules.near:
@@ -146,6 +145,7 @@ class Crowds:
             # A constraint on everyone counts nobody but the pod itself, so it never fails.
             if spread.peers.selector:
                 yield self._spread(row, spread, crowds)
+        yield from self._shunned(row)
 
     def _shunned(self, row: int) -> Iterator[Asked]:
         """The anti-affinity of those who are there, which binds whoever comes later."""

@@ -9,7 +9,7 @@ from ..model.cluster import Shape
 from ..strategies.room import fits_per_node
 from . import shortage
 from .amounts import count
-from .crowds import Asked, Crowds
+from .crowds import Crowds
 from .demand import Want
 from .reduce import by_shape
 from .shortage import MOST_KINDS, Rooms
@@ -28,15 +28,15 @@ def said(crowds: Crowds, left: Rooms, want: Want) -> str:
 
 
 def _excluded(crowds: Crowds, left: Rooms, shape: Shape) -> list[str]:
-    """How many nodes with room each rule excludes, whoever else is placed."""
+    """How many nodes with room each rule excludes that none before it does, whoever is placed."""
+    row = left.base.shapes[shape]
     asked = [one for one in crowds.asked(shape) if one.stays]
     if not asked:
         return []
-    row = left.base.shapes[shape]
     fits = fits_per_node(left.free, left.base.requests[row], crowds.nodes(shape)) > 0
-    found = [(int(np.count_nonzero(fits & ~one.alone)), one) for one in asked]
-    return [_phrase(n, one) for n, one in found if n]
-
-
-def _phrase(n: int, asked: Asked) -> str:
-    return f"{count(n, 'node')} excluded by {asked.what}"
+    whys = []
+    for one in asked:
+        if n := int(np.count_nonzero(fits & ~one.alone)):
+            whys.append(f"{count(n, 'node')} excluded by {one.what}")
+        fits &= one.alone
+    return whys

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from ..model.cluster import Entry, Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
-from .beside import Neighbours, Seat
+from . import accounts, beside
 from .feasibility import fits_node
-from .ledger import Amounts, Ledger
 
 
 class _Picture:
@@ -46,7 +45,7 @@ class _Picture:
         return self._everyone
 
 
-def _asked(member: Member) -> Amounts:
+def _asked(member: Member) -> accounts.Amounts:
     return {**dict(member.shape.requests.amounts), "pods": 1}
 
 
@@ -70,10 +69,17 @@ def upheld(snapshot: Snapshot, placements: Sequence[Placement]) -> tuple[Placeme
         if not any(True for _ in _faults(placement, seen, trial)):
             books.ledger.left.update(trial.ledger.left)
             sound.append(placement)
-    # Whoever breaks a rule between pods leaves, the last first, until all may be together.
-    while unsocial := [placement for placement, _ in _unsocial(snapshot, sound, seen)]:
-        sound.remove(unsocial[-1])
-    return tuple(sound)
+    return tuple(_sociable(snapshot, sound, seen))
+
+
+def _sociable(snapshot: Snapshot, sound: list[Placement], seen: _Picture) -> Sequence[Placement]:
+    """Those that rules between pods let be together; whoever breaks one leaves, the last first."""
+    for _ in tuple(sound):
+        unsocial = [placement for placement, _ in _unsocial(snapshot, sound, seen)]
+        if not unsocial:
+            break
+        sound = [placement for placement in sound if placement is not unsocial[-1]]
+    return sound
 
 
 def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str]:
@@ -91,7 +97,7 @@ def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str
 class _Books:
     """What is promised so far: room, pods, and gangs."""
 
-    ledger: Ledger
+    ledger: accounts.Ledger
     pods: set[Uid]
     gangs: set[GangKey]
 
@@ -99,7 +105,7 @@ class _Books:
     def of(cls, snapshot: Snapshot, seen: _Picture) -> "_Books":
         """Start from what is used and what standing Reservations hold."""
         books = cls(
-            Ledger(seen.nodes),
+            accounts.Ledger(seen.nodes),
             {entry.uid for held in snapshot.reservations for entry in held.entries},
             {held.gang for held in snapshot.reservations},
         )
@@ -130,7 +136,7 @@ def _faults(placement: Placement, seen: _Picture, books: _Books) -> Iterator[str
 
 
 def _wrong(
-    one: Assignment, gang: Gang, seen: _Picture, taken: set[Uid], ledger: Ledger
+    one: Assignment, gang: Gang, seen: _Picture, taken: set[Uid], ledger: accounts.Ledger
 ) -> Iterator[str]:
     """What is wrong with one assignment; its room is taken from the ledger."""
     member, node = seen.members(gang.key).get(one.uid), seen.nodes.get(one.node)
@@ -189,13 +195,15 @@ def _unsocial(
         if (member := seen.members(placement.gang).get(one.uid)) is not None
     ]
     promised = _promised(snapshot, seen)
-    neighbours = Neighbours(snapshot, [*promised, *((member, node) for _, member, node in placed)])
+    neighbours = beside.Neighbours(
+        snapshot, [*promised, *((member, node) for _, member, node in placed)]
+    )
     for placement, member, node in placed if neighbours.are_ruled else ():
         for fault in neighbours.faults(member, node):
             yield placement, fault
 
 
-def _promised(snapshot: Snapshot, seen: _Picture) -> Sequence[Seat]:
+def _promised(snapshot: Snapshot, seen: _Picture) -> Sequence[beside.Seat]:
     """The members that Reservations hold a node for and that are not bound yet."""
     return [
         (member, entry.node)
@@ -205,7 +213,7 @@ def _promised(snapshot: Snapshot, seen: _Picture) -> Sequence[Seat]:
     ]
 
 
-def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, Amounts]]:
+def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, accounts.Amounts]]:
     """The room that a Reservation holds and no node counts as used."""
     gang = seen.gangs.get(held.gang)
     siblings = gang.members if gang is not None else ()
@@ -220,7 +228,7 @@ def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, Amounts
         yield slots.node, {name: n * slots.count for name, n in most.items()}
 
 
-def _most(members: Sequence[Member]) -> Amounts:
+def _most(members: Sequence[Member]) -> accounts.Amounts:
     most: dict[str, int] = {}
     for member in members:
         for name, n in _asked(member).items():
@@ -230,7 +238,7 @@ def _most(members: Sequence[Member]) -> Amounts:
 
 def takes(node: Node, member: Member) -> bool:
     """Whether the node has room for the member beside what is bound there, promises aside."""
-    lacking = Ledger({node.name: node}).lacks(node.name, _asked(member))
+    lacking = accounts.Ledger({node.name: node}).lacks(node.name, _asked(member))
     return not lacking and fits_node(member.shape, node) is None
 
 
@@ -240,8 +248,8 @@ def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
     Where a node cannot keep all promises, the oldest Reservations keep theirs.
     """
     seen = _Picture(snapshot)
-    ledger = Ledger(seen.nodes)
-    neighbours = Neighbours(snapshot, _promised(snapshot, seen))
+    ledger = accounts.Ledger(seen.nodes)
+    neighbours = beside.Neighbours(snapshot, _promised(snapshot, seen))
     lost: dict[Uid, tuple[Entry, ...]] = {}
     for held in sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang)):
         # Once one of its gang is bound, rules between pods have had their say.
@@ -259,8 +267,8 @@ def _is_upheld(
     entry: Entry,
     held: Reservation,
     seen: _Picture,
-    ledger: Ledger,
-    neighbours: Neighbours | None,
+    ledger: accounts.Ledger,
+    neighbours: beside.Neighbours | None,
 ) -> bool:
     """Whether the entry can be, or has been, carried out; if it can, its room is taken."""
     member, node = seen.member(entry.uid, held.gang), seen.nodes.get(entry.node)
