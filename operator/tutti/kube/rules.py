@@ -54,7 +54,7 @@ def decode_rules(pod: wire.Pod) -> tuple[PodRules, tuple[str, ...]]:
     apart = _terms(pod, affinity.pod_anti_affinity, broken, ANTI_AFFINITY)
     even: tuple[Spread, ...] = ()
     try:
-        even = tuple(sorted(set(_spreads(pod)), key=_spread_order))
+        even = tuple(sorted(set(_spreads(pod)), key=spread_order))
     except _Malformed:
         broken.add(MALFORMED + SPREAD)
     return _shared_rules(PodRules(near, apart, even)), tuple(sorted(broken))
@@ -83,6 +83,17 @@ def requirement_order(each: Requirement) -> tuple[str, str, tuple[str, ...]]:
     return each.key, each.operator, each.values
 
 
+def term_order(term: Term) -> Order:
+    """How terms are sorted."""
+    return term.topology, _peers_order(term.peers)
+
+
+def spread_order(one: Spread) -> Order:
+    """How spread constraints are sorted."""
+    policies = (one.heeds_affinity, one.heeds_taints)
+    return one.topology, _peers_order(one.peers), one.max_skew, one.min_domains, policies
+
+
 def _sorted(found: Iterable[Requirement]) -> tuple[Requirement, ...]:
     return tuple(sorted(found, key=requirement_order))
 
@@ -97,7 +108,7 @@ def _terms(
         broken.add(MALFORMED + field)
     required = given.required_during_scheduling_ignored_during_execution
     try:
-        return tuple(sorted({_term(pod, each) for each in required}, key=_term_order))
+        return tuple(sorted({_term(pod, each) for each in required}, key=term_order))
     except _Malformed:
         broken.add(MALFORMED + field)
         return ()
@@ -177,15 +188,6 @@ def _selector_order(selector: Selector) -> Order:
 def _peers_order(peers: Peers) -> Order:
     selector, spaces = _selector_order(peers.selector), _selector_order(peers.namespace_labels)
     return selector, peers.namespaces, spaces
-
-
-def _term_order(term: Term) -> Order:
-    return term.topology, _peers_order(term.peers)
-
-
-def _spread_order(one: Spread) -> Order:
-    policies = (one.heeds_affinity, one.heeds_taints)
-    return one.topology, _peers_order(one.peers), one.max_skew, one.min_domains, policies
 
 
 @lru_cache(maxsize=KNOWN)

@@ -1,10 +1,10 @@
 """The last plan, for as long as its answer cannot have changed: all that is kept between cycles.
 
 A plan that starts nothing and evicts nobody is the answer again until something it was made of
-changes: a node, or its room; a gang that is not settled, or its pods; a Reservation; whom rules
-between pods may count; or until a moment that it named. Whoever is started changes a node's room,
-so such a plan is never kept. Gangs that waited longer meanwhile may be worth more, but no more of
-them fits.
+changes: a node, or its room; a gang that is not settled, or its pods; a Reservation; whoever a rule
+between pods may count, while there is one; or until a moment that it named. Whoever is started
+changes a node's room, so such a plan is never kept. Gangs that waited longer meanwhile may be worth
+more, but no more of them fits.
 """
 
 from dataclasses import dataclass
