@@ -25,9 +25,8 @@ def rules_hold(problem: Problem, shares: Shares) -> bool:
 
 
 def standable(problem: Problem, shape: int) -> Flags:
-    """[node]: allowed, and in every domain that a rule of the shape needs one of."""
-    rules = problem.rules
-    found: Flags = problem.allowed[shape].copy()
+    """[node]: is it in a domain, where a rule of the shape wants it to be in one."""
+    rules, found = problem.rules, np.ones(len(problem.free), dtype=np.bool_)
     for near in rules.near:
         if near.shape == shape:
             for index in near.crowds:
@@ -102,12 +101,14 @@ class EndState:
         """[node]: where one more member would be near enough to those who are there by now."""
         found = self._standable[shape].copy()
         for rule in self.near(shape):
-            totals = {index: self._total(index) for index in rule.crowds}
-            if rule.may_be_first and not any(total.any() for total in totals.values()):
-                continue
-            for index, total in totals.items():
-                _close(found, self._rules.crowds[index], total == 0)
+            if not (rule.may_be_first and self.is_alone(rule)):
+                for index in rule.crowds:
+                    _close(found, self._rules.crowds[index], self._total(index) == 0)
         return found
+
+    def is_alone(self, rule: Near) -> bool:
+        """Whether nobody is counted by now whom the rule could be about."""
+        return not any(self._total(index).any() for index in rule.crowds)
 
     def emptiest(self, shape: int, among: Array) -> Array:
         """Those of the nodes where the shape's spread wants the next member most."""
@@ -156,14 +157,12 @@ class EndState:
             return True
         if not self._standable[rule.shape][here > 0].all():
             return False
-        match rule:
-            case Apart():
-                others = self._new[rule.crowd] - self._crowd(rule).counted[rule.shape]
-                return not bool((others[self._present(rule)] > 0).any())
-            case Even():
-                return self._is_even(rule)
-            case Near():
-                return self._is_near(rule, np.flatnonzero(here))
+        if isinstance(rule, Near):
+            return self._is_near(rule, np.flatnonzero(here))
+        if isinstance(rule, Even):
+            return self._is_even(rule)
+        others = self._new[rule.crowd] - self._crowd(rule).counted[rule.shape]
+        return not bool((others[self._present(rule)] > 0).any())
 
     def _is_even(self, rule: Even) -> bool:
         total, present = self._total(rule.crowd), self._present(rule)

@@ -17,10 +17,9 @@ from .problem import NO_RULES, Demand, Problem, Shares
 
 def without_rules(problem: Problem) -> Problem:
     """The same gangs with as few shapes as there can be, each where a rule may let it be."""
-    shapes = range(len(problem.requests))
-    nodes = len(problem.free)
-    allowed = np.array([standable(problem, shape) for shape in shapes], dtype=np.bool_)
-    allowed = allowed.reshape(len(problem.requests), nodes)
+    shapes, allowed = range(len(problem.requests)), problem.allowed.copy()
+    for shape in shapes:
+        allowed[shape] &= standable(problem, shape)
     first: dict[tuple[bytes, bytes], int] = {}
     same = [
         first.setdefault((problem.requests[shape].tobytes(), allowed[shape].tobytes()), shape)

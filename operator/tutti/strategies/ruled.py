@@ -37,7 +37,7 @@ class RuledSearch:
         self._search = Search(self._relaxed, candidates, engine, best)
         self.levels, self.best = self._search.levels, best
         self._kept: dict[int, int] = {}  # what the levels above are never worth less than
-        self._wanted = wanted(problem, candidates)
+        self._wanted = wanted(self._problem, candidates)
         self._classes = node_by_node(self._problem, self._wanted)
         places = sum(int((each.most > 0).sum()) for each in self._classes)
         self._is_small = places <= MOST_PLACES

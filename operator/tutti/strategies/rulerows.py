@@ -23,10 +23,9 @@ def node_by_node(problem: Problem, wanted: Wanted) -> Sequence[NodeClass]:
     """Every node that can take any member, each alone, with the most of each shape."""
     most = np.zeros((len(wanted.shapes), len(problem.free)), dtype=np.int64)
     for row, shape in enumerate(wanted.shapes.tolist()):
-        stand = standable(problem, shape)
-        most[row] = fits_per_node(
-            problem.free, problem.requests[shape], stand, int(wanted.most[row])
-        )
+        may_be_there = problem.allowed[shape] & standable(problem, shape)
+        limit = int(wanted.most[row])
+        most[row] = fits_per_node(problem.free, problem.requests[shape], may_be_there, limit)
     return [
         NodeClass(np.array([node]), None, problem.free[node].clip(0), most[:, node])
         for node in np.flatnonzero(most.any(axis=0)).tolist()

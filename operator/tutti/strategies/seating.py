@@ -7,6 +7,7 @@ must be near one another in one domain after the other, the tightest first.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -31,16 +32,18 @@ def seated(
     for demand, own in zip(problem.demands, found, strict=True):
         for share in own:
             state.add(demand.parts[share.part].shape, share.node, share.count)
-    waiting = list(order)
-    while waiting:
-        before = len(waiting)
-        for index in waiting:
-            demand = problem.demands[index]
-            found[index] = _Attempt(problem, demand, room, scoring, state).shares()
-        # Who has to be near others may come in once they are there.
-        waiting = [i for i in waiting if not found[i] and _near(state, problem.demands[i])]
-        if len(waiting) == before:
-            break
+    waiting: list[int] = []
+    for _, level in groupby(order, key=lambda index: problem.demands[index].level):
+        waiting += level
+        is_worth_a_try = True
+        while is_worth_a_try:
+            before = len(waiting)
+            for index in waiting:
+                demand = problem.demands[index]
+                found[index] = _Attempt(problem, demand, room, scoring, state).shares()
+            # Who has to be near others may come in once they are there.
+            waiting = [i for i in waiting if not found[i] and _near(state, problem.demands[i])]
+            is_worth_a_try = 0 < len(waiting) < before
     return tuple(found)
 
 
@@ -83,21 +86,26 @@ class _Attempt(Attempt):
         return ()
 
     def _regions(self) -> Iterator[_Region]:
-        """Next to those who are there, then together in one domain."""
+        """Next to those who are there, and together in one domain; where nobody is, the latter."""
         near = _near(self._state, self._demand)
-        yield _Region()
-        if near:
-            finest = max(
-                (index for rule in near for index in rule.crowds),
-                key=lambda index: len(self._rules.crowds[index].there),
-            )
-            yield from self._domains(finest)
+        if not near:
+            yield _Region()
+            return
+        finest = max(
+            (index for rule in near for index in rule.crowds),
+            key=lambda index: len(self._rules.crowds[index].there),
+        )
+        together = self._domains(finest)
+        if any(self._state.is_alone(rule) for rule in near):
+            yield from (*together, _Region())
+        else:
+            yield from (_Region(), *together)
 
     def _domains(self, index: int) -> Iterator[_Region]:
         """The domains of a crowd that may hold the gang, the tightest first."""
         crowd = self._rules.crowds[index]
         inside = crowd.domain >= 0
-        holds = np.zeros(len(crowd.there), dtype=np.int64)
+        holds, room = np.zeros((2, len(crowd.there)), dtype=np.int64)
         shapes, others = set(), 0
         for part in self._demand.parts:
             if not (self._state.near(part.shape) or crowd.counted[part.shape]):
@@ -107,8 +115,9 @@ class _Attempt(Attempt):
             fits = np.where(self._open(part.shape), self._room.fits(part.shape), 0)[inside]
             sums = np.bincount(crowd.domain[inside], fits, len(holds)).astype(np.int64)
             holds += np.minimum(sums, part.available)
+            room += sums
         enough = np.flatnonzero(holds + others >= self._demand.need)
-        for domain in enough[np.argsort(holds[enough], kind="stable")][:MOST_DOMAINS].tolist():
+        for domain in enough[np.argsort(room[enough], kind="stable")][:MOST_DOMAINS].tolist():
             yield _Region(frozenset(shapes), crowd.domain == domain)
 
     def _open(self, shape: int) -> Flags:
