@@ -85,7 +85,7 @@ class Neighbours:
         for term in self._terms_about(pod):
             if self._holders(pod, term):
                 yield f"{where} others' anti-affinity on {term.topology}"
-        if pod.shape.rules.near and not self._has_company(pod):
+        if not self._has_company(pod):
             yield f"{where} its affinity"
         for spread in pod.shape.rules.even:
             if not self._is_even(pod, spread):

@@ -176,11 +176,17 @@ def test_all_terms_of_affinity_are_about_the_same_pods() -> None:
 
 def test_the_first_of_two_terms_is_none_if_one_domain_has_another() -> None:
     made = asking(GANG, near(A, A, on=(ZONE, HOST)), app="a")
-    made = made.shaped(rules=near(A, peers(app="a"), on=(ZONE, HOST)))
     assert faults(made, ["z0-0"]) == []
     only_host = node("lone", cpu=8).labelled(host="lone")
     found = faults(made, ["z0-0"], resident("r", "lone", app="a"), nodes=(*NODES, only_host))
     assert found == ["a-0: node z0-0: its affinity"]
+
+
+def test_the_first_of_its_kind_needs_the_labels_of_all_terms() -> None:
+    made = asking(GANG, near(A, A, on=(ZONE, HOST)), app="a")
+    hostless, lone = node("low", cpu=8).labelled(zone="z9"), node("lone", cpu=8).labelled(host="l")
+    found = faults(made, ["low"], resident("r", "lone", app="a"), nodes=[hostless, lone])
+    assert found == ["a-0: node low will not do: without label host", "a-0: node low: its affinity"]
 
 
 def test_affinity_is_not_met_on_a_node_without_the_label() -> None:
