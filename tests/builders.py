@@ -7,6 +7,7 @@ Gi, ``gpu`` is ``nvidia.com/gpu``; other resources go by their names with ``_`` 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tutti.model import ports
 from tutti.model.cluster import (
     Entry,
     Gang,
@@ -62,6 +63,11 @@ class NodeBuilder:
     def using(self, *, pods: int = 1, **amounts: Amount) -> "NodeBuilder":
         """Let other schedulers' pods use some of it."""
         return self.but(used=self.made.used + resources(pods=pods, **amounts))
+
+    def listening(self, *wanted: ports.HostPort) -> "NodeBuilder":
+        """Let another scheduler's pod use these ports of it."""
+        taken = Resources.of(ports.asked(wanted)) + resources(pods=1)
+        return self.but(used=self.made.used + taken)
 
     def cordoned(self) -> "NodeBuilder":
         """Take no new pods."""
@@ -151,6 +157,13 @@ class GangBuilder:
         """Change fields of all its members' shapes."""
         return self.where(
             lambda m: replace(m, shape=replace(m.shape, **rules))  # type: ignore[arg-type]
+        )
+
+    def listening(self, *wanted: ports.HostPort) -> "GangBuilder":
+        """Let each of its members use these ports of its node."""
+        more = Resources.of(ports.asked(wanted))
+        return self.where(
+            lambda m: replace(m, shape=replace(m.shape, requests=m.shape.requests + more))
         )
 
     def where(self, change: Callable[[Member], Member]) -> "GangBuilder":

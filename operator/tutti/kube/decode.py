@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from ..model import ports
 from ..model.cluster import (
     Entry,
     Gang,
@@ -253,6 +254,8 @@ def named(one: wire.Object) -> str:
 def _offers(allocatable: wire.Quantities) -> Mapping[str, int]:
     amounts: dict[str, int] = {}
     for name, quantity in allocatable.items():
+        if ports.is_port(name):
+            continue  # no name that the API server takes
         try:
             amounts[name] = offered(name, quantity)
         except QuantityError:

@@ -5,8 +5,9 @@ kube-scheduler sets (``UseStatusResources``), so that both count the same room. 
 billionths and rounded up once, at the end.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from ..model import ports
 from ..model.resources import Resources
 from . import wire
 from .quantity import nanos, rounded_up
@@ -26,9 +27,31 @@ def pod_requests(pod: wire.Pod) -> Resources:
     if any(_is_pod_level(name) for name in spec.resources.requests):
         asked.update(_pod_level(pod))
     _add(asked, _nanos(spec.overhead))
-    amounts = {name: rounded_up(name, amount) for name, amount in asked.items()}
+    amounts = {
+        name: rounded_up(name, amount) for name, amount in asked.items() if not ports.is_port(name)
+    }
     amounts[PODS] = 1
+    if wanted := host_ports(spec):
+        amounts.update(ports.asked(wanted))
     return Resources.of(amounts)
+
+
+def host_ports(spec: wire.PodSpec) -> Sequence[ports.HostPort]:
+    """The node's ports that a pod uses as long as it runs: kube-scheduler's ``GetHostPorts``.
+
+    In the host's network every port is one; the API server writes that down at creation.
+    """
+    lasting = (one for one in spec.init_containers if one.restart_policy == ALWAYS)
+    found = [
+        (port.host_port or port.container_port * spec.host_network, port)
+        for container in (*spec.containers, *lasting)
+        for port in container.ports
+    ]
+    return [
+        ports.HostPort(number, port.protocol or "TCP", port.host_ip or ports.ANY_IP)
+        for number, port in found
+        if number > 0
+    ]
 
 
 def _containers(pod: wire.Pod) -> Nanos:

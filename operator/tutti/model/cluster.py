@@ -6,6 +6,7 @@ A Snapshot is immutable and complete: whatever a decision uses is in it, and not
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from . import ports
 from .keys import GangKey, NodeName, Origin, PodKey, Uid
 from .resources import NOTHING, Resources
 from .rules import NO_RULES, Labels, PodRules, Requirement, Term
@@ -200,6 +201,10 @@ class Node:
     unschedulable: bool = False
     ready: bool = True
     used: Resources = NOTHING
+
+    def offers(self, name: str) -> int:
+        """How much it has of a resource while nobody is there; every node has every host port."""
+        return ports.offered(name) or self.allocatable[name]
 
 
 class OnPartial(StrEnum):

@@ -80,7 +80,7 @@ def _of_started(evidence: Evidence, census: Census, known: dict[Shape, str]) -> 
     beyond = f"beyond the {demand.needed(census.gang)} needed"
     purpose = "to replace lost ones" if census.missing > 0 else beyond
     is_repair = census.missing > 0
-    found = (evidence.left if is_repair else evidence.left_for(census.gang))[shape]
+    found = evidence.left if is_repair else evidence.left_for(census.gang)
     sentence = shortage.single_members(want.members, purpose, found)
     sentence += "" if is_repair else _held(evidence, want)
     might_fit = evidence.before[shape].members > 0

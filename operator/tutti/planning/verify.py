@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..model import ports
 from ..model.cluster import Entry, Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
+from .amounts import format_name
 from .feasibility import fits_node
 
 Amounts = Mapping[str, int]
@@ -29,20 +31,20 @@ class _Ledger:
         if room is None and (node := self.nodes.get(name)) is not None:
             self.left[name] = room = dict(node.allocatable.amounts)
             for resource, n in node.used.amounts:
-                room[resource] = room.get(resource, 0) - n
+                room[resource] = _left(room, resource) - n
         return room
 
     def lacks(self, node: NodeName, asked: Amounts) -> Sequence[str]:
         """The resources of which the node has less left than asked."""
         room = self.room(node) or {}
-        return [name for name, n in asked.items() if n > max(room.get(name, 0), 0)]
+        return [name for name, n in asked.items() if n > max(_left(room, name), 0)]
 
     def take(self, node: NodeName, asked: Amounts) -> None:
         """Count a promise, whether there is room for it or not."""
         room = self.room(node)
         if room is not None:
             for name, n in asked.items():
-                room[name] = room.get(name, 0) - n
+                room[name] = _left(room, name) - n
 
     def copy(self, names: Iterable[NodeName]) -> "_Ledger":
         """The same ledger for these nodes; what is taken there is not taken here."""
@@ -50,6 +52,12 @@ class _Ledger:
         return _Ledger(
             self.nodes, {name: dict(room) for name, room in rooms.items() if room is not None}
         )
+
+
+def _left(room: Amounts, resource: str) -> int:
+    """What is left of a resource; of a host port that nobody has asked for yet, all of it."""
+    known = room.get(resource)
+    return ports.offered(resource) if known is None else known
 
 
 class _Picture:
@@ -178,7 +186,8 @@ def _wrong(
         yield f"pod {one.pod}: node {one.node} will not do: {why}"
     asked = _asked(member)
     if lacking := ledger.lacks(one.node, asked):
-        yield f"pod {one.pod}: node {one.node} has too little {', '.join(lacking)}"
+        names = ", ".join(map(format_name, lacking))
+        yield f"pod {one.pod}: node {one.node} has too little {names}"
     ledger.take(one.node, asked)
 
 

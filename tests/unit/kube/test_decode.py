@@ -182,6 +182,11 @@ def test_a_node_without_a_status_offers_nothing() -> None:
     assert node(status=None, spec=None).allocatable == Resources()
 
 
+def test_a_node_cannot_offer_host_ports_under_the_name_of_a_resource() -> None:
+    made = node(status={"allocatable": {"port:80/TCP": "9", "cpu": "1"}})
+    assert not any(name.startswith("port:") for name in made.allocatable.names)
+
+
 def test_a_pod_group_is_read_whole() -> None:
     assert decode_group(wire.parse_one(GROUP, wire.PodGroup)) == PodGroup(
         namespace="ml",

@@ -4,6 +4,7 @@ import pytest
 
 from tutti.model.cluster import NodeTerm, Owner
 from tutti.model.decisions import Reason
+from tutti.model.ports import HostPort
 from tutti.model.rules import Requirement
 from tutti.planning import attendance, demand
 from tutti.planning.plan import plan
@@ -317,3 +318,42 @@ def test_a_gang_of_a_class_that_does_not_exist_is_told_so_beside_why_it_waits() 
     )
     known = gang("a").of(2).needing(3).of_class("high", 9)
     assert waits(known) == "2 of 3 members exist"
+
+
+WEB, HERE = HostPort(8080), HostPort(8080, ip="10.0.0.1")
+
+
+def test_a_host_port_that_is_taken_is_named() -> None:
+    nodes = [node("n1", cpu=8).listening(WEB), node("n2", cpu=8).listening(HERE), node("n3", cpu=8)]
+    made = gang("a").of(2, cpu=1).listening(WEB)
+    assert no_room("a", *nodes, made) == (
+        "2 members need 1 cpu, host port 8080/TCP each; room for 1 on 1 node"
+        "; host port 8080/TCP is taken on 2 nodes; short 1"
+    )
+    at_one = gang("a").of(3, cpu=1).listening(HERE)
+    assert no_room("a", *nodes, node("n4", cpu=8), at_one) == (
+        "3 members need 1 cpu, host port 10.0.0.1:8080/TCP each; room for 2 on 2 nodes"
+        "; host port 10.0.0.1:8080/TCP is taken on 2 nodes; short 1"
+    )
+
+
+def test_more_members_with_a_host_port_than_nodes_are_too_many() -> None:
+    made = gang("a").of(3, cpu=1).listening(WEB)
+    assert no_room("a", node("n1", cpu=8), node("n2", cpu=8), made) == (
+        "3 members need 1 cpu, host port 8080/TCP each; even the empty cluster has room for only 2"
+        "; short 1"
+    )
+
+
+def test_of_many_host_ports_that_are_taken_a_few_are_named() -> None:
+    many = [HostPort(80 + n) for n in range(5)]
+    said = no_room("a", node("n1", cpu=8).listening(*many), single("a", cpu=1).listening(*many))
+    assert "host port 82/TCP is taken on 1 node; 2 more host ports are taken; short 1" in said
+
+
+def test_a_lost_members_host_port_that_is_taken_is_named() -> None:
+    lost = gang("a").of(2, cpu=1).listening(WEB).bound_on("n1")
+    assert no_room("a", node("n1", cpu=8).listening(WEB), lost) == (
+        "1 member to replace lost ones needs 1 cpu, host port 8080/TCP; room for none"
+        "; host port 8080/TCP is taken on 1 node"
+    )

@@ -6,20 +6,20 @@ The inverse of ``decode``; a property test says so. What was never kept cannot b
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...model import ports
 from ...model.cluster import Gang, Member, Node, NodeTerm, Reservation, Role
 from ...model.resources import Resources
 from ...model.rules import Requirement
 from .. import encode
 from ..decode import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
 from ..quantity import CPU
-from ..requests import ALWAYS, PODS
+from ..requests import PODS
 
 Raw = dict[str, Any]
 
 OTHERS = "others"  # the namespace of what stands for pods of other schedulers
 _TOPOLOGY = {"topologyKey": "kubernetes.io/hostname"}
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PORTS = [{"containerPort": 1, "hostPort": 1}]
 _VOLUMES = "spec.volumes[]."
 
 # A field in use whose rule is not modelled, as a pod would use it; what it said was not kept.
@@ -144,8 +144,10 @@ def others(on: Node, ours: Resources, first: int) -> Iterator[Raw]:
     """What is used of a node beside our members: as many pods as there are, in equal shares."""
     rest = {name: n for name, n in (on.used - ours).amounts if n > 0}
     count = rest.pop(PODS, 1 if rest else 0)
+    held = {name: rest.pop(name) for name in [*rest] if ports.is_port(name)}
     for i in range(count):
         share = {name: n * (i + 1) // count - n * i // count for name, n in rest.items()}
+        share.update(ports.share(held, i))
         number = first + i
         yield {
             "apiVersion": "v1",
@@ -218,19 +220,22 @@ def _use(spec: Raw, field: str) -> None:
     elif field.startswith(_VOLUMES):
         name = f"volume-{len(spec.get('volumes', ()))}"
         spec.setdefault("volumes", []).append({"name": name, field.removeprefix(_VOLUMES): {}})
-    elif field == "spec.containers[].ports[].hostPort":
-        spec["containers"][0]["ports"] = _PORTS
-    elif field == "spec.initContainers[].ports[].hostPort":
-        sidecar = {"name": "sidecar", "restartPolicy": ALWAYS, "ports": _PORTS}
-        spec["initContainers"] = [sidecar]
     else:
         spec["resourceClaims"] = [{"name": "claim"}]
 
 
 def _container(requests: Resources) -> Raw:
-    amounts = _amounts(requests)
+    amounts = {n: text for n, text in _amounts(requests).items() if not ports.is_port(n)}
     amounts.pop(PODS, None)  # every pod takes one, whatever it says
-    return {"name": "main", "resources": {"requests": amounts}}
+    container: Raw = {"name": "main", "resources": {"requests": amounts}}
+    if found := ports.named(dict(requests.amounts)):
+        container["ports"] = [_port(one) for one in found]
+    return container
+
+
+def _port(value: ports.HostPort) -> Raw:
+    names = {"protocol": value.protocol, "hostIP": value.ip}
+    return {"containerPort": value.number, "hostPort": value.number, **names}
 
 
 def _amounts(resources: Resources) -> dict[str, str]:

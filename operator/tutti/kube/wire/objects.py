@@ -78,6 +78,8 @@ class Port(Wire):
 
     container_port: int = 0
     host_port: int = 0
+    host_ip: str = Field(default="", alias="hostIP")
+    protocol: str = "TCP"
 
 
 class Container(Wire):

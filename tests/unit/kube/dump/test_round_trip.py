@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tutti import replay
 from tutti.kube import dump
-from tutti.model import cluster
+from tutti.model import cluster, ports
 from tutti.model.cluster import (
     Effect,
     Gang,
@@ -32,6 +32,8 @@ from tutti.model.cluster import (
 )
 from tutti.model.decisions import Objective, Policy
 from tutti.model.keys import NodeName, Uid
+from tutti.model.ports import HostPort
+from tutti.model.resources import Resources
 from tutti.model.rules import Requirement
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
@@ -99,10 +101,12 @@ def test_the_plan_in_a_dump_is_reproduced_from_its_objects_in_any_order(
     assert dump.plan_record(replayed) == again.header.plan
 
 
+PORTS = (HostPort(80), HostPort(81, "UDP", "10.0.0.1"), HostPort(81, "UDP", "::1"))
+
 # One value that is not the default, for every field that a decision may look at.
 MEMBER: dict[str, Any] = {
     "shape": cluster.Shape(
-        resources(pods=1, cpu=1.5, memory=1, gpu=2),
+        resources(pods=1, cpu=1.5, memory=1, gpu=2) + Resources.of(ports.asked(PORTS)),
         (("pool", "a"),),
         (
             NodeTerm((), (Requirement("metadata.name", "In", ("n1",)),)),
@@ -129,7 +133,7 @@ NODE: dict[str, Any] = {
     "taints": (Taint("a", "b", Effect.NO_EXECUTE.value), Taint("c", "", "NoSchedule")),
     "unschedulable": True,
     "ready": False,
-    "used": resources(pods=3, cpu=1, memory=2, gpu=1),
+    "used": resources(pods=3, cpu=1, memory=2, gpu=1) + Resources.of(ports.asked(PORTS)),
 }
 GANG: dict[str, Any] = {
     "min_member": 3,
@@ -203,8 +207,6 @@ def test_no_field_of_a_reservation_is_lost(name: str) -> None:
 FIELDS = (
     "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
     "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-    "spec.containers[].ports[].hostPort",
-    "spec.initContainers[].ports[].hostPort",
     "spec.resourceClaims",
     "spec.schedulingGroup",
     "spec.topologySpreadConstraints",
