@@ -40,7 +40,7 @@ TROUBLES: Mapping[str, Callable[[NodeBuilder], NodeBuilder]] = {
 }
 MISHAPS: Mapping[str, Mapping[str, object]] = {
     "terminating": {"terminating": True},
-    "gated": {"gated": True},
+    "gated": {"gates": ("hold",)},
     "unmodelled": {"unmodelled": ("spec.affinity.podAffinity",)},
     "succeeded": {"phase": Phase.SUCCEEDED},
     "failed": {"phase": Phase.FAILED},

@@ -119,7 +119,7 @@ def decode_member(pod: wire.Pod) -> Member:
         node=NodeName(spec.node_name) if spec.node_name else None,
         phase=phase,
         terminating=metadata.deletion_timestamp is not None,
-        gated=bool(spec.scheduling_gates),
+        gates=tuple(sorted({gate.name for gate in spec.scheduling_gates})),
         unmodelled=unmodelled(spec),
         owner=_owner(metadata),
         said=_said(pod.status),

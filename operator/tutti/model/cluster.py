@@ -119,7 +119,7 @@ class Member:
     node: NodeName | None = None
     phase: Phase = Phase.PENDING
     terminating: bool = False
-    gated: bool = False
+    gates: tuple[str, ...] = ()  # scheduling gates, which others remove; sorted
     unmodelled: tuple[str, ...] = ()  # fields whose rules we do not know yet
     owner: Owner | None = None
     said: Said = Said()
@@ -145,6 +145,11 @@ class Member:
         if self.phase is Phase.SUCCEEDED:
             return True
         return self.node is not None and not self.terminating and self.phase is not Phase.FAILED
+
+    @property
+    def gated(self) -> bool:
+        """Whether somebody else holds it back (kube-scheduler's SchedulingGates)."""
+        return bool(self.gates)
 
     @property
     def may_get_a_node(self) -> bool:

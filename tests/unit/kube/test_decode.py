@@ -125,6 +125,16 @@ def test_binding_gates_and_deletion_are_seen() -> None:
     assert (got.node, got.gated, got.terminating) == ("node-a", True, True)
 
 
+def test_gates_are_kept_by_name_until_there_are_none() -> None:
+    two = [{"name": "example.com/quota"}, {"name": "another.io/hold"}]
+    held = decode_member(pod({"schedulingGates": two}))
+    assert held.gates == ("another.io/hold", "example.com/quota")
+    assert not held.is_waiting
+    freed = decode_member(pod({"schedulingGates": []}))
+    assert freed.gates == ()
+    assert freed.is_waiting
+
+
 @pytest.mark.parametrize(
     "time", ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", "2026-01-01T00:00:00.000000Z"]
 )

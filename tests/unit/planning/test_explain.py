@@ -67,9 +67,19 @@ def test_pods_of_no_known_role_are_mentioned() -> None:
 
 def test_gated_members_are_mentioned() -> None:
     made = gang("a").of(4).needing(4)
-    assert waits(made.last(1, gated=True)) == "4 of 4 members exist; 1 of them has scheduling gates"
-    few = gang("a").of(4).needing(5).last(2, gated=True)
-    assert waits(few) == "4 of 5 members exist; 2 of them have scheduling gates"
+    assert waits(made.last(1, gates=("hold",))) == (
+        "4 of 4 members exist; 1 of them has scheduling gates (hold)"
+    )
+    few = gang("a").of(4).needing(5).last(2, gates=("hold",))
+    assert waits(few) == "4 of 5 members exist; 2 of them have scheduling gates (hold)"
+
+
+def test_of_many_gates_a_few_are_named_each_once() -> None:
+    names = tuple(f"example.com/{n}" for n in range(5))
+    both = gang("a").of(2).last(1, gates=names[:2]).only("a-0", gates=names[1:])
+    assert waits(both).endswith(
+        "scheduling gates (example.com/0, example.com/1, example.com/2, 2 more)"
+    )
 
 
 def test_members_that_leave_do_not_exist() -> None:
@@ -94,8 +104,8 @@ def test_a_job_of_too_little_parallelism_is_told_how_much_it_needs() -> None:
 def test_no_advice_is_given_for_other_owners_or_where_enough_exist() -> None:
     few = gang("a").of(2).needing(4).each(owner=Owner("ReplicaSet", "web"))
     assert waits(few) == "2 of 4 members exist"
-    gated = gang("a").of(2).each(owner=Owner("Job", "train"), gated=True)
-    assert waits(gated) == "2 of 2 members exist; 2 of them have scheduling gates"
+    gated = gang("a").of(2).each(owner=Owner("Job", "train"), gates=("hold",))
+    assert waits(gated) == "2 of 2 members exist; 2 of them have scheduling gates (hold)"
 
 
 def test_a_gang_that_is_being_deleted_is_told_so_while_pods_wait() -> None:
@@ -105,16 +115,16 @@ def test_a_gang_that_is_being_deleted_is_told_so_while_pods_wait() -> None:
 
 
 def test_a_gated_pod_without_a_group_is_told_so() -> None:
-    assert waits(single("p").each(gated=True)) == "the pod has scheduling gates"
+    assert waits(single("p").each(gates=("hold",))) == "the pod has scheduling gates (hold)"
 
 
 def test_a_started_gang_that_lost_members_is_told_how_many() -> None:
     lost = gang("a").of(3, cpu=1).needing(4).bound_on("n1", "n1", "n1")
     assert waits(lost) == "3 of 4 members are bound; 1 lost, and no pod waits to replace it"
-    gated = gang("a").of(3).needing(4).bound_on("n1", "n1").last(1, gated=True)
+    gated = gang("a").of(3).needing(4).bound_on("n1", "n1").last(1, gates=("hold",))
     assert waits(gated) == (
         "2 of 4 members are bound; 2 lost, and no pod waits to replace them; "
-        "1 of them has scheduling gates"
+        "1 more has scheduling gates (hold)"
     )
 
 

@@ -122,7 +122,7 @@ def test_a_node_that_is_not_there_is_caught() -> None:
     "state",
     [
         {"node": N2},
-        {"gated": True},
+        {"gates": ("hold",)},
         {"terminating": True},
         {"phase": Phase.FAILED},
         {"unmodelled": ("spec.x",)},
@@ -265,7 +265,7 @@ def test_a_reservation_that_can_be_carried_out_has_lost_nothing() -> None:
     [
         {"uid": Uid("another")},
         {"node": NodeName("elsewhere")},
-        {"gated": True},
+        {"gates": ("hold",)},
         {"terminating": True},
         {"phase": Phase.FAILED},
         {"group": "another"},
@@ -321,7 +321,7 @@ def test_of_two_promises_of_one_moment_the_first_gang_by_name_keeps_its_own() ->
 
 
 def test_what_is_lost_takes_no_room_from_later_promises() -> None:
-    first, second = gang("x").of(1, cpu=2).each(gated=True), gang("y").of(1, cpu=2)
+    first, second = gang("x").of(1, cpu=2).each(gates=("hold",)), gang("y").of(1, cpu=2)
     held = (reservation(first, ("x-0", "n1")), reservation(second, ("y-0", "n1")))
     assert lost(NODES[0], first, second, *held, of=second) == []
 

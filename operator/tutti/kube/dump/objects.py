@@ -182,8 +182,8 @@ def _spec(value: Member, scheduler: str) -> Raw:
         spec["priority"] = value.priority
     if value.node is not None:
         spec["nodeName"] = value.node
-    if value.gated:
-        spec["schedulingGates"] = [{"name": "gated"}]
+    if value.gates:
+        spec["schedulingGates"] = [{"name": name} for name in value.gates]
     if shape.node_selector:
         spec["nodeSelector"] = dict(shape.node_selector)
     if shape.tolerations:

@@ -147,6 +147,12 @@ class SpreadConstraint(Wire):
     when_unsatisfiable: str = "DoNotSchedule"
 
 
+class SchedulingGate(Wire):
+    """What holds a pod back until somebody removes it."""
+
+    name: str = ""
+
+
 class PodSpec(Wire):
     """What a pod asks for."""
 
@@ -156,7 +162,7 @@ class PodSpec(Wire):
     affinity: Affinity = Affinity()
     tolerations: tuple[Toleration, ...] = ()
     priority: int = 0
-    scheduling_gates: tuple[Any, ...] = ()
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     overhead: Quantities = Field(default_factory=dict)

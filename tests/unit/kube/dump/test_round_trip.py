@@ -120,7 +120,7 @@ MEMBER: dict[str, Any] = {
     "node": NodeName("n1"),
     "phase": Phase.FAILED,
     "terminating": True,
-    "gated": True,
+    "gates": ("example.com/quota", "hold"),
     "unmodelled": ("spec.resourceClaims",),
     "owner": Owner("Job", "train", "batch"),
     "said": Said("Unschedulable", "no room"),
