@@ -210,8 +210,15 @@ STATUSES: dict[str, tuple[dict[str, Any], Resources]] = {
         },
         asked(cpu=1000),
     ),
-    "an infeasible growth counts where nothing says what is held": (
+    "an infeasible growth does not count where nothing says what is held, either": (
         {"conditions": INFEASIBLE},
+        asked(),
+    ),
+    "a deferred growth counts": (
+        {
+            "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}],
+            "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "1"}}],
+        },
         asked(cpu=2000),
     ),
     "a status without resources changes nothing": (
@@ -230,18 +237,22 @@ STATUSES: dict[str, tuple[dict[str, Any], Resources]] = {
 
 
 @pytest.mark.parametrize(("status", "want"), STATUSES.values(), ids=STATUSES)
-def test_a_pod_that_is_resized_asks_for_the_most_it_may_hold(
+def test_a_pod_that_is_resized_takes_the_most_it_may_hold_once_it_has_a_node(
     status: dict[str, Any], want: Resources
 ) -> None:
-    assert pod_requests(pod({"containers": [container(cpu="2")]}, status)) == want
+    spec = {"containers": [container(cpu="2")]}
+    assert pod_requests(pod({**spec, "nodeName": "n1"}, status)) == want
+    assert pod_requests(pod(spec, status)) == asked(cpu=2000)
 
 
 def test_a_resized_pod_level_request_takes_the_most_it_may_hold() -> None:
-    spec = {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "2"}}}
+    wanted = {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "2"}}}
+    spec = {**wanted, "nodeName": "n1"}
     status = {"allocatedResources": {"cpu": "4"}, "resources": {"requests": {"cpu": "3"}}}
     assert pod_requests(pod(spec, status)) == asked(cpu=4000)
     refused = status | {"allocatedResources": {"cpu": "1"}, "conditions": INFEASIBLE}
     assert pod_requests(pod(spec, refused)) == asked(cpu=3000)
+    assert pod_requests(pod(wanted, status)) == asked(cpu=2000)
 
 
 @pytest.mark.parametrize("amount", ["-1", "one", [1], True, float("nan")])
