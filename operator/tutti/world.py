@@ -12,6 +12,7 @@ from .kube.supply import Item
 from .model.cluster import (
     Gang,
     Member,
+    Namespace,
     Node,
     Occupant,
     Phase,
@@ -21,6 +22,7 @@ from .model.cluster import (
 )
 from .model.keys import GangKey, NodeName, Origin, Uid
 from .model.resources import NOTHING
+from .neighbours import Neighbours
 from .occupancy import Occupancy
 from .planning import demand, finishing
 from .store import Store
@@ -38,7 +40,7 @@ class Assumption:
 
 
 class World:
-    """Seven stores, the assumptions, and the indexes that make a snapshot cheap."""
+    """Eight stores, the assumptions, and the indexes that make a snapshot cheap."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         """``wake`` is called at every change that a decision might care about."""
@@ -49,11 +51,13 @@ class World:
         self.pinned: Store[Occupant] = Store(self._pod_changed, self._listed)
         self.groups: Store[PodGroup] = Store(self._group_changed, self._listed)
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
+        self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
         self._members: dict[Uid, Member] = {}  # as a decision should see them
         self._occupancy = Occupancy()
+        self._neighbours = Neighbours(self._seen)
         self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
         self._group_by_key: dict[GangKey, PodGroup] = {}
         self._gangs: dict[GangKey, Gang] = {}  # but for those at rest
@@ -68,8 +72,9 @@ class World:
     @property
     def is_synced(self) -> bool:
         """Whether every stream has been listed once: before that, nothing may be decided."""
-        supply = (self.nodes, self.bound, self.pinned, self.reservations, self.classes)
-        return all(store.is_synced for store in (self.groups, self.pending, *supply))
+        supply = (self.nodes, self.bound, self.pinned, self.reservations)
+        words = (self.classes, self.namespaces)
+        return all(store.is_synced for store in (self.groups, self.pending, *supply, *words))
 
     def snapshot(self, now: float) -> Snapshot:
         """Freeze the picture; unchanged parts are the same objects as the last time."""
@@ -86,8 +91,16 @@ class World:
         if self._reservations_moved:
             self._reservations_moved = False
             reservations = tuple(sorted(self.reservations, key=lambda held: held.gang))
-        nodes = self._occupancy.nodes()
-        self._last = Snapshot(now, nodes, gangs, reservations, strays, settled=settled)
+        self._last = Snapshot(
+            now,
+            self._occupancy.nodes(),
+            gangs,
+            reservations,
+            strays,
+            residents=self._neighbours.residents(self._occupancy.placed),
+            namespaces=self._neighbours.namespaces(self.namespaces),
+            settled=settled,
+        )
         return self._last
 
     def _remake_stale(self) -> bool:
@@ -227,6 +240,11 @@ class World:
         self._stale.update(key for key, group in groups if group.priority_class)
         self._wake()
 
+    def _namespace_changed(self, _uid: Uid, old: Namespace | None, new: Namespace | None) -> None:
+        if old != new:
+            self._neighbours.namespace_changed()
+            self._wake()
+
     def _bound_changed(
         self, uid: Uid, old: Member | Occupant | None, new: Member | Occupant | None
     ) -> None:
@@ -256,26 +274,27 @@ class World:
             self._refresh(uid)
 
     def _refresh(self, uid: Uid) -> None:
-        """Work out anew what one pod is and where it uses room: bound, assumed, pending, pinned."""
-        bound = self.bound.get(uid)
-        member = bound if isinstance(bound, Member) else None
-        occupant = bound if isinstance(bound, Occupant) else None
-        if bound is None:
-            assumed = self._assumed.get(uid)
-            member = self.pending.get(uid)
-            if assumed is not None:
-                member = replace(member or assumed.member, node=assumed.node)
-            elif member is None:
-                occupant = self.pinned.get(uid)
-        self._index(uid, member)
-        if member is not None:
-            at = None if member.is_over else member.node
-            self._occupancy.occupy(uid, at, member.shape.requests)
-        elif occupant is not None:
-            self._occupancy.occupy(uid, occupant.node, occupant.requests)
+        """Work out anew what one pod is and where it uses room."""
+        seen = self._seen(uid)
+        self._index(uid, seen if isinstance(seen, Member) else None)
+        if isinstance(seen, Member):
+            at = None if seen.is_over else seen.node
+            self._occupancy.occupy(uid, at, seen.shape.requests)
+        elif seen is not None:
+            self._occupancy.occupy(uid, seen.node, seen.requests)
         else:
             self._occupancy.occupy(uid, None, NOTHING)
+        self._neighbours.changed(uid, seen)
         self._wake()
+
+    def _seen(self, uid: Uid) -> Member | Occupant | None:
+        """What one pod is, as a decision should see it: bound, assumed, pending or pinned."""
+        if (bound := self.bound.get(uid)) is not None:
+            return bound
+        pending = self.pending.get(uid)
+        if (assumed := self._assumed.get(uid)) is not None:
+            return replace(pending or assumed.member, node=assumed.node)
+        return pending or self.pinned.get(uid)
 
     def _index(self, uid: Uid, member: Member | None) -> None:
         old = self._members.pop(uid, None)
