@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tutti.kube.rules import spread_order, term_order
+from tutti.model import ports
 from tutti.model.cluster import (
     Entry,
     Gang,
@@ -104,6 +105,11 @@ class NodeBuilder:
         used = self.made.used + resources(pods=pods, **amounts)
         return replace(self.but(used=used), others=(*self.others, *more))
 
+    def listening(self, *wanted: ports.HostPort) -> "NodeBuilder":
+        """Let another scheduler's pod use these ports of it."""
+        one = self.using(pods=1)
+        return one.but(used=one.made.used + Resources.of(ports.asked(wanted)))
+
     def cordoned(self) -> "NodeBuilder":
         """Take no new pods."""
         return self.but(unschedulable=True)
@@ -194,6 +200,13 @@ class GangBuilder:
         """Change fields of all its members' shapes."""
         return self.where(
             lambda m: replace(m, shape=replace(m.shape, **rules))  # type: ignore[arg-type]
+        )
+
+    def listening(self, *wanted: ports.HostPort) -> "GangBuilder":
+        """Let each of its members use these ports of its node."""
+        more = Resources.of(ports.asked(wanted))
+        return self.where(
+            lambda m: replace(m, shape=replace(m.shape, requests=m.shape.requests + more))
         )
 
     def labelled(self, **given: str) -> "GangBuilder":

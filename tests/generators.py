@@ -21,6 +21,7 @@ from tutti.model.cluster import (
     Toleration,
 )
 from tutti.model.keys import NodeName
+from tutti.model.ports import HostPort
 from tutti.model.rules import Peers, Requirement
 
 from .builders import (
@@ -41,6 +42,7 @@ ZONES = ("z1", "z2")
 APPS = ("x", "y")
 SPACES = ("ml", "other")
 ROLES = ("driver", "worker")
+PORTS = (HostPort(80), HostPort(80, ip="10.0.0.1"), HostPort(80, ip="::1"), HostPort(80, "UDP"))
 
 TROUBLES: Mapping[str, Callable[[NodeBuilder], NodeBuilder]] = {
     "tainted": lambda made: made.tainted("dedicated", "gpu"),
@@ -48,10 +50,12 @@ TROUBLES: Mapping[str, Callable[[NodeBuilder], NodeBuilder]] = {
     "unready": lambda made: made.but(ready=False),
     "used": lambda made: made.using(cpu=1, memory=1),
     "overdrawn": lambda made: made.using(cpu=9),
+    "listening": lambda made: made.listening(HostPort(80)),
+    "listening at two": lambda made: made.listening(*PORTS[1:3]).listening(PORTS[1]),
 }
 MISHAPS: Mapping[str, Mapping[str, object]] = {
     "terminating": {"terminating": True},
-    "gated": {"gated": True},
+    "gated": {"gates": ("hold",)},
     "unmodelled": {"unmodelled": ("spec.affinity.podAffinity",)},
     "succeeded": {"phase": Phase.SUCCEEDED},
     "failed": {"phase": Phase.FAILED},
@@ -98,13 +102,21 @@ def gangs(draw: st.DrawFn, name: str, on: Sequence[str]) -> GangBuilder:
     made = made.priority(draw(st.integers(0, 2))).but(created=float(draw(st.integers(0, 3))))
     if not made.made.is_single:
         made = _with_choices(draw, made)
+    made = _with_rules(draw, made)
+    if draw(st.integers(0, 8)) == 0:
+        made = made.but(terminating=True)
+    return _disturbed(draw, made, on)
+
+
+def _with_rules(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
+    """What all its members ask of the nodes that they run on, besides room."""
     if draw(st.integers(0, 3)) == 0:
         made = made.shaped(node_selector=(("pool", draw(st.sampled_from(POOLS))),))
     if draw(st.integers(0, 3)) == 0:
         made = made.shaped(tolerations=(Toleration("dedicated", "Exists"),))
-    if draw(st.integers(0, 8)) == 0:
-        made = made.but(terminating=True)
-    return _disturbed(draw, made, on)
+    if draw(st.integers(0, 4)) == 0:
+        made = made.listening(*draw(st.sets(st.sampled_from(PORTS), min_size=1)))
+    return made
 
 
 def _with_choices(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:

@@ -136,18 +136,6 @@ NOT_MODELLED: dict[str, tuple[dict[str, Any], str]] = {
         {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
         "spec.volumes[].persistentVolumeClaim",
     ),
-    "port": (
-        {
-            "containers": [
-                {
-                    "name": "main",
-                    "image": "none",
-                    "ports": [{"containerPort": 80, "hostPort": 8080}],
-                }
-            ]
-        },
-        "spec.containers[].ports[].hostPort",
-    ),
     "spread": (
         {
             "topologySpreadConstraints": [

@@ -214,7 +214,7 @@ async def test_a_pod_changed_while_it_is_bound_is_bound_at_the_next_look() -> No
     assert len(scenarios.places(life.cluster, "a")) == 2
 
 
-@pytest.mark.parametrize("change", [{"terminating": True}, {"gated": True}])
+@pytest.mark.parametrize("change", [{"terminating": True}, {"gates": ("hold",)}])
 async def test_a_member_that_can_no_longer_be_bound_keeps_no_room(change: dict[str, bool]) -> None:
     life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1))
     once_before(life, "bind", lambda: life.cluster.change_pod("a-1", **change), is_seen=False)

@@ -100,7 +100,7 @@ def test_anti_affinity_of_somebody_elses_pod_is_in_force_until_it_is_gone() -> N
 
 STATES: dict[str, tuple[dict[str, Any], bool]] = {
     "waits": ({}, True),
-    "gated": ({"gated": True}, True),
+    "gated": ({"gates": ("hold",)}, True),
     "terminating": ({"terminating": True}, True),
     "over": ({"phase": Phase.FAILED}, False),
     "over, on a node": ({"phase": Phase.SUCCEEDED, "node": N1}, False),

@@ -171,12 +171,12 @@ def _plain(value: Any) -> Any:
     """As JSON holds it: fields in camelCase, keys as ``namespace/name``, amounts as written."""
     from ..model.keys import GangKey
     from ..model.resources import Resources
-    from ..planning.amounts import format_amount
+    from ..planning.amounts import listed
 
     if isinstance(value, GangKey):
         return str(value)
     if isinstance(value, Resources):
-        return {name: format_amount(name, n) for name, n in value.amounts}
+        return dict(listed(value))
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
     if is_dataclass(value):

@@ -11,6 +11,7 @@ from functools import lru_cache
 from sys import intern
 from typing import Any
 
+from ..model import ports
 from ..model.cluster import (
     Entry,
     Gang,
@@ -122,7 +123,7 @@ def decode_member(pod: wire.Pod) -> Member:
         node=NodeName(spec.node_name) if spec.node_name else None,
         phase=phase,
         terminating=metadata.deletion_timestamp is not None,
-        gated=bool(spec.scheduling_gates),
+        gates=tuple(sorted({gate.name for gate in spec.scheduling_gates})),
         unmodelled=(*malformed, *unmodelled(spec)),
         owner=_owner(metadata),
         said=_said(pod.status),
@@ -272,6 +273,8 @@ def named(one: wire.Object) -> str:
 def _offers(allocatable: wire.Quantities) -> Mapping[str, int]:
     amounts: dict[str, int] = {}
     for name, quantity in allocatable.items():
+        if ports.is_port(name):
+            continue  # no name that the API server takes
         try:
             amounts[name] = offered(name, quantity)
         except QuantityError:

@@ -1,12 +1,14 @@
 """The effective request of a pod, as Kubernetes computes it.
 
 Follows PodRequests in k8s.io/component-helpers/resource/helpers.go with the options that
-kube-scheduler sets (``UseStatusResources``), so that both count the same room. Sums are in
-billionths and rounded up once, at the end.
+kube-scheduler sets: what the status says counts for a pod that has a node (NodeInfo), and not for
+one that is yet to get one (NodeResourcesFit). Sums are in billionths and rounded up once, at the
+end. Where an amount is beyond 64 bits, it counts as the largest there is: nothing fits it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from ..model import ports
 from ..model.resources import Resources
 from . import wire
 from .quantity import nanos, rounded_up
@@ -26,20 +28,38 @@ def pod_requests(pod: wire.Pod) -> Resources:
     if any(_is_pod_level(name) for name in spec.resources.requests):
         asked.update(_pod_level(pod))
     _add(asked, _nanos(spec.overhead))
-    amounts = {name: rounded_up(name, amount) for name, amount in asked.items()}
+    amounts = {
+        name: rounded_up(name, amount) for name, amount in asked.items() if not ports.is_port(name)
+    }
     amounts[PODS] = 1
+    if wanted := host_ports(spec):
+        amounts.update(ports.asked(wanted))
     return Resources.of(amounts)
 
 
-def _containers(pod: wire.Pod) -> Nanos:
-    """What the containers ask for; while one is resized, the most of what it had and will have.
+def host_ports(spec: wire.PodSpec) -> Sequence[ports.HostPort]:
+    """The node's ports that a pod uses as long as it runs: kube-scheduler's ``GetHostPorts``.
 
-    Stricter than the original in one case: a resize that is said to be infeasible counts in full
-    where the status names no amounts, since nothing then says what the pod holds.
+    In the host's network every port is one; the API server writes that down at creation.
     """
+    lasting = (one for one in spec.init_containers if one.restart_policy == ALWAYS)
+    found = [
+        (port.host_port or port.container_port * spec.host_network, port)
+        for container in (*spec.containers, *lasting)
+        for port in container.ports
+    ]
+    return [
+        ports.HostPort(number, port.protocol or "TCP", port.host_ip or ports.ANY_IP)
+        for number, port in found
+        if number > 0
+    ]
+
+
+def _containers(pod: wire.Pod) -> Nanos:
+    """What the containers ask for; while one is resized, the most of what it had and will have."""
     status = pod.status
     asked = _aggregate(pod, _in_spec)
-    if not _says_resources(status):
+    if not (_is_placed(pod) and (_says_resources(status) or _is_infeasible(status))):
         return asked
     if status.allocated_resources is not None and status.resources and status.resources.requests:
         allocated = _nanos(status.allocated_resources)
@@ -59,7 +79,7 @@ def _pod_level(pod: wire.Pod) -> Nanos:
     """What the pod as a whole asks for, instead of the sum over its containers."""
     status = pod.status
     asked = _nanos(pod.spec.resources.requests)
-    if status.resources is not None:
+    if _is_placed(pod) and status.resources is not None:
         if _is_infeasible(status):
             asked = {}
         _raise_to(asked, _nanos(status.resources.requests))
@@ -123,6 +143,10 @@ def _unless(
 def _by_name(status: wire.PodStatus) -> Mapping[str, wire.ContainerStatus]:
     init = {each.name: each for each in status.init_container_statuses}
     return init | {each.name: each for each in status.container_statuses}
+
+
+def _is_placed(pod: wire.Pod) -> bool:
+    return bool(pod.spec.node_name)
 
 
 def _says_resources(status: wire.PodStatus) -> bool:

@@ -12,7 +12,7 @@ from ..model.keys import NodeName
 from ..model.resources import Resources
 from ..model.rules import PodRules
 from . import wire
-from .requests import ALWAYS, pod_requests
+from .requests import pod_requests
 from .rules import requirement_order, requirements
 
 KNOWN = 16384  # shapes, tolerations and terms that are shared
@@ -69,7 +69,7 @@ def pinned_to(pod: wire.Pod) -> NodeName | None:
 def unmodelled(spec: wire.PodSpec) -> tuple[str, ...]:
     """The fields in use whose rules we do not know yet, as users write them; sorted."""
     native = () if spec.scheduling_group is None else ("spec.schedulingGroup",)
-    return tuple(sorted({*native, *_claims(spec), *_ports(spec)}))
+    return tuple(sorted({*native, *_claims(spec)}))
 
 
 def _claims(spec: wire.PodSpec) -> Iterator[str]:
@@ -79,23 +79,6 @@ def _claims(spec: wire.PodSpec) -> Iterator[str]:
                 yield f"spec.volumes[].{kind}"
     if spec.resource_claims:
         yield "spec.resourceClaims"
-
-
-def _ports(spec: wire.PodSpec) -> Iterator[str]:
-    if _takes_ports(spec, spec.containers):
-        yield "spec.containers[].ports[].hostPort"
-    sidecars = (each for each in spec.init_containers if each.restart_policy == ALWAYS)
-    if _takes_ports(spec, sidecars):
-        yield "spec.initContainers[].ports[].hostPort"
-
-
-def _takes_ports(spec: wire.PodSpec, containers: Iterable[wire.Container]) -> bool:
-    """In the host's network every port is a host port; the API server writes that down."""
-    return any(
-        port.host_port > 0 or (spec.host_network and port.container_port > 0)
-        for container in containers
-        for port in container.ports
-    )
 
 
 def _selector(affinity: wire.Affinity) -> wire.NodeSelector | None:

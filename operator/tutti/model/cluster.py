@@ -6,6 +6,7 @@ A Snapshot is immutable and complete: whatever a decision uses is in it, and not
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from . import ports
 from .keys import GangKey, NodeName, Origin, PodKey, Uid
 from .resources import NOTHING, Resources
 from .rules import NO_RULES, Labels, PodRules, Requirement, Term
@@ -118,7 +119,7 @@ class Member:
     node: NodeName | None = None
     phase: Phase = Phase.PENDING
     terminating: bool = False
-    gated: bool = False
+    gates: tuple[str, ...] = ()  # scheduling gates, which others remove; sorted
     unmodelled: tuple[str, ...] = ()  # fields whose rules we do not know yet
     owner: Owner | None = None
     said: Said = Said()
@@ -144,6 +145,11 @@ class Member:
         if self.phase is Phase.SUCCEEDED:
             return True
         return self.node is not None and not self.terminating and self.phase is not Phase.FAILED
+
+    @property
+    def gated(self) -> bool:
+        """Whether somebody else holds it back (kube-scheduler's SchedulingGates)."""
+        return bool(self.gates)
 
     @property
     def may_get_a_node(self) -> bool:
@@ -200,6 +206,10 @@ class Node:
     unschedulable: bool = False
     ready: bool = True
     used: Resources = NOTHING
+
+    def offers(self, name: str) -> int:
+        """How much it has of a resource while nobody is there; every node has every host port."""
+        return ports.offered(name) or self.allocatable[name]
 
 
 class OnPartial(StrEnum):

@@ -3,6 +3,9 @@
 Separate from the sentences because everything that shows a quantity needs it.
 """
 
+from collections.abc import Mapping
+
+from ..model import ports
 from ..model.resources import Resources
 
 ELLIPSIS = "..."
@@ -21,9 +24,24 @@ def format_amount(name: str, n: int) -> str:
 
 
 def format_resources(requests: Resources) -> str:
-    """All amounts asked for: devices first, then cpu and memory; every pod takes its pod slot."""
-    ranked = sorted((a for a in requests.amounts if a[0] != "pods"), key=lambda a: _rank(a[0]))
-    return ", ".join(f"{format_amount(name, n)} {name}" for name, n in ranked) or "no resources"
+    """All that is asked for: devices, then cpu and memory, then host ports; of pods it is one."""
+    amounts = {
+        name: n for name, n in requests.amounts if name != "pods" and not ports.is_port(name)
+    }
+    ranked = sorted(amounts.items(), key=lambda a: _rank(a[0]))
+    listed = [f"{format_amount(name, n)} {name}" for name, n in ranked]
+    return ", ".join((*listed, *map(format_name, _port_names(requests)))) or "no resources"
+
+
+def format_name(resource: str) -> str:
+    """The name of a resource as people know it."""
+    return f"host port {ports.read(resource)}" if ports.is_port(resource) else resource
+
+
+def listed(requests: Resources) -> Mapping[str, str]:
+    """What one pod asks for, name by name."""
+    amounts = {n: format_amount(n, k) for n, k in requests.amounts if not ports.is_port(n)}
+    return {**amounts, **{format_name(name): "1" for name in _port_names(requests)}}
 
 
 def count(n: int, noun: str) -> str:
@@ -37,6 +55,10 @@ def cut(sentence: str, most: int) -> str:
     if len(raw) <= most:
         return sentence
     return raw[: most - len(ELLIPSIS)].decode(errors="ignore") + ELLIPSIS
+
+
+def _port_names(requests: Resources) -> list[str]:
+    return [port.resource for port in ports.named(dict(requests.amounts))]
 
 
 def _rank(name: str) -> tuple[int, str]:

@@ -10,6 +10,8 @@ from ..model.decisions import Reason, Rejection
 from .amounts import count
 from .demand import Census, is_enough, needed
 
+MOST_GATES = 3  # named in one sentence
+
 
 def absence(found: Census) -> Rejection | None:
     """Why the gang cannot ask for room yet; None if it can, or has nothing to ask for."""
@@ -42,7 +44,8 @@ def _not_modelled(found: Census) -> Rejection:
 def _single(found: Census) -> Rejection | None:
     if found.unmodelled:
         return _not_modelled(found)
-    return _waiting(found, "the pod has scheduling gates") if found.gated else None
+    said = f"the pod has scheduling gates{_names(found)}"
+    return _waiting(found, said) if found.gated else None
 
 
 def _after_the_start(found: Census) -> Rejection | None:
@@ -55,7 +58,7 @@ def _after_the_start(found: Census) -> Rejection | None:
     there = len(found.bound) + len(found.gang.finished)
     bound = f"{there} of {count(needed(found.gang), 'member')} are bound"
     lost = f"{lacks} lost, and no pod waits to replace {'it' if lacks == 1 else 'them'}"
-    return _waiting(found, f"{bound}; {lost}{_gates(found)}")
+    return _waiting(found, f"{bound}; {lost}{_gates(found, 'more')}")
 
 
 def _before_the_start(found: Census) -> str:
@@ -73,9 +76,17 @@ def _before_the_start(found: Census) -> str:
     return f"{'; '.join(short) or total}{others}{advice}"
 
 
-def _gates(found: Census) -> str:
+def _gates(found: Census, whose: str = "of them") -> str:
     n = len(found.gated)
-    return f"; {n} of them {'has' if n == 1 else 'have'} scheduling gates" if n else ""
+    have = "has" if n == 1 else "have"
+    return f"; {n} {whose} {have} scheduling gates{_names(found)}" if n else ""
+
+
+def _names(found: Census) -> str:
+    """The gates that hold members back, so that people know whom to ask."""
+    names = sorted({name for member in found.gated for name in member.gates})
+    more = [f"{len(names) - MOST_GATES} more"] * (len(names) > MOST_GATES)
+    return f" ({', '.join([*names[:MOST_GATES], *more])})"
 
 
 def _failed(found: Census) -> str:

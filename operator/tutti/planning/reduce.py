@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model import ports
 from ..model.cluster import Gang, Member, Node, Reservation, Shape, Snapshot
 from ..model.decisions import Assignment
 from ..model.keys import NodeName, Uid
@@ -48,6 +49,9 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
     resources = tuple(sorted({PODS, *(n for shape in index for n in shape.requests.names)}))
     held = reserved_room(snapshot)
     capacity = _table([node.allocatable for node in nodes], resources, AMOUNT_LIMIT - 1)
+    for column, name in enumerate(resources):
+        if ports.is_port(name):
+            capacity[:, column] = ports.offered(name)
     used = _table([node.used for node in nodes], resources)
     promised = _table([held.get(node.name, NOTHING) for node in nodes], resources)
     return Grid(

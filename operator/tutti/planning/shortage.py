@@ -6,12 +6,13 @@ that is shortest is named.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model import ports
 from ..model.cluster import Member, Shape
 from ..model.resources import Resources
 from ..strategies.room import fits_per_node
@@ -129,7 +130,8 @@ def not_enough_room(empty: Rooms, left: Rooms, want: Want) -> str:
         asked = _asked(want, block, is_mixed=is_mixed)
         return f"{asked}; even the empty cluster has room for {only}; short {block.lacking}"
     if (block := short(left, want)) is not None:
-        return f"{_asked(want, block, is_mixed=is_mixed)}; {block.room}; short {block.lacking}"
+        found_room = f"{block.room}{taken_ports(left, block.members[0].shape)}"
+        return f"{_asked(want, block, is_mixed=is_mixed)}; {found_room}; short {block.lacking}"
     if not is_mixed:
         asked = _asked(want, found[0], is_mixed=False)
         return f"{asked}; {found[0].room}, left unused by this plan"
@@ -146,6 +148,24 @@ def not_enough_room(empty: Rooms, left: Rooms, want: Want) -> str:
     )
 
 
+def taken_ports(rooms: Rooms, shape: Shape) -> str:
+    """Of the host ports it asks for, those that are taken on nodes it may run on; or nothing."""
+    base = rooms.base
+    row = base.shapes[shape]
+    allowed = np.flatnonzero(base.allowed[row])
+    said = []
+    for port in ports.named(dict(shape.requests.amounts)):
+        lacks = np.zeros(len(allowed), dtype=np.bool_)
+        for name in {port.resource, replace(port, ip=ports.ANY_IP).resource}:
+            column = base.resources.index(name)
+            lacks |= rooms.free[allowed, column] < base.requests[row, column]
+        if n := int(np.count_nonzero(lacks)):
+            said.append(f"; host port {port} is taken on {count(n, 'node')}")
+    if len(said) > MOST_KINDS:
+        said[MOST_KINDS:] = [f"; {len(said) - MOST_KINDS} more host ports are taken"]
+    return "".join(said)
+
+
 def _asked(want: Want, block: Block, *, is_mixed: bool) -> str:
     requests = format_resources(block.requests)
     if want.gang.is_single:
@@ -157,12 +177,13 @@ def _asked(want: Want, block: Block, *, is_mixed: bool) -> str:
     return f"{role}{count(n, 'member')} need{'s' * (n == 1)} {requests}{' each' * (n > 1)}"
 
 
-def single_members(members: Sequence[Member], purpose: str, found: Room) -> str:
+def single_members(members: Sequence[Member], purpose: str, found: Rooms) -> str:
     """What members of a started gang ask for, each for itself; all are of one shape."""
     n = len(members)
     requests = format_resources(members[0].shape.requests)
     asked = f"{count(n, 'member')} {purpose} need{'s' * (n == 1)} {requests}{' each' * (n > 1)}"
-    return f"{asked}; {found}"
+    shape = members[0].shape
+    return f"{asked}; {found[shape]}{taken_ports(found, shape)}"
 
 
 def nowhere_member(empty: Rooms, want: Want) -> Member | None:
@@ -189,8 +210,8 @@ def nowhere(base: Grid, shape: Shape) -> str:
     others = len(base.nodes) - len(allowed)
     aside = f" ({count(others, 'node')} left out: {_obstacles(base, shape)})" if others else ""
     for name, n in footprint(shape).amounts:
-        largest = max(allowed, key=lambda node: node.allocatable[name])  # the first, if equal
-        if (most := largest.allocatable[name]) < n:
+        largest = max(allowed, key=lambda node: node.offers(name))  # the first, if equal
+        if (most := largest.offers(name)) < n:
             asked = f"asks {format_amount(name, n)} {name}"
             found = (
                 f"the largest node has {format_amount(name, most)} ({largest.name})"

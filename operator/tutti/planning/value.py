@@ -9,6 +9,7 @@ from itertools import islice
 
 import numpy as np
 
+from ..model import ports
 from ..model.cluster import Member
 from ..model.decisions import Objective, Policy
 from .demand import Want
@@ -37,14 +38,19 @@ def _prices(base: Grid) -> Sequence[tuple[int, int]]:
     """By resource: the unit that all requests share, and what one of it is worth.
 
     A whole number for a unit, so that gangs which differ in GPUs alone are worth multiples of one
-    GPU: a solver that knows the smallest difference proves an optimum much sooner.
+    GPU: a solver that knows the smallest difference proves an optimum much sooner. Host ports are
+    worth nothing: that only so many pods fit beside one another makes none of them larger.
     """
     totals: list[int] = base.capacity.astype(object).sum(axis=0).tolist()  # beyond 64 bits
     units = np.gcd.reduce(base.requests, axis=0, initial=0).tolist()
     return [
         (unit or 1, max(1, round(SHARE_SCALE * unit / total)) if unit and total else 0)
-        for unit, total in zip(units, totals, strict=True)
+        for unit, total in zip(units, _counted(base, totals), strict=True)
     ]
+
+
+def _counted(base: Grid, totals: Sequence[int]) -> Sequence[int]:
+    return [0 if ports.is_port(name) else n for name, n in zip(base.resources, totals, strict=True)]
 
 
 def _weight(want: Want, policy: Policy, now: float) -> int:

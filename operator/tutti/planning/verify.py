@@ -13,8 +13,8 @@ from ..model.cluster import Entry, Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
 from . import accounts, beside
+from .amounts import format_name
 from .feasibility import fits_node
-
 
 class _Picture:
     """A Snapshot by name; whom nobody asks about is not looked up."""
@@ -154,7 +154,8 @@ def _wrong(
         yield f"pod {one.pod}: node {one.node} will not do: {why}"
     asked = _asked(member)
     if lacking := ledger.lacks(one.node, asked):
-        yield f"pod {one.pod}: node {one.node} has too little {', '.join(lacking)}"
+        names = ", ".join(map(format_name, lacking))
+        yield f"pod {one.pod}: node {one.node} has too little {names}"
     ledger.take(one.node, asked)
 
 

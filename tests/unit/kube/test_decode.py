@@ -128,6 +128,16 @@ def test_binding_gates_and_deletion_are_seen() -> None:
     assert (got.node, got.gated, got.terminating) == ("node-a", True, True)
 
 
+def test_gates_are_kept_by_name_until_there_are_none() -> None:
+    two = [{"name": "example.com/quota"}, {"name": "another.io/hold"}]
+    held = decode_member(pod({"schedulingGates": two}))
+    assert held.gates == ("another.io/hold", "example.com/quota")
+    assert not held.is_waiting
+    freed = decode_member(pod({"schedulingGates": []}))
+    assert freed.gates == ()
+    assert freed.is_waiting
+
+
 @pytest.mark.parametrize(
     "time", ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", "2026-01-01T00:00:00.000000Z"]
 )
@@ -183,6 +193,11 @@ def test_an_amount_that_cannot_be_read_is_offered_as_none_of_it(amount: object) 
 
 def test_a_node_without_a_status_offers_nothing() -> None:
     assert node(status=None, spec=None).allocatable == Resources()
+
+
+def test_a_node_cannot_offer_host_ports_under_the_name_of_a_resource() -> None:
+    made = node(status={"allocatable": {"port:80/TCP": "9", "cpu": "1"}})
+    assert not any(name.startswith("port:") for name in made.allocatable.names)
 
 
 def test_a_pod_group_is_read_whole() -> None:

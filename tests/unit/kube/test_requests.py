@@ -6,6 +6,8 @@ import pytest
 
 from tutti.kube.quantity import LARGEST, QuantityError
 from tutti.kube.requests import pod_requests
+from tutti.model import ports
+from tutti.model.ports import HostPort
 from tutti.model.resources import Resources
 
 from .objects import container, pod
@@ -16,6 +18,11 @@ INFEASIBLE = [{"type": "PodResizePending", "status": "True", "reason": "Infeasib
 def asked(**amounts: int) -> Resources:
     """The expected request, in model units; every pod takes one of ``pods``."""
     return Resources.of({key.replace("__", "-"): n for key, n in amounts.items()} | {"pods": 1})
+
+
+def listening(*given: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """A spec whose one container has these ports."""
+    return {**spec, "containers": [{**container(), "ports": list(given)}]}
 
 
 SPECS: dict[str, tuple[dict[str, Any], Resources]] = {
@@ -111,6 +118,10 @@ SPECS: dict[str, tuple[dict[str, Any], Resources]] = {
         },
         Resources.of({"example.com/fpga": 2, "ephemeral-storage": 1, "pods": 1}),
     ),
+    "no resource is taken for a port": (
+        {"containers": [{"resources": {"requests": {"port:80/TCP": "1", "cpu": "1"}}}]},
+        asked(cpu=1000),
+    ),
     "absurd sums are capped": (
         {"containers": [container(memory="7E"), container("b", memory="7E")]},
         asked(memory=LARGEST),
@@ -130,6 +141,45 @@ SPECS: dict[str, tuple[dict[str, Any], Resources]] = {
 @pytest.mark.parametrize(("spec", "want"), SPECS.values(), ids=SPECS)
 def test_the_spec_says_what_a_pod_asks_for(spec: dict[str, Any], want: Resources) -> None:
     assert pod_requests(pod(spec)) == want
+
+
+IP = "10.0.0.1"
+PORTS: dict[str, tuple[dict[str, Any], list[HostPort]]] = {
+    "a host port": (listening({"containerPort": 80, "hostPort": 8080}), [HostPort(8080)]),
+    "ports that stay inside": (listening({"containerPort": 80}, {"containerPort": 81}), []),
+    "protocol and host IP": (
+        listening({"hostPort": 53, "protocol": "UDP", "hostIP": IP}),
+        [HostPort(53, "UDP", IP)],
+    ),
+    "empty ones mean TCP at any IP": (
+        listening({"hostPort": 53, "protocol": "", "hostIP": ""}),
+        [HostPort(53)],
+    ),
+    "a number that is none": (listening({"hostPort": -1}, {"hostPort": 0}), []),
+    "in the host's network every port is one": (
+        listening({"containerPort": 80}, {"containerPort": 81, "hostPort": 81}, hostNetwork=True),
+        [HostPort(80), HostPort(81)],
+    ),
+    "the host's network without ports": ({"hostNetwork": True, "containers": [container()]}, []),
+    "a sidecar's": (
+        {
+            **listening(),
+            "initContainers": [{"restartPolicy": "Always", "ports": [{"hostPort": 80}]}],
+        },
+        [HostPort(80)],
+    ),
+    "an init container gives its own back": (
+        {**listening(hostNetwork=True), "initContainers": [{"ports": [{"hostPort": 80}]}]},
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "want"), PORTS.values(), ids=PORTS)
+def test_ports_of_the_node_are_asked_for_like_resources(
+    spec: dict[str, Any], want: list[HostPort]
+) -> None:
+    assert pod_requests(pod(spec)) - asked() == Resources.of(ports.asked(want))
 
 
 STATUSES: dict[str, tuple[dict[str, Any], Resources]] = {
@@ -160,8 +210,15 @@ STATUSES: dict[str, tuple[dict[str, Any], Resources]] = {
         },
         asked(cpu=1000),
     ),
-    "an infeasible growth counts where nothing says what is held": (
+    "an infeasible growth does not count where nothing says what is held, either": (
         {"conditions": INFEASIBLE},
+        asked(),
+    ),
+    "a deferred growth counts": (
+        {
+            "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}],
+            "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "1"}}],
+        },
         asked(cpu=2000),
     ),
     "a status without resources changes nothing": (
@@ -180,18 +237,22 @@ STATUSES: dict[str, tuple[dict[str, Any], Resources]] = {
 
 
 @pytest.mark.parametrize(("status", "want"), STATUSES.values(), ids=STATUSES)
-def test_a_pod_that_is_resized_asks_for_the_most_it_may_hold(
+def test_a_pod_that_is_resized_takes_the_most_it_may_hold_once_it_has_a_node(
     status: dict[str, Any], want: Resources
 ) -> None:
-    assert pod_requests(pod({"containers": [container(cpu="2")]}, status)) == want
+    spec = {"containers": [container(cpu="2")]}
+    assert pod_requests(pod({**spec, "nodeName": "n1"}, status)) == want
+    assert pod_requests(pod(spec, status)) == asked(cpu=2000)
 
 
 def test_a_resized_pod_level_request_takes_the_most_it_may_hold() -> None:
-    spec = {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "2"}}}
+    wanted = {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "2"}}}
+    spec = {**wanted, "nodeName": "n1"}
     status = {"allocatedResources": {"cpu": "4"}, "resources": {"requests": {"cpu": "3"}}}
     assert pod_requests(pod(spec, status)) == asked(cpu=4000)
     refused = status | {"allocatedResources": {"cpu": "1"}, "conditions": INFEASIBLE}
     assert pod_requests(pod(spec, refused)) == asked(cpu=3000)
+    assert pod_requests(pod(wanted, status)) == asked(cpu=2000)
 
 
 @pytest.mark.parametrize("amount", ["-1", "one", [1], True, float("nan")])

@@ -9,7 +9,7 @@ from tutti.model.cluster import NodeTerm, Occupant
 from tutti.model.keys import NodeName, Uid
 from tutti.model.rules import Requirement
 
-from .objects import POD, container, naming, node_affinity, pod
+from .objects import POD, naming, node_affinity, pod
 
 
 def test_equal_pods_share_one_shape() -> None:
@@ -82,23 +82,6 @@ UNMODELLED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "devices": ({"resourceClaims": [{"name": "gpu"}]}, ("spec.resourceClaims",)),
     "a native gang": ({"schedulingGroup": {"podGroupName": "x"}}, ("spec.schedulingGroup",)),
-    "a host port": (
-        {"containers": [{"ports": [{"containerPort": 80, "hostPort": 80}]}]},
-        ("spec.containers[].ports[].hostPort",),
-    ),
-    "a port in the host's network": (
-        {"hostNetwork": True, "containers": [{"ports": [{"containerPort": 80}]}]},
-        ("spec.containers[].ports[].hostPort",),
-    ),
-    "the host's network without ports": ({"hostNetwork": True, "containers": [container()]}, ()),
-    "a sidecar's host port": (
-        {"initContainers": [{"restartPolicy": "Always", "ports": [{"hostPort": 80}]}]},
-        ("spec.initContainers[].ports[].hostPort",),
-    ),
-    "an init container's host port is given back": (
-        {"initContainers": [{"ports": [{"hostPort": 80}]}]},
-        (),
-    ),
 }
 
 

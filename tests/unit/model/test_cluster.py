@@ -17,7 +17,7 @@ WAITING = member("a-0", shape(cpu=1))
     ("pod", "is_waiting", "counts_as_bound", "is_over"),
     [
         pytest.param(WAITING, True, False, False, id="waiting"),
-        pytest.param(replace(WAITING, gated=True), False, False, False, id="gated"),
+        pytest.param(replace(WAITING, gates=("hold",)), False, False, False, id="gated"),
         pytest.param(replace(WAITING, terminating=True), False, False, False, id="terminating"),
         pytest.param(replace(WAITING, node=N1), False, True, False, id="bound"),
         pytest.param(

@@ -2,7 +2,10 @@
 
 import pytest
 
-from tutti.planning.amounts import count, cut, format_amount, format_resources
+from tutti.model import ports
+from tutti.model.ports import HostPort
+from tutti.model.resources import Resources
+from tutti.planning.amounts import count, cut, format_amount, format_resources, listed
 
 from ...builders import resources
 
@@ -34,6 +37,14 @@ def test_an_amount_reads_as_people_write_it(name: str, n: int, text: str) -> Non
 def test_devices_come_first_then_cpu_and_memory_and_pods_go_without_saying() -> None:
     asked = resources(pods=1, cpu=4, memory=2, gpu=1, ephemeral_storage=1)
     assert format_resources(asked) == "1 nvidia.com/gpu, 4 cpu, 2Gi memory, 1Gi ephemeral-storage"
+
+
+def test_host_ports_come_last_each_said_once() -> None:
+    wanted = [HostPort(80), HostPort(53, "UDP", "10.0.0.1"), HostPort(53, "UDP", "::1")]
+    asked = resources(pods=1, cpu=4) + Resources.of(ports.asked(wanted))
+    names = ["host port 10.0.0.1:53/UDP", "host port [::1]:53/UDP", "host port 80/TCP"]
+    assert format_resources(asked) == ", ".join(["4 cpu", *names])
+    assert listed(asked) == {"cpu": "4", "pods": "1", **dict.fromkeys(names, "1")}
 
 
 def test_a_pod_that_asks_for_nothing_is_said_to() -> None:

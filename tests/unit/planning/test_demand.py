@@ -28,7 +28,7 @@ def census(of: GangBuilder) -> Census:
 def test_members_are_sorted_by_what_they_mean() -> None:
     made = gang("a").of(7, cpu=1).bound_on("n1").needing(7)
     changes: dict[str, dict[str, object]] = {
-        "a-1": {"gated": True},
+        "a-1": {"gates": ("hold",)},
         "a-2": {"unmodelled": AFFINITY},
         "a-3": {"terminating": True},
         "a-4": {"phase": Phase.FAILED},
@@ -44,8 +44,8 @@ def test_members_are_sorted_by_what_they_mean() -> None:
 
 
 def test_a_gated_member_that_leaves_or_is_over_means_nothing() -> None:
-    leaving = gang("a").of(1).each(gated=True, terminating=True)
-    over = gang("b").of(1).each(gated=True, phase=Phase.FAILED)
+    leaving = gang("a").of(1).each(gates=("hold",), terminating=True)
+    over = gang("b").of(1).each(gates=("hold",), phase=Phase.FAILED)
     assert not census(leaving).gated
     assert not census(over).gated
 
@@ -153,7 +153,7 @@ def test_a_gang_is_settled_when_none_waits_and_none_is_missing() -> None:
     whole = gang("a").of(2, cpu=1).bound_on("n1", "n1").needing(2)
     assert demand.is_settled(whole.made)
     assert not demand.is_settled(whole.only("a-1", node=None).made)
-    assert not demand.is_settled(whole.only("a-1", node=None, gated=True).made)
+    assert not demand.is_settled(whole.only("a-1", node=None, gates=("hold",)).made)
     lost = whole.only("a-1", phase=Phase.FAILED)
     assert not demand.is_settled(lost.made)
     assert demand.is_settled(replace(lost.made, terminating=True))

@@ -4,6 +4,7 @@ import pytest
 
 from tutti.model.cluster import NodeTerm, Owner
 from tutti.model.decisions import Reason
+from tutti.model.ports import HostPort
 from tutti.model.rules import Requirement
 from tutti.planning import attendance, demand
 from tutti.planning.plan import plan
@@ -66,9 +67,19 @@ def test_pods_of_no_known_role_are_mentioned() -> None:
 
 def test_gated_members_are_mentioned() -> None:
     made = gang("a").of(4).needing(4)
-    assert waits(made.last(1, gated=True)) == "4 of 4 members exist; 1 of them has scheduling gates"
-    few = gang("a").of(4).needing(5).last(2, gated=True)
-    assert waits(few) == "4 of 5 members exist; 2 of them have scheduling gates"
+    assert waits(made.last(1, gates=("hold",))) == (
+        "4 of 4 members exist; 1 of them has scheduling gates (hold)"
+    )
+    few = gang("a").of(4).needing(5).last(2, gates=("hold",))
+    assert waits(few) == "4 of 5 members exist; 2 of them have scheduling gates (hold)"
+
+
+def test_of_many_gates_a_few_are_named_each_once() -> None:
+    names = tuple(f"example.com/{n}" for n in range(5))
+    both = gang("a").of(2).last(1, gates=names[:2]).only("a-0", gates=names[1:])
+    assert waits(both).endswith(
+        "scheduling gates (example.com/0, example.com/1, example.com/2, 2 more)"
+    )
 
 
 def test_members_that_leave_do_not_exist() -> None:
@@ -93,8 +104,8 @@ def test_a_job_of_too_little_parallelism_is_told_how_much_it_needs() -> None:
 def test_no_advice_is_given_for_other_owners_or_where_enough_exist() -> None:
     few = gang("a").of(2).needing(4).each(owner=Owner("ReplicaSet", "web"))
     assert waits(few) == "2 of 4 members exist"
-    gated = gang("a").of(2).each(owner=Owner("Job", "train"), gated=True)
-    assert waits(gated) == "2 of 2 members exist; 2 of them have scheduling gates"
+    gated = gang("a").of(2).each(owner=Owner("Job", "train"), gates=("hold",))
+    assert waits(gated) == "2 of 2 members exist; 2 of them have scheduling gates (hold)"
 
 
 def test_a_gang_that_is_being_deleted_is_told_so_while_pods_wait() -> None:
@@ -104,16 +115,16 @@ def test_a_gang_that_is_being_deleted_is_told_so_while_pods_wait() -> None:
 
 
 def test_a_gated_pod_without_a_group_is_told_so() -> None:
-    assert waits(single("p").each(gated=True)) == "the pod has scheduling gates"
+    assert waits(single("p").each(gates=("hold",))) == "the pod has scheduling gates (hold)"
 
 
 def test_a_started_gang_that_lost_members_is_told_how_many() -> None:
     lost = gang("a").of(3, cpu=1).needing(4).bound_on("n1", "n1", "n1")
     assert waits(lost) == "3 of 4 members are bound; 1 lost, and no pod waits to replace it"
-    gated = gang("a").of(3).needing(4).bound_on("n1", "n1").last(1, gated=True)
+    gated = gang("a").of(3).needing(4).bound_on("n1", "n1").last(1, gates=("hold",))
     assert waits(gated) == (
         "2 of 4 members are bound; 2 lost, and no pod waits to replace them; "
-        "1 of them has scheduling gates"
+        "1 more has scheduling gates (hold)"
     )
 
 
@@ -317,3 +328,42 @@ def test_a_gang_of_a_class_that_does_not_exist_is_told_so_beside_why_it_waits() 
     )
     known = gang("a").of(2).needing(3).of_class("high", 9)
     assert waits(known) == "2 of 3 members exist"
+
+
+WEB, HERE = HostPort(8080), HostPort(8080, ip="10.0.0.1")
+
+
+def test_a_host_port_that_is_taken_is_named() -> None:
+    nodes = [node("n1", cpu=8).listening(WEB), node("n2", cpu=8).listening(HERE), node("n3", cpu=8)]
+    made = gang("a").of(2, cpu=1).listening(WEB)
+    assert no_room("a", *nodes, made) == (
+        "2 members need 1 cpu, host port 8080/TCP each; room for 1 on 1 node"
+        "; host port 8080/TCP is taken on 2 nodes; short 1"
+    )
+    at_one = gang("a").of(3, cpu=1).listening(HERE)
+    assert no_room("a", *nodes, node("n4", cpu=8), at_one) == (
+        "3 members need 1 cpu, host port 10.0.0.1:8080/TCP each; room for 2 on 2 nodes"
+        "; host port 10.0.0.1:8080/TCP is taken on 2 nodes; short 1"
+    )
+
+
+def test_more_members_with_a_host_port_than_nodes_are_too_many() -> None:
+    made = gang("a").of(3, cpu=1).listening(WEB)
+    assert no_room("a", node("n1", cpu=8), node("n2", cpu=8), made) == (
+        "3 members need 1 cpu, host port 8080/TCP each; even the empty cluster has room for only 2"
+        "; short 1"
+    )
+
+
+def test_of_many_host_ports_that_are_taken_a_few_are_named() -> None:
+    many = [HostPort(80 + n) for n in range(5)]
+    said = no_room("a", node("n1", cpu=8).listening(*many), single("a", cpu=1).listening(*many))
+    assert "host port 82/TCP is taken on 1 node; 2 more host ports are taken; short 1" in said
+
+
+def test_a_lost_members_host_port_that_is_taken_is_named() -> None:
+    lost = gang("a").of(2, cpu=1).listening(WEB).bound_on("n1")
+    assert no_room("a", node("n1", cpu=8).listening(WEB), lost) == (
+        "1 member to replace lost ones needs 1 cpu, host port 8080/TCP; room for none"
+        "; host port 8080/TCP is taken on 1 node"
+    )

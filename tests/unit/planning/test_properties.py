@@ -2,12 +2,14 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tutti.model.cluster import Gang, Snapshot
+from tutti.model import ports
+from tutti.model.cluster import Gang, Member, Snapshot
 from tutti.model.decisions import Plan
 from tutti.model.keys import Origin
 from tutti.planning import demand, verify
@@ -58,13 +60,38 @@ def test_capacity_is_never_exceeded_and_gangs_are_whole(name: str, examples: int
         for node in after.nodes:
             if node.used != before[node.name].used:
                 added = node.used - before[node.name].used
-                room = node.allocatable - before[node.name].used
-                assert added.fits(room)
+                used = before[node.name].used
+                assert all(n <= node.offers(name) - used[name] for name, n in added.amounts)
         for old, new in zip(snapshot.gangs, after.gangs, strict=True):
             if old != new:
                 assert is_started(old) or is_whole(new)
 
     each_snapshot(name, examples, holds)
+
+
+@pytest.mark.parametrize(("name", "examples"), EFFORTS)
+def test_no_member_gets_a_node_where_somebody_has_its_host_port(name: str, examples: int) -> None:
+    def holds(snapshot: Snapshot, strategy: Strategy, _: st.DataObject) -> None:
+        made = planned(snapshot, strategy)
+        after = builders.applied(snapshot, made)
+        chosen = {one.uid for placement in made.placements for one in placement.assignments}
+        members = [m for gang in after.gangs for m in gang.members if m.node and not m.is_over]
+        for one in (member for member in members if member.uid in chosen):
+            beside = [m for m in members if m.node == one.node and m.uid != one.uid]
+            assert not any(clash(one, other) for other in beside)
+
+    each_snapshot(name, examples, holds)
+
+
+def clash(one: Member, other: Member) -> bool:
+    """Whether both want a port at one IP, or one of them at all IPs."""
+    both = product(*(ports.named(dict(m.shape.requests.amounts)) for m in (one, other)))
+    return any(
+        a.number == b.number
+        and a.protocol == b.protocol
+        and (a.ip == b.ip or ports.ANY_IP in (a.ip, b.ip))
+        for a, b in both
+    )
 
 
 @pytest.mark.parametrize(("name", "examples"), EFFORTS)

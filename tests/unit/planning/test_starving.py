@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.model.decisions import Plan, Policy, Reason
+from tutti.model.ports import HostPort
 from tutti.planning import demand, reduce, starving
 from tutti.planning.plan import MOST_TRIALS, plan
 from tutti.planning.starving import PORTIONS
@@ -297,3 +298,10 @@ def test_no_more_kinds_of_gangs_are_tried_than_there_is_time_for() -> None:
     made = planned(*ROOM, *kinds, by=by)
     assert sum(demands == 1 for demands, _ in by.asked) == MOST_TRIALS
     assert not made.proved
+
+
+def test_the_empty_cluster_has_the_host_ports_of_bound_members_and_not_those_of_others() -> None:
+    web = HostPort(80)
+    waiting, running = gang("a").of(1, cpu=1).listening(web), gang("b").of(1).listening(web)
+    assert firsts(node("n1", cpu=8), waiting, fresh(running).bound_on("n1")) == ["a"]
+    assert firsts(node("n1", cpu=8).listening(web), waiting) == []

@@ -308,13 +308,13 @@ def test_a_pod_has_an_event_of_its_own_only_for_a_reason_of_its_own() -> None:
 
 def test_a_pod_that_does_not_wait_is_told_nothing() -> None:
     assert notes(bound().made, waits()) == []
-    assert notes(two().each(gated=True).made, waits()) == []
+    assert notes(two().each(gates=("hold",)).made, waits()) == []
     assert notes(two().made, None) == []
 
 
 def test_a_stray_is_told_which_pod_group_is_missing() -> None:
     lost = replace(member("p", shape(cpu=1)), group="nowhere")
-    (note,) = stray_notes([lost, replace(lost, gated=True)])
+    (note,) = stray_notes([lost, replace(lost, gates=("hold",))])
     assert note.reason == "PodGroupNotFound"
     assert "ml/nowhere does not exist" in note.message
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tutti.model.decisions import Objective, Policy
+from tutti.model.ports import HostPort
 from tutti.planning import demand, reduce, value
 from tutti.planning.value import AGE_STEPS, MOST_WEIGHT, SHARE_SCALE
 
@@ -32,6 +33,11 @@ def test_a_gangs_value_is_its_largest_share_of_any_resource() -> None:
 def test_only_the_needed_members_count_the_oldest_of_each_role_first() -> None:
     made = gang("a").role("driver", 1, cpu=1).role("worker", 1, 3, cpu=2).needing(3)
     assert share(made, node("n1", cpu=10)) == SHARE_SCALE // 2
+
+
+def test_a_host_port_makes_no_gang_larger() -> None:
+    made = gang("a").of(1, cpu=1)
+    assert share(made.listening(HostPort(80)), node("n1", cpu=4)) == share(made, node("n1", cpu=4))
 
 
 def test_a_value_is_positive_even_where_there_is_nothing() -> None:

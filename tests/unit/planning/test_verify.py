@@ -8,6 +8,7 @@ import pytest
 from tutti.model.cluster import Phase, Slots, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
 from tutti.model.keys import NodeName, PodKey, Uid
+from tutti.model.ports import HostPort
 from tutti.planning import verify
 
 from ...builders import GangBuilder, NodeBuilder, Part, gang, node, reservation, single, snapshot
@@ -121,7 +122,7 @@ def test_a_node_that_is_not_there_is_caught() -> None:
     "state",
     [
         {"node": N2},
-        {"gated": True},
+        {"gates": ("hold",)},
         {"terminating": True},
         {"phase": Phase.FAILED},
         {"unmodelled": ("spec.x",)},
@@ -264,7 +265,7 @@ def test_a_reservation_that_can_be_carried_out_has_lost_nothing() -> None:
     [
         {"uid": Uid("another")},
         {"node": NodeName("elsewhere")},
-        {"gated": True},
+        {"gates": ("hold",)},
         {"terminating": True},
         {"phase": Phase.FAILED},
         {"group": "another"},
@@ -320,7 +321,7 @@ def test_of_two_promises_of_one_moment_the_first_gang_by_name_keeps_its_own() ->
 
 
 def test_what_is_lost_takes_no_room_from_later_promises() -> None:
-    first, second = gang("x").of(1, cpu=2).each(gated=True), gang("y").of(1, cpu=2)
+    first, second = gang("x").of(1, cpu=2).each(gates=("hold",)), gang("y").of(1, cpu=2)
     held = (reservation(first, ("x-0", "n1")), reservation(second, ("y-0", "n1")))
     assert lost(NODES[0], first, second, *held, of=second) == []
 
@@ -382,3 +383,34 @@ def test_a_member_that_succeeded_leaves_its_place_in_the_role_to_another() -> No
     made = gang("a").role("worker", 1, 3, cpu=1).at_most(2).needing(1).bound_on("n1", "n1")
     over = made.only("a-0", phase=Phase.SUCCEEDED)
     assert broken(ROOMY, over, placing(over, ("a-2", "n1"))) == ()
+
+
+WEB, HERE = HostPort(80), HostPort(80, ip="10.0.0.1")
+TAKEN = "node n1 has too little host port"
+
+
+def test_two_members_with_one_host_port_on_a_node_are_caught() -> None:
+    found = broken(ROOMY, A.listening(WEB), ON_N1)
+    assert found == (f"pod ml/a-1: {TAKEN} 80/TCP",)
+
+
+def test_a_host_port_that_others_use_is_no_room() -> None:
+    assert broken(ROOMY.listening(HERE), A.listening(WEB), ON_N1)[0] == (
+        f"pod ml/a-0: {TAKEN} 80/TCP"
+    )
+    found = broken(
+        ROOMY.listening(HERE), single("s").listening(HERE), placing(single("s"), ("s", "n1"))
+    )
+    assert found == (f"pod ml/s: {TAKEN} 10.0.0.1:80/TCP",)
+
+
+def test_a_host_port_at_another_ip_is_free() -> None:
+    there = single("s").listening(HostPort(80, ip="10.0.0.2"))
+    assert broken(ROOMY.listening(HERE), there, placing(there, ("s", "n1"))) == ()
+
+
+def test_a_reserved_host_port_is_taken() -> None:
+    other = single("s").listening(WEB)
+    held = reservation(A.listening(WEB), ("a-0", "n1"))
+    found = broken(ROOMY, A.listening(WEB), other, held, placing(other, ("s", "n1")))
+    assert found == (f"pod ml/s: {TAKEN} 80/TCP",)

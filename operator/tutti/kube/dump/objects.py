@@ -6,19 +6,19 @@ The inverse of ``decode``; a property test says so. What was never kept cannot b
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...model import ports
 from ...model.cluster import Gang, Member, Namespace, Node, NodeTerm, Reservation, Resident, Role
 from ...model.resources import NOTHING, Resources
 from ...model.rules import PodRules
 from .. import encode
 from ..decode import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
 from ..quantity import CPU
-from ..requests import ALWAYS, PODS
+from ..requests import PODS
 from .rules import REQUIRED, add_rules, add_unreadable, requirement
 
 Raw = dict[str, Any]
 
 OTHERS = "others"  # the namespace of what stands for pods of other schedulers
-_PORTS = [{"containerPort": 1, "hostPort": 1}]
 _VOLUMES = "spec.volumes[]."
 
 
@@ -151,8 +151,10 @@ def others(
     """
     rest = {name: n for name, n in (on.used - ours).amounts if n > 0}
     count = max(rest.pop(PODS, 1 if rest else 0), len(known))
+    held = {name: rest.pop(name) for name in [*rest] if ports.is_port(name)}
     for i in range(count):
-        share = Resources.of({n: a * (i + 1) // count - a * i // count for n, a in rest.items()})
+        equal = {n: a * (i + 1) // count - a * i // count for n, a in rest.items()}
+        share = Resources.of({**equal, **ports.share(held, i)})
         if i < len(known):
             yield other(known[i], share, taken_at)
         else:
@@ -199,8 +201,8 @@ def _spec(value: Member, scheduler: str) -> Raw:
         spec["priority"] = value.priority
     if value.node is not None:
         spec["nodeName"] = value.node
-    if value.gated:
-        spec["schedulingGates"] = [{"name": "gated"}]
+    if value.gates:
+        spec["schedulingGates"] = [{"name": name} for name in value.gates]
     if shape.node_selector:
         spec["nodeSelector"] = dict(shape.node_selector)
     if shape.tolerations:
@@ -236,19 +238,22 @@ def _use(spec: Raw, field: str) -> None:
     elif field.startswith(_VOLUMES):
         name = f"volume-{len(spec.get('volumes', ()))}"
         spec.setdefault("volumes", []).append({"name": name, field.removeprefix(_VOLUMES): {}})
-    elif field == "spec.containers[].ports[].hostPort":
-        spec["containers"][0]["ports"] = _PORTS
-    elif field == "spec.initContainers[].ports[].hostPort":
-        sidecar = {"name": "sidecar", "restartPolicy": ALWAYS, "ports": _PORTS}
-        spec["initContainers"] = [sidecar]
     else:
         spec["resourceClaims"] = [{"name": "claim"}]
 
 
 def _container(requests: Resources) -> Raw:
-    amounts = _amounts(requests)
+    amounts = {n: text for n, text in _amounts(requests).items() if not ports.is_port(n)}
     amounts.pop(PODS, None)  # every pod takes one, whatever it says
-    return {"name": "main", "resources": {"requests": amounts}}
+    container: Raw = {"name": "main", "resources": {"requests": amounts}}
+    if found := ports.named(dict(requests.amounts)):
+        container["ports"] = [_port(one) for one in found]
+    return container
+
+
+def _port(value: ports.HostPort) -> Raw:
+    names = {"protocol": value.protocol, "hostIP": value.ip}
+    return {"containerPort": value.number, "hostPort": value.number, **names}
 
 
 def _amounts(resources: Resources) -> dict[str, str]:

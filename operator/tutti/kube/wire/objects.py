@@ -64,6 +64,8 @@ class Port(Wire):
 
     container_port: int = 0
     host_port: int = 0
+    host_ip: str = Field(default="", alias="hostIP")
+    protocol: str = "TCP"
 
 
 class Container(Wire):
@@ -111,6 +113,12 @@ class Affinity(Wire):
     pod_anti_affinity: PodAffinity = PodAffinity()
 
 
+class SchedulingGate(Wire):
+    """What holds a pod back until somebody removes it."""
+
+    name: str = ""
+
+
 class PodSpec(Wire):
     """What a pod asks for."""
 
@@ -120,7 +128,7 @@ class PodSpec(Wire):
     affinity: Affinity = Affinity()
     tolerations: tuple[Toleration, ...] = ()
     priority: int = 0
-    scheduling_gates: tuple[Any, ...] = ()
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     overhead: Quantities = Field(default_factory=dict)

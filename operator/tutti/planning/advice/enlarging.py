@@ -141,7 +141,7 @@ def _fits(shape: Shape, node: Node) -> int:
     if fits_node(shape, node) is not None:
         return 0
     asked = reduce.footprint(shape).amounts
-    return max(0, min(node.allocatable[name] // n for name, n in asked))
+    return max(0, min(node.offers(name) // n for name, n in asked))
 
 
 def _by_count(ground: Ground, room: Counts, each: Mapping[Shape, int]) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ...model.keys import GangKey
-from ..amounts import count, format_resources
+from ..amounts import count, format_name, format_resources
 from .standing import Standing, State
 from .values import (
     Advice,
@@ -102,7 +102,8 @@ def _have(n: int) -> str:
 
 
 def _bottleneck(found: Bottleneck) -> str:
-    names = found.name if found.obstacle is Obstacle.RESOURCE else f"node rules ({found.name})"
+    is_resource = found.obstacle is Obstacle.RESOURCE
+    names = format_name(found.name) if is_resource else f"node rules ({found.name})"
     how = "" if found.admits.certainty is Certainty.PROVED else f", {AS_FAR_AS_TRIED}"
     return f"short of {names}: with plenty of it, room for {found.admits.members}{how}"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tutti import replay
 from tutti.kube import dump
-from tutti.model import cluster
+from tutti.model import cluster, ports
 from tutti.model.cluster import (
     Effect,
     Gang,
@@ -34,6 +34,8 @@ from tutti.model.cluster import (
 )
 from tutti.model.decisions import Objective, Policy
 from tutti.model.keys import NodeName, Uid
+from tutti.model.ports import HostPort
+from tutti.model.resources import Resources
 from tutti.model.rules import Peers, PodRules, Requirement, Spread, Term
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
@@ -107,6 +109,8 @@ def test_the_plan_in_a_dump_is_reproduced_from_its_objects_in_any_order(
     assert dump.plan_record(replayed) == again.header.plan
 
 
+PORTS = (HostPort(80), HostPort(81, "UDP", "10.0.0.1"), HostPort(81, "UDP", "::1"))
+
 PEERS = Peers(
     (Requirement("app", "NotIn", ("x", "y")), Requirement("tier", "Exists")),
     ("ml",),
@@ -114,7 +118,7 @@ PEERS = Peers(
 # One value that is not the default, for every field that a decision may look at.
 MEMBER: dict[str, Any] = {
     "shape": cluster.Shape(
-        resources(pods=1, cpu=1.5, memory=1, gpu=2),
+        resources(pods=1, cpu=1.5, memory=1, gpu=2) + Resources.of(ports.asked(PORTS)),
         (("pool", "a"),),
         (
             NodeTerm((), (Requirement("metadata.name", "In", ("n1",)),)),
@@ -133,7 +137,7 @@ MEMBER: dict[str, Any] = {
     "node": NodeName("n1"),
     "phase": Phase.FAILED,
     "terminating": True,
-    "gated": True,
+    "gates": ("example.com/quota", "hold"),
     "unmodelled": ("spec.resourceClaims",),
     "owner": Owner("Job", "train", "batch"),
     "said": Said("Unschedulable", "no room"),
@@ -147,7 +151,7 @@ NODE: dict[str, Any] = {
     "taints": (Taint("a", "b", Effect.NO_EXECUTE.value), Taint("c", "", "NoSchedule")),
     "unschedulable": True,
     "ready": False,
-    "used": resources(pods=3, cpu=1, memory=2, gpu=1),
+    "used": resources(pods=3, cpu=1, memory=2, gpu=1) + Resources.of(ports.asked(PORTS)),
 }
 GANG: dict[str, Any] = {
     "min_member": 3,
@@ -254,8 +258,6 @@ FIELDS = (
     "a malformed spec.affinity.podAffinity",
     "a malformed spec.affinity.podAntiAffinity",
     "a malformed spec.topologySpreadConstraints",
-    "spec.containers[].ports[].hostPort",
-    "spec.initContainers[].ports[].hostPort",
     "spec.resourceClaims",
     "spec.schedulingGroup",
     "spec.volumes[].persistentVolumeClaim",

@@ -44,7 +44,7 @@ def test_a_gang_that_does_not_exist_has_no_standing() -> None:
             "ml/a is bound, 2 of 2 members: 1 on n1, 1 on n2; healthy",
         ),
         (
-            gang("a").of(3, cpu=1).bound_on("n1", "n1").last(1, gated=True),
+            gang("a").of(3, cpu=1).bound_on("n1", "n1").last(1, gates=("hold",)),
             State.PARTIAL,
             (
                 "ml/a has started and lost members, 2 of 3 members bound: 2 on n1; "

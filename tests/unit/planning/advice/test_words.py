@@ -6,6 +6,7 @@ import pytest
 
 from tutti.model.decisions import Reason
 from tutti.model.keys import GangKey, NodeName
+from tutti.model.ports import HostPort
 from tutti.planning.advice import words
 from tutti.planning.advice.values import (
     Advice,
@@ -75,6 +76,12 @@ def test_the_whole_of_it() -> None:
         "- minMember 6 (proved: with 7 it does not start)",
         "- the end of ml/x (proved: no fewer)",
     ]
+
+
+def test_a_host_port_that_is_short_is_said_as_people_write_it() -> None:
+    scarce = (Bottleneck(Obstacle.RESOURCE, HostPort(80).resource, Placeable(8, PROVED)),)
+    said = lines(replace(EIGHT_GPUS, bottlenecks=scarce))
+    assert "short of host port 80/TCP: with plenty of it, room for 8" in said
 
 
 def test_a_gang_that_waits_for_members_is_told_no_more_than_its_sentence() -> None:
