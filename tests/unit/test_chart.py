@@ -47,6 +47,11 @@ def test_the_chart_installs_exactly_the_crds_of_this_project() -> None:
     assert set(ours) == {"podgroup.yaml", "reservation.yaml"}
 
 
+def test_crds_one_after_the_other_stay_two() -> None:
+    """`helm show crds` puts nothing between them: a file begins with the separator."""
+    assert all(path.read_text().startswith("---\n") for path in CRDS.iterdir())
+
+
 def test_chart_and_package_have_one_version() -> None:
     """The image's default tag is the package's version."""
     chart = _read(CHART / "Chart.yaml")
