@@ -114,7 +114,7 @@ def test_the_schema_bounds_every_setting_as_the_operator_does() -> None:
         bounds = {key: value for key, value in kept.items() if key not in SPOKEN}
         if "enum" in bounds:
             del bounds["type"]
-        wanted[name] = bounds | STRICTER.get(name, {})
+        wanted[name] = {**bounds, **STRICTER.get(name, {})}
     bounded = _schema()["properties"]["settings"]["properties"]
     assert {_setting(name): bounds for name, bounds in bounded.items()} == wanted
 
