@@ -1,7 +1,12 @@
-"""The chart agrees with what it installs, as far as that can be told without Helm."""
+"""The chart agrees with what it installs, as far as that can be told without Helm.
 
+What Helm makes of it is in `tests/api/chart`.
+"""
+
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +47,11 @@ def test_the_chart_installs_exactly_the_crds_of_this_project() -> None:
     assert set(ours) == {"podgroup.yaml", "reservation.yaml"}
 
 
+def test_crds_one_after_the_other_stay_two() -> None:
+    """`helm show crds` puts nothing between them: a file begins with the separator."""
+    assert all(path.read_text().startswith("---\n") for path in CRDS.iterdir())
+
+
 def test_chart_and_package_have_one_version() -> None:
     """The image's default tag is the package's version."""
     chart = _read(CHART / "Chart.yaml")
@@ -70,18 +80,97 @@ def test_every_rule_of_a_role_says_why(role: str) -> None:
     assert all(line.startswith("# ") for line in above)
 
 
+def _setting(value: str) -> str:
+    return re.sub(r"(?=[A-Z])", "_", value).lower()
+
+
+def _schema() -> Any:
+    return json.loads((CHART / "values.schema.json").read_text())
+
+
 def test_the_values_name_every_setting_with_its_default() -> None:
     """What is installed without any value is what runs without any variable."""
-    chosen = {
-        re.sub(r"(?=[A-Z])", "_", name).lower(): value
-        for name, value in _read(CHART / "values.yaml")["settings"].items()
-    }
+    values = _read(CHART / "values.yaml")["settings"]
+    chosen = {_setting(name): value for name, value in values.items()}
     assert Settings.model_validate(chosen) == Settings()
     assert set(chosen) == set(Settings.model_fields)
 
 
+# Where the chart is stricter than the operator, and why.
+STRICTER: Mapping[str, Mapping[str, Any]] = {
+    "strategy": {"minLength": 1},  # its name may be one that only the image knows
+    "dump_directory": {"pattern": "^(/.*)?$"},  # a volume is mounted there
+    "probe_port": {"minimum": 1},  # the kubelet has to be told which
+}
+
+
+def test_the_schema_bounds_every_setting_as_the_operator_does() -> None:
+    """What Helm lets pass does not stop the operator, and nothing sound is refused."""
+    described = Settings.model_json_schema()
+    wanted = {}
+    for name, field in described["properties"].items():
+        target = field.get("$ref", "").rpartition("/")[2]
+        kept = described["$defs"][target] if target else field
+        bounds = {key: value for key, value in kept.items() if key not in SPOKEN}
+        if "enum" in bounds:
+            del bounds["type"]
+        wanted[name] = {**bounds, **STRICTER.get(name, {})}
+    bounded = _schema()["properties"]["settings"]["properties"]
+    assert {_setting(name): bounds for name, bounds in bounded.items()} == wanted
+
+
+SPOKEN = frozenset({"default", "description", "title"})  # for people
+
+
+def _closed(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of all values that the schema names."""
+    for name, value in schema["properties"].items():
+        if value.get("additionalProperties") is False and "properties" in value:
+            yield from _closed(value, (*path, name))
+        else:
+            yield (*path, name)
+
+
+def _at(values: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        values = values[name]
+    return values
+
+
+def test_the_schema_names_every_value_and_no_other() -> None:
+    """What is not in values.yaml is refused."""
+    values, paths = _read(CHART / "values.yaml"), set(_closed(_schema()))
+    paths.remove(("global",))  # Helm hands it to every chart
+    for path in paths:
+        _at(values, path)  # or a KeyError
+
+    def written(part: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        if path in paths or not isinstance(part, dict):
+            yield path
+            return
+        for name, value in part.items():
+            yield from written(value, (*path, name))
+
+    assert set(written(values, ())) == paths
+
+
+def test_every_value_is_documented() -> None:
+    """A comment right above it."""
+    lines = (CHART / "values.yaml").read_text().splitlines()
+    parents: list[str] = []
+    undocumented = {path for path in _closed(_schema()) if path != ("global",)}
+    for above, line in pairwise(["", *lines]):
+        match = re.match(r"( *)([A-Za-z]+):", line)
+        if match is None:
+            continue
+        parents[len(match[1]) // 2 :] = [match[2]]
+        if above.strip().startswith("# "):
+            undocumented.discard(tuple(parents))
+    assert undocumented == set()
+
+
 def test_the_container_is_locked_down() -> None:
-    """No root, no writing but to /tmp, no privileges, no variables of Services."""
+    """No root, no writing but to volumes, no privileges, no variables of Services."""
     pod = _template("deployment.yaml")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["enableServiceLinks"] is False
@@ -92,7 +181,7 @@ def test_the_container_is_locked_down() -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert container["volumeMounts"] == [{"name": "tmp", "mountPath": "/tmp"}]
+    assert container["volumeMounts"][0] == {"name": "tmp", "mountPath": "/tmp"}
     assert container["command"] == ["python", "-m", "tutti", "run"]
 
 

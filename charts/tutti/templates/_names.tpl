@@ -28,3 +28,35 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- . -}}
 {{- end -}}
 {{- end -}}
+
+{{/* A replica's given name in the Lease, if any: replicas that share one would all lead. */}}
+{{- define "tutti.identity" -}}
+{{- with .Values.settings.identity -}}
+{{- if gt (int $.Values.replicas) 1 -}}
+{{- fail "settings.identity: several replicas need names of their own; leave it empty, or set replicas: 1" -}}
+{{- end -}}
+{{- . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What becomes of the admission policy: rendered, missing (the API server has no such kind) or off. */}}
+{{- define "tutti.admission" -}}
+{{- if not .Values.admission.enabled -}}
+off
+{{- else if gt (len .Values.settings.schedulerName) 63 -}}
+{{- fail "admission.enabled: settings.schedulerName has to be a label's value, which has at most 63 characters" -}}
+{{- else if .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
+rendered
+{{- else -}}
+missing
+{{- end -}}
+{{- end -}}
+
+{{/* Where the volume for dumps is mounted, if it is one of its own. */}}
+{{- define "tutti.dumps" -}}
+{{- with .Values.settings.dumpDirectory -}}
+{{- if ne (clean .) "/tmp" -}}
+{{- clean . -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

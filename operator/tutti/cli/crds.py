@@ -11,7 +11,7 @@ import click
 def command() -> None:
     """Print the CustomResourceDefinitions, ready for `kubectl apply -f -`."""
     for path in crd_files():
-        click.echo(f"---\n{path.read_text().rstrip()}")
+        click.echo(path.read_text().rstrip())  # each begins with a separator
 
 
 def crd_files() -> Sequence[Path]:

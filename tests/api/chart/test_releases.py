@@ -1,0 +1,154 @@
+"""Helm on a real API server: install, upgrade, roll back, uninstall, and a second release."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.operator_process import OperatorProcess
+from tests.rig import pod_group
+
+from .places import NAMESPACE, ROOT, USERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .places import Place
+
+GROUPS = f"/apis/tutti.dev/v1alpha1/namespaces/{USERS}/podgroups"
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.tutti.dev"
+KINDS = (
+    "deployments,replicasets,pods,serviceaccounts,poddisruptionbudgets,networkpolicies,roles,"
+    "rolebindings,clusterroles,clusterrolebindings,mutatingadmissionpolicies,"
+    "mutatingadmissionpolicybindings,secrets"
+)
+
+
+@pytest.fixture(scope="module")
+def installed(shell: Place) -> Iterator[Place]:
+    """A release with the defaults; every test leaves it so."""
+    shell.install()
+    yield shell
+    shell.helm("uninstall")
+
+
+def _told(shell: Place, name: str, release: str = "tutti") -> set[str]:
+    """What the replicas are told by a variable."""
+    return {
+        variable["value"]
+        for pod in shell.pods(release)
+        for variable in pod["spec"]["containers"][0]["env"]
+        if variable["name"] == name
+    }
+
+
+def test_what_helm_installs_with_the_defaults_runs(installed: Place) -> None:
+    """Admitted by the API server, on two nodes of two zones, before everything of the users."""
+    pods = installed.pods()
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
+    assert {pod["spec"]["priority"] for pod in pods} == {2_000_000_000}
+    (budget,) = installed.items(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets")
+    assert budget["spec"]["maxUnavailable"] == 1
+    mounts = [mount for pod in pods for mount in pod["spec"]["containers"][0]["volumeMounts"]]
+    assert any("serviceaccount" in mount["mountPath"] for mount in mounts)
+
+
+def test_what_users_have_made_survives_the_release(installed: Place) -> None:
+    """An upgrade, its rollback, and the end; nothing else of the release stays."""
+    made = installed.plane.request("POST", GROUPS, pod_group("kept", 2, namespace=USERS))
+    path = f"{GROUPS}/kept"
+
+    def survives() -> bool:
+        there: dict[str, Any] = installed.plane.request("GET", path)["metadata"]
+        is_same: bool = there["uid"] == made["metadata"]["uid"]
+        return is_same and "deletionTimestamp" not in there
+
+    options = "--set=settings.strategy=bestfit,replicas=1,networkPolicy.enabled=true"
+    installed.helm("upgrade", rest=f"charts/tutti {options}")
+    assert (_told(installed, "TUTTI_STRATEGY"), len(installed.pods())) == ({"bestfit"}, 1)
+    assert survives()
+    installed.helm("rollback")  # to the one before
+    assert (_told(installed, "TUTTI_STRATEGY"), len(installed.pods())) == ({"ilp"}, 2)
+    assert survives()
+    installed.helm("uninstall")
+    label = "--selector=app.kubernetes.io/name=tutti --all-namespaces --output=name"
+    assert installed.run(f"kubectl get {KINDS} {label}") == ""
+    assert survives()
+    installed.install()  # over the CRDs that are there
+    assert survives()
+    installed.plane.request("DELETE", path)
+
+
+def test_a_second_release_serves_another_name_beside_the_first(installed: Place) -> None:
+    """Whatever is on: nothing of one is the other's, and the first outlives the second."""
+    options = "settings.schedulerName=second,admission.enabled=true,networkPolicy.enabled=true"
+    installed.install("second", f"--set={options}")
+    assert _told(installed, "TUTTI_SCHEDULER_NAME") == {"tutti"}
+    assert _told(installed, "TUTTI_SCHEDULER_NAME", "second") == {"second"}
+    installed.helm("uninstall", "second")
+    assert len(installed.pods()) == 2
+    for kind in ("clusterroles", "clusterrolebindings"):
+        installed.plane.request("GET", f"/apis/rbac.authorization.k8s.io/v1/{kind}/tutti")
+
+
+def test_the_next_three_commands_start_a_gang(shell: Place) -> None:
+    """As the notes print them, for a name of one's own; the operator has the chart's rights."""
+    options = "--set=settings.schedulerName=mine,admission.enabled=true"
+    notes = shell.install("next", options).partition("NOTES:")[2]
+    ready, gang, look, opt_in = _commands(notes)
+    assert "deployment/next-tutti" in ready
+    assert "successfully rolled out" in shell.run(ready)
+    operator = OperatorProcess(
+        shell.plane,
+        environment={"TUTTI_SCHEDULER_NAME": "mine"},
+        kubeconfig=shell.plane.kubeconfig_for_service_account(NAMESPACE, "next-tutti"),
+    )
+    operator.start()
+    try:
+        assert "job.batch/hello created" in shell.run(gang)
+        shell.run("kubectl wait ptg/hello --for=condition=Bound --timeout=30s")
+        assert re.search(r"hello +(Bound|Running) +2 +2 +2", shell.run(look))
+        shell.run("kubectl delete job,ptg hello")
+    finally:
+        operator.stop()
+    shell.run("kubectl create namespace opted")
+    assert "labeled" in shell.run(opt_in.replace("<namespace>", "opted"))
+    shell.helm("uninstall", "next")
+
+
+def _commands(notes: str) -> Sequence[str]:
+    """The notes' indented blocks, as typed, without the last, which is the next upgrade's."""
+    blocks = re.findall(r"(?m)(?:^  .+\n?)+", notes)
+    return [re.sub(r"(?m)^  ", "", block) for block in blocks][:-1]
+
+
+def _line_of(page: str, begin: str) -> str:
+    """The command line of a page of the docs that begins so."""
+    (found,) = re.findall(rf"(?m)^\$ ({re.escape(begin)}.*)$", (ROOT / page).read_text())
+    return str(found)
+
+
+@pytest.mark.parametrize("begin", ["helm show crds", "tutti crds"])
+def test_the_stated_commands_upgrade_crds_that_helm_has_installed(
+    installed: Place, begin: str
+) -> None:
+    """Helm leaves old ones as they are; afterwards they are the new ones, and nothing else."""
+    group = installed.plane.request("POST", GROUPS, pod_group("older", 2, namespace=USERS))
+    wanted = installed.plane.request("GET", CRD)
+    old = copy.deepcopy(wanted)
+    spec = old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    del spec["properties"]["onPartial"]
+    spec["properties"]["gone"] = {"type": "string"}
+    spec["x-kubernetes-validations"].pop()
+    installed.plane.request("PUT", CRD, old)
+    installed.helm("upgrade", rest="charts/tutti")
+    assert installed.plane.request("GET", CRD)["spec"] == old["spec"]
+    line = _line_of("docs/operations.md", begin)
+    installed.run(f'PATH="$PATH:{ROOT}/.venv/bin" PYTHONPATH={ROOT}/operator; {line}')
+    assert installed.plane.request("GET", CRD)["spec"] == wanted["spec"]
+    after = installed.plane.request("GET", f"{GROUPS}/older")
+    assert (after["metadata"]["uid"], after["spec"]) == (group["metadata"]["uid"], group["spec"])
+    installed.plane.request("DELETE", f"{GROUPS}/older")

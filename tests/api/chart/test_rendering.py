@@ -1,0 +1,168 @@
+"""The chart as Helm renders it: defaults, what is off by default, and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .rendering import CHART, OPTIONS, POLICIES, RENDERED, HelmError, added, helm, render
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def _only(kind: str, *arguments: str) -> dict[str, Any]:
+    (found,) = (part for part in render(*arguments) if part["kind"] == kind)
+    return found
+
+
+def _pod(*arguments: str) -> dict[str, Any]:
+    spec: dict[str, Any] = _only("Deployment", *arguments)["spec"]["template"]["spec"]
+    return spec
+
+
+def test_helm_finds_nothing_to_criticise() -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
+
+
+def test_by_default_nothing_optional_is_rendered() -> None:
+    """Also where the API server could do it."""
+    assert sorted(part["kind"] for part in render(POLICIES)) == [
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Deployment",
+        "PodDisruptionBudget",
+        "Role",
+        "RoleBinding",
+        "ServiceAccount",
+    ]
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_adds_what_its_snapshot_says(option: str) -> None:
+    """And changes nothing else: the snapshot holds every object that differs."""
+    kept = (RENDERED / f"{option}.yaml").read_text()
+    assert added(option) == kept, "on purpose? python -m tests.api.chart.rendering"
+
+
+def test_by_default_two_replicas_are_spread_and_go_one_at_a_time() -> None:
+    """Softly: one node is enough for both."""
+    deployment = _only("Deployment")
+    pod = deployment["spec"]["template"]
+    assert deployment["spec"]["replicas"] == 2
+    assert "strategy" not in deployment["spec"]  # rolling, Kubernetes' default
+    assert pod["spec"]["priorityClassName"] == "system-cluster-critical"
+    assert _only("PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+    spread = pod["spec"]["topologySpreadConstraints"]
+    assert [(each["topologyKey"], each["whenUnsatisfiable"]) for each in spread] == [
+        ("kubernetes.io/hostname", "ScheduleAnyway"),
+        ("topology.kubernetes.io/zone", "ScheduleAnyway"),
+    ]
+    for each in (*spread, _only("PodDisruptionBudget")["spec"]):
+        chosen = (each.get("labelSelector") or each["selector"])["matchLabels"]
+        assert chosen.items() <= pod["metadata"]["labels"].items()
+
+
+def test_one_replica_has_no_budget_that_could_block_a_drain() -> None:
+    assert not [part for part in render("--set=replicas=1") if "Disruption" in part["kind"]]
+
+
+def test_every_setting_becomes_its_variable_in_a_persons_spelling() -> None:
+    """Helm's own way to write a million is 1e+06."""
+    chosen = ["--set=settings.ageSeconds=1000000", "--set-json=settings.budgetSeconds=0.5"]
+    container = _pod(*chosen)["containers"][0]
+    told = {each["name"]: each["value"] for each in container["env"]}
+    assert told["TUTTI_AGE_SECONDS"] == "1000000"
+    assert told["TUTTI_BUDGET_SECONDS"] == "0.5"
+    assert told["TUTTI_BINDINGS_IN_FLIGHT"] == "64"
+
+
+def test_the_probes_follow_the_setting() -> None:
+    (container,) = _pod("--set=settings.probePort=9000")["containers"]
+    assert container["ports"] == [{"name": "probes", "containerPort": 9000}]
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "probes"}
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "probes"}
+
+
+MOUNTS: Mapping[str, Sequence[str]] = {
+    "": ["/tmp"],  # the pod's own
+    "/tmp": ["/tmp"],
+    "/tmp/": ["/tmp"],
+    "/var/dumps/": ["/tmp", "/var/dumps"],
+}
+
+
+@pytest.mark.parametrize("directory", MOUNTS)
+def test_dumps_can_be_written_wherever_they_go(directory: str) -> None:
+    """The root file system cannot be written to: every other place is a volume."""
+    pod = _pod(f"--set=settings.dumpDirectory={directory}")
+    mounts = pod["containers"][0]["volumeMounts"]
+    assert [each["mountPath"] for each in mounts] == MOUNTS[directory]
+    assert [each["name"] for each in pod["volumes"]] == [each["name"] for each in mounts]
+
+
+def test_dumps_can_outlive_the_pod() -> None:
+    """The usual volume goes with it; another kind replaces it."""
+    claim = "--set-json=dumpVolume={'persistentVolumeClaim':{'claimName':'dumps'},'emptyDir':null}"
+    pod = _pod("--set=settings.dumpDirectory=/dumps", claim.replace("'", '"'))
+    kept = {"name": "dumps", "persistentVolumeClaim": {"claimName": "dumps"}}
+    assert pod["volumes"][1] == kept
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsUser"]
+
+
+def test_a_replica_with_a_given_name_is_stopped_before_its_successor_starts() -> None:
+    """Two of one name would both take themselves for the leader."""
+    chosen = ["--set=settings.identity=me", "--set=replicas=1"]
+    assert _only("Deployment", *chosen)["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_without_a_priority_class_none_is_named() -> None:
+    assert "priorityClassName" not in _pod("--set=priorityClassName=")
+
+
+def test_the_pods_may_be_told_where_to_run() -> None:
+    """All three ways reach the pod as they are given."""
+    pod = _pod(
+        "--set=nodeSelector.pool=system",
+        '--set-json=tolerations=[{"operator":"Exists"}]',
+        '--set-json=affinity={"nodeAffinity":{}}',
+    )
+    assert pod["nodeSelector"] == {"pool": "system"}
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    assert pod["affinity"] == {"nodeAffinity": {}}
+
+
+def test_the_lease_and_the_right_to_it_are_in_the_chosen_namespace() -> None:
+    chosen = "--set=settings.leaseNamespace=leases,settings.schedulerName=mine"
+    role = _only("Role", chosen)
+    assert role["metadata"]["namespace"] == "leases"
+    assert role["rules"][1]["resourceNames"] == ["mine"]
+    assert _only("RoleBinding", chosen)["metadata"]["namespace"] == "leases"
+    assert _only("RoleBinding", chosen)["subjects"][0]["namespace"] == "tutti-system"
+
+
+REFUSED: Mapping[str, tuple[str, str]] = {
+    "an unknown value": ("setings.strategy=ilp", "additional properties 'setings' not allowed"),
+    "an unknown setting": ("settings.stratgy=ilp", "additional properties 'stratgy' not allowed"),
+    "an unknown option": ("admission.enable=true", "additional properties 'enable' not allowed"),
+    "words for a number": ("replicas=two", "at '/replicas': got string, want integer"),
+    "too many at once": ("settings.bindingsInFlight=999", "want 256"),
+    "a level that is none": ("settings.logLevel=loud", "must be one of 'debug', 'info'"),
+    "a port that is none": ("settings.probePort=0", "at '/settings/probePort': minimum"),
+    "a path that is relative": ("settings.dumpDirectory=dumps", "does not match pattern"),
+    "a value that is missing": ("settings.schedulerName=null", "missing property 'schedulerName'"),
+    "two volumes in one": ("dumpVolume.hostPath.path=/", "at '/dumpVolume': maxProperties"),
+    "one name for two": ("settings.identity=me", "several replicas need names of their own"),
+    "a name too long for a label": (
+        f"admission.enabled=true,settings.schedulerName={'s' * 64}",
+        "has to be a label's value, which has at most 63 characters",
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_a_wrong_value_is_refused_in_words(value: str, sentence: str) -> None:
+    with pytest.raises(HelmError) as refused:
+        render(f"--set={value}")
+    assert sentence in str(refused.value)
