@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..controlplane.cluster import ControlPlane
 from .comparing import Tally, played
 from .scenes import scene
+from .smaller import smallest
 from .stage import stage
 
 if TYPE_CHECKING:
@@ -29,16 +30,30 @@ def control_plane() -> Iterator[ControlPlane]:
 
 
 def run(
-    plane: ControlPlane, cases: int, seed: int, heed: Callable[[list[Case], Tally], None]
+    plane: ControlPlane,
+    cases: int,
+    seed: int,
+    heed: Callable[[list[Case], Tally], None],
+    *,
+    shrinks: int = 0,
 ) -> Tally:
-    """Play scenes until so many pods were asked about; ``heed`` hears of each scene."""
+    """Play scenes until so many pods were asked about; ``heed`` hears of each scene.
+
+    The first disagreements are made smaller, up to so many.
+    """
 
     async def all_of_them() -> Tally:
         tally = Tally()
         async with stage(plane) as ours:
             number = seed
             while tally.cases < cases:
-                heed(await played(ours, scene(number, PROBES), tally), tally)
+                known = len(tally.wrong)
+                asked = await played(ours, scene(number, PROBES), tally)
+                for i in range(known, min(len(tally.wrong), shrinks)):
+                    name = tally.wrong[i][0].name
+                    small = await smallest(ours, scene(number, PROBES), name)
+                    tally.wrong[i] = small or tally.wrong[i]
+                heed(asked, tally)
                 number += 1
         return tally
 

@@ -68,7 +68,8 @@ class Stage:
 
     session: aiohttp.ClientSession
     oracle: Oracle
-    refused: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)  # residents that cannot be
+    _heard: int = 0  # sentinels, of which no two are alike
     _limit: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
 
     async def found(self) -> None:
@@ -111,7 +112,7 @@ class Stage:
         residents = await self.create(scene.residents, may_refuse=True)
         statuses = {each["metadata"]["name"]: each["status"] for each in scene.residents}
         await asyncio.gather(*(self._become(pod, statuses) for pod in residents))
-        await self._until_heard(scene.number)
+        await self._until_heard()
 
     async def ask(self, pod: Manifest) -> tuple[Manifest, Answer | None]:
         """The pod as the API server keeps it, and what the oracle found; None for a gated one.
@@ -180,9 +181,10 @@ class Stage:
         if LEAVES in (pod["metadata"].get("annotations") or {}) and not is_over:
             await self._send("DELETE", _path(pod))
 
-    async def _until_heard(self, number: int) -> None:
+    async def _until_heard(self) -> None:
         """Wait until a pod that needs this scene's last node and last resident has one."""
-        mark = f"{SENTINEL}-{number}"
+        self._heard += 1
+        mark = f"{SENTINEL}-{self._heard}"
         node = node_manifest(SENTINEL, cpu="1", memory="1Gi", labels={SENTINEL: mark})
         node["metadata"]["labels"] = {SENTINEL: mark}
         node["metadata"]["annotations"] = {}
