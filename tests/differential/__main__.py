@@ -12,6 +12,7 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedC
 
 from .controls import unnoticed
 from .kept import keep
+from .ours import Ours
 from .running import control_plane, run
 from .telling import sentences, table
 
@@ -43,14 +44,23 @@ def main(arguments: Sequence[str]) -> int:
             recorded.extend(cases if options.controls else ())
             progress.update(bar, completed=tally.cases, wrong=len(tally.wrong))
 
-        tally = run(plane, options.cases, options.seed, heed, shrinks=SHRINKS)
+        tally, plans = run(plane, options.cases, options.seed, heed, shrinks=SHRINKS)
     console.print(table(tally))
+    console.print(
+        f"{plans.plans} plans placed {plans.placed} of {plans.gangs} gangs; of {plans.asked} members, "
+        f"each as if it came last, {len(plans.wrong)} could not run where they were put",
+        highlight=False,
+    )
+    for case, node in plans.wrong:
+        console.print(f"{case.name} was put on {node}", highlight=False)
+        lines = sentences(case, Ours(frozenset({node})))
+        console.print("\n".join(lines), markup=False, highlight=False)
     for name, count in sorted(tally.unmodelled.items()):
         console.print(f"not modelled: {name}: {count}", highlight=False)
     missed = unnoticed(recorded) if options.controls else []
     for name in missed:
         console.print(f"a wrong rule that nobody notices: {name}", style="red", highlight=False)
-    return int(bool(tally.wrong or missed))
+    return int(bool(tally.wrong or plans.wrong or missed))
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 from tutti.kube.dump.documents import Text
 from tutti.kube.dump.reading import read
 from tutti.planning import reduce
+from tutti.planning.plan import plan
 from tutti.replay import snapshot_of
+from tutti.strategies import load
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget
 
 from .scenes import SCHEDULER
 
@@ -56,6 +60,14 @@ class Reading:
         if not member.is_waiting:
             return Ours(frozenset(), gated=member.gated)
         return Ours(frozenset(feasible(snapshot, member)))
+
+
+def placed(objects: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
+    """The plan for all who wait: the node of each pod's name."""
+    made = plan(snapshot_of(_read(objects)), load("ilp"), BestFit(), Budget())
+    return {
+        each.pod.name: str(each.node) for found in made.placements for each in found.assignments
+    }
 
 
 def feasible(snapshot: Snapshot, member: Member) -> Iterable[str]:

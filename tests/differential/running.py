@@ -12,6 +12,7 @@ from .comparing import Tally, played
 from .scenes import scene
 from .smaller import smallest
 from .stage import stage
+from .together import Plans, carried_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,14 +37,15 @@ def run(
     heed: Callable[[list[Case], Tally], None],
     *,
     shrinks: int = 0,
-) -> Tally:
+) -> tuple[Tally, Plans]:
     """Play scenes until so many pods were asked about; ``heed`` hears of each scene.
 
-    The first disagreements are made smaller, up to so many.
+    On each scene's cluster gangs are planned, too. The first disagreements are made smaller, up to
+    so many.
     """
 
-    async def all_of_them() -> Tally:
-        tally = Tally()
+    async def all_of_them() -> tuple[Tally, Plans]:
+        tally, plans = Tally(), Plans()
         async with stage(plane) as ours:
             number = seed
             while tally.cases < cases:
@@ -53,8 +55,9 @@ def run(
                     name = tally.wrong[i][0].name
                     small = await smallest(ours, scene(number, PROBES), name)
                     tally.wrong[i] = small or tally.wrong[i]
+                await carried_out(ours, scene(number, 0), plans)
                 heed(asked, tally)
                 number += 1
-        return tally
+        return tally, plans
 
     return asyncio.run(all_of_them())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Manifest = dict[str, Any]
 
-SECONDS = 90.0  # enough for a disagreement of usual size
+SECONDS = 60.0  # enough for a disagreement of usual size
 NEEDED = ("schedulerName", "nodeName", "name", "image", "status", "hostname")
 
 

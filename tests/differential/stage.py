@@ -129,6 +129,20 @@ class Stage:
         finally:
             await self.remove(made)
 
+    async def rehearse(self, pod: Manifest) -> Manifest:
+        """The pod as the API server would keep it; there is none afterwards.
+
+        Raises:
+            RefusedError: there can be no such pod.
+        """
+        made = await self._send("POST", f"{_collection(pod)}?dryRun=All", pod)
+        return {"apiVersion": "v1", "kind": "Pod", **made}
+
+    async def bind(self, pod: Manifest, node: str) -> Manifest:
+        """Create the pod on a node; answers it."""
+        on_it = {**pod, "spec": {**pod["spec"], "nodeName": node}}
+        return await self._send("POST", _collection(pod), on_it)
+
     async def objects(self) -> list[Manifest]:
         """All that either side may look at, as the API server has it."""
         paths = [f"/api/v1/{each}" for each in SEEN]
