@@ -25,8 +25,10 @@ LABEL_VALUES = {
     GHOST: ("",),
 }
 BOUNDS = ("1", "5", "-4", "+4", "007", "9223372036854775807", "9223372036854775808", "high")
-CPU = ("1", "500m", "100m", "1n", "1.5", "2", "4", "25e-1", "0", "1E1", "0.0000000001")
-MEMORY = ("1Gi", "512Mi", "1.5Gi", "1e9", "3G", "100m", "0", "8Gi", "7Ei", "4294967297")
+# Sums above 2^63-1 are out of contract: kube-scheduler's turn negative then, and fit anywhere.
+HUGE_AMOUNT = "100Pi"
+CPU = ("1", "2", "1", "500m", "1.5", "25e-1", "3", "1n", "0.0000000001", "0")
+MEMORY = ("1Gi", "2Gi", "512Mi", "1.5Gi", "4e9", "3G", "100m", "0", "4294967297", HUGE_AMOUNT)
 STORAGE = ("1Gi", "500Mi", "1", "0", "1025Mi")
 
 
@@ -126,7 +128,7 @@ def _amounts(draw: Draw) -> Manifest:
             asked[HUGE] = limits[HUGE] = draw(among(("2Mi", "64Mi", "66Mi")))
             asked.setdefault("cpu", "1")
         case "limits":
-            limits = {"cpu": "4", "memory": "7Ei"}  # become requests where nothing is asked
+            limits = {"cpu": "4", "memory": HUGE_AMOUNT}  # become requests where nothing is asked
     return {"requests": asked} | ({"limits": limits} if limits else {})
 
 
@@ -135,7 +137,7 @@ def pod_level(draw: Draw, pod: Manifest) -> None:
     resources(draw, pod)
     asked = {"cpu": draw(among(("2", "3", "4", "10", "0")))}
     if draw(st.booleans()):
-        asked["memory"] = draw(among(("4Gi", "8Gi", "8Ei")))
+        asked["memory"] = draw(among(("4Gi", "8Gi", HUGE_AMOUNT)))
     pod["spec"]["resources"] = {"requests": asked}
     for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())):
         # More than the pod may not be asked for by those in it, and seldom is tried.

@@ -12,7 +12,7 @@ from .drawing import among, drawn
 from .pools import NAMESPACES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from .drawing import Draw
 
@@ -36,6 +36,7 @@ ROWS: Mapping[str, Callable[[Draw, dict[str, Any]], None]] = {
     "gates": rows.gates,
 }
 _PENDING = tuple(row for row in ROWS if row != "gates") * 4 + ("gates",)
+_JOINT = ("affinity", "anti-affinity", "spread") * 3 + ("resources", "host ports", "tolerations")
 _RUNNING = ("resources", "pod-level resources", "host ports", "anti-affinity", "volumes", "resize")
 
 
@@ -90,7 +91,7 @@ def _pod(draw: Draw, scheduler: str) -> Manifest:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "namespace": draw(among(tuple(NAMESPACES))),
+            "namespace": draw(among((*NAMESPACES, "red", "red"))),
             "labels": peers.labels(draw),
         },
         "spec": {
@@ -104,7 +105,16 @@ def _pod(draw: Draw, scheduler: str) -> Manifest:
 @st.composite
 def probing(draw: Draw) -> Probe:
     """A pod that waits, with up to three rows."""
-    chosen = draw(st.lists(among(_PENDING), min_size=1, max_size=3, unique=True))
+    return _asking(draw, [draw(among(_PENDING)) for _ in range(draw(among((1, 1, 1, 2, 2, 3))))])
+
+
+@st.composite
+def joining(draw: Draw) -> Probe:
+    """A pod that waits with others like it."""
+    return _asking(draw, [draw(among(_JOINT)) for _ in range(draw(among((1, 1, 2))))])
+
+
+def _asking(draw: Draw, chosen: Sequence[str]) -> Probe:
     pod = _pod(draw, SCHEDULER)
     for row in ROWS:
         if row in chosen:

@@ -14,7 +14,7 @@ from . import ours
 from .comparing import Case
 from .drawing import drawn
 from .oracle import Answer
-from .scenes import SCHEDULER, probing
+from .scenes import SCHEDULER, joining
 from .stage import RefusedError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Manifest = dict[str, Any]
 
-GANGS, SIZES = 4, (2, 3, 4, 6)
+GANGS, SIZES = 4, (2, 3, 3, 5)
 GROUP_LABEL = "tutti.dev/pod-group"
 SEEDS = 7_000_000_000  # far from those of scenes
 
@@ -45,9 +45,9 @@ def gangs(number: int) -> dict[str, list[Manifest]]:
     for i in range(GANGS):
         name = f"gang-{number}-{i}"
         seed = SEEDS + (number * GANGS + i) * 2
-        templates = [drawn(probing(), seed).pod]
+        templates = [drawn(joining(), seed).pod]
         if i % 2:
-            templates.append(drawn(probing(), seed + 1).pod)
+            templates.append(drawn(joining(), seed + 1).pod)
             templates[1]["metadata"]["namespace"] = templates[0]["metadata"]["namespace"]
         size = SIZES[(number + i) % len(SIZES)]
         found[name] = [_member(templates[j % len(templates)], name, j) for j in range(size)]
