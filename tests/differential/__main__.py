@@ -47,8 +47,8 @@ def main(arguments: Sequence[str]) -> int:
         tally, plans = run(plane, options.cases, options.seed, heed, shrinks=SHRINKS)
     console.print(table(tally))
     console.print(
-        f"{plans.plans} plans placed {plans.placed} of {plans.gangs} gangs; of {plans.asked} members,"
-        f" each as if it came last, {len(plans.wrong)} could not run where they were put",
+        f"{plans.plans} plans placed {plans.placed} of {plans.gangs} gangs; {plans.asked} members,"
+        f" each as if it came last: {len(plans.wrong)} could not run where they were put",
         highlight=False,
     )
     for case, node in plans.wrong:
