@@ -20,8 +20,11 @@ def user_of(name: str) -> str:
     return f"system:serviceaccount:{HOME}:{name}"
 
 
-def start(plane: ControlPlane, name: str) -> None:
-    """Run one that serves this scheduler name; it ends with the control plane."""
+def start(plane: ControlPlane, name: str, **settings: Any) -> None:
+    """Run one that serves this scheduler name; it ends with the control plane.
+
+    Further settings are those of a KubeSchedulerConfiguration.
+    """
     kubeconfig = _account(plane, name)
     configuration: dict[str, Any] = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -32,6 +35,7 @@ def start(plane: ControlPlane, name: str) -> None:
         # At full speed: a pod that found no room looks again after a second, not after ten.
         "podInitialBackoffSeconds": 1,
         "podMaxBackoffSeconds": 1,
+        **settings,
     }
     path = plane.directory / f"kube-scheduler-{name}.json"
     path.write_text(json.dumps(configuration))

@@ -1,0 +1,122 @@
+"""One case after the other: what the oracle found beside what Tutti finds, and what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .ours import Ours, Reading
+from .stage import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .oracle import Answer
+    from .scenes import Probe, Scene
+    from .stage import Stage
+
+    Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A pod on a cluster, as the API server has them, and what the oracle found; None: gated."""
+
+    name: str
+    rows: tuple[str, ...]
+    objects: Sequence[Manifest]
+    pod: Manifest
+    answer: Answer | None
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """All nodes of the cluster."""
+        return frozenset(o["metadata"]["name"] for o in self.objects if o["kind"] == "Node")
+
+    @property
+    def tells(self) -> bool:
+        """Whether the pod may run on some nodes but not on all."""
+        # One node is there for the sentinel alone.
+        return self.answer is not None and 0 < len(self.answer.nodes) < len(self.nodes) - 1
+
+
+def differs(case: Case, ours: Ours) -> bool:
+    """Whether Tutti claims to know, and knows it differently."""
+    if ours.unmodelled:
+        return False
+    if case.answer is None or ours.gated or ours.broken:
+        return bool(ours.broken) or ours.gated != (case.answer is None)
+    return ours.nodes != case.answer.nodes
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was counted."""
+
+    cases: int = 0
+    agreed: int = 0
+    telling: int = 0
+    late: int = 0  # the oracle itself said otherwise a moment later
+    refused: int = 0  # by the API server
+    rows: Counter[str] = field(default_factory=Counter)
+    telling_rows: Counter[str] = field(default_factory=Counter)
+    unmodelled: Counter[str] = field(default_factory=Counter)
+    wrong: list[tuple[Case, Ours]] = field(default_factory=list)
+
+    def add(self, case: Case, ours: Ours) -> None:
+        """Count a case that has been compared."""
+        self.cases += 1
+        self.rows.update(case.rows)
+        if case.tells:
+            self.telling += 1
+            self.telling_rows.update(case.rows)
+        if ours.unmodelled:
+            self.unmodelled.update(ours.unmodelled)
+        elif differs(case, ours):
+            self.wrong.append((case, ours))
+        else:
+            self.agreed += 1
+
+
+async def played(stage: Stage, scene: Scene, tally: Tally) -> list[Case]:
+    """Play a scene and count all of its cases; answers them."""
+    await stage.play(scene)
+    try:
+        objects = await stage.objects()
+        reading = Reading(objects)
+        asked = await asyncio.gather(*(_asked(stage, each, objects) for each in scene.probes))
+        cases = []
+        for case, probe in zip(asked, scene.probes, strict=True):
+            if case is None:
+                tally.refused += 1
+                continue
+            ours = reading.answer(case.pod)
+            if differs(case, ours):
+                # As late answers go, so does what the scheduler's caches say: ask once more.
+                again = await _asked(stage, probe, objects)
+                if again is None or not differs(again, ours):
+                    tally.late += 1
+                    continue
+            tally.add(case, ours)
+            cases.append(case)
+        return cases
+    finally:
+        await stage.clear()
+
+
+async def _asked(stage: Stage, probe: Probe, objects: Sequence[Manifest]) -> Case | None:
+    try:
+        pod, answer = await stage.ask(probe.pod)
+    except RefusedError:
+        return None
+    return Case(probe.pod["metadata"]["name"], probe.rows, objects, pod, answer)
+
+
+def compared(cases: Sequence[Case]) -> Iterator[tuple[Case, Ours]]:
+    """Each case with what Tutti finds, without asking anybody else."""
+    readings: dict[int, Reading] = {}
+    for case in cases:
+        reading = readings.setdefault(id(case.objects), Reading(case.objects))
+        yield case, reading.answer(case.pod)

@@ -1,0 +1,149 @@
+"""The few values that everything is drawn from, so that rules meet, and what outlives a cluster.
+
+Namespaces, classes and volumes are made once and serve all clusters: the API server would take
+longer to forget them than to ask a hundred questions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ZONE, RACK, TIER = "topology.kubernetes.io/zone", "rack", "tier"
+HOST = "kubernetes.io/hostname"
+GHOST = "no-node-has-this"
+ZONES, RACKS = ("z1", "z2", "z3"), ("r1", "r2")
+TIERS = ("1", "5", "10", "007", "9e1", "high", "")
+
+NAMESPACES = {"red": {"team": "red"}, "blue": {"team": "blue"}, "plain": {}}
+SENTINELS = "sentinels"  # the namespace of what is asked only to know that all was heard
+
+DRIVERS = ("one.csi", "two.csi")
+CLAIMS = 12  # bound ones, in every namespace
+PHANTOMS = ("no-such-claim", "lost", "unbound-now", "unbound-later", "leaving", "half-bound")
+OVERHEAD, SPECIAL = "heavy", "special"  # runtime classes
+
+HUGE, DEVICE = "hugepages-2Mi", "example.com/device"
+
+
+def runtime_classes() -> Iterator[dict[str, Any]]:
+    """One with an overhead, and one that also says where its pods may run."""
+    base = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "runc"}
+    overhead = {"podFixed": {"cpu": "250m", "memory": "1Gi"}}
+    yield {**base, "metadata": {"name": OVERHEAD}, "overhead": overhead}
+    scheduling = {
+        "nodeSelector": {RACK: "r1"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+    }
+    yield {
+        **base,
+        "metadata": {"name": SPECIAL},
+        "overhead": {"podFixed": {"cpu": "1"}},
+        "scheduling": scheduling,
+    }
+
+
+def storage_classes() -> Iterator[dict[str, Any]]:
+    """One that binds at once and one that waits for a pod."""
+    for name, mode in (("now", "Immediate"), ("later", "WaitForFirstConsumer")):
+        yield {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": name},
+            "provisioner": DRIVERS[0],
+            "volumeBindingMode": mode,
+        }
+
+
+def claims(namespace: str) -> Iterator[dict[str, Any]]:
+    """The claims of a namespace that are bound."""
+    for i in range(CLAIMS):
+        yield _claim(namespace, f"claim-{i}", volumeName=f"{namespace}-{i}", modes=_modes(i))
+
+
+def phantoms(namespace: str) -> Iterator[dict[str, Any]]:
+    """Claims with which something is wrong, or open."""
+    yield _claim(namespace, "lost", volumeName="no-such-volume")
+    yield _claim(namespace, "unbound-now", bound=False, storageClassName="now")
+    yield _claim(namespace, "unbound-later", bound=False, storageClassName="later")
+    yield _claim(namespace, "leaving", volumeName=f"{namespace}-0")
+    yield _claim(namespace, "half-bound", bound=False, volumeName=f"{namespace}-1")
+
+
+def volume(claim: dict[str, Any], i: int) -> dict[str, Any]:
+    """The volume of a bound claim: where it can be reached, and by which driver."""
+    metadata = claim["metadata"]
+    spec: dict[str, Any] = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": claim["spec"]["accessModes"],
+        "storageClassName": "",
+        "claimRef": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        },
+    }
+    if i % 4 == 3:
+        spec["hostPath"] = {"path": "/somewhere"}
+    else:
+        # Two volumes of one handle are one volume to a driver.
+        handle = "shared" if i in (4, 5) else claim["spec"]["volumeName"]
+        spec["csi"] = {"driver": DRIVERS[i % 3 == 2], "volumeHandle": handle}
+    if (where := _reach(i)) is not None:
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": where}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": claim["spec"]["volumeName"], "labels": _zones(i)},
+        "spec": spec,
+    }
+
+
+def _claim(
+    namespace: str,
+    name: str,
+    *,
+    bound: bool = True,
+    modes: tuple[str, ...] = ("ReadWriteOnce",),
+    **spec: Any,
+) -> dict[str, Any]:
+    marks = {"pv.kubernetes.io/bind-completed": "yes"} if bound else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace, "annotations": marks},
+        "spec": {
+            "accessModes": list(modes),
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "",
+            **spec,
+        },
+    }
+
+
+def _modes(i: int) -> tuple[str, ...]:
+    return ("ReadWriteOncePod",) if i in (6, 7, 8) else ("ReadWriteOnce",)
+
+
+def _reach(i: int) -> list[dict[str, Any]] | None:
+    def within(key: str, operator: str, *values: str) -> dict[str, Any]:
+        wanted: dict[str, Any] = {"key": key, "operator": operator}
+        return {"matchExpressions": [wanted | ({"values": list(values)} if values else {})]}
+
+    return {
+        1: [within(ZONE, "In", "z1")],
+        3: [within(HOST, "In", "n0", "n1")],
+        7: [within(ZONE, "NotIn", "z1")],
+        9: [within(RACK, "Exists"), within(ZONE, "In", "z3")],
+        10: [within(GHOST, "Exists")],
+    }.get(i)
+
+
+def _zones(i: int) -> dict[str, str]:
+    beta = "failure-domain.beta.kubernetes.io/zone"
+    labels = {2: {ZONE: "z2"}, 8: {ZONE: "z1__z3"}, 11: {beta: "z1"}}
+    return labels.get(i, {})

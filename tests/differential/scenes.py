@@ -1,0 +1,167 @@
+"""A generated cluster and the pods that are asked about on it, by number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from . import ground, peers, rows
+from .drawing import among, drawn
+from .pools import NAMESPACES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .drawing import Draw
+
+    Manifest = dict[str, Any]
+
+NODES, RESIDENTS = 8, 12  # at most, of one cluster
+SCHEDULER = "differential"  # the oracle's name, and the pods' that are asked about
+PARTS, MOST = 4, 1000  # of a scene, and examples of each: every one has a seed of its own
+
+ROWS: Mapping[str, Callable[[Draw, dict[str, Any]], None]] = {
+    "tolerations": rows.tolerations,
+    "node selector": rows.node_selector,
+    "node affinity": rows.node_affinity,
+    "resources": rows.resources,
+    "pod-level resources": rows.pod_level,
+    "host ports": rows.host_ports,
+    "affinity": peers.near,
+    "anti-affinity": peers.apart,
+    "spread": peers.even,
+    "volumes": rows.volumes,
+    "gates": rows.gates,
+}
+_PENDING = tuple(row for row in ROWS if row != "gates") * 4 + ("gates",)
+_JOINT = ("affinity", "anti-affinity", "spread") * 3 + ("resources", "host ports", "tolerations")
+_RUNNING = ("resources", "pod-level resources", "host ports", "anti-affinity", "volumes", "resize")
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A pod that is asked about, and the rows of the rules that it is about."""
+
+    pod: Manifest
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A cluster and its probes, as manifests; a resident's status is what becomes of it."""
+
+    number: int
+    nodes: tuple[Manifest, ...]
+    beside: tuple[Manifest, ...]  # CSINodes
+    residents: tuple[Manifest, ...]
+    probes: tuple[Probe, ...]
+
+
+def scene(number: int, probes: int) -> Scene:
+    """The scene of this number."""
+    names = [f"n{i}" for i in range(2 + number % (NODES - 1))]
+    nodes = [drawn(ground.nodes(), _seed(number, 0, i)) for i in range(len(names))]
+    for name, node in zip(names, nodes, strict=True):
+        node["metadata"]["name"] = node["metadata"]["labels"]["kubernetes.io/hostname"] = name
+        node["status"]["addresses"][0]["address"] = name
+    drivers = [drawn(ground.drivers(), _seed(number, 1, i)) for i in range(len(names))]
+    beside = [
+        ground.csi_node(name, each)
+        for name, each in zip(names, drivers, strict=True)
+        if each is not None
+    ]
+    count = number * 5 % (RESIDENTS + 1)
+    residents = [drawn(residing(tuple(names)), _seed(number, 2, i)) for i in range(count)]
+    asked = [drawn(probing(), _seed(number, 3, i)) for i in range(probes)]
+    for i, pod in enumerate(residents):
+        pod["metadata"]["name"] = f"resident-{i}"
+    for i, probe in enumerate(asked):
+        probe.pod["metadata"]["name"] = f"probe-{number}-{i}"
+    return Scene(number, tuple(nodes), tuple(beside), tuple(residents), tuple(asked))
+
+
+def _seed(number: int, part: int, i: int) -> int:
+    return (number * PARTS + part) * MOST + i
+
+
+def _pod(draw: Draw, scheduler: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "namespace": draw(among((*NAMESPACES, "red", "red"))),
+            "labels": peers.labels(draw),
+        },
+        "spec": {
+            "schedulerName": scheduler,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c0", "image": "pause"}],
+        },
+    }
+
+
+@st.composite
+def probing(draw: Draw) -> Probe:
+    """A pod that waits, with up to three rows."""
+    return _asking(draw, [draw(among(_PENDING)) for _ in range(draw(among((1, 1, 1, 2, 2, 3))))])
+
+
+@st.composite
+def joining(draw: Draw) -> Probe:
+    """A pod that waits with others like it."""
+    return _asking(draw, [draw(among(_JOINT)) for _ in range(draw(among((1, 1, 2))))])
+
+
+def _asking(draw: Draw, chosen: Sequence[str]) -> Probe:
+    pod = _pod(draw, SCHEDULER)
+    for row in ROWS:
+        if row in chosen:
+            ROWS[row](draw, pod)
+    return Probe(pod, tuple(row for row in ROWS if row in chosen))
+
+
+@st.composite
+def residing(draw: Draw, names: tuple[str, ...]) -> Manifest:
+    """A pod that has a node, of the same scheduler or another."""
+    pod = _pod(draw, draw(among((SCHEDULER, "somebody-else"))))
+    chosen = draw(st.lists(among(_RUNNING), max_size=2, unique=True))
+    for row in ROWS:
+        if row in chosen:
+            ROWS[row](draw, pod)
+    pod["spec"]["nodeName"] = draw(among(names))
+    status: Manifest = {"phase": draw(among(("Running",) * 8 + ("Succeeded", "Failed")))}
+    if "resize" in chosen:
+        status |= _resize(draw, pod)
+    pod["status"] = status
+    if draw(among((False,) * 7 + (True,))):
+        # Terminating for an hour, as nobody lets go of it.
+        pod["spec"]["terminationGracePeriodSeconds"] = 3600
+        pod["metadata"]["annotations"] = {"tests/leaves": "yes"}
+    return pod
+
+
+def _resize(draw: Draw, pod: Manifest) -> Manifest:
+    """What the node has allocated to a pod, more or less than what its spec asks for now."""
+    amounts = among(("500m", "1", "2", "3"))
+    statuses = []
+    for container in pod["spec"]["containers"]:
+        container.setdefault("resources", {}).setdefault("requests", {}).setdefault("cpu", "1")
+        about: Manifest = {
+            "name": container["name"],
+            "image": "pause",
+            "imageID": "",
+            "ready": True,
+            "restartCount": 0,
+        }
+        if draw(st.booleans()):
+            about["allocatedResources"] = {"cpu": draw(amounts)}
+        if draw(st.booleans()):
+            about["resources"] = {"requests": {"cpu": draw(amounts)}}
+        statuses.append(about)
+    found: Manifest = {"containerStatuses": statuses}
+    if (reason := draw(among((None, "Infeasible", "Deferred")))) is not None:
+        line = {"type": "PodResizePending", "status": "True", "reason": reason}
+        found["conditions"] = [line]
+    return found
