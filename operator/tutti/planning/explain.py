@@ -84,7 +84,7 @@ def _of_started(evidence: Evidence, census: Census, known: dict[Shape, str]) -> 
     purpose = "to replace lost ones" if census.missing > 0 else beyond
     is_repair = census.missing > 0
     left = evidence.left if is_repair else evidence.left_for(census.gang)
-    sentence = shortage.single_members(want.members, purpose, left[shape])
+    sentence = shortage.single_members(want.members, purpose, left)
     sentence += obstacles.said(evidence.crowds, left, want)
     sentence += "" if is_repair else _held(evidence, want)
     might_fit = evidence.before[shape].members > 0

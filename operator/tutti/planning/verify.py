@@ -16,6 +16,7 @@ from . import accounts, beside
 from .amounts import format_name
 from .feasibility import fits_node
 
+
 class _Picture:
     """A Snapshot by name; whom nobody asks about is not looked up."""
 
