@@ -20,9 +20,9 @@ from .split import split, whole
 
 TOO_LARGE = "rules between members make too many cases for a proof"
 MOST_PLACES = 6_000  # pairs of shape and node; of more, engines prove nothing within a budget
-# Branch-and-bound nodes for each of the budget: those of a small program take little, and rules
-# that either hold or do not take many.
-NODES = 40
+# Branch-and-bound nodes for each of the budget: rules that either hold or do not take many of them,
+# and those of a small program cost little.
+MOST_NODES, NODES_OF_ALL_PLACES = 40, 12_000
 
 
 class RuledSearch:
@@ -41,6 +41,7 @@ class RuledSearch:
         self._classes = node_by_node(self._problem, self._wanted)
         places = sum(int((each.most > 0).sum()) for each in self._classes)
         self._is_small = places <= MOST_PLACES
+        self._nodes = min(MOST_NODES, max(1, NODES_OF_ALL_PLACES // max(places, 1)))
 
     def settle(self, level: int, effort: Effort) -> Settled:
         """Find the best of one level that takes nothing from those above."""
@@ -48,20 +49,22 @@ class RuledSearch:
         found = self._search.find(level, replace(effort, seconds=effort.seconds / 2))
         if found.outcome is not Outcome.FAILED:
             self._take_in(carried_out(self._problem, self._relaxed, self._search.best))
-            bound = found.bound
-            found = Settled(level, Outcome.PROVED, bound)
-            if self._value(level) < bound:
-                left = Effort(effort.nodes * NODES, until - monotonic())
-                found = self._improve(level, left, bound)
+            if self._value(level) < found.bound:
+                left = Effort(effort.nodes * self._nodes, until - monotonic())
+                found = self._improve(found, left)
+            else:
+                found = Settled(level, Outcome.PROVED, found.bound)
         self._kept[level] = self._value(level)
         self._search.turn_to(self.best)
         self._search.keep(level)
         return found
 
-    def _improve(self, level: int, effort: Effort, bound: int) -> Settled:
-        """Look for the best under the rules, which is not worth more than the bound."""
+    def _improve(self, found: Settled, effort: Effort) -> Settled:
+        """Look for the best under the rules, which is not worth more than without them."""
+        level, bound = found.level, found.bound
         if not self._is_small:
-            return Settled(level, Outcome.BUDGET_EXHAUSTED, bound, TOO_LARGE)
+            why = TOO_LARGE if found.outcome is Outcome.PROVED else found.detail
+            return Settled(level, Outcome.BUDGET_EXHAUSTED, bound, why)
         program = RuledProgram(self._problem, self._candidates, self._wanted, self._classes)
         for above, value in self._kept.items():
             program.keep(above, value)
@@ -69,12 +72,15 @@ class RuledSearch:
         answer = self._engine.run(program.lp, effort)
         if answer.outcome is Outcome.FAILED:
             return Settled(level, answer.outcome, 0, answer.detail)
-        is_credible = self._is_carried_out(program, answer)
+        known = self._value(level)
+        is_carried_out = self._is_carried_out(program, answer)
         if answer.outcome is not Outcome.PROVED:
             most = bound if answer.bound is None else whole_bound(answer.bound) * unit
             why = ""
         else:
-            most = round(program.value(answer.values)) * unit if is_credible else bound
+            # An optimum that cannot be carried out, or is less than a known answer, is none.
+            claimed = round(program.value(answer.values)) * unit if is_carried_out else bound
+            most = claimed if claimed >= known else bound
             why = f"{self._engine.name}: {TOO_COARSE}"
         most, value = min(most, bound), self._value(level)
         if most <= value:

@@ -180,6 +180,15 @@ def test_an_answer_that_cannot_be_carried_out_is_not_believed(
     assert not any(solution.shares)
 
 
+def test_an_optimum_below_a_known_answer_is_not_believed() -> None:
+    nobody = Saying(Answer(Outcome.PROVED, {"all": 0.0}))
+    solution = IlpStrategy(nobody).solve(SHUNNED, BUDGET)
+    assert solution.outcome is Outcome.BUDGET_EXHAUSTED
+    assert TOO_COARSE in solution.detail
+    assert solution.bounds == ((0, 7),)
+    assert values(SHUNNED, IlpStrategy(nobody)) == [1]
+
+
 def test_an_engine_that_breaks_under_rules_is_a_failure_that_says_so() -> None:
     answer = Answer(Outcome.FAILED, {}, "it broke")
     solution = IlpStrategy(Saying(answer)).solve(LONELY, BUDGET)
