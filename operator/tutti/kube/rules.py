@@ -13,7 +13,8 @@ from sys import intern
 from ..model.rules import NO_RULES, Labels, Peers, PodRules, Requirement, Spread, Term
 from . import wire
 
-KNOWN = 16384  # rules and labels that are shared
+KNOWN = 16384  # rules that are shared
+KNOWN_LABELS = 4096  # lists name alike pods one after the other, and caches take room themselves
 
 MALFORMED = "a malformed "  # before the field's name
 AFFINITY = "spec.affinity.podAffinity"
@@ -70,7 +71,9 @@ def decode_apart(pod: wire.Pod) -> tuple[Term, ...]:
 
 def decode_labels(labels: Mapping[str, str]) -> Labels:
     """Labels, sorted; equal ones are the same object, and so are equal pairs."""
-    return _shared_labels(tuple(sorted(labels.items()))) if labels else ()
+    if not labels:
+        return ()
+    return _shared_labels(tuple([_shared_pair(key, labels[key]) for key in sorted(labels)]))
 
 
 def requirements(given: Iterable[wire.Requirement]) -> tuple[Requirement, ...]:
@@ -195,11 +198,11 @@ def _shared_rules(rules: PodRules) -> PodRules:
     return rules
 
 
-@lru_cache(maxsize=KNOWN)
+@lru_cache(maxsize=KNOWN_LABELS)
 def _shared_labels(labels: Labels) -> Labels:
-    return tuple([_shared_pair(key, value) for key, value in labels])
+    return labels
 
 
-@lru_cache(maxsize=KNOWN)
+@lru_cache(maxsize=KNOWN_LABELS)
 def _shared_pair(key: str, value: str) -> tuple[str, str]:
     return intern(key), value
