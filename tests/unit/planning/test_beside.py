@@ -298,6 +298,15 @@ def test_namespaces_are_chosen_by_their_labels(team: str, *, is_fault: bool) -> 
     assert bool(faults(made, ["z0-0"], there, spaces=[TENANT])) == is_fault
 
 
+@pytest.mark.parametrize(("values", "is_fault"), [(("b", "c"), True), (("a", "b"), False)])
+def test_peers_are_chosen_by_labels_that_they_do_not_have(
+    values: tuple[str, ...], *, is_fault: bool
+) -> None:
+    who = Peers((Requirement("app", "NotIn", values),), ("ml",))
+    made = asking(GANG, apart(who), app="b")
+    assert bool(faults(made, ["z0-0"], resident("r", "z0-0", app="a"))) == is_fault
+
+
 def test_where_no_rule_is_in_force_nobody_is_counted() -> None:
     plain = snapshot(*NODES, GANG)
     seats = [(member, NodeName("z0-0")) for member in GANG.members]
