@@ -7,6 +7,7 @@ is assumed until the watch shows it, so that no cycle sees a world older than it
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from .gangs import Gangs
 from .kube.decode import PodGroup
 from .kube.supply import Item
 from .model.cluster import (
@@ -15,16 +16,14 @@ from .model.cluster import (
     Namespace,
     Node,
     Occupant,
-    Phase,
     PriorityClass,
     Reservation,
     Snapshot,
 )
-from .model.keys import GangKey, NodeName, Origin, Uid
+from .model.keys import GangKey, NodeName, Uid
 from .model.resources import NOTHING
 from .neighbours import Neighbours
 from .occupancy import Occupancy
-from .planning import demand, finishing
 from .store import Store
 
 
@@ -55,19 +54,10 @@ class World:
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
-        self._members: dict[Uid, Member] = {}  # as a decision should see them
         self._occupancy = Occupancy()
         self._neighbours = Neighbours(self._seen)
-        self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
-        self._group_by_key: dict[GangKey, PodGroup] = {}
-        self._gangs: dict[GangKey, Gang] = {}  # but for those at rest
-        self._strays: dict[GangKey, tuple[Member, ...]] = {}
-        self._finished: dict[GangKey, list[str]] = {}  # roles of members that ended well and left
-        self._settled: dict[GangKey, Uid] = {}
-        self._stale: set[GangKey] = set()
-        self._gone_to_rest = False  # gangs have, since the last snapshot
-        self._last = Snapshot(taken_at=0.0)
-        self._reservations_moved = False
+        self._gangs = Gangs(self._value_of)
+        self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
 
     @property
     def is_synced(self) -> bool:
@@ -78,51 +68,19 @@ class World:
 
     def snapshot(self, now: float) -> Snapshot:
         """Freeze the picture; unchanged parts are the same objects as the last time."""
-        last = self._last
-        gangs, strays, reservations = last.gangs, last.strays, last.reservations
-        settled = last.settled
-        if self._stale or self._gone_to_rest:
-            self._gone_to_rest = False
-            if self._remake_stale():
-                self._gangs = dict(sorted(self._gangs.items()))
-            gangs, settled = tuple(self._gangs.values()), frozenset(self._settled.values())
-            lost = [member for members in self._strays.values() for member in members]
-            strays = tuple(sorted(lost, key=lambda member: member.key))
-        if self._reservations_moved:
-            self._reservations_moved = False
-            reservations = tuple(sorted(self.reservations, key=lambda held: held.gang))
-        self._last = Snapshot(
+        self._gangs.look()
+        if self._held is None:
+            self._held = tuple(sorted(self.reservations, key=lambda held: held.gang))
+        return Snapshot(
             now,
             self._occupancy.nodes(),
-            gangs,
-            reservations,
-            strays,
+            self._gangs.gangs,
+            self._held,
+            self._gangs.strays,
             residents=self._neighbours.residents(self._occupancy.placed),
             namespaces=self._neighbours.namespaces(self.namespaces),
-            settled=settled,
+            settled=self._gangs.settled,
         )
-        return self._last
-
-    def _remake_stale(self) -> bool:
-        """Make the gangs whose group or pods changed anew; answers whether there is a new key."""
-        is_longer = False
-        for key in self._stale:
-            gang = self._gang(key)
-            self._settled.pop(key, None)
-            if gang is None:
-                self._gangs.pop(key, None)
-            else:
-                if demand.is_settled(gang):
-                    self._settled[key] = gang.uid
-                is_longer |= key not in self._gangs
-                self._gangs[key] = gang
-            members = self._by_gang.get(key)
-            if members and key not in self._group_by_key and key.origin is Origin.POD_GROUP:
-                self._strays[key] = tuple(members.values())
-            else:
-                self._strays.pop(key, None)
-        self._stale.clear()
-        return is_longer
 
     def node(self, name: NodeName) -> Node | None:
         """One node with what is used of it at this moment, our own bindings included."""
@@ -134,13 +92,11 @@ class World:
         Nothing of it lives, no Reservation stands for it, and all has been said: thousands of
         finished gangs cost a cycle nothing.
         """
-        if gang.key not in self._stale and self._gangs.pop(gang.key, None) is not None:
-            self._settled.pop(gang.key, None)
-            self._gone_to_rest = True
+        self._gangs.rest(gang)
 
     def group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of that name, with the status it carries now."""
-        return self._group_by_key.get(key)
+        return self._gangs.group(key)
 
     # Our own writes
 
@@ -214,31 +170,22 @@ class World:
         self, _uid: Uid, old: Reservation | None, new: Reservation | None
     ) -> None:
         # A gang with a Reservation is not at rest, whatever it has come to.
-        self._stale.update(held.gang for held in (old, new) if held is not None)
-        self._reservations_moved = True
+        self._gangs.touch(held.gang for held in (old, new) if held is not None)
+        self._held = None
         self._wake()
 
     def _group_changed(self, _uid: Uid, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Keep the newest of a name: what is said of one deleted before may come after it."""
-        seen = new or old
-        if seen is None:
-            return
-        key = GangKey(seen.namespace, seen.name)
-        known = self._group_by_key.get(key)
-        if new is not None and (known is None or int(known.version) < int(new.version)):
-            self._group_by_key[key] = new
-        elif new is None and known is not None and known.uid == seen.uid:
-            del self._group_by_key[key]
-        self._stale.add(key)
+        self._gangs.group_changed(old, new)
         self._wake()
 
     def _class_changed(
         self, _uid: Uid, _old: PriorityClass | None, _new: PriorityClass | None
     ) -> None:
-        """Classes are few and hardly ever change: whoever names one is looked at anew."""
-        groups = self._group_by_key.items()
-        self._stale.update(key for key, group in groups if group.priority_class)
+        self._gangs.class_changed()
         self._wake()
+
+    def _value_of(self, name: str) -> int | None:
+        return next((one.value for one in self.classes if one.name == name), None)
 
     def _namespace_changed(self, _uid: Uid, old: Namespace | None, new: Namespace | None) -> None:
         if old != new:
@@ -276,7 +223,7 @@ class World:
     def _refresh(self, uid: Uid) -> None:
         """Work out anew what one pod is and where it uses room."""
         seen = self._seen(uid)
-        self._index(uid, seen if isinstance(seen, Member) else None)
+        self._gangs.member_changed(uid, seen if isinstance(seen, Member) else None)
         if isinstance(seen, Member):
             at = None if seen.is_over else seen.node
             self._occupancy.occupy(uid, at, seen.shape.requests)
@@ -295,38 +242,3 @@ class World:
         if (assumed := self._assumed.get(uid)) is not None:
             return replace(pending or assumed.member, node=assumed.node)
         return pending or self.pinned.get(uid)
-
-    def _index(self, uid: Uid, member: Member | None) -> None:
-        old = self._members.pop(uid, None)
-        if old is not None:
-            key = old.gang
-            self._stale.add(key)
-            siblings = self._by_gang[key]
-            siblings.pop(uid, None)
-            if member is None and old.phase is Phase.SUCCEEDED:
-                self._finished.setdefault(key, []).append(old.role)
-            if not siblings:
-                del self._by_gang[key]
-                if member is None:
-                    self._finished.pop(key, None)
-        if member is not None:
-            key = member.gang
-            self._stale.add(key)
-            self._members[uid] = member
-            self._by_gang.setdefault(key, {})[uid] = member
-
-    def _gang(self, key: GangKey) -> Gang | None:
-        members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda one: one.key))
-        if key.origin is Origin.POD:
-            if not members:
-                return None
-            alone = members[0]
-            return Gang(key, alone.uid, 1, members=members, created=alone.created)
-        group = self._group_by_key.get(key)
-        if group is None:
-            return None
-        values = (one.value for one in self.classes if one.name == group.priority_class)
-        gang = group.with_members(members, class_value=next(values, None))
-        if key not in self._gangs and (recalled := finishing.recalled(gang, group.status)):
-            self._finished[key] = list(recalled)
-        return finishing.with_finished(gang, self._finished.get(key, ()))

@@ -78,7 +78,7 @@ def test_everyone_is_shown_while_a_pod_that_waits_has_a_rule(rules: PodRules) ->
     assert one.seen.residents == (Resident(Uid("db"), N1, "data", Y),)
     assert one.seen.namespaces == (Namespace("ml", (("team", "a"),)),)
     one.world.pending.drop(pod.uid)
-    assert (one.seen.residents, one.seen.namespaces) == ((), ())
+    assert one.seen == replace(one.seen, residents=(), namespaces=())
 
 
 @pytest.mark.parametrize("rules", [APART, NEAR, EVEN], ids=["apart", "near", "even"])
