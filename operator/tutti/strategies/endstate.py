@@ -24,16 +24,17 @@ def rules_hold(problem: Problem, shares: Shares) -> bool:
     return state.holds()
 
 
-def standable(problem: Problem, shape: int) -> Flags:
-    """[node]: is it in a domain, where a rule of the shape wants it to be in one."""
-    rules, found = problem.rules, np.ones(len(problem.free), dtype=np.bool_)
-    for near in rules.near:
-        if near.shape == shape:
-            for index in near.crowds:
-                found &= rules.crowds[index].domain >= 0
-    for even in rules.even:
-        if even.shape == shape:
-            found &= rules.crowds[even.crowd].domain >= 0
+def domains_needed(problem: Problem) -> Mapping[int, Flags]:
+    """By shape [node]: is it in a domain of every kind that the shape's rules want it to be in.
+
+    Shapes that any node will do for are left out.
+    """
+    rules, found = problem.rules, dict[int, Flags]()
+    asked: Iterable[Rule] = (*rules.near, *rules.even)
+    for rule in asked:
+        for index in _crowds(rule):
+            inside = rules.crowds[index].domain >= 0
+            found[rule.shape] = found[rule.shape] & inside if rule.shape in found else inside
     return found
 
 
@@ -48,7 +49,9 @@ class EndState:
         self._new = [np.zeros(len(crowd.there), dtype=np.int64) for crowd in self._rules.crowds]
         self._counting = _counting(self._rules, len(problem.requests))
         self._concerning = _concerning(self._rules, self._counting)
-        self._standable = {shape: standable(problem, shape) for shape in sorted(self._concerning)}
+        everywhere = np.ones(self._nodes, dtype=np.bool_)
+        inside = domains_needed(problem)
+        self._standable = {shape: inside.get(shape, everywhere) for shape in self._concerning}
 
     def concerns(self, shape: int) -> bool:
         """Whether any rule speaks of the shape, as who obeys it or as who is counted."""
@@ -182,6 +185,10 @@ class EndState:
         )
 
 
+def _crowds(rule: Rule) -> Sequence[int]:
+    return rule.crowds if isinstance(rule, Near) else (rule.crowd,)
+
+
 def _close(found: Flags, crowd: Crowd, domains: Flags) -> None:
     """Rule out the nodes in these domains."""
     inside = crowd.domain >= 0
@@ -204,7 +211,7 @@ def _concerning(rules: Rules, counting: Sequence[Sequence[int]]) -> Mapping[int,
     everything: Iterable[Rule] = (*rules.apart, *rules.near, *rules.even)
     for rule in everything:
         found.setdefault(rule.shape, {})[rule] = None
-        for crowd in rule.crowds if isinstance(rule, Near) else (rule.crowd,):
+        for crowd in _crowds(rule):
             of_crowd.setdefault(crowd, []).append(rule)
     for shape, crowds in enumerate(counting):
         for rule in (rule for crowd in crowds for rule in of_crowd.get(crowd, ())):

@@ -11,15 +11,15 @@ import numpy as np
 
 from .bestfit import best_fit
 from .counts import worth
-from .endstate import EndState, standable
+from .endstate import EndState, domains_needed
 from .problem import NO_RULES, Demand, Problem, Shares
 
 
 def without_rules(problem: Problem) -> Problem:
     """The same gangs with as few shapes as there can be, each where a rule may let it be."""
     shapes, allowed = range(len(problem.requests)), problem.allowed.copy()
-    for shape in shapes:
-        allowed[shape] &= standable(problem, shape)
+    for shape, nodes in domains_needed(problem).items():
+        allowed[shape] &= nodes
     first: dict[tuple[bytes, bytes], int] = {}
     same = [
         first.setdefault((problem.requests[shape].tobytes(), allowed[shape].tobytes()), shape)

@@ -10,7 +10,7 @@ import numpy as np
 from pulp import LpVariable
 from pulp.constants import LpConstraintEQ, LpConstraintGE, LpConstraintLE
 
-from .endstate import standable
+from .endstate import domains_needed
 from .patterns import NodeClass, Wanted
 from .problem import Apart, Crowd, Even, Near, Problem
 from .program import Program, Term
@@ -22,8 +22,9 @@ Place = tuple[int, LpVariable]  # of a shape's row: how many members are on some
 def node_by_node(problem: Problem, wanted: Wanted) -> Sequence[NodeClass]:
     """Every node that can take any member, each alone, with the most of each shape."""
     most = np.zeros((len(wanted.shapes), len(problem.free)), dtype=np.int64)
+    inside = domains_needed(problem)
     for row, shape in enumerate(wanted.shapes.tolist()):
-        may_be_there = problem.allowed[shape] & standable(problem, shape)
+        may_be_there = problem.allowed[shape] & inside.get(shape, True)
         limit = int(wanted.most[row])
         most[row] = fits_per_node(problem.free, problem.requests[shape], may_be_there, limit)
     return [

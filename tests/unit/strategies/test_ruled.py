@@ -122,6 +122,21 @@ def test_members_of_one_gang_may_be_near_one_another_in_two_places() -> None:
     assert values(problem) == [4]
 
 
+def test_nobody_is_near_to_those_on_nodes_without_a_domain() -> None:
+    # Who is needed in the second zone may run on the third node alone, which is in none.
+    problem = with_rules(
+        problem_of([[1], [4], [4]], [[1]] * 3, gang(3), gang(1, 1), gang(1, 2), gang(2, 2)),
+        Near(0, (0,), may_be_first=False),
+        Apart(1, 0),
+        Even(2, 1, 50),
+        crowds=(crowd([0, 1, -1], [0, 1, 0], there=[1, 0]), crowd([0, 1, -1], [0, 0, 1])),
+    )
+    allowed = problem.allowed.copy()
+    allowed[1, :2] = False
+    assert values(problem) == [5]
+    assert values(replace(problem, allowed=allowed)) == [4]
+
+
 def test_of_shapes_that_nobody_asks_for_no_rule_is_made() -> None:
     rules = (Apart(1, 0), Near(1, (0,), may_be_first=True), Even(1, 0, 1))
     problem = with_rules(
@@ -142,6 +157,30 @@ def test_too_many_places_leave_the_bound_that_there_is_without_rules() -> None:
     assert TOO_LARGE in solution.detail
     assert solution.bounds == ((0, 5),)
     assert not any(solution.shares)
+
+
+def test_what_a_higher_priority_got_under_rules_is_kept() -> None:
+    upper = [gang(1, 0, 1, 1), gang(2, 1, 1, 3), gang(2, 1, 1, 3)]
+    lower = [gang(1, 0, 0, 9), gang(1, 2, 0, 1)]
+    problem = with_rules(
+        problem_of([[4], [4]], [[1], [1], [9]], *upper, *lower),
+        Apart(0, 0),
+        crowds=(crowd([0, 0], [0, 1, 0]),),
+    )
+    roomy = replace(problem, free=np.array([[4], [9]]))
+    assert values(problem, BestFit()) == [1, 9]
+    assert values(problem) == [6, 0]
+    assert values(roomy) == [6, 1]
+
+
+class FailsUnderRules(Cbc):
+    """An engine that breaks at the flags of a program with rules."""
+
+    def run(self, program: LpProblem, effort: Effort, *, relaxed: bool = False) -> Answer:
+        """Fail where there is a flag."""
+        if any(variable.name.startswith("p") for variable in program.variables()):
+            return Answer(Outcome.FAILED, {}, "it broke")
+        return super().run(program, effort, relaxed=relaxed)
 
 
 class Saying(Cbc):
@@ -193,6 +232,8 @@ def test_an_engine_that_breaks_under_rules_is_a_failure_that_says_so() -> None:
     answer = Answer(Outcome.FAILED, {}, "it broke")
     solution = IlpStrategy(Saying(answer)).solve(LONELY, BUDGET)
     assert (solution.outcome, solution.detail) == (Outcome.FAILED, "it broke")
+    later = IlpStrategy(FailsUnderRules()).solve(LONELY, BUDGET)
+    assert (later.outcome, later.detail) == (Outcome.FAILED, "it broke")
     missing = IlpStrategy(Cbc("/nowhere/cbc")).solve(LONELY, BUDGET)
     assert missing.outcome is Outcome.FAILED
     assert not any(missing.shares)
