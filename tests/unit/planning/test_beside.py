@@ -290,6 +290,11 @@ def test_a_spread_forbids_nodes_that_are_in_none_of_its_domains() -> None:
     ]
 
 
+def test_peers_of_no_selector_are_nobody() -> None:
+    made = asking(GANG, apart(Peers(None, ("ml",))), app="a")
+    assert faults(made, ["z0-0", "z0-0"], resident("r", "z0-0", app="a")) == []
+
+
 @pytest.mark.parametrize(("team", "is_fault"), [("x", True), ("y", False)])
 def test_namespaces_are_chosen_by_their_labels(team: str, *, is_fault: bool) -> None:
     who = Peers((), (), (Requirement("team", "In", (team,)),))
