@@ -26,6 +26,8 @@ NO_CHECKS = {
     },
     "beside": {
         "__init__: no if self.are_ruled": "saves the work of counting where no rule is in force",
+        "_likely: never one.operator == 'In'": "saves a look at those who lack the label",
+        "_likely: no peers.selector": "likewise",
         "_kind: no if label[0] in self._keys": "counts pods together that no selector tells apart",
     },
 }

@@ -18,7 +18,8 @@ from .peers import has_rules, is_counted, spaces
 
 Who = tuple[Peers, ...]  # pods that are among all of these peers
 Seat = tuple[Member, NodeName]  # a member and the node that it is to have
-Kind = tuple[str, Labels, bool]  # a namespace, labels, and whether they terminate
+Look = tuple[str, Labels]  # a namespace and labels: what selectors see of pods
+Kind = tuple[str, Labels, bool]  # the same, and whether they terminate
 Tally = Mapping[str, int]  # pods by the value of a node label
 NO_SHAPE = Shape(NOTHING)
 
@@ -69,8 +70,12 @@ class Neighbours:
             self._kinds.setdefault((*self._kind(pod), pod.terminating), Counter())[pod.node] += 1
             for term in pod.apart:
                 self._terms.setdefault(term, Counter())[pod.node] += 1
-        self._known: dict[object, bool] = {}
-        self._shunned: dict[tuple[str, Labels], Sequence[Term]] = {}
+        self._by_label: dict[tuple[str, str], set[Look]] = {}
+        for space, labels, _ in self._kinds:
+            for label in labels:
+                self._by_label.setdefault(label, set()).add((space, labels))
+        self._known: dict[Who, frozenset[Look]] = {}
+        self._shunned: dict[Look, list[Term]] = {}
         self._tallies: dict[object, Tally] = {}
 
     def faults(self, member: Member, node: NodeName) -> Iterator[str]:
@@ -93,11 +98,11 @@ class Neighbours:
 
     def _terms_about(self, pod: Pod) -> Sequence[Term]:
         """The anti-affinity of anybody to pods like this one."""
-        kind = self._kind(pod)
-        if kind not in self._shunned:
-            about = (term for term in self._terms if self._is_kind_among(*kind, (term.peers,)))
-            self._shunned[kind] = tuple(about)
-        return self._shunned[kind]
+        if not self._shunned:
+            for term in self._terms:
+                for look in self._among((term.peers,)):
+                    self._shunned.setdefault(look, []).append(term)
+        return self._shunned.get(self._kind(pod), ())
 
     def _holders(self, pod: Pod, term: Term) -> int:
         """How many others in the pod's domain have this term of anti-affinity."""
@@ -170,23 +175,32 @@ class Neighbours:
 
     def _heads(self, who: Who, *, leaving: bool = True) -> list[Counter[NodeName]]:
         """Where those of these peers are, kind by kind."""
-        return [
-            heads
-            for (space, labels, terminating), heads in self._kinds.items()
-            if (leaving or not terminating) and self._is_kind_among(space, labels, who)
-        ]
+        ways = (False, True) if leaving else (False,)
+        kinds = [(*look, is_leaving) for look in self._among(who) for is_leaving in ways]
+        return [self._kinds[kind] for kind in kinds if kind in self._kinds]
 
     def _is_among(self, pod: Pod, who: Who) -> bool:
-        return self._is_kind_among(*self._kind(pod), who)
+        return self._kind(pod) in self._among(who)
 
-    def _is_kind_among(self, space: str, labels: Labels, who: Who) -> bool:
-        key = space, labels, who
-        if key not in self._known:
-            by_key = dict(labels)
-            self._known[key] = all(is_counted(one, space, by_key, self._spaces) for one in who)
-        return self._known[key]
+    def _among(self, who: Who) -> frozenset[Look]:
+        """Those who are there and among all of these peers, by what selectors see of them."""
+        if who not in self._known:
+            self._known[who] = frozenset(
+                (space, labels)
+                for space, labels in self._likely(who)
+                if all(is_counted(one, space, dict(labels), self._spaces) for one in who)
+            )
+        return self._known[who]
 
-    def _kind(self, pod: Pod) -> tuple[str, Labels]:
+    def _likely(self, who: Who) -> Iterable[Look]:
+        """Those who have a label that the peers must have; all, if they need none."""
+        for one in (one for peers in who for one in peers.selector or ()):
+            if one.operator == "In":
+                found = (self._by_label.get((one.key, value), set()) for value in one.values)
+                return set().union(*found)
+        return {(space, labels) for space, labels, _ in self._kinds}
+
+    def _kind(self, pod: Pod) -> Look:
         """All that selectors can see of a pod."""
         return pod.namespace, tuple(label for label in pod.labels if label[0] in self._keys)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from ..model.cluster import Member, Namespace, Resident, Shape, Snapshot
+from ..model.keys import NodeName
 from ..model.rules import Labels, Peers, Requirement
 from .peers import has_rules, is_counted, spaces
 
@@ -94,19 +95,18 @@ def there(snapshot: Snapshot) -> Sequence[Resident]:
     gangs = [member for gang in snapshot.gangs for member in gang.members]
     members = {member.uid: member for member in (*gangs, *snapshot.strays)}
     held = (
-        Resident(
-            member.uid,
-            entry.node,
-            member.key.namespace,
-            member.labels,
-            member.shape.rules.apart,
-            member.terminating,
-        )
+        seated(member, entry.node)
         for reservation in snapshot.reservations
         for entry in reservation.entries
         if (member := members.get(entry.uid)) is not None and member.may_get_a_node
     )
     return (*snapshot.residents, *held)
+
+
+def seated(member: Member, node: NodeName) -> Resident:
+    """The member as others see it once it has this node."""
+    space, apart = member.key.namespace, member.shape.rules.apart
+    return Resident(member.uid, node, space, member.labels, apart, member.terminating)
 
 
 def staying(snapshot: Snapshot) -> Sequence[Resident]:

@@ -290,12 +290,26 @@ def test_a_spread_forbids_nodes_that_are_in_none_of_its_domains() -> None:
     ]
 
 
+def test_peers_of_no_selector_are_nobody() -> None:
+    made = asking(GANG, apart(Peers(None, ("ml",))), app="a")
+    assert faults(made, ["z0-0", "z0-0"], resident("r", "z0-0", app="a")) == []
+
+
 @pytest.mark.parametrize(("team", "is_fault"), [("x", True), ("y", False)])
 def test_namespaces_are_chosen_by_their_labels(team: str, *, is_fault: bool) -> None:
     who = Peers((), (), (Requirement("team", "In", (team,)),))
     made = asking(GANG, apart(who), app="a")
     there = resident("r", "z0-0", app="b", namespace="other")
     assert bool(faults(made, ["z0-0"], there, spaces=[TENANT])) == is_fault
+
+
+@pytest.mark.parametrize(("values", "is_fault"), [(("b", "c"), True), (("a", "b"), False)])
+def test_peers_are_chosen_by_labels_that_they_do_not_have(
+    values: tuple[str, ...], *, is_fault: bool
+) -> None:
+    who = Peers((Requirement("app", "NotIn", values),), ("ml",))
+    made = asking(GANG, apart(who), app="b")
+    assert bool(faults(made, ["z0-0"], resident("r", "z0-0", app="a"))) == is_fault
 
 
 def test_where_no_rule_is_in_force_nobody_is_counted() -> None:
