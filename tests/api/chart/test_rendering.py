@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from .rendering import CHART, OPTIONS, POLICIES, RENDERED, HelmError, added, helm, render
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 
 def _only(kind: str, *arguments: str) -> dict[str, Any]:
@@ -140,6 +143,27 @@ def test_the_lease_and_the_right_to_it_are_in_the_chosen_namespace() -> None:
     assert role["rules"][1]["resourceNames"] == ["mine"]
     assert _only("RoleBinding", chosen)["metadata"]["namespace"] == "leases"
     assert _only("RoleBinding", chosen)["subjects"][0]["namespace"] == "tutti-system"
+
+
+def _notes(place: Path, *arguments: str) -> str:
+    """The notes, which Helm prints for a cluster only: a copy of the chart has them as text."""
+    shutil.copytree(CHART, place, dirs_exist_ok=True)
+    shutil.copy(place / "templates" / "NOTES.txt", place / "notes")
+    wrapped = '{kind: Notes, text: {{ tpl (.Files.Get "notes") . | toJson }}}'
+    (place / "templates" / "wrapped.yaml").write_text(wrapped)
+    chosen = ["--show-only=templates/wrapped.yaml", *arguments]
+    return str(yaml.safe_load(helm("template", "tutti", str(place), *chosen))["text"])
+
+
+def test_the_notes_say_when_an_option_does_nothing(tmp_path: Path) -> None:
+    """Nobody has to wonder why nothing happens."""
+    chosen = "--set=admission.enabled=true,replicas=0"
+    usual, more = _notes(tmp_path), _notes(tmp_path, chosen)
+    assert "WARNING" not in usual
+    assert "tutti.dev/scheduler=" not in usual
+    assert "WARNING: admission.enabled does nothing here" in more
+    assert "WARNING: with replicas: 0 nothing is started" in more
+    assert "tutti.dev/scheduler=tutti" in _notes(tmp_path, chosen, POLICIES)
 
 
 REFUSED: Mapping[str, tuple[str, str]] = {
