@@ -1,0 +1,36 @@
+"""Tutti and kube-scheduler, asked about the same pods, name the same nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..differential.controls import unnoticed
+from ..differential.running import control_plane, run
+from ..differential.telling import sentences
+
+if TYPE_CHECKING:
+    from ..differential.comparing import Case, Tally
+
+CASES = 500
+
+
+@pytest.mark.timeout(600)
+def test_every_pod_may_run_where_kube_scheduler_says_and_nowhere_else() -> None:
+    recorded: list[Case] = []
+
+    def heed(cases: list[Case], _: Tally) -> None:
+        recorded.extend(cases)
+
+    with control_plane() as plane:
+        tally, plans = run(plane, CASES, seed=1, heed=heed)
+    assert tally.cases >= CASES
+    told = ["\n".join(sentences(case, ours)) for case, ours in tally.wrong]
+    assert not told, "\n\n".join(told)
+    assert plans.asked > 0
+    assert not plans.wrong, [(case.name, node) for case, node in plans.wrong]
+    assert tally.unmodelled.keys() <= NOT_YET, tally.unmodelled
+    assert not unnoticed(recorded)
+    # Most must tell something: sets that are neither empty nor everything.
+    assert tally.telling * 4 > tally.cases
