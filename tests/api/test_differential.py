@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from ..differential.comparing import Case, Tally
 
 CASES = 500
+# Fields that Tutti may still decline to decide on.
+OPEN = {
+    "spec.containers[].ports[].hostPort",
+    "spec.initContainers[].ports[].hostPort",
+    "spec.volumes[].persistentVolumeClaim",
+}
 
 
 @pytest.mark.timeout(600)
@@ -30,7 +36,7 @@ def test_every_pod_may_run_where_kube_scheduler_says_and_nowhere_else() -> None:
     assert not told, "\n\n".join(told)
     assert plans.asked > 0
     assert not plans.wrong, [(case.name, node) for case, node in plans.wrong]
-    assert tally.unmodelled.keys() <= NOT_YET, tally.unmodelled
-    assert not unnoticed(recorded)
+    assert tally.unmodelled.keys() <= OPEN, tally.unmodelled
+    assert not unnoticed(recorded, tally.modelled)
     # Most must tell something: sets that are neither empty nor everything.
     assert tally.telling * 4 > tally.cases

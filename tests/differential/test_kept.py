@@ -80,7 +80,7 @@ def test_a_case_comes_back_from_its_file(tmp_path: Path) -> None:
 
 
 def test_a_wrong_rule_is_noticed_where_it_matters_and_only_there() -> None:
-    (ignored,) = (each for each in CONTROLS if each.name == "nodeSelector ignored")
+    (ignored,) = (each for each in CONTROLS["node selector"] if each.name == "nodeSelector ignored")
     telling = _case(Answer(frozenset({"n0"})), nodeSelector={"rack": "r1"})
     silent = _case(Answer(frozenset({"n0", "n1"})))
     assert ignored.noticed([silent]) is None
