@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         console.print("\n".join(lines), markup=False, highlight=False)
     for name, count in sorted(tally.unmodelled.items()):
         console.print(f"not modelled: {name}: {count}", highlight=False)
-    missed = unnoticed(recorded) if options.controls else []
+    missed = unnoticed(recorded, tally.modelled) if options.controls else []
     for name in missed:
         console.print(f"a wrong rule that nobody notices: {name}", style="red", highlight=False)
     return int(bool(tally.wrong or plans.wrong or missed))

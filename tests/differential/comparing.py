@@ -62,8 +62,14 @@ class Tally:
     refused: int = 0  # by the API server
     rows: Counter[str] = field(default_factory=Counter)
     telling_rows: Counter[str] = field(default_factory=Counter)
-    unmodelled: Counter[str] = field(default_factory=Counter)
+    unmodelled: Counter[str] = field(default_factory=Counter)  # by field
+    unknown: Counter[str] = field(default_factory=Counter)  # cases not modelled, by row
     wrong: list[tuple[Case, Ours]] = field(default_factory=list)
+
+    @property
+    def modelled(self) -> list[str]:
+        """The rows that Tutti knows: of most of their cases it says where the pod may run."""
+        return [row for row, count in self.rows.items() if 2 * self.unknown[row] < count]
 
     def add(self, case: Case, ours: Ours) -> None:
         """Count a case that has been compared."""
@@ -74,6 +80,7 @@ class Tally:
             self.telling_rows.update(case.rows)
         if ours.unmodelled:
             self.unmodelled.update(ours.unmodelled)
+            self.unknown.update(case.rows)
         elif differs(case, ours):
             self.wrong.append((case, ours))
         else:

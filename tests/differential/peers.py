@@ -81,7 +81,7 @@ def _term(draw: Draw) -> Manifest:
     term: Manifest = {"topologyKey": draw(among(TOPOLOGIES))}
     if (found := selector(draw)) is not None:
         term["labelSelector"] = found
-    match draw(among(("own",) * 5 + ("named", "labelled", "all", "both"))):
+    match draw(among(("own",) * 6 + ("named", "labelled", "all", "both"))):
         case "named":
             term["namespaces"] = _namespaces(draw)
         case "labelled":
@@ -90,11 +90,11 @@ def _term(draw: Draw) -> Manifest:
             term["namespaceSelector"] = {}
         case "both":
             term |= {"namespaces": _namespaces(draw), "namespaceSelector": _teams(draw)}
-    match draw(among(("",) * 5 + ("match", "mismatch"))):
+    match draw(among(("",) * 4 + ("match", "mismatch"))):
         case "match":
-            term["matchLabelKeys"] = [draw(among(("rev", "app", "ghost")))]
+            term["matchLabelKeys"] = [draw(among(("rev", "rev", "rev", "app", "ghost")))]
         case "mismatch":
-            term["mismatchLabelKeys"] = [draw(among(("rev", "app", "ghost")))]
+            term["mismatchLabelKeys"] = [draw(among(("rev", "rev", "rev", "app", "ghost")))]
     return term
 
 
@@ -113,6 +113,8 @@ def even(draw: Draw, pod: Manifest) -> None:
     """Topology spread, mostly of the kind that must hold."""
     count = draw(among((1, 1, 1, 2)))
     pod["spec"]["topologySpreadConstraints"] = [_constraint(draw) for _ in range(count)]
+    if draw(among((False, False, True))):  # so that a policy has something to say
+        pod["spec"]["nodeSelector"] = {RACK: "r1"}
 
 
 def _constraint(draw: Draw) -> Manifest:
@@ -129,6 +131,6 @@ def _constraint(draw: Draw) -> Manifest:
     for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
         if (said := draw(among((None, None, "Honor", "Ignore")))) is not None:
             found[policy] = said
-    if draw(among((False,) * 4 + (True,))):
-        found["matchLabelKeys"] = [draw(among(("rev", "app", "ghost")))]
+    if draw(among((False,) * 2 + (True,))):
+        found["matchLabelKeys"] = [draw(among(("rev", "rev", "rev", "app", "ghost")))]
     return found

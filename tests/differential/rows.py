@@ -28,7 +28,11 @@ BOUNDS = ("1", "5", "-4", "+4", "007", "9223372036854775807", "92233720368547758
 # Sums above 2^63-1 are out of contract: kube-scheduler's turn negative then, and fit anywhere.
 HUGE_AMOUNT = "100Pi"
 CPU = ("1", "2", "1", "500m", "1.5", "25e-1", "3", "1n", "0.0000000001", "0")
-MEMORY = ("1Gi", "2Gi", "512Mi", "1.5Gi", "4e9", "3G", "100m", "0", "4294967297", HUGE_AMOUNT)
+MEMORY = (
+    *("1Gi", "512Mi", "2Gi", "1.5Gi", "1Gi", "512Mi", "3G"),
+    *("4e9", "100m", "0", "4294967297", HUGE_AMOUNT),
+)
+ADDRESSES = ("", "", "", "0.0.0.0", "10.0.0.1", "10.0.0.1", "10.0.0.2", "::")
 STORAGE = ("1Gi", "500Mi", "1", "0", "1025Mi")
 
 
@@ -167,10 +171,10 @@ def host_ports(draw: Draw, pod: Manifest) -> None:
 def _port(draw: Draw) -> Manifest:
     port: Manifest = {
         "containerPort": draw(among((80, 81))),
-        "protocol": draw(among(("TCP", "TCP", "UDP", "SCTP"))),
-        "hostPort": draw(among((80, 81, 80, 81, 0))),
+        "protocol": draw(among(("TCP",) * 5 + ("UDP", "SCTP"))),
+        "hostPort": draw(among((80, 80, 80, 81, 0))),
     }
-    if (ip := draw(among(("", "", "0.0.0.0", "10.0.0.1", "10.0.0.2", "::")))) != "":
+    if (ip := draw(among(ADDRESSES))) != "":
         port["hostIP"] = ip
     return port
 

@@ -13,6 +13,12 @@ from ..model.rules import Requirement
 
 HARD_EFFECTS = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 CORDON = Taint("node.kubernetes.io/unschedulable", "", Effect.NO_SCHEDULE)
+# What a node that is not ready is tainted with, be it a moment later: by ``Ready`` being False, or
+# Unknown. Where the taint is there, it decides like any other.
+UNREADY = tuple(
+    Taint(f"node.kubernetes.io/{state}", "", Effect.NO_SCHEDULE)
+    for state in ("not-ready", "unreachable")
+)
 MAX_VALUE = 63
 
 # Tolerations compare plain decimals only (KEP-5471); labels are read as Go's ParseInt reads them.
@@ -46,7 +52,7 @@ def _repels(shape: Shape, node: Node) -> str | None:
     """Why the node does not take the shape."""
     if node.unschedulable and not _is_tolerated(CORDON, shape.tolerations):
         return "is cordoned"
-    if not node.ready:
+    if not node.ready and not any(_is_tolerated(each, shape.tolerations) for each in UNREADY):
         return "is not ready"
     if (taint := _untolerated(shape, node)) is not None:
         value = f"={taint.value}" if taint.value else ""

@@ -11,15 +11,35 @@ from tutti.planning.feasibility import fits_node
 from ...builders import node
 
 CORDON_KEY = "node.kubernetes.io/unschedulable"
+NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
 def test_a_shape_without_rules_fits_an_ordinary_node() -> None:
     assert fits_node(Shape(NOTHING), node("n1").made) is None
 
 
-def test_a_node_that_is_not_ready_takes_nobody() -> None:
-    everywhere = Shape(NOTHING, tolerations=(Toleration(operator="Exists"),))
-    assert fits_node(everywhere, node("n1").but(ready=False).made) == "is not ready"
+@pytest.mark.parametrize(
+    ("toleration", "fits"),
+    [
+        pytest.param(None, False, id="no-toleration"),
+        pytest.param(Toleration(NOT_READY, "Exists", "", "NoExecute"), False, id="another-effect"),
+        pytest.param(Toleration(NOT_READY, "Exists"), True, id="not-ready"),
+        pytest.param(Toleration(UNREACHABLE, "Exists", "", "NoSchedule"), True, id="unreachable"),
+        pytest.param(Toleration("", "Exists"), True, id="tolerates-all"),
+    ],
+)
+def test_a_node_that_is_not_ready_takes_who_tolerates_its_taint(
+    toleration: Toleration | None, *, fits: bool
+) -> None:
+    shape = Shape(NOTHING, tolerations=(toleration,) if toleration else ())
+    expected = None if fits else "is not ready"
+    assert fits_node(shape, node("n1").but(ready=False).made) == expected
+
+
+def test_the_taint_of_a_node_that_is_not_ready_decides_where_it_is_there() -> None:
+    unreachable = node("n1").tainted(UNREACHABLE).but(ready=False).made
+    shape = Shape(NOTHING, tolerations=(Toleration(NOT_READY, "Exists"),))
+    assert fits_node(shape, unreachable) == f"taint {UNREACHABLE}:NoSchedule"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,42 @@
+"""Tutti and kube-scheduler, asked about the same pods, name the same nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..differential.controls import unnoticed
+from ..differential.running import control_plane, run
+from ..differential.telling import sentences
+
+if TYPE_CHECKING:
+    from ..differential.comparing import Case, Tally
+
+CASES = 500
+# Fields that Tutti may still decline to decide on.
+OPEN = {
+    "spec.containers[].ports[].hostPort",
+    "spec.initContainers[].ports[].hostPort",
+    "spec.volumes[].persistentVolumeClaim",
+}
+
+
+@pytest.mark.timeout(600)
+def test_every_pod_may_run_where_kube_scheduler_says_and_nowhere_else() -> None:
+    recorded: list[Case] = []
+
+    def heed(cases: list[Case], _: Tally) -> None:
+        recorded.extend(cases)
+
+    with control_plane() as plane:
+        tally, plans = run(plane, CASES, seed=1, heed=heed)
+    assert tally.cases >= CASES
+    told = ["\n".join(sentences(case, ours)) for case, ours in tally.wrong]
+    assert not told, "\n\n".join(told)
+    assert plans.asked > 0
+    assert not plans.wrong, [(case.name, node) for case, node in plans.wrong]
+    assert tally.unmodelled.keys() <= OPEN, tally.unmodelled
+    assert not unnoticed(recorded, tally.modelled)
+    # Most must tell something: sets that are neither empty nor everything.
+    assert tally.telling * 4 > tally.cases
