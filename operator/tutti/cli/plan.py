@@ -115,6 +115,8 @@ def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked:
     again = planning.changed(setup, wish.text("strategy") or None, wish.text("objective") or None)
     after = planning.planned(_changed(snapshot, wish), again)
     _show(output, after, before)
+    if output == "table" and wish.all("spark_properties"):
+        _tell_what_is_missing(before, after)
     sys.exit(BROKEN if before.broken or after.broken else 0)
 
 
@@ -212,6 +214,21 @@ def _show(output: str, made: Planned, before: Planned | None = None) -> None:
         table.show(out, table.summary(made.lines, made.plan))
     if made.snapshot.strays:
         table.show(out, f"{len(made.snapshot.strays)} pods name a PodGroup that is not there")
+
+
+def _tell_what_is_missing(before: Planned, after: Planned) -> None:
+    """Of gangs that are new and wait, what would start them."""
+    from ..planning.advice import advise, words
+    from . import planning
+    from .outcome import Answer
+
+    known = {line.gang.key for line in before.lines}
+    planner = planning.planner_of(after.setup)
+    for line in after.lines:
+        if line.gang.key in known or line.answer is not Answer.WAITS:
+            continue
+        if advice := advise(after.snapshot, after.plan, line.gang.key, planner):
+            click.echo("\n".join(words.of_advice(advice)))
 
 
 def _compared(made: Planned, found: Found) -> int:
