@@ -97,7 +97,9 @@ class Door:
         plane.create_namespace(NAMESPACE)
         base = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
         plane.request("POST", base, {"metadata": {"name": ACCOUNT}})
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"}
+        # Not "admin": that one is put together by a controller, which does not run.
+        group = "rbac.authorization.k8s.io"
+        role = {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"}
         subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
         plane.request(
             "POST",
