@@ -73,7 +73,7 @@ CASES: Mapping[str, Properties] = {
         f"{EXECUTOR}.minMemoryOverhead": "8g",
     },
     "the overhead's old name": {"spark.yarn.executor.memoryOverhead": "901"},
-    "memory in no unit": {f"{EXECUTOR}.memory": "2000"},
+    "as little memory as may be": {f"{EXECUTOR}.memory": "450m"},
     "memory in KiB, cut off": {f"{EXECUTOR}.memory": "2500000k"},
     "memory in bytes, in capitals": {f"{EXECUTOR}.memory": "3000000000B"},
     "memory in tb": {f"{EXECUTOR}.memory": "1TB", f"{EXECUTOR}.memoryOverheadFactor": "1e-1"},

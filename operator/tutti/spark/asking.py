@@ -26,6 +26,7 @@ CONFIGURABLE_MINIMUM = Version(4, 0)  # from here on minMemoryOverhead is read: 
 DEFAULT_EXECUTORS = 2
 DEFAULT_MEBIBYTES = 1024
 LEAST_OVERHEAD = 384  # MiB
+LEAST_MEMORY = 450  # MiB; UnifiedMemoryManager ends a driver whose executors would have less
 OVERHEAD_FACTOR = 0.1
 OVERHEAD_FACTOR_BEYOND_JVM = 0.4
 
@@ -163,6 +164,9 @@ def _memory(conf: Conf, part: Part) -> int:
     mebibytes = conf.mebibytes(name)
     if mebibytes == 0:
         conf.refuse(name, "is less than 1 MiB")
+    # The driver that checks reads a number without a unit in bytes, unlike what makes the pods.
+    if part is Part.EXECUTOR and name in conf and conf.bytes_as_mebibytes(name) < LEAST_MEMORY:
+        conf.refuse(name, f"Spark ends below {LEAST_MEMORY} MiB, and checks no unit as bytes")
     return DEFAULT_MEBIBYTES if mebibytes is None else mebibytes
 
 
