@@ -80,11 +80,11 @@ CASES: Mapping[str, Properties] = {
     "off-heap that is not enabled": {"spark.memory.offHeap.size": "4g"},
     "Python's memory of no Python": {f"{EXECUTOR}.pyspark.memory": "700m"},
     "Python without its memory": {**PYTHON, f"{EXECUTOR}.memory": "6g"},
-    "a reference": {
-        "spark.tutti.size": "5g",
-        f"{EXECUTOR}.memory": "${spark.tutti.size}",
-        f"{EXECUTOR}.cores": "${spark.task.cpus}",
-        "spark.task.cpus": "2",
+    "references": {
+        "spark.tutti.size": "5",
+        "spark.tutti.unit": "${spark:spark.tutti.size}00m",
+        f"{EXECUTOR}.memoryOverhead": "${spark.tutti.unit}",
+        f"{KUBERNETES}.executor.request.cores": "${spark.tutti.size}",
     },
     "dynamic from nothing": {f"{DYNAMIC}.enabled": "TRUE", f"{DYNAMIC}.maxExecutors": "4"},
     "dynamic, initial below minimum": {

@@ -220,15 +220,16 @@ def _tell_what_is_missing(before: Planned, after: Planned) -> None:
     """Of gangs that are new and wait, what would start them."""
     from ..planning.advice import advise, words
     from . import planning
-    from .outcome import Answer
 
     known = {line.gang.key for line in before.lines}
     planner = planning.planner_of(after.setup)
-    for line in after.lines:
-        if line.gang.key in known or line.answer is not Answer.WAITS:
-            continue
-        if advice := advise(after.snapshot, after.plan, line.gang.key, planner):
-            click.echo("\n".join(words.of_advice(advice)))
+    advised = (
+        advise(after.snapshot, after.plan, line.gang.key, planner)
+        for line in after.lines
+        if line.gang.key not in known
+    )
+    for advice in filter(None, advised):
+        click.echo("\n".join(words.of_advice(advice)))
 
 
 def _compared(made: Planned, found: Found) -> int:

@@ -105,14 +105,14 @@ def _notes(app: spark.App, properties: Mapping[str, str], scheduler: str) -> Ite
     else:
         parts.insert(0, ("driver", app.driver))
         if LANGUAGE not in properties:
-            yield f"{LANGUAGE} is not set: counted as one for the JVM, not for Python or R"
+            yield f"{LANGUAGE} is not set: counted as one for the JVM"
     for what, asked in parts:
         if asked.scheduler is None:
             yield f"no scheduler is named for the {what}: planned as if it were {scheduler}"
         elif asked.scheduler != scheduler:
             yield f"the {what} would be left to {asked.scheduler}: not planned"
         for name in asked.unknown:
-            yield f"{name}: what it adds to the {what} is not known here, and not counted"
+            yield f"{name}: what it adds to the {what} is not counted"
     if app.most_executors != app.executors:
         most = "any number" if app.most_executors is None else f"{app.most_executors:,}"
         yield f"{app.executors:,} executors at first; dynamic allocation may ask for {most}"

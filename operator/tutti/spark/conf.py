@@ -21,6 +21,8 @@ _OLD_NAMES: Mapping[str, str] = {
     "spark.executor.memoryOverhead": "spark.yarn.executor.memoryOverhead",
     "spark.driver.memoryOverhead": "spark.yarn.driver.memoryOverhead",
 }
+# spark-submit and the driver read these as they are written as well, and end where that fails.
+_WITHOUT_REFERENCES = ("spark.driver.memory", "spark.executor.cores", "spark.executor.memory")
 _REFERENCE = re.compile(r"\$\{(?:(\w+?):)?(\S+?)\}")
 _BYTES = re.compile(r"([0-9]+)([a-z]+)?")
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -130,6 +132,9 @@ class Conf:
         return size
 
     def _followed(self, name: str, text: str, depth: int) -> str:
+        if name in _WITHOUT_REFERENCES and _REFERENCE.search(text):
+            self.refuse(name, "Spark follows no reference here")
+
         def value(match: re.Match[str]) -> str:
             where, what = match.groups()
             if where not in (None, "spark"):
