@@ -24,6 +24,7 @@ BELOW: Mapping[str, frozenset[str]] = {
         "strategies": "model",
         "planning": "model strategies",
         "kube": "model",
+        "spark": "model kube",
         "store": "model kube",
         "occupancy": "model",
         "neighbours": "model",
@@ -47,7 +48,7 @@ BELOW: Mapping[str, frozenset[str]] = {
             "model kube strategies world feeds election cycle dumps takeover pulse handlers probes "
             "settings"
         ),
-        "cli": "model kube planning strategies world replay feeds main settings",
+        "cli": "model kube spark planning strategies world replay feeds main settings",
         "__main__": "cli",
         "__init__": "",
     }.items()

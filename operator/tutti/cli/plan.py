@@ -13,12 +13,13 @@ from .files import contents, fail, understood
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..kube.dump import Found
+    from ..kube.dump import Found, Text
     from ..model.cluster import Snapshot
     from .planning import Planned
 
 BROKEN = 1
 NOT_REPRODUCED = 3
+ABOUT_SPARK = ("spark_conf", "spark_version", "namespace")
 OBJECTIVES = ("resources", "gangs", "members")
 
 EXAMPLES = """\b
@@ -29,6 +30,9 @@ Examples:
 \b
   # before you create it: would this gang start, and would it be in somebody's way?
   tutti plan -f now.json --add train.yaml
+\b
+  # before you submit it: would this Spark application start now?
+  tutti plan -f now.json --spark-properties spark.properties --namespace etl
 \b
   # are four more nodes like gpu-7 enough? may gpu-3 be drained?
   tutti plan -f now.json --add-nodes 4 --like gpu-7
@@ -68,6 +72,15 @@ Exit codes: 0 planned; 1 the plan breaks a promise, which is a bug; 2 a file or 
 @click.option("--remove-node", metavar="NODE", multiple=True, help="What if: without this node.")
 @click.option("--add", metavar="FILE", multiple=True, help="What if: with these objects, too.")
 @click.option(
+    "--spark-properties",
+    metavar="FILE",
+    multiple=True,
+    help="What if: with the Spark application that this properties file describes, too.",
+)
+@click.option("--spark-conf", metavar="NAME=VALUE", multiple=True, help="… with this set over it.")
+@click.option("--spark-version", metavar="X.Y", help="… run by this Spark. Default: the newest.")
+@click.option("-n", "--namespace", help="… in this namespace. Default: the one that it names.")
+@click.option(
     "--set-priority", metavar="GANG=N", multiple=True, help="What if: a gang's pods had this one."
 )
 @click.option("--strategy", help="What if: placements were found by this strategy.")
@@ -92,14 +105,18 @@ def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked:
     snapshot, found = understood(given, name)
     setup = planning.setup_of(found)
     before = planning.planned(snapshot, setup)
+    if not wish.all("spark_properties") and wish.is_about_spark:
+        fail("--spark-conf, --spark-version and --namespace go with --spark-properties")
     if not wish.is_any:
         _show(output, before)
         sys.exit(BROKEN if before.broken else _compared(before, found))
-    if wish.all("add"):
-        snapshot, _ = understood([*given, *contents(wish.all("add"))], name)
+    if more := _added(wish, before.snapshot, found):
+        snapshot, _ = understood([*given, *more], name)
     again = planning.changed(setup, wish.text("strategy") or None, wish.text("objective") or None)
     after = planning.planned(_changed(snapshot, wish), again)
     _show(output, after, before)
+    if output == "table" and wish.all("spark_properties"):
+        _tell_what_is_missing(before, after)
     sys.exit(BROKEN if before.broken or after.broken else 0)
 
 
@@ -114,6 +131,11 @@ class _Wish:
         """Whether anything is to be different."""
         return any(value for name, value in self._asked.items() if name != "scheduler_name")
 
+    @property
+    def is_about_spark(self) -> bool:
+        """Whether it is said how a Spark application is to be read."""
+        return any(self._asked.get(name) for name in ABOUT_SPARK)
+
     def text(self, name: str) -> str:
         """An option that can be given once; empty where it was not."""
         value = self._asked.get(name)
@@ -123,6 +145,17 @@ class _Wish:
         """An option that can be given several times."""
         value = self._asked.get(name)
         return [str(one) for one in value] if isinstance(value, tuple) else []
+
+
+def _added(wish: _Wish, snapshot: Snapshot, found: Found) -> Sequence[Text]:
+    """What stands in the files that are only supposed to be there."""
+    from . import sparks
+
+    asking = sparks.Asking(
+        wish.text("spark_version"), wish.all("spark_conf"), wish.text("namespace")
+    )
+    apps = sparks.texts(wish.all("spark_properties"), asking, snapshot, found.scheduler)
+    return [*contents(wish.all("add")), *apps]
 
 
 def _changed(snapshot: Snapshot, wish: _Wish) -> Snapshot:
@@ -181,6 +214,22 @@ def _show(output: str, made: Planned, before: Planned | None = None) -> None:
         table.show(out, table.summary(made.lines, made.plan))
     if made.snapshot.strays:
         table.show(out, f"{len(made.snapshot.strays)} pods name a PodGroup that is not there")
+
+
+def _tell_what_is_missing(before: Planned, after: Planned) -> None:
+    """Of gangs that are new and wait, what would start them."""
+    from ..planning.advice import advise, words
+    from . import planning
+
+    known = {line.gang.key for line in before.lines}
+    planner = planning.planner_of(after.setup)
+    advised = (
+        advise(after.snapshot, after.plan, line.gang.key, planner)
+        for line in after.lines
+        if line.gang.key not in known
+    )
+    for advice in filter(None, advised):
+        click.echo("\n".join(words.of_advice(advice)))
 
 
 def _compared(made: Planned, found: Found) -> int:

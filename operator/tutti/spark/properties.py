@@ -1,0 +1,92 @@
+"""Texts in the format of Java's properties files, read as Spark reads them.
+
+The format is that of java.util.Properties.load; the trimming of values is that of Spark's
+Utils.getPropertiesFromFile. Ours rather than a package's: sixty lines against one more thing that
+every installation carries.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+_BLANK = " \t\f"
+_COMMENT = "#!"
+_SEPARATOR = "=:"
+_LETTERS: Mapping[str, str] = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_LINES = re.compile(r"\r\n|\n|\r")  # what ends a line in Java, and nothing else
+_HEX = re.compile(r"[0-9A-Fa-f]{4}")
+# What Spark strips of a value: all that Java's trim() does but the ends of lines.
+_STRIPPED = "".join(chr(n) for n in range(0x21) if chr(n) not in "\r\n")
+
+
+class BadProperties(Exception):  # noqa: N818 - named for the situation
+    """A text is no properties file; the sentence says in which line, and why."""
+
+
+def read(text: str) -> Mapping[str, str]:
+    """Every property by name; of one that is given twice, the last counts.
+
+    Raises:
+        BadProperties: an escaped character does not have its four hexadecimal digits.
+    """
+    found: dict[str, str] = {}
+    for number, line in _logical(text):
+        name, value = _halves(line)
+        found[_plain(name, number)] = _plain(value, number).strip(_STRIPPED)
+    return _joined(found)
+
+
+def _joined(found: Mapping[str, str]) -> Mapping[str, str]:
+    """With pairs of escaped halves made the one character that they stand for."""
+    return {_whole(name): _whole(value) for name, value in found.items()}
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _logical(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with those that continue them, without comments and blank ones; the first's number."""
+    lines = iter(enumerate(_LINES.split(text), start=1))
+    for number, line in lines:
+        whole = line.lstrip(_BLANK)
+        if not whole or whole[0] in _COMMENT:
+            continue
+        while _goes_on(whole):
+            _, more = next(lines, (0, ""))
+            whole = whole[:-1] + more.lstrip(_BLANK)
+        if whole:
+            yield number, whole
+
+
+def _goes_on(line: str) -> bool:
+    """Whether it ends in a backslash that is not itself escaped."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _halves(line: str) -> tuple[str, str]:
+    """Name and value, both still escaped: apart at the first ``=``, ``:`` or blank."""
+    end = 0
+    while end < len(line) and line[end] not in _SEPARATOR + _BLANK:
+        end += 2 if line[end] == "\\" else 1
+    rest = line[end:].lstrip(_BLANK)
+    if rest[:1] and rest[0] in _SEPARATOR:
+        rest = rest[1:].lstrip(_BLANK)
+    return line[:end], rest
+
+
+def _plain(text: str, number: int) -> str:
+    """The text without its escapes."""
+    parts, at = [], 0
+    while (found := text.find("\\", at)) >= 0:
+        parts.append(text[at:found])
+        letter = text[found + 1 : found + 2]
+        at = found + 2
+        if letter == "u":
+            digits = text[at : at + 4]
+            if _HEX.fullmatch(digits) is None:
+                raise BadProperties(rf"line {number}: \u{digits} is no character")
+            parts.append(chr(int(digits, 16)))
+            at += 4
+        else:
+            parts.append(_LETTERS.get(letter, letter))
+    return "".join([*parts, text[at:]])

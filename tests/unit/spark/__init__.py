@@ -1,0 +1,1 @@
+"""What is read of Spark's properties, and computed of them."""
