@@ -23,10 +23,19 @@ RULED = generators.snapshots(with_rules=True)
 
 
 def roomy(seen: Snapshot) -> Snapshot:
-    """The same with plenty of room: what is left to fail are rules."""
+    """The same with plenty of room, host ports included: what is left to fail are rules."""
     plenty = builders.resources(cpu=1000, memory=1000, gpu=1000, pods=1000)
     nodes = tuple(replace(node, allocatable=plenty, used=NOTHING) for node in seen.nodes)
-    return replace(seen, nodes=nodes)
+    gangs = tuple(
+        replace(gang, members=tuple(map(_without_ports, gang.members))) for gang in seen.gangs
+    )
+    return replace(seen, nodes=nodes, gangs=gangs)
+
+
+def _without_ports(member: Member) -> Member:
+    amounts = member.shape.requests.amounts
+    kept = Resources(tuple(one for one in amounts if not ports.is_port(one[0])))
+    return replace(member, shape=replace(member.shape, requests=kept))
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=QUIETLY, database=None)
