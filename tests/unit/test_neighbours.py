@@ -11,7 +11,8 @@ from tutti.model.keys import NodeName, Uid
 from tutti.model.rules import NO_RULES, PodRules, Spread
 from tutti.world import World
 
-from ..builders import labels, member, node, peers, resources, shape, space, term
+from ..builders import gang, labels, member, node, peers, resources, shape, space, term
+from ..fakes import FakeCluster
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 ONE = resources(pods=1, cpu=1)
@@ -170,3 +171,17 @@ def test_namespaces_are_shown_by_name_and_as_they_are_now() -> None:
     assert one.seen.namespaces[1].labels == (("team", "c"),)
     one.world.namespaces.drop(Uid("ns-db"))
     assert [each.name for each in one.seen.namespaces] == ["ml"]
+
+
+def test_a_world_that_lists_everything_knows_whom_rules_may_count() -> None:
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=4), gang("a").of(2, cpu=1).apart("hostname"))
+    cluster.add_namespace("ml", team="a")
+    cluster.occupy("n1", ONE, app="db")
+    world = World(lambda: None)
+    cluster.list_into(world)
+    seen = world.snapshot(7.0)
+    assert [(one.node, one.namespace, one.labels) for one in seen.residents] == [
+        ("n1", "ml", labels(app="db"))
+    ]
+    assert seen.namespaces == (space("ml", team="a"),)

@@ -10,6 +10,7 @@ from tutti.kube.decode import PodGroup
 from tutti.kube.supply import Item
 from tutti.model.cluster import (
     Member,
+    Namespace,
     Node,
     Occupant,
     Phase,
@@ -19,9 +20,10 @@ from tutti.model.cluster import (
 )
 from tutti.model.keys import GangKey, NodeName, Origin, Uid
 from tutti.model.resources import NOTHING, Resources
+from tutti.model.rules import NO_RULES, PodRules
 from tutti.world import World
 
-from ..builders import gang, member, node, reservation, resources, shape
+from ..builders import gang, labels, member, node, peers, reservation, resources, shape, term
 from ..fakes import FakeCluster, Watch
 
 N1, N2 = NodeName("n1"), NodeName("n2")
@@ -380,6 +382,9 @@ def test_a_node_that_only_beats_wakes_nobody() -> None:
     assert one.wakes == before + 1
 
 
+LENIENT, STRICT = 30, 0.2  # how many versions of 60 may bring rules, and how often they do
+
+
 class Truth:
     """Objects as an API server has them, with every event that it sends; deaf for whole streams."""
 
@@ -388,7 +393,16 @@ class Truth:
         self.version = 0
         self.world = World(lambda: None)
         self.objects: dict[str, dict[Uid, Item[object]]] = {
-            name: {} for name in ("nodes", "pending", "bound", "pinned", "groups", "reservations")
+            name: {}
+            for name in (
+                "nodes",
+                "pending",
+                "bound",
+                "pinned",
+                "groups",
+                "reservations",
+                "namespaces",
+            )
         }
         self.deaf: set[str] = set()
 
@@ -422,9 +436,15 @@ class Truth:
         )
         uid = Uid(f"pod-{n}")
         pod = replace(pod, uid=uid, phase=chance.choice(list(Phase)))
+        # Rules come and go: half of the time, nobody has one.
+        is_strict = self.version % 60 < LENIENT and chance.random() < STRICT
+        apart = (term("zone", peers(app="x")),) if is_strict else ()
+        marks = labels(app=chance.choice("xy"))
+        pod = replace(pod, labels=marks, shape=replace(pod.shape, rules=PodRules(apart=apart)))
         match chance.randrange(10):
             case 0:
                 self.put("nodes", Uid(f"node-{on}"), node(on, cpu=n).made)
+                self.put("namespaces", Uid(f"space-{n}"), Namespace(f"s{n}", marks))
             case 1:
                 self.put("groups", Uid(f"group-{n % 2}"), _a_group("ab"[n % 2], n))
             case 2 | 3 if uid not in self.objects["bound"]:
@@ -434,17 +454,18 @@ class Truth:
                 self.put("bound", uid, replace(pod, node=on))
             case 6:
                 other = Uid(f"other-{n}")
-                self.put("bound", other, Occupant(other, on, resources(cpu=n)))
+                found = Occupant(other, on, resources(cpu=n), "ml", marks, apart)
+                self.put("bound", other, found)
             case 7:
                 other = Uid(f"pinned-{n}")
-                self.put("pinned", other, Occupant(other, on, resources(cpu=n)))
+                self.put("pinned", other, Occupant(other, on, resources(cpu=n), "ml", marks))
             case 8:
                 stream = chance.choice(sorted(self.objects))
                 self.deaf ^= {stream}
                 if stream not in self.deaf:
                     self.list(self.world, stream)
             case _:
-                stream = chance.choice(["nodes", "groups", "pinned"])
+                stream = chance.choice(["nodes", "groups", "pinned", "namespaces"])
                 for gone in list(self.objects[stream])[:1]:
                     self.drop(stream, gone)
                     self.retire(stream, gone)
@@ -481,6 +502,7 @@ def test_a_world_that_followed_events_shows_what_a_fresh_one_lists(seed: int) ->
             truth.list(truth.world, stream)
         truth.list(fresh, stream)
     assert _without_memory(truth.world.snapshot(0.0)) == _without_memory(fresh.snapshot(0.0))
+    assert _asks(truth) is bool(fresh.snapshot(0.0).residents)
     nodes: tuple[Node, ...] = fresh.snapshot(0.0).nodes
     assert all(each.used == _used(truth, each.name) for each in nodes)
 
@@ -488,6 +510,16 @@ def test_a_world_that_followed_events_shows_what_a_fresh_one_lists(seed: int) ->
 def _without_memory(taken: Snapshot) -> Snapshot:
     """No list tells of members that finished and are gone."""
     return replace(taken, gangs=tuple(replace(gang, finished=()) for gang in taken.gangs))
+
+
+def _asks(truth: Truth) -> bool:
+    """Whether somebody has a node while somebody has a rule, counted anew."""
+    bound, pinned = truth.objects["bound"], truth.objects["pinned"]
+    pods = [item.value for item in (truth.objects["pending"] | pinned | bound).values()]
+    ours = [one for one in pods if isinstance(one, Member) and not one.is_over]
+    others = [one for one in pods if isinstance(one, Occupant)]
+    rules = any(one.shape.rules != NO_RULES for one in ours) or any(one.apart for one in others)
+    return rules and bool(others or any(one.node for one in ours))
 
 
 def _used(truth: Truth, on: NodeName) -> Resources:
