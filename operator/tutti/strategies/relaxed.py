@@ -12,7 +12,7 @@ import numpy as np
 from .bestfit import best_fit
 from .counts import worth
 from .endstate import EndState, domains_needed
-from .problem import NO_RULES, Demand, Problem, Shares
+from .problem import NO_RULES, Problem, Shares
 
 
 def without_rules(problem: Problem) -> Problem:
@@ -35,31 +35,39 @@ def without_rules(problem: Problem) -> Problem:
 def carried_out(problem: Problem, relaxed: Problem, shares: Shares) -> Shares:
     """The gangs of an answer to the problem without rules, as far as the rules let them in.
 
-    Each is tried in the places that the answer has for its shape, those with rules first; then in
-    all of the room.
+    They are tried on the seats that the answer has for their shapes, those with rules first, in
+    their order and then the largest first; at last in all of the room.
     """
-    state = EndState(problem)
-    started = sorted(
-        (index for index, own in enumerate(shares) if own),
-        key=lambda index: _urgency(state, problem.demands[index]),
-    )
-    places = np.zeros((len(problem.free), len(problem.requests)), dtype=np.int64)
+    state, demands = EndState(problem), problem.demands
+    rank = {
+        index: (-demand.level, not any(state.concerns(part.shape) for part in demand.parts))
+        for index, demand in enumerate(demands)
+    }
+    started = sorted((i for i, own in enumerate(shares) if own), key=lambda i: rank[i])
+    largest_first = sorted(started, key=lambda i: (rank[i], -demands[i].need))
+    seats = _seats(problem, relaxed, shares)
+    best: Shares = ((),) * len(demands)
+    for where, order in ((seats, started), (seats, largest_first), (problem, started)):
+        found = _with_rest(problem, best_fit(where, order))
+        best = max(best, found, key=lambda each: worth(problem, each))
+        if worth(problem, best) >= worth(relaxed, shares):
+            break
+    return best
+
+
+def _seats(problem: Problem, relaxed: Problem, shares: Shares) -> Problem:
+    """The same gangs, and room for as many members of each shape as the answer has on a node."""
+    shapes = len(problem.requests)
+    places = np.zeros((len(problem.free), shapes), dtype=np.int64)
     for demand, own in zip(relaxed.demands, shares, strict=True):
         for share in own:
             places[share.node, demand.parts[share.part].shape] += share.count
-    asked = np.zeros((len(problem.requests),) * 2, dtype=np.int64)
-    for demand, other in zip(problem.demands, relaxed.demands, strict=True):
-        for part, same in zip(demand.parts, other.parts, strict=True):
-            asked[part.shape, same.shape] = 1
+    asked = np.zeros((shapes, shapes), dtype=np.int64)
+    for demand, same in zip(problem.demands, relaxed.demands, strict=True):
+        for part, other in zip(demand.parts, same.parts, strict=True):
+            asked[part.shape, other.shape] = 1
     useful = asked.any(axis=0)
-    seats = replace(problem, free=places[:, useful], requests=asked[:, useful])
-    found = [_with_rest(problem, best_fit(seats, started)), best_fit(problem, started)]
-    found[1] = _with_rest(problem, found[1])
-    return max(found, key=lambda each: worth(problem, each))
-
-
-def _urgency(state: EndState, demand: Demand) -> tuple[int, bool]:
-    return -demand.level, not any(state.concerns(part.shape) for part in demand.parts)
+    return replace(problem, free=places[:, useful], requests=asked[:, useful])
 
 
 def _with_rest(problem: Problem, found: Shares) -> Shares:

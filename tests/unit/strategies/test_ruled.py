@@ -225,7 +225,7 @@ def test_an_optimum_below_a_known_answer_is_not_believed() -> None:
     assert solution.outcome is Outcome.BUDGET_EXHAUSTED
     assert TOO_COARSE in solution.detail
     assert solution.bounds == ((0, 7),)
-    assert values(SHUNNED, IlpStrategy(nobody)) == [1]
+    assert values(SHUNNED, IlpStrategy(nobody)) == [6]
 
 
 def test_an_engine_that_breaks_under_rules_is_a_failure_that_says_so() -> None:
