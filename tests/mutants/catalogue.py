@@ -5,7 +5,7 @@ from __future__ import annotations
 from .planting import Mutant, Patch
 
 _NEVER_SHORT = Patch(
-    "planning/verify.py",
+    "planning/accounts.py",
     "return [name for name, n in asked.items() if n > max(room.get(name, 0), 0)]",
     "return []",
 )

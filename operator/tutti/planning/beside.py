@@ -55,8 +55,10 @@ class Neighbours:
 
         Where no rule is in force nobody is counted at all.
         """
-        ruled = {id(member.shape): has_rules(member.shape) for member, _ in members}
-        self.are_ruled = any(ruled.values()) or any(one.apart for one in snapshot.residents)
+        shapes = {id(member.shape): member.shape for member, _ in members}
+        self.are_ruled = any(map(has_rules, shapes.values())) or any(
+            one.apart for one in snapshot.residents
+        )
         self._nodes = {node.name: node for node in snapshot.nodes} if self.are_ruled else {}
         self._labels = {name: dict(node.labels) for name, node in self._nodes.items()}
         self._spaces = spaces(snapshot.namespaces)

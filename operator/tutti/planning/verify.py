@@ -15,6 +15,7 @@ from ..model.keys import GangKey, NodeName, Uid
 from . import accounts, beside
 from .amounts import format_name
 from .feasibility import fits_node
+from .peers import has_rules
 
 
 class _Picture:
@@ -190,6 +191,10 @@ def _unsocial(
     snapshot: Snapshot, placements: Sequence[Placement], seen: _Picture
 ) -> Iterator[tuple[Placement, str]]:
     """What rules between pods forbid once all are placed, each looked at as if it came last."""
+    gangs = [seen.gangs[one.gang] for one in placements if one.gang in seen.gangs]
+    shapes = {id(member.shape): member.shape for gang in gangs for member in gang.members}
+    if not (snapshot.residents or snapshot.reservations or any(map(has_rules, shapes.values()))):
+        return
     placed = [
         (placement, member, one.node)
         for placement in placements
@@ -200,7 +205,7 @@ def _unsocial(
     neighbours = beside.Neighbours(
         snapshot, [*promised, *((member, node) for _, member, node in placed)]
     )
-    for placement, member, node in placed if neighbours.are_ruled else ():
+    for placement, member, node in placed:
         for fault in neighbours.faults(member, node):
             yield placement, fault
 
