@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .places import Place
 
-IN_FORCE_SECONDS = 30
+IN_FORCE_SECONDS = 60
 OPTED, OTHER, SECOND = "for-tutti", "for-neither", "for-second"
 
 
