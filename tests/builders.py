@@ -1,18 +1,22 @@
 """Snapshots in few words: ``snapshot(node("n1", cpu=8), gang("a").of(4, cpu=2))``.
 
 Builders are frozen like what they build; every method gives a new one. CPU is in cores, memory in
-Gi, ``gpu`` is ``nvidia.com/gpu``; other resources go by their names with ``_`` for ``-``.
+Gi, ``gpu`` is ``nvidia.com/gpu``; other resources go by their names with ``_`` for ``-``. Labels
+are keywords, too: ``group`` and ``role`` are those of Tutti, ``hostname`` is that of Kubernetes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tutti.kube.rules import spread_order, term_order
 from tutti.model.cluster import (
     Entry,
     Gang,
     Member,
+    Namespace,
     Node,
     Reservation,
+    Resident,
     Role,
     Shape,
     Slots,
@@ -22,6 +26,8 @@ from tutti.model.cluster import (
 from tutti.model.decisions import Plan
 from tutti.model.keys import GangKey, NodeName, Origin, PodKey, Uid
 from tutti.model.resources import Resources
+from tutti.model.rules import Labels, Peers, PodRules, Requirement, Spread, Term
+from tutti.neighbours import is_asking, resident
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution
 
@@ -29,6 +35,11 @@ NAMESPACE = "ml"
 GPU = "nvidia.com/gpu"
 UNITS: Mapping[str, int] = {"cpu": 1000, "memory": 2**30, "ephemeral_storage": 2**30}
 NAMES: Mapping[str, str] = {"gpu": GPU, "ephemeral_storage": "ephemeral-storage"}
+LABELS: Mapping[str, str] = {
+    "group": "tutti.dev/pod-group",
+    "role": "tutti.dev/role",
+    "hostname": "kubernetes.io/hostname",
+}
 
 Amount = float
 
@@ -44,24 +55,54 @@ def shape(**amounts: Amount) -> Shape:
     return Shape(resources(pods=1, **amounts))
 
 
+def labels(**given: str) -> Labels:
+    """Labels by their short names."""
+    return tuple(sorted((LABELS.get(key, key), value) for key, value in given.items()))
+
+
+def peers(namespace: str = NAMESPACE, **given: str) -> Peers:
+    """The pods of a namespace that have all of these labels."""
+    same = tuple(Requirement(key, "In", (value,)) for key, value in labels(**given))
+    return Peers(same, (namespace,))
+
+
+def term(topology: str, of: Peers) -> Term:
+    """A term of affinity or anti-affinity."""
+    return Term(LABELS.get(topology, topology), of)
+
+
 @dataclass(frozen=True, slots=True)
 class NodeBuilder:
-    """A node in the making."""
+    """A node in the making, and whom other schedulers let run there."""
 
     made: Node
+    others: tuple[Resident, ...] = ()
 
-    def labelled(self, **labels: str) -> "NodeBuilder":
+    def labelled(self, **given: str) -> "NodeBuilder":
         """Add labels."""
-        merged = {**dict(self.made.labels), **labels}
+        merged = {**dict(self.made.labels), **dict(labels(**given))}
         return self.but(labels=tuple(sorted(merged.items())))
+
+    def hosting(
+        self, name: str, *apart: Term, namespace: str = NAMESPACE, **given: str
+    ) -> "NodeBuilder":
+        """Let another scheduler's pod with these labels run there, and keep others away."""
+        uid = Uid(f"{namespace}/{name}-uid")
+        terms = tuple(sorted(apart, key=term_order))
+        one = Resident(uid, self.made.name, namespace, labels(**given), terms)
+        used = self.made.used + resources(pods=1)
+        return replace(self.but(used=used), others=(*self.others, one))
 
     def tainted(self, key: str, value: str = "", effect: str = "NoSchedule") -> "NodeBuilder":
         """Add a taint."""
         return self.but(taints=(*self.made.taints, Taint(key, value, effect)))
 
     def using(self, *, pods: int = 1, **amounts: Amount) -> "NodeBuilder":
-        """Let other schedulers' pods use some of it."""
-        return self.but(used=self.made.used + resources(pods=pods, **amounts))
+        """Let other schedulers' pods use some of it; rules may count them, but by no label."""
+        first, name = len(self.others), self.made.name
+        more = (Resident(Uid(f"{name}/other-{first + i}"), name, "others") for i in range(pods))
+        used = self.made.used + resources(pods=pods, **amounts)
+        return replace(self.but(used=used), others=(*self.others, *more))
 
     def cordoned(self) -> "NodeBuilder":
         """Take no new pods."""
@@ -69,7 +110,7 @@ class NodeBuilder:
 
     def but(self, **changes: object) -> "NodeBuilder":
         """Change fields."""
-        return NodeBuilder(replace(self.made, **changes))  # type: ignore[arg-type]
+        return replace(self, made=replace(self.made, **changes))  # type: ignore[arg-type]
 
 
 def node(name: str, *, pods: int = 110, **amounts: Amount) -> NodeBuilder:
@@ -92,8 +133,10 @@ class GangBuilder:
         asks, space, first = shape(**amounts), self.key.namespace, len(self.members)
         names = [f"{self.key.name}-{n}" for n in range(first, first + count)]
         more = (member(name, asks, role=role, namespace=space) for name in names)
+        own = labels(group=self.key.name, **({"role": role} if role else {}))
         aged = (
-            replace(m, group=self.key.name, created=float(first + i)) for i, m in enumerate(more)
+            replace(m, group=self.key.name, labels=own, created=float(first + i))
+            for i, m in enumerate(more)
         )
         return replace(self, members=(*self.members, *aged))
 
@@ -153,6 +196,49 @@ class GangBuilder:
             lambda m: replace(m, shape=replace(m.shape, **rules))  # type: ignore[arg-type]
         )
 
+    def labelled(self, **given: str) -> "GangBuilder":
+        """Add labels to all its members."""
+        more = dict(labels(**given))
+        return self.where(
+            lambda m: replace(m, labels=tuple(sorted({**dict(m.labels), **more}.items())))
+        )
+
+    def near(self, topology: str, of: Peers | None = None, *, by: str = "") -> "GangBuilder":
+        """Let its members, or those of a role, demand such pods in their domain; its own, if None.
+
+        Required pod affinity, as ``apart`` is required anti-affinity.
+        """
+        one = term(topology, self._own if of is None else of)
+        return self._ruled(by, lambda r: replace(r, near=_with(r.near, one)))
+
+    def apart(self, topology: str, of: Peers | None = None, *, by: str = "") -> "GangBuilder":
+        """Let its members, or those of a role, share no domain with such pods; its own, if None."""
+        one = term(topology, self._own if of is None else of)
+        return self._ruled(by, lambda r: replace(r, apart=_with(r.apart, one)))
+
+    def even(
+        self, topology: str, of: Peers | None = None, *, by: str = "", skew: int = 1, **more: object
+    ) -> "GangBuilder":
+        """Let its members, or those of a role, spread such pods evenly; its own, if None."""
+        key, counted = LABELS.get(topology, topology), self._own if of is None else of
+        one = Spread(key, counted, skew, **more)  # type: ignore[arg-type]
+        return self._ruled(
+            by, lambda r: replace(r, even=tuple(sorted({*r.even, one}, key=spread_order)))
+        )
+
+    @property
+    def _own(self) -> Peers:
+        return peers(self.key.namespace, group=self.key.name)
+
+    def _ruled(self, role: str, change: Callable[[PodRules], PodRules]) -> "GangBuilder":
+        return self.where(
+            lambda m: (
+                replace(m, shape=replace(m.shape, rules=change(m.shape.rules)))
+                if role in ("", m.role)
+                else m
+            )
+        )
+
     def where(self, change: Callable[[Member], Member]) -> "GangBuilder":
         """Change its members one by one."""
         return replace(self, members=tuple(change(m) for m in self.members))
@@ -209,7 +295,16 @@ def reservation(
     )
 
 
-Part = NodeBuilder | GangBuilder | Reservation
+def _with(terms: tuple[Term, ...], one: Term) -> tuple[Term, ...]:
+    return tuple(sorted({*terms, one}, key=term_order))
+
+
+def space(name: str, **given: str) -> Namespace:
+    """A namespace."""
+    return Namespace(name, labels(**given))
+
+
+Part = NodeBuilder | GangBuilder | Reservation | Namespace
 
 
 def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Snapshot:
@@ -218,13 +313,26 @@ def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Sn
     nodes = [part.made for part in parts if isinstance(part, NodeBuilder)]
     held = [part for part in parts if isinstance(part, Reservation)]
     members = [m for one in gangs for m in one.members]
-    return Snapshot(
+    others = [one for part in parts if isinstance(part, NodeBuilder) for one in part.others]
+    spaces = [part for part in parts if isinstance(part, Namespace)]
+    seen = Snapshot(
         taken_at=at,
         nodes=tuple(sorted(_occupied(nodes, members), key=lambda n: n.name)),
         gangs=tuple(sorted(gangs, key=lambda g: g.key)),
         reservations=tuple(sorted(held, key=lambda r: r.gang)),
         strays=tuple(strays),
+        namespaces=tuple(sorted(spaces, key=lambda one: one.name)),
     )
+    return _inhabited(seen, others)
+
+
+def _inhabited(seen: Snapshot, others: Sequence[Resident]) -> Snapshot:
+    """With everyone who has a node, and the namespaces, if some rule between pods is in force."""
+    members = [*(m for one in seen.gangs for m in one.members), *seen.strays]
+    if not any(one.apart for one in others) and not any(is_asking(m) for m in members):
+        return replace(seen, residents=(), namespaces=())
+    found = [*others, *(one for m in members if (one := resident(m)) is not None)]
+    return replace(seen, residents=tuple(sorted(found, key=lambda one: one.uid)))
 
 
 def _occupied(nodes: Sequence[Node], members: Sequence[Member]) -> Sequence[Node]:
@@ -243,13 +351,15 @@ def applied(before: Snapshot, plan: Plan) -> Snapshot:
     where = {one.uid: one.node for placement in plan.placements for one in placement.assignments}
     newly = [m for g in before.gangs for m in g.members if m.uid in where]
     bound = {m.uid: replace(m, node=where[m.uid]) for m in newly}
-    return replace(
+    after = replace(
         before,
         nodes=tuple(_occupied(before.nodes, list(bound.values()))),
         gangs=tuple(
             replace(g, members=tuple(bound.get(m.uid, m) for m in g.members)) for g in before.gangs
         ),
     )
+    ours = {m.uid for g in after.gangs for m in g.members} | {m.uid for m in after.strays}
+    return _inhabited(after, [one for one in before.residents if one.uid not in ours])
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,17 @@ from tutti.election import Deposed
 from tutti.kube import decode, encode, errors, wire
 from tutti.kube.decode import PodGroup
 from tutti.kube.supply import Item
-from tutti.model.cluster import Job, Member, Node, Occupant, Phase, PriorityClass, Reservation, Said
+from tutti.model.cluster import (
+    Job,
+    Member,
+    Namespace,
+    Node,
+    Occupant,
+    Phase,
+    PriorityClass,
+    Reservation,
+    Said,
+)
 from tutti.model.decisions import Assignment
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.lease import Lease, Term
@@ -25,11 +35,11 @@ from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Strategy
 from tutti.world import World
 
-from .builders import NAMESPACE, GangBuilder, NodeBuilder
+from .builders import NAMESPACE, GangBuilder, NodeBuilder, labels
 
 T = TypeVar("T")
 
-STREAMS = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes")
+STREAMS = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes", "namespaces")
 
 
 class Crash(BaseException):
@@ -78,6 +88,7 @@ class FakeCluster:
     groups: dict[GangKey, PodGroup] = field(default_factory=dict)
     reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
     classes: dict[str, Item[PriorityClass]] = field(default_factory=dict)
+    namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
     protected: set[str] = field(default_factory=set)  # names of pods that a budget protects
@@ -174,10 +185,11 @@ class FakeCluster:
         gone = self.nodes.pop(NodeName(name))
         self._tell("nodes", lambda world: world.nodes.drop(gone.uid))
 
-    def occupy(self, node: str, requests: Resources) -> None:
-        """Let another scheduler bind a pod."""
+    def occupy(self, node: str, requests: Resources, **given: str) -> None:
+        """Let another scheduler bind a pod with these labels."""
         uid = self._uid()
-        item: Item[Any] = Item(uid, self._next(), Occupant(uid, NodeName(node), requests))
+        other = Occupant(uid, NodeName(node), requests, NAMESPACE, labels(**given))
+        item: Item[Any] = Item(uid, self._next(), other)
         self.others[uid] = item
         self._tell("bound", lambda world: world.bound.put(item))
 
@@ -186,6 +198,12 @@ class FakeCluster:
         item = Item(self._uid(), self._next(), PriorityClass(name, value))
         self.classes[name] = item
         self._tell("classes", lambda world: world.classes.put(item))
+
+    def add_namespace(self, name: str, **given: str) -> None:
+        """Create a namespace."""
+        item = Item(self._uid(), self._next(), Namespace(name, labels(**given)))
+        self.namespaces[name] = item
+        self._tell("namespaces", lambda world: world.namespaces.put(item))
 
     def run_pods(self, phase: Phase = Phase.RUNNING) -> None:
         """Let all bound pods of ours come to something."""
@@ -341,7 +359,7 @@ class FakeCluster:
     def _listed(self, stream: str) -> Sequence[Item[Any]]:
         pods: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in self.pods.values()]
         match stream:
-            case "nodes" | "classes":
+            case "nodes" | "classes" | "namespaces":
                 return list(getattr(self, stream).values())
             case "pending":
                 return [item for item in pods if item.value.node is None]

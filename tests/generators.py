@@ -21,10 +21,25 @@ from tutti.model.cluster import (
     Toleration,
 )
 from tutti.model.keys import NodeName
+from tutti.model.rules import Peers, Requirement
 
-from .builders import GangBuilder, NodeBuilder, gang, node, reservation, single, snapshot
+from .builders import (
+    GangBuilder,
+    NodeBuilder,
+    gang,
+    node,
+    peers,
+    reservation,
+    single,
+    snapshot,
+    space,
+    term,
+)
 
 POOLS = ("a", "b")
+ZONES = ("z1", "z2")
+APPS = ("x", "y")
+SPACES = ("ml", "other")
 ROLES = ("driver", "worker")
 
 TROUBLES: Mapping[str, Callable[[NodeBuilder], NodeBuilder]] = {
@@ -128,9 +143,80 @@ def standing(draw: st.DrawFn, of: GangBuilder, on: Sequence[str]) -> Reservation
     )
 
 
+TOPOLOGIES = st.sampled_from(["hostname", "zone"])
+
+
 @st.composite
-def snapshots(draw: st.DrawFn) -> Snapshot:
-    """A cluster of up to four nodes and five gangs, some of them with a standing Reservation."""
+def counted(draw: st.DrawFn) -> Peers:
+    """Whom a rule is about: pods by label, of one namespace, of some, of all; or nobody."""
+    app = draw(st.sampled_from(APPS))
+    of_app = peers(draw(st.sampled_from(SPACES)), app=app)
+    match draw(st.sampled_from(["app", "app", "app", "others", "labelled", "all", "nobody"])):
+        case "others":
+            return replace(of_app, selector=(Requirement("app", "NotIn", (app,)),))
+        case "labelled":
+            spaces = (Requirement("team", "In", ("a",)),)
+            return replace(of_app, namespaces=(), namespace_labels=spaces)
+        case "all":
+            return Peers((), (), ())
+        case "nobody":
+            return replace(of_app, selector=None)
+        case _:
+            return of_app
+
+
+@st.composite
+def inhabited(draw: st.DrawFn, made: NodeBuilder) -> NodeBuilder:
+    """The node in a zone or in none, with up to two labelled pods of other schedulers."""
+    made = made.labelled(hostname=str(made.made.name))
+    if draw(st.integers(0, 4)):
+        made = made.labelled(zone=draw(st.sampled_from(ZONES)))
+    for i in range(draw(st.sampled_from([0, 0, 1, 2]))):
+        apart = [term(draw(TOPOLOGIES), draw(counted()))] if draw(st.integers(0, 4)) == 0 else []
+        made = made.hosting(
+            f"{made.made.name}-{i}",
+            *apart,
+            namespace=draw(st.sampled_from(SPACES)),
+            app=draw(st.sampled_from(APPS)),
+        )
+    return made
+
+
+@st.composite
+def ruled(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
+    """The gang labelled, and now and then with rules for its members, or for those of a role."""
+    made = made.labelled(app=draw(st.sampled_from(APPS)))
+    for kind in draw(st.sampled_from([[], [], ["apart"], ["near"], ["even"], ["near", "apart"]])):
+        by = draw(st.sampled_from(["", "", "worker"]))
+        of = draw(st.none() | counted())
+        topology = draw(TOPOLOGIES)
+        match kind:
+            case "apart":
+                made = made.apart(topology, of, by=by)
+            case "near":
+                made = made.near(topology, of, by=by)
+            case _:
+                own = None if of is None else replace(of, namespaces=("ml",), namespace_labels=None)
+                own = None if own is None or own.selector == () else own
+                made = made.even(
+                    topology,
+                    own,
+                    by=by,
+                    skew=draw(st.integers(1, 2)),
+                    min_domains=draw(st.sampled_from([1, 1, 2, 3])),
+                    heeds_affinity=draw(st.booleans()),
+                    heeds_taints=draw(st.booleans()),
+                )
+    return made
+
+
+@st.composite
+def snapshots(draw: st.DrawFn, *, with_rules: bool = False) -> Snapshot:
+    """A cluster of up to four nodes and five gangs, some of them with a standing Reservation.
+
+    With rules, pods have labels, others' pods run there, and most often some rule between pods
+    is in force.
+    """
     names = [f"n{i}" for i in range(draw(st.sampled_from([0, 1, 2, 2, 3, 3, 4])))]
     all_nodes = [draw(nodes(name)) for name in names]
     all_gangs = [draw(gangs(f"g{i}", names)) for i in range(draw(st.sampled_from([1, 2, 3, 4, 5])))]
@@ -139,8 +225,14 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         for each in all_gangs
         if not each.made.is_single and draw(st.integers(0, 5)) == 0
     ]
+    spaces = []
+    if with_rules:
+        all_nodes = [draw(inhabited(each)) for each in all_nodes]
+        all_gangs = [draw(ruled(each)) for each in all_gangs]
+        spaces = [space("ml"), space("other", team=draw(st.sampled_from(["a", "b"])))]
     # Members and gangs were created within the first seconds: by then, some have waited too long.
-    return snapshot(*all_nodes, *all_gangs, *held, at=draw(st.sampled_from([0.0, 3602.0, 9e9])))
+    at = draw(st.sampled_from([0.0, 3602.0, 9e9]))
+    return snapshot(*all_nodes, *all_gangs, *held, *spaces, at=at)
 
 
 @st.composite

@@ -17,6 +17,8 @@ feeds       the streams that show the World its cluster
 replay      Snapshots from files
 world       the live picture; snapshot(now)
 occupancy   the nodes, and what is used of each
+gangs       PodGroups with their pods
+neighbours  who has a node, while rules between pods are in force
 store       objects of one kind, the newest version of each
 kube        the only code that knows the API server
 planning    the functional core: Snapshot in, Plan out

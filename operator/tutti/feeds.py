@@ -11,7 +11,7 @@ from .world import World
 
 
 class Feeds(NamedTuple):
-    """The seven streams."""
+    """The eight streams."""
 
     groups: supply.Feed[Any, Any]
     pending: supply.Feed[Any, Any]
@@ -20,11 +20,13 @@ class Feeds(NamedTuple):
     pinned: supply.Feed[Any, Any]
     reservations: supply.Feed[Any, Any]
     classes: supply.Feed[Any, Any]
+    namespaces: supply.Feed[Any, Any]
 
     @property
     def supply(self) -> tuple[supply.Feed[Any, Any], ...]:
         """What counts: listed after what waits."""
-        return (self.nodes, self.bound, self.pinned, self.reservations, self.classes)
+        words = (self.classes, self.namespaces)
+        return (self.nodes, self.bound, self.pinned, self.reservations, *words)
 
 
 def feeds_into(world: World, name: str) -> Feeds:
@@ -48,5 +50,8 @@ def feeds_into(world: World, name: str) -> Feeds:
         reservations=supply.Feed(calls.RESERVATIONS, wire.Reservation, ours, world.reservations),
         classes=supply.Feed(
             calls.CLASSES, wire.PriorityClass, decode.decode_priority_class, world.classes
+        ),
+        namespaces=supply.Feed(
+            calls.NAMESPACES, wire.Namespace, decode.decode_namespace, world.namespaces
         ),
     )

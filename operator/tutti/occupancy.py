@@ -4,6 +4,7 @@ Separate from the World so that a snapshot of 5,000 nodes costs no more than the
 since the last one.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from .model.cluster import Node
@@ -61,6 +62,10 @@ class Occupancy:
             usage.pods[uid] = requests
             usage.total = None
             self._stale.add(node)
+
+    def placed(self) -> Iterable[Uid]:
+        """Every pod that uses room on some node, known or not."""
+        return self._place
 
     def node(self, name: NodeName) -> Node | None:
         """One node with what is used of it at this moment."""

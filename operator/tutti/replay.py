@@ -29,6 +29,7 @@ def snapshot_of(found: Found) -> Snapshot:
     _fill(world.bound, bound)
     _fill(world.pinned, ())
     _fill(world.classes, ((one.name, one) for one in found.classes))
+    _fill(world.namespaces, ((one.name, one) for one in found.namespaces))
     _fill(world.reservations, ((str(one.self_uid), one) for one in found.reservations))
     return _with_the_finished(world.snapshot(found.taken_at), found)
 

@@ -7,22 +7,23 @@ is assumed until the watch shows it, so that no cycle sees a world older than it
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from .gangs import Gangs
 from .kube.decode import PodGroup
 from .kube.supply import Item
 from .model.cluster import (
     Gang,
     Member,
+    Namespace,
     Node,
     Occupant,
-    Phase,
     PriorityClass,
     Reservation,
     Snapshot,
 )
-from .model.keys import GangKey, NodeName, Origin, Uid
+from .model.keys import GangKey, NodeName, Uid
 from .model.resources import NOTHING
+from .neighbours import Neighbours
 from .occupancy import Occupancy
-from .planning import demand, finishing
 from .store import Store
 
 
@@ -38,7 +39,7 @@ class Assumption:
 
 
 class World:
-    """Seven stores, the assumptions, and the indexes that make a snapshot cheap."""
+    """Eight stores, the assumptions, and the indexes that make a snapshot cheap."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         """``wake`` is called at every change that a decision might care about."""
@@ -49,67 +50,37 @@ class World:
         self.pinned: Store[Occupant] = Store(self._pod_changed, self._listed)
         self.groups: Store[PodGroup] = Store(self._group_changed, self._listed)
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
+        self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
-        self._members: dict[Uid, Member] = {}  # as a decision should see them
         self._occupancy = Occupancy()
-        self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
-        self._group_by_key: dict[GangKey, PodGroup] = {}
-        self._gangs: dict[GangKey, Gang] = {}  # but for those at rest
-        self._strays: dict[GangKey, tuple[Member, ...]] = {}
-        self._finished: dict[GangKey, list[str]] = {}  # roles of members that ended well and left
-        self._settled: dict[GangKey, Uid] = {}
-        self._stale: set[GangKey] = set()
-        self._gone_to_rest = False  # gangs have, since the last snapshot
-        self._last = Snapshot(taken_at=0.0)
-        self._reservations_moved = False
+        self._neighbours = Neighbours(self._seen)
+        self._gangs = Gangs(self._value_of)
+        self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
 
     @property
     def is_synced(self) -> bool:
         """Whether every stream has been listed once: before that, nothing may be decided."""
-        supply = (self.nodes, self.bound, self.pinned, self.reservations, self.classes)
-        return all(store.is_synced for store in (self.groups, self.pending, *supply))
+        supply = (self.nodes, self.bound, self.pinned, self.reservations)
+        words = (self.classes, self.namespaces)
+        return all(store.is_synced for store in (self.groups, self.pending, *supply, *words))
 
     def snapshot(self, now: float) -> Snapshot:
         """Freeze the picture; unchanged parts are the same objects as the last time."""
-        last = self._last
-        gangs, strays, reservations = last.gangs, last.strays, last.reservations
-        settled = last.settled
-        if self._stale or self._gone_to_rest:
-            self._gone_to_rest = False
-            if self._remake_stale():
-                self._gangs = dict(sorted(self._gangs.items()))
-            gangs, settled = tuple(self._gangs.values()), frozenset(self._settled.values())
-            lost = [member for members in self._strays.values() for member in members]
-            strays = tuple(sorted(lost, key=lambda member: member.key))
-        if self._reservations_moved:
-            self._reservations_moved = False
-            reservations = tuple(sorted(self.reservations, key=lambda held: held.gang))
-        nodes = self._occupancy.nodes()
-        self._last = Snapshot(now, nodes, gangs, reservations, strays, settled=settled)
-        return self._last
-
-    def _remake_stale(self) -> bool:
-        """Make the gangs whose group or pods changed anew; answers whether there is a new key."""
-        is_longer = False
-        for key in self._stale:
-            gang = self._gang(key)
-            self._settled.pop(key, None)
-            if gang is None:
-                self._gangs.pop(key, None)
-            else:
-                if demand.is_settled(gang):
-                    self._settled[key] = gang.uid
-                is_longer |= key not in self._gangs
-                self._gangs[key] = gang
-            members = self._by_gang.get(key)
-            if members and key not in self._group_by_key and key.origin is Origin.POD_GROUP:
-                self._strays[key] = tuple(members.values())
-            else:
-                self._strays.pop(key, None)
-        self._stale.clear()
-        return is_longer
+        self._gangs.look()
+        if self._held is None:
+            self._held = tuple(sorted(self.reservations, key=lambda held: held.gang))
+        return Snapshot(
+            now,
+            self._occupancy.nodes(),
+            self._gangs.gangs,
+            self._held,
+            self._gangs.strays,
+            residents=self._neighbours.residents(self._occupancy.placed),
+            namespaces=self._neighbours.namespaces(self.namespaces),
+            settled=self._gangs.settled,
+        )
 
     def node(self, name: NodeName) -> Node | None:
         """One node with what is used of it at this moment, our own bindings included."""
@@ -121,13 +92,11 @@ class World:
         Nothing of it lives, no Reservation stands for it, and all has been said: thousands of
         finished gangs cost a cycle nothing.
         """
-        if gang.key not in self._stale and self._gangs.pop(gang.key, None) is not None:
-            self._settled.pop(gang.key, None)
-            self._gone_to_rest = True
+        self._gangs.rest(gang)
 
     def group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of that name, with the status it carries now."""
-        return self._group_by_key.get(key)
+        return self._gangs.group(key)
 
     # Our own writes
 
@@ -201,31 +170,27 @@ class World:
         self, _uid: Uid, old: Reservation | None, new: Reservation | None
     ) -> None:
         # A gang with a Reservation is not at rest, whatever it has come to.
-        self._stale.update(held.gang for held in (old, new) if held is not None)
-        self._reservations_moved = True
+        self._gangs.touch(held.gang for held in (old, new) if held is not None)
+        self._held = None
         self._wake()
 
     def _group_changed(self, _uid: Uid, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Keep the newest of a name: what is said of one deleted before may come after it."""
-        seen = new or old
-        if seen is None:
-            return
-        key = GangKey(seen.namespace, seen.name)
-        known = self._group_by_key.get(key)
-        if new is not None and (known is None or int(known.version) < int(new.version)):
-            self._group_by_key[key] = new
-        elif new is None and known is not None and known.uid == seen.uid:
-            del self._group_by_key[key]
-        self._stale.add(key)
+        self._gangs.group_changed(old, new)
         self._wake()
 
     def _class_changed(
         self, _uid: Uid, _old: PriorityClass | None, _new: PriorityClass | None
     ) -> None:
-        """Classes are few and hardly ever change: whoever names one is looked at anew."""
-        groups = self._group_by_key.items()
-        self._stale.update(key for key, group in groups if group.priority_class)
+        self._gangs.class_changed()
         self._wake()
+
+    def _value_of(self, name: str) -> int | None:
+        return next((one.value for one in self.classes if one.name == name), None)
+
+    def _namespace_changed(self, _uid: Uid, old: Namespace | None, new: Namespace | None) -> None:
+        if old != new:
+            self._neighbours.namespace_changed()
+            self._wake()
 
     def _bound_changed(
         self, uid: Uid, old: Member | Occupant | None, new: Member | Occupant | None
@@ -256,58 +221,24 @@ class World:
             self._refresh(uid)
 
     def _refresh(self, uid: Uid) -> None:
-        """Work out anew what one pod is and where it uses room: bound, assumed, pending, pinned."""
-        bound = self.bound.get(uid)
-        member = bound if isinstance(bound, Member) else None
-        occupant = bound if isinstance(bound, Occupant) else None
-        if bound is None:
-            assumed = self._assumed.get(uid)
-            member = self.pending.get(uid)
-            if assumed is not None:
-                member = replace(member or assumed.member, node=assumed.node)
-            elif member is None:
-                occupant = self.pinned.get(uid)
-        self._index(uid, member)
-        if member is not None:
-            at = None if member.is_over else member.node
-            self._occupancy.occupy(uid, at, member.shape.requests)
-        elif occupant is not None:
-            self._occupancy.occupy(uid, occupant.node, occupant.requests)
+        """Work out anew what one pod is and where it uses room."""
+        seen = self._seen(uid)
+        self._gangs.member_changed(uid, seen if isinstance(seen, Member) else None)
+        if isinstance(seen, Member):
+            at = None if seen.is_over else seen.node
+            self._occupancy.occupy(uid, at, seen.shape.requests)
+        elif seen is not None:
+            self._occupancy.occupy(uid, seen.node, seen.requests)
         else:
             self._occupancy.occupy(uid, None, NOTHING)
+        self._neighbours.changed(uid, seen)
         self._wake()
 
-    def _index(self, uid: Uid, member: Member | None) -> None:
-        old = self._members.pop(uid, None)
-        if old is not None:
-            key = old.gang
-            self._stale.add(key)
-            siblings = self._by_gang[key]
-            siblings.pop(uid, None)
-            if member is None and old.phase is Phase.SUCCEEDED:
-                self._finished.setdefault(key, []).append(old.role)
-            if not siblings:
-                del self._by_gang[key]
-                if member is None:
-                    self._finished.pop(key, None)
-        if member is not None:
-            key = member.gang
-            self._stale.add(key)
-            self._members[uid] = member
-            self._by_gang.setdefault(key, {})[uid] = member
-
-    def _gang(self, key: GangKey) -> Gang | None:
-        members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda one: one.key))
-        if key.origin is Origin.POD:
-            if not members:
-                return None
-            alone = members[0]
-            return Gang(key, alone.uid, 1, members=members, created=alone.created)
-        group = self._group_by_key.get(key)
-        if group is None:
-            return None
-        values = (one.value for one in self.classes if one.name == group.priority_class)
-        gang = group.with_members(members, class_value=next(values, None))
-        if key not in self._gangs and (recalled := finishing.recalled(gang, group.status)):
-            self._finished[key] = list(recalled)
-        return finishing.with_finished(gang, self._finished.get(key, ()))
+    def _seen(self, uid: Uid) -> Member | Occupant | None:
+        """What one pod is, as a decision should see it: bound, assumed, pending or pinned."""
+        if (bound := self.bound.get(uid)) is not None:
+            return bound
+        pending = self.pending.get(uid)
+        if (assumed := self._assumed.get(uid)) is not None:
+            return replace(pending or assumed.member, node=assumed.node)
+        return pending or self.pinned.get(uid)

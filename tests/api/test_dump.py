@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SECRET = "do-not-tell-anybody"
 READER = "reader"
 LISTED = (
+    ("", "namespaces"),
     ("", "nodes"),
     ("", "pods"),
     ("scheduling.k8s.io", "priorityclasses"),
@@ -57,7 +58,6 @@ def _told(pods: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The pods with secrets wherever a pod can carry one."""
     for each in pods:
         each["metadata"]["annotations"] |= {"note": SECRET}
-        each["metadata"]["labels"] |= {"note": SECRET}
         (container,) = each["spec"]["containers"]
         container["env"] = [{"name": "TOKEN", "value": SECRET}]
         container["args"] = [SECRET]
@@ -145,7 +145,7 @@ def test_the_plan_in_it_is_reproduced_a_hundred_times_in_any_order(taken: Path) 
 
 def test_what_kubectl_prints_is_planned_like_a_dump(rig: Rig, taken: Path, tmp_path: Path) -> None:
     """The same answers from `kubectl get -o yaml`."""
-    kinds = "nodes,pods,priorityclasses,podgroups.tutti.dev,reservations.tutti.dev"
+    kinds = "nodes,namespaces,pods,priorityclasses,podgroups.tutti.dev,reservations.tutti.dev"
     printed = tmp_path / "all.yaml"
     printed.write_text(rig.plane.kubectl("get", kinds, "-A", "-o", "yaml"))
     seen = [

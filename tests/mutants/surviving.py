@@ -1,4 +1,4 @@
-"""``python -m tests.mutants.surviving MODULE TESTS``: print the mutants that the tests let pass.
+"""``python -m tests.mutants.surviving MODULE TESTS…``: print the mutants that the tests let pass.
 
 A process of its own: the module is changed in place, a hundred times, and its tests are collected
 once. They are plain functions, so they are called as such.
@@ -59,10 +59,10 @@ def _passes(test: Callable[[], object]) -> bool:
     return True
 
 
-def main(module: str, tests: str) -> int:
+def main(module: str, *tests: str) -> int:
     """Print the survivors; pytest's exit code."""
     return pytest.main(
-        ["-q", "-s", "-p", "no:cacheprovider", tests],
+        ["-q", "-s", "-p", "no:cacheprovider", *tests],
         plugins=[Loop(importlib.import_module(module))],
     )
 

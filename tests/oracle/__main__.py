@@ -1,6 +1,7 @@
 """``python -m tests.oracle``: compare a strategy with the oracle on thousands of random instances.
 
-Half of them are Problems and half are Snapshots; the seeds follow one another from ``--seed`` on.
+Half of them are Problems, every other one with rules between members, and half are Snapshots; the
+seeds follow one another from ``--seed`` on.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tutti.strategies.problem import Strategy
 
 PROGRESS = 100  # instances between two lines of it
-PROBLEMS, SNAPSHOTS = "problems", "snapshots"
+PROBLEMS, RULED, SNAPSHOTS = "problems", "problems with rules", "snapshots"
 
 
 @dataclass(slots=True)
@@ -66,11 +67,14 @@ def main(arguments: Sequence[str]) -> int:
     strategy = load(options.strategy)
     levels: dict[str, Callable[[int, Strategy], Comparison]] = {
         PROBLEMS: on_problem,
+        RULED: on_problem,
         SNAPSHOTS: on_snapshot,
     }
     tallies = {name: Tally() for name in levels}
     for number in range(options.runs):
-        seed, name = options.seed + number // 2, (PROBLEMS, SNAPSHOTS)[number % 2]
+        seed = options.seed + number // 2
+        problems = RULED if instances.problem(seed).rules else PROBLEMS
+        name = (problems, SNAPSHOTS)[number % 2]
         begun = monotonic()
         found = levels[name](seed, strategy)
         tallies[name].add(seed, found, monotonic() - begun)
@@ -98,7 +102,7 @@ def _tell(name: str, seed: int, found: Comparison, strategy: Strategy) -> None:
     """Say what is wrong, with the smallest Problem that shows it."""
     for sentence in found.wrong:
         print(f"{name} {seed}: {sentence}", flush=True)
-    if name == PROBLEMS:
+    if name != SNAPSHOTS:
         small = smaller.smallest(
             instances.problem(seed), lambda one: bool(compared(one, strategy).wrong)
         )

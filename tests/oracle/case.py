@@ -8,19 +8,48 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tutti.strategies.problem import Demand, Problem
+    from tutti.strategies.problem import Demand, Part, Problem
 
 Worth = tuple[tuple[int, int], ...]  # (level, value admitted), highest level first
 
 
 @dataclass(frozen=True, slots=True)
+class Company:
+    """Some pods by where they are: those that have a node, and the kinds that join them."""
+
+    place: tuple[int, ...]  # of each node; below zero: none
+    there: tuple[int, ...]  # by place
+
+
+@dataclass(frozen=True, slots=True)
+class Bond:
+    """Someone else has to be in the place, of each company; or nobody at all anywhere."""
+
+    companies: tuple[int, ...]
+    or_alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """In the own place at most so many more than in any other, itself left out there."""
+
+    company: int
+    most: int
+    against_nobody: bool  # instead of the emptiest place
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
-    """So many pods that are alike: what each takes, and the nodes where it may run."""
+    """So many pods that are alike: what each takes, where it may run, and beside whom."""
 
     takes: tuple[int, ...]
     where: frozenset[int]
     role: int
     count: int
+    joins: frozenset[int] = frozenset()  # companies
+    shuns: frozenset[int] = frozenset()  # companies of which no newcomer may share its place
+    bonds: tuple[Bond, ...] = ()
+    balances: tuple[Balance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +69,7 @@ class Case:
 
     rooms: tuple[tuple[int, ...], ...]
     asks: tuple[Ask, ...]
+    companies: tuple[Company, ...] = ()
 
     @property
     def levels(self) -> Sequence[int]:
@@ -52,19 +82,33 @@ def case_of(problem: Problem) -> Case:
     return Case(
         rooms=tuple(tuple(row) for row in problem.free.tolist()),
         asks=tuple(_ask(problem, demand) for demand in problem.demands),
+        companies=tuple(
+            Company(tuple(crowd.domain.tolist()), tuple(crowd.there.tolist()))
+            for crowd in problem.rules.crowds
+        ),
     )
 
 
 def _ask(problem: Problem, demand: Demand) -> Ask:
-    kinds = tuple(
-        Kind(
-            takes=tuple(problem.requests[part.shape].tolist()),
-            where=frozenset(
-                node for node, may in enumerate(problem.allowed[part.shape].tolist()) if may
-            ),
-            role=part.role,
-            count=part.available,
-        )
-        for part in demand.parts
-    )
+    kinds = tuple(_kind(problem, part) for part in demand.parts)
     return Ask(demand.need, kinds, demand.role_minimum, demand.level, demand.value)
+
+
+def _kind(problem: Problem, part: Part) -> Kind:
+    rules, shape = problem.rules, part.shape
+    return Kind(
+        takes=tuple(problem.requests[shape].tolist()),
+        where=frozenset(node for node, may in enumerate(problem.allowed[shape].tolist()) if may),
+        role=part.role,
+        count=part.available,
+        joins=frozenset(i for i, crowd in enumerate(rules.crowds) if crowd.counted[shape]),
+        shuns=frozenset(rule.crowd for rule in rules.apart if rule.shape == shape),
+        bonds=tuple(
+            Bond(rule.crowds, rule.may_be_first) for rule in rules.near if rule.shape == shape
+        ),
+        balances=tuple(
+            Balance(rule.crowd, rule.max_skew, rule.from_zero)
+            for rule in rules.even
+            if rule.shape == shape
+        ),
+    )

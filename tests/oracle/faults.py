@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from .breaches import broken_rules
 from .case import case_of
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def _faults(case: Case, solution: Solution) -> Iterator[str]:
         room = case.rooms[node][resource]
         if amount > max(room, 0):
             yield f"node {node}: {amount} of resource {resource} taken, {room} free"
+    yield from broken_rules(case, solution)
 
 
 def _of_one(ask: Ask, shares: tuple[Share, ...]) -> Iterator[str]:

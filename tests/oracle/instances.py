@@ -1,7 +1,8 @@
 """Random small Problems, one per seed: a few nodes, and gangs that compete for them.
 
 Drawn so that the choice matters: most have room for some of the gangs and not for all. Six kinds
-of amounts and four of values; each kind has brought down some model or other.
+of amounts and four of values; each kind has brought down some model or other. Those of odd seeds
+have rules between members, too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tutti.strategies.problem import Demand, Part, Problem
+from tutti.strategies.problem import NO_RULES, Demand, Part, Problem
+
+from .relations import drawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,7 +72,8 @@ def problem(seed: int) -> Problem:
         demands.append(
             chance.choice(demands) if is_twin else _demand(chance, shapes, levels, value)
         )
-    return Problem(free, requests, allowed, tuple(demands))
+    rules = drawn(chance, nodes, shapes) if seed % 2 else NO_RULES
+    return Problem(free, requests, allowed, tuple(demands), rules)
 
 
 def _rows(chance: Random, count: int, choices: list[list[int]]) -> np.typing.NDArray[np.int64]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
+from . import together
+
 if TYPE_CHECKING:
     from .case import Ask, Case, Worth
 
@@ -27,10 +29,12 @@ def optimum(case: Case) -> Worth:
     model = cp_model.CpModel()
     starts = [model.new_bool_var(f"start {number}") for number in range(len(case.asks))]
     used: dict[tuple[int, int], list[cp_model.LinearExprT]] = {}
+    placed: list[together.Placed] = []
     for start, ask in zip(starts, case.asks, strict=True):
-        _add_gang(model, case, start, ask, used)
+        placed += _add_gang(model, case, start, ask, used)
     for (node, resource), terms in used.items():
         model.add(sum(terms) <= case.rooms[node][resource])
+    together.add_rules(model, case, placed)
     found = []
     for level in case.levels:
         pairs = zip(starts, case.asks, strict=True)
@@ -47,13 +51,15 @@ def _add_gang(
     start: cp_model.IntVar,
     ask: Ask,
     used: dict[tuple[int, int], list[cp_model.LinearExprT]],
-) -> None:
+) -> list[together.Placed]:
     """All that the gang needs, or nothing; what its pods take is added to ``used``."""
+    placed = []
     of_role: dict[int, list[cp_model.IntVar]] = {role: [] for role in range(len(ask.least))}
     for kind in ask.kinds:
         counts = [(node, model.new_int_var(0, kind.count, "")) for node in sorted(kind.where)]
         model.add(sum(count for _, count in counts) <= kind.count)
         of_role[kind.role].extend(count for _, count in counts)
+        placed += [together.Placed(kind, node, count) for node, count in counts]
         for node, count in counts:
             for resource, amount in enumerate(kind.takes):
                 if amount and case.rooms[node][resource] < amount:
@@ -64,6 +70,7 @@ def _add_gang(
     model.add(sum(everyone) == ask.need * start)
     for role, least in enumerate(ask.least):
         model.add(sum(of_role[role]) >= least * start)
+    return placed
 
 
 def _most(model: cp_model.CpModel, aim: cp_model.LinearExprT) -> int:

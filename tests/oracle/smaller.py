@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tutti.strategies.problem import Problem
+    from tutti.strategies.problem import Problem, Rules
 
 
 def smallest(problem: Problem, is_wrong: Callable[[Problem], bool]) -> Problem:
@@ -28,6 +28,12 @@ def as_code(problem: Problem) -> str:
             f"requests = {problem.requests.tolist()}",
             f"allowed = {problem.allowed.astype(int).tolist()}",
             *map(str, problem.demands),
+            *(
+                f"domain={crowd.domain.tolist()} counted={crowd.counted.astype(int).tolist()} "
+                f"there={crowd.there.tolist()}"
+                for crowd in problem.rules.crowds
+            ),
+            *map(str, (*problem.rules.apart, *problem.rules.near, *problem.rules.even)),
         )
     )
 
@@ -37,7 +43,11 @@ def _smaller(problem: Problem) -> Iterator[Problem]:
         yield replace(problem, demands=problem.demands[:i] + problem.demands[i + 1 :])
     for i in range(len(problem.free)):
         free, allowed = np.delete(problem.free, i, axis=0), np.delete(problem.allowed, i, axis=1)
-        yield replace(problem, free=free, allowed=allowed)
+        crowds = tuple(
+            replace(each, domain=np.delete(each.domain, i)) for each in problem.rules.crowds
+        )
+        rules = replace(problem.rules, crowds=crowds)
+        yield replace(problem, free=free, allowed=allowed, rules=rules)
     for i in range(problem.free.shape[1]):
         free, asked = np.delete(problem.free, i, axis=1), np.delete(problem.requests, i, axis=1)
         yield replace(problem, free=free, requests=asked)
@@ -51,3 +61,13 @@ def _smaller(problem: Problem) -> Iterator[Problem]:
                     *problem.demands[i + 1 :],
                 )
                 yield replace(problem, demands=some)
+    yield from (replace(problem, rules=rules) for rules in _fewer(problem.rules))
+
+
+def _fewer(rules: Rules) -> Iterator[Rules]:
+    for i in range(len(rules.apart)):
+        yield replace(rules, apart=rules.apart[:i] + rules.apart[i + 1 :])
+    for i in range(len(rules.near)):
+        yield replace(rules, near=rules.near[:i] + rules.near[i + 1 :])
+    for i in range(len(rules.even)):
+        yield replace(rules, even=rules.even[:i] + rules.even[i + 1 :])

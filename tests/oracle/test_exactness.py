@@ -6,7 +6,7 @@ Four hundred instances here, thousands in ``make conformance``; a seed that fail
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,7 +14,20 @@ import pytest
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.engine import Cbc, Engine, Highs
 from tutti.strategies.ilp import IlpStrategy
-from tutti.strategies.problem import Budget, Demand, Outcome, Part, Problem, Share, Solution
+from tutti.strategies.problem import (
+    Apart,
+    Budget,
+    Crowd,
+    Demand,
+    Even,
+    Near,
+    Outcome,
+    Part,
+    Problem,
+    Rules,
+    Share,
+    Solution,
+)
 
 from ..unit.strategies.generators import gang, problem_of
 from .__main__ import main, on_problem, on_snapshot
@@ -68,6 +81,12 @@ def test_a_heuristic_is_seen_to_miss_the_best() -> None:
     found = [on_problem(seed, BestFit()) for seed in range(1, 101)]
     assert sum(bool(one.wrong) for one in found) > len(found) / 20
     assert not any(one.wrong and one.is_proved for one in found)
+
+
+def test_what_best_fit_answers_is_always_sound() -> None:
+    asked = {seed: problem(seed) for seed in range(1, 401)}
+    found = {seed: faults(one, BestFit().solve(one, Budget())) for seed, one in asked.items()}
+    assert {seed: broken for seed, broken in found.items() if broken} == {}
 
 
 # The oracle itself: what a person can work out.
@@ -130,6 +149,59 @@ def test_every_broken_promise_of_an_answer_is_named(
     asked = replace(asked, allowed=np.array([[True, False]]))
     found = faults(asked, Solution(Outcome.PROVED, shares))
     assert (sentence in " ".join(found)) if sentence else not found
+
+
+# Rules between members.
+
+
+@dataclass(frozen=True, slots=True)
+class _Without:
+    """The exact strategy, but blind to one kind of rule."""
+
+    kind: str
+    name: str = "without"
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:
+        """Answer as if there were no rule of the kind."""
+        blind = replace(problem.rules, **{self.kind: ()})
+        return IlpStrategy().solve(replace(problem, rules=blind), budget)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [("apart", "not apart from"), ("near", "not near to"), ("even", "too many of")],
+)
+def test_a_strategy_that_ignores_a_rule_is_caught(kind: str, sentence: str) -> None:
+    found = [compared(problem(seed), _Without(kind)).wrong for seed in range(1, 61, 2)]
+    assert sum(sentence in " ".join(wrong) for wrong in found) >= 3
+
+
+def test_the_first_of_those_who_want_company_goes_alone_or_waits_for_others() -> None:
+    crowds = (Crowd(np.array([0, 1]), np.array([True]), np.array([0, 0])),)
+    alone = Rules(crowds, near=(Near(0, (0,), may_be_first=True),))
+    pair = problem_of([[1], [1]], [[1]], gang(1), gang(2))
+    assert optimum(case_of(replace(pair, rules=alone))) == ((0, 1),)
+    one_zone = replace(crowds[0], domain=np.array([0, 0]))
+    together = replace(alone, crowds=(one_zone,))
+    assert optimum(case_of(replace(pair, rules=together))) == ((0, 2),)
+    waits = Rules(crowds, near=(Near(0, (0,), may_be_first=False),))
+    assert optimum(case_of(replace(pair, rules=waits))) == ((0, 0),)
+
+
+def test_the_oracle_keeps_members_apart_and_even() -> None:
+    crowds = (Crowd(np.array([0, 0, 1]), np.array([True]), np.array([0, 0])),)
+    some = problem_of([[9], [9], [9]], [[1]], gang(2), gang(3))
+    assert optimum(case_of(replace(some, rules=Rules(crowds, apart=(Apart(0, 0),))))) == ((0, 2),)
+    assert optimum(case_of(replace(some, rules=Rules(crowds, even=(Even(0, 0, 1),))))) == ((0, 5),)
+    short = Rules(crowds, even=(Even(0, 0, 1, from_zero=True),))
+    assert optimum(case_of(replace(some, rules=short))) == ((0, 2),)
+
+
+def test_a_smaller_problem_keeps_the_rule_that_matters() -> None:
+    found = smallest(problem(3), lambda one: bool(one.rules))
+    assert not found.demands
+    assert len(found.rules.apart + found.rules.near + found.rules.even) == 1
+    assert "shape=" in as_code(found)
 
 
 def test_a_bound_below_the_optimum_is_named() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from operator import ge
 from typing import TYPE_CHECKING
 
 from tutti.model.cluster import Gang, Member, Node, NodeTerm, Shape, Snapshot
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.resources import Resources
-from tutti.model.rules import Requirement
+from tutti.model.rules import NO_RULES, Peers, PodRules, Requirement, Spread, Term
 
 from . import traces
 from .scenes import RACK, Shapes, Twist
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
 GPU = "nvidia.com/gpu"
 MODEL = "gpu-model"
 RACK_LABEL = "rack"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+HOST_LABEL = "kubernetes.io/hostname"
+GANG_LABEL = "gang"
 NAMESPACE = "bench"
 PODS_PER_NODE = 110
 TAKEN_AT = 1_700_000_000.0
 MOST_AGE = 3_000  # seconds that a gang has waited at most: ages weigh, and none is starved
 
 EIGHT, MANY = 8, 64
+ZONES = 3
+RULED = 5  # every so manyth gang has rules, where any has
 CPU_FULL = 0.8  # of what GPU pods left, where CPU is to be scarce, too
 _CPU, _GPUS = 0, 2  # positions in a Use
 _CANDIDATES = 8  # nodes that a bound pod was tried on; the fullest took it
@@ -115,9 +121,11 @@ def _fill(
 
 
 def _node(index: int, machine: Machine, use: Use) -> Node:
-    labels = {RACK_LABEL: _rack(index)} | ({MODEL: machine.model} if machine.model else {})
+    name = f"node-{index:06}"
+    labels = {RACK_LABEL: _rack(index), ZONE_LABEL: f"z{index % ZONES}", HOST_LABEL: name}
+    labels |= {MODEL: machine.model} if machine.model else {}
     return Node(
-        name=NodeName(f"node-{index:06}"),
+        name=NodeName(name),
         allocatable=_resources(machine.cpu_milli, machine.memory, machine.gpus, PODS_PER_NODE),
         labels=tuple(sorted(labels.items())),
         used=_resources(*use),
@@ -150,6 +158,8 @@ def _gangs(
         if homes[kind]:
             rule = ((RACK_LABEL, rng.choice(homes[kind])),)
             shape = Shape(shape.requests, rule, shape.required)
+        if scene.twist is Twist.RULES:
+            shape = replace(shape, rules=_rules(index))
         found.append(_gang(index, size, shape, TAKEN_AT - rng.randrange(MOST_AGE)))
     return tuple(found)
 
@@ -161,12 +171,30 @@ def _shape(ask: Ask) -> Shape:
     return Shape(requests, required=(NodeTerm((Requirement(MODEL, "In", ask.models),)),))
 
 
+def _rules(index: int) -> PodRules:
+    """What the gang's members ask of one another: three kinds in turn, of every fifth gang."""
+    if index % RULED:
+        return NO_RULES
+    own = Peers((Requirement(GANG_LABEL, "In", (_name(index),)),), (NAMESPACE,))
+    kinds = (
+        PodRules(apart=(Term(HOST_LABEL, own),)),
+        PodRules(near=(Term(ZONE_LABEL, own),)),
+        PodRules(even=(Spread(ZONE_LABEL, own, max_skew=1),)),
+    )
+    return kinds[index // RULED % len(kinds)]
+
+
+def _name(index: int) -> str:
+    return f"gang-{index:05}"
+
+
 def _gang(index: int, size: int, shape: Shape, created: float) -> Gang:
-    name = f"gang-{index:05}"
-    members = []
+    name, members = _name(index), []
+    labels = ((GANG_LABEL, name),)
     for n in range(size):
         key = PodKey(NAMESPACE, f"{name}-{n:05}")
-        members.append(Member(key, Uid(f"uid-{key.name}"), "1", shape, created, group=name))
+        uid = Uid(f"uid-{key.name}")
+        members.append(Member(key, uid, "1", shape, created, group=name, labels=labels))
     return Gang(
         GangKey(NAMESPACE, name), Uid(f"uid-{name}"), size, members=tuple(members), created=created
     )

@@ -41,6 +41,7 @@ class Twist(StrEnum):
     RACKS = "racks"  # every gang may use the nodes of one rack only
     CPU = "cpu"  # bound pods without GPUs use most of the CPU
     GENERATED = "generated"  # nodes and pods, however many
+    RULES = "rules"  # every fifth gang says where its own members may be together
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,19 @@ def hard(listed: int, scale: float) -> tuple[Scene, ...]:
             twist=Twist.RACKS,
         ),
         Scene("100k", f"{many} generated nodes", many, half, eight, gangs, twist=Twist.GENERATED),
+    )
+
+
+def ruled(listed: int, scale: float) -> Scene:
+    """The base scene with rules between the members of a fifth of the gangs."""
+    return Scene(
+        "rules",
+        "a fifth of the gangs apart by node, in one zone or spread over zones",
+        _nodes(listed, scale),
+        FULLNESS[0],
+        Shapes.EIGHT,
+        _gangs(GANGS, scale),
+        twist=Twist.RULES,
     )
 
 

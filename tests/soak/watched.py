@@ -35,7 +35,7 @@ SAID = 20  # differences that are told; more would not tell more
 
 
 def feeds(world: World, name: str) -> tuple[supply.Feed[Any, Any], ...]:
-    """All seven streams of a World."""
+    """All eight streams of a World."""
 
     def bound(pod: wire.Pod) -> Any:
         if pod.spec.scheduler_name == name:
@@ -53,6 +53,7 @@ def feeds(world: World, name: str) -> tuple[supply.Feed[Any, Any], ...]:
             calls.RESERVATIONS, wire.Reservation, decode.decode_reservation, world.reservations
         ),
         supply.Feed(calls.CLASSES, wire.PriorityClass, decode.decode_priority_class, world.classes),
+        supply.Feed(calls.NAMESPACES, wire.Namespace, decode.decode_namespace, world.namespaces),
     )
 
 
@@ -77,6 +78,7 @@ def _stores(world: World) -> Mapping[str, Store[Any]]:
         "groups": world.groups,
         "reservations": world.reservations,
         "classes": world.classes,
+        "namespaces": world.namespaces,
     }
 
 

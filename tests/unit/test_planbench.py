@@ -26,7 +26,7 @@ from ..planbench.__main__ import main
 from ..planbench.course import Agenda
 from ..planbench.isolation import Source, alone
 from ..planbench.results import Key, Measured, Results, plain_values
-from ..planbench.scenes import Scene, Shapes, Twist, grid, hard, small
+from ..planbench.scenes import Scene, Shapes, Twist, grid, hard, ruled, small
 from ..planbench.stopwatch import NAMES, STAGES, Stopwatch
 from ..planbench.traces import Ask, Machine, Trace
 from ..planbench.trials import Case, Figures, Kind
@@ -45,7 +45,7 @@ TRACE = traces.generated(200, 400, seed=1)
 
 
 def _scene(name: str, scale: float = 0.01) -> Scene:
-    scenes = {one.name: one for one in (*grid(200, scale), *hard(200, scale))}
+    scenes = {one.name: one for one in (*grid(200, scale), *hard(200, scale), ruled(200, scale))}
     return replace(scenes[name], gangs=min(scenes[name].gangs, 20))
 
 
@@ -156,7 +156,9 @@ def test_the_hard_scenes_are_what_was_asked_for() -> None:
     assert all(scene.nodes >= 12_184 for scene in scenes.values())
 
 
-@pytest.mark.parametrize("scene", [*grid(10, 0.5), *hard(10, 0.5)], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "scene", [*grid(10, 0.5), *hard(10, 0.5), ruled(10, 0.5)], ids=lambda one: one.name
+)
 def test_a_scene_survives_being_written_down(scene: Scene) -> None:
     assert Scene.of(json.loads(json.dumps(asdict(scene)))) == scene
 
@@ -171,6 +173,19 @@ def test_nodes_are_as_full_as_the_scene_says_and_never_fuller_than_they_are(name
     for node in picture.nodes:
         assert node.used.fits(node.allocatable)
         assert node.allocatable["pods"] == 110
+
+
+def test_a_fifth_of_the_gangs_have_rules_about_their_own_members() -> None:
+    picture = pictures.snapshot(replace(ruled(1_523, 1.0), nodes=16), TRACE, seed=1)
+    kinds = Counter[str]()
+    for gang in picture.gangs:
+        for member in gang.members:
+            rules, own = member.shape.rules, dict(member.labels)[pictures.GANG_LABEL]
+            for name in ("near", "apart", "even"):
+                for rule in getattr(rules, name):
+                    assert own in rule.peers.selector[0].values
+                    kinds[name] += member is gang.members[0]
+    assert kinds == {"near": 60, "apart": 60, "even": 60}
 
 
 def test_the_same_seed_gives_the_same_picture_and_another_one_another() -> None:
@@ -374,7 +389,7 @@ def test_every_scene_is_measured_by_every_strategy() -> None:
         for case in (*agenda.decisive, *agenda.survey)
         if case.kind is Kind.PLAN
     }
-    scenes = [scene.name for scene in (*grid(1_523, 1.0), *hard(1_523, 1.0))]
+    scenes = [scene.name for scene in (*grid(1_523, 1.0), *hard(1_523, 1.0), ruled(1_523, 1.0))]
     assert measured == {(scene, name) for scene in scenes for name in names}
     assert agenda.climbs
 

@@ -94,7 +94,7 @@ class Observed:
 def test_an_empty_world_is_not_synced_until_every_stream_was_listed() -> None:
     world = World(lambda: None)
     stores = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes")
-    for name in stores:
+    for name in (*stores, "namespaces"):
         assert not world.is_synced
         store = getattr(world, name)
         store.replace([], 1, store.began())

@@ -1,6 +1,6 @@
 """A live cluster, looked at once: what every command does that needs no files.
 
-It lists nodes, pods, PodGroups and Reservations; nothing is written.
+It lists everything that the operator watches; nothing is written.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ EXAMPLES = """\b
 Examples:
   # what would start now, and why the rest waits
   tutti dump -o now.json && tutti plan -f now.json
-  kubectl get nodes,pods,podgroups,reservations,priorityclasses -A -o yaml | tutti plan -f -
+  kubectl get nodes,ns,pods,podgroups,reservations,priorityclasses -A -o yaml | tutti plan -f -
 \b
   # before you create it: would this gang start, and would it be in somebody's way?
   tutti plan -f now.json --add train.yaml

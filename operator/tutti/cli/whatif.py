@@ -54,6 +54,7 @@ def without_node(of: Snapshot, name: str) -> Snapshot:
         gangs=tuple(gang for gang in gangs if gang.members or not gang.is_single),
         strays=tuple(_left(bare.strays, gone)),
         reservations=tuple(_kept(of, gone)),
+        residents=tuple(one for one in of.residents if one.node != gone),
         settled=frozenset(),
     )
 

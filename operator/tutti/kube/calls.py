@@ -40,6 +40,8 @@ class Call(Enum):
 
     LIST_NODES = Right("", "nodes", "list")
     WATCH_NODES = Right("", "nodes", "watch")
+    LIST_NAMESPACES = Right("", "namespaces", "list")
+    WATCH_NAMESPACES = Right("", "namespaces", "watch")
     LIST_PODS = Right("", "pods", "list")
     WATCH_PODS = Right("", "pods", "watch")
     GET_POD = Right("", "pods", "get")
@@ -93,6 +95,7 @@ NODES = Stream("nodes", Call.LIST_NODES, Call.WATCH_NODES)
 BOUND = Stream("bound pods", Call.LIST_PODS, Call.WATCH_PODS, "spec.nodeName!=")
 GROUPS = Stream("PodGroups", Call.LIST_POD_GROUPS, Call.WATCH_POD_GROUPS)
 CLASSES = Stream("PriorityClasses", Call.LIST_PRIORITY_CLASSES, Call.WATCH_PRIORITY_CLASSES)
+NAMESPACES = Stream("namespaces", Call.LIST_NAMESPACES, Call.WATCH_NAMESPACES)
 RESERVATIONS = Stream("Reservations", Call.LIST_RESERVATIONS, Call.WATCH_RESERVATIONS)
 
 

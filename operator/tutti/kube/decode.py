@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from sys import intern
 from typing import Any
 
 from ..model.cluster import (
     Entry,
     Gang,
     Member,
+    Namespace,
     Node,
     Occupant,
     OnPartial,
@@ -33,6 +35,7 @@ from ..model.resources import Resources
 from . import wire
 from .errors import BadObject
 from .quantity import QuantityError, offered
+from .rules import decode_apart, decode_labels, decode_rules
 from .shapes import decode_requests, decode_shape, pinned_to, unmodelled
 
 GROUP_LABEL = "tutti.dev/pod-group"
@@ -101,8 +104,9 @@ def decode_member(pod: wire.Pod) -> Member:
     """Read a pod that names our scheduler."""
     name = named(pod)
     metadata, spec = pod.metadata, pod.spec
+    rules, malformed = decode_rules(pod)
     try:
-        shape = decode_shape(pod)
+        shape = decode_shape(pod, rules)
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
     labels, phase = metadata.labels, _phase(pod)
@@ -119,11 +123,12 @@ def decode_member(pod: wire.Pod) -> Member:
         phase=phase,
         terminating=metadata.deletion_timestamp is not None,
         gated=bool(spec.scheduling_gates),
-        unmodelled=unmodelled(spec),
+        unmodelled=(*malformed, *unmodelled(spec)),
         owner=_owner(metadata),
         said=_said(pod.status),
         is_driver=labels.get(SPARK_LABEL) == "driver",
         failure=pod.status.reason if phase is Phase.FAILED else "",
+        labels=decode_labels(labels),
     )
 
 
@@ -146,7 +151,15 @@ def decode_occupant(pod: wire.Pod) -> Occupant | None:
     if node is None:
         return None
     try:
-        return Occupant(Uid(pod.metadata.uid), node, decode_requests(pod))
+        return Occupant(
+            Uid(pod.metadata.uid),
+            node,
+            decode_requests(pod),
+            intern(pod.metadata.namespace),
+            decode_labels(pod.metadata.labels),
+            decode_apart(pod),
+            terminating=pod.metadata.deletion_timestamp is not None,
+        )
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
 
@@ -182,6 +195,12 @@ def decode_group(group: wire.PodGroup) -> PodGroup:
 def _role(role: wire.Role) -> Role:
     least, most = max(0, role.min_member), role.max_member
     return Role(role.name, least, None if most is None else max(least, most))
+
+
+def decode_namespace(one: wire.Namespace) -> Namespace:
+    """Read a namespace."""
+    named(one)
+    return Namespace(one.metadata.name, decode_labels(one.metadata.labels))
 
 
 def decode_priority_class(one: wire.PriorityClass) -> PriorityClass:

@@ -10,9 +10,10 @@ from functools import lru_cache
 from ..model.cluster import NodeTerm, Shape, Toleration
 from ..model.keys import NodeName
 from ..model.resources import Resources
-from ..model.rules import Requirement
+from ..model.rules import PodRules
 from . import wire
 from .requests import ALWAYS, pod_requests
+from .rules import requirement_order, requirements
 
 KNOWN = 16384  # shapes, tolerations and terms that are shared
 
@@ -37,14 +38,15 @@ DECIDING_VOLUMES = frozenset(
 )
 
 
-def decode_shape(pod: wire.Pod) -> Shape:
-    """What makes a pod interchangeable with others; raises ``QuantityError``."""
+def decode_shape(pod: wire.Pod, rules: PodRules) -> Shape:
+    """What makes a pod with these rules interchangeable with others; raises ``QuantityError``."""
     spec = pod.spec
     return _shared_shape(
         _shared_resources(pod_requests(pod)),
         tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
         _required(spec.affinity),
         _tolerations(spec.tolerations) if spec.tolerations else (),
+        rules,
     )
 
 
@@ -66,19 +68,8 @@ def pinned_to(pod: wire.Pod) -> NodeName | None:
 
 def unmodelled(spec: wire.PodSpec) -> tuple[str, ...]:
     """The fields in use whose rules we do not know yet, as users write them; sorted."""
-    return tuple(sorted({*_between_pods(spec), *_claims(spec), *_ports(spec)}))
-
-
-def _between_pods(spec: wire.PodSpec) -> Iterator[str]:
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    if spec.affinity.pod_affinity.required_during_scheduling_ignored_during_execution:
-        yield f"spec.affinity.podAffinity.{required}"
-    if spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution:
-        yield f"spec.affinity.podAntiAffinity.{required}"
-    if any(c.when_unsatisfiable != "ScheduleAnyway" for c in spec.topology_spread_constraints):
-        yield "spec.topologySpreadConstraints"
-    if spec.scheduling_group is not None:
-        yield "spec.schedulingGroup"
+    native = () if spec.scheduling_group is None else ("spec.schedulingGroup",)
+    return tuple(sorted({*native, *_claims(spec), *_ports(spec)}))
 
 
 def _claims(spec: wire.PodSpec) -> Iterator[str]:
@@ -124,26 +115,17 @@ def _required(affinity: wire.Affinity) -> tuple[NodeTerm, ...] | None:
     if selector is None:
         return None
     terms = {
-        NodeTerm(_requirements(term.match_expressions), _requirements(term.match_fields))
+        NodeTerm(requirements(term.match_expressions), requirements(term.match_fields))
         for term in selector.node_selector_terms
         if term.match_expressions or term.match_fields
     }
     return tuple(sorted(terms, key=_term_order))
 
 
-def _requirements(given: Iterable[wire.Requirement]) -> tuple[Requirement, ...]:
-    found = {Requirement(r.key, r.operator, tuple(sorted(set(r.values)))) for r in given}
-    return tuple(sorted(found, key=_requirement_order))
-
-
-def _requirement_order(each: Requirement) -> tuple[str, str, tuple[str, ...]]:
-    return each.key, each.operator, each.values
-
-
 def _term_order(term: NodeTerm) -> tuple[object, ...]:
     return (
-        tuple(_requirement_order(each) for each in term.labels),
-        tuple(_requirement_order(each) for each in term.fields),
+        tuple(requirement_order(each) for each in term.labels),
+        tuple(requirement_order(each) for each in term.fields),
     )
 
 
@@ -169,5 +151,6 @@ def _shared_shape(
     node_selector: tuple[tuple[str, str], ...],
     required: tuple[NodeTerm, ...] | None,
     tolerations: tuple[Toleration, ...],
+    rules: PodRules,
 ) -> Shape:
-    return Shape(requests, node_selector, required, tolerations)
+    return Shape(requests, node_selector, required, tolerations, rules)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from ..model.cluster import Gang, Member, Shape
 from ..model.decisions import Reason, Rejection
 from ..model.keys import Uid
-from . import attendance, demand, shortage
+from . import attendance, demand, obstacles, shortage
 from .amounts import count
+from .crowds import Crowds
 from .demand import Census, Want
 from .shortage import Rooms
 from .starving import Hold
@@ -28,6 +29,7 @@ class Evidence:
     before: Rooms  # when whole gangs were considered
     left: Rooms  # once the whole plan is carried out
     behind: Rooms  # of that, what is not held
+    crowds: Crowds  # once the whole plan is carried out
     placed: Collection[Uid]
     shortfall: str = ""
     hold: Hold | None = None
@@ -66,7 +68,8 @@ def _rejection(evidence: Evidence, census: Census, known: dict[Shape, str]) -> R
     if (member := shortage.nowhere_member(evidence.empty, want)) is not None:
         return _nowhere(evidence, want, member, known)
     left = evidence.left_for(census.gang)
-    sentence = shortage.not_enough_room(evidence.empty, left, want) + _held(evidence, want)
+    sentence = shortage.not_enough_room(evidence.empty, left, want)
+    sentence += obstacles.said(evidence.crowds, left, want) + _held(evidence, want)
     might_fit = shortage.short(evidence.before, want) is None
     return _no_room(evidence, want, sentence, might_fit=might_fit)
 
@@ -80,8 +83,9 @@ def _of_started(evidence: Evidence, census: Census, known: dict[Shape, str]) -> 
     beyond = f"beyond the {demand.needed(census.gang)} needed"
     purpose = "to replace lost ones" if census.missing > 0 else beyond
     is_repair = census.missing > 0
-    found = (evidence.left if is_repair else evidence.left_for(census.gang))[shape]
-    sentence = shortage.single_members(want.members, purpose, found)
+    left = evidence.left if is_repair else evidence.left_for(census.gang)
+    sentence = shortage.single_members(want.members, purpose, left[shape])
+    sentence += obstacles.said(evidence.crowds, left, want)
     sentence += "" if is_repair else _held(evidence, want)
     might_fit = evidence.before[shape].members > 0
     return _no_room(evidence, want, sentence, might_fit=might_fit)

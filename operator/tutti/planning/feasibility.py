@@ -1,11 +1,12 @@
 """May a shape run on a node, room aside: the node rules of kube-scheduler, in its own words.
 
-These are its filters NodeUnschedulable, TaintToleration and NodeAffinity. Separate from the
-arithmetic of room, because these rules answer for a pair and never depend on what else runs.
+These are its filters NodeUnschedulable, TaintToleration and NodeAffinity, and what the rules
+between pods ask of a node's labels. Separate from the arithmetic of room, because these rules
+answer for a pair and never depend on what else runs.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..model.cluster import Effect, Node, NodeTerm, Shape, Taint, Toleration
 from ..model.rules import Requirement
@@ -28,7 +29,23 @@ _INT64 = range(-(2**63), 2**63)
 
 def fits_node(shape: Shape, node: Node) -> str | None:
     """Why the shape may not run on the node, in a short phrase; None if it may."""
-    return _repels(shape, node) or _is_avoided(shape, node)
+    return _repels(shape, node) or _is_avoided(shape, node) or _lacks_label(shape, node)
+
+
+def is_wanted(shape: Shape, node: Node) -> bool:
+    """Whether node selector and required node affinity of the shape let it run there."""
+    return _is_avoided(shape, node) is None
+
+
+def is_tolerated(shape: Shape, node: Node) -> bool:
+    """Whether the shape tolerates all hard taints of the node; a cordon is none of them."""
+    return _untolerated(shape, node) is None
+
+
+def topologies(shape: Shape) -> Iterator[str]:
+    """The labels that a node must have for the shape's affinity to pods and its spread."""
+    yield from (term.topology for term in shape.rules.near)
+    yield from (spread.topology for spread in shape.rules.even)
 
 
 def _repels(shape: Shape, node: Node) -> str | None:
@@ -37,11 +54,27 @@ def _repels(shape: Shape, node: Node) -> str | None:
         return "is cordoned"
     if not node.ready and not any(_is_tolerated(each, shape.tolerations) for each in UNREADY):
         return "is not ready"
+    if (taint := _untolerated(shape, node)) is not None:
+        value = f"={taint.value}" if taint.value else ""
+        return f"taint {taint.key}{value}:{taint.effect}"
+    return None
+
+
+def _untolerated(shape: Shape, node: Node) -> Taint | None:
+    """The first hard taint of the node that the shape does not tolerate."""
     for taint in node.taints:
         if taint.effect in HARD_EFFECTS and not _is_tolerated(taint, shape.tolerations):
-            value = f"={taint.value}" if taint.value else ""
-            return f"taint {taint.key}{value}:{taint.effect}"
+            return taint
     return None
+
+
+def _lacks_label(shape: Shape, node: Node) -> str | None:
+    """Which label the node lacks, without which it is in no domain of that topology."""
+    if not (shape.rules.near or shape.rules.even):
+        return None
+    present = {key for key, _ in node.labels}
+    lacking = next((key for key in topologies(shape) if key not in present), None)
+    return None if lacking is None else f"without label {lacking}"
 
 
 def _is_avoided(shape: Shape, node: Node) -> str | None:
@@ -80,12 +113,12 @@ def _holds(term: NodeTerm, labels: Mapping[str, str], node: Node) -> bool:
     if not (term.labels or term.fields):
         return False
     fields = {"metadata.name": str(node.name)}
-    return all(_label_holds(requirement, labels) for requirement in term.labels) and all(
+    return all(label_holds(requirement, labels) for requirement in term.labels) and all(
         _field_holds(requirement, fields) for requirement in term.fields
     )
 
 
-def _label_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+def label_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     """One requirement on labels; a malformed one never holds, as in kube-scheduler."""
     value = labels.get(requirement.key)
     values = requirement.values

@@ -1,14 +1,15 @@
 """The last plan, for as long as its answer cannot have changed: all that is kept between cycles.
 
 A plan that starts nothing and evicts nobody is the answer again until something it was made of
-changes: a node, or its room; a gang that is not settled, or its pods; a Reservation; or until a
-moment that it named. Whoever is started changes a node's room, so such a plan is never kept. Gangs
-that waited longer meanwhile may be worth more, but no more of them fits.
+changes: a node, or its room; a gang that is not settled, or its pods; a Reservation; whoever a rule
+between pods may count, while there is one; or until a moment that it named. Whoever is started
+changes a node's room, so such a plan is never kept. Gangs that waited longer meanwhile may be worth
+more, but no more of them fits.
 """
 
 from dataclasses import dataclass
 
-from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
+from ..model.cluster import Gang, Member, Namespace, Node, Reservation, Resident, Snapshot
 from ..model.decisions import Plan
 
 UNPROVED_SECONDS = 30.0  # a search that was cut short may find more the next time
@@ -22,12 +23,21 @@ class _Basis:
     gangs: tuple[Gang, ...]
     reservations: tuple[Reservation, ...]
     strays: tuple[Member, ...]
+    residents: tuple[Resident, ...]
+    namespaces: tuple[Namespace, ...]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "_Basis":
         """Of this Snapshot."""
         gangs = tuple(gang for gang in snapshot.gangs if gang.uid not in snapshot.settled)
-        return cls(snapshot.nodes, gangs, snapshot.reservations, snapshot.strays)
+        return cls(
+            snapshot.nodes,
+            gangs,
+            snapshot.reservations,
+            snapshot.strays,
+            snapshot.residents,
+            snapshot.namespaces,
+        )
 
 
 class Kept:

@@ -17,6 +17,7 @@ from ..strategies.problem import Budget, Demand, Outcome, Problem, Solution, Str
 from . import (
     demand,
     explain,
+    looks,
     order,
     partial,
     reduce,
@@ -27,6 +28,7 @@ from . import (
     timeouts,
     value,
 )
+from .crowds import Crowds
 from .demand import Census, Want
 from .reduce import Grid
 from .rounds import Round
@@ -86,7 +88,8 @@ class _Trials:
 class _Draft:
     """A plan in the making: who has a node by now, what room is left, how far it is proved."""
 
-    base: Grid
+    crowds: Crowds
+    base: Grid  # with what the crowds forbid by now
     free: NDArray[np.int64]
     assigned: Mapping[Uid, Assignment]
     proved: bool = True
@@ -114,14 +117,21 @@ def plan(
     """Decide for every gang that has no standing Reservation; ``fallback`` answers if needed."""
     effort = _Effort(strategy, fallback, budget, policy, snapshot.taken_at)
     found = _censuses(snapshot)
+    residents = looks.there(snapshot)
+    roll = looks.roll(snapshot, (member for one in found for member in one.ready), residents)
+    if roll.number:
+        found = [replace(one, ready=roll.told_apart(one.ready)) for one in found]
     base = reduce.grid(snapshot, (member.shape for census in found for member in census.ready))
+    crowds = Crowds.of(base, roll, residents)
     repairing = effort.with_a_share(MOST_REPAIRS)
-    repaired = replace(_repair(_Draft(base, base.free, {}), found, repairing), tally={})
-    empty, before = Rooms(base, base.capacity), Rooms(base, repaired.free)
+    begun = _Draft(crowds, crowds.grid(), base.free, {})
+    repaired = replace(_repair(begun, found, repairing), tally={})
+    empty, before = Rooms(base, base.capacity), Rooms(repaired.base, repaired.free)
     tried = [one for one in found if not timeouts.is_given_up(one, snapshot.taken_at)]
     wants = _startable(empty, tried)
     trials = _Trials(effort)
-    starved = starving.starved(snapshot, base, wants, policy, trials)
+    cleared = Crowds.of(base, roll, looks.staying(snapshot)).grid()
+    starved = starving.starved(snapshot, cleared, wants, policy, trials)
     steps = rounds.rounds(tried, wants, starved)
     start = replace(
         repaired,
@@ -132,8 +142,9 @@ def plan(
     evidence = explain.Evidence(
         empty=empty,
         before=before,
-        left=Rooms(base, draft.free),
-        behind=Rooms(base, draft.room),
+        left=Rooms(draft.base, draft.free),
+        behind=Rooms(draft.base, draft.room),
+        crowds=draft.crowds,
         placed=draft.assigned,
         shortfall=draft.shortfall,
         hold=draft.hold,
@@ -206,7 +217,7 @@ def _decide(draft: _Draft, steps: Sequence[Round], effort: _Effort) -> _Draft:
     for step in steps:
         draft = _start(draft, step.wants, effort)
         if step.starved is not None and not draft.has_placed(step.starved.want):
-            draft = replace(draft, hold=starving.hold(step.starved, draft.base, draft.free))
+            draft = replace(draft, hold=starving.hold(step.starved, draft.free))
         draft = _extend(draft, step.growing, effort)
     return draft
 
@@ -242,8 +253,11 @@ def _round(draft: _Draft, wants: Sequence[Want], effort: _Effort) -> _Draft:
     if solution.outcome is Outcome.FAILED:
         return replace(draft, proved=False, shortfall=draft.shortfall or shortfall)
     given = reduce.assignments(draft.base, wants, solution)
+    crowds = draft.crowds.joined(reduce.seated(wants, solution))
     return replace(
         draft,
+        crowds=crowds,
+        base=draft.base if crowds is draft.crowds else crowds.grid(),
         free=reduce.room_left(draft.base, draft.free, wants, solution),
         assigned={**draft.assigned, **{one.uid: one for some in given for one in some}},
         proved=draft.proved and not shortfall and tally.is_settled(solution),

@@ -7,6 +7,7 @@ Amounts are 64-bit integers; everything is in the order of the nodes' names.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,9 @@ from ..model.cluster import Gang, Member, Node, Reservation, Shape, Snapshot
 from ..model.decisions import Assignment
 from ..model.keys import NodeName, Uid
 from ..model.resources import NOTHING, Resources
-from ..strategies.problem import Demand, Part, Problem, Solution
+from ..strategies.problem import NO_RULES, Demand, Part, Problem, Rules, Solution
 from .demand import Want
-from .feasibility import fits_node
+from .feasibility import fits_node, topologies
 
 PODS = "pods"
 
@@ -37,6 +38,7 @@ class Grid:
     free: NDArray[np.int64]  # [node, resource]: before this plan; zero where overdrawn
     requests: NDArray[np.int64]  # [shape, resource]
     allowed: NDArray[np.bool_]  # [shape, node]
+    rules: Rules = NO_RULES
 
 
 def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
@@ -130,6 +132,7 @@ def problem(
         demands=tuple(
             _demand(base, want, worth) for want, worth in zip(wants, worths, strict=True)
         ),
+        rules=base.rules,
     )
 
 
@@ -190,14 +193,27 @@ def assignments(
     return tuple(named)
 
 
+class Seated(NamedTuple):
+    """So many members of one shape on one node."""
+
+    shape: Shape
+    node: int
+    members: int
+
+
+def seated(wants: Sequence[Want], solution: Solution) -> Iterable[Seated]:
+    """Whom a solution gives a node, by shape."""
+    for want, shares in zip(wants, solution.shares, strict=True):
+        groups = parts(want) if shares else ()
+        for share in shares:
+            yield Seated(groups[share.part][0].shape, share.node, share.count)
+
+
 def room_left(
     base: Grid, free: NDArray[np.int64], wants: Sequence[Want], solution: Solution
 ) -> NDArray[np.int64]:
     """The room that is left once a solution is carried out."""
-    taken: list[tuple[int, int, int]] = []  # node, shape, members
-    for want, shares in zip(wants, solution.shares, strict=True):
-        rows = [base.shapes[group[0].shape] for group in parts(want)] if shares else []
-        taken.extend((share.node, rows[share.part], share.count) for share in shares)
+    taken = [(at.node, base.shapes[at.shape], at.members) for at in seated(wants, solution)]
     left = free.copy()
     nodes, shapes, counts = np.array(taken, dtype=np.int64).reshape(-1, 3).T
     np.subtract.at(left, nodes, base.requests[shapes] * counts[:, None])
@@ -224,12 +240,13 @@ def _allowed(shapes: Sequence[Shape], nodes: Sequence[Node]) -> NDArray[np.bool_
     allowed = np.zeros((len(shapes), len(nodes)), dtype=np.bool_)
     alike: dict[object, list[int]] = {}
     for i, shape in enumerate(shapes):
-        rules = (shape.node_selector, shape.required, shape.tolerations)
+        rules = (shape.node_selector, shape.required, shape.tolerations, *topologies(shape))
         alike.setdefault(rules, []).append(i)
     rows = list(alike.values())
     by_labels = [own for own in rows if not _reads_names(shapes[own[0]])]
     keys = frozenset(k for own in by_labels for k in label_keys(shapes[own[0]]))
-    groups = [np.array(group) for group in _alike(nodes, keys)]
+    present = frozenset(k for own in by_labels for k in topologies(shapes[own[0]]))
+    groups = [np.array(group) for group in _alike(nodes, keys, present)]
     labelled = _labelled(groups, nodes)
     for own in by_labels:
         selected = (labelled.get(label, []) for label in shapes[own[0]].node_selector)
@@ -265,11 +282,17 @@ def label_keys(shape: Shape) -> Iterable[str]:
         yield from (requirement.key for requirement in term.labels)
 
 
-def _alike(nodes: Sequence[Node], keys: frozenset[str]) -> Iterable[Sequence[int]]:
-    """Positions of nodes that differ in nothing but room, names and labels nobody asks about."""
+def _alike(
+    nodes: Sequence[Node], keys: frozenset[str], present: frozenset[str]
+) -> Iterable[Sequence[int]]:
+    """Positions of nodes that differ in nothing but room, names and labels nobody asks about.
+
+    Of the labels ``present`` is asked whether a node has them, not what they say.
+    """
     groups: dict[object, list[int]] = {}
     for i, node in enumerate(nodes):
         labels = tuple(label for label in node.labels if label[0] in keys)
-        looks = (labels, node.taints, node.unschedulable, node.ready)
+        has = tuple(key for key, _ in node.labels if key in present) if present else ()
+        looks = (labels, has, node.taints, node.unschedulable, node.ready)
         groups.setdefault(looks, []).append(i)
     return groups.values()

@@ -31,8 +31,17 @@ class Starved:
     """A gang that goes first, and one way to place it in the empty cluster."""
 
     want: Want
+    base: Grid  # with the rules between pods as they are in the empty cluster
     vacant: NDArray[np.int64]  # [node, resource]: once all members of gangs have ended
     shares: tuple[Share, ...]
+
+    @property
+    def is_ruled(self) -> bool:
+        """Whether some of its members may not go wherever there is room."""
+        rows = {row for row, _ in _rows(self)}
+        rules = self.base.rules
+        asking = {rule.shape for some in (rules.apart, rules.near, rules.even) for rule in some}
+        return not rows.isdisjoint(asking)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,25 +84,33 @@ def due(
     return min((at for at in moments if snapshot.taken_at < at < inf), default=None)
 
 
-def hold(one: Starved, base: Grid, free: NDArray[np.int64]) -> Hold:
+def hold(one: Starved, free: NDArray[np.int64]) -> Hold:
     """The free room to hold for it, where the least is missing until all of it can start.
 
-    Shape by shape, the largest first; each is exact for itself. Where that ends in a dead end, it
-    is the room of a placement that depends on nothing that starts or ends.
+    Shape by shape, the largest first; each is exact for itself. Where that ends in a dead end, or
+    members have rules for one another, it is the room of a placement that depends on nothing that
+    starts or ends.
     """
+    seated = None if one.is_ruled else _seated(one, free)
+    needed = _as_placed(one) if seated is None else seated
+    nodes = int(np.count_nonzero(needed.any(axis=1)))
+    return Hold(one.want.gang, np.minimum(free, needed), nodes)
+
+
+def _seated(one: Starved, free: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """The room of the seats that miss least; None in a dead end."""
+    base = one.base
     needed = np.zeros_like(free)
     vacant, left = one.vacant, free
-    for row, count in _by_shape(one, base):
+    for row, count in _by_shape(one):
         request = base.requests[row]
         chosen = seats(vacant, left, base.allowed[row], (request, count))
         if int(chosen.sum()) < count:
-            needed = _as_placed(one, base)
-            break
+            return None
         used = chosen[:, None] * request
         needed = needed + used
         vacant, left = vacant - used, np.maximum(left - used, 0)
-    nodes = int(np.count_nonzero(needed.any(axis=1)))
-    return Hold(one.want.gang, np.minimum(free, needed), nodes)
+    return needed
 
 
 def _falls_due(want: Want, policy: Policy) -> float:
@@ -108,30 +125,30 @@ def _first_to_fit(
         if shortage.short(rooms, want) is None:
             solution = answer(reduce.problem(base, vacant, [want], [1]))
             if any(solution.shares):
-                return Starved(want, vacant, solution.shares[0])
+                return Starved(want, base, vacant, solution.shares[0])
     return None
 
 
-def _by_shape(one: Starved, base: Grid) -> Sequence[tuple[int, int]]:
+def _by_shape(one: Starved) -> Sequence[tuple[int, int]]:
     """How many members of each shape would start, the largest shape first."""
     counts: dict[int, int] = {}
-    for row, share in _rows(one, base):
+    for row, share in _rows(one):
         counts[row] = counts.get(row, 0) + share.count
     totals = one.vacant.sum(axis=0).clip(1)
-    sizes = {row: float((base.requests[row] / totals).max()) for row in counts}
+    sizes = {row: float((one.base.requests[row] / totals).max()) for row in counts}
     return sorted(counts.items(), key=lambda item: (-sizes[item[0]], item[0]))
 
 
-def _rows(one: Starved, base: Grid) -> Iterable[tuple[int, Share]]:
+def _rows(one: Starved) -> Iterable[tuple[int, Share]]:
     """The shares with the row of their shape."""
-    rows = [base.shapes[group[0].shape] for group in reduce.parts(one.want)]
+    rows = [one.base.shapes[group[0].shape] for group in reduce.parts(one.want)]
     return ((rows[share.part], share) for share in one.shares)
 
 
-def _as_placed(one: Starved, base: Grid) -> NDArray[np.int64]:
+def _as_placed(one: Starved) -> NDArray[np.int64]:
     needed = np.zeros_like(one.vacant)
-    for row, share in _rows(one, base):
-        needed[share.node] += base.requests[row] * share.count
+    for row, share in _rows(one):
+        needed[share.node] += one.base.requests[row] * share.count
     return needed
 
 

@@ -1,55 +1,20 @@
 """The plan checked against the promises, by code that shares nothing with what made it.
 
 Only the node rules are asked of ``feasibility``; room, wholeness and Reservations are counted
-here anew, in plain Python. A violation is a bug of ours, or of a solver.
+here anew, rules between pods in ``beside``, in plain Python. A violation is a bug of ours, or of a
+solver.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..model.cluster import Entry, Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
+from . import accounts, beside
 from .feasibility import fits_node
-
-Amounts = Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ledger:
-    """What is left of each node while promises are counted one by one."""
-
-    nodes: Mapping[NodeName, Node]
-    left: dict[NodeName, dict[str, int]] = field(default_factory=dict)  # of nodes asked about
-
-    def room(self, name: NodeName) -> dict[str, int] | None:
-        """What is left of a node, from what is allocatable and not used; None if there is none."""
-        room = self.left.get(name)
-        if room is None and (node := self.nodes.get(name)) is not None:
-            self.left[name] = room = dict(node.allocatable.amounts)
-            for resource, n in node.used.amounts:
-                room[resource] = room.get(resource, 0) - n
-        return room
-
-    def lacks(self, node: NodeName, asked: Amounts) -> Sequence[str]:
-        """The resources of which the node has less left than asked."""
-        room = self.room(node) or {}
-        return [name for name, n in asked.items() if n > max(room.get(name, 0), 0)]
-
-    def take(self, node: NodeName, asked: Amounts) -> None:
-        """Count a promise, whether there is room for it or not."""
-        room = self.room(node)
-        if room is not None:
-            for name, n in asked.items():
-                room[name] = room.get(name, 0) - n
-
-    def copy(self, names: Iterable[NodeName]) -> "_Ledger":
-        """The same ledger for these nodes; what is taken there is not taken here."""
-        rooms = {name: self.room(name) for name in names}
-        return _Ledger(
-            self.nodes, {name: dict(room) for name, room in rooms.items() if room is not None}
-        )
+from .peers import has_rules
 
 
 class _Picture:
@@ -81,7 +46,7 @@ class _Picture:
         return self._everyone
 
 
-def _asked(member: Member) -> Amounts:
+def _asked(member: Member) -> accounts.Amounts:
     return {**dict(member.shape.requests.amounts), "pods": 1}
 
 
@@ -105,7 +70,17 @@ def upheld(snapshot: Snapshot, placements: Sequence[Placement]) -> tuple[Placeme
         if not any(True for _ in _faults(placement, seen, trial)):
             books.ledger.left.update(trial.ledger.left)
             sound.append(placement)
-    return tuple(sound)
+    return tuple(_sociable(snapshot, sound, seen))
+
+
+def _sociable(snapshot: Snapshot, sound: list[Placement], seen: _Picture) -> Sequence[Placement]:
+    """Those that rules between pods let be together; whoever breaks one leaves, the last first."""
+    for _ in tuple(sound):
+        unsocial = [placement for placement, _ in _unsocial(snapshot, sound, seen)]
+        if not unsocial:
+            break
+        sound = [placement for placement in sound if placement is not unsocial[-1]]
+    return sound
 
 
 def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str]:
@@ -115,13 +90,15 @@ def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str
     books = _Books.of(snapshot, seen)
     for placement in placements:
         yield from _faults(placement, seen, books)
+    for _, fault in _unsocial(snapshot, placements, seen):
+        yield fault
 
 
 @dataclass(frozen=True, slots=True)
 class _Books:
     """What is promised so far: room, pods, and gangs."""
 
-    ledger: _Ledger
+    ledger: accounts.Ledger
     pods: set[Uid]
     gangs: set[GangKey]
 
@@ -129,7 +106,7 @@ class _Books:
     def of(cls, snapshot: Snapshot, seen: _Picture) -> "_Books":
         """Start from what is used and what standing Reservations hold."""
         books = cls(
-            _Ledger(seen.nodes),
+            accounts.Ledger(seen.nodes),
             {entry.uid for held in snapshot.reservations for entry in held.entries},
             {held.gang for held in snapshot.reservations},
         )
@@ -160,7 +137,7 @@ def _faults(placement: Placement, seen: _Picture, books: _Books) -> Iterator[str
 
 
 def _wrong(
-    one: Assignment, gang: Gang, seen: _Picture, taken: set[Uid], ledger: _Ledger
+    one: Assignment, gang: Gang, seen: _Picture, taken: set[Uid], ledger: accounts.Ledger
 ) -> Iterator[str]:
     """What is wrong with one assignment; its room is taken from the ledger."""
     member, node = seen.members(gang.key).get(one.uid), seen.nodes.get(one.node)
@@ -208,7 +185,40 @@ def _overfull(gang: Gang, placement: Placement) -> Iterator[str]:
             yield f"gang {gang.key}: {n} of at most {most} of role {role.name} are placed"
 
 
-def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, Amounts]]:
+def _unsocial(
+    snapshot: Snapshot, placements: Sequence[Placement], seen: _Picture
+) -> Iterator[tuple[Placement, str]]:
+    """What rules between pods forbid once all are placed, each looked at as if it came last."""
+    gangs = [seen.gangs[one.gang] for one in placements if one.gang in seen.gangs]
+    shapes = {id(member.shape): member.shape for gang in gangs for member in gang.members}
+    if not (snapshot.residents or snapshot.reservations or any(map(has_rules, shapes.values()))):
+        return
+    placed = [
+        (placement, member, one.node)
+        for placement in placements
+        for one in placement.assignments
+        if (member := seen.members(placement.gang).get(one.uid)) is not None
+    ]
+    promised = _promised(snapshot, seen)
+    neighbours = beside.Neighbours(
+        snapshot, [*promised, *((member, node) for _, member, node in placed)]
+    )
+    for placement, member, node in placed:
+        for fault in neighbours.faults(member, node):
+            yield placement, fault
+
+
+def _promised(snapshot: Snapshot, seen: _Picture) -> Sequence[beside.Seat]:
+    """The members that Reservations hold a node for and that are not bound yet."""
+    return [
+        (member, entry.node)
+        for held in snapshot.reservations
+        for entry in held.entries
+        if (member := seen.member(entry.uid, held.gang)) is not None and member.may_get_a_node
+    ]
+
+
+def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, accounts.Amounts]]:
     """The room that a Reservation holds and no node counts as used."""
     gang = seen.gangs.get(held.gang)
     siblings = gang.members if gang is not None else ()
@@ -223,7 +233,7 @@ def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, Amounts
         yield slots.node, {name: n * slots.count for name, n in most.items()}
 
 
-def _most(members: Sequence[Member]) -> Amounts:
+def _most(members: Sequence[Member]) -> accounts.Amounts:
     most: dict[str, int] = {}
     for member in members:
         for name, n in _asked(member).items():
@@ -233,7 +243,7 @@ def _most(members: Sequence[Member]) -> Amounts:
 
 def takes(node: Node, member: Member) -> bool:
     """Whether the node has room for the member beside what is bound there, promises aside."""
-    lacking = _Ledger({node.name: node}).lacks(node.name, _asked(member))
+    lacking = accounts.Ledger({node.name: node}).lacks(node.name, _asked(member))
     return not lacking and fits_node(member.shape, node) is None
 
 
@@ -243,18 +253,28 @@ def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
     Where a node cannot keep all promises, the oldest Reservations keep theirs.
     """
     seen = _Picture(snapshot)
-    ledger = _Ledger(seen.nodes)
+    ledger = accounts.Ledger(seen.nodes)
+    neighbours = beside.Neighbours(snapshot, _promised(snapshot, seen))
     lost: dict[Uid, tuple[Entry, ...]] = {}
     for held in sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang)):
+        # Once one of its gang is bound, rules between pods have had their say.
+        is_begun = any(one.counts_as_bound for one in seen.members(held.gang).values())
+        others = None if is_begun else neighbours
         lost[held.uid] = tuple(
-            entry for entry in held.entries if not _is_upheld(entry, held, seen, ledger)
+            entry for entry in held.entries if not _is_upheld(entry, held, seen, ledger, others)
         )
         for node, asked in _held(replace(held, entries=()), seen):
             ledger.take(node, asked)
     return {uid: entries for uid, entries in lost.items() if entries}
 
 
-def _is_upheld(entry: Entry, held: Reservation, seen: _Picture, ledger: _Ledger) -> bool:
+def _is_upheld(
+    entry: Entry,
+    held: Reservation,
+    seen: _Picture,
+    ledger: accounts.Ledger,
+    neighbours: beside.Neighbours | None,
+) -> bool:
     """Whether the entry can be, or has been, carried out; if it can, its room is taken."""
     member, node = seen.member(entry.uid, held.gang), seen.nodes.get(entry.node)
     if member is None:
@@ -264,6 +284,8 @@ def _is_upheld(entry: Entry, held: Reservation, seen: _Picture, ledger: _Ledger)
     if node is None or not member.is_waiting or member.gang != held.gang:
         return False
     if fits_node(member.shape, node) is not None or ledger.lacks(entry.node, _asked(member)):
+        return False
+    if neighbours is not None and any(True for _ in neighbours.faults(member, entry.node)):
         return False
     ledger.take(entry.node, _asked(member))
     return True

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from .endstate import rules_hold
 from .patterns import Wanted
 from .problem import Demand, Outcome, Problem, Share, Shares, Solution, admitted_value
 from .room import most_placeable
@@ -51,7 +52,7 @@ def wanted(problem: Problem, candidates: Iterable[int]) -> Wanted:
 
 
 def is_sound(problem: Problem, shares: Shares) -> bool:
-    """Whether every demand is whole or absent, and every member where it may be and fits."""
+    """Whether every demand is whole or absent, every member fits where it is, and rules hold."""
     used = np.zeros_like(problem.free)
     asked = np.zeros(problem.free.shape, dtype=np.bool_)
     for demand, own in zip(problem.demands, shares, strict=True):
@@ -63,7 +64,9 @@ def is_sound(problem: Problem, shares: Shares) -> bool:
                 return False
             used[share.node] += share.count * problem.requests[shape]
             asked[share.node] |= problem.requests[shape] > 0
-    return not bool((asked & (used > problem.free)).any())
+    if (asked & (used > problem.free)).any():
+        return False
+    return not problem.rules or rules_hold(problem, shares)
 
 
 def _is_whole(demand: Demand, shares: Iterable[Share]) -> bool:

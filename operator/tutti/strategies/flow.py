@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
-from .bestfit import best_fit
+from .bestfit import BestFit, best_fit
 from .counts import possible
 from .problem import Budget, Demand, Outcome, Problem, Share, Solution
 from .room import Room
@@ -38,8 +38,10 @@ class Flow:
         """Let this engine find the flows."""
         self._engine = engine
 
-    def solve(self, problem: Problem, budget: Budget) -> Solution:  # noqa: ARG002 - bounded anyway
+    def solve(self, problem: Problem, budget: Budget) -> Solution:
         """Admit priority by priority; where all are admitted, nothing better can exist."""
+        if problem.rules:  # a flow cannot say who is where together
+            return BestFit().solve(problem, budget)
         room, candidates = Room(problem), possible(problem)
         found: list[tuple[Share, ...]] = [()] * len(problem.demands)
         for level in sorted({problem.demands[index].level for index in candidates}, reverse=True):

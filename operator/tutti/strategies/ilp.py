@@ -1,31 +1,18 @@
 """Exact and joint: which demands start is one integer program over all of them.
 
-Best fit first. Where that leaves out what could start, a relaxation says how much more there could
-be; if there is more, the engine looks for it among all that could be part of it. A function of its
-arguments unless the clock ends it.
+Best fit first. Where that leaves out what could start, ``search`` looks for the best, level by
+level; where members have rules between them, ``ruled`` does. A function of its arguments unless
+the clock ends it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from math import floor
 from time import monotonic
 
-import numpy as np
-
 from .bestfit import best_fit
-from .columns import Columns
-from .counts import has_all, is_sound, possible, wanted, worth
-from .engine import Answer, Cbc, Effort, Engine
-from .patterns import Array, Wanted, node_classes
-from .problem import Budget, Outcome, Problem, Shares, Solution
-from .program import Program
-from .split import split, whole
-
-TOO_COARSE = "its arithmetic was too coarse for a proof"
-TOO_RICH = "nodes can be filled in too many ways for a proof"
-MOST_COLUMNS = 6_000  # patterns that one program takes in beyond the first
-SLACK = 1e-9  # of a bound: what an engine's arithmetic may be wrong by
+from .counts import has_all, possible, worth
+from .engine import Cbc, Effort, Engine
+from .problem import Budget, Outcome, Problem, Solution
+from .ruled import RuledSearch
+from .search import Search
 
 
 class IlpStrategy:
@@ -42,7 +29,8 @@ class IlpStrategy:
         best, candidates = best_fit(problem), possible(problem)
         if has_all(best, candidates):
             return Solution(Outcome.PROVED, best, bounds=tuple(worth(problem, best)))
-        search = _Search(problem, candidates, self._engine, best)
+        kind = RuledSearch if problem.rules else Search
+        search = kind(problem, candidates, self._engine, best)
         settled = []
         for level in search.levels:
             # Half of the time left, so that the levels below have some, too.
@@ -61,129 +49,3 @@ class IlpStrategy:
         )
         detail = f"{why}; a better admission may exist"
         return Solution(Outcome.BUDGET_EXHAUSTED, search.best, detail, bounds)
-
-
-@dataclass(frozen=True, slots=True)
-class _Settled:
-    """What is known of one level, given what the levels above got."""
-
-    level: int
-    outcome: Outcome
-    bound: int
-    detail: str = ""
-
-
-class _Search:
-    """One problem's program, and the best answer so far."""
-
-    def __init__(
-        self, problem: Problem, candidates: Sequence[int], engine: Engine, best: Shares
-    ) -> None:
-        self._problem, self._engine = problem, engine
-        self._candidates = frozenset(candidates)
-        self._wanted = wanted(problem, candidates)
-        rows = self._wanted.shapes
-        classes = node_classes(problem.free, problem.allowed[rows], self._wanted)
-        self._program = Program(problem, candidates, self._wanted, classes)
-        self._columns = Columns(self._program)
-        self._columns.seed()
-        self._columns.cover(_used(problem, self._wanted, best))
-        self.levels = self._program.levels
-        self.best = best
-
-    def settle(self, level: int, effort: Effort) -> _Settled:
-        """Find the best of one level that takes nothing from those above."""
-        unit = self._program.aim(level)
-        everything = self._program.everything(level)
-        found = _Settled(level, Outcome.PROVED, everything)
-        if self._value(level) < everything:
-            found = self._improve(level, unit, effort)
-        self._program.keep(level, self._value(level))
-        return found
-
-    def _improve(self, level: int, unit: int, effort: Effort) -> _Settled:
-        """Look for an answer that is worth more on this level than the best so far."""
-        until = monotonic() + effort.seconds
-
-        def run(*, relaxed: bool) -> Answer:
-            left = replace(effort, seconds=until - monotonic())
-            return self._engine.run(self._program.lp, left, relaxed=relaxed)
-
-        relaxed = self._columns.relax(partial(run, relaxed=True))
-        if isinstance(relaxed, Answer):
-            return _Settled(level, relaxed.outcome, 0, relaxed.detail)
-        bound = _whole(relaxed.bound)
-        more = self._columns.cheapest(relaxed)
-        while bound * unit > self._value(level):
-            self._columns.add(more)
-            answer = run(relaxed=False)
-            if answer.outcome is Outcome.FAILED:
-                return _Settled(level, answer.outcome, 0, answer.detail)
-            known = self._value(level)
-            self._take_in(answer, level)
-            value = self._value(level)
-            more = self._columns.useful(relaxed, relaxed.bound - value / unit)
-            if answer.outcome is Outcome.PROVED and 0 < len(more) <= MOST_COLUMNS:
-                continue
-            if not len(more):
-                bound = min(bound, max(value // unit, self._bound(answer, known // unit, bound)))
-            if bound * unit > value:
-                why = self._why(answer, is_complete=not len(more))
-                return _Settled(level, Outcome.BUDGET_EXHAUSTED, bound * unit, why)
-        return _Settled(level, Outcome.PROVED, self._value(level))
-
-    def _bound(self, answer: Answer, known: int, bound: int) -> int:
-        """No answer of the program, as it is, is worth more, in the unit of what is aimed at.
-
-        An optimum that is no whole answer, or worth less than a known one, is not believed.
-        """
-        if answer.outcome is Outcome.PROVED:
-            value = self._program.value(answer.values)
-            is_credible = whole(answer.values) is not None and round(value) >= known
-            return round(value) if is_credible else bound
-        return bound if answer.bound is None else _whole(answer.bound)
-
-    def _why(self, answer: Answer, *, is_complete: bool) -> str:
-        """Why a level is not settled; empty where the budget ended."""
-        if answer.outcome is not Outcome.PROVED:
-            return ""
-        if not is_complete or any(each.whole for each in self._program.fillings):
-            return TOO_RICH
-        return f"{self._engine.name}: {TOO_COARSE}"
-
-    def _take_in(self, answer: Answer, level: int) -> None:
-        """Keep what was found if it is worth more; lower levels follow as best fit places them."""
-        problem, numbers = self._problem, whole(answer.values)
-        if numbers is None:
-            return
-        found = split(problem, self._program, numbers)
-        if not is_sound(problem, found):
-            # Classes counted as a whole may promise too much: the most valuable come first.
-            started = [i for i, own in enumerate(found) if own]
-            found = best_fit(problem, sorted(started, key=lambda i: -problem.demands[i].value))
-        rest = [i for i, own in enumerate(found) if not own and self._is_worth_a_try(i, level)]
-        shares = best_fit(problem, rest, found)
-        if worth(problem, shares) > worth(problem, self.best):
-            self.best = shares
-            self._columns.cover(_used(problem, self._wanted, shares))
-
-    def _is_worth_a_try(self, index: int, level: int) -> bool:
-        return index in self._candidates and self._problem.demands[index].level <= level
-
-    def _value(self, level: int) -> int:
-        return dict(worth(self._problem, self.best))[level]
-
-
-def _whole(bound: float) -> int:
-    """The largest whole number that a bound allows."""
-    return floor(bound + SLACK * abs(bound) + 1e-6)
-
-
-def _used(problem: Problem, wanted: Wanted, shares: Shares) -> Array:
-    """[row, node]: how many members of each shape these shares put on each node."""
-    row_of = {int(shape): row for row, shape in enumerate(wanted.shapes)}
-    used = np.zeros((len(wanted.shapes), len(problem.free)), dtype=np.int64)
-    for demand, own in zip(problem.demands, shares, strict=True):
-        for share in own:
-            used[row_of[demand.parts[share.part].shape], share.node] += share.count
-    return used

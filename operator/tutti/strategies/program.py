@@ -194,11 +194,14 @@ class Program:
             amounts = [(row, int(asks[row, resource])) for row in found if asks[row, resource]]
             if sum(n * most[row] for row, n in amounts) > room:
                 unit = gcd(*(n for _, n in amounts))
-                terms = [(found[row], n // unit) for row, n in amounts]
-                self._row(terms, LpConstraintLE, room // unit)
+                self._add_room([(found[row], n // unit) for row, n in amounts], room // unit)
         for row, variable in found.items():
             self.shape_rows[row].expr.addterm(variable, -1)
         return found.items()
+
+    def _add_room(self, terms: list[Term], room: int) -> None:
+        """Demand that the sum is not above the room."""
+        self._row(terms, LpConstraintLE, room)
 
     def _whole(self, kind: str, most: int | None) -> LpVariable:
         """A whole number from 0, to ``most`` at most."""
@@ -219,7 +222,7 @@ class Program:
         In one row, weights near 1e9 made CBC call its own solution infeasible. So they are added
         up digit by digit, as on paper: the low digits, less a carry, and then the rest with it.
         """
-        if all(weight < DIGIT for _, weight in terms):
+        if all(abs(weight) < DIGIT for _, weight in terms):
             self._row(terms, LpConstraintGE, floor)
             return
         most = int(sum(variable.upBound or 0.0 for variable, _ in terms))
@@ -228,7 +231,7 @@ class Program:
         low = [(variable, weight % DIGIT) for variable, weight in terms]
         self._row([*low, (carry, -DIGIT)], LpConstraintGE, floor % DIGIT)
         high = [(variable, weight // DIGIT) for variable, weight in terms]
-        self._add_floor([*high, (carry, 1)], floor // DIGIT)
+        self._add_floor([*high, (carry, 1)], floor // DIGIT)  # also right where they are negative
 
 
 def _alike(problem: Problem, candidates: Iterable[int]) -> Sequence[Sequence[int]]:

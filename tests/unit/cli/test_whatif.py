@@ -40,6 +40,15 @@ def test_new_nodes_take_names_that_are_free() -> None:
     assert [one.name for one in again] == ["n1", "n1-new-1", "n1-new-2", "n1-new-3"]
 
 
+def test_a_lost_node_takes_everyone_whom_rules_counted_there() -> None:
+    near = gang("a").of(1, cpu=1).near("zone").each(owner=JOB).bound_on("n1")
+    of = snapshot(node("n1").hosting("db"), node("n2").hosting("web"), near)
+    assert len(of.residents) == 3
+    bare = whatif.without_node(of, "n1")
+    assert [one.uid for one in bare.residents] == ["ml/web-uid"]
+    assert [m.node for m in bare.gangs[0].members] == [None]
+
+
 def test_a_lost_node_takes_its_pods_but_what_is_over_still_counts() -> None:
     of = snapshot(
         node("n1", cpu=8),

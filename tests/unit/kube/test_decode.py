@@ -14,6 +14,7 @@ from tutti.kube.decode import (
     PodGroup,
     decode_group,
     decode_member,
+    decode_namespace,
     decode_node,
     decode_occupant,
     decode_priority_class,
@@ -25,6 +26,7 @@ from tutti.model.cluster import (
     Entry,
     Job,
     Member,
+    Namespace,
     Node,
     OnPartial,
     OnTimeout,
@@ -82,6 +84,7 @@ def test_a_pod_of_ours_is_read_whole() -> None:
         priority=1000,
         owner=Owner("Job", "train", "batch"),
         said=Said("WaitingForMembers", "1 of 2 exist"),
+        labels=(("app", "t"), ("tutti.dev/pod-group", "train"), ("tutti.dev/role", "worker")),
     )
 
 
@@ -393,6 +396,12 @@ def test_a_priority_class_is_read() -> None:
     assert read == PriorityClass("high", 1000)
     lowest = wire.parse_one({"metadata": metadata, "value": -5}, wire.PriorityClass)
     assert decode_priority_class(lowest) == PriorityClass("high", -5)
+
+
+def test_a_namespace_is_read_with_its_labels() -> None:
+    metadata = {"name": "ml", "uid": "ns-1", "labels": {"team": "a", "env": "prod"}}
+    read = decode_namespace(wire.parse_one({"metadata": metadata}, wire.Namespace))
+    assert read == Namespace("ml", (("env", "prod"), ("team", "a")))
 
 
 def test_a_gang_is_a_pod_group_with_its_pods_and_the_value_of_its_class() -> None:

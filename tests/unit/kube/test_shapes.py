@@ -9,7 +9,7 @@ from tutti.model.cluster import NodeTerm, Occupant
 from tutti.model.keys import NodeName, Uid
 from tutti.model.rules import Requirement
 
-from .objects import POD, REQUIRED, container, naming, node_affinity, pod
+from .objects import POD, container, naming, node_affinity, pod
 
 
 def test_equal_pods_share_one_shape() -> None:
@@ -49,24 +49,6 @@ def test_terms_that_are_all_empty_match_no_node() -> None:
 
 
 UNMODELLED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "required pod affinity": (
-        {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}},
-        (f"spec.affinity.podAffinity.{REQUIRED}",),
-    ),
-    "required pod anti-affinity": (
-        {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}},
-        (f"spec.affinity.podAntiAffinity.{REQUIRED}",),
-    ),
-    "preferences are not rules": (
-        {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}},
-        (),
-    ),
-    "an empty requirement is none": ({"affinity": {"podAffinity": {REQUIRED: []}}}, ()),
-    "spread is hard by default": (
-        {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone"}]},
-        ("spec.topologySpreadConstraints",),
-    ),
-    "soft spread": ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ()),
     "claims": (
         {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
         ("spec.volumes[].persistentVolumeClaim",),
@@ -160,6 +142,11 @@ def test_a_pod_uses_room_where_it_is_bound_or_pinned(
 def test_a_terminating_pod_holds_its_room_only_where_it_is_bound() -> None:
     at = "2026-01-01T00:01:00Z"
     assert decode_occupant(pod({"nodeName": "n1"}, deletionTimestamp=at)) == Occupant(
-        Uid(POD["metadata"]["uid"]), NodeName("n1"), decode_member(pod()).shape.requests
+        Uid(POD["metadata"]["uid"]),
+        NodeName("n1"),
+        decode_member(pod()).shape.requests,
+        "ml",
+        decode_member(pod()).labels,
+        terminating=True,
     )
     assert decode_occupant(pod(PIN, deletionTimestamp=at)) is None

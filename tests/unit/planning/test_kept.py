@@ -11,11 +11,12 @@ from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget
 
-from ...builders import gang, node, reservation, snapshot
+from ...builders import gang, node, peers, reservation, snapshot, space, term
 
 WAITING = gang("a").of(2, cpu=8)
 SEEN = snapshot(node("n1", cpu=4), WAITING)
 NOTHING = Plan()
+ALL = peers()
 
 
 def kept(of: Snapshot, made: Plan = NOTHING) -> Kept:
@@ -51,6 +52,25 @@ def test_where_nothing_has_changed_the_plan_is_the_same() -> None:
 )
 def test_whatever_a_plan_is_made_of_makes_a_new_one(changed: Snapshot) -> None:
     assert kept(SEEN).plan(changed) is None
+
+
+HOST = node("n1", cpu=4).labelled(hostname="n1")
+APART = WAITING.apart("hostname")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        snapshot(HOST.hosting("db", app="db"), APART, space("ml", team="a")),
+        snapshot(HOST.hosting("db", app="web"), APART, space("ml", team="b")),
+        snapshot(HOST.hosting("db", term("zone", ALL), app="web"), APART, space("ml", team="a")),
+    ],
+    ids=["labels", "namespace", "anti-affinity"],
+)
+def test_whom_a_rule_may_count_makes_a_new_plan(changed: Snapshot) -> None:
+    before = snapshot(HOST.hosting("db", app="web"), APART, space("ml", team="a"))
+    assert kept(before).plan(later(before)) is NOTHING
+    assert kept(before).plan(changed) is None
 
 
 def test_what_happens_to_settled_gangs_changes_no_plan() -> None:

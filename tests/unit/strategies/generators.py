@@ -6,11 +6,14 @@ Separate from the tests because the contract suite and the exactness tests draw 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
+from random import Random
 
 import numpy as np
 from hypothesis import strategies as st
 
 from tutti.strategies.problem import Demand, Part, Problem
+
+from ...oracle import relations
 
 Room = tuple[tuple[int, ...], ...]
 
@@ -67,6 +70,15 @@ def vast_problems(draw: st.DrawFn) -> Problem:
     most = 2**50
     free = (small.free * scale + draw(st.integers(-1, 1))).clip(-most, most - 1)
     return replace(small, free=free, requests=(small.requests * scale).clip(0, most))
+
+
+@st.composite
+def ruled_problems(draw: st.DrawFn) -> Problem:
+    """Either of them, with one to four rules between members."""
+    drawn = draw(st.one_of(problems(), problems(), vast_problems()))
+    chance = Random(draw(st.integers(0, 2**16)))
+    rules = relations.drawn(chance, len(drawn.free), len(drawn.requests))
+    return replace(drawn, rules=rules)
 
 
 @st.composite

@@ -15,11 +15,12 @@ from ...oracle.case import case_of
 from ...oracle.comparing import wrong_bounds
 from ...oracle.faults import faults, worth
 from ...oracle.optimum import optimum
-from .generators import by_priority, gang, problem_of, problems, vast_problems
+from .generators import by_priority, gang, problem_of, problems, ruled_problems, vast_problems
 
 BUDGET = Budget()
 BUDGETS = [Budget(), Budget(nodes=1), Budget(nodes=0), Budget(seconds=0.0)]
 every_strategy = pytest.mark.parametrize("name", sorted(STRATEGIES))
+any_problems = st.one_of(problems(), vast_problems(), ruled_problems())
 few = settings(max_examples=25, deadline=None, derandomize=True)  # an engine's run takes 20-50 ms
 
 
@@ -37,7 +38,7 @@ def starts(solution: Solution) -> list[bool]:
 
 
 @every_strategy
-@given(problem=st.one_of(problems(), vast_problems()), budget=st.sampled_from(BUDGETS))
+@given(problem=any_problems, budget=st.sampled_from(BUDGETS))
 @settings(few, max_examples=100)
 def test_an_answer_is_sound_whatever_the_problem_and_the_budget(
     name: str, problem: Problem, budget: Budget
@@ -46,7 +47,7 @@ def test_an_answer_is_sound_whatever_the_problem_and_the_budget(
 
 
 @every_strategy
-@given(problem=problems(), budget=st.sampled_from(BUDGETS))
+@given(problem=any_problems, budget=st.sampled_from(BUDGETS))
 @few
 def test_counts_are_plain_integers(name: str, problem: Problem, budget: Budget) -> None:
     for shares in solve(name, problem, budget).shares:
@@ -58,7 +59,7 @@ def test_counts_are_plain_integers(name: str, problem: Problem, budget: Budget) 
 
 
 @every_strategy
-@given(problem=st.one_of(problems(), vast_problems()), budget=st.sampled_from(BUDGETS))
+@given(problem=any_problems, budget=st.sampled_from(BUDGETS))
 @few
 def test_what_is_called_proved_is_the_best_and_bounds_are_not_below_it(
     name: str, problem: Problem, budget: Budget
@@ -93,6 +94,15 @@ def test_lower_priorities_cost_higher_ones_nothing(name: str, problem: Problem) 
 
 
 @every_strategy
+@given(problem=by_priority(ruled_problems()))
+@few
+def test_with_rules_lower_priorities_can_only_help_higher_ones(name: str, problem: Problem) -> None:
+    top = max(demand.level for demand in problem.demands)
+    only = replace(problem, demands=tuple(d for d in problem.demands if d.level == top))
+    assert worth(problem, solve(name, problem))[0] >= worth(only, solve(name, only))[0]
+
+
+@every_strategy
 def test_of_two_equal_demands_the_earlier_one_starts(name: str) -> None:
     assert starts(solve(name, problem_of([[4]], [[1]], gang(3), gang(3)))) == [True, False]
 
@@ -107,7 +117,7 @@ def test_a_higher_priority_starts_before_a_larger_value(name: str) -> None:
 
 
 @every_strategy
-@given(problem=problems())
+@given(problem=any_problems)
 @few
 def test_the_same_problem_gets_the_same_answer(name: str, problem: Problem) -> None:
     strategy = STRATEGIES[name]()
@@ -116,10 +126,12 @@ def test_the_same_problem_gets_the_same_answer(name: str, problem: Problem) -> N
 
 
 @every_strategy
-@given(problem=problems())
+@given(problem=any_problems)
 @few
 def test_a_problem_is_only_read(name: str, problem: Problem) -> None:
-    for array in (problem.free, problem.requests, problem.allowed):
+    crowds = problem.rules.crowds
+    numbers = [each for crowd in crowds for each in (crowd.domain, crowd.counted, crowd.there)]
+    for array in (problem.free, problem.requests, problem.allowed, *numbers):
         array.setflags(write=False)
     assert starts(solve(name, problem)) == starts(solve(name, _copy(problem)))
 
@@ -220,7 +232,7 @@ def test_parts_of_one_shape_are_told_apart(name: str) -> None:
     assert chosen == {0: 1, 1: 2}
 
 
-@given(problem=problems())
+@given(problem=any_problems)
 @few
 def test_ilp_is_never_worse_than_any_other(problem: Problem) -> None:
     exact = worth(problem, solve("ilp", problem))

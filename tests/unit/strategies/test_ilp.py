@@ -13,9 +13,10 @@ from tutti.strategies import columns, counts, ilp, patterns
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.counts import is_sound
 from tutti.strategies.engine import OUTCOMES, Answer, Cbc, Effort, Highs
-from tutti.strategies.ilp import TOO_COARSE, TOO_RICH, IlpStrategy
+from tutti.strategies.ilp import IlpStrategy
 from tutti.strategies.problem import Budget, Demand, Outcome, Part, Problem, admitted_value
 from tutti.strategies.program import Program
+from tutti.strategies.search import TOO_COARSE, TOO_RICH
 
 from .generators import best_by_search, gang, problem_of, problems
 

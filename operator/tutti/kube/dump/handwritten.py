@@ -9,12 +9,15 @@ from typing import Any
 
 from ..requests import PODS
 from .documents import BadFile, Document
+from .rules import PREFERRED, REQUIRED
 
 NAMESPACE = "default"
+NAMESPACE_NAME = "kubernetes.io/metadata.name"  # the label that every namespace carries
 NODE_PODS = "110"  # what a kubelet offers if it is told nothing
+HOSTNAME = "kubernetes.io/hostname"
 Raw = dict[str, Any]
 
-_CLUSTERWIDE = frozenset({"Node", "PriorityClass"})
+_CLUSTERWIDE = frozenset({"Namespace", "Node", "PriorityClass"})
 # What a controller makes pods of, and which field says how many.
 WORKLOADS: Mapping[tuple[str, str], str] = {
     ("batch", "Job"): "parallelism",
@@ -79,20 +82,69 @@ def filled(document: Document, now: str) -> Document:
     metadata["creationTimestamp"] = now
     raw: Raw = {**document.raw, "metadata": metadata}
     if document.kind == "Pod":
-        raw["spec"] = _pod_spec(_map(raw, "spec"))
+        raw["spec"] = _pod_spec(_map(raw, "spec"), _map(metadata, "labels"))
     elif document.kind == "Node":
+        _label(metadata, HOSTNAME)
         raw["status"] = _node_status(_map(raw, "status"))
+    elif document.kind == "Namespace":
+        _label(metadata, NAMESPACE_NAME)
     return document._replace(raw=raw)
 
 
-def _pod_spec(spec: Mapping[str, Any]) -> Raw:
-    """Limits without requests are requests, too."""
+def _label(metadata: Raw, key: str) -> None:
+    """Label an object with its own name, as kubelets do nodes and the API server namespaces."""
+    found = metadata.get("labels") or {}
+    if isinstance(found, Mapping):
+        metadata["labels"] = {key: metadata.get("name", ""), **found}
+
+
+def _pod_spec(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
+    """Limits without requests are requests, too; what terms match by the pod's labels is merged."""
     full: Raw = {**spec}
     for kind in ("containers", "initContainers"):
         found = spec.get(kind)
         if isinstance(found, list):
             full[kind] = [_container(one) if isinstance(one, dict) else one for one in found]
+    affinity = _map(spec, "affinity")
+    for kind in {"podAffinity", "podAntiAffinity"} & affinity.keys():
+        full["affinity"] = {**full["affinity"], kind: _affinity(_map(affinity, kind), labels)}
     return full
+
+
+def _affinity(raw: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
+    required, preferred = raw.get(REQUIRED), raw.get(PREFERRED)
+    full: Raw = {**raw}
+    if isinstance(required, list):
+        full[REQUIRED] = [_term(one, labels) for one in required]
+    if isinstance(preferred, list):
+        full[PREFERRED] = [
+            {**one, "podAffinityTerm": _term(one.get("podAffinityTerm"), labels)}
+            if isinstance(one, Mapping)
+            else one
+            for one in preferred
+        ]
+    return full
+
+
+def _term(raw: Any, labels: Mapping[str, Any]) -> Any:
+    """A term with what the API server merges into its selector when a pod is created."""
+    selector = raw.get("labelSelector") if isinstance(raw, Mapping) else None
+    if not isinstance(selector, Mapping):
+        return raw
+    own = selector.get("matchExpressions") or []
+    more = [
+        {"key": key, "operator": operator, "values": [labels[key]]}
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+        for key in _words(raw.get(field))
+        if key in labels
+    ]
+    if not more or not isinstance(own, list):
+        return raw
+    return {**raw, "labelSelector": {**selector, "matchExpressions": [*own, *more]}}
+
+
+def _words(raw: Any) -> list[str]:
+    return [one for one in raw if isinstance(one, str)] if isinstance(raw, list) else []
 
 
 def _container(raw: Raw) -> Raw:

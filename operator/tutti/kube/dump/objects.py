@@ -3,31 +3,23 @@
 The inverse of ``decode``; a property test says so. What was never kept cannot be written.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...model.cluster import Gang, Member, Node, NodeTerm, Reservation, Role
-from ...model.resources import Resources
-from ...model.rules import Requirement
+from ...model.cluster import Gang, Member, Namespace, Node, NodeTerm, Reservation, Resident, Role
+from ...model.resources import NOTHING, Resources
+from ...model.rules import PodRules
 from .. import encode
 from ..decode import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
 from ..quantity import CPU
 from ..requests import ALWAYS, PODS
+from .rules import REQUIRED, add_rules, add_unreadable, requirement
 
 Raw = dict[str, Any]
 
 OTHERS = "others"  # the namespace of what stands for pods of other schedulers
-_TOPOLOGY = {"topologyKey": "kubernetes.io/hostname"}
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PORTS = [{"containerPort": 1, "hostPort": 1}]
 _VOLUMES = "spec.volumes[]."
-
-# A field in use whose rule is not modelled, as a pod would use it; what it said was not kept.
-_STANDING_FOR: Mapping[str, Raw] = {
-    f"spec.affinity.podAffinity.{_REQUIRED}": {"podAffinity": {_REQUIRED: [_TOPOLOGY]}},
-    f"spec.affinity.podAntiAffinity.{_REQUIRED}": {"podAntiAffinity": {_REQUIRED: [_TOPOLOGY]}},
-}
-_SPREAD = {**_TOPOLOGY, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
 
 
 def timestamp(seconds: float) -> str:
@@ -98,9 +90,19 @@ def priority_class(name: str, value: int) -> Raw:
     }
 
 
+def namespace(value: Namespace) -> Raw:
+    """A v1 Namespace; its uid is not part of a Snapshot."""
+    metadata = {
+        "name": value.name,
+        "uid": f"namespace-{value.name}",
+        "labels": dict(value.labels),
+    }
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
 def member(value: Member, scheduler: str, taken_at: float) -> Raw:
     """A v1 Pod that names our scheduler."""
-    labels = {
+    own = {
         GROUP_LABEL: value.group,
         ROLE_LABEL: value.role,
         SPARK_LABEL: "driver" if value.is_driver else "",
@@ -111,7 +113,7 @@ def member(value: Member, scheduler: str, taken_at: float) -> Raw:
         "uid": value.uid,
         "resourceVersion": value.version,
         "creationTimestamp": timestamp(value.created),
-        "labels": {name: label for name, label in labels.items() if label},
+        "labels": dict(value.labels) | {name: label for name, label in own.items() if label},
     }
     if value.terminating:
         metadata["deletionTimestamp"] = timestamp(taken_at)
@@ -140,27 +142,44 @@ def reservation(value: Reservation) -> Raw:
     return body
 
 
-def others(on: Node, ours: Resources, first: int) -> Iterator[Raw]:
-    """What is used of a node beside our members: as many pods as there are, in equal shares."""
+def others(
+    on: Node, ours: Resources, known: Sequence[Resident], taken_at: float, first: int
+) -> Iterator[Raw]:
+    """What is used of a node beside our members: as many pods as there are, in equal shares.
+
+    Those that rules between pods may count are known one by one, but not what each of them uses.
+    """
     rest = {name: n for name, n in (on.used - ours).amounts if n > 0}
-    count = rest.pop(PODS, 1 if rest else 0)
+    count = max(rest.pop(PODS, 1 if rest else 0), len(known))
     for i in range(count):
-        share = {name: n * (i + 1) // count - n * i // count for name, n in rest.items()}
-        number = first + i
-        yield {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"{OTHERS}-{number}",
-                "namespace": OTHERS,
-                "uid": f"{OTHERS}-{number}",
-            },
-            "spec": {
-                "schedulerName": OTHERS,
-                "nodeName": on.name,
-                "containers": [_container(Resources.of(share))],
-            },
-        }
+        share = Resources.of({n: a * (i + 1) // count - a * i // count for n, a in rest.items()})
+        if i < len(known):
+            yield other(known[i], share, taken_at)
+        else:
+            yield _other(f"{OTHERS}-{first + i}", on.name, share)
+
+
+def other(value: Resident, share: Resources = NOTHING, taken_at: float = 0.0) -> Raw:
+    """A pod of another scheduler that rules may count; what it is called was not kept."""
+    raw = _other(value.uid, value.node, share)
+    raw["metadata"] |= {"namespace": value.namespace, "labels": dict(value.labels)}
+    if value.terminating:
+        raw["metadata"]["deletionTimestamp"] = timestamp(taken_at)
+    add_rules(raw["spec"], PodRules(apart=value.apart))
+    return raw
+
+
+def _other(name: str, node_name: str, share: Resources) -> Raw:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": OTHERS, "uid": name},
+        "spec": {
+            "schedulerName": OTHERS,
+            "nodeName": node_name,
+            "containers": [_container(share)],
+        },
+    }
 
 
 def _role(value: Role) -> Raw:
@@ -191,7 +210,8 @@ def _spec(value: Member, scheduler: str) -> Raw:
         ]
     if shape.required is not None:
         terms = [_term(one) for one in shape.required]
-        spec["affinity"] = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}}
+        spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+    add_rules(spec, shape.rules)
     for field in value.unmodelled:
         _use(spec, field)
     return spec
@@ -209,11 +229,9 @@ def _status(value: Member) -> Raw:
 
 def _use(spec: Raw, field: str) -> None:
     """Let a pod use a field whose rule is not modelled; which value it had does not matter."""
-    if field in _STANDING_FOR:
-        spec.setdefault("affinity", {}).update(_STANDING_FOR[field])
-    elif field == "spec.topologySpreadConstraints":
-        spec["topologySpreadConstraints"] = [_SPREAD]
-    elif field == "spec.schedulingGroup":
+    if add_unreadable(spec, field):
+        return
+    if field == "spec.schedulingGroup":
         spec["schedulingGroup"] = {}
     elif field.startswith(_VOLUMES):
         name = f"volume-{len(spec.get('volumes', ()))}"
@@ -240,11 +258,7 @@ def _amounts(resources: Resources) -> dict[str, str]:
 def _term(value: NodeTerm) -> Raw:
     term: Raw = {}
     if value.labels:
-        term["matchExpressions"] = [_requirement(one) for one in value.labels]
+        term["matchExpressions"] = [requirement(one) for one in value.labels]
     if value.fields:
-        term["matchFields"] = [_requirement(one) for one in value.fields]
+        term["matchFields"] = [requirement(one) for one in value.fields]
     return term
-
-
-def _requirement(value: Requirement) -> Raw:
-    return {"key": value.key, "operator": value.operator, "values": list(value.values)}

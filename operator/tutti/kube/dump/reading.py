@@ -5,12 +5,12 @@ is there to put it right.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from ...model.cluster import Member, Node, Occupant, PriorityClass, Reservation
+from ...model.cluster import Member, Namespace, Node, Occupant, PriorityClass, Reservation
 from .. import decode, errors, wire
 from ..encode import API_VERSION, moment
 from . import handwritten
@@ -20,6 +20,7 @@ from .header import Header, header
 SCHEDULER = "tutti"  # where neither a dump nor the caller says another
 GROUP = API_VERSION.rpartition("/")[0]
 _PRESENT = {
+    ("", "Namespace"),
     ("", "Node"),
     ("", "Pod"),
     ("scheduling.k8s.io", "PriorityClass"),
@@ -44,6 +45,7 @@ class Found:
     groups: tuple[decode.PodGroup, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     classes: tuple[PriorityClass, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)  # objects of other kinds, by kind
     repeated: int = 0  # objects that came again later, which is the one that counts
 
@@ -134,10 +136,13 @@ def _decoded(found: Iterable[Document], into: Found) -> Found:
     groups: list[decode.PodGroup] = []
     reservations: list[Reservation] = []
     classes: list[PriorityClass] = []
+    namespaces: list[Namespace] = []
     for document in found:
         match document.kind:
             case "Node":
                 nodes.append(_one(document, wire.Node, decode.decode_node))
+            case "Namespace":
+                namespaces.append(_one(document, wire.Namespace, decode.decode_namespace))
             case "PodGroup":
                 groups.append(_one(document, wire.PodGroup, decode.decode_group))
             case "PriorityClass":
@@ -151,19 +156,31 @@ def _decoded(found: Iterable[Document], into: Found) -> Found:
                     members.append(_one(document, wire.Pod, decode.decode_member))
                 else:
                     occupants.append(_one(document, wire.Pod, decode.decode_occupant))
+    present = [one for one in occupants if one is not None]
+    implied = () if into.header is not None else _implied(namespaces, members, present)
     return Found(
         taken_at=into.taken_at,
         scheduler=into.scheduler,
         header=into.header,
         nodes=tuple(nodes),
         members=tuple(members),
-        occupants=tuple(one for one in occupants if one is not None),
+        occupants=tuple(present),
         groups=tuple(groups),
         reservations=tuple(reservations),
         classes=tuple(classes),
+        namespaces=(*namespaces, *implied),
         skipped=into.skipped,
         repeated=into.repeated,
     )
+
+
+def _implied(
+    known: Iterable[Namespace], members: Iterable[Member], occupants: Iterable[Occupant]
+) -> Iterator[Namespace]:
+    """The namespaces that must be there since pods are: all that is known of them is their name."""
+    named = {one.key.namespace for one in members} | {one.namespace for one in occupants}
+    for name in sorted(named - {one.name for one in known}):
+        yield Namespace(name, ((handwritten.NAMESPACE_NAME, name),))
 
 
 def _is_ours(document: Document, scheduler: str) -> bool:

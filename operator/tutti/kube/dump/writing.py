@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from ...model.cluster import Member, Snapshot
+from ...model.cluster import Member, Resident, Snapshot
 from ...model.decisions import Plan
 from ...model.keys import NodeName
 from ...model.resources import NOTHING, Resources
@@ -14,7 +14,8 @@ from .header import Setup, annotations
 def write(snapshot: Snapshot, setup: Setup, plan: Plan | None = None) -> str:
     """The Snapshot, how was planned, and the plan that was made of it.
 
-    Pods of other schedulers are known by what they use of a node alone, and written so.
+    Pods of other schedulers are known by what they use of a node alone, and written so; their
+    labels are there as long as some rule between pods may ask for them.
     """
     words = annotations(snapshot.taken_at, setup, plan, snapshot.gangs)
     head = {"apiVersion": "v1", "kind": "List", "metadata": {"annotations": words}}
@@ -35,12 +36,25 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[objects.Raw]:
     yield from (objects.group(gang, at) for gang in snapshot.gangs if not gang.is_single)
     yield from (objects.member(member, scheduler, at) for member in members)
     yield from (objects.reservation(held) for held in snapshot.reservations)
-    ours = _used_by(members)
+    yield from (objects.namespace(one) for one in snapshot.namespaces)
+    yield from _others(snapshot, members)
+
+
+def _others(snapshot: Snapshot, members: list[Member]) -> Iterator[objects.Raw]:
+    """The pods of other schedulers, those on nodes that nobody knows at last."""
+    used, ours = _used_by(members), {member.uid for member in members}
+    known: dict[NodeName, list[Resident]] = {}
+    for one in snapshot.residents:
+        if one.uid not in ours:
+            known.setdefault(one.node, []).append(one)
+    at = snapshot.taken_at
     number = 0
     for node in snapshot.nodes:
-        for pod in objects.others(node, ours.get(node.name, NOTHING), number):
+        there = known.pop(node.name, [])
+        for pod in objects.others(node, used.get(node.name, NOTHING), there, at, number):
             number += 1
             yield pod
+    yield from (objects.other(one, taken_at=at) for there in known.values() for one in there)
 
 
 def _used_by(members: list[Member]) -> dict[NodeName, Resources]:

@@ -3,6 +3,8 @@
 Separate from the model so that the API's spelling, its nulls and its surprises end here.
 """
 
+from .base import LabelSelector, Requirement
+from .between import PodAffinity, PodAffinityTerm, SpreadConstraint
 from .objects import (
     Affinity,
     Condition,
@@ -11,6 +13,7 @@ from .objects import (
     Job,
     Lease,
     Metadata,
+    Namespace,
     Node,
     NodeSelector,
     NodeTerm,
@@ -21,7 +24,6 @@ from .objects import (
     PodStatus,
     PriorityClass,
     Quantities,
-    Requirement,
     Reservation,
     Role,
     Toleration,
@@ -34,14 +36,18 @@ __all__ = [
     "Container",
     "ContainerStatus",
     "Job",
+    "LabelSelector",
     "Lease",
     "Metadata",
+    "Namespace",
     "Node",
     "NodeSelector",
     "NodeTerm",
     "Object",
     "Page",
     "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
     "PodGroup",
     "PodSpec",
     "PodStatus",
@@ -50,6 +56,7 @@ __all__ = [
     "Requirement",
     "Reservation",
     "Role",
+    "SpreadConstraint",
     "Toleration",
     "WatchEvent",
     "parse_event",

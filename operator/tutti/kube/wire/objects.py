@@ -6,27 +6,13 @@ server would fill them in.
 
 from typing import Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import AwareDatetime, Field
+
+from .base import Requirement, Wire
+from .between import PodAffinity, SpreadConstraint
 
 # Amounts stay as they came: ``quantity`` reads them, and a bad one must not lose its object.
 Quantities = dict[str, Any]
-
-
-class Wire(BaseModel):
-    """Read-only, camelCase outside, silent about fields that it does not know."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="ignore",
-        alias_generator=to_camel,
-        validate_by_alias=True,
-        validate_by_name=True,
-    )
-
-    def __hash__(self) -> int:
-        """Be hashable whatever the fields: pydantic copies unhashable defaults for every object."""
-        return hash(type(self))
 
 
 class OwnerReference(Wire):
@@ -98,14 +84,6 @@ class Toleration(Wire):
     effect: str = ""
 
 
-class Requirement(Wire):
-    """A node selector requirement."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-
 class NodeTerm(Wire):
     """Requirements that must all hold."""
 
@@ -125,24 +103,12 @@ class NodeAffinity(Wire):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
-class PodAffinity(Wire):
-    """Only whether something is required."""
-
-    required_during_scheduling_ignored_during_execution: tuple[Any, ...] = ()
-
-
 class Affinity(Wire):
     """Affinity to nodes and to pods."""
 
     node_affinity: NodeAffinity = NodeAffinity()
     pod_affinity: PodAffinity = PodAffinity()
     pod_anti_affinity: PodAffinity = PodAffinity()
-
-
-class SpreadConstraint(Wire):
-    """Only whether it is hard; it is where nothing is said."""
-
-    when_unsatisfiable: str = "DoNotSchedule"
 
 
 class PodSpec(Wire):
@@ -246,6 +212,10 @@ class PodGroup(Object):
 
     spec: PodGroupSpec = PodGroupSpec()
     status: dict[str, Any] = Field(default_factory=dict)
+
+
+class Namespace(Object):
+    """A v1 Namespace."""
 
 
 class PriorityClass(Object):

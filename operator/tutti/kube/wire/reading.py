@@ -13,7 +13,8 @@ from typing import Any, Generic, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import BadObject, Unavailable, from_status
-from .objects import ListMetadata, Object, Wire
+from .base import Wire
+from .objects import ListMetadata, Object
 
 SENTENCE_LIMIT = 300  # a rejected value is quoted, and may be long
 

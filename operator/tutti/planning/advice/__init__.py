@@ -11,7 +11,9 @@ from dataclasses import replace
 from ...model.cluster import Snapshot
 from ...model.decisions import Plan, Rejection
 from ...model.keys import GangKey
+from .. import looks
 from ..demand import Want
+from ..looks import Roll
 from .asking import Asking, Planner
 from .enlarging import more_nodes
 from .ground import Ground, has_started, survey, wants
@@ -42,10 +44,14 @@ def advise_all(snapshot: Snapshot, plan: Plan, planner: Planner) -> Sequence[Adv
     Gangs are of one type where they ask for the same with the same priority.
     """
     asked = wants(snapshot, (rejection.gang for rejection in plan.rejections))
+    members = (member for want in asked.values() for member in want.members)
+    roll = looks.roll(snapshot, members, looks.there(snapshot))
     types: dict[object, list[Rejection]] = {}
     for rejection in plan.rejections:
         want = asked.get(rejection.gang)
-        types.setdefault(rejection.gang if want is None else _type(want), []).append(rejection)
+        types.setdefault(rejection.gang if want is None else _type(want, roll), []).append(
+            rejection
+        )
     found = []
     for first, *others in types.values():
         advice = _advice(first, _ground(snapshot, plan, asked.get(first.gang)), planner)
@@ -53,8 +59,9 @@ def advise_all(snapshot: Snapshot, plan: Plan, planner: Planner) -> Sequence[Adv
     return found
 
 
-def _type(want: Want) -> object:
-    asked = Counter((member.role, member.shape) for member in want.members)
+def _type(want: Want, roll: Roll) -> object:
+    members = roll.told_apart(want.members)
+    asked = Counter((member.role, member.shape) for member in members)
     started = has_started(want.gang)
     return want.need, want.minimums, frozenset(asked.items()), want.gang.priority, started
 
@@ -71,7 +78,8 @@ def _diagnosis(ground: Ground, planner: Planner) -> Diagnosis:
     # A gang that has not started starts whole or not at all, whatever minMember is tried.
     goal = ground.want.need if ground.is_started else 1
     asking = Asking(planner, ground.gang.key, goal)
-    beside, alone = most(ground, ground.left, planner), most(ground, ground.true, planner)
+    beside = most(ground, ground.planned, ground.left, planner)
+    alone = most(ground, ground.standing, ground.true, planner)
     min_member = smaller_need(ground, asking, alone, beside)
     nodes = more_nodes(ground, asking)
     stopped, rivals = ended(ground, asking), preferred(ground, asking, alone)

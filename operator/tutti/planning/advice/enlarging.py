@@ -4,7 +4,7 @@ A kind is what a fresh node of it would be: allocatable, taints and the labels t
 about; cordons, and taints that Kubernetes puts on nodes in trouble, are no part of it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...model.cluster import Node, Shape, Snapshot
@@ -38,8 +38,9 @@ class _Prospect:
 
 def more_nodes(ground: Ground, asking: Asking) -> MoreNodes:
     """The fewest nodes of one existing kind that start the gang."""
-    examples = kinds(ground.snapshot.nodes, ground.shapes)
-    prospects = _prospects(ground, examples)
+    topologies = _topologies(ground)
+    examples = kinds(ground.snapshot.nodes, ground.shapes, topologies)
+    prospects = _prospects(ground, examples, topologies)
     best: tuple[int, Node, Certainty] | None = None
     is_cut = False
     asking.allow(PLANS)
@@ -77,14 +78,26 @@ def _needed_before(ground: Ground) -> int:
     return sum(demand.needed(gang) for gang in others if goes_before(gang, ground.gang))
 
 
-def kinds(nodes: Iterable[Node], shapes: Sequence[Shape]) -> Sequence[Node]:
-    """One node of every kind, the first by name."""
+def kinds(
+    nodes: Iterable[Node], shapes: Sequence[Shape], topologies: Collection[str] = ()
+) -> Sequence[Node]:
+    """One node of every kind, the first by name; labels of ``topologies`` tell kinds apart, too."""
     keys = {key for shape in shapes for key in reduce.label_keys(shape)} - {HOSTNAME}
+    keys.update(topologies)
     found: dict[object, Node] = {}
     for node in sorted(nodes, key=lambda one: one.name):
         labels = tuple(label for label in node.labels if label[0] in keys)
         found.setdefault((node.allocatable, labels, fresh(node, node.name).taints), node)
     return tuple(found.values())
+
+
+def _topologies(ground: Ground) -> frozenset[str]:
+    """The labels of which rules between pods ask, for this gang or of it; a host's is its own."""
+    rules = [shape.rules for shape in ground.shapes]
+    terms = [term for one in rules for term in (*one.near, *one.apart)]
+    terms += [term for one in ground.snapshot.residents for term in one.apart]
+    spread = (each.topology for one in rules for each in one.even)
+    return frozenset((*(term.topology for term in terms), *spread)) - {HOSTNAME}
 
 
 def fresh(like: Node, name: NodeName) -> Node:
@@ -114,16 +127,19 @@ def with_nodes(snapshot: Snapshot, like: Node, number: int) -> Snapshot:
     return replace(snapshot, nodes=tuple(sorted((*snapshot.nodes, *added), key=lambda n: n.name)))
 
 
-def _prospects(ground: Ground, examples: Sequence[Node]) -> Sequence[_Prospect]:
+def _prospects(
+    ground: Ground, examples: Sequence[Node], topologies: Collection[str]
+) -> Sequence[_Prospect]:
     """The kinds that can help at all, those that promise most first; of equal ones the first."""
     bare, open_room = ground.counts(ground.true), ground.counts(ground.open)
     found = []
-    known: set[tuple[int, ...]] = set()
+    known: set[object] = set()
     for like in examples:
         each = _each(ground, fresh(like, NodeName("")))
-        if tuple(each.values()) in known:
+        domains = tuple(label for label in like.labels if label[0] in topologies)
+        if (*each.values(), domains) in known:
             continue
-        known.add(tuple(each.values()))
+        known.add((*each.values(), domains))
         least, guess = _by_count(ground, bare, each), _by_count(ground, open_room, each)
         if least is not None:
             # Where it does not fit beside the plan, the others may still move to the new nodes.

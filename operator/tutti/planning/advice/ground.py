@@ -5,17 +5,18 @@ and less all that the plan gives away. Where others have overdrawn a node, it is
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.cluster import Gang, Member, Shape, Snapshot
+from ...model.cluster import Gang, Member, Resident, Shape, Snapshot
 from ...model.decisions import Placement, Plan
 from ...model.keys import GangKey, NodeName, Uid
 from ...model.resources import NOTHING, Resources
 from ...strategies.room import fits_per_node
-from .. import demand, reduce
+from .. import demand, looks, reduce
+from ..crowds import Crowds
 from ..demand import Census, Want
 from ..reduce import Grid
 from ..shortage import Room
@@ -36,6 +37,9 @@ class Ground:
     true: Table
     open: Table  # less what those get that go before this gang
     left: Table  # less all that the plan gives away
+    crowds: Crowds  # with whoever the plan places
+    standing: Grid  # with the rules between pods as they are
+    planned: Grid  # and as they are once the plan is carried out
 
     @property
     def gang(self) -> Gang:
@@ -46,6 +50,11 @@ class Ground:
     def is_started(self) -> bool:
         """Whether it has started, and lost members or waits for more."""
         return has_started(self.want.gang)
+
+    @property
+    def is_ruled(self) -> bool:
+        """Whether rules between pods have a part in where its members may go."""
+        return any(self.crowds.asked(shape) for shape in self.shapes)
 
     @property
     def shapes(self) -> Sequence[Shape]:
@@ -66,12 +75,29 @@ class Ground:
 def survey(snapshot: Snapshot, plan: Plan, want: Want) -> Ground:
     """The ground for a gang that asks for this."""
     gang = want.gang
+    there = looks.there(snapshot)
+    after = [*there, *_placed(snapshot, plan)]
+    roll = looks.roll(snapshot, want.members, after)
+    want = replace(want, members=roll.told_apart(want.members))
     base = reduce.grid(snapshot, (member.shape for member in want.members))
     held = reduce.reserved_room(snapshot)
     used = [node.used + held.get(node.name, NOTHING) for node in base.nodes]
     true = base.capacity - table(used, base.resources)
     index = {node.name: row for row, node in enumerate(base.nodes)}
-    ground = Ground(snapshot, plan, want, base, index, true, true.copy(), true.copy())
+    crowds = Crowds.of(base, roll, after)
+    ground = Ground(
+        snapshot,
+        plan,
+        want,
+        base,
+        index,
+        true,
+        true.copy(),
+        true.copy(),
+        crowds,
+        Crowds.of(base, roll, there).grid(),
+        crowds.grid(),
+    )
     given = placements(snapshot, plan)
     for one in (one for one in snapshot.gangs if one.key in given):
         rows, taken = ground.rows(given[one.key])
@@ -79,6 +105,14 @@ def survey(snapshot: Snapshot, plan: Plan, want: Want) -> Ground:
         if goes_before(one, gang):
             ground.open[rows] -= taken
     return ground
+
+
+def _placed(snapshot: Snapshot, plan: Plan) -> Iterable[Resident]:
+    """Whoever the plan gives a node."""
+    members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
+    for placement in plan.placements:
+        for one in placement.assignments:
+            yield looks.seated(members[one.uid], one.node)
 
 
 def goes_before(one: Gang, other: Gang) -> bool:

@@ -14,6 +14,7 @@ from ...model.cluster import Shape
 from ...strategies.problem import Demand, Outcome, Part, Problem
 from .. import shortage
 from ..feasibility import fits_node
+from ..reduce import Grid
 from .asking import Planner
 from .ground import Counts, Ground, Table
 from .values import Bottleneck, Certainty, Obstacle, Placeable, ShortShape
@@ -29,19 +30,20 @@ class _Parts:
     is_exact: bool
 
 
-def most(ground: Ground, free: Table, planner: Planner) -> Placeable:
-    """The most of the needed members that fit into this room together.
+def most(ground: Ground, grid: Grid, free: Table, planner: Planner) -> Placeable:
+    """The most of the needed members that fit into this room together, under these rules.
 
-    They are such that the others could still make the gang whole, role by role.
+    They are such that the others could still make the gang whole, role by role. With rules between
+    pods nothing is proved: fewer members may find no place where more do.
     """
-    problem = Problem(free.clip(0), ground.base.requests, ground.base.allowed, ())
+    problem = Problem(free.clip(0), grid.requests, grid.allowed, (), grid.rules)
     return _most(ground, problem, planner, is_thorough=True)
 
 
 def _most(ground: Ground, problem: Problem, planner: Planner, *, is_thorough: bool) -> Placeable:
     bound = _reach(ground, problem)
-    if len(ground.shapes) == 1 or not bound:
-        return Placeable(bound, Certainty.PROVED)
+    if not bound or (len(ground.shapes) == 1 and not problem.rules):
+        return Placeable(bound, Certainty.of(proved=not ground.is_ruled))
     parts = _parts(ground)
     fits, too_many, is_proved = 0, bound + 1, True
     while too_many - fits > 1:
@@ -56,7 +58,7 @@ def _most(ground: Ground, problem: Problem, planner: Planner, *, is_thorough: bo
             fits = number
         else:
             too_many, is_proved = number, answer is False and parts.is_exact
-    return Placeable(fits, Certainty.of(proved=is_proved))
+    return Placeable(fits, Certainty.of(proved=is_proved and not ground.is_ruled))
 
 
 def _fits(problem: Problem, planner: Planner) -> bool:
@@ -127,16 +129,16 @@ def short_shape(ground: Ground, counts: Counts) -> ShortShape | None:
 
 def bottlenecks(ground: Ground, beside: Placeable, planner: Planner) -> Sequence[Bottleneck]:
     """What alone would let more members in if there were plenty of it, the most first."""
-    base = ground.base
+    base = ground.planned
     free = ground.left.clip(0)
     found = []
     for column, name in enumerate(base.resources):
         requests = base.requests.copy()
         requests[:, column] = 0
-        problem = Problem(free, requests, base.allowed, ())
+        problem = Problem(free, requests, base.allowed, (), base.rules)
         admits = _most(ground, problem, planner, is_thorough=False)
         found.append(Bottleneck(Obstacle.RESOURCE, name, admits))
-    if not base.allowed.all():
+    if base.rules or not base.allowed.all():
         problem = Problem(free, base.requests, np.ones_like(base.allowed), ())
         admits = _most(ground, problem, planner, is_thorough=False)
         found.append(Bottleneck(Obstacle.RULES, _avoided_for(ground), admits))
@@ -152,4 +154,8 @@ def _avoided_for(ground: Ground) -> str:
         for node in ground.base.nodes
         if (why := fits_node(shape, node)) is not None
     )
+    for shape in ground.shapes:
+        for asked in ground.crowds.asked(shape):
+            allowed = ground.crowds.nodes(shape)
+            whys[asked.what] += int(np.count_nonzero(allowed & ~asked.alone))
     return min(whys, key=lambda why: (-whys[why], why)).removeprefix("is ")

@@ -78,7 +78,9 @@ def without_bound(snapshot: Snapshot, held: Mapping[GangKey, ByNode]) -> Snapsho
         for node in snapshot.nodes
     )
     gangs = tuple(gang for gang in snapshot.gangs if gang.key not in held)
-    return replace(snapshot, nodes=nodes, gangs=gangs)
+    over = {m.uid for gang in snapshot.gangs if gang.key in held for m in gang.members}
+    residents = tuple(one for one in snapshot.residents if one.uid not in over)
+    return replace(snapshot, nodes=nodes, gangs=gangs, residents=residents)
 
 
 def without_waiting(snapshot: Snapshot, keys: Sequence[GangKey]) -> Snapshot:

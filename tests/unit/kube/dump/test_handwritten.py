@@ -6,7 +6,9 @@ import pytest
 import yaml
 
 from tutti.kube import dump
+from tutti.model.cluster import Namespace
 from tutti.model.resources import Resources
+from tutti.model.rules import Peers, PodRules, Requirement, Term
 
 NOW = "2026-01-01T00:00:00Z"
 SEEN = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"creationTimestamp": NOW}}
@@ -101,3 +103,93 @@ def test_the_moment_of_files_is_that_of_the_youngest_object() -> None:
     ages = ("2020-01-01T00:00:00Z", "2025-01-01T00:00:00+01:00", "nonsense", None)
     found = read(*({**old, "metadata": {"creationTimestamp": age}} for age in ages))
     assert found.taken_at == 1_735_686_000.0
+
+
+SELECTED = "requiredDuringSchedulingIgnoredDuringExecution"
+WISHED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def ruled(**kinds: Any) -> dict[str, Any]:
+    """A Deployment of two whose pods have this affinity."""
+    made = workload("Deployment", "apps", replicas=2)
+    body = made["spec"]["template"]
+    body["metadata"]["labels"]["app"] = "x"
+    body["spec"]["affinity"] = kinds
+    return made
+
+
+def rules(found: dump.Found) -> PodRules:
+    """What all members ask for."""
+    (one,) = {member.shape.rules for member in found.members}
+    return one
+
+
+def test_keys_that_match_by_the_pods_own_labels_are_merged_as_on_creation() -> None:
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]},
+        "matchLabelKeys": ["app", "absent", 7],
+        "mismatchLabelKeys": ["tutti.dev/role"],
+    }
+    merged = (
+        Requirement("app", "In", ("x",)),
+        Requirement("team", "Exists"),
+        Requirement("tutti.dev/role", "NotIn", ("worker",)),
+    )
+    want = Term("zone", Peers(merged, ("ml",)))
+    both = {SELECTED: [term], WISHED: [{"weight": 1, "podAffinityTerm": term}]}
+    assert rules(read(ruled(podAffinity=both, podAntiAffinity={SELECTED: [term]}))) == PodRules(
+        (want,), (want,)
+    )
+
+
+def test_keys_match_nothing_more_without_a_selector() -> None:
+    term = {"topologyKey": "zone", "labelSelector": None, "matchLabelKeys": ["app"]}
+    found = rules(read(ruled(podAntiAffinity={SELECTED: [term, {**term, "labelSelector": {}}]})))
+    assert [one.peers.selector for one in found.apart] == [
+        None,
+        (Requirement("app", "In", ("x",)),),
+    ]
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        {SELECTED: 7},
+        {SELECTED: [7]},
+        {SELECTED: [{"labelSelector": 7, "matchLabelKeys": ["app"]}]},
+        {SELECTED: [{"labelSelector": {"matchExpressions": 7}, "matchLabelKeys": ["app"]}]},
+        {WISHED: 7},
+        {WISHED: [7]},
+        {WISHED: [{"podAffinityTerm": 7}]},
+    ],
+)
+def test_an_affinity_that_is_none_is_refused_in_one_sentence(affinity: dict[str, Any]) -> None:
+    with pytest.raises(dump.BadFile, match="podAffinity"):
+        read(ruled(podAffinity=affinity))
+
+
+def test_nodes_and_namespaces_are_labelled_with_their_names() -> None:
+    about = {"name": "ml", "labels": {"team": "a"}}
+    found = read(node({}), {"apiVersion": "v1", "kind": "Namespace", "metadata": about})
+    assert found.nodes[0].labels == (("kubernetes.io/hostname", "n1"),)
+    (space,) = found.namespaces
+    assert space == Namespace("ml", (("kubernetes.io/metadata.name", "ml"), ("team", "a")))
+
+
+@pytest.mark.parametrize("kind", ["Node", "Namespace"])
+def test_labels_that_are_none_are_refused_in_one_sentence(kind: str) -> None:
+    with pytest.raises(dump.BadFile, match="labels"):
+        read({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "labels": 7}})
+
+
+def test_a_namespace_is_there_where_a_pod_is() -> None:
+    other = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "db"}}
+    other["spec"] = {"nodeName": "n1", "containers": []}
+    about = {"name": "ml", "uid": "u", "labels": {"team": "a"}}
+    known = {"apiVersion": "v1", "kind": "Namespace", "metadata": about}
+    found = read(workload("Job", "batch"), other, known)
+    assert found.namespaces == (
+        Namespace("ml", (("team", "a"),)),
+        Namespace("db", (("kubernetes.io/metadata.name", "db"),)),
+    )

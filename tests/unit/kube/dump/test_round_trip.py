@@ -16,6 +16,7 @@ from tutti.model.cluster import (
     Effect,
     Gang,
     Member,
+    Namespace,
     Node,
     NodeTerm,
     OnPartial,
@@ -23,6 +24,7 @@ from tutti.model.cluster import (
     Owner,
     Phase,
     Reservation,
+    Resident,
     Role,
     Said,
     Slots,
@@ -32,13 +34,13 @@ from tutti.model.cluster import (
 )
 from tutti.model.decisions import Objective, Policy
 from tutti.model.keys import NodeName, Uid
-from tutti.model.rules import Requirement
+from tutti.model.rules import Peers, PodRules, Requirement, Spread, Term
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget
 
 from .... import generators
-from ....builders import gang, node, reservation, resources, single, snapshot
+from ....builders import gang, node, reservation, resources, single, snapshot, space
 
 SETUP = dump.Setup("tutti", "bestfit", Policy(Objective.GANGS, 60.0), {"seconds": 2.5})
 
@@ -52,11 +54,17 @@ def read(text: str) -> Snapshot:
 
 
 def as_kept(of: Snapshot) -> Snapshot:
-    """The Snapshot as a cluster could show it: real fields, and Reservations that were created."""
+    """The Snapshot as a cluster could show it: real fields, and Reservations that were created.
+
+    What a member is by its labels is among its labels.
+    """
 
     def real(member: Member) -> Member:
         used = ("spec.resourceClaims",) if member.unmodelled else ()
-        return replace(member, unmodelled=used)
+        own = {"tutti.dev/pod-group": member.group, "tutti.dev/role": member.role}
+        own["spark-role"] = "driver" if member.is_driver else ""
+        all_of_them = dict(member.labels) | {key: value for key, value in own.items() if value}
+        return replace(member, unmodelled=used, labels=tuple(sorted(all_of_them.items())))
 
     def created(held: Reservation) -> Reservation:
         order = sorted(held.entries, key=lambda entry: (entry.node, entry.pod, entry.uid))
@@ -78,13 +86,13 @@ def as_kept(of: Snapshot) -> Snapshot:
     )
 
 
-@given(generators.snapshots())
+@given(generators.snapshots(with_rules=True))
 def test_a_snapshot_is_read_back_as_it_was_written(of: Snapshot) -> None:
     kept = as_kept(of)
     assert read(dump.write(kept, SETUP)) == kept
 
 
-@given(generators.snapshots(), st.randoms(use_true_random=False))
+@given(generators.snapshots(with_rules=True), st.randoms(use_true_random=False))
 def test_the_plan_in_a_dump_is_reproduced_from_its_objects_in_any_order(
     of: Snapshot, chance: random.Random
 ) -> None:
@@ -99,6 +107,10 @@ def test_the_plan_in_a_dump_is_reproduced_from_its_objects_in_any_order(
     assert dump.plan_record(replayed) == again.header.plan
 
 
+PEERS = Peers(
+    (Requirement("app", "NotIn", ("x", "y")), Requirement("tier", "Exists")),
+    ("ml",),
+)
 # One value that is not the default, for every field that a decision may look at.
 MEMBER: dict[str, Any] = {
     "shape": cluster.Shape(
@@ -109,6 +121,11 @@ MEMBER: dict[str, Any] = {
             NodeTerm((Requirement("gpu", "Exists"), Requirement("zone", "In", ("x", "y")))),
         ),
         (Toleration("dedicated", "Exists"), Toleration("x", "Equal", "y", "NoSchedule")),
+        PodRules(
+            (Term("zone", Peers((), ("ml", "other"), ())), Term("zone", PEERS)),
+            (Term("zone", Peers(None, ("ml",))),),
+            (Spread("zone", PEERS, 2, 3, heeds_affinity=False, heeds_taints=True),),
+        ),
     ),
     "created": 1_767_225_600.25,
     "role": "worker",
@@ -122,6 +139,7 @@ MEMBER: dict[str, Any] = {
     "said": Said("Unschedulable", "no room"),
     "is_driver": True,
     "failure": "OutOfcpu",
+    "labels": (("app", "x"), ("tutti.dev/pod-group", "a")),
 }
 NODE: dict[str, Any] = {
     "allocatable": resources(cpu=3.25, memory=1, gpu=8, pods=110),
@@ -175,7 +193,7 @@ def test_no_field_of_a_member_is_lost(name: str) -> None:
         made = made.last(1, phase=Phase.FAILED)
     if name == "role":
         made = made.but(roles=(Role("worker", 1),))
-    kept = snapshot(node("n1", cpu=8, gpu=8, memory=8), made)
+    kept = as_kept(snapshot(node("n1", cpu=8, gpu=8, memory=8), made))
     assert read(dump.write(kept, SETUP)) == kept
 
 
@@ -200,21 +218,55 @@ def test_no_field_of_a_reservation_is_lost(name: str) -> None:
     assert read(dump.write(kept, SETUP)) == kept
 
 
+RESIDENT: dict[str, Any] = {
+    "labels": (("app", "db"),),
+    "apart": (Term("host", PEERS), Term("zone", Peers((), (), ()))),
+    "terminating": True,
+}
+
+
+def test_every_field_of_a_resident_and_of_a_namespace_has_an_example_here() -> None:
+    assert _differs(Resident, RESIDENT) == []
+    assert _differs(Namespace, {"labels": ()}) == []
+
+
+@pytest.mark.parametrize("name", RESIDENT)
+@pytest.mark.parametrize("on", ["n1", "gone"])
+def test_no_field_of_a_pod_that_a_rule_may_count_is_lost(name: str, on: str) -> None:
+    waits = gang("a").of(2, cpu=1).apart("hostname")
+    full = node("n1", cpu=8).using(pods=2 if on == "n1" else 1, cpu=1)
+    other = Resident(Uid("other"), NodeName("n1"), "db")
+    seen = snapshot(full, waits, space("db", team="a"), space("ml"))
+    some = replace(other, node=NodeName(on), **{name: RESIDENT[name]})
+    kept = replace(seen, residents=(some, replace(other, uid=Uid("third"))))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_nobody_is_told_of_while_no_rule_is_in_force() -> None:
+    kept = snapshot(node("n1", cpu=8).hosting("db", app="db"), gang("a").of(2, cpu=1), space("ml"))
+    assert (kept.residents, kept.namespaces) == ((), ())
+    written = dump.write(kept, SETUP)
+    assert '"db"' not in written
+    assert read(written) == kept
+
+
 FIELDS = (
-    "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-    "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+    "a malformed spec.affinity.podAffinity",
+    "a malformed spec.affinity.podAntiAffinity",
+    "a malformed spec.topologySpreadConstraints",
     "spec.containers[].ports[].hostPort",
     "spec.initContainers[].ports[].hostPort",
     "spec.resourceClaims",
     "spec.schedulingGroup",
-    "spec.topologySpreadConstraints",
     "spec.volumes[].persistentVolumeClaim",
 )
 
 
 def test_every_rule_that_is_not_modelled_is_still_not_modelled_in_a_dump() -> None:
     made = gang("a").of(1, cpu=1).each(unmodelled=FIELDS)
-    affine = replace(made, members=(replace(made.members[0], shape=MEMBER["shape"]),))
+    shape = MEMBER["shape"]
+    without = replace(shape, rules=replace(shape.rules, even=()))
+    affine = replace(made, members=(replace(made.members[0], shape=without),))
     for each in (made, affine):
         kept = snapshot(node("n1", cpu=8), each)
         assert read(dump.write(kept, SETUP)) == kept

@@ -38,7 +38,7 @@ def pod(name: str, scheduler: str, **spec: Any) -> dict[str, Any]:
             "namespace": "ml",
             "uid": name,
             "resourceVersion": "7",
-            "labels": {"tutti.dev/pod-group": "train", "team": SECRET},
+            "labels": {"tutti.dev/pod-group": "train"},
             "annotations": {"note": SECRET, "tutti.dev/note": SECRET},
             "managedFields": [{"manager": SECRET}],
         },
@@ -55,10 +55,18 @@ def pod(name: str, scheduler: str, **spec: Any) -> dict[str, Any]:
                 {"name": SECRET, "csi": {"volumeAttributes": {"password": SECRET}}},
             ],
             "resourceClaims": [{"name": SECRET, "resourceClaimName": SECRET}],
-            "topologySpreadConstraints": [{"labelSelector": {"matchLabels": {"a": SECRET}}}],
+            "topologySpreadConstraints": [
+                {
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "topologyKey": SECRET,
+                    "labelSelector": {"matchLabels": {"a": SECRET}},
+                }
+            ],
             "affinity": {
                 "podAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": SECRET}]
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 1, "podAffinityTerm": {"topologyKey": SECRET}}
+                    ]
                 }
             },
             **spec,
@@ -104,6 +112,10 @@ def test_no_secret_of_a_pod_is_in_a_dump() -> None:
 @pytest.mark.parametrize("word", ["waits", "runs", "n1", "train", "nvidia.com/gpu"])
 def test_what_decides_is_in_it(word: str) -> None:
     assert f'"{word}"' in kept()
+
+
+def test_labels_are_no_secret_and_stay() -> None:
+    assert '"labels":{"tutti.dev/pod-group":"train"}' in kept()
 
 
 def test_who_else_runs_there_is_not_told() -> None:

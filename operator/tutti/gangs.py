@@ -1,0 +1,130 @@
+"""The gangs: PodGroups with their pods, and pods alone; made anew where something changed.
+
+Separate from the World, which knows where every pod is, as ``occupancy`` is for the nodes.
+"""
+
+from collections.abc import Callable, Iterable
+
+from .kube.decode import PodGroup
+from .model.cluster import Gang, Member, Phase
+from .model.keys import GangKey, Origin, Uid
+from .planning import demand, finishing
+
+
+class Gangs:
+    """PodGroups and members by gang, and what was made of them; unchanged gangs are the same."""
+
+    def __init__(self, value_of: Callable[[str], int | None]) -> None:
+        """``value_of`` is that of a PriorityClass, None where there is no such class."""
+        self._value_of = value_of
+        self._members: dict[Uid, Member] = {}
+        self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
+        self._group_by_key: dict[GangKey, PodGroup] = {}
+        self._made: dict[GangKey, Gang] = {}  # but for those at rest
+        self._strays: dict[GangKey, tuple[Member, ...]] = {}
+        self._finished: dict[GangKey, list[str]] = {}  # roles of members that ended well and left
+        self._settled: dict[GangKey, Uid] = {}
+        self._stale: set[GangKey] = set()
+        self._is_moved = False  # since ``look``
+        self.gangs: tuple[Gang, ...] = ()  # sorted by key
+        self.settled: frozenset[Uid] = frozenset()
+        self.strays: tuple[Member, ...] = ()  # members whose PodGroup does not exist
+
+    def group(self, key: GangKey) -> PodGroup | None:
+        """The PodGroup of that name, with the status it carries now."""
+        return self._group_by_key.get(key)
+
+    def look(self) -> None:
+        """Bring what is shown up to date."""
+        if not (self._stale or self._is_moved):
+            return
+        self._is_moved = False
+        if self._remake_stale():
+            self._made = dict(sorted(self._made.items()))
+        self.gangs, self.settled = tuple(self._made.values()), frozenset(self._settled.values())
+        lost = [member for members in self._strays.values() for member in members]
+        self.strays = tuple(sorted(lost, key=lambda member: member.key))
+
+    def rest(self, gang: Gang) -> None:
+        """Show a gang no more until something about it changes."""
+        if gang.key not in self._stale and self._made.pop(gang.key, None) is not None:
+            self._settled.pop(gang.key, None)
+            self._is_moved = True
+
+    def touch(self, keys: Iterable[GangKey]) -> None:
+        """Something about these gangs changed."""
+        self._stale.update(keys)
+
+    def class_changed(self) -> None:
+        """Classes are few and hardly ever change: whoever names one is looked at anew."""
+        groups = self._group_by_key.items()
+        self._stale.update(key for key, group in groups if group.priority_class)
+
+    def group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        """Keep the newest of a name: what is said of one deleted before may come after it."""
+        seen = new or old
+        if seen is None:
+            return
+        key = GangKey(seen.namespace, seen.name)
+        known = self._group_by_key.get(key)
+        if new is not None and (known is None or int(known.version) < int(new.version)):
+            self._group_by_key[key] = new
+        elif new is None and known is not None and known.uid == seen.uid:
+            del self._group_by_key[key]
+        self._stale.add(key)
+
+    def member_changed(self, uid: Uid, member: Member | None) -> None:
+        """Put a pod into the gang that it belongs to now, and into no other."""
+        old = self._members.pop(uid, None)
+        if old is not None:
+            key = old.gang
+            self._stale.add(key)
+            siblings = self._by_gang[key]
+            siblings.pop(uid, None)
+            if member is None and old.phase is Phase.SUCCEEDED:
+                self._finished.setdefault(key, []).append(old.role)
+            if not siblings:
+                del self._by_gang[key]
+                if member is None:
+                    self._finished.pop(key, None)
+        if member is not None:
+            key = member.gang
+            self._stale.add(key)
+            self._members[uid] = member
+            self._by_gang.setdefault(key, {})[uid] = member
+
+    def _remake_stale(self) -> bool:
+        """Make the gangs whose group or pods changed anew; answers whether there is a new key."""
+        is_longer = False
+        for key in self._stale:
+            gang = self._gang(key)
+            self._settled.pop(key, None)
+            if gang is None:
+                self._made.pop(key, None)
+            else:
+                if demand.is_settled(gang):
+                    self._settled[key] = gang.uid
+                is_longer |= key not in self._made
+                self._made[key] = gang
+            members = self._by_gang.get(key)
+            if members and key not in self._group_by_key and key.origin is Origin.POD_GROUP:
+                self._strays[key] = tuple(members.values())
+            else:
+                self._strays.pop(key, None)
+        self._stale.clear()
+        return is_longer
+
+    def _gang(self, key: GangKey) -> Gang | None:
+        members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda one: one.key))
+        if key.origin is Origin.POD:
+            if not members:
+                return None
+            alone = members[0]
+            return Gang(key, alone.uid, 1, members=members, created=alone.created)
+        group = self._group_by_key.get(key)
+        if group is None:
+            return None
+        gang = group.with_members(members, class_value=self._value_of(group.priority_class))
+        if key not in self._made and (recalled := finishing.recalled(gang, group.status)):
+            self._finished[key] = list(recalled)
+        return finishing.with_finished(gang, self._finished.get(key, ()))

@@ -1,0 +1,75 @@
+"""Rules between pods back to the API's fields, with everything said that a default would say.
+
+The inverse of ``kube.rules``; separate from ``objects`` as that is from ``decode``.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...model.rules import Peers, PodRules, Requirement, Spread, Term
+from .. import rules as reading
+
+Raw = dict[str, Any]
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+# A selector that cannot be read, where one stood; what it said was not kept.
+_UNREADABLE: Mapping[str, Any] = {"labelSelector": {"matchExpressions": [{}]}}
+
+
+def requirement(value: Requirement) -> Raw:
+    """One requirement of a selector."""
+    return {"key": value.key, "operator": value.operator, "values": list(value.values)}
+
+
+def add_rules(spec: Raw, rules: PodRules) -> None:
+    """Let a pod ask this of other pods."""
+    for field, terms in (("podAffinity", rules.near), ("podAntiAffinity", rules.apart)):
+        if terms:
+            spec.setdefault("affinity", {})[field] = {REQUIRED: [_term(one) for one in terms]}
+    if rules.even:
+        spec["topologySpreadConstraints"] = [_spread(one) for one in rules.even]
+
+
+def add_unreadable(spec: Raw, field: str) -> bool:
+    """Let a pod have a selector that cannot be read, if that is what the field stands for."""
+    if field == reading.MALFORMED + reading.SPREAD:
+        spec["topologySpreadConstraints"] = [_UNREADABLE]
+        return True
+    for kind in (reading.AFFINITY, reading.ANTI_AFFINITY):
+        if field == reading.MALFORMED + kind:
+            beside = spec.setdefault("affinity", {}).setdefault(kind.rpartition(".")[2], {})
+            beside[PREFERRED] = [{"weight": 1, "podAffinityTerm": _UNREADABLE}]
+            return True
+    return False
+
+
+def _term(value: Term) -> Raw:
+    peers = value.peers
+    term: Raw = {"topologyKey": value.topology, **_counted(peers)}
+    if peers.namespaces:
+        term["namespaces"] = list(peers.namespaces)
+    if peers.namespace_labels is not None:
+        term["namespaceSelector"] = _selector(peers.namespace_labels)
+    return term
+
+
+def _spread(value: Spread) -> Raw:
+    return {
+        "topologyKey": value.topology,
+        "whenUnsatisfiable": reading.HARD,
+        "maxSkew": value.max_skew,
+        "minDomains": value.min_domains,
+        "nodeAffinityPolicy": reading.HONOR if value.heeds_affinity else "Ignore",
+        "nodeTaintsPolicy": reading.HONOR if value.heeds_taints else "Ignore",
+        **_counted(value.peers),
+    }
+
+
+def _counted(peers: Peers) -> Raw:
+    return {} if peers.selector is None else {"labelSelector": _selector(peers.selector)}
+
+
+def _selector(selector: Iterable[Requirement]) -> Raw:
+    return {"matchExpressions": [requirement(one) for one in selector]}

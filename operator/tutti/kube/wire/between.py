@@ -1,0 +1,50 @@
+"""What a pod's spec says of other pods: affinity, anti-affinity, topology spread.
+
+Separate from ``objects`` as ``kube.rules`` is from ``kube.shapes``: these rules look at who else
+runs where.
+"""
+
+from .base import Int32, LabelSelector, Wire
+
+
+class PodAffinityTerm(Wire):
+    """Pods of some namespaces and labels, and how near they are meant."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
+
+
+class WeightedPodAffinityTerm(Wire):
+    """A preference; it is only looked at for whether it can be read."""
+
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Wire):
+    """Affinity or anti-affinity to other pods."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether it says anything."""
+        return bool(
+            self.required_during_scheduling_ignored_during_execution
+            or self.preferred_during_scheduling_ignored_during_execution
+        )
+
+
+class SpreadConstraint(Wire):
+    """How evenly pods are spread over domains; it is a hard rule where nothing is said."""
+
+    max_skew: Int32 = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] = ()

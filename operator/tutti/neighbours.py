@@ -1,0 +1,102 @@
+"""Who has a node and what namespaces there are, for as long as some rule between pods is in force.
+
+Separate from the World so that a cluster without such rules pays nothing for it: whether one is in
+force is known at any time, and only then are the pods that have a node looked at one by one.
+"""
+
+from collections.abc import Callable, Iterable
+
+from .model.cluster import Member, Namespace, Occupant, Resident
+from .model.keys import Uid
+from .model.rules import NO_RULES
+
+Seen = Member | Occupant
+
+
+def resident(one: Seen) -> Resident | None:
+    """A pod as rules between pods see it; None while it has no node, or once it is over."""
+    if isinstance(one, Occupant):
+        return Resident(one.uid, one.node, one.namespace, one.labels, one.apart, one.terminating)
+    if one.node is None or one.is_over:
+        return None
+    apart = one.shape.rules.apart
+    return Resident(one.uid, one.node, one.key.namespace, one.labels, apart, one.terminating)
+
+
+def is_asking(one: Seen | None) -> bool:
+    """Whether it puts a rule between pods in force.
+
+    Others' pods do by anti-affinity, which binds whoever comes later; ours by any rule, with a
+    node too: what-if and repair ask what would be if they had to be placed again.
+    """
+    if isinstance(one, Occupant):
+        return bool(one.apart)
+    return one is not None and not one.is_over and one.shape.rules != NO_RULES
+
+
+class Neighbours:
+    """The pods that have a node, remade where they changed; nobody while no rule is in force."""
+
+    def __init__(self, look: Callable[[Uid], Seen | None]) -> None:
+        """``look`` tells what a pod is now."""
+        self._look = look
+        self._asking: set[Uid] = set()
+        self._changed: set[Uid] = set()
+        self._known: dict[Uid, Resident] | None = None  # None: nobody is looked at
+        self._residents: tuple[Resident, ...] = ()
+        self._namespaces: tuple[Namespace, ...] | None = None  # None: to be made
+
+    def changed(self, uid: Uid, now: Seen | None) -> None:
+        """A pod came, went or is another now."""
+        if is_asking(now):
+            self._asking.add(uid)
+        else:
+            self._asking.discard(uid)
+        if self._known is not None:
+            self._changed.add(uid)
+
+    def residents(self, placed: Callable[[], Iterable[Uid]]) -> tuple[Resident, ...]:
+        """Everyone who has a node, by uid; ``placed`` tells who has, if all must be looked at."""
+        if not self._asking:
+            self._known = None
+            self._changed.clear()
+            self._residents = ()
+        elif self._known is None:
+            self._known = self._take(placed(), {})
+        elif self._changed:
+            self._known = self._take(self._changed, self._known)
+            self._changed.clear()
+        return self._residents
+
+    def namespace_changed(self) -> None:
+        """A namespace came, went or has other labels."""
+        self._namespaces = None
+
+    def namespaces(self, known: Iterable[Namespace]) -> tuple[Namespace, ...]:
+        """All namespaces by name; of two with one name, the one that was shown last is it."""
+        if not self._asking:
+            return ()
+        if self._namespaces is None:
+            by_name = {one.name: one for one in known}
+            self._namespaces = tuple(by_name[name] for name in sorted(by_name))
+        return self._namespaces
+
+    def _take(self, uids: Iterable[Uid], known: dict[Uid, Resident]) -> dict[Uid, Resident]:
+        """Look at some pods again; what has not changed is the same object."""
+        has_moved = has_grown = False
+        for uid in uids:
+            now = self._look(uid)
+            made, old = None if now is None else resident(now), known.get(uid)
+            if made == old:
+                continue
+            has_moved = True
+            if made is None:
+                del known[uid]
+            else:
+                has_grown |= old is None
+                known[uid] = made
+        if has_grown:
+            known = dict(sorted(known.items()))
+        if has_moved:
+            self._residents = tuple(known.values())
+        return known

@@ -1,0 +1,156 @@
+"""Members as rules between pods see them: equal in shape, and counted by the same rules.
+
+Two members of one shape are interchangeable only if no rule tells them apart. Where one does, the
+shape that planning sees is a ``Look``; where no rule is in force, nothing is looked at.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from ..model.cluster import Member, Namespace, Resident, Shape, Snapshot
+from ..model.keys import NodeName
+from ..model.rules import Labels, Peers, Requirement
+from .peers import has_rules, is_counted, spaces
+
+Who = tuple[Peers, ...]  # pods that are among all of these peers
+Label = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Look(Shape):
+    """A shape, and by their numbers on a Roll the groups that its members are among."""
+
+    groups: tuple[int, ...] = ()
+
+
+def groups_of(shape: Shape) -> tuple[int, ...]:
+    """The groups that members of this shape are among."""
+    return shape.groups if isinstance(shape, Look) else ()
+
+
+class Roll:
+    """The groups of pods that rules count, and which of them a pod is among."""
+
+    def __init__(self, groups: Iterable[Who], namespaces: Iterable[Namespace]) -> None:
+        """Number the groups, each named once or more often."""
+        self.number: Mapping[Who, int] = {who: i for i, who in enumerate(dict.fromkeys(groups))}
+        self._spaces = spaces(namespaces) if self.number else {}
+        self._keys = {one.key for who in self.number for one in _requirements(who)}
+        self._by_label: dict[Label, list[Who]] = {}
+        self._others: list[Who] = []
+        for who in self.number:
+            self._file(who)
+        self._known: dict[tuple[str, Labels], tuple[int, ...]] = {}
+        self._looks: dict[tuple[int, tuple[int, ...]], Look] = {}
+
+    def _file(self, who: Who) -> None:
+        """Put a group where whoever may be among it will be looked for."""
+        labels = next(_listed(who), None)
+        if labels is None:
+            self._others.append(who)
+        for label in labels or ():
+            self._by_label.setdefault(label, []).append(who)
+
+    def among(self, namespace: str, labels: Labels) -> tuple[int, ...]:
+        """The groups that a pod of this namespace with these labels is among."""
+        if not self.number:
+            return ()
+        told = tuple(label for label in labels if label[0] in self._keys)
+        key = namespace, told
+        if key not in self._known:
+            self._known[key] = self._sought(namespace, told)
+        return self._known[key]
+
+    def _sought(self, namespace: str, labels: Labels) -> tuple[int, ...]:
+        by_key = dict(labels)
+        likely = [who for label in labels for who in self._by_label.get(label, ())]
+        return tuple(
+            sorted(
+                self.number[who]
+                for who in (*likely, *self._others)
+                if all(is_counted(one, namespace, by_key, self._spaces) for one in who)
+            )
+        )
+
+    def told_apart(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
+        """The same members; whoever is among some group has the Look for its shape."""
+        if not self.number:
+            return members
+        return tuple(self._seen(member) for member in members)
+
+    def _seen(self, member: Member) -> Member:
+        groups = self.among(member.key.namespace, member.labels)
+        if not groups:
+            return member
+        key = id(member.shape), groups  # equal pods share one Shape, and a plan keeps them all
+        if key not in self._looks:
+            self._looks[key] = _look(member.shape, groups)
+        return replace(member, shape=self._looks[key])
+
+
+def there(snapshot: Snapshot) -> Sequence[Resident]:
+    """Who has a node, or one held by a standing Reservation."""
+    if not snapshot.reservations:
+        return snapshot.residents
+    gangs = [member for gang in snapshot.gangs for member in gang.members]
+    members = {member.uid: member for member in (*gangs, *snapshot.strays)}
+    held = (
+        seated(member, entry.node)
+        for reservation in snapshot.reservations
+        for entry in reservation.entries
+        if (member := members.get(entry.uid)) is not None and member.may_get_a_node
+    )
+    return (*snapshot.residents, *held)
+
+
+def seated(member: Member, node: NodeName) -> Resident:
+    """The member as others see it once it has this node."""
+    space, apart = member.key.namespace, member.shape.rules.apart
+    return Resident(member.uid, node, space, member.labels, apart, member.terminating)
+
+
+def staying(snapshot: Snapshot) -> Sequence[Resident]:
+    """Who will be there once every member of a gang has ended."""
+    if not snapshot.residents:
+        return ()
+    ending = {member.uid for gang in snapshot.gangs for member in gang.members}
+    ending.update(member.uid for member in snapshot.strays)
+    return tuple(one for one in snapshot.residents if one.uid not in ending)
+
+
+def roll(snapshot: Snapshot, members: Iterable[Member], residents: Iterable[Resident]) -> Roll:
+    """The groups that the rules of these waiting members, and of residents, are about."""
+    asking = ruled(members)
+    terms = dict.fromkeys(term for one in residents for term in one.apart)
+    groups = [who for shape in asking for who in groups_asked(shape)]
+    return Roll([*groups, *((term.peers,) for term in terms)], snapshot.namespaces)
+
+
+def ruled(members: Iterable[Member]) -> Sequence[Shape]:
+    """The shapes of these members that ask something of other pods."""
+    shapes = {id(member.shape): member.shape for member in members}
+    return tuple(dict.fromkeys(shape for shape in shapes.values() if has_rules(shape)))
+
+
+def groups_asked(shape: Shape) -> Iterator[Who]:
+    """The groups that the shape's rules are about; all terms of affinity are about one."""
+    rules = shape.rules
+    if rules.near:
+        yield tuple(term.peers for term in rules.near)
+    yield from ((term.peers,) for term in rules.apart)
+    yield from ((spread.peers,) for spread in rules.even)
+
+
+def _look(shape: Shape, groups: tuple[int, ...]) -> Look:
+    return Look(**{each.name: getattr(shape, each.name) for each in fields(Shape)}, groups=groups)
+
+
+def _requirements(who: Who) -> Iterator[Requirement]:
+    return (one for peers in who for one in peers.selector or ())
+
+
+def _listed(who: Who) -> Iterator[Sequence[Label]]:
+    """Lists of labels of which whoever is among the group has one."""
+    for one in _requirements(who):
+        if one.operator == "In":
+            yield [(one.key, value) for value in dict.fromkeys(one.values)]

@@ -1,0 +1,64 @@
+"""Random rules between members: over one to three topologies, with nodes that are in no domain.
+
+Shapes belong to gangs of any level, so rules reach across gangs and levels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tutti.strategies.problem import Apart, Crowd, Even, Near, Rules
+
+if TYPE_CHECKING:
+    from random import Random
+
+Domains = tuple[list[int], int]  # of each node, and how many there are
+
+
+def drawn(chance: Random, nodes: int, shapes: int) -> Rules:
+    """One to four rules on Problems of this size."""
+    topologies = [_topology(chance, nodes) for _ in range(chance.choice([1, 2, 3]))]
+    crowds: list[Crowd] = []
+    apart: list[Apart] = []
+    near: list[Near] = []
+    even: list[Even] = []
+    for _ in range(chance.choice([1, 1, 2, 3, 4])):
+        shape = chance.randrange(shapes)
+        counted = [each == shape or chance.random() < 0.3 for each in range(shapes)]
+        counted[shape] = chance.random() < 0.75
+        which = chance.sample(topologies, chance.choice([1, 1, min(2, len(topologies))]))
+        kind = chance.choice(["apart", "near", "even"])
+        used = which if kind == "near" else which[:1]
+        numbers = tuple(range(len(crowds), len(crowds) + len(used)))
+        occupied = chance.choice([0.0, 0.0, 0.3, 0.6])
+        crowds += [_crowd(chance, each, counted, occupied) for each in used]
+        if kind == "apart":
+            apart.append(Apart(shape, numbers[0]))
+        elif kind == "near":
+            near.append(Near(shape, numbers, may_be_first=counted[shape]))
+        else:
+            skew, is_short = chance.choice([1, 1, 1, 2, 3]), chance.random() < 0.15
+            even.append(Even(shape, numbers[0], skew, from_zero=is_short))
+    return Rules(tuple(crowds), tuple(apart), tuple(near), tuple(even))
+
+
+def _topology(chance: Random, nodes: int) -> Domains:
+    """A domain for each node, for some none; now and then a domain that no node is in."""
+    if chance.random() < 0.3:
+        return list(range(nodes)), nodes
+    number = chance.choice([1, 2, 2, 3])
+    lost = chance.choice([0.0, 0.0, 0.2])
+    own = [-1 if chance.random() < lost else chance.randrange(number) for _ in range(nodes)]
+    return own, number + (chance.random() < 0.1)
+
+
+def _crowd(chance: Random, topology: Domains, counted: list[bool], occupied: float) -> Crowd:
+    own, number = topology
+    there = [chance.choice([1, 2]) if chance.random() < occupied else 0 for _ in range(number)]
+    return Crowd(
+        np.array(own, dtype=np.intp),
+        np.array(counted, dtype=np.bool_),
+        np.array(there, dtype=np.int64),
+    )

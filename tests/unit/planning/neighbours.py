@@ -1,0 +1,82 @@
+"""Rules between pods, and pods that have a node, in few words; zones are the label ``zone``."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tutti.model.cluster import Namespace, Resident, Snapshot
+from tutti.model.keys import NodeName, Uid
+from tutti.model.rules import Labels, Peers, PodRules, Requirement, Spread, Term
+
+from ...builders import NAMESPACE, GangBuilder, NodeBuilder, node
+
+ZONE, HOST = "zone", "host"
+
+
+def labels(**values: str) -> Labels:
+    """Labels as members and residents carry them."""
+    return tuple(sorted(values.items()))
+
+
+def peers(*, namespace: str = NAMESPACE, **values: str) -> Peers:
+    """Whoever has these labels in one namespace."""
+    selector = tuple(Requirement(key, "In", (value,)) for key, value in labels(**values))
+    return Peers(selector, (namespace,))
+
+
+def apart(*who: Peers, on: str = HOST) -> PodRules:
+    """Required anti-affinity to these."""
+    return PodRules(apart=tuple(Term(on, each) for each in who))
+
+
+def near(*who: Peers, on: Sequence[str] = (ZONE,)) -> PodRules:
+    """Required affinity to these, one term for each and a topology for each."""
+    topologies = on if len(on) == len(who) else [on[0]] * len(who)
+    return PodRules(near=tuple(Term(key, each) for key, each in zip(topologies, who, strict=True)))
+
+
+def even(who: Peers, max_skew: int = 1, on: str = ZONE, **changes: object) -> PodRules:
+    """A spread that must hold."""
+    return PodRules(even=(replace(Spread(on, who, max_skew), **changes),))  # type: ignore[arg-type]
+
+
+def host(name: str, zone: str = "", **amounts: float) -> NodeBuilder:
+    """A node of its own host, in a zone if one is named."""
+    made = node(name, **(amounts or {"cpu": 8})).labelled(host=name)
+    return made.labelled(zone=zone) if zone else made
+
+
+def zones(count: int = 3, each: int = 2, **amounts: float) -> Sequence[NodeBuilder]:
+    """Nodes ``z0-0``, ``z0-1``, ``z1-0`` … in zones ``z0``, ``z1`` …."""
+    return [host(f"z{z}-{i}", f"z{z}", **amounts) for z in range(count) for i in range(each)]
+
+
+def asking(made: GangBuilder, rules: PodRules, **values: str) -> GangBuilder:
+    """The gang with these rules for all its members, and these labels."""
+    return made.shaped(rules=rules).each(labels=labels(**values))
+
+
+def resident(name: str, on: str, *, namespace: str = NAMESPACE, **values: str) -> Resident:
+    """A pod that has a node, with these labels."""
+    return Resident(Uid(name), NodeName(on), namespace, labels(**values))
+
+
+def beside(seen: Snapshot, *residents: Resident, spaces: Sequence[Namespace] = ()) -> Snapshot:
+    """The Snapshot with these pods there, and with all members that have a node."""
+    own = [
+        Resident(
+            member.uid,
+            member.node,
+            member.key.namespace,
+            member.labels,
+            member.shape.rules.apart,
+            member.terminating,
+        )
+        for gang in seen.gangs
+        for member in gang.members
+        if member.node is not None and not member.is_over
+    ]
+    return replace(
+        seen,
+        residents=tuple(sorted((*own, *residents), key=lambda one: one.uid)),
+        namespaces=tuple(spaces),
+    )

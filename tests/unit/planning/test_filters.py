@@ -1,0 +1,80 @@
+"""What is planned, checked and called feasible under rules, held against naive filters."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tutti.model.cluster import Snapshot
+from tutti.model.decisions import Assignment, Placement, Plan
+from tutti.model.resources import NOTHING
+from tutti.planning import feasible, verify
+from tutti.planning.plan import plan
+from tutti.strategies import STRATEGIES
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget
+
+from ... import builders, generators
+from . import filters
+
+QUIETLY = (HealthCheck.too_slow, HealthCheck.filter_too_much)
+RULED = generators.snapshots(with_rules=True)
+
+
+def roomy(seen: Snapshot) -> Snapshot:
+    """The same with plenty of room: what is left to fail are rules."""
+    plenty = builders.resources(cpu=1000, memory=1000, gpu=1000, pods=1000)
+    nodes = tuple(replace(node, allocatable=plenty, used=NOTHING) for node in seen.nodes)
+    return replace(seen, nodes=nodes)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=QUIETLY, database=None)
+@given(RULED)
+def test_one_member_may_go_where_the_filters_let_it(seen: Snapshot) -> None:
+    seen = roomy(seen)
+    for gang in seen.gangs:
+        for member in gang.members:
+            if member.is_waiting:
+                assert feasible.nodes(seen, member) == filters.alone(seen, member)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=QUIETLY, database=None)
+@given(RULED, st.data())
+def test_the_checker_accepts_what_the_filters_accept(seen: Snapshot, chance: st.DataObject) -> None:
+    seen = replace(roomy(seen), reservations=())
+    placements = []
+    for gang in seen.gangs:
+        waiting = [m for m in gang.members if m.is_waiting and gang.has_place_for(m)]
+        modelled = [m for m in waiting if not m.unmodelled]
+        chosen = [m for m in modelled if seen.nodes and chance.draw(st.booleans())]
+        where = [chance.draw(st.sampled_from(seen.nodes)).name for _ in chosen]
+        assigned = tuple(
+            Assignment(m.key, m.uid, m.version, on) for m, on in zip(chosen, where, strict=True)
+        )
+        if assigned and not gang.terminating:
+            placements.append(Placement(gang.key, gang.uid, gang.generation, assigned))
+    made = Plan(tuple(placements))
+    wrong = [one for one in verify.violations(seen, made) if "node" in one]
+    assert (wrong == []) == filters.all_pass(seen, made)
+
+
+@pytest.mark.parametrize(("name", "examples"), [("bestfit", 120), ("ilp", 40)])
+def test_every_plan_passes_the_filters(name: str, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=QUIETLY, database=None)
+    @given(RULED)
+    def tried(seen: Snapshot) -> None:
+        made = plan(seen, STRATEGIES[name](), BestFit(), Budget())
+        assert verify.violations(seen, made) == ()
+        assert filters.all_pass(seen, made)
+
+    tried()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=QUIETLY, database=None)
+@given(RULED, st.data())
+def test_the_order_of_the_input_does_not_matter(seen: Snapshot, chance: st.DataObject) -> None:
+    other = chance.draw(generators.shuffled(seen))
+    residents = tuple(chance.draw(st.permutations(other.residents)))
+    mixed = replace(other, residents=residents)
+    assert plan(mixed, BestFit(), BestFit(), Budget()) == plan(seen, BestFit(), BestFit(), Budget())

@@ -1,0 +1,174 @@
+"""Rules between pods from end to end: planned jointly, and verified one by one."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tutti.model.cluster import Snapshot
+from tutti.model.decisions import Plan, Policy, Reason
+from tutti.model.rules import PodRules
+from tutti.planning import verify
+from tutti.planning.plan import plan
+from tutti.strategies import STRATEGIES
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget
+
+from ...builders import gang, node, reservation, snapshot
+from .neighbours import (
+    ZONE,
+    apart,
+    asking,
+    beside,
+    even,
+    host,
+    labels,
+    near,
+    peers,
+    resident,
+    zones,
+)
+
+A, B = peers(app="a"), peers(app="b")
+BOTH = pytest.mark.parametrize("name", ["bestfit", "ilp"])
+
+
+def planned(seen: Snapshot, name: str = "bestfit", policy: Policy | None = None) -> Plan:
+    made = plan(seen, STRATEGIES[name](), BestFit(), Budget(), policy or Policy())
+    assert verify.violations(seen, made) == ()
+    return made
+
+
+def where(made: Plan) -> dict[str, str]:
+    """The node of each pod that got one."""
+    return {one.pod.name: one.node for placed in made.placements for one in placed.assignments}
+
+
+def zone_counts(made: Plan) -> list[int]:
+    return sorted(Counter(on.split("-")[0] for on in where(made).values()).values())
+
+
+def said(made: Plan, name: str) -> tuple[Reason, str]:
+    (found,) = [one for one in made.rejections if one.gang.name == name]
+    return found.reason, found.sentence
+
+
+@BOTH
+def test_eight_members_apart_from_one_another_land_on_eight_nodes(name: str) -> None:
+    made = asking(gang("a").of(8, cpu=1), apart(A), app="a")
+    seen = snapshot(*[host(f"n{i}") for i in range(8)], made)
+    assert len(set(where(planned(seen, name)).values())) == 8
+
+
+@BOTH
+def test_eight_members_apart_from_one_another_do_not_start_on_seven_nodes(name: str) -> None:
+    made = asking(gang("a").of(8, cpu=1), apart(A), app="a")
+    seen = snapshot(*[host(f"n{i}") for i in range(7)], made)
+    found = planned(seen, name)
+    assert found.placements == ()
+    reason, sentence = said(found, "a")
+    assert reason is Reason.NOT_ENOUGH_ROOM
+    assert sentence.endswith(
+        "left unused by this plan; what its pods ask of others: pod anti-affinity on host"
+    )
+
+
+@BOTH
+def test_a_worker_follows_its_driver_into_the_zone_that_has_room(name: str) -> None:
+    driver = gang("d").of(1, cpu=2).each(labels=labels(app="b")).members
+    workers = asking(gang("d").of(3, cpu=2), near(B), app="a")
+    workers = workers.where(lambda m: replace(m, key=m.key._replace(name=f"w{m.key.name}")))
+    workers = workers.where(lambda m: replace(m, uid=m.uid + "w"))
+    made = replace(workers, members=(*driver, *workers.members))
+    nodes = [*zones(1, 1, cpu=6), *zones(2, 2, cpu=4)[2:], host("z2-0", "z2", cpu=7)]
+    found = planned(snapshot(*nodes, made), name)
+    assert zone_counts(found) == [4]
+    assert where(found)["d-0"].startswith("z1")
+
+
+@BOTH
+def test_twelve_members_spread_evenly_over_three_zones(name: str) -> None:
+    made = asking(gang("a").of(12, cpu=1), even(A), app="a")
+    assert zone_counts(planned(snapshot(*zones(3, 2, cpu=8), made), name)) == [4, 4, 4]
+
+
+@BOTH
+def test_gangs_planned_together_keep_their_rules_between_them(name: str) -> None:
+    first = asking(gang("a").of(2, cpu=1), apart(B, on=ZONE), app="a")
+    second = gang("b").of(2, cpu=1).each(labels=labels(app="b"))
+    found = where(planned(snapshot(*zones(2, 1), first, second), name))
+    assert len(found) == 4
+    assert {found["a-0"], found["a-1"]}.isdisjoint({found["b-0"], found["b-1"]})
+
+
+def test_a_later_round_heeds_who_was_placed_before() -> None:
+    grown = asking(gang("a").of(3, cpu=1).needing(2), apart(A), app="a").priority(2)
+    lower = asking(gang("b").of(1, cpu=1), apart(A), app="a").priority(1)
+    found = planned(snapshot(*[host(f"n{i}") for i in range(3)], grown, lower))
+    assert set(where(found)) == {"a-0", "a-1", "a-2"}
+    reason, sentence = said(found, "b")
+    assert reason is Reason.NOT_ENOUGH_ROOM
+    assert sentence == (
+        "1 member needs 1 cpu; room for none; short 1; "
+        "3 nodes excluded by pod anti-affinity on host"
+    )
+
+
+def test_a_repaired_gang_heeds_its_own_members() -> None:
+    made = asking(gang("a").of(3, cpu=1), apart(A), app="a").bound_on("n0", "n1")
+    seen = beside(snapshot(*[host(f"n{i}") for i in range(3)], made))
+    assert where(planned(seen)) == {"a-2": "n2"}
+    short = beside(snapshot(host("n0"), host("n1"), made))
+    reason, sentence = said(planned(short), "a")
+    assert reason is Reason.NOT_ENOUGH_ROOM
+    assert sentence == (
+        "1 member to replace lost ones needs 1 cpu; room for none; "
+        "2 nodes excluded by pod anti-affinity on host"
+    )
+
+
+def test_standing_reservations_are_heeded() -> None:
+    held = asking(gang("h").of(1, cpu=1), apart(A), app="a")
+    made = gang("a").of(1, cpu=1).each(labels=labels(app="a"))
+    seen = snapshot(host("n0"), host("n1"), held, made, reservation(held, ("h-0", "n0")))
+    assert where(planned(seen)) == {"a-0": "n1"}
+
+
+def test_a_rule_on_a_label_that_no_node_has_is_named_as_a_kind_of_node() -> None:
+    made = asking(gang("a").of(2, cpu=1), even(A, on="rack"), app="a")
+    found = planned(snapshot(node("n1", cpu=1), node("n2", cpu=1), made))
+    assert said(found, "a") == (
+        Reason.NO_NODE_FITS,
+        "no node of the kinds present fits member ml/a-0: 2 nodes: 2 without label rack",
+    )
+
+
+def test_a_starved_gang_with_rules_has_room_held_as_it_would_be_placed() -> None:
+    running = gang("r").of(2, cpu=2).bound_on("n0", "n1").each(labels=labels(app="a"))
+    made = asking(gang("a").of(2, cpu=2), apart(A), app="a")
+    greedy = gang("g").of(1, cpu=2)
+    nodes = [host("n0", cpu=2), host("n1", cpu=2), host("n2", cpu=4)]
+    found = planned(beside(snapshot(*nodes, running, made, greedy, at=7200.0)))
+    assert "room is held for it on 2 nodes as it frees up" in said(found, "a")[1]
+    assert where(found) == {"g-0": "n2"}
+
+
+def test_rules_of_others_who_stay_hold_in_the_empty_cluster() -> None:
+    made = asking(gang("a").of(1, cpu=1), apart(B), app="a")
+    seen = beside(snapshot(host("n0"), made, at=7200.0), resident("r", "n0", app="b"))
+    found = planned(seen)
+    assert "held" not in said(found, "a")[1]
+
+
+def test_a_gang_with_all_kinds_of_rules_says_the_first_few() -> None:
+    rules = PodRules(
+        near=near(A).near,
+        apart=(*apart(A).apart, *apart(A, on="rack").apart),
+        even=even(A).even,
+    )
+    made = asking(gang("a").of(8, cpu=1), rules, app="a")
+    found = planned(snapshot(*zones(2, 2), made))
+    assert said(found, "a")[1].endswith(
+        "what its pods ask of others: pod anti-affinity on host, pod anti-affinity on rack, "
+        "pod affinity on zone"
+    )

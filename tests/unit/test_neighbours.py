@@ -1,0 +1,172 @@
+"""Who has a node, and which namespaces there are, for those who ask for it by a rule."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tutti.kube.supply import Item
+from tutti.model.cluster import Member, Namespace, Occupant, Phase, Resident, Shape, Snapshot
+from tutti.model.keys import NodeName, Uid
+from tutti.model.rules import NO_RULES, PodRules, Spread
+from tutti.world import World
+
+from ..builders import labels, member, node, peers, resources, shape, space, term
+
+N1, N2 = NodeName("n1"), NodeName("n2")
+ONE = resources(pods=1, cpu=1)
+APART = PodRules(apart=(term("hostname", peers(app="x")),))
+NEAR = PodRules(near=APART.apart)
+EVEN = PodRules(even=(Spread("zone", peers(app="x"), 1),))
+X, Y = labels(app="x"), labels(app="y")
+DB = Occupant(Uid("db"), N1, ONE, "data", Y)
+
+
+def asking(rules: PodRules) -> Shape:
+    """A shape with these rules."""
+    return replace(shape(cpu=1), rules=rules)
+
+
+class Observed:
+    """A World with a namespace, a pod of somebody else's, and what is put into it."""
+
+    def __init__(self) -> None:
+        self.wakes = 0
+        self.version = 0
+        self.world = World(self.wake)
+        self.put("nodes", node("n1", cpu=4).made, "n1")
+        self.put("namespaces", space("ml", team="a"), "ns-ml")
+        self.put("bound", DB, "db")
+
+    def wake(self) -> None:
+        """Count."""
+        self.wakes += 1
+
+    def put(self, stream: str, value: Any, uid: str = "") -> None:
+        """Show an object."""
+        self.version += 1
+        known = Uid(uid) if uid else value.uid
+        getattr(self.world, stream).put(Item(known, self.version, value))
+
+    def waits(self, name: str = "a", rules: PodRules = APART, **changes: Any) -> Member:
+        """Show a pod of ours that waits."""
+        made = replace(member(name, asking(rules)), labels=X, **changes)
+        self.put("pending", made)
+        return made
+
+    @property
+    def seen(self) -> Snapshot:
+        """What a decision would see."""
+        return self.world.snapshot(7.0)
+
+    @property
+    def residents(self) -> list[tuple[str, str]]:
+        """Who has a node, and which."""
+        return [(str(one.uid), one.node) for one in self.seen.residents]
+
+
+def test_nobody_is_shown_while_no_rule_is_in_force() -> None:
+    one = Observed()
+    one.waits(rules=NO_RULES)
+    assert (one.seen.residents, one.seen.namespaces) == ((), ())
+
+
+@pytest.mark.parametrize("rules", [APART, NEAR, EVEN], ids=["apart", "near", "even"])
+def test_everyone_is_shown_while_a_pod_that_waits_has_a_rule(rules: PodRules) -> None:
+    one = Observed()
+    pod = one.waits(rules=rules)
+    assert one.seen.residents == (Resident(Uid("db"), N1, "data", Y),)
+    assert one.seen.namespaces == (Namespace("ml", (("team", "a"),)),)
+    one.world.pending.drop(pod.uid)
+    assert one.seen == replace(one.seen, residents=(), namespaces=())
+
+
+@pytest.mark.parametrize("rules", [APART, NEAR, EVEN], ids=["apart", "near", "even"])
+def test_of_the_rules_of_pods_with_a_node_anti_affinity_is_shown(rules: PodRules) -> None:
+    one = Observed()
+    pod = one.waits(rules=rules)
+    one.put("bound", replace(pod, node=N1))
+    assert Resident(pod.uid, N1, "ml", X, rules.apart) in one.seen.residents
+
+
+def test_anti_affinity_of_somebody_elses_pod_is_in_force_until_it_is_gone() -> None:
+    one = Observed()
+    strict = replace(DB, apart=APART.apart)
+    one.put("bound", strict)
+    assert [each.apart for each in one.seen.residents] == [APART.apart]
+    one.world.bound.drop(DB.uid)
+    assert one.seen.residents == ()
+
+
+STATES: dict[str, tuple[dict[str, Any], bool]] = {
+    "waits": ({}, True),
+    "gated": ({"gated": True}, True),
+    "terminating": ({"terminating": True}, True),
+    "over": ({"phase": Phase.FAILED}, False),
+    "over, on a node": ({"phase": Phase.SUCCEEDED, "node": N1}, False),
+    "terminating, on a node": ({"terminating": True, "node": N1}, True),
+}
+
+
+@pytest.mark.parametrize(("changes", "counts"), STATES.values(), ids=STATES)
+def test_whose_rules_are_in_force(changes: dict[str, Any], *, counts: bool) -> None:
+    one = Observed()
+    made = replace(member("a", asking(APART)), **changes)
+    one.put("bound" if made.node else "pending", made)
+    assert bool(one.seen.residents) is counts
+
+
+def test_assumed_bound_and_pinned_pods_are_there_and_those_that_are_over_are_not() -> None:
+    one = Observed()
+    one.waits("asks")
+    pod = one.waits("a", NO_RULES)
+    assert one.residents == [("db", "n1")]
+    one.world.assume(pod, N2)
+    assert one.residents == [("db", "n1"), ("ml/a-uid", "n2")]
+    one.world.retract(pod.uid)
+    assert one.residents == [("db", "n1")]
+    one.put("bound", replace(pod, node=N1))
+    one.put("pinned", Occupant(Uid("daemon"), N2, ONE, "kube-system"))
+    assert one.residents == [("daemon", "n2"), ("db", "n1"), ("ml/a-uid", "n1")]
+    one.put("bound", replace(pod, node=N1, phase=Phase.SUCCEEDED))
+    one.world.pinned.leave(Uid("daemon"))
+    assert one.residents == [("db", "n1")]
+
+
+def test_what_did_not_change_is_the_same_object() -> None:
+    one = Observed()
+    one.waits()
+    one.put("bound", Occupant(Uid("other"), N1, ONE, "data", X))
+    before = one.seen
+    one.waits("b", NO_RULES)
+    assert one.seen.residents is before.residents
+    assert one.seen.namespaces is before.namespaces
+    one.put("bound", replace(DB, labels=X))
+    assert one.seen.residents[0].labels == X
+    assert one.seen.residents[1] is before.residents[1]
+
+
+def test_a_change_of_room_alone_changes_no_resident() -> None:
+    one = Observed()
+    one.waits()
+    before = one.seen
+    one.put("bound", replace(DB, requests=resources(pods=1, cpu=2)))
+    assert one.seen.nodes != before.nodes
+    assert one.seen.residents is before.residents
+
+
+def test_namespaces_are_shown_by_name_and_as_they_are_now() -> None:
+    one = Observed()
+    one.waits()
+    one.put("namespaces", space("db"), "ns-db")
+    assert [each.name for each in one.seen.namespaces] == ["db", "ml"]
+    wakes = one.wakes
+    one.put("namespaces", space("db"), "ns-db")
+    assert one.wakes == wakes
+    one.put("namespaces", space("db", team="b"), "ns-db")
+    assert one.wakes == wakes + 1
+    assert one.seen.namespaces[0].labels == (("team", "b"),)
+    one.put("namespaces", space("ml", team="c"), "ns-ml-again")
+    assert one.seen.namespaces[1].labels == (("team", "c"),)
+    one.world.namespaces.drop(Uid("ns-db"))
+    assert [each.name for each in one.seen.namespaces] == ["ml"]
