@@ -100,6 +100,7 @@ def _pod(draw: Draw, scheduler: str) -> Manifest:
         "spec": {
             "schedulerName": scheduler,
             "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
             "containers": [{"name": "c0", "image": "pause"}],
         },
     }
