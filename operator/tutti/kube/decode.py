@@ -86,7 +86,7 @@ class PodGroup:
 
 
 def decode_node(node: wire.Node) -> Node:
-    """Read a node; what it offers rounds down, and an amount that cannot be read counts as 0."""
+    """Read a node; what it offers rounds up, and an amount that cannot be read counts as 0."""
     name = named(node)
     return Node(
         name=NodeName(name),

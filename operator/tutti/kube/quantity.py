@@ -1,12 +1,13 @@
-"""Kubernetes quantities as exact integers: requests round up, offers round down.
+"""Kubernetes quantities as exact integers, rounded up.
 
 The grammar and the resolution of one nano are those of
 k8s.io/apimachinery/pkg/api/resource/quantity.go, where amounts above 2^63-1 are out of contract;
-here they are capped. Separate because rounding the wrong way over-commits a node.
+here they are capped. What nodes offer is rounded up, too: by less than a millicore or a byte, as in
+kube-scheduler and in the kubelets that admit pods, so that all agree. Separate because rounding in
+another way than they do over-commits a node, or leaves room.
 """
 
 import re
-from enum import Enum
 from functools import lru_cache
 
 LARGEST = 2**63 - 1
@@ -27,22 +28,14 @@ class QuantityError(ValueError):
     """A text that is not a Kubernetes quantity, or one that makes no sense here."""
 
 
-class Rounding(Enum):
-    """Which way an amount between two integers goes."""
-
-    UP = "up"
-    DOWN = "down"
-
-
 def requested(name: str, quantity: object) -> int:
     """What is asked for, rounded up: thousandths for ``cpu``, else whole units."""
     return rounded_up(name, nanos(quantity))
 
 
 def offered(name: str, quantity: object) -> int:
-    """What a node has, rounded down and never below zero: thousandths for ``cpu``, else whole."""
-    amount = _exactly(_written(quantity), Rounding.DOWN)
-    return max(0, min(amount // _unit(name), LARGEST))
+    """What a node has, never below zero; rounded up as well, as kube-scheduler and kubelets do."""
+    return max(0, rounded_up(name, _exactly(_written(quantity))))
 
 
 def nanos(quantity: object) -> int:
@@ -72,14 +65,14 @@ def _written(quantity: object) -> str:
 
 @lru_cache(maxsize=65536)
 def _asked(text: str) -> int:
-    amount = _exactly(text, Rounding.UP)
+    amount = _exactly(text)
     if amount < 0:
         raise QuantityError(f"the quantity {text} is negative")
     return amount
 
 
-def _exactly(text: str, rounding: Rounding) -> int:
-    """Read a quantity as billionths."""
+def _exactly(text: str) -> int:
+    """Read a quantity as billionths, rounded up."""
     match = _GRAMMAR.fullmatch(text) if len(text) <= _LENGTH_LIMIT else None
     if match is None:
         shown = text if len(text) <= 40 else text[:40] + "…"  # noqa: PLR2004 - enough to find it
@@ -93,10 +86,10 @@ def _exactly(text: str, rounding: Rounding) -> int:
         mantissa <<= _BINARY[binary]
     if sign == "-":
         mantissa = -mantissa
-    return _scaled(mantissa, power, rounding)
+    return _scaled(mantissa, power)
 
 
-def _scaled(mantissa: int, power: int, rounding: Rounding) -> int:
+def _scaled(mantissa: int, power: int) -> int:
     """Multiply by a power of ten that may be absurd, capping before anything grows."""
     largest = LARGEST * BILLION
     if mantissa == 0:
@@ -106,5 +99,5 @@ def _scaled(mantissa: int, power: int, rounding: Rounding) -> int:
     else:
         # Beyond the digits of the mantissa nothing but its sign is left to round.
         divisor = int(10 ** min(-power, len(str(abs(mantissa))) + 1))
-        amount = mantissa // divisor if rounding is Rounding.DOWN else -(-mantissa // divisor)
+        amount = -(-mantissa // divisor)
     return max(-largest, min(amount, largest))
