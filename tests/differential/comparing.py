@@ -125,5 +125,7 @@ def compared(cases: Sequence[Case]) -> Iterator[tuple[Case, Ours]]:
     """Each case with what Tutti finds, without asking anybody else."""
     readings: dict[int, Reading] = {}
     for case in cases:
-        reading = readings.setdefault(id(case.objects), Reading(case.objects))
-        yield case, reading.answer(case.pod)
+        key = id(case.objects)
+        if key not in readings:
+            readings[key] = Reading(case.objects)
+        yield case, readings[key].answer(case.pod)

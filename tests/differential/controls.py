@@ -10,7 +10,7 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .comparing import Case, differs
+from .comparing import Case, compared, differs
 from .ours import Reading
 
 if TYPE_CHECKING:
@@ -31,26 +31,19 @@ class Control:
     pod: Change | None = None
     cluster: Change | None = None  # for every object
 
-    def noticed(self, cases: Sequence[Case]) -> Case | None:
-        """The first case, of those that agree as it is, which no longer does."""
-        readings: dict[int, tuple[Reading, Reading]] = {}
+    def noticed(self, cases: Iterable[Case]) -> Case | None:
+        """The first of these cases, which agree as they are, that no longer does."""
+        wrong: dict[int, Reading] = {}
         for case in cases:
+            pod = _changed(case.pod, self.pod)
+            if self.cluster is None and pod == case.pod:
+                continue  # seen as it is
             key = id(case.objects)
-            if key not in readings:
-                right = Reading(case.objects)
-                readings[key] = right, self._wrong(case.objects, right)
-            right, wrong = readings[key]
-            known = right.answer(case.pod)
-            if known.unmodelled or differs(case, known):
-                continue
-            if differs(case, wrong.answer(_changed(case.pod, self.pod))):
+            if key not in wrong:
+                wrong[key] = Reading(_changed(each, self.cluster) for each in case.objects)
+            if differs(case, wrong[key].answer(pod)):
                 return case
         return None
-
-    def _wrong(self, objects: Iterable[Manifest], right: Reading) -> Reading:
-        if self.cluster is None:
-            return right
-        return Reading([_changed(each, self.cluster) for each in objects])
 
 
 def _changed(body: Manifest, change: Change | None) -> Manifest:
@@ -310,6 +303,7 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
 
 def unnoticed(cases: Sequence[Case], rows: Iterable[str] = tuple(CONTROLS)) -> list[str]:
     """The wrong rules of these rows that the cases do not tell from the right ones."""
+    known = [case for case, ours in compared(cases) if not (ours.unmodelled or differs(case, ours))]
     return [
-        control.name for row in rows for control in CONTROLS[row] if control.noticed(cases) is None
+        control.name for row in rows for control in CONTROLS[row] if control.noticed(known) is None
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tutti.kube.dump.documents import Text
 from tutti.kube.dump.reading import read
-from tutti.planning import reduce
+from tutti.planning import feasible
 from tutti.planning.plan import plan
 from tutti.replay import snapshot_of
 from tutti.strategies import load
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tutti.kube.dump.reading import Found
-    from tutti.model.cluster import Member, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Reading:
             return Ours(frozenset(), member.unmodelled)
         if not member.is_waiting:
             return Ours(frozenset(), gated=member.gated)
-        return Ours(frozenset(feasible(snapshot, member)))
+        return Ours(frozenset(map(str, feasible.nodes(snapshot, member))))
 
 
 def placed(objects: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
@@ -68,14 +67,6 @@ def placed(objects: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
     return {
         each.pod.name: str(each.node) for found in made.placements for each in found.assignments
     }
-
-
-def feasible(snapshot: Snapshot, member: Member) -> Iterable[str]:
-    """The names of the nodes where this member may run now."""
-    base = reduce.grid(snapshot, [member.shape])
-    row = base.shapes[member.shape]
-    fits = (base.requests[row] <= base.free).all(axis=1) & base.allowed[row]
-    return (str(node.name) for node, may in zip(base.nodes, fits, strict=True) if may)
 
 
 def _read(objects: Iterable[Mapping[str, Any]]) -> Found:

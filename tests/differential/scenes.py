@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Manifest = dict[str, Any]
 
-NODES, RESIDENTS = 8, 13
+NODES, RESIDENTS = 8, 16
 SCHEDULER = "differential"  # the oracle's name, and the pods' that are asked about
 PARTS, MOST = 4, 1000  # of a scene, and examples of each: every one has a seed of its own
 
@@ -75,7 +75,7 @@ def scene(number: int, probes: int) -> Scene:
         for name, each in zip(names, drivers, strict=True)
         if each is not None
     ]
-    count = number * 5 % RESIDENTS + 3
+    count = 4 + number * 5 % (RESIDENTS - 3)
     residents = [drawn(residing(tuple(names)), _seed(number, 2, i)) for i in range(count)]
     asked = [drawn(probing(), _seed(number, 3, i)) for i in range(probes)]
     for i, pod in enumerate(residents):
@@ -100,6 +100,7 @@ def _pod(draw: Draw, scheduler: str) -> Manifest:
         "spec": {
             "schedulerName": scheduler,
             "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
             "containers": [{"name": "c0", "image": "pause"}],
         },
     }

@@ -264,6 +264,7 @@ def _sentinel(name: str) -> Manifest:
         "spec": {
             "schedulerName": SCHEDULER,
             "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
             "tolerations": [EVERYTHING],
             "containers": [{"name": "c0", "image": "pause"}],
         },
