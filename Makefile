@@ -86,11 +86,12 @@ soak: $(STAMP)  ## Break it for hours: faults at every write, 1,000 at random, l
 	exit $$failed
 
 .PHONY: conformance
-conformance: $(STAMP)  ## Compare ilp with an independent oracle 3,000 times; count collisions with kube-scheduler
+conformance: $(STAMP)  ## Compare ilp with an oracle 3,000 times, Spark's sizes with Spark's own; count collisions
 	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@failed=0; \
 	$(BIN)/python -m tests.oracle $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.collisions || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.sparks || failed=1; \
 	exit $$failed
 
 .PHONY: clean

@@ -19,6 +19,7 @@ world       the live picture; snapshot(now)
 occupancy   the nodes, and what is used of each
 store       objects of one kind, the newest version of each
 kube        the only code that knows the API server
+spark       what Spark's properties will ask for
 planning    the functional core: Snapshot in, Plan out
 strategies  interchangeable ways from a Problem to a Solution
 model       frozen values

@@ -1,6 +1,6 @@
 """Print what Tutti computes of Spark's properties beside what the real Spark asks for.
 
-Run by `make conformance`. One JVM per version of Spark, one SparkContext after another; the
+Run by `make conformance`, and not by `make test`: each Spark is 450 MB to fetch. One JVM per version of Spark, one SparkContext after another; the
 executors never run. 0 differences are expected.
 """
 
