@@ -21,6 +21,7 @@ gangs       PodGroups with their pods
 neighbours  who has a node, while rules between pods are in force
 store       objects of one kind, the newest version of each
 kube        the only code that knows the API server
+spark       what Spark's properties will ask for
 planning    the functional core: Snapshot in, Plan out
 strategies  interchangeable ways from a Problem to a Solution
 model       frozen values

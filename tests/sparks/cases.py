@@ -82,7 +82,7 @@ CASES: Mapping[str, Properties] = {
     "Python without its memory": {**PYTHON, f"{EXECUTOR}.memory": "6g"},
     "references": {
         "spark.tutti.size": "5",
-        "spark.tutti.unit": "${spark:spark.tutti.size}00m",
+        "spark.tutti.unit": "${spark.tutti.size}00m",
         f"{EXECUTOR}.memoryOverhead": "${spark.tutti.unit}",
         f"{KUBERNETES}.executor.request.cores": "${spark.tutti.size}",
     },

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from .asked import Door
     from .pins import Pin
 
-# What a driver in a pod has, and one that is started here has not.
+# How properties begin that a driver in a pod has, and one that is started here has not.
 OF_THE_POD = (
     "spark.driver.host",
     "spark.driver.bindAddress",
+    "spark.driver.resource.",
     "spark.kubernetes.driver.pod.name",
     "spark.kubernetes.submitInDriver",
     "spark.app.id",
@@ -63,7 +64,7 @@ def _executors(pin: Pin, name: str, text: str, driver: Driver, door: Door) -> Co
     properties = spark.read(text)
     app = spark.app(properties, pin.version)
     computed = Pods.computed(app.executor, app.executors)
-    mine = {name: value for name, value in properties.items() if name not in OF_THE_POD}
+    mine = {name: value for name, value in properties.items() if not name.startswith(OF_THE_POD)}
     with driver.context(mine) as application:
         pods = door.awaited(f"spark-role=executor,spark-app-selector={application}", computed.count)
     return Compared(pin.name, name, "executor", computed, Pods.seen(pods))

@@ -7,7 +7,7 @@ id of the application that it became. Uses nothing but pyspark, which is not ins
 import json
 import sys
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext  # type: ignore[import-not-found]  # see above
 
 
 def main() -> None:

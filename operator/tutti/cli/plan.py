@@ -110,8 +110,8 @@ def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked:
     if not wish.is_any:
         _show(output, before)
         sys.exit(BROKEN if before.broken else _compared(before, found))
-    if more := _added(wish, before.snapshot, found):
-        snapshot, _ = understood([*given, *more], name)
+    if added := _added(wish, before.snapshot, found):
+        snapshot, _ = understood([*given, *added], name)
     again = planning.changed(setup, wish.text("strategy") or None, wish.text("objective") or None)
     after = planning.planned(_changed(snapshot, wish), again)
     _show(output, after, before)

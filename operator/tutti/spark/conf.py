@@ -137,7 +137,7 @@ class Conf:
 
         def value(match: re.Match[str]) -> str:
             where, what = match.groups()
-            if where not in (None, "spark"):
+            if where is not None:
                 if where in ("env", "system"):
                     self.refuse(
                         name, f"refers to the driver's own {match[0]}, which is not known here"

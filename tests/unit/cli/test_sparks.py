@@ -1,6 +1,7 @@
 """``tutti plan --spark-properties``: would it start now, what is missing, what is unreadable."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ from tutti.model.decisions import Policy
 
 from ...builders import Part, gang, node, snapshot
 
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "spark.md"
+EXAMPLES = re.findall(
+    r"^```console\n\$ tutti ([^\n]*)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL
+)
 SETUP = dump.Setup("tutti", "ilp", Policy(), {})
 PROPERTIES = """# as spark-submit reads it
 spark.app.name                   Nightly ETL
@@ -159,3 +165,16 @@ def test_an_option_that_says_nothing_is_refused(
 def test_what_is_said_of_no_application_is_refused() -> None:
     for words in (("-n", "ml"), ("--spark-conf", "spark.a=b"), ("--spark-version", "4.0")):
         assert "go with --spark-properties" in refused(*words)
+
+
+@pytest.mark.parametrize(("line", "output"), EXAMPLES)
+def test_the_page_shows_what_the_command_says(
+    line: str, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    said = CliRunner().invoke(cli.main, line.split(), prog_name="tutti")
+    assert said.output == output
+
+
+def test_the_page_has_an_answer_and_a_refusal() -> None:
+    assert len(EXAMPLES) == 2

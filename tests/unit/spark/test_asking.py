@@ -75,7 +75,7 @@ def test_nothing_set_is_two_executors_of_one_core() -> None:
         ({"memory.offHeap.enabled": "true", "memory.offHeap.size": "1g"}, "2432Mi"),
         ({"memory.offHeap.enabled": " TRUE", "memory.offHeap.size": "2097151"}, "1409Mi"),
         ({"a": "6g", "b": "${spark.a}", "executor.memoryOverhead": "${spark.b}"}, "7168Mi"),
-        ({"a": "6", "executor.memoryOverhead": "${spark:spark.a}g"}, "7168Mi"),
+        ({"a": "6", "executor.memoryOverhead": "${spark.a}g"}, "7168Mi"),
     ],
 )
 def test_an_executors_memory_is_the_sum_of_its_parts(
@@ -221,6 +221,7 @@ def test_what_properties_do_not_say_themselves_is_named() -> None:
         ("executor.memoryOverhead", "${other}", "other, which is not set"),
         ("executor.memoryOverhead", "${spark.executor.memoryOverhead}", "refers to itself"),
         ("executor.memoryOverhead", "${other:x}", "not a size"),
+        ("executor.memoryOverhead", "${spark:spark.app.name}", "not a size"),
         ("executor.memory", "${spark.app.name}", "no reference here"),
         ("executor.cores", "${spark.app.name}", "no reference here"),
         ("driver.memory", "${spark.app.name}", "no reference here"),

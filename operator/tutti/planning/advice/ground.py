@@ -15,7 +15,7 @@ from ...model.decisions import Placement, Plan
 from ...model.keys import GangKey, NodeName, Uid
 from ...model.resources import NOTHING, Resources
 from ...strategies.room import fits_per_node
-from .. import demand, looks, reduce
+from .. import demand, looks, reduce, timeouts
 from ..crowds import Crowds
 from ..demand import Census, Want
 from ..reduce import Grid
@@ -130,7 +130,8 @@ def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, Want]
     promised = {entry.uid for held in snapshot.reservations for entry in held.entries}
     named = set(keys)
     censuses = (demand.census(gang, promised) for gang in snapshot.gangs if gang.key in named)
-    found = ((census.gang.key, _wanted(census)) for census in censuses)
+    tried = (one for one in censuses if not timeouts.is_given_up(one, snapshot.taken_at))
+    found = ((census.gang.key, _wanted(census)) for census in tried)
     return {key: want for key, want in found if want is not None}
 
 
