@@ -21,7 +21,7 @@ class Placed(NamedTuple):
 
     kind: Kind
     node: int
-    count: cp_model.IntVar
+    number: cp_model.IntVar
 
 
 def add_rules(model: cp_model.CpModel, case: Case, placed: Sequence[Placed]) -> None:
@@ -42,15 +42,15 @@ class _Rules:
             for company in each.kind.joins:
                 place = case.companies[company].place[each.node]
                 if place >= 0:
-                    newcomers[company][place] += each.count
+                    newcomers[company][place] += each.number
         self._newcomers = newcomers
 
     def add(self, one: Placed) -> None:
         """Let the rules of the kind hold if it is on the node."""
         kind, model = one.kind, self._model
         is_here = model.new_bool_var("")
-        model.add(one.count >= 1).only_enforce_if(is_here)
-        model.add(one.count == 0).only_enforce_if(is_here.negated())
+        model.add(one.number >= 1).only_enforce_if(is_here)
+        model.add(one.number == 0).only_enforce_if(is_here.negated())
         for company in kind.shuns:
             place = self._place(company, one.node)
             if place >= 0:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tutti.model.cluster import Namespace, Resident, Snapshot
 from tutti.model.keys import NodeName, Uid
@@ -34,18 +35,18 @@ def near(*who: Peers, on: Sequence[str] = (ZONE,)) -> PodRules:
     return PodRules(near=tuple(Term(key, each) for key, each in zip(topologies, who, strict=True)))
 
 
-def even(who: Peers, max_skew: int = 1, on: str = ZONE, **changes: object) -> PodRules:
+def even(who: Peers, max_skew: int = 1, on: str = ZONE, **changes: Any) -> PodRules:
     """A spread that must hold."""
-    return PodRules(even=(replace(Spread(on, who, max_skew), **changes),))  # type: ignore[arg-type]
+    return PodRules(even=(replace(Spread(on, who, max_skew), **changes),))
 
 
-def host(name: str, zone: str = "", **amounts: float) -> NodeBuilder:
+def host(name: str, zone: str = "", **amounts: Any) -> NodeBuilder:
     """A node of its own host, in a zone if one is named."""
     made = node(name, **(amounts or {"cpu": 8})).labelled(host=name)
     return made.labelled(zone=zone) if zone else made
 
 
-def zones(count: int = 3, each: int = 2, **amounts: float) -> Sequence[NodeBuilder]:
+def zones(count: int = 3, each: int = 2, **amounts: Any) -> Sequence[NodeBuilder]:
     """Nodes ``z0-0``, ``z0-1``, ``z1-0`` … in zones ``z0``, ``z1`` …."""
     return [host(f"z{z}-{i}", f"z{z}", **amounts) for z in range(count) for i in range(each)]
 

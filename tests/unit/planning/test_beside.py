@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -255,7 +256,7 @@ def test_a_spread_of_everyone_or_of_nobody_never_fails(
     [({}, False), ({"heeds_affinity": False}, True)],
 )
 def test_only_nodes_that_the_pod_wants_are_domains(
-    changes: dict[str, object], *, is_fault: bool
+    changes: dict[str, Any], *, is_fault: bool
 ) -> None:
     nodes = [*(one.labelled(pool="a") for one in zones(1)), *zones(2)[2:]]
     made = asking(GANG, even(A, **changes), app="a").shaped(node_selector=(("pool", "a"),))
@@ -267,7 +268,7 @@ def test_only_nodes_that_the_pod_wants_are_domains(
     [({}, True), ({"heeds_taints": True}, False)],
 )
 def test_nodes_whose_taints_the_pod_does_not_tolerate_are_domains_unless_heeded(
-    changes: dict[str, object], *, is_fault: bool
+    changes: dict[str, Any], *, is_fault: bool
 ) -> None:
     nodes = [*zones(1), *(one.tainted("gpu") for one in zones(2)[2:])]
     made = asking(GANG, even(A, **changes), app="a")

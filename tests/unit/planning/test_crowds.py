@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tutti.model.cluster import Namespace, Node, NodeTerm, Snapshot, Toleration
+from tutti.model.cluster import Namespace, Node, NodeTerm, Resident, Snapshot, Toleration
 from tutti.model.keys import NodeName
 from tutti.model.rules import Peers, PodRules, Requirement, Term
 from tutti.planning import demand, looks, reduce
@@ -240,9 +241,7 @@ def test_terms_of_one_topology_are_one_crowd() -> None:
     ],
 )
 def test_the_first_pod_may_go_anywhere_if_it_is_its_own_peer(
-    found: list,
-    own: str,
-    where: str,  # type: ignore[type-arg]
+    found: list[Resident], own: str, where: str
 ) -> None:
     waiting = asking(gang("w").of(1, cpu=1), near(A), app=own)
     assert alone(beside(snapshot(*zones(2), node("bare", cpu=8), waiting), *found)) == where
@@ -307,7 +306,7 @@ def test_fewer_domains_than_demanded_count_from_zero(demanded: int, *, from_zero
     ],
 )
 def test_only_nodes_count_that_the_policies_leave_in(
-    changes: dict[str, object], where: dict[str, int]
+    changes: dict[str, Any], where: dict[str, int]
 ) -> None:
     nodes = [
         host("z0-0", "z0").labelled(pool="a"),

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tutti.model.cluster import Snapshot
+from tutti.model import ports
+from tutti.model.cluster import Member, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
-from tutti.model.resources import NOTHING
+from tutti.model.resources import NOTHING, Resources
 from tutti.planning import feasible, verify
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
@@ -57,7 +58,8 @@ def test_the_checker_accepts_what_the_filters_accept(seen: Snapshot, chance: st.
         waiting = [m for m in gang.members if m.is_waiting and gang.has_place_for(m)]
         modelled = [m for m in waiting if not m.unmodelled]
         chosen = [m for m in modelled if seen.nodes and chance.draw(st.booleans())]
-        where = [chance.draw(st.sampled_from(seen.nodes)).name for _ in chosen]
+        names = [node.name for node in seen.nodes]
+        where = [chance.draw(st.sampled_from(names)) for _ in chosen]
         assigned = tuple(
             Assignment(m.key, m.uid, m.version, on) for m, on in zip(chosen, where, strict=True)
         )

@@ -7,6 +7,7 @@ import pytest
 
 from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Plan, Policy, Reason
+from tutti.model.keys import Uid
 from tutti.model.rules import PodRules
 from tutti.planning import verify
 from tutti.planning.plan import plan
@@ -78,7 +79,7 @@ def test_a_worker_follows_its_driver_into_the_zone_that_has_room(name: str) -> N
     driver = gang("d").of(1, cpu=2).each(labels=labels(app="b")).members
     workers = asking(gang("d").of(3, cpu=2), near(B), app="a")
     workers = workers.where(lambda m: replace(m, key=m.key._replace(name=f"w{m.key.name}")))
-    workers = workers.where(lambda m: replace(m, uid=m.uid + "w"))
+    workers = workers.where(lambda m: replace(m, uid=Uid(m.uid + "w")))
     made = replace(workers, members=(*driver, *workers.members))
     nodes = [*zones(1, 1, cpu=6), *zones(2, 2, cpu=4)[2:], host("z2-0", "z2", cpu=7)]
     found = planned(snapshot(*nodes, made), name)
