@@ -6,7 +6,7 @@ holds for one of them, which is itself left out of what it counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,9 +35,7 @@ def add_rules(model: cp_model.CpModel, case: Case, placed: Sequence[Placed]) -> 
 class _Rules:
     def __init__(self, model: cp_model.CpModel, case: Case, placed: Sequence[Placed]) -> None:
         self._model, self._case = model, case
-        newcomers: list[list[cp_model.LinearExprT]] = [
-            [0 for _ in company.there] for company in case.companies
-        ]
+        newcomers: list[list[Any]] = [[0 for _ in company.there] for company in case.companies]
         for each in placed:
             for company in each.kind.joins:
                 place = case.companies[company].place[each.node]
@@ -96,9 +94,9 @@ class _Rules:
     def _itself(self, kind: Kind, company: int) -> int:
         return int(company in kind.joins)
 
-    def _all_in(self, company: int, place: int) -> cp_model.LinearExprT:
+    def _all_in(self, company: int, place: int) -> Any:
         return self._newcomers[company][place] + self._case.companies[company].there[place]
 
-    def _all(self, company: int) -> Iterator[cp_model.LinearExprT]:
+    def _all(self, company: int) -> Iterator[Any]:
         for place in range(len(self._case.companies[company].there)):
             yield self._all_in(company, place)

@@ -57,7 +57,7 @@ def test_the_checker_accepts_what_the_filters_accept(seen: Snapshot, chance: st.
     for gang in seen.gangs:
         waiting = [m for m in gang.members if m.is_waiting and gang.has_place_for(m)]
         modelled = [m for m in waiting if not m.unmodelled]
-        chosen = [m for m in modelled if seen.nodes and chance.draw(st.booleans())]
+        chosen = [m for m in modelled if bool(seen.nodes) and chance.draw(st.booleans())]
         names = [node.name for node in seen.nodes]
         where = [chance.draw(st.sampled_from(names)) for _ in chosen]
         assigned = tuple(
