@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pulp import LpProblem, constants
 
-from tutti.strategies import columns, counts, ilp, patterns
+from tutti.strategies import columns, counts, patterns, search
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.counts import is_sound
 from tutti.strategies.engine import OUTCOMES, Answer, Cbc, Effort, Highs
@@ -212,7 +212,7 @@ def test_too_many_patterns_for_one_program_end_without_a_proof(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(columns, "FEW", 1)
-    monkeypatch.setattr(ilp, "MOST_COLUMNS", 0)
+    monkeypatch.setattr(search, "MOST_COLUMNS", 0)
     solution = IlpStrategy().solve(CHOICES, BUDGET)
     assert solution.outcome is Outcome.BUDGET_EXHAUSTED
     assert TOO_RICH in solution.detail
