@@ -117,37 +117,9 @@ def test_a_gang_of_eight_that_fits_costs_its_bindings_and_a_handful_of_writes(
 
 
 NOT_MODELLED: dict[str, tuple[dict[str, Any], str]] = {
-    "anti": (
-        {
-            "affinity": {
-                "podAntiAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": [
-                        {
-                            "topologyKey": "kubernetes.io/hostname",
-                            "labelSelector": {"matchLabels": {"app": "x"}},
-                        }
-                    ]
-                }
-            }
-        },
-        "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-    ),
     "claim": (
         {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
         "spec.volumes[].persistentVolumeClaim",
-    ),
-    "spread": (
-        {
-            "topologySpreadConstraints": [
-                {
-                    "maxSkew": 1,
-                    "topologyKey": "kubernetes.io/hostname",
-                    "whenUnsatisfiable": "DoNotSchedule",
-                    "labelSelector": {"matchLabels": {"app": "x"}},
-                }
-            ]
-        },
-        "spec.topologySpreadConstraints",
     ),
     "device": (
         {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},

@@ -93,7 +93,8 @@ def test_a_spark_driver_is_never_evicted(corner: Corner) -> None:
     corner.nodes(2, cpu=1)
     corner.group("app", 2, on_partial="Release")
     corner.replicas("app", 2)
-    for pod in corner.rig.until(lambda: corner.pods("app"), "there are pods"):
+    corner.rig.until(lambda: len(corner.pods("app")) == 2, "there are two pods")
+    for pod in corner.pods("app"):
         corner.rig.plane.kubectl(
             "label", "pod", pod["metadata"]["name"], "-n", corner.name, "spark-role=driver"
         )
