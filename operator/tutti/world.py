@@ -55,7 +55,7 @@ class World:
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
         self._occupancy = Occupancy()
-        self._neighbours = Neighbours(self._seen)
+        self._neighbours = Neighbours(self._met)
         self._gangs = Gangs(self._value_of)
         self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
 
@@ -222,7 +222,8 @@ class World:
 
     def _refresh(self, uid: Uid) -> None:
         """Work out anew what one pod is and where it uses room."""
-        seen = self._seen(uid)
+        met = self._met(uid)
+        seen = met or self.pinned.get(uid)
         self._gangs.member_changed(uid, seen if isinstance(seen, Member) else None)
         if isinstance(seen, Member):
             at = None if seen.is_over else seen.node
@@ -231,14 +232,18 @@ class World:
             self._occupancy.occupy(uid, seen.node, seen.requests)
         else:
             self._occupancy.occupy(uid, None, NOTHING)
-        self._neighbours.changed(uid, seen)
+        self._neighbours.changed(uid, met)
         self._wake()
 
-    def _seen(self, uid: Uid) -> Member | Occupant | None:
-        """What one pod is, as a decision should see it: bound, assumed, pending or pinned."""
+    def _met(self, uid: Uid) -> Member | Occupant | None:
+        """What one pod is, as rules between pods see it: bound, assumed or pending.
+
+        One that is pinned to a node uses room there already, but no rule counts it before it is
+        bound: kube-scheduler's does not either.
+        """
         if (bound := self.bound.get(uid)) is not None:
             return bound
         pending = self.pending.get(uid)
         if (assumed := self._assumed.get(uid)) is not None:
             return replace(pending or assumed.member, node=assumed.node)
-        return pending or self.pinned.get(uid)
+        return pending

@@ -117,7 +117,7 @@ def test_whose_rules_are_in_force(changes: dict[str, Any], *, counts: bool) -> N
     assert bool(one.seen.residents) is counts
 
 
-def test_assumed_bound_and_pinned_pods_are_there_and_those_that_are_over_are_not() -> None:
+def test_assumed_and_bound_pods_are_there_and_those_that_are_over_or_only_pinned_are_not() -> None:
     one = Observed()
     one.waits("asks")
     pod = one.waits("a", NO_RULES)
@@ -128,10 +128,11 @@ def test_assumed_bound_and_pinned_pods_are_there_and_those_that_are_over_are_not
     assert one.residents == [("db", "n1")]
     one.put("bound", replace(pod, node=N1))
     one.put("pinned", Occupant(Uid("daemon"), N2, ONE, "kube-system"))
-    assert one.residents == [("daemon", "n2"), ("db", "n1"), ("ml/a-uid", "n1")]
+    assert one.residents == [("db", "n1"), ("ml/a-uid", "n1")]
     one.put("bound", replace(pod, node=N1, phase=Phase.SUCCEEDED))
-    one.world.pinned.leave(Uid("daemon"))
     assert one.residents == [("db", "n1")]
+    one.put("bound", Occupant(Uid("daemon"), N2, ONE, "kube-system"))
+    assert one.residents == [("daemon", "n2"), ("db", "n1")]
 
 
 def test_what_did_not_change_is_the_same_object() -> None:

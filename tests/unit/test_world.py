@@ -514,8 +514,7 @@ def _without_memory(taken: Snapshot) -> Snapshot:
 
 def _asks(truth: Truth) -> bool:
     """Whether somebody has a node while somebody has a rule, counted anew."""
-    bound, pinned = truth.objects["bound"], truth.objects["pinned"]
-    pods = [item.value for item in (truth.objects["pending"] | pinned | bound).values()]
+    pods = [item.value for item in (truth.objects["pending"] | truth.objects["bound"]).values()]
     ours = [one for one in pods if isinstance(one, Member) and not one.is_over]
     others = [one for one in pods if isinstance(one, Occupant)]
     rules = any(one.shape.rules != NO_RULES for one in ours) or any(one.apart for one in others)
