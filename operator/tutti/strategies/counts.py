@@ -53,17 +53,19 @@ def wanted(problem: Problem, candidates: Iterable[int]) -> Wanted:
 
 def is_sound(problem: Problem, shares: Shares) -> bool:
     """Whether every demand is whole or absent, every member fits where it is, and rules hold."""
-    used = np.zeros_like(problem.free)
-    asked = np.zeros(problem.free.shape, dtype=np.bool_)
+    taken: list[tuple[int, int, int]] = []  # node, shape, members
     for demand, own in zip(problem.demands, shares, strict=True):
         if own and not _is_whole(demand, own):
             return False
-        for share in own:
-            shape = demand.parts[share.part].shape
-            if not problem.allowed[shape, share.node]:
-                return False
-            used[share.node] += share.count * problem.requests[shape]
-            asked[share.node] |= problem.requests[shape] > 0
+        taken.extend((share.node, demand.parts[share.part].shape, share.count) for share in own)
+    nodes, shapes, counts = np.array(taken, dtype=np.int64).reshape(-1, 3).T
+    if not problem.allowed[shapes, nodes].all():
+        return False
+    asks = problem.requests[shapes]
+    used = np.zeros_like(problem.free)
+    np.add.at(used, nodes, asks * counts[:, None])
+    asked = np.zeros(problem.free.shape, dtype=np.bool_)
+    np.logical_or.at(asked, nodes, asks > 0)
     if (asked & (used > problem.free)).any():
         return False
     return not problem.rules or rules_hold(problem, shares)
