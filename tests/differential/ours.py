@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from tutti.kube.dump.documents import Text
 from tutti.kube.dump.reading import read
-from tutti.planning import feasible
 from tutti.planning.plan import plan
 from tutti.replay import snapshot_of
 from tutti.strategies import load
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget
 
+from . import feasible
 from .scenes import SCHEDULER
 
 if TYPE_CHECKING:

@@ -38,6 +38,7 @@ from .tally import Tally
 
 DEFAULT_POLICY = Policy()
 MOST_TRIALS = 8  # kinds of starved gangs that are tried on the empty cluster
+FOLLOWS = "who is placed later might have let others start by the rules between pods"
 MOST_REPAIRS = 8  # rounds of repairs that together may take as long as the search
 
 
@@ -130,7 +131,10 @@ def plan(
     tried = [one for one in found if not timeouts.is_given_up(one, snapshot.taken_at)]
     wants = _startable(empty, tried)
     trials = _Trials(effort)
-    cleared = Crowds.of(base, roll, looks.staying(snapshot)).grid()
+
+    def cleared() -> Grid:
+        return Crowds.of(base, roll, looks.staying(snapshot)).grid()
+
     starved = starving.starved(snapshot, cleared, wants, policy, trials)
     steps = rounds.rounds(tried, wants, starved)
     start = replace(
@@ -213,12 +217,23 @@ def _search(draft: _Draft, steps: Sequence[Round], effort: _Effort) -> _Draft:
 
 def _decide(draft: _Draft, steps: Sequence[Round], effort: _Effort) -> _Draft:
     """Start whole gangs, and let those of a priority grow before lower ones are looked at."""
+    rules, has_parts = draft.base.rules, len(steps) > 1 or any(step.growing for step in steps)
     draft = replace(draft, hold=None)
     for step in steps:
         draft = _start(draft, step.wants, effort)
         if step.starved is not None and not draft.has_placed(step.starved.want):
             draft = replace(draft, hold=starving.hold(step.starved, draft.free))
         draft = _extend(draft, step.growing, effort)
+    waits = (not draft.has_placed(want) for step in steps for want in step.wants)
+    if has_parts and (rules.near or rules.even) and any(waits):
+        # Each round is proved, and all of them together are not: whoever was left out might have
+        # followed somebody of a later round, had that one gone elsewhere.
+        return replace(
+            draft,
+            proved=False,
+            shortfall=draft.shortfall or FOLLOWS,
+            tally=tally.unbounded(draft.tally),
+        )
     return draft
 
 

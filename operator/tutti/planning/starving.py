@@ -58,16 +58,22 @@ class Hold:
 
 
 def starved(
-    snapshot: Snapshot, base: Grid, wants: Sequence[Want], policy: Policy, answer: Answer
+    snapshot: Snapshot,
+    cleared: Callable[[], Grid],
+    wants: Sequence[Want],
+    policy: Policy,
+    answer: Answer,
 ) -> tuple[Starved, ...]:
     """Of each priority the gang that has waited longest, if for too long; the top one first.
 
     Whoever would find no room in the empty cluster is passed over. That is the cluster without
-    members of gangs: what others run is taken to stay, for nobody knows when it ends.
+    members of gangs, and ``cleared`` gives its Grid, if it is needed at all: what others run is
+    taken to stay, for nobody knows when it ends.
     """
     late = [w for w in wants if _falls_due(w, policy) <= snapshot.taken_at]
     if not late:
         return ()
+    base = cleared()
     vacant = reduce.vacant(snapshot, base)
     late.sort(key=lambda w: (-w.gang.priority, _falls_due(w, policy), w.gang.key))
     levels = groupby(late, key=lambda want: want.gang.priority)

@@ -28,6 +28,11 @@ def counted(tally: Tally, problem: Problem, solution: Solution) -> Tally:
     return added
 
 
+def unbounded(tally: Tally) -> Tally:
+    """The tally without what is known to be the most."""
+    return {level: (worth, None) for level, (worth, _) in tally.items()}
+
+
 def levels(tally: Tally) -> tuple[Level, ...]:
     """The tally by priority, the highest first; who goes first within one is counted with it."""
     found: dict[int, Level] = {}

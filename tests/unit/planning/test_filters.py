@@ -10,13 +10,14 @@ from tutti.model import ports
 from tutti.model.cluster import Member, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
 from tutti.model.resources import NOTHING, Resources
-from tutti.planning import feasible, verify
+from tutti.planning import verify
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget
 
 from ... import builders, generators
+from ...differential import feasible
 from . import filters
 
 QUIETLY = (HealthCheck.too_slow, HealthCheck.filter_too_much)

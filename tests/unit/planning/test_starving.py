@@ -51,7 +51,7 @@ def firsts(*parts: Part, policy: Policy = POLICY) -> list[str]:
     found = [demand.census(each) for each in seen.gangs]
     base = reduce.grid(seen, (m.shape for census in found for m in census.ready))
     wants = [want for census in found if (want := demand.whole(census)) is not None]
-    starved = starving.starved(seen, base, wants, policy, answered)
+    starved = starving.starved(seen, lambda: base, wants, policy, answered)
     return [one.want.gang.key.name for one in starved]
 
 

@@ -115,6 +115,21 @@ def test_a_later_round_heeds_who_was_placed_before() -> None:
     )
 
 
+def test_rounds_that_part_those_who_belong_together_prove_nothing() -> None:
+    grown = gang("e").of(2, gpu=1).needing(1).priority(2)
+    follower = asking(gang("w").of(1, cpu=6), near(B), app="a").priority(2)
+    leader = gang("b").of(1, cpu=1).each(labels=labels(app="b")).priority(1)
+    nodes = [host("z0-0", "z0", cpu=1), host("z1-0", "z1", cpu=7), host("z2-0", "z2", gpu=2)]
+    found = planned(snapshot(*nodes, grown, follower, leader), "ilp")
+    assert set(where(found)) == {"e-0", "e-1", "b-0"}
+    assert not found.proved
+    assert said(found, "w")[0] is Reason.BUDGET_EXHAUSTED
+    assert all(level.bound is None for level in found.levels)
+    alone = planned(snapshot(*nodes, follower, leader), "ilp")
+    assert set(where(alone)) == {"w-0", "b-0"}
+    assert alone.proved
+
+
 def test_a_repaired_gang_heeds_its_own_members() -> None:
     made = asking(gang("a").of(3, cpu=1), apart(A), app="a").bound_on("n0", "n1")
     seen = beside(snapshot(*[host(f"n{i}") for i in range(3)], made))

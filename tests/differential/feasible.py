@@ -1,15 +1,15 @@
 """Where one waiting member could go if it came alone, now: what kube-scheduler's filters answer.
 
-Separate from the plan, which places many at once and judges the end.
+Made of what plans are made of, which places many at once and judges the end.
 """
 
 import numpy as np
 
-from ..model.cluster import Member, Snapshot
-from ..model.keys import NodeName
-from ..strategies.room import fits_per_node
-from . import looks, reduce
-from .crowds import Crowds
+from tutti.model.cluster import Member, Snapshot
+from tutti.model.keys import NodeName
+from tutti.planning import looks, reduce
+from tutti.planning.crowds import Crowds
+from tutti.strategies.room import fits_per_node
 
 
 def nodes(snapshot: Snapshot, member: Member) -> frozenset[NodeName]:
