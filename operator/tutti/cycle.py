@@ -63,7 +63,7 @@ class Cycle:
         self._evictor = Evictor(
             world, api, give_up=self._commit.delete, clock=clock, in_flight=in_flight
         )
-        self._reporter = Reporter(world, api)
+        self._reporter = Reporter(world, api, scheduler)
 
     async def begin(self, term: Term) -> None:
         """Begin a term: adopt what stands. The World must have been listed since it began.

@@ -48,9 +48,11 @@ class _Silent(NamedTuple):
 class Reporter:
     """Writes the difference between what should be said and what stands there."""
 
-    def __init__(self, world: World, api: Api) -> None:
+    def __init__(self, world: World, api: Api, scheduler: str) -> None:
+        """``scheduler`` is the name that pods ask for."""
         self._world = world
         self._api = api
+        self._scheduler = scheduler
         self._gate = Gate(IN_FLIGHT)
         self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
         self._nodes: Mapping[NodeName, bool] = {}  # of every node, whether it is ready
@@ -191,12 +193,15 @@ class Reporter:
         since_write = now - self._written.setdefault(gang.uid, never)
         if group is None or group.uid != gang.uid:
             return math.inf
-        status = wording.status_of(gang, reservation, rejection, self._nodes, group.status)
+        status = wording.status_of(
+            gang, reservation, rejection, self._nodes, group.status, scheduler=self._scheduler
+        )
         at = encode.timestamp(now)
         is_fresh = since_write < SENTENCE_SECONDS
         wanted = wording.merged(status, group.status, at, keep_sentences=is_fresh)
         newest = wording.merged(status, group.status, at, keep_sentences=False)
-        if wording.is_at_rest(gang, group.status) or wanted == newest == group.status:
+        may_stay = wording.may_stay(gang, group.status, self._scheduler)
+        if may_stay or wanted == newest == group.status:
             if not _has_waiting(gang):
                 self._silence(gang, _Silent(gang, group, reservation, rejection))
             return math.inf

@@ -143,5 +143,5 @@ def _add_finished(world: World, number: int, node: str) -> None:
 
 def _said_of(gang: Gang) -> dict[str, object]:
     """The status that the PodGroup carries: nothing is left to write."""
-    said = status.status_of(gang, None, None, {}, {})
+    said = status.status_of(gang, None, None, {}, {}, scheduler="tutti")
     return status.merged(said, {}, "2026-01-01T00:00:00Z", keep_sentences=False)

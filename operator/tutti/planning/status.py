@@ -53,16 +53,23 @@ class Counts:
 class GroupStatus:
     """A PodGroup's status."""
 
+    scheduler: str  # the name of the scheduler that says all this
     observed_generation: int
     phase: str
     counts: Counts
     conditions: tuple[Line, ...]
 
 
-def is_at_rest(gang: Gang, observed: Mapping[str, object]) -> bool:
-    """Whether it has finished and its pods are being cleared away: then its status may stay."""
+def may_stay(gang: Gang, observed: Mapping[str, object], scheduler: str) -> bool:
+    """Whether its status may stay as it is, whatever could be said.
+
+    It has finished and its pods are being cleared away; or it has no pods, and the Tutti of another
+    scheduler name speaks for it: pods name their scheduler, a PodGroup does not.
+    """
     is_over = all(member.phase is Phase.SUCCEEDED for member in gang.members)
-    return observed.get("phase") == "Finished" and is_over and not is_whole(gang)
+    is_cleared = observed.get("phase") == "Finished" and is_over and not is_whole(gang)
+    is_anothers = observed.get("schedulerName", scheduler) != scheduler
+    return is_cleared or (is_anothers and not gang.members and not gang.finished)
 
 
 def status_of(
@@ -71,6 +78,8 @@ def status_of(
     rejection: Rejection | None,
     nodes: Readiness,
     observed: Mapping[str, object],
+    *,
+    scheduler: str,
 ) -> GroupStatus:
     """The status of one gang after a cycle; ``observed`` is the one that it carries now."""
     counts = _counts(gang)
@@ -88,7 +97,7 @@ def status_of(
     phase = _phase(reservation, counts, is_well=is_well)
     if phase == "Waiting" and _has_failed(gang, rejection):
         phase = "Failed"
-    return GroupStatus(gang.generation, phase, counts, conditions)
+    return GroupStatus(scheduler, gang.generation, phase, counts, conditions)
 
 
 def _counts(gang: Gang) -> Counts:
@@ -210,6 +219,7 @@ def merged(
         )
     counts = status.counts
     return {
+        "schedulerName": status.scheduler,
         "observedGeneration": status.observed_generation,
         "phase": status.phase,
         "conditions": conditions,

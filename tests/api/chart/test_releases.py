@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.operator_process import OperatorProcess
-from tests.rig import pod_group
+from tests.rig import members, pod_group
 
 from .places import NAMESPACE, ROOT, USERS
 
@@ -92,6 +92,37 @@ def test_a_second_release_serves_another_name_beside_the_first(installed: Place)
     assert len(installed.pods()) == 2
     for kind in ("clusterroles", "clusterrolebindings"):
         installed.plane.request("GET", f"/apis/rbac.authorization.k8s.io/v1/{kind}/tutti")
+
+
+def test_two_releases_speak_each_for_the_pod_groups_of_its_own_pods(installed: Place) -> None:
+    """And say nothing of the other's; a release upgraded once more writes nothing either."""
+    plane, names = installed.plane, ("tutti", "second")
+    installed.install("second", "--set=settings.schedulerName=second")
+    operators = [
+        OperatorProcess(
+            plane,
+            environment={"TUTTI_SCHEDULER_NAME": name},
+            kubeconfig=plane.kubeconfig_for_service_account(NAMESPACE, account),
+        )
+        for name, account in zip(names, ("tutti", "second-tutti"), strict=True)
+    ]
+    try:
+        for operator, name in zip(operators, names, strict=True):
+            operator.start()
+            plane.request("POST", GROUPS, pod_group(f"of-{name}", 1, namespace=USERS))
+            for pod in members(f"of-{name}", 1, cpu="10m", scheduler=name, namespace=USERS):
+                plane.request("POST", f"/api/v1/namespaces/{USERS}/pods", pod)
+        for name in names:
+            wait = f"wait ptg/of-{name} --for=condition=Bound --timeout=30s"
+            installed.run(f"kubectl -n {USERS} {wait}")
+        said = f"kubectl -n {USERS} get ptg -o jsonpath='{{.items[*].status.schedulerName}}'"
+        assert installed.run(said) == "second tutti"
+    finally:
+        for operator in operators:
+            operator.stop()
+        for name in names:
+            installed.run(f"kubectl -n {USERS} delete ptg,pod -l=tutti.dev/pod-group=of-{name}")
+        installed.helm("uninstall", "second")
 
 
 def test_the_next_three_commands_start_a_gang(shell: Place) -> None:

@@ -131,7 +131,7 @@ NODES = {NodeName("n1"): True, NodeName("n2"): True}
 
 
 def spoken(of: Gang, held: Reservation | None, rejection: Rejection | None) -> status.GroupStatus:
-    return status.status_of(of, held, rejection, NODES, {})
+    return status.status_of(of, held, rejection, NODES, {}, scheduler="tutti")
 
 
 def said(of: status.GroupStatus) -> Mapping[str, str]:
@@ -272,8 +272,8 @@ def test_counters_alone_can_wait() -> None:
 def test_a_finished_gang_rests_while_its_pods_are_cleared_away(
     of: GangBuilder, *, rests: bool
 ) -> None:
-    assert status.is_at_rest(of.made, {"phase": "Finished"}) is rests
-    assert not status.is_at_rest(of.made, {"phase": "Bound"})
+    assert status.may_stay(of.made, {"phase": "Finished"}, "tutti") is rests
+    assert not status.may_stay(of.made, {"phase": "Bound"}, "tutti")
 
 
 def notes(of: Gang, rejection: Rejection | None) -> list[tuple[str, str, bool]]:
@@ -323,14 +323,14 @@ def test_a_gang_that_lost_members_says_so_while_it_is_repaired() -> None:
     whole = status.merged(spoken(bound().made, None, None), {}, THEN, keep_sentences=False)
     lost = two().bound_on("n1")
     repair = reservation(two(), ("a-1", "n2"))
-    found = status.status_of(lost.made, repair, None, NODES, whole)
+    found = status.status_of(lost.made, repair, None, NODES, whole, scheduler="tutti")
     assert found.phase == "Reserved"
     assert said(found)["Healthy"] == "False MemberLost"
     assert "Healthy" not in said(spoken(lost.made, repair, None)), "it had never been whole"
 
 
 def test_a_gang_is_degraded_whose_node_is_gone_although_its_pods_remain() -> None:
-    found = status.status_of(bound().made, None, None, {}, {})
+    found = status.status_of(bound().made, None, None, {}, {}, scheduler="tutti")
     assert found.phase == "Degraded"
     assert said(found)["Bound"] == "True Bound"
     assert said(found)["Healthy"] == "False NodeLost"
@@ -344,11 +344,16 @@ def test_a_status_stays_small_whatever_the_names() -> None:
         members=tuple(replace(m, key=m.key._replace(name=long)) for m in made.members),
     )
     rejection = waits(Reason.NO_NODE_FITS, "é" * 5000)
-    found = status.status_of(named, None, rejection, {}, {})
+    found = status.status_of(named, None, rejection, {}, {}, scheduler="tutti")
     written = status.merged(found, {}, NOW, keep_sentences=False)
     assert len(json.dumps(written, ensure_ascii=False).encode()) < 4096
     refused = status.status_of(
-        two().bound_on("n1").made, HELD, waits(Reason.REFUSED, "x" * 9000), NODES, written
+        two().bound_on("n1").made,
+        HELD,
+        waits(Reason.REFUSED, "x" * 9000),
+        NODES,
+        written,
+        scheduler="tutti",
     )
     written = status.merged(refused, {}, NOW, keep_sentences=False)
     assert len(written["conditions"]) == 3  # type: ignore[arg-type]
@@ -372,3 +377,22 @@ def test_a_pod_beyond_what_its_role_may_have_waits_for_its_siblings_not_for_room
         ("a-2", "WaitingForMembers", False),
     ]
     assert notes(made, None) == []
+
+
+SIGNED = {"schedulerName": "other"}
+
+
+@pytest.mark.parametrize(
+    ("of", "observed", "is_anothers"),
+    [
+        (gang("a"), SIGNED, True),
+        (gang("a"), {"schedulerName": "tutti"}, False),
+        (gang("a"), {}, False),
+        (two(), SIGNED, False),
+        (gang("a").but(finished=("",)), SIGNED, False),
+    ],
+)
+def test_whoever_sees_members_speaks_for_a_gang(
+    of: GangBuilder, observed: Mapping[str, object], *, is_anothers: bool
+) -> None:
+    assert status.may_stay(of.made, observed, "tutti") is is_anothers

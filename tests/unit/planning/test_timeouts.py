@@ -101,7 +101,7 @@ def phase(of: GangBuilder, at: float) -> str:
     """The phase of the one gang there is."""
     made = planned(FULL, of, at=at)
     rejection = made.rejections[0] if made.rejections else None
-    return status.status_of(of.made, None, rejection, {}, {}).phase
+    return status.status_of(of.made, None, rejection, {}, {}, scheduler="tutti").phase
 
 
 def test_only_a_gang_that_is_given_up_has_failed() -> None:
