@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from ..load.figures import Within
-from . import contenders, plots, tables, traces
+from . import against, contenders, plots, tables, traces
 from .course import Agenda, played
 from .isolation import Source
 from .results import Results, plain_values
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ..bench.verdicts import Verdict
     from .results import Measured
+    from .trials import Case
 
 _WIDTH = 240  # of tables in files and pipes
 
@@ -86,6 +87,13 @@ _File = click.Path(exists=True, dir_okay=False, path_type=Path, resolve_path=Tru
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of all that is drawn.")
 @click.option(
+    "--against",
+    "commit",
+    metavar="COMMIT",
+    default="",
+    help="Measure what decides here and in another commit of this checkout, in turn.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "json"]),
@@ -110,6 +118,7 @@ def main(
     rounds: int,
     patience: float,
     seed: int,
+    commit: str,
     output: str,
     folder: Path | None,
 ) -> None:
@@ -131,6 +140,12 @@ def main(
         print("\n".join(agenda.names))
         return
     progress = Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH)
+    if commit:
+        if output == "json" or folder:
+            raise click.UsageError("--against prints tables, and nothing else")
+        chosen = agenda.beside
+        _compare(chosen, source, rounds=rounds, patience=patience, commit=commit, console=progress)
+        return
     measured = played(agenda, source, rounds, patience, progress)
     results = Results(measured)
     rows = verdicts(results)
@@ -141,6 +156,28 @@ def main(
         _print(results, rows, scale)
     for path in plots.write(results, folder) if folder else ():
         progress.print(f"wrote {path}", highlight=False)
+
+
+def _compare(
+    chosen: Sequence[Case],
+    source: Source,
+    *,
+    rounds: int,
+    patience: float,
+    commit: str,
+    console: Console,
+) -> None:
+    """Measure the cases here and in that commit, and print how much worse anything became."""
+    try:
+        with against.checkout(commit) as tree:
+            pair = against.played(
+                chosen, source, rounds=rounds, patience=patience, tree=tree, console=console
+            )
+    except against.UnknownCommitError as error:
+        raise click.UsageError(str(error)) from error
+    out = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    out.print(against.beside(pair))
+    out.print(against.ratios(against.worse(pair)))
 
 
 def _print(results: Results, rows: Sequence[Verdict], scale: float) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LARGE_8, LARGE_13, LARGE_ALL, BASE_8 = "x8/50/8", "x8/50/13", "x8/50/all", "x1/50/8"
 # Nodes of the small scenes, up to the last that the plain program solves.
 PLAIN_SIZES = (8, 16, 32, 64, 96, 128, 160, 192, 224, 256, 320, 384)
+PLAIN_RUNG = 64  # of these, what two commits are compared by
 
 
 def label(case: Case) -> str:

@@ -46,6 +46,12 @@ class Agenda:
         found = [cases.label(case) for case in (*self.decisive, *self.survey)]
         return tuple(dict.fromkeys([*found, *([Kind.PLAIN.value] if self.climbs else [])]))
 
+    @property
+    def beside(self) -> Sequence[Case]:
+        """What another commit is held against: what decides, and of the ladder one rung."""
+        rung = Case(Kind.PLAIN, small(cases.PLAIN_RUNG), ILP)
+        return (*self.decisive, *([rung] if self.climbs else []))
+
 
 def played(
     agenda: Agenda, source: Source, rounds: int, patience: float, console: Console

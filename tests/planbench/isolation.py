@@ -37,14 +37,18 @@ class Source:
     seed: int = 1
 
 
-def alone(case: Case, source: Source, limit: float) -> Figures:
-    """The case's figures, measured in a new process that is ended after ``limit`` seconds."""
+def alone(case: Case, source: Source, limit: float, tree: Path = ROOT) -> Figures:
+    """The case's figures, measured in a new process that is ended after ``limit`` seconds.
+
+    It is the benchmark of this checkout, or of another ``tree``, each with its own operator.
+    """
     command = [sys.executable, "-m", "tests.planbench.child"]
     kept = [sys.executable, "-m", "tests.controlplane.die_with_parent", str(os.getpid()), *command]
     with TemporaryFile() as said, TemporaryFile() as complained:
         child = subprocess.Popen(
             kept,
-            cwd=ROOT,
+            cwd=tree,
+            env=os.environ | {"PYTHONPATH": f"{tree / 'operator'}{os.pathsep}{tree}"},
             stdin=subprocess.PIPE,
             stdout=said,
             stderr=complained,

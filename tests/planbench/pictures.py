@@ -34,6 +34,7 @@ MOST_AGE = 3_000  # seconds that a gang has waited at most: ages weigh, and none
 
 EIGHT, MANY = 8, 64
 ZONES = 3
+RULED_TWISTS = (Twist.RULES,)  # only they give nodes names that rules are about
 RULED = 5  # every so manyth gang has rules, where any has
 CPU_FULL = 0.8  # of what GPU pods left, where CPU is to be scarce, too
 _CPU, _GPUS = 0, 2  # positions in a Use
@@ -52,7 +53,8 @@ def snapshot(scene: Scene, trace: Trace, seed: int) -> Snapshot:
     if scene.twist is Twist.DISTINCT:
         used = [(cpu, memory + i * _UNEVEN, gpu, n) for i, (cpu, memory, gpu, n) in enumerate(used)]
     nodes = tuple(
-        _node(i, machine, use) for i, (machine, use) in enumerate(zip(machines, used, strict=True))
+        _node(i, machine, use, scene)
+        for i, (machine, use) in enumerate(zip(machines, used, strict=True))
     )
     return Snapshot(TAKEN_AT, nodes, _gangs(scene, trace, machines, rng))
 
@@ -120,10 +122,11 @@ def _fill(
         wanted, misses = wanted - amounts[scarce], 0
 
 
-def _node(index: int, machine: Machine, use: Use) -> Node:
+def _node(index: int, machine: Machine, use: Use, scene: Scene) -> Node:
     name = f"node-{index:06}"
-    labels = {RACK_LABEL: _rack(index), ZONE_LABEL: f"z{index % ZONES}", HOST_LABEL: name}
-    labels |= {MODEL: machine.model} if machine.model else {}
+    labels = {RACK_LABEL: _rack(index)} | ({MODEL: machine.model} if machine.model else {})
+    if scene.twist in RULED_TWISTS:
+        labels |= {ZONE_LABEL: f"z{index % ZONES}", HOST_LABEL: name}
     return Node(
         name=NodeName(name),
         allocatable=_resources(machine.cpu_milli, machine.memory, machine.gpus, PODS_PER_NODE),

@@ -21,7 +21,19 @@ from tutti.strategies import STRATEGIES
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget
 
-from ..planbench import baselines, cases, child, contenders, pictures, plots, tables, traces, trials
+from ..bench.verdicts import Sense
+from ..planbench import (
+    against,
+    baselines,
+    cases,
+    child,
+    contenders,
+    pictures,
+    plots,
+    tables,
+    traces,
+    trials,
+)
 from ..planbench.__main__ import main
 from ..planbench.course import Agenda
 from ..planbench.isolation import Source, alone
@@ -632,3 +644,82 @@ def test_all_names_can_be_listed() -> None:
 
 def test_consecutive_scenes_of_the_plain_program_grow() -> None:
     assert all(before < after for before, after in pairwise(cases.PLAIN_SIZES))
+
+
+# Against another commit
+
+
+def test_another_tree_is_measured_by_its_own_operator(tmp_path: Path) -> None:
+    case = Case(Kind.PLAN, small(16), "bestfit")
+    figures = alone(case, Source(), limit=60, tree=tmp_path)
+    assert figures.unfinished.startswith("failed: ")
+
+
+def test_a_commit_that_git_does_not_know_is_refused() -> None:
+    result = CliRunner().invoke(main, ["--against", "no-such-commit", "--only", "one-gang"])
+    assert result.exit_code == 2
+    assert "no-such-commit" in result.output
+
+
+def test_another_commit_gives_tables_only(tmp_path: Path) -> None:
+    what = ["--against", "HEAD", "--only", "one-gang", "--plots", str(tmp_path)]
+    result = CliRunner().invoke(main, what)
+    assert result.exit_code == 2
+    assert "prints tables" in result.output
+
+
+def test_every_case_is_measured_here_and_there_and_who_is_first_turns(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[bool] = []
+
+    def alone_there(_case: Case, _source: Source, _limit: float, tree: Path) -> Figures:
+        asked.append(tree == tmp_path)
+        return _figures(2.0 if tree == tmp_path else 3.0)
+
+    monkeypatch.setattr(against, "alone", alone_there)
+    pair = against.played(
+        [_case(cases.BASE_8, "ilp"), _case(cases.LARGE_8, "ilp")],
+        Source(),
+        rounds=2,
+        patience=1,
+        tree=tmp_path,
+        console=Console(file=io.StringIO()),
+    )
+    assert asked == [True, False, False, True, False, True, True, False]
+    text = _text(against.beside(pair))
+    assert "1.5" in text
+    assert "slower" in text
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "times", "word"),
+    [
+        ((2.0, 1.0), (1.9, 1.0), 2.0 / 1.9, "kept"),
+        ((2.4, 1.0), (2.0, 1.0), 1.2, "worse"),
+    ],
+)
+def test_a_ratio_may_be_a_tenth_worse_than_there(
+    here: tuple[float, float], there: tuple[float, float], times: float, word: str
+) -> None:
+    pair = against.Pair(
+        *(
+            _results(
+                (_case(cases.LARGE_8, "ilp"), _figures(ilp)),
+                (_case(cases.LARGE_8, "bestfit"), _figures(bestfit)),
+            )
+            for ilp, bestfit in (here, there)
+        )
+    )
+    row = next(row for row in against.worse(pair) if row.text.startswith("whole plan of ilp"))
+    assert row.times == pytest.approx(times)
+    assert row.word == word
+    assert word in _text(against.ratios([row]))
+
+
+@pytest.mark.parametrize(("sense", "times"), [(Sense.AT_LEAST, 2.0), (Sense.AT_MOST, 0.5)])
+def test_what_is_worse_depends_on_which_side_is_good(sense: Sense, times: float) -> None:
+    assert against.Worse("", 1.0, 2.0, sense).times == times
+    assert against.Worse("", 1.0, 1.0, sense).times == 1
+    assert against.Worse("", 0.0, 0.0, sense).word == "kept"
+    assert against.Worse("", math.nan, 0.0, sense).word == "not measured"

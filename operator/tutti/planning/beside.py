@@ -1,210 +1,244 @@
 """May a pod stay where it is, looked at as if it came last: rules between pods, counted anew.
 
 A part of ``verify``, apart from it because it is of one piece; it shares nothing with what turns
-the same rules into a plan's numbers but the question whether a selector selects. Sources:
-InterPodAffinity and PodTopologySpread of kube-scheduler 1.37.
+the same rules into a plan's numbers but the question whether a selector selects. Nobody is counted
+before a rule asks for it, and who leaves is taken off the counts. Sources: InterPodAffinity and
+PodTopologySpread of kube-scheduler 1.37.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
 
 from ..model.cluster import Member, Node, Resident, Shape, Snapshot
 from ..model.keys import NodeName
-from ..model.resources import NOTHING
 from ..model.rules import Labels, Peers, Spread, Term
 from .feasibility import is_tolerated, is_wanted
-from .peers import has_rules, is_counted, spaces
+from .peers import Group, Spaces, is_counted, spaces
 
-Who = tuple[Peers, ...]  # pods that are among all of these peers
 Seat = tuple[Member, NodeName]  # a member and the node that it is to have
-Look = tuple[str, Labels]  # a namespace and labels: what selectors see of pods
-Kind = tuple[str, Labels, bool]  # the same, and whether they terminate
-Tally = Mapping[str, int]  # pods by the value of a node label
-NO_SHAPE = Shape(NOTHING)
+Traits = tuple[str, Labels]  # a namespace and labels: what selectors see of a pod
+Heads = defaultdict[NodeName, int]  # pods by their node
+Places = Mapping[NodeName, str]  # the domains of the nodes that count
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
-    """A pod and the node that it has, or is to have."""
-
-    node: NodeName
-    namespace: str
-    labels: Labels
-    apart: tuple[Term, ...]
-    shape: Shape = NO_SHAPE
-    terminating: bool = False
-
-    @classmethod
-    def of_resident(cls, one: Resident) -> "Pod":
-        """A pod that has its node; what else it once asked for is over."""
-        return cls(one.node, one.namespace, one.labels, one.apart, terminating=one.terminating)
-
-    @classmethod
-    def of_member(cls, member: Member, node: NodeName) -> "Pod":
-        """A member on the node that it is to have."""
-        shape = member.shape
-        return cls(node, member.key.namespace, member.labels, shape.rules.apart, shape)
-
-
-class Neighbours:
+class Company:
     """Pods on their nodes, and what the rules of one say of all the others."""
 
-    def __init__(self, snapshot: Snapshot, members: Sequence[Seat]) -> None:
-        """Count all who have a node, and these; on nodes that do not exist nobody counts.
-
-        Where no rule is in force nobody is counted at all.
-        """
-        shapes = {id(member.shape): member.shape for member, _ in members}
-        self.are_ruled = any(map(has_rules, shapes.values())) or any(
-            one.apart for one in snapshot.residents
-        )
-        self._nodes = {node.name: node for node in snapshot.nodes} if self.are_ruled else {}
-        self._labels = {name: dict(node.labels) for name, node in self._nodes.items()}
+    def __init__(self, snapshot: Snapshot, seats: Iterable[Seat]) -> None:
+        """Take in all who have a node, and these; on nodes that do not exist nobody counts."""
+        self._nodes = {node.name: node for node in snapshot.nodes}
+        seats = [seat for seat in seats if seat[1] in self._nodes]
+        self._residents = snapshot.residents
         self._spaces = spaces(snapshot.namespaces)
-        residents = (Pod.of_resident(one) for one in snapshot.residents)
-        pods = (*residents, *(Pod.of_member(*seat) for seat in members if self.are_ruled))
-        there = [pod for pod in pods if pod.node in self._nodes]
-        self._keys = {key for pod in there for key in _keys(pod)}
-        self._kinds: dict[Kind, Counter[NodeName]] = {}
-        self._terms: dict[Term, Counter[NodeName]] = {}
-        for pod in there:
-            self._kinds.setdefault((*self._kind(pod), pod.terminating), Counter())[pod.node] += 1
-            for term in pod.apart:
-                self._terms.setdefault(term, Counter())[pod.node] += 1
-        self._by_label: dict[tuple[str, str], set[Look]] = {}
-        for space, labels, _ in self._kinds:
-            for label in labels:
-                self._by_label.setdefault(label, set()).add((space, labels))
-        self._known: dict[Who, frozenset[Look]] = {}
-        self._shunned: dict[Look, list[Term]] = {}
-        self._tallies: dict[object, Tally] = {}
+        self._holders: dict[Term, Heads] = {}
+        guards = ((one.apart, one.node) for one in snapshot.residents if one.apart)
+        for apart, node in (*guards, *((one.shape.rules.apart, node) for one, node in seats)):
+            for term in apart if node in self._nodes else ():
+                self._holders.setdefault(term, defaultdict(int))[node] += 1
+        shapes = {id(member.shape): member.shape for member, _ in seats}
+        asked = {peers for shape in shapes.values() for peers in _peers(shape)}
+        asked.update(term.peers for term in self._holders)
+        self._keys = {one.key for peers in asked for one in peers.selector or ()}
+        self._there: dict[Traits, tuple[Heads, Heads]] = {}  # who stay, and who terminate
+        for member, node in seats:
+            self._seat(_traits(member, self._keys), node)
+        self._shunned = self._shunning(_Register(self._there, self._spaces))
+        self._everyone: _Register | None = None  # None: those who have a node are not counted yet
+        self._places: dict[object, Places] = {}
+        self._counts: dict[object, _Count] = {}
 
     def faults(self, member: Member, node: NodeName) -> Iterator[str]:
         """What forbids a member its node, if it came last; it is one of those counted."""
-        pod = Pod.of_member(member, node)
         if node not in self._nodes:
             return
+        traits, rules = _traits(member, self._keys), member.shape.rules
         where = f"pod {member.key}: node {node} is forbidden by"
-        for term in pod.apart:
-            if self._others(pod, (term.peers,), term.topology):
+        for term in rules.apart:
+            if self._others(traits, node, (term.peers,), term.topology) > 0:
                 yield f"{where} its anti-affinity on {term.topology}"
-        for term in self._terms_about(pod):
-            if self._holders(pod, term):
+        for term in self._shunned.get(traits, ()):
+            count = self._count(term, self._domains(term.topology))
+            if (count.near(node) or 0) > (term in rules.apart):
                 yield f"{where} others' anti-affinity on {term.topology}"
-        if not self._has_company(pod):
+        if not self._has_company(traits, node, rules.near):
             yield f"{where} its affinity"
-        for spread in pod.shape.rules.even:
-            if not self._is_even(pod, spread):
+        for spread in rules.even:
+            if not self._is_even(traits, node, member.shape, spread):
                 yield f"{where} its spread over {spread.topology}"
 
-    def _terms_about(self, pod: Pod) -> Sequence[Term]:
-        """The anti-affinity of anybody to pods like this one."""
-        if not self._shunned:
-            for term in self._terms:
-                for look in self._among((term.peers,)):
-                    self._shunned.setdefault(look, []).append(term)
-        return self._shunned.get(self._kind(pod), ())
+    def leave(self, member: Member, node: NodeName) -> None:
+        """Count the member no longer; it is one of those counted."""
+        if node not in self._nodes:
+            return
+        traits, apart = _traits(member, self._keys), member.shape.rules.apart
+        self._there[traits][False][node] -= 1
+        for term in apart:
+            self._holders[term][node] -= 1
+        for count in self._counts.values():
+            of = count.of
+            if of in apart if isinstance(of, Term) else traits in self._among(of):
+                count.drop(node)
 
-    def _holders(self, pod: Pod, term: Term) -> int:
-        """How many others in the pod's domain have this term of anti-affinity."""
-        value = self._labels[pod.node].get(term.topology)
-        key = "holders", term
-        if key not in self._tallies:
-            self._tallies[key] = self._by_value(term.topology, [self._terms[term]])
-        return 0 if value is None else self._tallies[key].get(value, 0) - (term in pod.apart)
+    def _seat(self, traits: Traits, node: NodeName, *, terminating: bool = False) -> None:
+        if traits not in self._there:
+            self._there[traits] = defaultdict(int), defaultdict(int)
+        self._there[traits][terminating][node] += 1
 
-    def _others(self, pod: Pod, who: Who, topology: str) -> int:
-        """How many others of these are in the pod's domain."""
-        value = self._labels[pod.node].get(topology)
-        here = self._tally(who, topology).get(value, 0) if value is not None else 0
-        return here - (value is not None and self._is_among(pod, who))
+    def _shunning(self, seats: "_Register") -> Mapping[Traits, Sequence[Term]]:
+        """The anti-affinity of anybody to those who are to have a node."""
+        shunned: dict[Traits, list[Term]] = {}
+        for term in self._holders:
+            for traits in seats.among((term.peers,)):
+                shunned.setdefault(traits, []).append(term)
+        return shunned
 
-    def _has_company(self, pod: Pod) -> bool:
+    def _others(self, traits: Traits, node: NodeName, group: Group, topology: str) -> int:
+        """How many others of the group are in the node's domain."""
+        here = self._count(group, self._domains(topology)).near(node)
+        return 0 if here is None else here - (traits in self._among(group))
+
+    def _has_company(self, traits: Traits, node: NodeName, terms: Sequence[Term]) -> bool:
         """Whether somebody who matches all terms is there, for each of them; or it is the first."""
-        terms = pod.shape.rules.near
-        who = tuple(term.peers for term in terms)
+        group = tuple(term.peers for term in terms)
         topologies = {term.topology for term in terms}
-        if all(self._others(pod, who, topology) > 0 for topology in topologies):
+        if all(self._others(traits, node, group, topology) > 0 for topology in topologies):
             return True
-        if not self._is_among(pod, who) or not topologies <= set(self._labels[pod.node]):
-            return False
-        return all(sum(self._tally(who, topology).values()) == 1 for topology in topologies)
+        counts = [self._count(group, self._domains(topology)) for topology in topologies]
+        return traits in self._among(group) and all(
+            count.total == 1 and count.near(node) is not None for count in counts
+        )
 
-    def _is_even(self, pod: Pod, spread: Spread) -> bool:
-        """Whether the pod's domain has no more than so many above the emptiest."""
+    def _is_even(self, traits: Traits, node: NodeName, shape: Shape, spread: Spread) -> bool:
+        """Whether the node's domain has no more than so many above the emptiest."""
         if not spread.peers.selector:
             return True  # one for everyone counts nobody but the pod itself
-        who = (spread.peers,)
-        counts = dict(self._spread_tally(pod, spread))
-        value = self._labels[pod.node].get(spread.topology, "")
-        if value not in counts:
+        group = (spread.peers,)
+        count = self._count(group, self._domains_for(shape, spread), leaving=False)
+        if (here := count.near(node)) is None:
             return False
-        itself = self._is_among(pod, who)
-        counts[value] -= itself
-        least = min(counts.values()) if len(counts) >= spread.min_domains else 0
-        return counts[value] + itself - least <= spread.max_skew
+        itself = traits in self._among(group)
+        least = count.least(here, itself) if count.domains >= spread.min_domains else 0
+        return here - least <= spread.max_skew
 
-    def _spread_tally(self, pod: Pod, spread: Spread) -> Tally:
-        """Who of the peers stays, by domain, on the nodes that count for the pod."""
-        shape = pod.shape
-        key = spread, shape.rules.even, shape.node_selector, shape.required, shape.tolerations
-        if key not in self._tallies:
-            needed = {each.topology for each in shape.rules.even}
-            found: Counter[str] = Counter()
-            staying = self._heads((spread.peers,), leaving=False)
-            for name, node in self._nodes.items():
-                labels = self._labels[name]
-                if needed <= set(labels) and _counts_for(shape, spread, node):
-                    found[labels[spread.topology]] += sum(heads[name] for heads in staying)
-            self._tallies[key] = found
-        return self._tallies[key]
+    def _count(self, of: "Group | Term", places: Places, *, leaving: bool = True) -> "_Count":
+        """Pods by domain: a group, with or without those who terminate, or who has a term."""
+        key = of, id(places), leaving  # the same question gives the same places, which are kept
+        if key not in self._counts:
+            self._counts[key] = _Count(of, places, self._heads(of, leaving=leaving))
+        return self._counts[key]
 
-    def _tally(self, who: Who, topology: str) -> Tally:
-        """How many of these are in each domain, those who terminate too."""
-        key = who, topology
-        if key not in self._tallies:
-            self._tallies[key] = self._by_value(topology, self._heads(who))
-        return self._tallies[key]
+    def _heads(self, of: "Group | Term", *, leaving: bool) -> Iterable[Heads]:
+        if isinstance(of, Term):
+            return [self._holders[of]]
+        ways = (False, True) if leaving else (False,)
+        return [self._there[traits][way] for traits in self._among(of) for way in ways]
 
-    def _by_value(self, topology: str, heads: Iterable[Counter[NodeName]]) -> Tally:
-        found: Counter[str] = Counter()
+    def _among(self, group: Group) -> frozenset[Traits]:
+        """Those who are there and of the group, by what selectors see of them."""
+        if self._everyone is None:
+            for one in self._residents:
+                if one.node in self._nodes:
+                    traits = _traits(one, self._keys)
+                    self._seat(traits, one.node, terminating=one.terminating)
+            self._everyone = _Register(self._there, self._spaces)
+        return self._everyone.among(group)
+
+    def _domains(self, topology: str) -> Places:
+        """Nodes by one label."""
+        if topology not in self._places:
+            labels = ((name, node.labels) for name, node in self._nodes.items())
+            self._places[topology] = {
+                name: value for name, own in labels for key, value in own if key == topology
+            }
+        return self._places[topology]
+
+    def _domains_for(self, shape: Shape, spread: Spread) -> Places:
+        """Nodes by the spread's label, those alone that count for a pod of this shape."""
+        needed = tuple(each.topology for each in shape.rules.even)
+        asked = shape.node_selector, shape.required, shape.tolerations
+        key = spread.topology, needed, spread.heeds_affinity, spread.heeds_taints, asked
+        if key not in self._places:
+            needs = [self._domains(topology) for topology in needed]
+            self._places[key] = {
+                name: domain
+                for name, domain in self._domains(spread.topology).items()
+                if all(name in each for each in needs)
+                and _counts_for(shape, spread, self._nodes[name])
+            }
+        return self._places[key]
+
+
+class _Count:
+    """Some pods, by domain."""
+
+    def __init__(self, of: Group | Term, places: Places, heads: Iterable[Heads]) -> None:
+        self.of = of
+        self._places = places
+        self._found = dict.fromkeys(places.values(), 0)
         for some in heads:
             for node, n in some.items():
-                if (value := self._labels[node].get(topology)) is not None:
-                    found[value] += n
-        return found
+                if (domain := places.get(node)) is not None:
+                    self._found[domain] += n
+        self.total, self.domains = sum(self._found.values()), len(self._found)
+        self._lowest: Sequence[int] = ()  # the two smallest, once somebody asks
 
-    def _heads(self, who: Who, *, leaving: bool = True) -> list[Counter[NodeName]]:
-        """Where those of these peers are, kind by kind."""
-        ways = (False, True) if leaving else (False,)
-        kinds = [(*look, is_leaving) for look in self._among(who) for is_leaving in ways]
-        return [self._kinds[kind] for kind in kinds if kind in self._kinds]
+    def near(self, node: NodeName) -> int | None:
+        """How many are in the node's domain; None if it is in none."""
+        domain = self._places.get(node)
+        return None if domain is None else self._found[domain]
 
-    def _is_among(self, pod: Pod, who: Who) -> bool:
-        return self._kind(pod) in self._among(who)
+    def least(self, own: int, itself: int) -> int:
+        """The fewest in any domain, if one that has ``own`` goes without the pod itself."""
+        self._lowest = self._lowest or nsmallest(2, self._found.values())
+        others = self._lowest[1:] if own == self._lowest[0] else self._lowest[:1]
+        return min((own - itself, *others))
 
-    def _among(self, who: Who) -> frozenset[Look]:
-        """Those who are there and among all of these peers, by what selectors see of them."""
-        if who not in self._known:
-            self._known[who] = frozenset(
+    def drop(self, node: NodeName) -> None:
+        """One of them leaves the node."""
+        if (domain := self._places.get(node)) is not None:
+            self._found[domain] -= 1
+            self.total -= 1
+            self._lowest = ()
+
+
+class _Register:
+    """What selectors see of pods, found by the peers that a rule is about."""
+
+    def __init__(self, known: Iterable[Traits], spaces: Spaces) -> None:
+        self._all, self._spaces = tuple(known), spaces
+        self._by_label: dict[tuple[str, str], list[Traits]] = {}
+        for traits in self._all:
+            for label in traits[1]:
+                self._by_label.setdefault(label, []).append(traits)
+        self._known: dict[Group, frozenset[Traits]] = {}
+
+    def among(self, group: Group) -> frozenset[Traits]:
+        """Those who are among all of these peers."""
+        if group not in self._known:
+            self._known[group] = frozenset(
                 (space, labels)
-                for space, labels in self._likely(who)
-                if all(is_counted(one, space, dict(labels), self._spaces) for one in who)
+                for space, labels in self._likely(group)
+                if all(is_counted(one, space, dict(labels), self._spaces) for one in group)
             )
-        return self._known[who]
+        return self._known[group]
 
-    def _likely(self, who: Who) -> Iterable[Look]:
+    def _likely(self, group: Group) -> Iterable[Traits]:
         """Those who have a label that the peers must have; all, if they need none."""
-        for one in (one for peers in who for one in peers.selector or ()):
+        for one in (one for peers in group for one in peers.selector or ()):
             if one.operator == "In":
-                found = (self._by_label.get((one.key, value), set()) for value in one.values)
-                return set().union(*found)
-        return {(space, labels) for space, labels, _ in self._kinds}
+                return [
+                    traits
+                    for value in one.values
+                    for traits in self._by_label.get((one.key, value), ())
+                ]
+        return self._all
 
-    def _kind(self, pod: Pod) -> Look:
-        """All that selectors can see of a pod."""
-        return pod.namespace, tuple(label for label in pod.labels if label[0] in self._keys)
+
+def _traits(pod: Member | Resident, keys: Collection[str]) -> Traits:
+    """All that selectors by these keys can see of a pod."""
+    space = pod.namespace if isinstance(pod, Resident) else pod.key.namespace
+    return space, tuple([label for label in pod.labels if label[0] in keys])
 
 
 def _counts_for(shape: Shape, spread: Spread, node: Node) -> bool:
@@ -214,11 +248,8 @@ def _counts_for(shape: Shape, spread: Spread, node: Node) -> bool:
     )
 
 
-def _keys(pod: Pod) -> Iterator[str]:
-    """The labels that the pod's rules select by."""
-    rules = pod.shape.rules
-    about = [
-        *(rule.peers for rule in (*pod.apart, *rules.near)),
-        *(one.peers for one in rules.even),
-    ]
-    return (one.key for peers in about for one in peers.selector or ())
+def _peers(shape: Shape) -> Iterator[Peers]:
+    """Whom the shape's rules are about."""
+    rules = shape.rules
+    yield from (rule.peers for rule in (*rules.apart, *rules.near))
+    yield from (spread.peers for spread in rules.even)

@@ -9,10 +9,9 @@ from dataclasses import dataclass, fields, replace
 
 from ..model.cluster import Member, Namespace, Resident, Shape, Snapshot
 from ..model.keys import NodeName
-from ..model.rules import Labels, Peers, Requirement
-from .peers import has_rules, is_counted, spaces
+from ..model.rules import Labels, Requirement
+from .peers import Group, has_rules, is_counted, spaces
 
-Who = tuple[Peers, ...]  # pods that are among all of these peers
 Label = tuple[str, str]
 
 
@@ -31,25 +30,27 @@ def groups_of(shape: Shape) -> tuple[int, ...]:
 class Roll:
     """The groups of pods that rules count, and which of them a pod is among."""
 
-    def __init__(self, groups: Iterable[Who], namespaces: Iterable[Namespace]) -> None:
+    def __init__(self, groups: Iterable[Group], namespaces: Iterable[Namespace]) -> None:
         """Number the groups, each named once or more often."""
-        self.number: Mapping[Who, int] = {who: i for i, who in enumerate(dict.fromkeys(groups))}
+        self.number: Mapping[Group, int] = {
+            group: i for i, group in enumerate(dict.fromkeys(groups))
+        }
         self._spaces = spaces(namespaces) if self.number else {}
-        self._keys = {one.key for who in self.number for one in _requirements(who)}
-        self._by_label: dict[Label, list[Who]] = {}
-        self._others: list[Who] = []
-        for who in self.number:
-            self._file(who)
+        self._keys = {one.key for group in self.number for one in _requirements(group)}
+        self._by_label: dict[Label, list[Group]] = {}
+        self._others: list[Group] = []
+        for group in self.number:
+            self._file(group)
         self._known: dict[tuple[str, Labels], tuple[int, ...]] = {}
         self._looks: dict[tuple[int, tuple[int, ...]], Look] = {}
 
-    def _file(self, who: Who) -> None:
+    def _file(self, group: Group) -> None:
         """Put a group where whoever may be among it will be looked for."""
-        labels = next(_listed(who), None)
+        labels = next(_listed(group), None)
         if labels is None:
-            self._others.append(who)
+            self._others.append(group)
         for label in labels or ():
-            self._by_label.setdefault(label, []).append(who)
+            self._by_label.setdefault(label, []).append(group)
 
     def among(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         """The groups that a pod of this namespace with these labels is among."""
@@ -63,12 +64,12 @@ class Roll:
 
     def _sought(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         by_key = dict(labels)
-        likely = [who for label in labels for who in self._by_label.get(label, ())]
+        likely = [group for label in labels for group in self._by_label.get(label, ())]
         return tuple(
             sorted(
-                self.number[who]
-                for who in (*likely, *self._others)
-                if all(is_counted(one, namespace, by_key, self._spaces) for one in who)
+                self.number[group]
+                for group in (*likely, *self._others)
+                if all(is_counted(one, namespace, by_key, self._spaces) for one in group)
             )
         )
 
@@ -122,7 +123,7 @@ def roll(snapshot: Snapshot, members: Iterable[Member], residents: Iterable[Resi
     """The groups that the rules of these waiting members, and of residents, are about."""
     asking = ruled(members)
     terms = dict.fromkeys(term for one in residents for term in one.apart)
-    groups = [who for shape in asking for who in groups_asked(shape)]
+    groups = [group for shape in asking for group in groups_asked(shape)]
     return Roll([*groups, *((term.peers,) for term in terms)], snapshot.namespaces)
 
 
@@ -132,7 +133,7 @@ def ruled(members: Iterable[Member]) -> Sequence[Shape]:
     return tuple(dict.fromkeys(shape for shape in shapes.values() if has_rules(shape)))
 
 
-def groups_asked(shape: Shape) -> Iterator[Who]:
+def groups_asked(shape: Shape) -> Iterator[Group]:
     """The groups that the shape's rules are about; all terms of affinity are about one."""
     rules = shape.rules
     if rules.near:
@@ -145,12 +146,12 @@ def _look(shape: Shape, groups: tuple[int, ...]) -> Look:
     return Look(**{each.name: getattr(shape, each.name) for each in fields(Shape)}, groups=groups)
 
 
-def _requirements(who: Who) -> Iterator[Requirement]:
-    return (one for peers in who for one in peers.selector or ())
+def _requirements(group: Group) -> Iterator[Requirement]:
+    return (one for peers in group for one in peers.selector or ())
 
 
-def _listed(who: Who) -> Iterator[Sequence[Label]]:
+def _listed(group: Group) -> Iterator[Sequence[Label]]:
     """Lists of labels of which whoever is among the group has one."""
-    for one in _requirements(who):
+    for one in _requirements(group):
         if one.operator == "In":
             yield [(one.key, value) for value in dict.fromkeys(one.values)]

@@ -10,6 +10,7 @@ from ..model.cluster import Namespace, Shape
 from ..model.rules import Peers, Requirement
 from .feasibility import label_holds
 
+Group = tuple[Peers, ...]  # the pods that are among all of these peers
 Spaces = Mapping[str, Mapping[str, str]]  # the labels of namespaces, by name
 
 

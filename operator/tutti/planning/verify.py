@@ -76,11 +76,17 @@ def upheld(snapshot: Snapshot, placements: Sequence[Placement]) -> tuple[Placeme
 
 def _sociable(snapshot: Snapshot, sound: list[Placement], seen: _Picture) -> Sequence[Placement]:
     """Those that rules between pods let be together; whoever breaks one leaves, the last first."""
-    for _ in tuple(sound):
-        unsocial = [placement for placement, _ in _unsocial(snapshot, sound, seen)]
-        if not unsocial:
+    company = _company(snapshot, sound, seen)
+    while company is not None:
+        unsocial = (
+            one for one in reversed(sound) if any(True for _ in _unsocial(one, seen, company))
+        )
+        last = next(unsocial, None)
+        if last is None:
             break
-        sound = [placement for placement in sound if placement is not unsocial[-1]]
+        sound = [placement for placement in sound if placement is not last]
+        for member, node in _seats(last, seen):
+            company.leave(member, node)
     return sound
 
 
@@ -91,8 +97,10 @@ def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str
     books = _Books.of(snapshot, seen)
     for placement in placements:
         yield from _faults(placement, seen, books)
-    for _, fault in _unsocial(snapshot, placements, seen):
-        yield fault
+    company = _company(snapshot, placements, seen)
+    if company is not None:
+        for placement in placements:
+            yield from _unsocial(placement, seen, company)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,27 +195,28 @@ def _overfull(gang: Gang, placement: Placement) -> Iterator[str]:
             yield f"gang {gang.key}: {n} of at most {most} of role {role.name} are placed"
 
 
-def _unsocial(
+def _company(
     snapshot: Snapshot, placements: Sequence[Placement], seen: _Picture
-) -> Iterator[tuple[Placement, str]]:
-    """What rules between pods forbid once all are placed, each looked at as if it came last."""
+) -> beside.Company | None:
+    """Everyone once all are placed; None where no rule between pods can be in force."""
     gangs = [seen.gangs[one.gang] for one in placements if one.gang in seen.gangs]
     shapes = {id(member.shape): member.shape for gang in gangs for member in gang.members}
     if not (snapshot.residents or snapshot.reservations or any(map(has_rules, shapes.values()))):
-        return
-    placed = [
-        (placement, member, one.node)
-        for placement in placements
-        for one in placement.assignments
-        if (member := seen.members(placement.gang).get(one.uid)) is not None
-    ]
-    promised = _promised(snapshot, seen)
-    neighbours = beside.Neighbours(
-        snapshot, [*promised, *((member, node) for _, member, node in placed)]
-    )
-    for placement, member, node in placed:
-        for fault in neighbours.faults(member, node):
-            yield placement, fault
+        return None
+    placed = [seat for placement in placements for seat in _seats(placement, seen)]
+    return beside.Company(snapshot, [*_promised(snapshot, seen), *placed])
+
+
+def _seats(placement: Placement, seen: _Picture) -> Iterator[beside.Seat]:
+    for one in placement.assignments:
+        if (member := seen.members(placement.gang).get(one.uid)) is not None:
+            yield member, one.node
+
+
+def _unsocial(placement: Placement, seen: _Picture, company: beside.Company) -> Iterator[str]:
+    """What rules between pods forbid once all are placed, each looked at as if it came last."""
+    for member, node in _seats(placement, seen):
+        yield from company.faults(member, node)
 
 
 def _promised(snapshot: Snapshot, seen: _Picture) -> Sequence[beside.Seat]:
@@ -256,12 +265,12 @@ def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
     """
     seen = _Picture(snapshot)
     ledger = accounts.Ledger(seen.nodes)
-    neighbours = beside.Neighbours(snapshot, _promised(snapshot, seen))
+    company = beside.Company(snapshot, _promised(snapshot, seen))
     lost: dict[Uid, tuple[Entry, ...]] = {}
     for held in sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang)):
         # Once one of its gang is bound, rules between pods have had their say.
         is_begun = any(one.counts_as_bound for one in seen.members(held.gang).values())
-        others = None if is_begun else neighbours
+        others = None if is_begun else company
         lost[held.uid] = tuple(
             entry for entry in held.entries if not _is_upheld(entry, held, seen, ledger, others)
         )
@@ -275,7 +284,7 @@ def _is_upheld(
     held: Reservation,
     seen: _Picture,
     ledger: accounts.Ledger,
-    neighbours: beside.Neighbours | None,
+    company: beside.Company | None,
 ) -> bool:
     """Whether the entry can be, or has been, carried out; if it can, its room is taken."""
     member, node = seen.member(entry.uid, held.gang), seen.nodes.get(entry.node)
@@ -287,7 +296,7 @@ def _is_upheld(
         return False
     if fits_node(member.shape, node) is not None or ledger.lacks(entry.node, _asked(member)):
         return False
-    if neighbours is not None and any(True for _ in neighbours.faults(member, entry.node)):
+    if company is not None and any(True for _ in company.faults(member, entry.node)):
         return False
     ledger.take(entry.node, _asked(member))
     return True

@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tutti.model.cluster import Namespace, Resident, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
@@ -313,14 +315,6 @@ def test_peers_are_chosen_by_labels_that_they_do_not_have(
     assert bool(faults(made, ["z0-0"], resident("r", "z0-0", app="a"))) == is_fault
 
 
-def test_where_no_rule_is_in_force_nobody_is_counted() -> None:
-    plain = snapshot(*NODES, GANG)
-    seats = [(member, NodeName("z0-0")) for member in GANG.members]
-    assert not besides.Neighbours(beside(plain, resident("r", "z0-0", app="a")), seats).are_ruled
-    guard = replace(resident("r", "z0-0"), apart=apart(B).apart)
-    assert besides.Neighbours(beside(plain, guard), ()).are_ruled
-
-
 def upheld(seen: Snapshot, *placements: Placement) -> list[str]:
     return [one.gang.name for one in verify.upheld(seen, placements)]
 
@@ -345,6 +339,68 @@ def test_a_placement_that_needs_another_falls_with_it() -> None:
     small = small.shaped(rules=PodRules())
     both = snapshot(*NODES, small, made)
     assert upheld(both, placing(made, "z0-0"), placing(small, "z0-0")) == ["w", "d"]
+
+
+RULES = (
+    apart(A),
+    apart(B, on=ZONE),
+    near(A),
+    near(A, B, on=(ZONE, HOST)),
+    even(A),
+    even(B, max_skew=2, min_domains=3),
+    PodRules(),
+)
+WHERE = [*(made.made.name for made in NODES), NodeName("nowhere")]
+
+
+@given(
+    members=st.lists(
+        st.tuples(st.sampled_from(RULES), st.sampled_from("abc"), st.sampled_from(WHERE)),
+        min_size=1,
+        max_size=6,
+    ),
+    there=st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(WHERE)), max_size=3),
+    leaving=st.sets(st.integers(0, 5)),
+    asked_before=st.booleans(),
+)
+@example(
+    members=[(near(A), "a", NodeName("z0-0")), (PodRules(), "a", NodeName("bare"))],
+    there=[],
+    leaving={1},
+    asked_before=True,
+)
+@example(
+    members=[(even(A), "a", NodeName("z0-0")), (PodRules(), "a", NodeName("z1-0"))],
+    there=[("a", NodeName("z2-0"))],
+    leaving={1},
+    asked_before=True,
+)
+def test_once_somebody_left_the_others_are_judged_as_if_it_had_never_come(
+    members: Sequence[tuple[PodRules, str, NodeName]],
+    there: Sequence[tuple[str, NodeName]],
+    leaving: set[int],
+    *,
+    asked_before: bool,
+) -> None:
+    gangs = [
+        asking(gang(f"g{i}").of(1, cpu=1), rules, app=app)
+        for i, (rules, app, _) in enumerate(members)
+    ]
+    seen = beside(
+        snapshot(*NODES, *gangs),
+        *(resident(f"r{i}", node, app=app) for i, (app, node) in enumerate(there)),
+    )
+    seats = [(made.members[0], node) for made, (*_, node) in zip(gangs, members, strict=True)]
+    company = besides.Company(seen, seats)
+    if asked_before:
+        assert [list(company.faults(*seat)) for seat in seats]
+    left = [seat for i, seat in enumerate(seats) if i in leaving]
+    stayed = [seat for i, seat in enumerate(seats) if i not in leaving]
+    for seat in left:
+        company.leave(*seat)
+    fresh = besides.Company(seen, stayed)
+    for seat in stayed:
+        assert list(company.faults(*seat)) == list(fresh.faults(*seat))
 
 
 def test_an_assignment_of_an_unknown_pod_is_counted_nowhere() -> None:
