@@ -223,6 +223,34 @@ def ruled(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
 
 
 @st.composite
+def growing(draw: st.DrawFn) -> Snapshot:
+    """Gangs whose further members are counted by rules that they have not themselves, roomy.
+
+    Whole gangs, further members and lower priorities are decided one after the other, and each may
+    break what was decided before: there is room nearly everywhere, so the rules alone forbid it.
+    """
+    nodes = [draw(inhabited(node(f"n{i}", cpu=draw(st.integers(1, 6))))) for i in range(4)]
+    made = []
+    for i in range(draw(st.integers(1, 3))):
+        one = gang(f"g{i}")
+        for role in ROLES:
+            least = draw(st.integers(0, 2))
+            one = one.role(role, least, least + draw(st.integers(0, 3)), cpu=1)
+        for role in draw(st.lists(st.sampled_from(ROLES), max_size=2)):
+            who = peers("ml", app="x") if draw(st.booleans()) else draw(counted())
+            if draw(st.booleans()):
+                one = one.near(draw(TOPOLOGIES), who, by=role)
+            elif who.selector and who.namespaces:
+                one = one.even(draw(TOPOLOGIES), who, by=role, skew=draw(st.integers(1, 2)))
+            else:
+                one = one.apart(draw(TOPOLOGIES), who, by=role)
+        one = one.labelled(app=draw(st.sampled_from(["x", *APPS])))
+        least = sum(role.min_member for role in one.roles)
+        made.append(one.needing(max(least, 1)).priority(draw(st.integers(0, 1))))
+    return snapshot(*nodes, *made, space("ml"), space("other", team="a"))
+
+
+@st.composite
 def snapshots(draw: st.DrawFn, *, with_rules: bool = False) -> Snapshot:
     """A cluster of up to four nodes and five gangs, some of them with a standing Reservation.
 

@@ -24,7 +24,7 @@ def broken_rules(case: Case, solution: Solution) -> Iterator[str]:
         for _ in range(share.count)
     ]
     everyone = Counter(pods)
-    for pod in everyone:
+    for pod in {**everyone, **dict.fromkeys(case.promised)}:
         others = everyone.copy()
         others[pod] -= 1
         for fault in _of_one(case, pod, others):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from tutti.strategies.problem import Part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tutti.strategies.problem import Demand, Part, Problem
+    from tutti.strategies.problem import Demand, Problem
 
 Worth = tuple[tuple[int, int], ...]  # (level, value admitted), highest level first
 
@@ -70,6 +72,7 @@ class Case:
     rooms: tuple[tuple[int, ...], ...]
     asks: tuple[Ask, ...]
     companies: tuple[Company, ...] = ()
+    promised: tuple[tuple[Kind, int], ...] = ()  # on a node, among those there; bonds must last
 
     @property
     def levels(self) -> Sequence[int]:
@@ -86,7 +89,13 @@ def case_of(problem: Problem) -> Case:
             Company(tuple(crowd.domain.tolist()), tuple(crowd.there.tolist()))
             for crowd in problem.rules.crowds
         ),
+        promised=tuple(_promised(problem, *spot) for spot in problem.rules.promised),
     )
+
+
+def _promised(problem: Problem, shape: int, node: int) -> tuple[Kind, int]:
+    """One who has a node already: whom it shuns is kept away from there."""
+    return replace(_kind(problem, Part(shape, 0, 1)), shuns=frozenset()), node
 
 
 def _ask(problem: Problem, demand: Demand) -> Ask:

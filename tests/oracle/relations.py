@@ -1,15 +1,30 @@
 """Random rules between members: over one to three topologies, with nodes that are in no domain.
 
-Shapes belong to gangs of any level, so rules reach across gangs and levels.
+Shapes belong to gangs of any level, so rules reach across gangs and levels. Some members have their
+nodes by an earlier decision, and what they ask still has to hold.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tutti.strategies.problem import Apart, Crowd, Even, Near, Rules
+from tutti.strategies.problem import (
+    Apart,
+    Crowd,
+    Even,
+    Near,
+    Outcome,
+    Problem,
+    Rules,
+    Solution,
+    Spot,
+)
+
+from .breaches import broken_rules
+from .case import case_of
 
 if TYPE_CHECKING:
     from random import Random
@@ -41,7 +56,33 @@ def drawn(chance: Random, nodes: int, shapes: int) -> Rules:
         else:
             skew, is_short = chance.choice([1, 1, 1, 2, 3]), chance.random() < 0.15
             even.append(Even(shape, numbers[0], skew, from_zero=is_short))
-    return Rules(tuple(crowds), tuple(apart), tuple(near), tuple(even))
+    rules = Rules(tuple(crowds), tuple(apart), tuple(near), tuple(even))
+    for _ in range(chance.choice([0, 1, 1, 2])):
+        rules = _promising(chance, rules, nodes, shapes)
+    return rules
+
+
+def _promising(chance: Random, rules: Rules, nodes: int, shapes: int) -> Rules:
+    """The rules with one more who is promised a node, unless what it or others ask fails there."""
+    asking = [*(rule.shape for rule in rules.near), *(rule.shape for rule in rules.even)]
+    if not asking:
+        return rules
+    spot = Spot(chance.choice(asking), chance.randrange(nodes))
+    crowds = tuple(_joined(crowd, spot) for crowd in rules.crowds)
+    made = replace(rules, crowds=crowds, promised=(*rules.promised, spot))
+    free = np.zeros((nodes, 1), dtype=np.int64)
+    anywhere = np.ones((shapes, nodes), dtype=np.bool_)
+    asked = Problem(free, free[:1].repeat(shapes, axis=0), anywhere, (), made)
+    nobody = Solution(Outcome.HEURISTIC, ())
+    return rules if any(broken_rules(case_of(asked), nobody)) else made
+
+
+def _joined(crowd: Crowd, spot: Spot) -> Crowd:
+    """The crowd with one more there, if it counts that shape."""
+    there, own = crowd.there.copy(), crowd.domain[spot.node]
+    if crowd.counted[spot.shape] and own >= 0:
+        there[own] += 1
+    return replace(crowd, there=there)
 
 
 def _topology(chance: Random, nodes: int) -> Domains:

@@ -34,6 +34,7 @@ def as_code(problem: Problem) -> str:
                 for crowd in problem.rules.crowds
             ),
             *map(str, (*problem.rules.apart, *problem.rules.near, *problem.rules.even)),
+            *map(str, problem.rules.promised),
         )
     )
 
@@ -46,7 +47,12 @@ def _smaller(problem: Problem) -> Iterator[Problem]:
         crowds = tuple(
             replace(each, domain=np.delete(each.domain, i)) for each in problem.rules.crowds
         )
-        rules = replace(problem.rules, crowds=crowds)
+        promised = tuple(
+            spot._replace(node=spot.node - (spot.node > i))
+            for spot in problem.rules.promised
+            if spot.node != i
+        )
+        rules = replace(problem.rules, crowds=crowds, promised=promised)
         yield replace(problem, free=free, allowed=allowed, rules=rules)
     for i in range(problem.free.shape[1]):
         free, asked = np.delete(problem.free, i, axis=1), np.delete(problem.requests, i, axis=1)
@@ -71,3 +77,5 @@ def _fewer(rules: Rules) -> Iterator[Rules]:
         yield replace(rules, near=rules.near[:i] + rules.near[i + 1 :])
     for i in range(len(rules.even)):
         yield replace(rules, even=rules.even[:i] + rules.even[i + 1 :])
+    for i in range(len(rules.promised)):
+        yield replace(rules, promised=rules.promised[:i] + rules.promised[i + 1 :])

@@ -30,6 +30,8 @@ def add_rules(model: cp_model.CpModel, case: Case, placed: Sequence[Placed]) -> 
         rules = _Rules(model, case, placed)
         for each in placed:
             rules.add(each)
+        for kind, node in case.promised:
+            rules.add_promised(kind, node)
 
 
 class _Rules:
@@ -45,38 +47,47 @@ class _Rules:
 
     def add(self, one: Placed) -> None:
         """Let the rules of the kind hold if it is on the node."""
-        kind, model = one.kind, self._model
+        model = self._model
         is_here = model.new_bool_var("")
         model.add(one.number >= 1).only_enforce_if(is_here)
         model.add(one.number == 0).only_enforce_if(is_here.negated())
+        self._add(one.kind, one.node, is_here)
+
+    def add_promised(self, kind: Kind, node: int) -> None:
+        """Let the rules of one hold who is there already, and counted among those."""
+        self._add(kind, node, self._model.new_constant(1))
+
+    def _add(self, kind: Kind, node: int, is_here: cp_model.IntVar) -> None:
         for company in kind.shuns:
-            place = self._place(company, one.node)
+            place = self._place(company, node)
             if place >= 0:
                 others = self._newcomers[company][place] - self._itself(kind, company)
-                model.add(others == 0).only_enforce_if(is_here)
+                self._model.add(others == 0).only_enforce_if(is_here)
         for bond in kind.bonds:
-            self._add_bond(one, bond, is_here)
+            self._add_bond(kind, node, bond, is_here)
         for balance in kind.balances:
-            self._add_balance(one, balance, is_here)
+            self._add_balance(kind, node, balance, is_here)
 
-    def _add_bond(self, one: Placed, bond: Bond, is_here: cp_model.IntVar) -> None:
+    def _add_bond(self, kind: Kind, node: int, bond: Bond, is_here: cp_model.IntVar) -> None:
         model = self._model
-        if any(self._place(company, one.node) < 0 for company in bond.companies):
+        if any(self._place(company, node) < 0 for company in bond.companies):
             model.add(is_here == 0)
             return
         has_others, is_alone = model.new_bool_var(""), model.new_bool_var("")
         model.add_bool_or([is_here.negated(), has_others, is_alone])
         for company in bond.companies:
-            itself, place = self._itself(one.kind, company), self._place(company, one.node)
+            itself, place = self._itself(kind, company), self._place(company, node)
             all_of_them = sum(self._all(company))
             model.add(self._all_in(company, place) - itself >= 1).only_enforce_if(has_others)
             model.add(all_of_them - itself == 0).only_enforce_if(is_alone)
         if not bond.or_alone:
             model.add(is_alone == 0)
 
-    def _add_balance(self, one: Placed, balance: Balance, is_here: cp_model.IntVar) -> None:
+    def _add_balance(
+        self, kind: Kind, node: int, balance: Balance, is_here: cp_model.IntVar
+    ) -> None:
         company, model = balance.company, self._model
-        itself, own = self._itself(one.kind, company), self._place(company, one.node)
+        itself, own = self._itself(kind, company), self._place(company, node)
         if own < 0:
             model.add(is_here == 0)
             return

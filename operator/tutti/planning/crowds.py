@@ -5,7 +5,7 @@ of ``allowed``; the rest are rules between the members that wait. Sources: ``fil
 InterPodAffinity and of PodTopologySpread, kube-scheduler 1.37.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..model.cluster import Resident, Shape
 from ..model.rules import Spread, Term
-from ..strategies.problem import Apart, Crowd, Even, Near, Rules
+from ..strategies.problem import Apart, Crowd, Even, Near, Rules, Spot
 from .looks import Roll, groups_of
 from .peers import has_rules
 from .reduce import Grid, Seated
@@ -46,11 +46,20 @@ class Crowds:
     """The groups of a Roll on the nodes of a Grid, with those who are there by now."""
 
     def __init__(
-        self, base: Grid, roll: Roll, there: Sequence[Head], terrain: Terrain | None = None
+        self,
+        base: Grid,
+        roll: Roll,
+        there: Sequence[Head],
+        promised: Collection[Spot] = (),
+        terrain: Terrain | None = None,
     ) -> None:
-        """Count these heads; the Grid's ``allowed`` tells of node rules alone."""
+        """Count these heads; the Grid's ``allowed`` tells of node rules alone.
+
+        What those ask of others who are ``promised`` a node still has to hold.
+        """
         self._base, self._roll, self._there = base, roll, tuple(there)
         self._terrain = terrain or Terrain(base.nodes)
+        self._promised = tuple(dict.fromkeys(promised))
         self._rows = [
             row for row, shape in enumerate(base.shapes) if groups_of(shape) or has_rules(shape)
         ]
@@ -94,14 +103,16 @@ class Crowds:
         """The same crowds once these have their nodes; the very same if no rule asks for them."""
         if not self._rows:
             return self
-        more = [
-            Head(at.node, groups_of(at.shape), at.shape.rules.apart)
-            for at in seated
-            if groups_of(at.shape) or at.shape.rules.apart
-            for _ in range(at.members)
-        ]
-        there = (*self._there, *more)
-        return Crowds(self._base, self._roll, there, self._terrain) if more else self
+        there, promised = list(self._there), list(self._promised)
+        for at in seated:
+            rules, groups = at.shape.rules, groups_of(at.shape)
+            if groups or rules.apart:
+                there += [Head(at.node, groups, rules.apart)] * at.members
+            if rules.near or rules.even:
+                promised.append(Spot(self._base.shapes[at.shape], at.node))
+        if len(there) == len(self._there) and len(promised) == len(self._promised):
+            return self
+        return Crowds(self._base, self._roll, there, promised, self._terrain)
 
     def grid(self) -> Grid:
         """The Grid with all that these rules forbid now, and the rules that remain."""
@@ -122,7 +133,8 @@ class Crowds:
                         nears.append(rule)
                     case Even() as rule:
                         evens.append(rule)
-        rules = Rules(tuple(crowds.made), tuple(aparts), tuple(nears), tuple(evens))
+        own = tuple(crowds.made), tuple(aparts), tuple(nears), tuple(evens)
+        rules = Rules(*own, self._promised)
         return replace(self._base, allowed=allowed, rules=rules)
 
     def nodes(self, shape: Shape) -> Mask:
@@ -176,7 +188,9 @@ class Crowds:
         is_first = may_be_first and not any(there.any() for there in theres)
         what = f"pod affinity on {', '.join(topologies)}"
         stays = group not in self._counted
-        if stays or met[self._base.allowed[row]].all():
+        # Where somebody is there already, nothing can go wrong, but for who is there as the first.
+        is_met = met[self._base.allowed[row]].all() and not self._is_promised(row)
+        if stays or is_met:
             return Asked(what, met, stays=stays)
         own = tuple(crowds.crowd(group, domains) for domains in all_domains)
         alone = met | np.logical_and.reduce([domains >= 0 for domains in all_domains])
@@ -197,6 +211,9 @@ class Crowds:
         crowd = crowds.crowd(group, domains, leaving=False)
         rule = Even(row, crowd, spread.max_skew, from_zero)
         return Asked(what, alone, stays=False, between=rule)
+
+    def _is_promised(self, row: int) -> bool:
+        return any(spot.shape == row for spot in self._promised)
 
     def there(self, group: int, domains: Domains, *, leaving: bool = True) -> NDArray[np.int64]:
         """How many of the group are in each domain; with or without those who terminate."""

@@ -15,6 +15,9 @@ from .problem import Apart, Crowd, Even, Near, Problem, Rules, Shares
 Rule = Apart | Near | Even
 
 
+NOWHERE: Array = np.zeros(0, dtype=np.intp)
+
+
 def rules_hold(problem: Problem, shares: Shares) -> bool:
     """Whether every rule holds once all these members have their nodes."""
     state = EndState(problem)
@@ -38,6 +41,14 @@ def domains_needed(problem: Problem) -> Mapping[int, Flags]:
     return found
 
 
+def nodes_promised(rules: Rules) -> Mapping[int, Array]:
+    """By shape: the nodes with members who have an earlier promise."""
+    found: dict[int, set[int]] = {}
+    for shape, node in rules.promised:
+        found.setdefault(shape, set()).add(node)
+    return {shape: np.array(sorted(nodes), dtype=np.intp) for shape, nodes in found.items()}
+
+
 class EndState:
     """Members on nodes, counted by crowd and domain; grows member by member."""
 
@@ -45,8 +56,9 @@ class EndState:
         """Start with those who had a node before."""
         self._rules = problem.rules
         self._nodes = len(problem.free)
-        self._here: dict[int, Array] = {}  # by shape: [node]
+        self._here: dict[int, Array] = {}  # newcomers by shape: [node]
         self._new = [np.zeros(len(crowd.there), dtype=np.int64) for crowd in self._rules.crowds]
+        self._promised = nodes_promised(self._rules)
         self._counting = _counting(self._rules, len(problem.requests))
         self._concerning = _concerning(self._rules, self._counting)
         everywhere = np.ones(self._nodes, dtype=np.bool_)
@@ -98,7 +110,15 @@ class EndState:
                 _close(found, self._crowd(rule), self._closed(rule, shape))
             elif isinstance(rule, Even):
                 _close(found, self._crowd(rule), self._full(rule, shape))
+            elif (nodes := self._where(rule)).size == 1 and self._is_first(rule):
+                self._keep_in_sight(found, rule, nodes)
         return found
+
+    def _keep_in_sight(self, found: Flags, rule: Near, nodes: Array) -> None:
+        """Rule out where the next one who is counted would leave the first one without company."""
+        for index in rule.crowds:
+            domain = self._rules.crowds[index].domain
+            found &= domain == domain[nodes[0]]
 
     def near_now(self, shape: int) -> Flags:
         """[node]: where one more member would be near enough to those who are there by now."""
@@ -131,12 +151,22 @@ class EndState:
 
     def _present(self, rule: Apart | Even) -> Flags:
         """[domain]: is a member there that obeys the rule."""
-        here, domain = self._here.get(rule.shape), self._crowd(rule).domain
+        own = self._crowd(rule).domain[self._where(rule)]
         found = np.zeros(len(self._new[rule.crowd]), dtype=np.bool_)
-        if here is not None:
-            own = domain[here > 0]
-            found[own[own >= 0]] = True
+        found[own[own >= 0]] = True
         return found
+
+    def _where(self, rule: Rule) -> Array:
+        """The nodes with a member that obeys the rule.
+
+        To those with an earlier promise who keep apart, nobody is allowed whom they mind.
+        """
+        here = self._here.get(rule.shape)
+        found = NOWHERE if here is None else np.flatnonzero(here)
+        before = self._promised.get(rule.shape)
+        if before is None or isinstance(rule, Apart):
+            return found
+        return np.union1d(found, before)
 
     def _closed(self, rule: Apart, shape: int) -> Flags:
         """[domain]: where one more of the shape would not keep apart."""
@@ -155,13 +185,13 @@ class EndState:
         return full if rule.shape == shape else full & self._present(rule)
 
     def _holds(self, rule: Rule) -> bool:
-        here = self._here.get(rule.shape)
-        if here is None or not here.any():
+        nodes = self._where(rule)
+        if not nodes.size:
             return True
-        if not self._standable[rule.shape][here > 0].all():
+        if not self._standable[rule.shape][nodes].all():
             return False
         if isinstance(rule, Near):
-            return self._is_near(rule, np.flatnonzero(here))
+            return self._is_near(rule, nodes)
         if isinstance(rule, Even):
             return self._is_even(rule)
         others = self._new[rule.crowd] - self._crowd(rule).counted[rule.shape]
@@ -178,10 +208,13 @@ class EndState:
     def _is_near(self, rule: Near, nodes: Array) -> bool:
         crowds = [(self._rules.crowds[index], self._total(index)) for index in rule.crowds]
         others = [total[crowd.domain[nodes]] - crowd.counted[rule.shape] for crowd, total in crowds]
-        if all(bool((each > 0).all()) for each in others):
-            return True
+        return all(bool((each > 0).all()) for each in others) or self._is_first(rule)
+
+    def _is_first(self, rule: Near) -> bool:
+        """Whether one who obeys the rule may be there as the first, with nobody else anywhere."""
         return rule.may_be_first and all(
-            int(total.sum()) == int(crowd.counted[rule.shape]) for crowd, total in crowds
+            int(self._total(index).sum()) == int(self._rules.crowds[index].counted[rule.shape])
+            for index in rule.crowds
         )
 
 

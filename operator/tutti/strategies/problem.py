@@ -6,7 +6,7 @@ No names, labels or clocks: a Problem is a Snapshot reduced to arrays, a Solutio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,13 @@ class Demand:
     role_minimum: tuple[int, ...]
     level: int  # larger comes first: twice the priority, one more for who goes first within it
     value: int  # what admitting it is worth within its level; positive
+
+
+class Spot(NamedTuple):
+    """Members of a shape on a node; how many there are does not matter."""
+
+    shape: int
+    node: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,12 +104,17 @@ class Rules:
 
     Every rule speaks of the end: each member is looked at as if it came last. Source: the filters
     InterPodAffinity and PodTopologySpread of kube-scheduler.
+
+    ``promised`` are members who have their nodes by an earlier decision and are not bound yet:
+    affinity and spread of theirs hold as it is, and have to in the end. Who is counted is counted
+    in ``Crowd.there``, as all who have a node.
     """
 
     crowds: tuple[Crowd, ...] = ()
     apart: tuple[Apart, ...] = ()
     near: tuple[Near, ...] = ()
     even: tuple[Even, ...] = ()
+    promised: tuple[Spot, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there is any rule."""

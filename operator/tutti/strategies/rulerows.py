@@ -10,7 +10,7 @@ import numpy as np
 from pulp import LpVariable
 from pulp.constants import LpConstraintEQ, LpConstraintGE, LpConstraintLE
 
-from .endstate import domains_needed
+from .endstate import NOWHERE, domains_needed, nodes_promised
 from .patterns import NodeClass, Wanted
 from .problem import Apart, Crowd, Even, Near, Problem
 from .program import Program, Term
@@ -55,9 +55,11 @@ class RuledProgram(Program):
         rules = problem.rules
         for apart in (rule for rule in rules.apart if rule.shape in self._row_of):
             self._keep_apart(apart)
-        for near in (rule for rule in rules.near if rule.shape in self._row_of):
+        self._promised = nodes_promised(rules)
+        obeyed = {*self._row_of, *self._promised}
+        for near in (rule for rule in rules.near if rule.shape in obeyed):
             self._keep_near(near)
-        for even in (rule for rule in rules.even if rule.shape in self._row_of):
+        for even in (rule for rule in rules.even if rule.shape in obeyed):
             self._keep_even(even)
 
     def aim(self, level: int) -> int:
@@ -84,11 +86,18 @@ class RuledProgram(Program):
     def _own(self, shape: int, crowd: Crowd) -> Mapping[int, Sequence[Place]]:
         """The numbers of members of a shape, by domain where there are any."""
         found: dict[int, list[Place]] = {}
-        row = self._row_of[shape]
+        row = self._row_of.get(shape)
+        if row is None:
+            return found
         for node, variable in self._places[row]:
             if crowd.domain[node] >= 0:
                 found.setdefault(int(crowd.domain[node]), []).append((row, variable))
         return found
+
+    def _held(self, shape: int, crowd: Crowd) -> Sequence[int]:
+        """The domains with members of a shape who have an earlier promise."""
+        found: list[int] = crowd.domain[self._promised.get(shape, NOWHERE)].tolist()
+        return list(dict.fromkeys(found))
 
     def _keep_apart(self, rule: Apart) -> None:
         """Where one of the shape is, nobody else is counted."""
@@ -119,6 +128,11 @@ class RuledProgram(Program):
                     ]
                     counted = _sum(self._counted_in[index][domain])
                     self._row([*counted, *flags], LpConstraintGE, 0)
+            for domain in self._held(rule.shape, crowd):
+                if (lacking := enough - int(crowd.there[domain])) > 0:
+                    flags = [(flag, lacking) for flag in alone]
+                    counted = _sum(self._counted_in[index][domain])
+                    self._row([*counted, *flags], LpConstraintGE, lacking)
 
     def _alone(self, rule: Near) -> LpVariable:
         """A flag: nobody else is counted in any of the crowds, wherever."""
@@ -138,11 +152,15 @@ class RuledProgram(Program):
         crowd, counted = self._crowds[rule.crowd], self._counted_in[rule.crowd]
         skew = rule.max_skew
         least = [] if rule.from_zero else [(self._least(rule.crowd), -1)]
+        held = self._held(rule.shape, crowd)
+        for domain in held:
+            terms = [*_sum(counted[domain]), *least]
+            self._row(terms, LpConstraintLE, skew - int(crowd.there[domain]))
         for domain, own in self._own(rule.shape, crowd).items():
             there = int(crowd.there[domain])
             if crowd.counted[rule.shape] and skew < 1:
                 self._row(_sum(own), LpConstraintLE, 0)
-            elif (beyond := self._most(counted[domain]) + there - skew) > 0:
+            elif (beyond := self._most(counted[domain]) + there - skew) > 0 and domain not in held:
                 flag = self._flag(own, self._most(own))
                 terms = [*_sum(counted[domain]), *least, (flag, beyond)]
                 self._row(terms, LpConstraintLE, skew - there + beyond)

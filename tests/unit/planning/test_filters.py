@@ -83,6 +83,18 @@ def test_every_plan_passes_the_filters(name: str, examples: int) -> None:
     tried()
 
 
+@pytest.mark.parametrize(("name", "examples"), [("bestfit", 120), ("ilp", 25)])
+def test_no_later_round_breaks_what_an_earlier_one_decided(name: str, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=QUIETLY, database=None)
+    @given(generators.growing())
+    def tried(seen: Snapshot) -> None:
+        made = plan(seen, STRATEGIES[name](), BestFit(), Budget())
+        assert verify.violations(seen, made) == ()
+        assert filters.all_pass(seen, made)
+
+    tried()
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=QUIETLY, database=None)
 @given(RULED, st.data())
 def test_the_order_of_the_input_does_not_matter(seen: Snapshot, chance: st.DataObject) -> None:

@@ -115,6 +115,46 @@ def test_a_later_round_heeds_who_was_placed_before() -> None:
     )
 
 
+@BOTH
+def test_further_members_leave_those_even_who_were_placed_before(name: str) -> None:
+    made = gang("e").role("worker", 2, cpu=1).role("extra", 0, 2, cpu=1).needing(2)
+    made = made.labelled(app="a").even("zone", A, by="worker")
+    found = where(planned(snapshot(host("z0-0", "z0", cpu=1), host("z1-0", "z1"), made), name))
+    assert found == {"e-0": "z0-0", "e-1": "z1-0", "e-2": "z1-0"}
+
+
+@BOTH
+def test_further_members_join_the_first_who_wants_them_near_or_nobody(name: str) -> None:
+    made = gang("e").role("driver", 1, cpu=2).role("extra", 0, 1, cpu=1).needing(1)
+    made = made.labelled(app="a").near("zone", A, by="driver")
+    tight = host("z1-0", "z1", cpu=1)
+    found = where(planned(snapshot(host("z0-0", "z0", cpu=4), tight, made), name))
+    assert found == {"e-0": "z0-0", "e-1": "z0-0"}
+    found = where(planned(snapshot(host("z0-0", "z0", cpu=2), tight, made), name))
+    assert found == {"e-0": "z0-0"}
+
+
+@BOTH
+def test_a_lower_round_leaves_what_was_decided_above_it_as_it_is(name: str) -> None:
+    grown = gang("x").of(2, gpu=1).needing(1).priority(2)
+    first = asking(gang("a").of(1, cpu=1), near(A), app="a").priority(2)
+    lower = gang("b").of(1, cpu=2).labelled(app="a").priority(1)
+    nodes = [host("z0-0", "z0", cpu=1), host("z1-0", "z1", cpu=4), host("z2-0", "z2", gpu=2)]
+    found = planned(snapshot(*nodes, grown, first, lower), name)
+    assert set(where(found)) == {"x-0", "x-1", "a-0"}
+    wider = [host("z0-1", "z0", cpu=2), *nodes]
+    found = planned(snapshot(*wider, grown, first, lower), name)
+    assert where(found)["b-0"] == "z0-1"
+
+
+@BOTH
+def test_members_of_a_later_round_follow_one_who_is_the_only_one_so_far(name: str) -> None:
+    made = gang("e").role("driver", 1, cpu=1).role("extra", 0, 1, cpu=1).needing(1)
+    made = asking(made, near(A), app="a")
+    found = where(planned(snapshot(host("z0-0", "z0", cpu=2), made), name))
+    assert found == {"e-0": "z0-0", "e-1": "z0-0"}
+
+
 def test_rounds_that_part_those_who_belong_together_prove_nothing() -> None:
     grown = gang("e").of(2, gpu=1).needing(1).priority(2)
     follower = asking(gang("w").of(1, cpu=6), near(B), app="a").priority(2)

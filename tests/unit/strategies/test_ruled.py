@@ -17,11 +17,14 @@ from tutti.strategies.problem import (
     Near,
     Outcome,
     Problem,
+    Spot,
     admitted_value,
 )
 from tutti.strategies.ruled import MOST_PLACES, TOO_LARGE
 from tutti.strategies.search import TOO_COARSE
 
+from ...oracle.case import case_of
+from ...oracle.optimum import optimum
 from .generators import gang, problem_of
 from .test_seating import crowd, with_rules
 
@@ -111,6 +114,35 @@ def test_a_spread_that_allows_no_difference_admits_nobody_whom_it_counts() -> No
     )
     assert IlpStrategy().solve(problem, BUDGET).outcome is Outcome.PROVED
     assert values(problem) == [0]
+
+
+@pytest.mark.parametrize(
+    ("free", "worth"), [([[1], [1]], 2), ([[2], [0]], 2), ([[0], [2]], 0), ([[1], [0]], 1)]
+)
+def test_who_was_promised_a_node_as_the_first_gets_company_or_stays_alone(
+    free: list[list[int]], worth: int
+) -> None:
+    problem = with_rules(
+        problem_of(free, [[1], [1]], gang(1, 1), gang(1, 1)),
+        Near(0, (0,), may_be_first=True),
+        crowds=(crowd([0, 1], [1, 1], [1, 0]),),
+    )
+    problem = replace(problem, rules=replace(problem.rules, promised=(Spot(0, 0),)))
+    assert values(problem, BestFit()) == values(problem) == [worth]
+    assert optimum(case_of(problem)) == ((0, worth),)
+
+
+@pytest.mark.parametrize("shape", [0, 1])
+def test_who_was_promised_a_node_stays_even(shape: int) -> None:
+    problem = with_rules(
+        problem_of([[1], [9]], [[1], [1]], *[gang(1, 1)] * 4),
+        Even(shape, 0, 1),
+        crowds=(crowd([0, 1], [1, 1], [1, 1]),),
+    )
+    problem = replace(problem, rules=replace(problem.rules, promised=(Spot(shape, 1),)))
+    full = replace(problem, free=np.array([[0], [9]]))
+    assert values(problem, BestFit()) == values(problem) == [3]
+    assert values(full, BestFit()) == values(full) == [1]
 
 
 def test_members_of_one_gang_may_be_near_one_another_in_two_places() -> None:
