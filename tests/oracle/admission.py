@@ -150,7 +150,7 @@ class Reading:
                 held[name].update(taken)
         return [
             (
-                [node.allocatable[name] for name in self.axes],
+                [node.offers(name) for name in self.axes],
                 [node.used[name] + held[node.name][name] for name in self.axes],
             )
             for node in self._nodes
