@@ -78,11 +78,36 @@ def scene(number: int, probes: int) -> Scene:
     count = 4 + number * 5 % (RESIDENTS - 3)
     residents = [drawn(residing(tuple(names)), _seed(number, 2, i)) for i in range(count)]
     asked = [drawn(probing(), _seed(number, 3, i)) for i in range(probes)]
+    _keep_ports(residents)
     for i, pod in enumerate(residents):
         pod["metadata"]["name"] = f"resident-{i}"
     for i, probe in enumerate(asked):
         probe.pod["metadata"]["name"] = f"probe-{number}-{i}"
     return Scene(number, tuple(nodes), tuple(beside), tuple(residents), tuple(asked))
+
+
+def _keep_ports(residents: Sequence[Manifest]) -> None:
+    """Let those run whose end would take a port from a neighbour.
+
+    kube-scheduler keeps the ports of a node as a set (``HostPortInfo``): of two pods pinned to one
+    port, which no kubelet admits, the first that ends frees it for both, until a restart.
+    """
+    for one in residents:
+        others = (
+            other
+            for other in residents
+            if other is not one and other["spec"]["nodeName"] == one["spec"]["nodeName"]
+        )
+        if not _ports(one).isdisjoint(port for other in others for port in _ports(other)):
+            one["status"]["phase"] = "Running"
+
+
+def _ports(pod: Manifest) -> set[tuple[str, int]]:
+    spec = pod["spec"]
+    containers = (*spec["containers"], *spec.get("initContainers", ()))
+    name = "containerPort" if spec.get("hostNetwork") else "hostPort"
+    ports = (port for each in containers for port in each.get("ports", ()))
+    return {(port["protocol"], port[name]) for port in ports if port.get(name)}
 
 
 def _seed(number: int, part: int, i: int) -> int:

@@ -93,6 +93,18 @@ def test_a_number_stands_for_one_scene() -> None:
     assert scene(3, 4) != scene(4, 4)
 
 
+def test_nobody_whose_port_a_neighbour_has_as_well_has_ended() -> None:
+    """In scene 88 kube-scheduler took a port for free of which one of two users had ended."""
+    ports = [
+        (pod["spec"]["nodeName"], port["protocol"], port["hostPort"], pod["status"]["phase"])
+        for pod in scene(88, 0).residents
+        for each in pod["spec"]["containers"]
+        for port in each.get("ports", ())
+    ]
+    assert ("n1", "TCP", 81, "Succeeded") not in ports
+    assert ports.count(("n1", "TCP", 81, "Running")) == 2
+
+
 def test_a_disagreement_names_the_nodes_on_either_side() -> None:
     case = _case(Answer(frozenset({"n0"}), "", "0/2 nodes"))
     told = "\n".join(sentences(case, Ours(frozenset({"n1"}))))

@@ -1,7 +1,7 @@
 """``python -m tests.oracle``: compare a strategy with the oracle on thousands of random instances.
 
-Half of them are Problems, every other one with rules between members, and half are Snapshots; the
-seeds follow one another from ``--seed`` on.
+Half of them are Problems and half are Snapshots, every other one of each with rules between pods;
+the seeds follow one another from ``--seed`` on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tutti.strategies.problem import Strategy
 
 PROGRESS = 100  # instances between two lines of it
-PROBLEMS, RULED, SNAPSHOTS = "problems", "problems with rules", "snapshots"
+PROBLEMS, SNAPSHOTS, RULED = "problems", "snapshots", " with rules"
 
 
 @dataclass(slots=True)
@@ -67,14 +67,15 @@ def main(arguments: Sequence[str]) -> int:
     strategy = load(options.strategy)
     levels: dict[str, Callable[[int, Strategy], Comparison]] = {
         PROBLEMS: on_problem,
-        RULED: on_problem,
+        PROBLEMS + RULED: on_problem,
         SNAPSHOTS: on_snapshot,
+        SNAPSHOTS + RULED: on_snapshot,
     }
     tallies = {name: Tally() for name in levels}
     for number in range(options.runs):
         seed = options.seed + number // 2
-        problems = RULED if instances.problem(seed).rules else PROBLEMS
-        name = (problems, SNAPSHOTS)[number % 2]
+        is_ruled = bool(instances.problem(seed).rules), snapshots.is_ruled(seed)
+        name = (PROBLEMS, SNAPSHOTS)[number % 2] + RULED * is_ruled[number % 2]
         begun = monotonic()
         found = levels[name](seed, strategy)
         tallies[name].add(seed, found, monotonic() - begun)
@@ -102,7 +103,7 @@ def _tell(name: str, seed: int, found: Comparison, strategy: Strategy) -> None:
     """Say what is wrong, with the smallest Problem that shows it."""
     for sentence in found.wrong:
         print(f"{name} {seed}: {sentence}", flush=True)
-    if name != SNAPSHOTS:
+    if name.startswith(PROBLEMS):
         small = smaller.smallest(
             instances.problem(seed), lambda one: bool(compared(one, strategy).wrong)
         )

@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from tutti.model.cluster import Resident
 from tutti.model.decisions import Objective
 from tutti.planning.value import AGE_STEPS, MOST_WEIGHT, SHARE_SCALE
 
-from .case import Ask, Case, Kind
+from .case import Ask, Case
+from .neighbourhood import Neighbourhood
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tutti.model.cluster import Gang, Member, Node, Reservation, Snapshot
     from tutti.model.decisions import Plan, Policy
-    from tutti.model.keys import GangKey
+    from tutti.model.keys import GangKey, NodeName
 
     from .case import Worth
 
@@ -43,71 +45,101 @@ class Reading:
 
     def case(self) -> Case:
         """The gangs that could start, and the room that nobody holds."""
-        free = [[have - gone for have, gone in zip(*pair, strict=True)] for pair in self._rooms()]
-        asks = [ask for gang in self.waiting.values() if (ask := self._ask(gang)) is not None]
-        return Case(tuple(map(tuple, free)), tuple(asks))
+        return self._case(self._wanting(), [])
 
     def stages(self, plan: Plan) -> Iterator[tuple[Case, Worth]]:
         """What was decided together, from the top, and what the plan starts of it on each level.
 
         Levels are one decision down to one where a gang may have more members than it needs: those
-        come before lower levels, which get the room that is left as it is.
+        come before lower levels, which get what is left as it is.
         """
-        whole, placed = self.case(), [p.gang for p in plan.placements]
-        asks = {k: ask for k, gang in self.waiting.items() if (ask := self._ask(gang)) is not None}
-        growing = {ask.level for ask in asks.values() if len(ask.kinds) > ask.need}
+        placed = {p.gang for p in plan.placements}
+        wanting = self._wanting()
+        levels = sorted({self._levels[gang.key] for gang in wanting}, reverse=True)
+        growing = {self._levels[g.key] for g in wanting if len(self._ready(g)) > _need(g)}
         together: list[int] = []
-        for level in whole.levels:
+        for level in levels:
             together.append(level)
-            if level in growing or level == whole.levels[-1]:
+            if level in growing or level == levels[-1]:
+                own = [gang for gang in wanting if self._levels[gang.key] in together]
                 values = dict.fromkeys(together, 0)
-                for key, ask in asks.items():
-                    if ask.level in values and key in placed:
-                        values[ask.level] += ask.value
-                rooms = self._left(plan, above=together[0])
-                own = tuple(ask for ask in asks.values() if ask.level in values)
-                yield Case(rooms, own), tuple(sorted(values.items(), reverse=True))
+                for gang in own:
+                    if gang.key in placed:
+                        values[self._levels[gang.key]] += self._value(gang)
+                case = self._case(own, self._placed(plan, above=together[0]))
+                yield case, tuple(sorted(values.items(), reverse=True))
                 together = []
 
-    def _left(self, plan: Plan, above: int) -> tuple[tuple[int, ...], ...]:
-        """The room of each node once the plan's gangs above a level have what they get."""
-        placed = {
+    def _wanting(self) -> list[Gang]:
+        """The gangs that wait and lack no members."""
+        return [gang for gang in self.waiting.values() if len(self._ready(gang)) >= _need(gang)]
+
+    def _case(self, gangs: Sequence[Gang], seated: Sequence[tuple[Member, NodeName]]) -> Case:
+        """What these gangs ask for once others have their nodes."""
+        members = [member for gang in gangs for member in self._ready(gang)]
+        there = [*self._there(), *(_resident(*pair) for pair in seated)]
+        around = Neighbourhood(
+            self._nodes, self._snapshot.namespaces, there, members, may_run=_may_run
+        )
+        asks = tuple(self._ask(gang, around) for gang in gangs)
+        return Case(self._left(seated), asks, around.companies)
+
+    def _there(self) -> Iterator[Resident]:
+        """Who has a node, or one that is held for it."""
+        yield from self._snapshot.residents
+        members = {m.uid: m for gang in self._snapshot.gangs for m in gang.members}
+        for reservation in self._snapshot.reservations:
+            for entry in reservation.entries:
+                yield _resident(members[entry.uid], entry.node)
+
+    def _placed(self, plan: Plan, above: int) -> list[tuple[Member, NodeName]]:
+        """Whom the plan gives a node, of the gangs above a level."""
+        nodes = {
             one.uid: one.node
             for placement in plan.placements
             for one in placement.assignments
             if self._levels[placement.gang] > above
         }
-        members = [m for gang in self._snapshot.gangs for m in gang.members if m.uid in placed]
+        members = (member for gang in self._snapshot.gangs for member in gang.members)
+        return [(member, nodes[member.uid]) for member in members if member.uid in nodes]
+
+    def _left(self, seated: Sequence[tuple[Member, NodeName]]) -> tuple[tuple[int, ...], ...]:
+        """The room of each node once these have theirs."""
         rooms = {
-            node.name: list(room) for node, room in zip(self._nodes, self.case().rooms, strict=True)
+            node.name: [have - gone for have, gone in zip(*pair, strict=True)]
+            for node, pair in zip(self._nodes, self._rooms(), strict=True)
         }
-        for member in members:
-            room, taken = rooms[placed[member.uid]], _taken(member)
-            rooms[placed[member.uid]] = [
-                n - taken[name] for n, name in zip(room, self.axes, strict=True)
-            ]
+        for member, node in seated:
+            taken = _taken(member)
+            rooms[node] = [n - taken[name] for n, name in zip(rooms[node], self.axes, strict=True)]
         return tuple(map(tuple, rooms.values()))
 
     def joinable(self, plan: Plan) -> Iterator[str]:
-        """Members beyond those needed that found no place although one node has room for them."""
-        rooms = {
-            node.name: Counter(dict(zip(self.axes, map(int.__sub__, *pair), strict=True)))
-            for node, pair in zip(self._nodes, self._rooms(), strict=True)
-        }
-        placed = {one.uid: one.node for p in plan.placements for one in p.assignments}
-        members = {m.uid: m for gang in self._snapshot.gangs for m in gang.members}
-        for uid, name in placed.items():
-            rooms[name].subtract(_taken(members[uid]))
+        """Members beyond those needed that found no place although one node has room for them.
+
+        Not where somebody wants company or even numbers: who comes first matters there.
+        """
+        waiting = [member for gang in self._snapshot.gangs for member in self._ready(gang)]
+        rules = [member.shape.rules for member in waiting]
+        if any(one.near or one.even for one in rules):
+            return
+        seated = self._placed(plan, above=min(self._levels.values()) - 1)
+        placed = {member.uid for member, _ in seated}
+        there = [*self._there(), *(_resident(*pair) for pair in seated)]
+        around = Neighbourhood(
+            self._nodes, self._snapshot.namespaces, there, waiting, may_run=_may_run
+        )
+        rooms = self._left(seated)
         for gang in self._snapshot.gangs:
             if not any(m.node or m.uid in placed for m in gang.members):
                 continue
             for member in self._ready(gang):
-                taken = _taken(member)
-                for node in self._nodes:
-                    room = rooms[node.name]
-                    is_open = member.uid not in placed and _may_run(member, node)
-                    if is_open and all(room[name] >= n for name, n in taken.items()):
-                        yield f"{member.key} would fit on {node.name}"
+                if member.uid in placed:
+                    continue
+                takes = tuple(_taken(member)[name] for name in self.axes)
+                for row in sorted(around.kind(member, takes, 0).where):
+                    if all(n >= m for n, m in zip(rooms[row], takes, strict=True) if m):
+                        yield f"{member.key} would fit on {self._nodes[row].name}"
 
     def _rooms(self) -> Sequence[tuple[list[int], list[int]]]:
         """What each node has and what of it is used or held."""
@@ -118,7 +150,7 @@ class Reading:
                 held[name].update(taken)
         return [
             (
-                [node.allocatable[name] for name in self.axes],
+                [node.offers(name) for name in self.axes],
                 [node.used[name] + held[node.name][name] for name in self.axes],
             )
             for node in self._nodes
@@ -139,27 +171,23 @@ class Reading:
                 ready.append(member)
         return ready
 
-    def _ask(self, gang: Gang) -> Ask | None:
-        """What the gang needs to start; None while it lacks members."""
-        ready, roles = self._ready(gang), [role.name for role in gang.roles]
-        need = max(gang.min_member, sum(role.min_member for role in gang.roles))
+    def _ask(self, gang: Gang, around: Neighbourhood) -> Ask:
+        """What the gang needs to start."""
+        roles = [role.name for role in gang.roles]
         kinds = [
-            Kind(
-                takes=tuple(_taken(member)[name] for name in self.axes),
-                where=frozenset(i for i, node in enumerate(self._nodes) if _may_run(member, node)),
-                role=roles.index(member.role) if roles else 0,
-                count=1,
+            around.kind(
+                member,
+                tuple(_taken(member)[name] for name in self.axes),
+                roles.index(member.role) if roles else 0,
             )
-            for member in ready
+            for member in self._ready(gang)
         ]
-        if len(ready) < need:
-            return None
         least = tuple(role.min_member for role in gang.roles) or (0,)
-        level = self._levels[gang.key]
-        return Ask(need, tuple(kinds), least, level, self._value(gang, need, ready))
+        return Ask(_need(gang), tuple(kinds), least, self._levels[gang.key], self._value(gang))
 
-    def _value(self, gang: Gang, need: int, ready: Sequence[Member]) -> int:
+    def _value(self, gang: Gang) -> int:
         """What the objective says it is worth."""
+        need, ready = _need(gang), self._ready(gang)
         if self._policy.objective is Objective.GANGS:
             return 1
         if self._policy.objective is Objective.MEMBERS:
@@ -176,6 +204,15 @@ class Reading:
         ]
         waited = (self._snapshot.taken_at - gang.created) / self._policy.age_seconds
         return max(1, *shares) * (AGE_STEPS + min(int(AGE_STEPS * waited), AGE_STEPS * MOST_WEIGHT))
+
+
+def _need(gang: Gang) -> int:
+    return max(gang.min_member, sum(role.min_member for role in gang.roles))
+
+
+def _resident(member: Member, node: NodeName) -> Resident:
+    space, apart = member.key.namespace, member.shape.rules.apart
+    return Resident(member.uid, node, space, member.labels, apart, member.terminating)
 
 
 def _taken(member: Member) -> Counter[str]:

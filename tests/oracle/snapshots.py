@@ -1,7 +1,7 @@
 """Random small Snapshots, one per seed: the same questions as whole clusters and gangs.
 
 Gangs have started whole or not at all, so that what is admitted is one decision: repairs come
-first, and which nodes they take is no part of it.
+first, and which nodes they take is no part of it. Those of odd seeds have rules between pods, too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tutti.model.decisions import Objective, Policy
 from tutti.model.keys import NodeName
 
 from ..builders import gang, node, reservation, single, snapshot
+from . import ruling
 
 if TYPE_CHECKING:
     from tutti.model.cluster import Reservation, Snapshot
@@ -38,9 +39,18 @@ def cluster(seed: int) -> Snapshot:
     axes = AXES[: chance.randint(1, 3)]
     nodes = [_node(chance, name, axes) for name in names]
     gangs = [_gang(chance, f"g{number}", axes) for number in range(chance.choice([2, 4, 5, 6, 6]))]
+    if is_ruled(seed):
+        rules = Random(f"rules {seed}")
+        nodes = [ruling.node(rules, made) for made in nodes]
+        gangs = [ruling.gang(rules, made) for made in gangs]
     started = [_started(chance, made, names) for made in gangs]
     held = [_held(chance, made, names) for made in started if _may_be_held(chance, made)]
-    return snapshot(*nodes, *started, *held, at=NOW)
+    return snapshot(*nodes, *started, *held, *ruling.SPACES, at=NOW)
+
+
+def is_ruled(seed: int) -> bool:
+    """Whether the Snapshot of this seed has rules between pods."""
+    return seed % 2 == 1
 
 
 def _node(chance: Random, name: str, axes: tuple[str, ...]) -> NodeBuilder:
