@@ -25,7 +25,9 @@ from .objects import (
     PriorityClass,
     Quantities,
     Reservation,
+    ResourceAmounts,
     Role,
+    Template,
     Toleration,
 )
 from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
@@ -55,8 +57,10 @@ __all__ = [
     "Quantities",
     "Requirement",
     "Reservation",
+    "ResourceAmounts",
     "Role",
     "SpreadConstraint",
+    "Template",
     "Toleration",
     "WatchEvent",
     "parse_event",
