@@ -48,7 +48,9 @@ class _Silent(NamedTuple):
 class Reporter:
     """Writes the difference between what should be said and what stands there."""
 
-    def __init__(self, world: World, api: Api) -> None:
+    def __init__(self, world: World, api: Api, *, of_pods: bool = True) -> None:
+        """``of_pods`` is whether pods are told, too, or PodGroups alone."""
+        self._of_pods = of_pods
         self._world = world
         self._api = api
         self._gate = Gate(IN_FLIGHT)
@@ -105,11 +107,13 @@ class Reporter:
         for one in released:
             about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
             await say(self._api, encode.Event(about, "Released", one.sentence, now, warning=True))
-        notes = list(stray_notes(snapshot.strays))
+        notes = list(stray_notes(snapshot.strays)) if self._of_pods else []
         for gang in gangs:
             rejection = rejections.get(gang.key)
             if gang.is_single and rejection is None and not _has_waiting(gang):
                 self._silence(gang, _Silent(gang, None, None, None))
+            if not self._of_pods:
+                continue
             quiet_for = now - _newest(gang)
             if quiet_for >= PODS_QUIET_SECONDS:
                 notes.extend(notes_of(gang, rejection))
