@@ -27,7 +27,7 @@ from tutti.model.cluster import (
     Reservation,
     Said,
 )
-from tutti.model.decisions import Assignment
+from tutti.model.decisions import Assignment, Restraint
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.lease import Lease, Term
 from tutti.model.resources import Resources
@@ -520,6 +520,7 @@ class Life:
         clock: Clock,
         strategy: Strategy | None = None,
         identity: str = "tutti-0",
+        restraint: Restraint = Restraint(),  # noqa: B008 - a value, frozen
     ) -> None:
         cluster.is_dead = False
         self.cluster = cluster
@@ -539,6 +540,7 @@ class Life:
             fallback=BestFit(),
             budget=Budget(),
             clock=clock,
+            restraint=restraint,
         )
 
     def _wake(self) -> None:

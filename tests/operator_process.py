@@ -65,11 +65,16 @@ def install(plane: ControlPlane) -> None:
     plane.kubectl("apply", "-f", str(ROOT / "crds"))
     plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / "crds"))
     plane.create_namespace(NAMESPACE)
+    grant(plane)
+
+
+def grant(plane: ControlPlane, *options: str) -> None:
+    """Grant what the chart grants with these options of Helm, and no more."""
     show = [f"--show-only=templates/{name}" for name in RIGHTS]
     helm = build.binaries(("helm",), k8s=plane.k8s)["helm"]
     chart = str(ROOT / "charts/tutti")
     rendered = subprocess.run(
-        [helm, "template", "tutti", chart, "--namespace", NAMESPACE, *show],
+        [helm, "template", "tutti", chart, "--namespace", NAMESPACE, *show, *options],
         env=plane.environment,
         capture_output=True,
         text=True,

@@ -13,12 +13,14 @@ from .binding import Clock
 from .commit import Commit, Released
 from .dumps import Dumps
 from .evicting import Evictor
+from .kube import errors
 from .kube.client import Api
 from .model.cluster import Gang, Snapshot
-from .model.decisions import Eviction, Placement, Plan, Policy
+from .model.decisions import Eviction, Mode, Placement, Plan, Policy, Restraint
 from .model.keys import GangKey
 from .model.lease import Term
 from .planning import plan as planning
+from .planning import restraint as restraining
 from .planning import verify
 from .planning.kept import Kept
 from .reporting import Reporter
@@ -27,6 +29,7 @@ from .world import World
 
 logger = logging.getLogger(__name__)
 
+NEXT_SECONDS = 0.1  # until the next cycle begins what the cap has left over
 MOST_SENTENCES = 10  # about one plan that breaks promises; the dump has it whole
 
 
@@ -45,6 +48,7 @@ class Cycle:
         clock: Clock,
         in_flight: int = 64,
         policy: Policy = planning.DEFAULT_POLICY,
+        restraint: Restraint = restraining.NONE,
         dumps: Dumps | None = None,
     ) -> None:
         """``scheduler`` is the name that pods ask for; ``in_flight`` caps calls at a time.
@@ -56,6 +60,7 @@ class Cycle:
         self._fallback = fallback
         self._budget = budget
         self._policy = policy
+        self._restraint = restraint
         self._kept = Kept()
         self._dumps = dumps
         self._clock = clock
@@ -63,15 +68,22 @@ class Cycle:
         self._evictor = Evictor(
             world, api, give_up=self._commit.delete, clock=clock, in_flight=in_flight
         )
-        self._reporter = Reporter(world, api, scheduler)
+        self._reporter = Reporter(world, api, scheduler, of_pods=not self._only_watches)
+
+    @property
+    def _only_watches(self) -> bool:
+        return self._restraint.mode is Mode.SHADOW
 
     async def begin(self, term: Term) -> None:
         """Begin a term: adopt what stands. The World must have been listed since it began.
 
+        Whoever only watches adopts nothing.
+
         Raises:
             errors.ApiError: not all could be adopted; list again, and begin again.
         """
-        await self._commit.adopt(term)
+        if not self._only_watches:
+            await self._commit.adopt(term)
 
     async def run_once(self, term: Term) -> float | None:
         """Run one cycle; answers when the next is due without a change, in seconds from now.
@@ -87,18 +99,31 @@ class Cycle:
         plan = await self._planned(snapshot, self._strategy)
         # 3 verify
         plan = await self._sound(snapshot, plan)
-        placements, evictions = self._verified(snapshot, plan), self._agreed(snapshot, plan)
-        # 4 reserve: the commit point
-        problems += await self._commit.reserve((*placements, *evictions), term)
-        # 5 bind, or evict
-        released, failed = await self._commit.carry_out(placements, term)
-        problems += failed
-        problems += await self._evictor.carry_out(term)
+        plan = restraining.withheld(plan, self._restraint.mode)
+        ready, evictions = self._verified(snapshot, plan), self._agreed(snapshot, plan)
+        placements = restraining.first(ready, self._restraint.bindings, self._upheld)
+        # 4 reserve, and 5 bind, or evict
+        released: Sequence[Released] = ()
+        if not self._only_watches:
+            released, failed = await self._carry_out(placements, evictions, term)
+            problems += failed
         # 6 report
         due = await self._report(snapshot, plan, released)
         if problems:
             raise problems[0]
-        return due
+        return due if len(placements) == len(ready) else NEXT_SECONDS
+
+    async def _carry_out(
+        self, placements: Sequence[Placement], evictions: Sequence[Eviction], term: Term
+    ) -> tuple[Sequence[Released], Sequence[errors.ApiError]]:
+        """Reserve, bind and evict; answers what was given back, and the problems."""
+        # 4 reserve: the commit point
+        problems = list(await self._commit.reserve((*placements, *evictions), term))
+        # 5 bind, or evict
+        released, failed = await self._commit.carry_out(placements, term)
+        problems += failed
+        problems += await self._evictor.carry_out(term)
+        return released, problems
 
     async def _planned(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
         """Plan, or find that nothing has changed since; without the evictions that must not be."""
@@ -149,6 +174,10 @@ class Cycle:
         current = self._world.snapshot(now)
         is_unchanged = current == replace(snapshot, taken_at=now)
         return waiting if is_unchanged else verify.upheld(current, waiting)
+
+    def _upheld(self, placements: Sequence[Placement]) -> Sequence[Placement]:
+        """Of these, those that break no promise without the rest of their plan."""
+        return verify.upheld(self._world.snapshot(self._clock()), placements)
 
     def _agreed(self, snapshot: Snapshot, plan: Plan) -> Sequence[Eviction]:
         """The evictions of gangs that are by now as they were when it was decided."""

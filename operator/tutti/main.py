@@ -27,6 +27,7 @@ from .feeds import Feeds, feeds_into
 from .kube import dump, errors, supply
 from .kube.access import Access
 from .kube.client import Client
+from .model.decisions import Mode
 from .model.keys import LeaseKey
 from .pulse import FIRST_WAIT, LONGEST_WAIT, Alarm, Pulse
 from .settings import Settings
@@ -75,6 +76,7 @@ async def serve(
             clock=time.time,
             in_flight=settings.bindings_in_flight,
             policy=settings.policy,
+            restraint=settings.restraint,
             dumps=Dumps(Path(settings.dump_directory or tempfile.gettempdir()), setup_of(settings)),
         )
         election = Election(
@@ -113,6 +115,8 @@ async def serve(
                 access.server,
                 port,
             )
+            if settings.mode is not Mode.ACTIVE:
+                logger.warning("mode %s: no gang will start", settings.mode)
             run = _Run(
                 api,
                 feeds,

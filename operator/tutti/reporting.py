@@ -48,11 +48,12 @@ class _Silent(NamedTuple):
 class Reporter:
     """Writes the difference between what should be said and what stands there."""
 
-    def __init__(self, world: World, api: Api, scheduler: str) -> None:
-        """``scheduler`` is the name that pods ask for."""
+    def __init__(self, world: World, api: Api, scheduler: str, *, of_pods: bool = True) -> None:
+        """``scheduler`` is the name that pods ask for; ``of_pods``: are they told things, too."""
         self._world = world
         self._api = api
         self._scheduler = scheduler
+        self._of_pods = of_pods
         self._gate = Gate(IN_FLIGHT)
         self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
         self._nodes: Mapping[NodeName, bool] = {}  # of every node, whether it is ready
@@ -107,11 +108,13 @@ class Reporter:
         for one in released:
             about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
             await say(self._api, encode.Event(about, "Released", one.sentence, now, warning=True))
-        notes = list(stray_notes(snapshot.strays))
+        notes = list(stray_notes(snapshot.strays)) if self._of_pods else []
         for gang in gangs:
             rejection = rejections.get(gang.key)
             if gang.is_single and rejection is None and not _has_waiting(gang):
                 self._silence(gang, _Silent(gang, None, None, None))
+            if not self._of_pods:
+                continue
             quiet_for = now - _newest(gang)
             if quiet_for >= PODS_QUIET_SECONDS:
                 notes.extend(notes_of(gang, rejection))

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .model.decisions import Objective, Policy
+from .model.decisions import Mode, Objective, Policy, Restraint
 from .strategies import names
 from .strategies.problem import Budget
 
@@ -65,6 +65,18 @@ class Settings(BaseModel):
         allow_inf_nan=False,
         description="a gang that has waited so long goes before all others of its priority",
     )
+    mode: Mode = Field(
+        default=Mode.ACTIVE,  # whoever installs a scheduler wants pods to start
+        description="whether plans are carried out: " + ", ".join(Mode) + "; shadow only says what "
+        "it would do, paused finishes what was begun",
+    )
+    bindings_per_cycle: int = Field(
+        default=0,  # gangs that fit together start together
+        ge=0,
+        le=100_000,
+        description="pods that one cycle begins to bind at most, whole gangs only; a larger gang "
+        "goes alone; 0 is any number",
+    )
     dump_directory: str = Field(
         default="",  # what the system clears by itself
         description="where a dump goes if a plan breaks a promise; empty is the system's "
@@ -107,6 +119,11 @@ class Settings(BaseModel):
     def policy(self) -> Policy:
         """What is chosen about who starts first."""
         return Policy(self.objective, self.age_seconds, self.starvation_seconds)
+
+    @property
+    def restraint(self) -> Restraint:
+        """What is chosen about how much of a plan is carried out."""
+        return Restraint(self.mode, self.bindings_per_cycle)
 
     @property
     def budget(self) -> Budget:

@@ -15,6 +15,8 @@ def test_the_defaults_are_as_promised() -> None:
         "objective": "resources",
         "age_seconds": 3600.0,
         "starvation_seconds": 3600.0,
+        "mode": "active",
+        "bindings_per_cycle": 0,
         "dump_directory": "",
         "identity": "",
         "lease_namespace": "",
@@ -46,6 +48,8 @@ WRONG = {
     "TUTTI_OBJECTIVE": ("money", "Input should be 'resources', 'gangs' or 'members'"),
     "TUTTI_AGE_SECONDS": ("0", "TUTTI_AGE_SECONDS: '0' will not do"),
     "TUTTI_STARVATION_SECONDS": ("nan", "TUTTI_STARVATION_SECONDS: 'nan' will not do"),
+    "TUTTI_MODE": ("off", "Input should be 'active', 'shadow' or 'paused'"),
+    "TUTTI_BINDINGS_PER_CYCLE": ("-1", "TUTTI_BINDINGS_PER_CYCLE: '-1' will not do"),
     "TUTTI_SCHEDULER_NAME": ("No Name", "TUTTI_SCHEDULER_NAME: 'No Name' will not do"),
 }
 

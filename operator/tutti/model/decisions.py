@@ -24,6 +24,22 @@ class Policy:
     starvation_seconds: float = 3600.0  # then a gang goes before all others of its priority
 
 
+class Mode(StrEnum):
+    """Whether plans are carried out."""
+
+    ACTIVE = "active"
+    SHADOW = "shadow"  # none, nor is anything finished that was begun
+    PAUSED = "paused"  # none; what was begun is finished
+
+
+@dataclass(frozen=True, slots=True)
+class Restraint:
+    """What users may choose about how much of a plan is carried out."""
+
+    mode: Mode = Mode.ACTIVE
+    bindings: int = 0  # begun per cycle at most, whole gangs only; 0 is any number
+
+
 class Reason(StrEnum):
     """Why a gang waits, as its ``Reserved`` condition says it."""
 
@@ -34,6 +50,8 @@ class Reason(StrEnum):
     BUDGET_EXHAUSTED = "BudgetExhausted"
     TIMED_OUT = "TimedOut"
     REFUSED = "Refused"  # the API server would not take the Reservation
+    PAUSED = "Paused"
+    WOULD_START = "WouldStart"  # but for the mode
 
 
 @dataclass(frozen=True, slots=True)

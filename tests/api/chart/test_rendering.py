@@ -136,6 +136,25 @@ def test_the_pods_may_be_told_where_to_run() -> None:
     assert pod["affinity"] == {"nodeAffinity": {}}
 
 
+def _rights(*arguments: str) -> set[tuple[str, str]]:
+    rules = _only("ClusterRole", *arguments)["rules"]
+    return {(name, verb) for rule in rules for name in rule["resources"] for verb in rule["verbs"]}
+
+
+def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
+    """All that it lacks is what moves pods; all that it may write is what it says of PodGroups."""
+    shadow = _rights("--set=settings.mode=shadow")
+    assert _rights() - shadow == {
+        ("pods/binding", "create"),
+        ("pods/eviction", "create"),
+        ("pods/status", "patch"),
+        *(("reservations", verb) for verb in ("create", "patch", "delete")),
+    }
+    written = {right for right in shadow if right[1] not in ("get", "list", "watch")}
+    assert written == {("podgroups/status", "patch"), ("events", "create")}
+    assert _rights("--set=settings.mode=paused") == _rights()
+
+
 def test_the_lease_and_the_right_to_it_are_in_the_chosen_namespace() -> None:
     chosen = "--set=settings.leaseNamespace=leases,settings.schedulerName=mine"
     role = _only("Role", chosen)
@@ -157,12 +176,13 @@ def _notes(place: Path, *arguments: str) -> str:
 
 def test_the_notes_say_when_an_option_does_nothing(tmp_path: Path) -> None:
     """Nobody has to wonder why nothing happens."""
-    chosen = "--set=admission.enabled=true,replicas=0"
+    chosen = "--set=admission.enabled=true,replicas=0,settings.mode=paused"
     usual, more = _notes(tmp_path), _notes(tmp_path, chosen)
     assert "WARNING" not in usual
     assert "tutti.dev/scheduler=" not in usual
     assert "WARNING: admission.enabled does nothing here" in more
     assert "WARNING: with replicas: 0 nothing is started" in more
+    assert "WARNING: with settings.mode: paused no gang starts" in more
     assert "tutti.dev/scheduler=tutti" in _notes(tmp_path, chosen, POLICIES)
 
 
