@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from random import Random
+
 from .cases import GANG, HOST, ZONE, Ask, Case, Ground, Kind, Other, Role, Rule
 from .existing import has_placement
 

@@ -11,7 +11,6 @@ from .keys import GangKey, NodeName, Origin, PodKey, Uid
 from .resources import NOTHING, Resources
 from .rules import NO_RULES, Labels, PodRules, Requirement, Term
 
-
 ABSENT_SECONDS = 600.0  # an executor's pod is there within seconds; ten minutes forgive a slow pull
 
 

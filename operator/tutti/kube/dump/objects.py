@@ -7,7 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...model import ports
-from ...model.cluster import Gang, Member, Namespace, Node, NodeTerm, Reservation, Resident, Role, Shape
+from ...model.cluster import (
+    Gang,
+    Member,
+    Namespace,
+    Node,
+    NodeTerm,
+    Reservation,
+    Resident,
+    Role,
+    Shape,
+)
 from ...model.resources import NOTHING, Resources
 from ...model.rules import PodRules
 from .. import encode
