@@ -87,7 +87,7 @@ class Cycle:
         plan = await self._planned(snapshot, self._strategy)
         # 3 verify
         plan = await self._sound(snapshot, plan)
-        placements, evictions = self._verified(snapshot, plan), self._agreed(snapshot, plan)
+        placements, evictions = await self._verified(snapshot, plan), self._agreed(snapshot, plan)
         # 4 reserve: the commit point
         problems += await self._commit.reserve((*placements, *evictions), term)
         # 5 bind, or evict
@@ -112,16 +112,17 @@ class Cycle:
 
     async def _sound(self, snapshot: Snapshot, plan: Plan) -> Plan:
         """The plan if it breaks no promise, else the fallback's without what breaks any."""
-        broken = verify.violations(snapshot, plan)
+        broken = await asyncio.to_thread(verify.violations, snapshot, plan)
         if not broken:
             return plan
         await self._keep(snapshot, plan, self._strategy, broken)
         plan = await self._planned(snapshot, self._fallback)
-        broken = verify.violations(snapshot, plan)
+        broken = await asyncio.to_thread(verify.violations, snapshot, plan)
         if not broken:
             return plan
         await self._keep(snapshot, plan, self._fallback, broken)
-        return replace(plan, placements=verify.upheld(snapshot, plan.placements))
+        sound = await asyncio.to_thread(verify.upheld, snapshot, plan.placements)
+        return replace(plan, placements=sound)
 
     async def _keep(
         self, snapshot: Snapshot, plan: Plan, strategy: Strategy, broken: Sequence[str]
@@ -140,7 +141,7 @@ class Cycle:
             replayed = f"replay it with: tutti plan -f {path}" if path else "no dump of it"
             logger.error("its plan is dropped; %s", replayed)
 
-    def _verified(self, snapshot: Snapshot, plan: Plan) -> Sequence[Placement]:
+    async def _verified(self, snapshot: Snapshot, plan: Plan) -> Sequence[Placement]:
         """The placements that break no promise in the world as it is by now."""
         now = self._clock()
         waiting = tuple(
@@ -148,7 +149,9 @@ class Cycle:
         )
         current = self._world.snapshot(now)
         is_unchanged = current == replace(snapshot, taken_at=now)
-        return waiting if is_unchanged else verify.upheld(current, waiting)
+        if is_unchanged:
+            return waiting
+        return await asyncio.to_thread(verify.upheld, current, waiting)
 
     def _agreed(self, snapshot: Snapshot, plan: Plan) -> Sequence[Eviction]:
         """The evictions of gangs that are by now as they were when it was decided."""

@@ -26,15 +26,15 @@ class Company:
     """Pods on their nodes, and what the rules of one say of all the others."""
 
     def __init__(self, snapshot: Snapshot, seats: Iterable[Seat]) -> None:
-        """Take in all who have a node, and these; on nodes that do not exist nobody counts."""
+        """Take in all who have a node, and these; nodes that do not exist are in no domain."""
         self._nodes = {node.name: node for node in snapshot.nodes}
-        seats = [seat for seat in seats if seat[1] in self._nodes]
+        seats = tuple(seats)
         self._residents = snapshot.residents
         self._spaces = spaces(snapshot.namespaces)
         self._holders: dict[Term, Heads] = {}
         guards = ((one.apart, one.node) for one in snapshot.residents if one.apart)
         for apart, node in (*guards, *((one.shape.rules.apart, node) for one, node in seats)):
-            for term in apart if node in self._nodes else ():
+            for term in apart:
                 self._holders.setdefault(term, defaultdict(int))[node] += 1
         shapes = {id(member.shape): member.shape for member, _ in seats}
         asked = {peers for shape in shapes.values() for peers in _peers(shape)}
@@ -69,8 +69,6 @@ class Company:
 
     def leave(self, member: Member, node: NodeName) -> None:
         """Count the member no longer; it is one of those counted."""
-        if node not in self._nodes:
-            return
         traits, apart = _traits(member, self._keys), member.shape.rules.apart
         self._there[traits][False][node] -= 1
         for term in apart:
@@ -138,9 +136,7 @@ class Company:
         """Those who are there and of the group, by what selectors see of them."""
         if self._everyone is None:
             for one in self._residents:
-                if one.node in self._nodes:
-                    traits = _traits(one, self._keys)
-                    self._seat(traits, one.node, terminating=one.terminating)
+                self._seat(_traits(one, self._keys), one.node, terminating=one.terminating)
             self._everyone = _Register(self._there, self._spaces)
         return self._everyone.among(group)
 
