@@ -8,6 +8,7 @@ PodTopologySpread of kube-scheduler 1.37.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from heapq import nsmallest
 
 from ..model.cluster import Member, Node, Resident, Shape, Snapshot
@@ -116,7 +117,7 @@ class Company:
         if (here := count.near(node)) is None:
             return False
         itself = traits in self._among(group)
-        least = count.least(here, itself) if count.domains >= spread.min_domains else 0
+        least = count.least(here, itself) if len(count.domains) >= spread.min_domains else 0
         return here - least <= spread.max_skew
 
     def _count(self, of: "Group | Term", places: Places, *, leaving: bool = True) -> "_Count":
@@ -171,13 +172,18 @@ class _Count:
     def __init__(self, of: Group | Term, places: Places, heads: Iterable[Heads]) -> None:
         self.of = of
         self._places = places
-        self._found = dict.fromkeys(places.values(), 0)
+        self._found: defaultdict[str, int] = defaultdict(int)
         for some in heads:
             for node, n in some.items():
                 if (domain := places.get(node)) is not None:
                     self._found[domain] += n
-        self.total, self.domains = sum(self._found.values()), len(self._found)
+        self.total = sum(self._found.values())
         self._lowest: Sequence[int] = ()  # the two smallest, once somebody asks
+
+    @cached_property
+    def domains(self) -> frozenset[str]:
+        """All domains, with those that nobody is in."""
+        return frozenset(self._places.values())
 
     def near(self, node: NodeName) -> int | None:
         """How many are in the node's domain; None if it is in none."""
@@ -186,7 +192,7 @@ class _Count:
 
     def least(self, own: int, itself: int) -> int:
         """The fewest in any domain, if one that has ``own`` goes without the pod itself."""
-        self._lowest = self._lowest or nsmallest(2, self._found.values())
+        self._lowest = self._lowest or nsmallest(2, map(self._found.__getitem__, self.domains))
         others = self._lowest[1:] if own == self._lowest[0] else self._lowest[:1]
         return min((own - itself, *others))
 
