@@ -20,7 +20,7 @@ NO_CHECKS = {
         "upheld: never not placements": "saves the work of counting where nothing is placed",
         "_broken: never not placements": "likewise",
         (
-            "_company: never not (snapshot.residents or snapshot.reservations or "
+            "_bystanders: never not (snapshot.residents or snapshot.reservations or "
             "any(map(has_rules, shapes.values())))"
         ): "saves the work of counting where no rule is in force",
         "member: no self.members(expected_in).get(uid)": "saves a look at all pods",

@@ -23,7 +23,7 @@ Heads = defaultdict[NodeName, int]  # pods by their node
 Places = Mapping[NodeName, str]  # the domains of the nodes that count
 
 
-class Company:
+class Bystanders:
     """Pods on their nodes, and what the rules of one say of all the others."""
 
     def __init__(self, snapshot: Snapshot, seats: Iterable[Seat]) -> None:

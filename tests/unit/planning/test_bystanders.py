@@ -1,4 +1,4 @@
-"""Who leaves a company is taken off all counts, whatever was asked before.
+"""Who leaves is taken off all counts, whatever was asked before.
 
 Apart from the other tests of ``beside``, which run once for every check that it makes.
 """
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tutti.model.keys import NodeName
 from tutti.model.rules import PodRules
-from tutti.planning.beside import Company
+from tutti.planning.beside import Bystanders
 
 from ...builders import gang, node, snapshot
 from .neighbours import HOST, ZONE, apart, asking, beside, even, near, peers, resident, zones
@@ -67,13 +67,13 @@ def test_once_somebody_left_the_others_are_judged_as_if_it_had_never_come(
         *(resident(f"r{i}", node, app=app) for i, (app, node) in enumerate(there)),
     )
     seats = [(made.members[0], node) for made, (*_, node) in zip(gangs, members, strict=True)]
-    company = Company(seen, seats)
+    bystanders = Bystanders(seen, seats)
     if asked_before:
-        assert [list(company.faults(*seat)) for seat in seats]
+        assert [list(bystanders.faults(*seat)) for seat in seats]
     left = [seat for i, seat in enumerate(seats) if i in leaving]
     stayed = [seat for i, seat in enumerate(seats) if i not in leaving]
     for seat in left:
-        company.leave(*seat)
-    fresh = Company(seen, stayed)
+        bystanders.leave(*seat)
+    fresh = Bystanders(seen, stayed)
     for seat in stayed:
-        assert list(company.faults(*seat)) == list(fresh.faults(*seat))
+        assert list(bystanders.faults(*seat)) == list(fresh.faults(*seat))
