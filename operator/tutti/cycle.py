@@ -100,7 +100,7 @@ class Cycle:
         # 3 verify
         plan = await self._sound(snapshot, plan)
         plan = restraining.withheld(plan, self._restraint.mode)
-        ready, evictions = self._verified(snapshot, plan), self._agreed(snapshot, plan)
+        ready, evictions = await self._verified(snapshot, plan), self._agreed(snapshot, plan)
         placements = restraining.first(ready, self._restraint.bindings, self._upheld)
         # 4 reserve, and 5 bind, or evict
         released: Sequence[Released] = ()
@@ -137,16 +137,17 @@ class Cycle:
 
     async def _sound(self, snapshot: Snapshot, plan: Plan) -> Plan:
         """The plan if it breaks no promise, else the fallback's without what breaks any."""
-        broken = verify.violations(snapshot, plan)
+        broken = await asyncio.to_thread(verify.violations, snapshot, plan)
         if not broken:
             return plan
         await self._keep(snapshot, plan, self._strategy, broken)
         plan = await self._planned(snapshot, self._fallback)
-        broken = verify.violations(snapshot, plan)
+        broken = await asyncio.to_thread(verify.violations, snapshot, plan)
         if not broken:
             return plan
         await self._keep(snapshot, plan, self._fallback, broken)
-        return replace(plan, placements=verify.upheld(snapshot, plan.placements))
+        sound = await asyncio.to_thread(verify.upheld, snapshot, plan.placements)
+        return replace(plan, placements=sound)
 
     async def _keep(
         self, snapshot: Snapshot, plan: Plan, strategy: Strategy, broken: Sequence[str]
@@ -165,7 +166,7 @@ class Cycle:
             replayed = f"replay it with: tutti plan -f {path}" if path else "no dump of it"
             logger.error("its plan is dropped; %s", replayed)
 
-    def _verified(self, snapshot: Snapshot, plan: Plan) -> Sequence[Placement]:
+    async def _verified(self, snapshot: Snapshot, plan: Plan) -> Sequence[Placement]:
         """The placements that break no promise in the world as it is by now."""
         now = self._clock()
         waiting = tuple(
@@ -173,7 +174,9 @@ class Cycle:
         )
         current = self._world.snapshot(now)
         is_unchanged = current == replace(snapshot, taken_at=now)
-        return waiting if is_unchanged else verify.upheld(current, waiting)
+        if is_unchanged:
+            return waiting
+        return await asyncio.to_thread(verify.upheld, current, waiting)
 
     def _upheld(self, placements: Sequence[Placement]) -> Sequence[Placement]:
         """Of these, those that break no promise without the rest of their plan."""

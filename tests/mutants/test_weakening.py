@@ -20,7 +20,7 @@ NO_CHECKS = {
         "upheld: never not placements": "saves the work of counting where nothing is placed",
         "_broken: never not placements": "likewise",
         (
-            "_unsocial: never not (snapshot.residents or snapshot.reservations or "
+            "_bystanders: never not (snapshot.residents or snapshot.reservations or "
             "any(map(has_rules, shapes.values())))"
         ): "saves the work of counting where no rule is in force",
         "member: no self.members(expected_in).get(uid)": "saves a look at all pods",
@@ -29,10 +29,11 @@ NO_CHECKS = {
         "lacks: no {}": "whoever asks has looked whether there is such a node",
     },
     "beside": {
-        "__init__: no if self.are_ruled": "saves the work of counting where no rule is in force",
+        "__init__: no if one.apart": "saves a look at those who have none",
+        "least: no self._lowest": "saves looking for them again",
         "_likely: never one.operator == 'In'": "saves a look at those who lack the label",
         "_likely: no peers.selector": "likewise",
-        "_kind: no if label[0] in self._keys": "counts pods together that no selector tells apart",
+        "_traits: no if label[0] in keys": "counts pods together that no selector tells apart",
     },
 }
 

@@ -1,7 +1,8 @@
 """This tree beside another commit of it: the same cases, in turn, each with its own operator.
 
 What is compared is what a checkout measures of itself: its own scenes, told the same case, list and
-seed. A case that the other commit does not know has no ratio.
+seed, in seconds of CPU time, so that other work on the machine decides nothing. A case that the
+other commit does not know has no ratio.
 """
 
 from __future__ import annotations
@@ -92,8 +93,10 @@ def played(
 
 
 def beside(pair: Pair) -> Table:
-    """A row per case: seconds, memory and value here and there."""
-    table = Table(title="Here and there: medians", title_justify="left", box=SIMPLE_HEAD)
+    """A row per case: seconds of CPU time, memory and value here and there."""
+    table = Table(
+        title="Here and there: medians, seconds of CPU time", title_justify="left", box=SIMPLE_HEAD
+    )
     for heading in ("what", "scene", "strategy", "objective"):
         table.add_column(heading, no_wrap=True)
     for heading in ("s here", "s there", "ratio", "MB here", "MB there", "value here", "there"):

@@ -8,6 +8,7 @@ PodTopologySpread of kube-scheduler 1.37.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from heapq import nsmallest
 
 from ..model.cluster import Member, Node, Resident, Shape, Snapshot
@@ -22,19 +23,19 @@ Heads = defaultdict[NodeName, int]  # pods by their node
 Places = Mapping[NodeName, str]  # the domains of the nodes that count
 
 
-class Company:
+class Bystanders:
     """Pods on their nodes, and what the rules of one say of all the others."""
 
     def __init__(self, snapshot: Snapshot, seats: Iterable[Seat]) -> None:
-        """Take in all who have a node, and these; on nodes that do not exist nobody counts."""
+        """Take in all who have a node, and these; nodes that do not exist are in no domain."""
         self._nodes = {node.name: node for node in snapshot.nodes}
-        seats = [seat for seat in seats if seat[1] in self._nodes]
+        seats = tuple(seats)
         self._residents = snapshot.residents
         self._spaces = spaces(snapshot.namespaces)
         self._holders: dict[Term, Heads] = {}
         guards = ((one.apart, one.node) for one in snapshot.residents if one.apart)
         for apart, node in (*guards, *((one.shape.rules.apart, node) for one, node in seats)):
-            for term in apart if node in self._nodes else ():
+            for term in apart:
                 self._holders.setdefault(term, defaultdict(int))[node] += 1
         shapes = {id(member.shape): member.shape for member, _ in seats}
         asked = {peers for shape in shapes.values() for peers in _peers(shape)}
@@ -69,8 +70,6 @@ class Company:
 
     def leave(self, member: Member, node: NodeName) -> None:
         """Count the member no longer; it is one of those counted."""
-        if node not in self._nodes:
-            return
         traits, apart = _traits(member, self._keys), member.shape.rules.apart
         self._there[traits][False][node] -= 1
         for term in apart:
@@ -118,7 +117,7 @@ class Company:
         if (here := count.near(node)) is None:
             return False
         itself = traits in self._among(group)
-        least = count.least(here, itself) if count.domains >= spread.min_domains else 0
+        least = count.least(here, itself) if len(count.domains) >= spread.min_domains else 0
         return here - least <= spread.max_skew
 
     def _count(self, of: "Group | Term", places: Places, *, leaving: bool = True) -> "_Count":
@@ -138,9 +137,7 @@ class Company:
         """Those who are there and of the group, by what selectors see of them."""
         if self._everyone is None:
             for one in self._residents:
-                if one.node in self._nodes:
-                    traits = _traits(one, self._keys)
-                    self._seat(traits, one.node, terminating=one.terminating)
+                self._seat(_traits(one, self._keys), one.node, terminating=one.terminating)
             self._everyone = _Register(self._there, self._spaces)
         return self._everyone.among(group)
 
@@ -175,13 +172,18 @@ class _Count:
     def __init__(self, of: Group | Term, places: Places, heads: Iterable[Heads]) -> None:
         self.of = of
         self._places = places
-        self._found = dict.fromkeys(places.values(), 0)
+        self._found: defaultdict[str, int] = defaultdict(int)
         for some in heads:
             for node, n in some.items():
                 if (domain := places.get(node)) is not None:
                     self._found[domain] += n
-        self.total, self.domains = sum(self._found.values()), len(self._found)
+        self.total = sum(self._found.values())
         self._lowest: Sequence[int] = ()  # the two smallest, once somebody asks
+
+    @cached_property
+    def domains(self) -> frozenset[str]:
+        """All domains, with those that nobody is in."""
+        return frozenset(self._places.values())
 
     def near(self, node: NodeName) -> int | None:
         """How many are in the node's domain; None if it is in none."""
@@ -190,7 +192,7 @@ class _Count:
 
     def least(self, own: int, itself: int) -> int:
         """The fewest in any domain, if one that has ``own`` goes without the pod itself."""
-        self._lowest = self._lowest or nsmallest(2, self._found.values())
+        self._lowest = self._lowest or nsmallest(2, map(self._found.__getitem__, self.domains))
         others = self._lowest[1:] if own == self._lowest[0] else self._lowest[:1]
         return min((own - itself, *others))
 

@@ -76,17 +76,17 @@ def upheld(snapshot: Snapshot, placements: Sequence[Placement]) -> tuple[Placeme
 
 def _sociable(snapshot: Snapshot, sound: list[Placement], seen: _Picture) -> Sequence[Placement]:
     """Those that rules between pods let be together; whoever breaks one leaves, the last first."""
-    company = _company(snapshot, sound, seen)
-    while company is not None:
+    bystanders = _bystanders(snapshot, sound, seen)
+    while bystanders is not None:
         unsocial = (
-            one for one in reversed(sound) if any(True for _ in _unsocial(one, seen, company))
+            one for one in reversed(sound) if any(True for _ in _unsocial(one, seen, bystanders))
         )
         last = next(unsocial, None)
         if last is None:
             break
         sound = [placement for placement in sound if placement is not last]
         for member, node in _seats(last, seen):
-            company.leave(member, node)
+            bystanders.leave(member, node)
     return sound
 
 
@@ -97,10 +97,10 @@ def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str
     books = _Books.of(snapshot, seen)
     for placement in placements:
         yield from _faults(placement, seen, books)
-    company = _company(snapshot, placements, seen)
-    if company is not None:
+    bystanders = _bystanders(snapshot, placements, seen)
+    if bystanders is not None:
         for placement in placements:
-            yield from _unsocial(placement, seen, company)
+            yield from _unsocial(placement, seen, bystanders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +195,16 @@ def _overfull(gang: Gang, placement: Placement) -> Iterator[str]:
             yield f"gang {gang.key}: {n} of at most {most} of role {role.name} are placed"
 
 
-def _company(
+def _bystanders(
     snapshot: Snapshot, placements: Sequence[Placement], seen: _Picture
-) -> beside.Company | None:
+) -> beside.Bystanders | None:
     """Everyone once all are placed; None where no rule between pods can be in force."""
     gangs = [seen.gangs[one.gang] for one in placements if one.gang in seen.gangs]
     shapes = {id(member.shape): member.shape for gang in gangs for member in gang.members}
     if not (snapshot.residents or snapshot.reservations or any(map(has_rules, shapes.values()))):
         return None
     placed = [seat for placement in placements for seat in _seats(placement, seen)]
-    return beside.Company(snapshot, [*_promised(snapshot, seen), *placed])
+    return beside.Bystanders(snapshot, [*_promised(snapshot, seen), *placed])
 
 
 def _seats(placement: Placement, seen: _Picture) -> Iterator[beside.Seat]:
@@ -213,10 +213,10 @@ def _seats(placement: Placement, seen: _Picture) -> Iterator[beside.Seat]:
             yield member, one.node
 
 
-def _unsocial(placement: Placement, seen: _Picture, company: beside.Company) -> Iterator[str]:
+def _unsocial(placement: Placement, seen: _Picture, bystanders: beside.Bystanders) -> Iterator[str]:
     """What rules between pods forbid once all are placed, each looked at as if it came last."""
     for member, node in _seats(placement, seen):
-        yield from company.faults(member, node)
+        yield from bystanders.faults(member, node)
 
 
 def _promised(snapshot: Snapshot, seen: _Picture) -> Sequence[beside.Seat]:
@@ -265,12 +265,12 @@ def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
     """
     seen = _Picture(snapshot)
     ledger = accounts.Ledger(seen.nodes)
-    company = beside.Company(snapshot, _promised(snapshot, seen))
+    bystanders = beside.Bystanders(snapshot, _promised(snapshot, seen))
     lost: dict[Uid, tuple[Entry, ...]] = {}
     for held in sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang)):
         # Once one of its gang is bound, rules between pods have had their say.
         is_begun = any(one.counts_as_bound for one in seen.members(held.gang).values())
-        others = None if is_begun else company
+        others = None if is_begun else bystanders
         lost[held.uid] = tuple(
             entry for entry in held.entries if not _is_upheld(entry, held, seen, ledger, others)
         )
@@ -284,7 +284,7 @@ def _is_upheld(
     held: Reservation,
     seen: _Picture,
     ledger: accounts.Ledger,
-    company: beside.Company | None,
+    bystanders: beside.Bystanders | None,
 ) -> bool:
     """Whether the entry can be, or has been, carried out; if it can, its room is taken."""
     member, node = seen.member(entry.uid, held.gang), seen.nodes.get(entry.node)
@@ -296,7 +296,7 @@ def _is_upheld(
         return False
     if fits_node(member.shape, node) is not None or ledger.lacks(entry.node, _asked(member)):
         return False
-    if company is not None and any(True for _ in company.faults(member, entry.node)):
+    if bystanders is not None and any(True for _ in bystanders.faults(member, entry.node)):
         return False
     ledger.take(entry.node, _asked(member))
     return True

@@ -5,14 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from tutti.model.cluster import Namespace, Resident, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
 from tutti.model.keys import NodeName, Uid
 from tutti.model.rules import Peers, PodRules, Requirement
-from tutti.planning import beside as besides
 from tutti.planning import verify
 
 from ...builders import GangBuilder, NodeBuilder, gang, node, reservation, snapshot
@@ -341,66 +338,31 @@ def test_a_placement_that_needs_another_falls_with_it() -> None:
     assert upheld(both, placing(made, "z0-0"), placing(small, "z0-0")) == ["w", "d"]
 
 
-RULES = (
-    apart(A),
-    apart(B, on=ZONE),
-    near(A),
-    near(A, B, on=(ZONE, HOST)),
-    even(A),
-    even(B, max_skew=2, min_domains=3),
-    PodRules(),
-)
-WHERE = [*(made.made.name for made in NODES), NodeName("nowhere")]
+def test_who_falls_takes_nobody_with_it_whom_it_was_in_the_way_of() -> None:
+    loner = asking(gang("x").of(1, cpu=1), apart(B, on=ZONE), app="a")
+    there = asking(gang("y").of(1, cpu=1), even(A), app="b")
+    seen = beside(snapshot(*NODES, loner, there), resident("r", "z1-0", app="a"))
+    both = placing(loner, "z0-0"), placing(there, "z0-1")
+    assert upheld(seen, *both) == ["x"]
+    assert upheld(seen, *reversed(both)) == ["y"]
+    third = asking(gang("z").of(1, cpu=1), apart(B, on=ZONE), app="c")
+    seen = beside(snapshot(*NODES, loner, there, third), resident("r", "z1-0", app="a"))
+    assert upheld(seen, placing(third, "z0-0"), *both) == ["z", "x"]
 
 
-@given(
-    members=st.lists(
-        st.tuples(st.sampled_from(RULES), st.sampled_from("abc"), st.sampled_from(WHERE)),
-        min_size=1,
-        max_size=6,
-    ),
-    there=st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(WHERE)), max_size=3),
-    leaving=st.sets(st.integers(0, 5)),
-    asked_before=st.booleans(),
-)
-@example(
-    members=[(near(A), "a", NodeName("z0-0")), (PodRules(), "a", NodeName("bare"))],
-    there=[],
-    leaving={1},
-    asked_before=True,
-)
-@example(
-    members=[(even(A), "a", NodeName("z0-0")), (PodRules(), "a", NodeName("z1-0"))],
-    there=[("a", NodeName("z2-0"))],
-    leaving={1},
-    asked_before=True,
-)
-def test_once_somebody_left_the_others_are_judged_as_if_it_had_never_come(
-    members: Sequence[tuple[PodRules, str, NodeName]],
-    there: Sequence[tuple[str, NodeName]],
-    leaving: set[int],
-    *,
-    asked_before: bool,
-) -> None:
-    gangs = [
-        asking(gang(f"g{i}").of(1, cpu=1), rules, app=app)
-        for i, (rules, app, _) in enumerate(members)
-    ]
-    seen = beside(
-        snapshot(*NODES, *gangs),
-        *(resident(f"r{i}", node, app=app) for i, (app, node) in enumerate(there)),
-    )
-    seats = [(made.members[0], node) for made, (*_, node) in zip(gangs, members, strict=True)]
-    company = besides.Company(seen, seats)
-    if asked_before:
-        assert [list(company.faults(*seat)) for seat in seats]
-    left = [seat for i, seat in enumerate(seats) if i in leaving]
-    stayed = [seat for i, seat in enumerate(seats) if i not in leaving]
-    for seat in left:
-        company.leave(*seat)
-    fresh = besides.Company(seen, stayed)
-    for seat in stayed:
-        assert list(company.faults(*seat)) == list(fresh.faults(*seat))
+@pytest.mark.parametrize("rules", [near(B), even(B), even(B, min_domains=9, max_skew=2)])
+def test_who_falls_is_not_counted_by_those_who_stay(rules: PodRules) -> None:
+    made = asking(gang("w").of(1, cpu=1), rules, app="a")
+    loner = asking(gang("x").of(2, cpu=1), apart(B), app="b")
+    seen = snapshot(*NODES, made, loner)
+    together = placing(loner, "z0-0", "z0-0")
+    assert upheld(seen, placing(made, "z0-0"), together) == ([] if rules.near else ["w"])
+
+
+def test_a_gang_on_nodes_that_do_not_exist_is_told_so_and_nothing_else() -> None:
+    made = asking(gang("w").of(1, cpu=1), PodRules(near(B).near, (), even(B).even), app="a")
+    found = verify.violations(snapshot(*NODES, made), Plan((placing(made, "nowhere"),)))
+    assert found == ("pod ml/w-0: there is no node nowhere",)
 
 
 def test_an_assignment_of_an_unknown_pod_is_counted_nowhere() -> None:
