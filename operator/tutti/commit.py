@@ -160,7 +160,8 @@ class Commit:
                 case progress.Finish():
                     pass
         singles = [p for p in placements if p.gang.origin is Origin.POD]
-        for placement in verify.upheld(snapshot, singles) if singles else ():
+        kept = {one.uid for _, one in bindings}
+        for placement in verify.upheld(snapshot, singles, kept) if singles else ():
             bindings.extend((placement.gang, one) for one in placement.assignments)
         bindings = [one for one in bindings if not self.refusals.holds_off(one[1].uid, now)]
         if self._made or bindings or is_evicting:

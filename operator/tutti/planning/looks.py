@@ -135,11 +135,15 @@ def ruled(members: Iterable[Member]) -> Sequence[Shape]:
 
 def groups_asked(shape: Shape) -> Iterator[Group]:
     """The groups that the shape's rules are about; all terms of affinity are about one."""
-    rules = shape.rules
-    if rules.near:
-        yield tuple(term.peers for term in rules.near)
-    yield from ((term.peers,) for term in rules.apart)
-    yield from ((spread.peers,) for spread in rules.even)
+    yield from groups_near_or_even(shape)
+    yield from ((term.peers,) for term in shape.rules.apart)
+
+
+def groups_near_or_even(shape: Shape) -> Iterator[Who]:
+    """The groups of which more may be needed before a member of the shape finds a node."""
+    if shape.rules.near:
+        yield tuple(term.peers for term in shape.rules.near)
+    yield from ((spread.peers,) for spread in shape.rules.even)
 
 
 def _look(shape: Shape, groups: tuple[int, ...]) -> Look:

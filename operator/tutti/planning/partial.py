@@ -12,6 +12,7 @@ from ..model.decisions import Eviction, Plan, Reason, Rejection
 from ..model.keys import GangKey, NodeName
 from . import health
 from .amounts import count
+from .company import Company
 from .demand import Census
 
 NO_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS)  # proved, not merely not found
@@ -27,24 +28,29 @@ class Verdict:
 
 
 def verdicts(
-    snapshot: Snapshot, found: Sequence[Census], rejections: Sequence[Rejection]
+    snapshot: Snapshot,
+    found: Sequence[Census],
+    rejections: Sequence[Rejection],
+    company: Company,
 ) -> tuple[tuple[Eviction, ...], tuple[Rejection, ...]]:
     """The gangs to evict, and every rejection, with what this adds to it."""
     nodes = {node.name: node.ready for node in snapshot.nodes}
     censuses = {census.gang.key: census for census in found}
-    answers = [_verdict(censuses[one.gang], one, nodes) for one in rejections]
+    answers = [_verdict(censuses[one.gang], one, nodes, company) for one in rejections]
     evictions = tuple(one.eviction for one in answers if one.eviction is not None)
     return evictions, tuple(one.rejection for one in answers)
 
 
-def _verdict(census: Census, rejection: Rejection, nodes: Mapping[NodeName, bool]) -> Verdict:
+def _verdict(
+    census: Census, rejection: Rejection, nodes: Mapping[NodeName, bool], company: Company
+) -> Verdict:
     gang = census.gang
     is_partial = census.is_committed and census.missing > 0 and _are_replaced(census)
     if gang.on_partial is not OnPartial.RELEASE or not is_partial:
         return Verdict(None, rejection)
     if rejection.reason not in NO_ROOM:
         return Verdict(None, rejection)
-    if obstacle := _obstacle(gang, nodes):
+    if obstacle := _obstacle(gang, nodes) or company.awaited(census):
         return Verdict(None, _adding(rejection, f"not released: {obstacle}"))
     members = evictable(gang)
     sentence = f"released: {count(len(members), 'bound member')} evicted, to start again whole"

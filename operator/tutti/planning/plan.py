@@ -28,6 +28,7 @@ from . import (
     timeouts,
     value,
 )
+from .company import Company
 from .crowds import Crowds
 from .demand import Census, Want
 from .reduce import Grid
@@ -154,7 +155,8 @@ def plan(
         hold=draft.hold,
     )
     waiting = timeouts.said(explain.rejections(evidence, found), found, snapshot.taken_at)
-    evictions, rejections = partial.verdicts(snapshot, found, waiting)
+    company = Company(roll, tried, Rooms(base, base.free), draft.assigned)
+    evictions, rejections = partial.verdicts(snapshot, found, waiting, company)
     dues = starving.due(wants, starved, snapshot, policy), timeouts.due(found, snapshot.taken_at)
     return Plan(
         placements=_placements(found, draft.assigned),

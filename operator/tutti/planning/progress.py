@@ -11,7 +11,7 @@ from ..model.cluster import Entry, Gang, Member, Reservation, Snapshot
 from ..model.decisions import Assignment
 from ..model.keys import Uid
 from ..model.lease import Term
-from . import demand, partial, verify
+from . import demand, partial, promises
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def next_steps(snapshot: Snapshot, term: Term) -> Steps:
 
 
 def _own_steps(snapshot: Snapshot) -> Steps:
-    lost = verify.lost_entries(snapshot)
+    lost = promises.lost_entries(snapshot)
     members = members_by_uid(snapshot)
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     ordered = sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang))

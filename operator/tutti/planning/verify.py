@@ -6,49 +6,16 @@ solver.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from ..model.cluster import Entry, Gang, Member, Node, Reservation, Snapshot
+from ..model.cluster import Gang, Member, Node, Snapshot
 from ..model.decisions import Assignment, Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
-from . import accounts, beside
+from . import accounts, beside, picture
 from .amounts import format_name
 from .feasibility import fits_node
 from .peers import has_rules
-
-
-class _Picture:
-    """A Snapshot by name; whom nobody asks about is not looked up."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.nodes = {node.name: node for node in snapshot.nodes}
-        self.gangs = {gang.key: gang for gang in snapshot.gangs}
-        self._snapshot = snapshot
-        self._members: dict[GangKey, Mapping[Uid, Member]] = {}
-        self._everyone: dict[Uid, Member] = {}
-
-    def members(self, key: GangKey) -> Mapping[Uid, Member]:
-        """The members of one gang."""
-        if key not in self._members:
-            gang = self.gangs.get(key)
-            self._members[key] = {m.uid: m for m in (gang.members if gang is not None else ())}
-        return self._members[key]
-
-    def member(self, uid: Uid, expected_in: GangKey) -> Member | None:
-        """A member, wherever it is now: a pod's label may have changed, or its PodGroup gone."""
-        return self.members(expected_in).get(uid) or self._anywhere().get(uid)
-
-    def _anywhere(self) -> Mapping[Uid, Member]:
-        if not self._everyone:
-            self._everyone.update((member.uid, member) for member in self._snapshot.strays)
-            for gang in self._snapshot.gangs:
-                self._everyone.update((member.uid, member) for member in gang.members)
-        return self._everyone
-
-
-def _asked(member: Member) -> accounts.Amounts:
-    return {**dict(member.shape.requests.amounts), "pods": 1}
 
 
 def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
@@ -56,14 +23,17 @@ def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     return tuple(_broken(snapshot, plan.placements))
 
 
-def upheld(snapshot: Snapshot, placements: Sequence[Placement]) -> tuple[Placement, ...]:
+def upheld(
+    snapshot: Snapshot, placements: Sequence[Placement], kept: Collection[Uid] | None = None
+) -> tuple[Placement, ...]:
     """The placements that break nothing in this Snapshot, counted together, the first ones first.
 
-    The world may have moved on since they were planned.
+    The world may have moved on since they were planned. Of the pods that standing Reservations hold
+    a node for, rules between pods count those that are ``kept``; all, if None.
     """
     if not placements:
         return ()
-    seen = _Picture(snapshot)
+    seen = picture.Picture(snapshot)
     books = _Books.of(snapshot, seen)
     sound: list[Placement] = []
     for placement in placements:
@@ -71,12 +41,19 @@ def upheld(snapshot: Snapshot, placements: Sequence[Placement]) -> tuple[Placeme
         if not any(True for _ in _faults(placement, seen, trial)):
             books.ledger.left.update(trial.ledger.left)
             sound.append(placement)
-    return tuple(_sociable(snapshot, sound, seen))
+    seats = _promised(snapshot, seen)
+    standing = [seat for seat in seats if kept is None or seat[0].uid in kept]
+    return tuple(_sociable(snapshot, sound, seen, standing))
 
 
-def _sociable(snapshot: Snapshot, sound: list[Placement], seen: _Picture) -> Sequence[Placement]:
+def _sociable(
+    snapshot: Snapshot,
+    sound: list[Placement],
+    seen: picture.Picture,
+    standing: Sequence[beside.Seat],
+) -> Sequence[Placement]:
     """Those that rules between pods let be together; whoever breaks one leaves, the last first."""
-    bystanders = _bystanders(snapshot, sound, seen)
+    bystanders = _bystanders(snapshot, sound, seen, standing)
     while bystanders is not None:
         unsocial = (
             one for one in reversed(sound) if any(True for _ in _unsocial(one, seen, bystanders))
@@ -93,14 +70,19 @@ def _sociable(snapshot: Snapshot, sound: list[Placement], seen: _Picture) -> Seq
 def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str]:
     if not placements:
         return
-    seen = _Picture(snapshot)
+    seen = picture.Picture(snapshot)
     books = _Books.of(snapshot, seen)
     for placement in placements:
         yield from _faults(placement, seen, books)
-    bystanders = _bystanders(snapshot, placements, seen)
+    bystanders = _bystanders(snapshot, placements, seen, _promised(snapshot, seen))
     if bystanders is not None:
         for placement in placements:
             yield from _unsocial(placement, seen, bystanders)
+
+
+def _promised(snapshot: Snapshot, seen: picture.Picture) -> Sequence[beside.Seat]:
+    """The members that Reservations hold a node for and that are not bound yet."""
+    return [seat for held in snapshot.reservations for _, seat in picture.open_seats(held, seen)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +94,7 @@ class _Books:
     gangs: set[GangKey]
 
     @classmethod
-    def of(cls, snapshot: Snapshot, seen: _Picture) -> "_Books":
+    def of(cls, snapshot: Snapshot, seen: picture.Picture) -> "_Books":
         """Start from what is used and what standing Reservations hold."""
         books = cls(
             accounts.Ledger(seen.nodes),
@@ -120,7 +102,7 @@ class _Books:
             {held.gang for held in snapshot.reservations},
         )
         for held in snapshot.reservations:
-            for node, asked in _held(held, seen):
+            for node, asked in picture.held_room(held, seen):
                 books.ledger.take(node, asked)
         return books
 
@@ -129,7 +111,7 @@ class _Books:
         return _Books(self.ledger.copy(nodes), self.pods, self.gangs)
 
 
-def _faults(placement: Placement, seen: _Picture, books: _Books) -> Iterator[str]:
+def _faults(placement: Placement, seen: picture.Picture, books: _Books) -> Iterator[str]:
     """What is wrong with one placement; its promises are added to the books."""
     gang = seen.gangs.get(placement.gang)
     if gang is None or gang.uid != placement.uid:
@@ -146,7 +128,7 @@ def _faults(placement: Placement, seen: _Picture, books: _Books) -> Iterator[str
 
 
 def _wrong(
-    one: Assignment, gang: Gang, seen: _Picture, taken: set[Uid], ledger: accounts.Ledger
+    one: Assignment, gang: Gang, seen: picture.Picture, taken: set[Uid], ledger: accounts.Ledger
 ) -> Iterator[str]:
     """What is wrong with one assignment; its room is taken from the ledger."""
     member, node = seen.members(gang.key).get(one.uid), seen.nodes.get(one.node)
@@ -162,7 +144,7 @@ def _wrong(
         yield f"pod {one.pod}: it cannot be placed now"
     if (why := fits_node(member.shape, node)) is not None:
         yield f"pod {one.pod}: node {one.node} will not do: {why}"
-    asked = _asked(member)
+    asked = picture.needs(member)
     if lacking := ledger.lacks(one.node, asked):
         names = ", ".join(map(format_name, lacking))
         yield f"pod {one.pod}: node {one.node} has too little {names}"
@@ -196,7 +178,10 @@ def _overfull(gang: Gang, placement: Placement) -> Iterator[str]:
 
 
 def _bystanders(
-    snapshot: Snapshot, placements: Sequence[Placement], seen: _Picture
+    snapshot: Snapshot,
+    placements: Sequence[Placement],
+    seen: picture.Picture,
+    standing: Sequence[beside.Seat],
 ) -> beside.Bystanders | None:
     """Everyone once all are placed; None where no rule between pods can be in force."""
     gangs = [seen.gangs[one.gang] for one in placements if one.gang in seen.gangs]
@@ -204,99 +189,24 @@ def _bystanders(
     if not (snapshot.residents or snapshot.reservations or any(map(has_rules, shapes.values()))):
         return None
     placed = [seat for placement in placements for seat in _seats(placement, seen)]
-    return beside.Bystanders(snapshot, [*_promised(snapshot, seen), *placed])
+    return beside.Bystanders(snapshot, [*standing, *placed])
 
 
-def _seats(placement: Placement, seen: _Picture) -> Iterator[beside.Seat]:
+def _seats(placement: Placement, seen: picture.Picture) -> Iterator[beside.Seat]:
     for one in placement.assignments:
         if (member := seen.members(placement.gang).get(one.uid)) is not None:
             yield member, one.node
 
 
-def _unsocial(placement: Placement, seen: _Picture, bystanders: beside.Bystanders) -> Iterator[str]:
+def _unsocial(
+    placement: Placement, seen: picture.Picture, bystanders: beside.Bystanders
+) -> Iterator[str]:
     """What rules between pods forbid once all are placed, each looked at as if it came last."""
     for member, node in _seats(placement, seen):
         yield from bystanders.faults(member, node)
 
 
-def _promised(snapshot: Snapshot, seen: _Picture) -> Sequence[beside.Seat]:
-    """The members that Reservations hold a node for and that are not bound yet."""
-    return [
-        (member, entry.node)
-        for held in snapshot.reservations
-        for entry in held.entries
-        if (member := seen.member(entry.uid, held.gang)) is not None and member.may_get_a_node
-    ]
-
-
-def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, accounts.Amounts]]:
-    """The room that a Reservation holds and no node counts as used."""
-    gang = seen.gangs.get(held.gang)
-    siblings = gang.members if gang is not None else ()
-    for entry in held.entries:
-        member = seen.member(entry.uid, held.gang)
-        if member is None:
-            yield entry.node, _most(siblings)
-        elif member.node is None:
-            yield entry.node, _asked(member)
-    for slots in held.slots:
-        most = _most([member for member in siblings if member.role == slots.role])
-        yield slots.node, {name: n * slots.count for name, n in most.items()}
-
-
-def _most(members: Sequence[Member]) -> accounts.Amounts:
-    most: dict[str, int] = {}
-    for member in members:
-        for name, n in _asked(member).items():
-            most[name] = max(n, most.get(name, 0))
-    return most
-
-
 def takes(node: Node, member: Member) -> bool:
     """Whether the node has room for the member beside what is bound there, promises aside."""
-    lacking = accounts.Ledger({node.name: node}).lacks(node.name, _asked(member))
+    lacking = accounts.Ledger({node.name: node}).lacks(node.name, picture.needs(member))
     return not lacking and fits_node(member.shape, node) is None
-
-
-def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
-    """The entries that can no longer be carried out, by the uid of their gang.
-
-    Where a node cannot keep all promises, the oldest Reservations keep theirs.
-    """
-    seen = _Picture(snapshot)
-    ledger = accounts.Ledger(seen.nodes)
-    bystanders = beside.Bystanders(snapshot, _promised(snapshot, seen))
-    lost: dict[Uid, tuple[Entry, ...]] = {}
-    for held in sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang)):
-        # Once one of its gang is bound, rules between pods have had their say.
-        is_begun = any(one.counts_as_bound for one in seen.members(held.gang).values())
-        others = None if is_begun else bystanders
-        lost[held.uid] = tuple(
-            entry for entry in held.entries if not _is_upheld(entry, held, seen, ledger, others)
-        )
-        for node, asked in _held(replace(held, entries=()), seen):
-            ledger.take(node, asked)
-    return {uid: entries for uid, entries in lost.items() if entries}
-
-
-def _is_upheld(
-    entry: Entry,
-    held: Reservation,
-    seen: _Picture,
-    ledger: accounts.Ledger,
-    bystanders: beside.Bystanders | None,
-) -> bool:
-    """Whether the entry can be, or has been, carried out; if it can, its room is taken."""
-    member, node = seen.member(entry.uid, held.gang), seen.nodes.get(entry.node)
-    if member is None:
-        return False
-    if member.node == entry.node:
-        return True
-    if node is None or not member.is_waiting or member.gang != held.gang:
-        return False
-    if fits_node(member.shape, node) is not None or ledger.lacks(entry.node, _asked(member)):
-        return False
-    if bystanders is not None and any(True for _ in bystanders.faults(member, entry.node)):
-        return False
-    ledger.take(entry.node, _asked(member))
-    return True

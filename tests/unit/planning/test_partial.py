@@ -2,16 +2,30 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tutti.model.cluster import Job, OnPartial, Owner, Phase, Snapshot
 from tutti.model.decisions import Plan, Reason, Rejection
-from tutti.planning import demand, partial
+from tutti.planning import demand, partial, reduce
+from tutti.planning.company import Company
+from tutti.planning.looks import Roll
 from tutti.planning.plan import plan
+from tutti.planning.shortage import Rooms
 from tutti.strategies.bestfit import BestFit
+from tutti.strategies.ilp import IlpStrategy
 from tutti.strategies.problem import Budget
 
-from ...builders import GangBuilder, NodeBuilder, gang, node, snapshot
+from ...builders import (
+    GangBuilder,
+    NodeBuilder,
+    applied,
+    gang,
+    node,
+    peers,
+    shape,
+    snapshot,
+)
 
 SET = Owner("ReplicaSet", "train", "apps")
 JOB = Owner("Job", "train", "batch")
@@ -121,10 +135,64 @@ def test_a_member_that_will_never_leave_its_dead_node_is_not_waited_for() -> Non
 def test_a_gang_is_not_released_without_proof() -> None:
     shot = _cluster(lost_one())
     census = demand.census(shot.gangs[0])
+    nobody = Company(Roll([], []), [], Rooms(reduce.grid(shot, []), np.zeros((2, 1), np.int64)), {})
     unproved = Rejection(census.gang.key, Reason.BUDGET_EXHAUSTED, "not proved")
-    assert partial.verdicts(shot, [census], [unproved]) == ((), (unproved,))
+    assert partial.verdicts(shot, [census], [unproved], nobody) == ((), (unproved,))
     proved = replace(unproved, reason=Reason.NO_NODE_FITS)
-    assert len(partial.verdicts(shot, [census], [proved])[0]) == 1
+    assert len(partial.verdicts(shot, [census], [proved], nobody)[0]) == 1
+
+
+# Rules between pods: room that others would make.
+
+
+def waiting_for_company(*, cpu: int = 1) -> GangBuilder:
+    """A gang of 2 of which one is bound; the other's successor has to be near to pods of b."""
+    asked = gang("a").of(2, cpu=1).last(1, shape=shape(cpu=cpu)).each(owner=SET)
+    asked = asked.near("zone", peers("ml", app="b")).labelled(app="a")
+    return asked.priority(1).bound_on("n1").but(on_partial=OnPartial.RELEASE)
+
+
+def test_a_gang_is_not_released_while_the_same_plan_lets_it_be_repaired() -> None:
+    near, other = node("n1", cpu=3).labelled(zone="z"), gang("b").of(1, cpu=1).labelled(app="b")
+    seen = snapshot(near, waiting_for_company(), other)
+    found = plan(seen, IlpStrategy(), BestFit(), Budget())
+    assert [one.gang.name for one in found.placements] == ["b"]
+    assert found.evictions == ()
+    assert found.rejections[0].sentence.endswith(
+        "; not released: ml/a-1 may find room once ml/b-0 has its node"
+    )
+    after = plan(applied(seen, found), IlpStrategy(), BestFit(), Budget())
+    assert [one.gang.name for one in after.placements] == ["a"]
+
+
+def test_a_gang_is_not_released_while_those_whom_it_needs_still_wait() -> None:
+    late = gang("b").of(2, cpu=1).labelled(app="b").last(1, gates=("hold",))
+    near = node("n1", cpu=4).labelled(zone="z")
+    found = plan(snapshot(near, waiting_for_company(), late), BestFit(), BestFit(), Budget())
+    assert found.evictions == ()
+    assert "once ml/b-0 has its node" in found.rejections[0].sentence
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [],
+        [gang("c").of(1, cpu=1).labelled(app="c")],
+        [gang("b").of(2, cpu=1).labelled(app="b").bound_on("n2").last(1, shape=shape(cpu=9))],
+    ],
+    ids=["nobody", "nobody whom it needs", "who was tried together with it"],
+)
+def test_a_gang_whom_nobody_can_help_is_released(others: list[GangBuilder]) -> None:
+    nodes = node("n1", cpu=4).labelled(zone="z"), node("n2", cpu=4)
+    found = plan(snapshot(*nodes, waiting_for_company(), *others), BestFit(), BestFit(), Budget())
+    assert evicted(found) == ["a-0"]
+
+
+def test_a_gang_that_lacks_room_whoever_is_near_is_released() -> None:
+    near = node("n1", cpu=4).labelled(zone="z")
+    other = gang("b").of(1, cpu=1).labelled(app="b")
+    seen = snapshot(near, waiting_for_company(cpu=9), other)
+    assert evicted(plan(seen, BestFit(), BestFit(), Budget())) == ["a-0"]
 
 
 # Jobs

@@ -9,7 +9,7 @@ from tutti.model.cluster import Phase, Slots, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
 from tutti.model.keys import NodeName, PodKey, Uid
 from tutti.model.ports import HostPort
-from tutti.planning import verify
+from tutti.planning import promises, verify
 
 from ...builders import GangBuilder, NodeBuilder, Part, gang, node, reservation, single, snapshot
 
@@ -252,12 +252,12 @@ def lost(*parts: Part, of: GangBuilder = A) -> list[str]:
     """The names of the entries that can no longer be carried out."""
     seen = snapshot(*parts)
     standing = next(each for each in seen.reservations if each.gang == of.made.key)
-    return [entry.pod.name for entry in verify.lost_entries(seen).get(standing.uid, ())]
+    return [entry.pod.name for entry in promises.lost_entries(seen).get(standing.uid, ())]
 
 
 def test_a_reservation_that_can_be_carried_out_has_lost_nothing() -> None:
     assert lost(*NODES, A, HELD) == []
-    assert verify.lost_entries(snapshot(*NODES, A, HELD)) == {}
+    assert promises.lost_entries(snapshot(*NODES, A, HELD)) == {}
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_slots_keep_their_room_from_later_promises() -> None:
 
 def test_a_stray_of_the_reserved_gang_can_still_be_bound() -> None:
     seen = snapshot(*NODES, HELD, strays=A.members)
-    assert verify.lost_entries(seen) == {}
+    assert promises.lost_entries(seen) == {}
 
 
 def test_a_gang_of_one_is_known_by_its_pods_name() -> None:
@@ -346,7 +346,7 @@ def test_a_gang_of_one_is_known_by_its_pods_name() -> None:
 
 def test_an_unknown_reservation_has_lost_nothing_that_is_known() -> None:
     empty = Snapshot(taken_at=0.0)
-    assert verify.lost_entries(empty) == {}
+    assert promises.lost_entries(empty) == {}
 
 
 @pytest.mark.parametrize(

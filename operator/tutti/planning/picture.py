@@ -1,0 +1,77 @@
+"""A Snapshot by name, and what standing Reservations hold in it, for the checks.
+
+Apart from them because the check of a plan and that of standing promises read the same; it shares
+nothing with what makes plans.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..model.cluster import Entry, Member, Reservation, Snapshot
+from ..model.keys import GangKey, NodeName, Uid
+from .accounts import Amounts
+from .beside import Seat
+
+
+class Picture:
+    """A Snapshot by name; whom nobody asks about is not looked up."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.nodes = {node.name: node for node in snapshot.nodes}
+        self.gangs = {gang.key: gang for gang in snapshot.gangs}
+        self._snapshot = snapshot
+        self._members: dict[GangKey, Mapping[Uid, Member]] = {}
+        self._everyone: dict[Uid, Member] = {}
+
+    def members(self, key: GangKey) -> Mapping[Uid, Member]:
+        """The members of one gang."""
+        if key not in self._members:
+            gang = self.gangs.get(key)
+            self._members[key] = {m.uid: m for m in (gang.members if gang is not None else ())}
+        return self._members[key]
+
+    def member(self, uid: Uid, expected_in: GangKey) -> Member | None:
+        """A member, wherever it is now: a pod's label may have changed, or its PodGroup gone."""
+        return self.members(expected_in).get(uid) or self._anywhere().get(uid)
+
+    def _anywhere(self) -> Mapping[Uid, Member]:
+        if not self._everyone:
+            self._everyone.update((member.uid, member) for member in self._snapshot.strays)
+            for gang in self._snapshot.gangs:
+                self._everyone.update((member.uid, member) for member in gang.members)
+        return self._everyone
+
+
+def needs(member: Member) -> Amounts:
+    """What a member takes of a node."""
+    return {**dict(member.shape.requests.amounts), "pods": 1}
+
+
+def open_seats(held: Reservation, seen: Picture) -> Iterator[tuple[Entry, Seat]]:
+    """The members that a Reservation holds a node for and that are not bound yet."""
+    for entry in held.entries:
+        member = seen.member(entry.uid, held.gang)
+        if member is not None and member.may_get_a_node:
+            yield entry, (member, entry.node)
+
+
+def held_room(held: Reservation, seen: Picture) -> Iterator[tuple[NodeName, Amounts]]:
+    """The room that a Reservation holds and no node counts as used."""
+    gang = seen.gangs.get(held.gang)
+    siblings = gang.members if gang is not None else ()
+    for entry in held.entries:
+        member = seen.member(entry.uid, held.gang)
+        if member is None:
+            yield entry.node, _most(siblings)
+        elif member.node is None:
+            yield entry.node, needs(member)
+    for slots in held.slots:
+        most = _most([member for member in siblings if member.role == slots.role])
+        yield slots.node, {name: n * slots.count for name, n in most.items()}
+
+
+def _most(members: Sequence[Member]) -> Amounts:
+    most: dict[str, int] = {}
+    for member in members:
+        for name, n in needs(member).items():
+            most[name] = max(n, most.get(name, 0))
+    return most
