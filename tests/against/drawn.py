@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from random import Random
+
 from .cases import GANG, HOST, ZONE, Ask, Case, Ground, Kind, Other, Role, Rule
 from .existing import has_placement
 
@@ -21,9 +22,7 @@ BESIDE_DRIVER = (Rule(Ask.NEAR, ZONE, "role", "driver"),)
 Parts = tuple[Sequence[Ground], Sequence[Role], Sequence[Other]]
 
 
-def cases() -> tuple[Case, ...]:
-    """All of them, kind by kind."""
-    return tuple(case(kind, number) for kind in Kind for number in range(OF_EACH))
+ALL = tuple((kind, number) for kind in Kind for number in range(OF_EACH))
 
 
 @cache
