@@ -10,7 +10,7 @@ from . import byhand
 from .playing import Outcome, Turn
 from .telling import sentences, table
 
-EIGHT, _, SMALL, *_ = byhand.CASES
+EIGHT, SMALL = byhand.CASES[0], byhand.CASES[2]
 
 
 def _outcomes(**bound: tuple[int, int]) -> dict[Turn, Outcome]:

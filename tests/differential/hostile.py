@@ -51,7 +51,7 @@ def _asking(**amounts: str) -> Manifest:
     return {"containers": [container]}
 
 
-ITSELF = {"labelSelector": {"matchLabels": {"app": "hostile"}}}
+ITSELF: Mapping[str, Any] = {"labelSelector": {"matchLabels": {"app": "hostile"}}}
 REFUSED: Mapping[str, Mapping[str, Any]] = {
     "a selector of an unknown operator": _near(**_selecting("app", "Near", "a")),
     "In without values": _apart(**_selecting("app", "In")),
