@@ -22,9 +22,7 @@ BESIDE_DRIVER = (Rule(Ask.NEAR, ZONE, "role", "driver"),)
 Parts = tuple[Sequence[Ground], Sequence[Role], Sequence[Other]]
 
 
-def cases() -> tuple[Case, ...]:
-    """All of them, kind by kind."""
-    return tuple(case(kind, number) for kind in Kind for number in range(OF_EACH))
+ALL = tuple((kind, number) for kind in Kind for number in range(OF_EACH))
 
 
 @cache

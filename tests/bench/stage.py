@@ -89,14 +89,19 @@ def collection(manifest: Mapping[str, Any]) -> str:
     return f"{prefix}{place}/{kind.lower()}s"
 
 
+def install_coscheduling(plane: ControlPlane) -> None:
+    """Let the API server know the PodGroups of scheduler-plugins."""
+    plane.kubectl("apply", "-f", str(_COSCHEDULING_CRD))
+    plane.kubectl("wait", "--for=condition=Established", "-f", str(_COSCHEDULING_CRD))
+
+
 @contextmanager
 def staged(scenario: Scenario, contenders: Collection[Contender]) -> Iterator[Stage]:
     """A control plane with the scenario's nodes, and nothing else that runs."""
     features = {"native-gang"} & {name for each in contenders for name in each.components}
     with ControlPlane.start(components=features, audit_policy=_POLICY) as plane:
         operator_process.install(plane)
-        plane.kubectl("apply", "-f", str(_COSCHEDULING_CRD))
-        plane.kubectl("wait", "--for=condition=Established", "-f", str(_COSCHEDULING_CRD))
+        install_coscheduling(plane)
         plane.create_namespace(NAMESPACE)
         ledger = Ledger(plane.audit_log)
         try:

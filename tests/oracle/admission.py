@@ -6,6 +6,7 @@ Only as many of Kubernetes' rules as the random Snapshots use.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tutti.model.cluster import Resident
@@ -45,13 +46,13 @@ class Reading:
 
     def case(self) -> Case:
         """The gangs that could start, and the room that nobody holds."""
-        return self._case(self._wanting(), [])
+        return self._case(self._wanting(), ())
 
     def stages(self, plan: Plan) -> Iterator[tuple[Case, Worth]]:
         """What was decided together, from the top, and what the plan starts of it on each level.
 
         Levels are one decision down to one where a gang may have more members than it needs: those
-        come before lower levels, which get what is left as it is.
+        come before lower levels, which take everyone above for granted, where they are.
         """
         placed = {p.gang for p in plan.placements}
         wanting = self._wanting()
@@ -66,23 +67,30 @@ class Reading:
                 for gang in own:
                     if gang.key in placed:
                         values[self._levels[gang.key]] += self._value(gang)
-                case = self._case(own, self._placed(plan, above=together[0]))
-                yield case, tuple(sorted(values.items(), reverse=True))
+                settled = self._placed(plan, above=together[0])
+                granted = Counter(self._levels[member.gang] for member, _ in settled)
+                found = {**values, **granted}
+                yield self._case(own, settled), tuple(sorted(found.items(), reverse=True))
                 together = []
 
     def _wanting(self) -> list[Gang]:
         """The gangs that wait and lack no members."""
         return [gang for gang in self.waiting.values() if len(self._ready(gang)) >= _need(gang)]
 
-    def _case(self, gangs: Sequence[Gang], seated: Sequence[tuple[Member, NodeName]]) -> Case:
-        """What these gangs ask for once others have their nodes."""
+    def _case(self, gangs: Sequence[Gang], settled: Sequence[tuple[Member, NodeName]]) -> Case:
+        """What these gangs ask for, beside members who must have the node that they got."""
         members = [member for gang in gangs for member in self._ready(gang)]
-        there = [*self._there(), *(_resident(*pair) for pair in seated)]
+        members += [member for member, _ in settled]
         around = Neighbourhood(
-            self._nodes, self._snapshot.namespaces, there, members, may_run=_may_run
+            self._nodes, self._snapshot.namespaces, self._there(), members, may_run=_may_run
         )
-        asks = tuple(self._ask(gang, around) for gang in gangs)
-        return Case(self._left(seated), asks, around.companies)
+        asks = [self._ask(gang, around) for gang in gangs]
+        for member, node in settled:
+            kind = around.kind(member, self._takes(member), 0)
+            there = {row for row, one in enumerate(self._nodes) if one.name == node}
+            one = replace(kind, where=kind.where & there)
+            asks.append(Ask(1, (one,), (0,), self._levels[member.gang], 1))
+        return Case(self._left([]), tuple(asks), around.companies)
 
     def _there(self) -> Iterator[Resident]:
         """Who has a node, or one that is held for it."""
@@ -110,8 +118,7 @@ class Reading:
             for node, pair in zip(self._nodes, self._rooms(), strict=True)
         }
         for member, node in seated:
-            taken = _taken(member)
-            rooms[node] = [n - taken[name] for n, name in zip(rooms[node], self.axes, strict=True)]
+            rooms[node] = [n - m for n, m in zip(rooms[node], self._takes(member), strict=True)]
         return tuple(map(tuple, rooms.values()))
 
     def joinable(self, plan: Plan) -> Iterator[str]:
@@ -136,7 +143,7 @@ class Reading:
             for member in self._ready(gang):
                 if member.uid in placed:
                     continue
-                takes = tuple(_taken(member)[name] for name in self.axes)
+                takes = self._takes(member)
                 for row in sorted(around.kind(member, takes, 0).where):
                     if all(n >= m for n, m in zip(rooms[row], takes, strict=True) if m):
                         yield f"{member.key} would fit on {self._nodes[row].name}"
@@ -175,15 +182,15 @@ class Reading:
         """What the gang needs to start."""
         roles = [role.name for role in gang.roles]
         kinds = [
-            around.kind(
-                member,
-                tuple(_taken(member)[name] for name in self.axes),
-                roles.index(member.role) if roles else 0,
-            )
+            around.kind(member, self._takes(member), roles.index(member.role) if roles else 0)
             for member in self._ready(gang)
         ]
         least = tuple(role.min_member for role in gang.roles) or (0,)
         return Ask(_need(gang), tuple(kinds), least, self._levels[gang.key], self._value(gang))
+
+    def _takes(self, member: Member) -> tuple[int, ...]:
+        taken = _taken(member)
+        return tuple(taken[name] for name in self.axes)
 
     def _value(self, gang: Gang) -> int:
         """What the objective says it is worth."""

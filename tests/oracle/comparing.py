@@ -52,6 +52,8 @@ def compared(problem: Problem, strategy: Strategy, budget: Budget | None = None)
 def planned(snapshot: Snapshot, policy: Policy, strategy: Strategy) -> Comparison:
     """Plan a Snapshot both ways."""
     made = plan(snapshot, strategy, BestFit(), Budget(), policy)
+    if broken := verify.violations(snapshot, made):
+        return Comparison(broken, is_proved=made.proved, is_contended=True)
     reading = Reading(snapshot, policy)
     stages = [(case, found, optimum(case)) for case, found in reading.stages(made)]
     off = [
@@ -59,9 +61,8 @@ def planned(snapshot: Snapshot, policy: Policy, strategy: Strategy) -> Compariso
         for _, found, best in stages
         if found != best
     ]
-    broken = verify.violations(snapshot, made)
     return Comparison(
-        wrong=(*broken, *off, *reading.joinable(made)),
+        wrong=(*off, *reading.joinable(made)),
         is_proved=made.proved,
         is_contended=any(
             sum(value for _, value in best) < sum(ask.value for ask in case.asks)

@@ -1,0 +1,45 @@
+"""The table of wins, ties and losses."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console
+
+from . import byhand
+from .playing import Outcome, Turn
+from .telling import sentences, table
+
+EIGHT, SMALL = byhand.CASES[0], byhand.CASES[2]
+
+
+def _outcomes(**bound: tuple[int, int]) -> dict[Turn, Outcome]:
+    return {
+        Turn(case, who): Outcome(n, case.size)
+        for who, counts in bound.items()
+        for case, n in zip((EIGHT, SMALL), counts, strict=True)
+    }
+
+
+def test_wins_ties_and_losses_are_counted_by_kind() -> None:
+    console = Console(width=160, record=True, file=StringIO())
+    console.print(table(_outcomes(tutti=(8, 4), native=(8, 0), other=(3, 4)), "tutti", ["native"]))
+    rows = [
+        [cell.strip() for cell in line.strip("│").split("│")]
+        for line in console.export_text().splitlines()
+        if line.startswith("│")
+    ]
+    assert rows == [
+        ["room for everyone", "1", "1", "0", "1", "0", "0/1/0"],
+        ["anti-affinity over few nodes", "1", "1", "0", "0", "0", "1/0/0"],
+        ["in all", "2", "2", "0", "1", "0", "1/1/0"],
+    ]
+
+
+def test_what_is_bound_in_part_and_lost_is_counted_and_told() -> None:
+    outcomes = _outcomes(tutti=(3, 4), other=(8, 0))
+    console = Console(width=160, record=True, file=StringIO())
+    console.print(table(outcomes, "tutti", ["other"]))
+    assert "1/0/1" in console.export_text()
+    assert list(sentences(outcomes, "tutti")) == ["eight-on-four: 3 of 8 members are bound"]
+    assert list(sentences(outcomes, "other")) == ["small-before-big: 0 of 4 members are bound"]
