@@ -11,7 +11,6 @@ from .keys import GangKey, NodeName, Origin, PodKey, Uid
 from .resources import NOTHING, Resources
 from .rules import NO_RULES, Labels, PodRules, Requirement, Term
 
-
 ABSENT_SECONDS = 600.0  # an executor's pod is there within seconds; ten minutes forgive a slow pull
 
 
@@ -278,6 +277,7 @@ class Gang:
     timeout_seconds: float | None = None  # in which it should start
     on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
     absent_seconds: float = ABSENT_SECONDS  # for which room is held for absent members
+    maker: str = ""  # the pod that owns the PodGroup and makes its members, if one does
 
     @property
     def is_single(self) -> bool:

@@ -7,7 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...model import ports
-from ...model.cluster import Gang, Member, Namespace, Node, NodeTerm, Reservation, Resident, Role, Shape
+from ...model.cluster import (
+    Gang,
+    Member,
+    Namespace,
+    Node,
+    NodeTerm,
+    Reservation,
+    Resident,
+    Role,
+    Shape,
+)
 from ...model.resources import NOTHING, Resources
 from ...model.rules import PodRules
 from .. import encode
@@ -71,6 +81,9 @@ def group(gang: Gang, taken_at: float) -> Raw:
         "generation": gang.generation,
         "creationTimestamp": timestamp(gang.created),
     }
+    if gang.maker:
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": gang.maker, "uid": ""}
+        metadata["ownerReferences"] = [owner]
     if gang.terminating:
         metadata["deletionTimestamp"] = timestamp(taken_at)
     return {
