@@ -85,7 +85,7 @@ class Reporter:
         for gang_key, sentence in refusals.items():
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, sentence)
         held = {reservation.uid: reservation for reservation in snapshot.reservations}
-        given_back = {one.reservation.uid for one in released}
+        given_back = {one.reservation.uid for one in released if one.rest is None}
         gangs = [
             gang
             for gang in snapshot.gangs
@@ -107,7 +107,7 @@ class Reporter:
         )
         for one in released:
             about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
-            await say(self._api, encode.Event(about, "Released", one.sentence, now, warning=True))
+            await say(self._api, encode.Event(about, one.reason, one.sentence, now, warning=True))
         notes = list(stray_notes(snapshot.strays)) if self._of_pods else []
         for gang in gangs:
             rejection = rejections.get(gang.key)

@@ -126,7 +126,7 @@ FREES_ROOM_WITHOUT_A_TOUCH = Mutant(
 )
 TRUSTS_STANDING_RESERVATIONS = Mutant(
     "trusts standing Reservations",
-    (Patch("planning/progress.py", "lost = promises.lost_entries(snapshot)", "lost = {}"),),
+    (Patch("planning/progress.py", "lost = promises.lost(snapshot)", "lost = {}"),),
 )
 # Seen through by the cycle's own tests, without a judge.
 UNFENCED = (

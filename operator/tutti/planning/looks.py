@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from ..model.cluster import Member, Namespace, Resident, Shape, Snapshot
 from ..model.keys import NodeName
 from ..model.rules import Labels, Requirement
+from . import slots
 from .peers import Group, has_rules, is_counted, spaces
 
 Label = tuple[str, str]
@@ -101,7 +102,8 @@ def there(snapshot: Snapshot) -> Sequence[Resident]:
         for entry in reservation.entries
         if (member := members.get(entry.uid)) is not None and member.may_get_a_node
     )
-    return (*snapshot.residents, *held)
+    absent = (seated(member, node) for member, node in slots.held_seats(snapshot))
+    return (*snapshot.residents, *held, *absent)
 
 
 def seated(member: Member, node: NodeName) -> Resident:
@@ -139,7 +141,7 @@ def groups_asked(shape: Shape) -> Iterator[Group]:
     yield from ((term.peers,) for term in shape.rules.apart)
 
 
-def groups_near_or_even(shape: Shape) -> Iterator[Who]:
+def groups_near_or_even(shape: Shape) -> Iterator[Group]:
     """The groups of which more may be needed before a member of the shape finds a node."""
     if shape.rules.near:
         yield tuple(term.peers for term in shape.rules.near)

@@ -4,10 +4,11 @@ Apart from them because the check of a plan and that of standing promises read t
 nothing with what makes plans.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..model.cluster import Entry, Member, Reservation, Snapshot
+from ..model.cluster import Entry, Gang, Member, Reservation, Shape, Snapshot
 from ..model.keys import GangKey, NodeName, Uid
+from . import slots
 from .accounts import Amounts
 from .beside import Seat
 
@@ -41,9 +42,27 @@ class Picture:
         return self._everyone
 
 
-def needs(member: Member) -> Amounts:
-    """What a member takes of a node."""
-    return {**dict(member.shape.requests.amounts), "pods": 1}
+def needs(shape: Shape) -> Amounts:
+    """What one member of this shape takes of a node."""
+    return {**dict(shape.requests.amounts), "pods": 1}
+
+
+def needs_of_slot(gang: Gang | None, role: str) -> Amounts:
+    """What is held for one absent member: what its role declares, else the most siblings ask."""
+    if gang is None:
+        return {}
+    if (declared := slots.declared(gang, role)) is not None:
+        return needs(declared)
+    return _most(member for member in gang.members if member.role == role)
+
+
+def _most(members: Iterable[Member]) -> Amounts:
+    """The most that any of these asks for, resource by resource."""
+    most: dict[str, int] = {}
+    for member in members:
+        for name, n in needs(member.shape).items():
+            most[name] = max(n, most.get(name, 0))
+    return most
 
 
 def open_seats(held: Reservation, seen: Picture) -> Iterator[tuple[Entry, Seat]]:
@@ -52,6 +71,12 @@ def open_seats(held: Reservation, seen: Picture) -> Iterator[tuple[Entry, Seat]]
         member = seen.member(entry.uid, held.gang)
         if member is not None and member.may_get_a_node:
             yield entry, (member, entry.node)
+
+
+def awaited(held: Reservation, seen: Picture) -> Sequence[Seat]:
+    """The absent members that a Reservation holds room for."""
+    gang = seen.gangs.get(held.gang) if held.slots else None
+    return () if gang is None or gang.uid != held.uid else slots.seats(gang, held.slots)
 
 
 def held_room(held: Reservation, seen: Picture) -> Iterator[tuple[NodeName, Amounts]]:
@@ -63,15 +88,7 @@ def held_room(held: Reservation, seen: Picture) -> Iterator[tuple[NodeName, Amou
         if member is None:
             yield entry.node, _most(siblings)
         elif member.node is None:
-            yield entry.node, needs(member)
-    for slots in held.slots:
-        most = _most([member for member in siblings if member.role == slots.role])
-        yield slots.node, {name: n * slots.count for name, n in most.items()}
-
-
-def _most(members: Sequence[Member]) -> Amounts:
-    most: dict[str, int] = {}
-    for member in members:
-        for name, n in needs(member).items():
-            most[name] = max(n, most.get(name, 0))
-    return most
+            yield entry.node, needs(member.shape)
+    for slot in held.slots:
+        one = needs_of_slot(gang, slot.role)
+        yield slot.node, {name: n * slot.count for name, n in one.items()}

@@ -3,17 +3,34 @@
 Separate from the check of plans, with which it shares how a Snapshot is read and nothing else.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..model.cluster import Entry, Reservation, Snapshot
 from ..model.keys import Uid
-from . import accounts, beside, picture
+from . import accounts, beside, picture, slotchecks, slots
 from .feasibility import fits_node
+from .slots import Places
 
 
-def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
-    """The entries that can no longer be carried out, by the uid of their gang.
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What of one Reservation can no longer be carried out: entries, and slots by their place."""
+
+    entries: tuple[Entry, ...] = ()
+    slots: Places = field(default_factory=Counter)
+
+    def __bool__(self) -> bool:
+        """Whether anything is lost."""
+        return bool(self.entries or self.slots)
+
+    def __add__(self, other: "Lost") -> "Lost":
+        return Lost((*self.entries, *other.entries), self.slots + other.slots)
+
+
+def lost(snapshot: Snapshot) -> Mapping[Uid, Lost]:
+    """What can no longer be carried out, by the uid of the gang.
 
     Where a node cannot keep all promises, the oldest Reservations keep theirs. Where rules between
     pods forbid them together, those of gangs of which somebody is bound come first. What leans on
@@ -22,22 +39,23 @@ def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
     seen = picture.Picture(snapshot)
     ordered = sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang))
     begun = {held.uid for held in ordered if _is_begun(held, seen)}
-    forbidden: set[Entry] = set()
-    lost = _lost(ordered, seen, forbidden)
-    for _ in range(sum(len(held.entries) for held in ordered)):
+    forbidden: dict[Uid, Lost] = {}
+    found = _lost(ordered, seen, forbidden)
+    for _ in range(sum(len(held.entries) + len(held.slots) for held in ordered)):
         standing = [
-            _without(held, lost[held.uid])
+            _without(held, found[held.uid])
             for held in sorted(ordered, key=lambda held: held.uid not in begun)
-            if held.uid in begun or not (lost[held.uid] or _is_orphaned(held, seen))
+            if held.uid in begun or not (found[held.uid] or _is_orphaned(held, seen))
         ]
         wrong = _forbidden(snapshot, standing, seen)
         if not wrong:
             break
         # Once the last are gone, nobody may be in the way of the first. Half of them go at once,
         # so that a few passes do.
-        forbidden.update(*wrong[len(wrong) // 2 :])
-        lost = _lost(ordered, seen, forbidden)
-    return {uid: entries for uid, entries in lost.items() if entries}
+        for uid, more in wrong[len(wrong) // 2 :]:
+            forbidden[uid] = forbidden.get(uid, Lost()) + more
+        found = _lost(ordered, seen, forbidden)
+    return {uid: one for uid, one in found.items() if one}
 
 
 def _is_begun(held: Reservation, seen: picture.Picture) -> bool:
@@ -52,42 +70,51 @@ def _is_orphaned(held: Reservation, seen: picture.Picture) -> bool:
     return gang is None or gang.uid != held.uid or gang.terminating
 
 
-def _without(held: Reservation, lost: Collection[Entry]) -> Reservation:
-    gone = frozenset(lost)
-    return replace(held, entries=tuple(entry for entry in held.entries if entry not in gone))
+def _without(held: Reservation, gone: Lost) -> Reservation:
+    entries = tuple(entry for entry in held.entries if entry not in frozenset(gone.entries))
+    return replace(
+        held, entries=entries, slots=slots.slots_of(slots.places(held.slots) - gone.slots)
+    )
 
 
 def _lost(
-    ordered: Sequence[Reservation], seen: picture.Picture, forbidden: Collection[Entry]
-) -> Mapping[Uid, tuple[Entry, ...]]:
+    ordered: Sequence[Reservation], seen: picture.Picture, forbidden: Mapping[Uid, Lost]
+) -> Mapping[Uid, Lost]:
     """What has no room, or is forbidden, by the uid of its gang; the first ones take theirs."""
     ledger = accounts.Ledger(seen.nodes)
-    lost: dict[Uid, tuple[Entry, ...]] = {}
+    found: dict[Uid, Lost] = {}
     for held in ordered:
-        lost[held.uid] = tuple(
-            entry for entry in held.entries if not _is_upheld(entry, held, seen, ledger, forbidden)
+        gone = forbidden.get(held.uid, Lost())
+        entries = tuple(
+            entry for entry in held.entries if not _is_upheld(entry, held, seen, ledger, gone)
         )
-        for node, asked in picture.held_room(replace(held, entries=()), seen):
-            ledger.take(node, asked)
-    return lost
+        gang = seen.gangs.get(held.gang)
+        places = slotchecks.lost(held, gang, seen.nodes, ledger, gone.slots)
+        found[held.uid] = Lost(entries, places)
+    return found
 
 
 def _forbidden(
     snapshot: Snapshot, standing: Sequence[Reservation], seen: picture.Picture
-) -> Sequence[Sequence[Entry]]:
+) -> Sequence[tuple[Uid, Lost]]:
     """What rules between pods forbid once all these are carried out, by Reservation."""
-    seats = [tuple(picture.open_seats(held, seen)) for held in standing]
-    bystanders = beside.Bystanders(snapshot, [seat for own in seats for _, seat in own])
-    found = ([one for one, seat in own if any(bystanders.faults(*seat))] for own in seats)
-    return [entries for entries in found if entries]
+    named = [tuple(picture.open_seats(held, seen)) for held in standing]
+    awaited = [picture.awaited(held, seen) for held in standing]
+    seats = [seat for own in named for _, seat in own]
+    bystanders = beside.Bystanders(snapshot, [*seats, *(seat for own in awaited for seat in own)])
+    found: list[tuple[Uid, Lost]] = []
+    for held, own, absent in zip(standing, named, awaited, strict=True):
+        entries = tuple(entry for entry, seat in own if any(bystanders.faults(*seat)))
+        places = Counter(
+            (node, member.role) for member, node in absent if any(bystanders.faults(member, node))
+        )
+        if wrong := Lost(entries, places):
+            found.append((held.uid, wrong))
+    return found
 
 
 def _is_upheld(
-    entry: Entry,
-    held: Reservation,
-    seen: picture.Picture,
-    ledger: accounts.Ledger,
-    forbidden: Collection[Entry],
+    entry: Entry, held: Reservation, seen: picture.Picture, ledger: accounts.Ledger, gone: Lost
 ) -> bool:
     """Whether the entry can be, or has been, carried out; if it can, its room is taken."""
     member, node = seen.member(entry.uid, held.gang), seen.nodes.get(entry.node)
@@ -95,9 +122,10 @@ def _is_upheld(
         return False
     if member.node == entry.node:
         return True
-    if node is None or not member.is_waiting or member.gang != held.gang or entry in forbidden:
+    if node is None or not member.is_waiting or member.gang != held.gang or entry in gone.entries:
         return False
-    if fits_node(member.shape, node) is not None or ledger.lacks(entry.node, picture.needs(member)):
+    needs = picture.needs(member.shape)
+    if fits_node(member.shape, node) is not None or ledger.lacks(entry.node, needs):
         return False
-    ledger.take(entry.node, picture.needs(member))
+    ledger.take(entry.node, needs)
     return True

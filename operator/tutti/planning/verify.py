@@ -6,13 +6,13 @@ solver.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ..model.cluster import Gang, Member, Node, Snapshot
+from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
-from . import accounts, beside, picture
+from . import accounts, beside, picture, slotchecks, slots
 from .amounts import format_name
 from .feasibility import fits_node
 from .peers import has_rules
@@ -29,7 +29,8 @@ def upheld(
     """The placements that break nothing in this Snapshot, counted together, the first ones first.
 
     The world may have moved on since they were planned. Of the pods that standing Reservations hold
-    a node for, rules between pods count those that are ``kept``; all, if None.
+    a node for, rules between pods count those that are ``kept``, absent ones if their Reservation
+    is; all, if None.
     """
     if not placements:
         return ()
@@ -37,32 +38,43 @@ def upheld(
     books = _Books.of(snapshot, seen)
     sound: list[Placement] = []
     for placement in placements:
-        trial = books.on_trial(one.node for one in placement.assignments)
+        trial = books.on_trial(_nodes(placement, books))
         if not any(True for _ in _faults(placement, seen, trial)):
             books.ledger.left.update(trial.ledger.left)
             sound.append(placement)
-    seats = _promised(snapshot, seen)
-    standing = [seat for seat in seats if kept is None or seat[0].uid in kept]
-    return tuple(_sociable(snapshot, sound, seen, standing))
+    return tuple(_sociable(snapshot, sound, seen, kept))
+
+
+def _nodes(placement: Placement, books: "_Books") -> Iterator[NodeName]:
+    """The nodes on which it takes room, or gives some back."""
+    held = books.open.get(placement.gang)
+    yield from (one.node for one in placement.assignments)
+    yield from (slot.node for slot in (*placement.slots, *(held.slots if held else ())))
 
 
 def _sociable(
     snapshot: Snapshot,
     sound: list[Placement],
     seen: picture.Picture,
-    standing: Sequence[beside.Seat],
+    kept: Collection[Uid] | None,
 ) -> Sequence[Placement]:
     """Those that rules between pods let be together; whoever breaks one leaves, the last first."""
-    bystanders = _bystanders(snapshot, sound, seen, standing)
+    standing = {held.gang: held for held in snapshot.reservations if held.slots}
+    bystanders = _bystanders(snapshot, sound, seen, kept)
     while bystanders is not None:
         unsocial = (
-            one for one in reversed(sound) if any(True for _ in _unsocial(one, seen, bystanders))
+            one
+            for one in reversed(sound)
+            if any(True for _ in _unsocial(one, seen, standing.get(one.gang), bystanders))
         )
         last = next(unsocial, None)
         if last is None:
             break
         sound = [placement for placement in sound if placement is not last]
-        for member, node in _seats(last, seen):
+        if last.gang in standing:  # the slots that it was to give up stand again
+            bystanders = _bystanders(snapshot, sound, seen, kept)
+            continue
+        for member, node in _seats(last, seen, None):
             bystanders.leave(member, node)
     return sound
 
@@ -74,15 +86,10 @@ def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str
     books = _Books.of(snapshot, seen)
     for placement in placements:
         yield from _faults(placement, seen, books)
-    bystanders = _bystanders(snapshot, placements, seen, _promised(snapshot, seen))
+    bystanders = _bystanders(snapshot, placements, seen)
     if bystanders is not None:
         for placement in placements:
-            yield from _unsocial(placement, seen, bystanders)
-
-
-def _promised(snapshot: Snapshot, seen: picture.Picture) -> Sequence[beside.Seat]:
-    """The members that Reservations hold a node for and that are not bound yet."""
-    return [seat for held in snapshot.reservations for _, seat in picture.open_seats(held, seen)]
+            yield from _unsocial(placement, seen, books.open.get(placement.gang), bystanders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,7 @@ class _Books:
     ledger: accounts.Ledger
     pods: set[Uid]
     gangs: set[GangKey]
+    open: Mapping[GangKey, Reservation]  # standing ones with room for absent members
 
     @classmethod
     def of(cls, snapshot: Snapshot, seen: picture.Picture) -> "_Books":
@@ -99,7 +107,8 @@ class _Books:
         books = cls(
             accounts.Ledger(seen.nodes),
             {entry.uid for held in snapshot.reservations for entry in held.entries},
-            {held.gang for held in snapshot.reservations},
+            {held.gang for held in snapshot.reservations if not held.slots},
+            {held.gang: held for held in snapshot.reservations if held.slots},
         )
         for held in snapshot.reservations:
             for node, asked in picture.held_room(held, seen):
@@ -108,7 +117,7 @@ class _Books:
 
     def on_trial(self, nodes: Iterable[NodeName]) -> "_Books":
         """The same books with a copy of the room on these nodes; names are not given back."""
-        return _Books(self.ledger.copy(nodes), self.pods, self.gangs)
+        return _Books(self.ledger.copy(nodes), self.pods, self.gangs, self.open)
 
 
 def _faults(placement: Placement, seen: picture.Picture, books: _Books) -> Iterator[str]:
@@ -120,9 +129,11 @@ def _faults(placement: Placement, seen: picture.Picture, books: _Books) -> Itera
     if gang.terminating or gang.key in books.gangs:
         yield f"gang {gang.key}: it is being deleted, or has a placement already"
     books.gangs.add(gang.key)
+    new = slotchecks.exchange(placement, gang, books.open.get(gang.key), books.ledger)
     for one in placement.assignments:
         yield from _wrong(one, gang, seen, books.pods, books.ledger)
         books.pods.add(one.uid)
+    yield from slotchecks.faults(new, gang, seen.nodes, books.ledger)
     yield from _incomplete(gang, placement)
     yield from _overfull(gang, placement)
 
@@ -144,7 +155,7 @@ def _wrong(
         yield f"pod {one.pod}: it cannot be placed now"
     if (why := fits_node(member.shape, node)) is not None:
         yield f"pod {one.pod}: node {one.node} will not do: {why}"
-    asked = picture.needs(member)
+    asked = picture.needs(member.shape)
     if lacking := ledger.lacks(one.node, asked):
         names = ", ".join(map(format_name, lacking))
         yield f"pod {one.pod}: node {one.node} has too little {names}"
@@ -158,6 +169,7 @@ def _incomplete(gang: Gang, placement: Placement) -> Iterator[str]:
         return
     uids = {one.uid for one in placement.assignments}
     starting = [member for member in gang.members if member.uid in uids]
+    starting += [member for member, _ in slots.seats(gang, placement.slots)]
     if len(starting) < gang.min_member:
         yield f"gang {gang.key}: {len(starting)} of {gang.min_member} members are placed"
     for role in gang.roles:
@@ -170,6 +182,7 @@ def _overfull(gang: Gang, placement: Placement) -> Iterator[str]:
     """Roles of which more members would have a node than their maximum."""
     uids = {one.uid for one in placement.assignments}
     added = Counter(m.role for m in gang.members if m.uid in uids)
+    added.update(member.role for member, _ in slots.seats(gang, placement.slots))
     there = Counter(m.role for m in gang.members if m.counts_as_bound and not m.is_over)
     for role in gang.roles:
         n, most = there[role.name] + added[role.name], role.max_member
@@ -181,32 +194,65 @@ def _bystanders(
     snapshot: Snapshot,
     placements: Sequence[Placement],
     seen: picture.Picture,
-    standing: Sequence[beside.Seat],
+    kept: Collection[Uid] | None = None,
 ) -> beside.Bystanders | None:
     """Everyone once all are placed; None where no rule between pods can be in force."""
     gangs = [seen.gangs[one.gang] for one in placements if one.gang in seen.gangs]
-    shapes = {id(member.shape): member.shape for gang in gangs for member in gang.members}
-    if not (snapshot.residents or snapshot.reservations or any(map(has_rules, shapes.values()))):
+    if not (snapshot.reservations or are_ruled(replace(snapshot, gangs=tuple(gangs)))):
         return None
-    placed = [seat for placement in placements for seat in _seats(placement, seen)]
-    return beside.Bystanders(snapshot, [*standing, *placed])
+    after = {one.gang: one for one in placements}
+    seats: list[beside.Seat] = []
+    for held in snapshot.reservations:
+        named = (seat for _, seat in picture.open_seats(held, seen))
+        seats.extend(seat for seat in named if kept is None or seat[0].uid in kept)
+        if kept is None or held.uid in kept:
+            seats.extend(picture.awaited(_going_on(held, after.get(held.gang)), seen))
+    standing = {held.gang: held for held in snapshot.reservations if held.slots}
+    for one in placements:
+        seats.extend(_seats(one, seen, standing.get(one.gang)))
+    return beside.Bystanders(snapshot, seats)
 
 
-def _seats(placement: Placement, seen: picture.Picture) -> Iterator[beside.Seat]:
+def _going_on(held: Reservation, after: Placement | None) -> Reservation:
+    """The Reservation with those of its slots that it will have still."""
+    if after is None or not held.slots:
+        return held
+    left = slots.places(held.slots) & slots.places(after.slots)
+    return replace(held, slots=slots.slots_of(left))
+
+
+def _seats(
+    placement: Placement, seen: picture.Picture, held: Reservation | None
+) -> Iterator[beside.Seat]:
+    """Whom it gives a node, absent members too; ``held`` is what stands for its gang by now."""
     for one in placement.assignments:
         if (member := seen.members(placement.gang).get(one.uid)) is not None:
             yield member, one.node
+    if placement.slots and (gang := seen.gangs.get(placement.gang)) is not None:
+        before = slots.places(() if held is None else held.slots)
+        yield from slots.seats(gang, slots.slots_of(slots.places(placement.slots) - before))
 
 
 def _unsocial(
-    placement: Placement, seen: picture.Picture, bystanders: beside.Bystanders
+    placement: Placement,
+    seen: picture.Picture,
+    held: Reservation | None,
+    bystanders: beside.Bystanders,
 ) -> Iterator[str]:
     """What rules between pods forbid once all are placed, each looked at as if it came last."""
-    for member, node in _seats(placement, seen):
+    for member, node in _seats(placement, seen, held):
         yield from bystanders.faults(member, node)
+
+
+def are_ruled(snapshot: Snapshot) -> bool:
+    """Whether some rule between pods may be in force."""
+    shapes = {id(member.shape): member.shape for gang in snapshot.gangs for member in gang.members}
+    templates = (role.template for gang in snapshot.gangs for role in gang.roles)
+    declared = (one.shape for one in templates if one is not None)
+    return bool(snapshot.residents) or any(map(has_rules, (*shapes.values(), *declared)))
 
 
 def takes(node: Node, member: Member) -> bool:
     """Whether the node has room for the member beside what is bound there, promises aside."""
-    lacking = accounts.Ledger({node.name: node}).lacks(node.name, picture.needs(member))
+    lacking = accounts.Ledger({node.name: node}).lacks(node.name, picture.needs(member.shape))
     return not lacking and fits_node(member.shape, node) is None

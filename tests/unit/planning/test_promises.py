@@ -17,7 +17,7 @@ NODES = zones()
 
 def lost(seen: Snapshot) -> list[str]:
     """The pods whose entries are lost."""
-    return sorted(entry.pod.name for some in promises.lost_entries(seen).values() for entry in some)
+    return sorted(entry.pod.name for some in promises.lost(seen).values() for entry in some.entries)
 
 
 HELD = asking(gang("h").of(2, cpu=1), apart(B), app="a")

@@ -252,12 +252,14 @@ def lost(*parts: Part, of: GangBuilder = A) -> list[str]:
     """The names of the entries that can no longer be carried out."""
     seen = snapshot(*parts)
     standing = next(each for each in seen.reservations if each.gang == of.made.key)
-    return [entry.pod.name for entry in promises.lost_entries(seen).get(standing.uid, ())]
+    return [
+        entry.pod.name for entry in promises.lost(seen).get(standing.uid, promises.Lost()).entries
+    ]
 
 
 def test_a_reservation_that_can_be_carried_out_has_lost_nothing() -> None:
     assert lost(*NODES, A, HELD) == []
-    assert promises.lost_entries(snapshot(*NODES, A, HELD)) == {}
+    assert promises.lost(snapshot(*NODES, A, HELD)) == {}
 
 
 @pytest.mark.parametrize(
@@ -336,7 +338,7 @@ def test_slots_keep_their_room_from_later_promises() -> None:
 
 def test_a_stray_of_the_reserved_gang_can_still_be_bound() -> None:
     seen = snapshot(*NODES, HELD, strays=A.members)
-    assert promises.lost_entries(seen) == {}
+    assert promises.lost(seen) == {}
 
 
 def test_a_gang_of_one_is_known_by_its_pods_name() -> None:
@@ -346,7 +348,7 @@ def test_a_gang_of_one_is_known_by_its_pods_name() -> None:
 
 def test_an_unknown_reservation_has_lost_nothing_that_is_known() -> None:
     empty = Snapshot(taken_at=0.0)
-    assert promises.lost_entries(empty) == {}
+    assert promises.lost(empty) == {}
 
 
 @pytest.mark.parametrize(
