@@ -227,10 +227,10 @@ def test_what_is_partly_bound_only_inside_a_gap_is_not_judged() -> None:
     assert len(verdict.unproved) == 2
 
 
-def _awaiting(**given: str) -> Story:
+def _awaiting(maker: str = "") -> Story:
     """A driver that is bound, and three executors that are awaited for 5 seconds."""
     story = two_nodes()
-    story.awaiting("spark", driver=1, executor=3, **given)
+    story.awaiting("spark", maker=maker, driver=1, executor=3)
     story.pod("driver", "spark", role="driver")
     story.reserve("spark", {"driver": "a"}, slots={"a": {"executor": 1}, "b": {"executor": 2}})
     story.bind("driver", "a")

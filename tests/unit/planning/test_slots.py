@@ -7,6 +7,7 @@ import pytest
 from tutti.model.cluster import Phase, Reservation, Slots
 from tutti.model.decisions import Placement, Plan, Reason
 from tutti.model.keys import NodeName, Uid
+from tutti.model.rules import PodRules
 from tutti.planning import slots, status, verify
 from tutti.planning.plan import plan
 from tutti.planning.progress import Await, Bind, Finish, Release, Trim, next_steps
@@ -211,7 +212,7 @@ def test_rules_between_pods_hold_for_absent_members_too() -> None:
     apart = driven()
     template = apart.roles[1].template
     assert template is not None
-    rules = builders.PodRules(apart=(builders.term("hostname", own),))
+    rules = PodRules(apart=(builders.term("hostname", own),))
     alone = replace(template, shape=replace(template.shape, rules=rules))
     apart = replace(apart, roles=(apart.roles[0], replace(apart.roles[1], template=alone)))
     nodes = [node(name, cpu=9).labelled(hostname=name) for name in ("n1", "n2", "n3")]
@@ -275,7 +276,7 @@ def test_slots_that_break_a_promise_are_caught() -> None:
 
 
 def step(*parts: Part, at: float = 0.0) -> object:
-    ((_, found),) = next_steps(snapshot(*parts, at=at), TERM)  # type: ignore[arg-type]
+    ((_, found),) = next_steps(snapshot(*parts, at=at), TERM)
     return found
 
 
@@ -357,6 +358,16 @@ def test_a_gang_that_is_short_of_room_for_the_absent_says_so() -> None:
     seen = planned(node("n1", cpu=3), of, standing)
     made = status.status_of(of.made, standing, seen.rejections[0], {N1: True}, {})
     assert (made.conditions[0].holds, made.conditions[0].reason) == (False, "NotEnoughRoom")
+
+
+def test_a_gang_that_has_its_room_says_so_though_others_wait_for_more() -> None:
+    base = gang("a").role("driver", 1, cpu=1).role("helper", 1, 2, cpu=1).role("worker", 2, 0)
+    of = base.declaring(cpu=1).needing(4).bound_on("n1", "n1")
+    standing = held(of, n1=2)
+    seen = planned(node("n1", cpu=4), of, standing)
+    assert seen.rejections[0].reason is Reason.NOT_ENOUGH_ROOM
+    made = status.status_of(of.made, standing, seen.rejections[0], {N1: True}, {})
+    assert (made.conditions[0].holds, made.conditions[0].reason) == (True, "Reserved")
 
 
 def test_a_gang_whose_room_was_given_back_says_who_is_missing() -> None:
