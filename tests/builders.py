@@ -376,12 +376,17 @@ def applied(before: Snapshot, plan: Plan) -> Snapshot:
     newly = [m for g in before.gangs for m in g.members if m.uid in where]
     bound = {m.uid: replace(m, node=where[m.uid]) for m in newly}
     planned = {placement.uid: placement for placement in plan.placements}
-    standing = [held for held in before.reservations if held.uid not in planned]
-    standing += [
+    known = {held.uid for held in before.reservations}
+    amended = [
+        replace(held, slots=planned[held.uid].slots) if held.uid in planned else held
+        for held in before.reservations
+    ]
+    made = [
         replace(reservation(GangBuilder(g.key), slots=planned[g.uid].slots), uid=g.uid)
         for g in before.gangs
-        if g.uid in planned and planned[g.uid].slots
+        if g.uid in planned and g.uid not in known and planned[g.uid].slots
     ]
+    standing = [*amended, *made]
     after = replace(
         before,
         reservations=tuple(sorted(standing, key=lambda held: held.gang)),

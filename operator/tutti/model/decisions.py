@@ -84,13 +84,15 @@ class Placement:
 class Rejection:
     """Why a gang got no placement: the reason, and one sentence with asked, found and short.
 
-    Of one that has timed out and waits on, ``beneath`` is why it does.
+    Of one that has timed out and waits on, ``beneath`` is why it does. ``is_beyond`` says that only
+    members have no room that the gang does not need.
     """
 
     gang: GangKey
     reason: Reason
     sentence: str
     beneath: Reason | None = None
+    is_beyond: bool = False
 
 
 @dataclass(frozen=True, slots=True)

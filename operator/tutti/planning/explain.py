@@ -61,7 +61,8 @@ def _rejection(evidence: Evidence, census: Census, known: dict[Shape, str]) -> R
     if any(member.uid in evidence.placed for member in census.waiting):
         return None
     if census.is_committed and census.waiting and not census.gang.terminating:
-        return _of_started(evidence, census, known)
+        answer = _of_started(evidence, census, known)
+        return replace(answer, is_beyond=census.missing <= 0)
     want = demand.whole(census)
     if want is None:
         return attendance.absence(census)

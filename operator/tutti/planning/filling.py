@@ -93,6 +93,8 @@ class Filled:
 
 def filled(snapshot: Snapshot) -> Filled:
     """Give the slots that are open to members that came for them, the oldest first."""
+    if not any(held.slots for held in snapshot.reservations):
+        return Filled(snapshot, {})
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     standing = [
         (held, gangs[held.uid])

@@ -113,6 +113,8 @@ def are_open(held: Reservation, gang: Gang | None, now: float) -> bool:
 
 def due(snapshot: Snapshot) -> float | None:
     """When the next slots are given back."""
+    if not any(held.slots for held in snapshot.reservations):
+        return None
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     moments = (
         expiry(held, gangs[held.uid])

@@ -125,8 +125,7 @@ def _reserved(
         return Line(
             Condition.RESERVED, holds=False, reason=Reason.NOT_ENOUGH_ROOM, message=sentence
         )
-    is_short = rejection is not None and rejection.reason is not Reason.REFUSED
-    if reservation is not None and not (reservation.slots and is_short):
+    if reservation is not None and not (reservation.slots and _is_short(rejection)):
         sentence = _room(reservation, counts)
         return Line(Condition.RESERVED, holds=True, reason="Reserved", message=sentence)
     if rejection is not None:
@@ -139,6 +138,13 @@ def _reserved(
     return Line(
         Condition.RESERVED, holds=False, reason=Reason.WAITING_FOR_MEMBERS, message=sentence
     )
+
+
+def _is_short(rejection: Rejection | None) -> bool:
+    """Whether members have no room that the gang needs, though others' room is reserved."""
+    if rejection is None or rejection.is_beyond:
+        return False
+    return rejection.reason not in (Reason.REFUSED, Reason.WAITING_FOR_MEMBERS)
 
 
 def _room(reservation: Reservation, counts: Counts) -> str:

@@ -362,6 +362,16 @@ def test_a_gang_that_is_short_of_room_for_the_absent_says_so() -> None:
     assert (made.conditions[0].holds, made.conditions[0].reason) == (False, "NotEnoughRoom")
 
 
+def test_a_gang_that_has_its_room_says_so_though_others_wait_for_more() -> None:
+    base = gang("a").role("driver", 1, cpu=1).role("helper", 1, 2, cpu=1).role("worker", 2, 0)
+    of = base.declaring(cpu=1).needing(4).bound_on("n1", "n1")
+    standing = held(of, n1=2)
+    seen = planned(node("n1", cpu=4), of, standing)
+    assert seen.rejections[0].reason is Reason.NOT_ENOUGH_ROOM
+    made = status.status_of(of.made, standing, seen.rejections[0], {N1: True}, {})
+    assert (made.conditions[0].holds, made.conditions[0].reason) == (True, "Reserved")
+
+
 def test_a_gang_whose_room_was_given_back_says_who_is_missing() -> None:
     of = driven().bound_on("n1")
     (rejection,) = planned(node("n1", cpu=9), of).rejections
