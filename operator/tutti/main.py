@@ -60,7 +60,7 @@ async def serve(
     strategy, fallback = strategy_of(settings.strategy), strategy_of("bestfit")
     access = await Access.load(kubeconfig)
     alarm = Alarm()
-    world = World(alarm.ring)
+    world = World(alarm.ring, is_declaring=settings.spark_enabled)
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
     feeds = feeds_into(world, name)

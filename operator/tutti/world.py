@@ -41,8 +41,12 @@ class Assumption:
 class World:
     """Eight stores, the assumptions, and the indexes that make a snapshot cheap."""
 
-    def __init__(self, wake: Callable[[], None]) -> None:
-        """``wake`` is called at every change that a decision might care about."""
+    def __init__(self, wake: Callable[[], None], *, is_declaring: bool = False) -> None:
+        """``wake`` is called at every change that a decision might care about.
+
+        While this operator ``is_declaring`` the gangs of Spark applications, their drivers wait
+        for it.
+        """
         self._wake = wake
         self.nodes: Store[Node] = Store(self._node_changed, self._listed)
         self.pending: Store[Member] = Store(self._member_changed, self._listed)
@@ -56,7 +60,7 @@ class World:
         self._bound_lists = 0
         self._occupancy = Occupancy()
         self._neighbours = Neighbours(self._met)
-        self._gangs = Gangs(self._value_of)
+        self._gangs = Gangs(self._value_of, is_declaring=is_declaring)
         self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
 
     @property
@@ -97,6 +101,14 @@ class World:
     def group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of that name, with the status it carries now."""
         return self._gangs.group(key)
+
+    def undeclared(self) -> tuple[Member, ...]:
+        """Pods of Spark that wait for their PodGroup to be made, and say how large it is."""
+        return self._gangs.undeclared()
+
+    def explain(self, uid: Uid, sentence: str) -> None:
+        """Say why the PodGroup that such a pod waits for is not made yet."""
+        self._gangs.explain(uid, sentence)
 
     # Our own writes
 

@@ -10,6 +10,7 @@ from . import ports
 from .keys import GangKey, NodeName, Origin, PodKey, Uid
 from .resources import NOTHING, Resources
 from .rules import NO_RULES, Labels, PodRules, Requirement, Term
+from .spark import SparkPod
 
 
 class Effect(StrEnum):
@@ -113,8 +114,8 @@ class Member:
     version: str  # metadata.resourceVersion, the precondition of its binding
     shape: Shape
     created: float  # seconds since the epoch
-    group: str = ""  # the label's value; empty for a gang of one
-    role: str = ""  # the label's value
+    group: str = ""  # the PodGroup's name; empty for a gang of one
+    role: str = ""
     priority: int = 0
     node: NodeName | None = None
     phase: Phase = Phase.PENDING
@@ -126,6 +127,8 @@ class Member:
     is_driver: bool = False  # a Spark driver: nobody makes it anew
     failure: str = ""  # why it failed, in one word; empty where its own containers did
     labels: Labels = ()  # as rules between pods see them
+    spark: SparkPod | None = None  # of a Spark application whose pods name no PodGroup
+    unconfigured: str = ""  # why nobody knows yet how large its gang is; it waits until then
 
     @property
     def gang(self) -> GangKey:

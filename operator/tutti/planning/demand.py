@@ -98,6 +98,8 @@ def _within_limits(
 def _kind(member: Member) -> str | None:
     if member.counts_as_bound:
         return "bound"
+    if member.unconfigured:
+        return None
     if member.is_waiting:
         return "unmodelled" if member.unmodelled else "ready"
     is_held_back = member.gated and member.node is None

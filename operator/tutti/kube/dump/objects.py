@@ -10,14 +10,28 @@ from ...model import ports
 from ...model.cluster import Gang, Member, Namespace, Node, NodeTerm, Reservation, Resident, Role
 from ...model.resources import NOTHING, Resources
 from ...model.rules import PodRules
+from ...model.spark import DRIVER, Kept
 from .. import encode
-from ..decode import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
 from ..quantity import CPU
 from ..requests import PODS
+from ..spark import (
+    APP_LABEL,
+    GROUP_LABEL,
+    PROPERTIES,
+    PROPERTIES_VOLUME,
+    ROLE_LABEL,
+    SPARK_LABEL,
+    TEMPLATE,
+    TEMPLATE_VOLUME,
+    role_of,
+)
 from .rules import REQUIRED, add_rules, add_unreadable, requirement
 
 Raw = dict[str, Any]
 
+UNCONFIGURED = (
+    "tutti.dev/unconfigured"  # stands in dumps alone: whether a driver was read, and why not
+)
 OTHERS = "others"  # the namespace of what stands for pods of other schedulers
 _VOLUMES = "spec.volumes[]."
 
@@ -102,19 +116,16 @@ def namespace(value: Namespace) -> Raw:
 
 def member(value: Member, scheduler: str, taken_at: float) -> Raw:
     """A v1 Pod that names our scheduler."""
-    own = {
-        GROUP_LABEL: value.group,
-        ROLE_LABEL: value.role,
-        SPARK_LABEL: "driver" if value.is_driver else "",
-    }
     metadata: Raw = {
         "name": value.key.name,
         "namespace": value.key.namespace,
         "uid": value.uid,
         "resourceVersion": value.version,
         "creationTimestamp": timestamp(value.created),
-        "labels": dict(value.labels) | {name: label for name, label in own.items() if label},
+        "labels": _labels(value),
     }
+    if marks := _marks(value):
+        metadata["annotations"] = marks
     if value.terminating:
         metadata["deletionTimestamp"] = timestamp(taken_at)
     if (owner := value.owner) is not None:
@@ -128,6 +139,27 @@ def member(value: Member, scheduler: str, taken_at: float) -> Raw:
         "spec": _spec(value, scheduler),
         "status": _status(value),
     }
+
+
+def _labels(value: Member) -> Raw:
+    """Its own, and those that say to the decoder what it is."""
+    found = dict(value.labels)
+    if value.is_driver:
+        found[SPARK_LABEL] = DRIVER
+    if value.spark is not None:
+        found |= {SPARK_LABEL: value.spark.role, APP_LABEL: value.spark.app}
+    elif value.group:
+        found[GROUP_LABEL] = value.group
+    if value.role != role_of(found):
+        found[ROLE_LABEL] = value.role
+    return found
+
+
+def _marks(value: Member) -> Raw:
+    marks = {} if value.spark is None else dict(value.spark.marks)
+    if value.unconfigured:
+        marks[UNCONFIGURED] = value.unconfigured
+    return marks
 
 
 def reservation(value: Reservation) -> Raw:
@@ -216,7 +248,17 @@ def _spec(value: Member, scheduler: str) -> Raw:
     add_rules(spec, shape.rules)
     for field in value.unmodelled:
         _use(spec, field)
+    if value.spark is not None:
+        _mount(spec, PROPERTIES_VOLUME, PROPERTIES, value.spark.properties)
+        _mount(spec, TEMPLATE_VOLUME, TEMPLATE, value.spark.template)
     return spec
+
+
+def _mount(spec: Raw, name: str, file: str, kept: Kept | None) -> None:
+    """Let a pod mount a text of a ConfigMap."""
+    if kept is not None:
+        source = {"name": kept.config_map, "items": [{"key": kept.key, "path": file}]}
+        spec.setdefault("volumes", []).append({"name": name, "configMap": source})
 
 
 def _status(value: Member) -> Raw:
