@@ -233,11 +233,19 @@ def _schema(name: str) -> Schema:
     return found
 
 
+# What users may write in a template since pods have it, although no decision looks at it.
+UNREAD = frozenset({"weight", "nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution"})
+
+
 def _compare(where: str, schema: Schema, model: type[BaseModel]) -> None:
     """Every property is read under its name, and every field exists in the schema."""
     fields = {field.alias or name: field for name, field in model.model_fields.items()}
-    assert set(schema["properties"]) == set(fields), where
+    inside = where.rpartition(".")[2]
+    unread = {n for n in schema["properties"] if {n, f"{inside}.{n}"} & UNREAD} - set(fields)
+    assert set(schema["properties"]) - unread == set(fields), where
     for name, inner in schema["properties"].items():
+        if name in unread:
+            continue
         within = _model_in(fields[name].annotation)
         body = inner.get("items", inner)
         if "properties" in body:

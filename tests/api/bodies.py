@@ -11,6 +11,8 @@ import uuid
 from typing import Any
 
 MEMBERS_LIMIT = 5000
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 UID_LENGTH = 36
 LONGEST_NAME = 253  # of pods and of nodes
 NAME_LETTERS = string.ascii_lowercase + string.digits
@@ -75,7 +77,35 @@ def roles(*sizes: tuple[str, int]) -> list[dict[str, object]]:
     return [{"name": name, "minMember": members} for name, members in sizes]
 
 
+def templated(template: object) -> dict[str, object]:
+    """A driver, and executors that do not exist yet."""
+    absent = {"name": "executor", "minMember": 3, "template": template}
+    return {"roles": [*roles(("driver", 1)), absent]}
+
+
+QUANTITIES = "each of the template's resources is a quantity of at least 0, such as 500m, 2 or 4Gi"
+
 REFUSED_GROUPS = {
+    "a template of nothing": (templated({}), "template.resources: Required value"),
+    "a template without an amount": (
+        templated({"resources": {}}),
+        "template.resources in body should have at least 1 properties",
+    ),
+    "a template with a word for an amount": (templated({"resources": {"cpu": "two"}}), QUANTITIES),
+    "a template with less than nothing": (templated({"resources": {"cpu": "-1"}}), QUANTITIES),
+    "a template with minus one": (templated({"resources": {"cpu": -1}}), QUANTITIES),
+    "a template with a resource of no name": (
+        templated({"resources": {"": "1"}}),
+        "the name of a resource has 1 to 317 characters",
+    ),
+    "a template near nothing": (
+        templated({"resources": {"cpu": 1}, "affinity": {"podAffinity": {REQUIRED: [{}]}}}),
+        "topologyKey: Required value",
+    ),
+    "no time for absent members": (
+        {"minMember": 2, "absentMemberTimeoutSeconds": 0},
+        "spec.absentMemberTimeoutSeconds in body should be greater than or equal to 1",
+    ),
     "no members": ({"minMember": 0}, "spec.minMember in body should be greater than or equal to 1"),
     "negative": ({"minMember": -1}, "spec.minMember in body should be greater than or equal to 1"),
     "too many": (
@@ -173,7 +203,31 @@ REFUSED_GROUPS = {
 }
 
 
+TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
+
 ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
+    "absent members": templated({"resources": {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": 1}}),
+    "absent members that are choosy": {
+        **templated(
+            {
+                "resources": {"cpu": "500m"},
+                "nodeSelector": {"pool": "spark"},
+                "tolerations": [{"key": "spark", "operator": "Exists", "effect": "NoSchedule"}],
+                "affinity": {
+                    "nodeAffinity": {
+                        REQUIRED: {
+                            "nodeSelectorTerms": [
+                                {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+                            ]
+                        }
+                    },
+                    "podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]},
+                    "podAntiAffinity": {REQUIRED: [TERM]},
+                },
+            }
+        ),
+        "absentMemberTimeoutSeconds": 5,
+    },
     "one member": {"minMember": 1},
     "the most members": {"minMember": 5000},
     "a gang with a time": {"minMember": 8, "scheduleTimeoutSeconds": 600, "onTimeout": "Fail"},

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..model import ports
 from ..model.cluster import (
+    ABSENT_SECONDS,
     Entry,
     Gang,
     Member,
@@ -29,6 +30,7 @@ from ..model.cluster import (
     Said,
     Slots,
     Taint,
+    Template,
 )
 from ..model.keys import GangKey, NodeName, PodKey, Uid
 from ..model.lease import Lease
@@ -39,7 +41,7 @@ from .errors import BadObject
 from .quantity import QuantityError, offered
 from .rules import decode_apart, decode_labels, decode_rules
 from .shapes import decode_requests, decode_shape, pinned_to, unmodelled
-from .spark import GROUP_LABEL, SPARK_LABEL, decode_spark, role_of
+from .spark import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL, decode_spark, role_of
 
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
 PHASES = {str(phase): phase for phase in Phase}
@@ -63,6 +65,7 @@ class PodGroup:
     priority_class: str = ""
     timeout_seconds: float | None = None
     on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
+    absent_seconds: float = ABSENT_SECONDS
     status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
     owner: Uid | None = None  # of the pod that it was made for, and goes with
 
@@ -82,6 +85,7 @@ class PodGroup:
             class_value=class_value,
             timeout_seconds=self.timeout_seconds,
             on_timeout=self.on_timeout,
+            absent_seconds=self.absent_seconds,
         )
 
 
@@ -169,7 +173,8 @@ def decode_group(group: wire.PodGroup) -> PodGroup:
     """Read a PodGroup; ``minMember`` is the sum over its roles where it is absent, at least 1."""
     named(group)
     metadata, spec = group.metadata, group.spec
-    roles = tuple(_role(each) for each in spec.roles)
+    roles = tuple(_role(each, metadata) for each in spec.roles)
+    absent = spec.absent_member_timeout_seconds
     needed = spec.min_member
     if needed is None:
         needed = sum(role.min_member for role in roles)
@@ -189,14 +194,38 @@ def decode_group(group: wire.PodGroup) -> PodGroup:
         priority_class=spec.priority_class_name,
         timeout_seconds=spec.schedule_timeout_seconds,
         on_timeout=OnTimeout.FAIL if spec.on_timeout == OnTimeout.FAIL else OnTimeout.KEEP_WAITING,
+        absent_seconds=ABSENT_SECONDS if absent is None else max(0, absent),
         status=group.status,
         owner=next((Uid(o.uid) for o in metadata.owner_references if o.kind == "Pod"), None),
     )
 
 
-def _role(role: wire.Role) -> Role:
+def _role(role: wire.Role, group: wire.Metadata) -> Role:
     least, most = max(0, role.min_member), role.max_member
-    return Role(role.name, least, None if most is None else max(least, most))
+    template = None if role.template is None else _template(role.template, role.name, group)
+    return Role(role.name, least, None if most is None else max(least, most), template)
+
+
+def _template(template: wire.Template, role: str, group: wire.Metadata) -> Template:
+    """Read a template as the pod that will be made of it is read, with the labels of its gang."""
+    labels = {GROUP_LABEL: group.name, ROLE_LABEL: role}
+    asked = wire.ResourceAmounts(requests=template.resources)
+    spec = wire.PodSpec(
+        containers=(wire.Container(resources=asked),),
+        node_selector=template.node_selector,
+        tolerations=template.tolerations,
+        affinity=template.affinity,
+    )
+    pod = wire.Pod(metadata=wire.Metadata(namespace=group.namespace, labels=labels), spec=spec)
+    name = f"{group.namespace}/{group.name}"
+    rules, malformed = decode_rules(pod)
+    if malformed:
+        raise BadObject(name, f"the template of role {role} has {', '.join(malformed)}")
+    try:
+        return Template(decode_shape(pod, rules), decode_labels(labels))
+    except QuantityError as problem:
+        sentence = f"the template of role {role} cannot be read: {problem}"
+        raise BadObject(name, sentence) from problem
 
 
 def decode_namespace(one: wire.Namespace) -> Namespace:

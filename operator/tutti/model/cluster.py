@@ -12,6 +12,8 @@ from .resources import NOTHING, Resources
 from .rules import NO_RULES, Labels, PodRules, Requirement, Term
 from .spark import SparkPod
 
+ABSENT_SECONDS = 600.0  # an executor's pod is there within seconds; ten minutes forgive a slow pull
+
 
 class Effect(StrEnum):
     """Taint effects; only the hard ones forbid a placement."""
@@ -230,15 +232,25 @@ class OnTimeout(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Template:
+    """What a member that does not exist yet will ask for, and the labels that it will carry."""
+
+    shape: Shape
+    labels: Labels = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Role:
     """A named part of a gang, and how many members of it the gang cannot start without.
 
-    At most ``max_member`` of them have a node at a time; None is as many as there are.
+    At most ``max_member`` of them have a node at a time; None is as many as there are. Room is
+    reserved for absent ones only where a ``template`` says for what.
     """
 
     name: str
     min_member: int
     max_member: int | None = None
+    template: Template | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +279,7 @@ class Gang:
     class_value: int | None = None  # of that class; None where there is no such class
     timeout_seconds: float | None = None  # in which it should start
     on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
+    absent_seconds: float = ABSENT_SECONDS  # for which room is held for absent members
 
     @property
     def is_single(self) -> bool:
@@ -303,7 +316,7 @@ class Entry:
     node: NodeName
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Slots:
     """Room on a node for members that do not exist yet."""
 

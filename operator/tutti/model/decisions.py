@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .cluster import Member
+from .cluster import Member, Slots
 from .keys import GangKey, NodeName, PodKey, Uid
 
 
@@ -49,12 +49,18 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """All assignments that one gang needs now; complete by construction."""
+    """All assignments that one gang needs now; complete by construction.
+
+    ``slots`` are all the room that is then held for members that do not exist yet, what a standing
+    Reservation holds for them and goes on holding included. A ``remark`` is for people.
+    """
 
     gang: GangKey
     uid: Uid
     generation: int
     assignments: tuple[Assignment, ...]
+    slots: tuple[Slots, ...] = ()
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...model import ports
-from ...model.cluster import Gang, Member, Namespace, Node, NodeTerm, Reservation, Resident, Role
+from ...model.cluster import (
+    Gang,
+    Member,
+    Namespace,
+    Node,
+    NodeTerm,
+    Reservation,
+    Resident,
+    Role,
+    Shape,
+)
 from ...model.resources import NOTHING, Resources
 from ...model.rules import PodRules
 from ...model.spark import DRIVER, Kept
@@ -77,6 +87,7 @@ def group(gang: Gang, taken_at: float) -> Raw:
     if gang.timeout_seconds is not None:
         spec["scheduleTimeoutSeconds"] = int(gang.timeout_seconds)
     spec["onTimeout"] = gang.on_timeout.value
+    spec["absentMemberTimeoutSeconds"] = int(gang.absent_seconds)
     metadata: Raw = {
         "name": gang.key.name,
         "namespace": gang.key.namespace,
@@ -220,6 +231,11 @@ def _role(value: Role) -> Raw:
     role: Raw = {"name": value.name, "minMember": value.min_member}
     if value.max_member is not None:
         role["maxMember"] = value.max_member
+    if value.template is not None:
+        shape = value.template.shape
+        role["template"] = {"resources": _requests(shape.requests)}
+        _add_node_rules(role["template"], shape)
+        add_rules(role["template"], shape.rules)
     return role
 
 
@@ -235,6 +251,18 @@ def _spec(value: Member, scheduler: str) -> Raw:
         spec["nodeName"] = value.node
     if value.gates:
         spec["schedulingGates"] = [{"name": name} for name in value.gates]
+    _add_node_rules(spec, shape)
+    add_rules(spec, shape.rules)
+    for field in value.unmodelled:
+        _use(spec, field)
+    if value.spark is not None:
+        _mount(spec, PROPERTIES_VOLUME, PROPERTIES, value.spark.properties)
+        _mount(spec, TEMPLATE_VOLUME, TEMPLATE, value.spark.template)
+    return spec
+
+
+def _add_node_rules(spec: Raw, shape: Shape) -> None:
+    """Let a pod, or a template of pods, ask this of its node."""
     if shape.node_selector:
         spec["nodeSelector"] = dict(shape.node_selector)
     if shape.tolerations:
@@ -245,13 +273,6 @@ def _spec(value: Member, scheduler: str) -> Raw:
     if shape.required is not None:
         terms = [_term(one) for one in shape.required]
         spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
-    add_rules(spec, shape.rules)
-    for field in value.unmodelled:
-        _use(spec, field)
-    if value.spark is not None:
-        _mount(spec, PROPERTIES_VOLUME, PROPERTIES, value.spark.properties)
-        _mount(spec, TEMPLATE_VOLUME, TEMPLATE, value.spark.template)
-    return spec
 
 
 def _mount(spec: Raw, name: str, file: str, kept: Kept | None) -> None:
@@ -285,12 +306,16 @@ def _use(spec: Raw, field: str) -> None:
 
 
 def _container(requests: Resources) -> Raw:
-    amounts = {n: text for n, text in _amounts(requests).items() if not ports.is_port(n)}
-    amounts.pop(PODS, None)  # every pod takes one, whatever it says
-    container: Raw = {"name": "main", "resources": {"requests": amounts}}
+    container: Raw = {"name": "main", "resources": {"requests": _requests(requests)}}
     if found := ports.named(dict(requests.amounts)):
         container["ports"] = [_port(one) for one in found]
     return container
+
+
+def _requests(requests: Resources) -> dict[str, str]:
+    amounts = {n: text for n, text in _amounts(requests).items() if not ports.is_port(n)}
+    amounts.pop(PODS, None)  # every pod takes one, whatever it says
+    return amounts
 
 
 def _port(value: ports.HostPort) -> Raw:

@@ -26,7 +26,9 @@ from .objects import (
     PriorityClass,
     Quantities,
     Reservation,
+    ResourceAmounts,
     Role,
+    Template,
     Toleration,
 )
 from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
@@ -57,8 +59,10 @@ __all__ = [
     "Quantities",
     "Requirement",
     "Reservation",
+    "ResourceAmounts",
     "Role",
     "SpreadConstraint",
+    "Template",
     "Toleration",
     "WatchEvent",
     "parse_event",

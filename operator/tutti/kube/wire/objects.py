@@ -198,12 +198,22 @@ class Node(Object):
     status: NodeStatus = NodeStatus()
 
 
+class Template(Wire):
+    """What a member of a role that does not exist yet will ask for."""
+
+    resources: Quantities = Field(default_factory=dict)
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+    affinity: Affinity = Affinity()
+
+
 class Role(Wire):
     """A named part of a gang."""
 
     name: str
     min_member: int = 0
     max_member: int | None = None
+    template: Template | None = None
 
 
 class PodGroupSpec(Wire):
@@ -215,6 +225,7 @@ class PodGroupSpec(Wire):
     priority_class_name: str = ""
     schedule_timeout_seconds: int | None = None
     on_timeout: str = "KeepWaiting"
+    absent_member_timeout_seconds: int | None = None
 
 
 class PodGroup(Object):

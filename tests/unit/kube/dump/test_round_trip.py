@@ -157,6 +157,15 @@ MEMBER: dict[str, Any] = {
     "failure": "OutOfcpu",
     "labels": (("app", "x"), ("tutti.dev/pod-group", "a")),
 }
+_SHAPE = MEMBER["shape"]
+TEMPLATE = cluster.Template(
+    replace(
+        _SHAPE,
+        requests=resources(pods=1, cpu=1.5, memory=1, gpu=2),
+        rules=replace(_SHAPE.rules, even=()),
+    ),
+    (("tutti.dev/pod-group", "a"), ("tutti.dev/role", "worker")),
+)
 NODE: dict[str, Any] = {
     "allocatable": resources(cpu=3.25, memory=1, gpu=8, pods=110),
     "labels": (("a", "1"), ("b", "")),
@@ -167,7 +176,8 @@ NODE: dict[str, Any] = {
 }
 GANG: dict[str, Any] = {
     "min_member": 3,
-    "roles": (Role("worker", 2, 5),),
+    "roles": (Role("worker", 2, 5, TEMPLATE), Role("driver", 1)),
+    "absent_seconds": 5.0,
     "priority_class": "high",
     "class_value": 7,
     "timeout_seconds": 60.0,
