@@ -23,11 +23,12 @@ from tutti.model.cluster import (
     Slots,
     Snapshot,
     Taint,
+    Template,
 )
 from tutti.model.decisions import Plan
 from tutti.model.keys import GangKey, NodeName, Origin, PodKey, Uid
 from tutti.model.resources import Resources
-from tutti.model.rules import Labels, Peers, PodRules, Requirement, Spread, Term
+from tutti.model.rules import NO_RULES, Labels, Peers, PodRules, Requirement, Spread, Term
 from tutti.neighbours import is_asking, resident
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution
@@ -157,6 +158,13 @@ class GangBuilder:
         """Limit the role that was added last."""
         *others, last = self.roles
         return replace(self, roles=(*others, replace(last, max_member=most)))
+
+    def declaring(self, **amounts: Amount) -> "GangBuilder":
+        """Let the role that was added last say what its absent members will ask for."""
+        *others, last = self.roles
+        own = labels(group=self.key.name, role=last.name)
+        template = Template(shape(**amounts), own)
+        return replace(self, roles=(*others, replace(last, template=template)))
 
     def needing(self, least: int) -> "GangBuilder":
         """Set minMember."""
@@ -342,7 +350,10 @@ def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Sn
 def _inhabited(seen: Snapshot, others: Sequence[Resident]) -> Snapshot:
     """With everyone who has a node, and the namespaces, if some rule between pods is in force."""
     members = [*(m for one in seen.gangs for m in one.members), *seen.strays]
-    if not any(one.apart for one in others) and not any(is_asking(m) for m in members):
+    templates = (role.template for one in seen.gangs for role in one.roles)
+    declared = any(one.shape.rules != NO_RULES for one in templates if one is not None)
+    asking = declared or any(is_asking(m) for m in members)
+    if not any(one.apart for one in others) and not asking:
         return replace(seen, residents=(), namespaces=())
     found = [*others, *(one for m in members if (one := resident(m)) is not None)]
     return replace(seen, residents=tuple(sorted(found, key=lambda one: one.uid)))

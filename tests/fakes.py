@@ -99,6 +99,7 @@ class FakeCluster:
     broken: list[str] = field(default_factory=list)  # promises that a commit has broken
     fault: Callable[[int, str], Fault | None] = lambda _number, _name: None
     before: Callable[[str], None] = lambda _name: None  # called when a call reaches the server
+    bound: Callable[[Member], None] = lambda _pod: None  # called when a pod was bound
     pause: Callable[[int, bool], Awaitable[None]] = _go_on  # before a commit, and after it
     is_dead: bool = False
     lease: Lease = field(default_factory=Lease)
@@ -134,6 +135,8 @@ class FakeCluster:
             priority_class=made.priority_class,
             timeout_seconds=made.timeout_seconds,
             on_timeout=made.on_timeout,
+            absent_seconds=made.absent_seconds,
+            maker=made.maker,
         )
         self._put_group(group)
 
@@ -226,6 +229,7 @@ class FakeCluster:
                 raise errors.Conflict(f"pod {pod.key} cannot be bound.", status=409)
             self._judge(pod, assignment.node)
             self._put_pod(replace(pod, node=assignment.node, said=Said()))
+            self.bound(self.pods[pod.key])
 
         await self._call("bind", commit)
 
@@ -340,6 +344,26 @@ class FakeCluster:
             return made
 
         return await self._call("adopt", commit)
+
+    async def amend(self, reservation: Reservation) -> Reservation:
+        """See ``Api.amend``; what is stored is what was encoded."""
+
+        def commit() -> Reservation:
+            key = (reservation.gang.namespace, reservation.uid)
+            known = self.reservations.get(key)
+            if known is None:
+                raise errors.Gone("there is no such Reservation", status=404)
+            patch = json.loads(json.dumps(encode.amendment(reservation)))
+            if known.version != patch["metadata"]["resourceVersion"]:
+                raise errors.Conflict("it has changed", status=409)
+            body = _merged(encode.reservation(known), patch)
+            names = {"uid": known.self_uid, "resourceVersion": str(self._next())}
+            body["metadata"] = {**body["metadata"], **names}
+            made = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+            self._keep_reservation(key, made)
+            return made
+
+        return await self._call("amend", commit)
 
     async def read_lease(self) -> Lease:
         """See ``Api.read_lease``."""

@@ -5,7 +5,8 @@ why they suffice is in docs/decisions/0005. Standing Reservations take the same 
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from .election import Deposed
 from .kube import errors
 from .kube.client import Api
 from .kube.gate import Gate
-from .model.cluster import Entry, Member, Reservation, Snapshot
+from .model.cluster import Entry, Member, Reservation, Slots, Snapshot
 from .model.decisions import Assignment, Eviction, Placement
 from .model.keys import GangKey, Origin, Uid
 from .model.lease import Term
@@ -25,10 +26,17 @@ logger = logging.getLogger(__name__)
 
 
 class Released(NamedTuple):
-    """A Reservation that was given back, and why."""
+    """A Reservation that was given back, and why; or what of it did not go on as ``rest``."""
 
     reservation: Reservation
     sentence: str
+    rest: Reservation | None = None
+
+    @property
+    def ended(self) -> Iterator[Entry]:
+        """The entries that are given back."""
+        kept = () if self.rest is None else self.rest.entries
+        return (entry for entry in self.reservation.entries if entry not in kept)
 
 
 class Commit:
@@ -75,18 +83,23 @@ class Commit:
     ) -> Sequence[errors.ApiError]:
         """Write down what was decided for every gang before its first pod is bound, or evicted."""
         self._made.clear()
+        standing = {held.uid: held for held in self._world.reservations if held.slots}
+        members = progress.members_by_uid(self._world.snapshot(self._clock())) if standing else {}
         return await self._gate.all(
-            partial(self._reserve_one, self._reservation(one, term))
+            partial(self._amend_one, held, self._amended(held, one, members), term)
+            if isinstance(one, Placement) and (held := standing.get(one.uid)) is not None
+            else partial(self._reserve_one, self._reservation(one, term))
             for one in decided
             if one.gang.origin is Origin.POD_GROUP
         )
 
     def _reservation(self, decided: Placement | Eviction, term: Term) -> Reservation:
         entries: tuple[Entry, ...] = ()
+        slots: tuple[Slots, ...] = ()
         evict: tuple[Uid, ...] = ()
         match decided:
             case Placement(assignments=assignments):
-                entries = tuple(Entry(a.pod, a.uid, a.node) for a in assignments)
+                entries, slots = _entries(assignments), decided.slots
             case Eviction(members=members):
                 evict = tuple(member.uid for member in members)
         return Reservation(
@@ -97,8 +110,45 @@ class Commit:
             term=term,
             reserved_at=self._clock(),
             entries=entries,
+            slots=slots,
             evict=evict,
         )
+
+    def _amended(
+        self, held: Reservation, placement: Placement, members: Mapping[Uid, Member]
+    ) -> Reservation:
+        """The standing Reservation with this placement, and without pods that are surely bound."""
+        unsure = {member.uid for member in self._world.unsure()}
+        entries = tuple(
+            entry
+            for entry in held.entries
+            if (member := members.get(entry.uid)) is not None
+            and (member.may_get_a_node or entry.uid in unsure)
+        )
+        return replace(
+            held, entries=(*entries, *_entries(placement.assignments)), slots=placement.slots
+        )
+
+    async def _amend_one(self, held: Reservation, wanted: Reservation, term: Term) -> None:
+        """Change a Reservation that stands; if it has changed since, it is looked at again.
+
+        Whoever leads next signs it after listing it, so that nobody before can change it any more:
+        what is written here is found and carried out by anyone as it stands, or is refused.
+        """
+        if held.term != term:
+            return
+        try:
+            self._world.hold(await self._api.amend(wanted))
+        except errors.Conflict:
+            sentence = f"the Reservation {held.uid} has changed"
+            self.refusals.hold_off(held.uid, held.gang, sentence, CONFLICT_SECONDS)
+        except errors.Gone:
+            self._world.unhold(held)
+        except errors.Refused as refusal:
+            sentence = f"Reservation refused: {refusal}"
+            self.refusals.hold_off(held.uid, held.gang, sentence, REFUSED_SECONDS)
+        else:
+            self.refusals.forget(held.uid)
 
     async def _prove(self, term: Term) -> None:
         """Ask who leads, after reserving and before binding.
@@ -157,7 +207,7 @@ class Commit:
                     stale.append(reservation)
                 case progress.Evict():
                     is_evicting = True  # by the Evictor, once the term is proved
-                case progress.Finish():
+                case progress.Finish() | progress.Trim() | progress.Await():
                     pass
         singles = [p for p in placements if p.gang.origin is Origin.POD]
         for placement in verify.upheld(snapshot, singles) if singles else ():
@@ -172,20 +222,29 @@ class Commit:
             partial(self._binder.bind, gang, assignment, members[assignment.uid])
             for gang, assignment in bindings
         )
-        problems += await self._finish(term)
-        return released, problems
+        finished, failed = await self._finish(term)
+        return [*released, *finished], [*problems, *failed]
 
-    async def _finish(self, term: Term) -> Sequence[errors.ApiError]:
-        """Delete the Reservations that have nothing left to bind."""
+    async def _finish(self, term: Term) -> tuple[Sequence[Released], Sequence[errors.ApiError]]:
+        """Delete the Reservations that have nothing left to bind; answers of which people hear."""
         snapshot = self._world.snapshot(self._clock())
         unsure = {member.uid for member in self._world.unsure()}
-        done = [
-            Released(held, "its node will not do any more")
-            for held, step in progress.next_steps(snapshot, term)
-            if isinstance(step, progress.Finish)
-            and unsure.isdisjoint(entry.uid for entry in held.entries)
-        ]
-        return await self._free(done, snapshot)
+        done: list[Released] = []
+        told: list[Released] = []
+        for held, step in progress.next_steps(snapshot, term):
+            if not unsure.isdisjoint(entry.uid for entry in held.entries):
+                continue
+            match step:
+                case progress.Finish(sentence):
+                    one = Released(held, sentence or "its node will not do any more")
+                    done.append(one)
+                    told.extend([one] if sentence else [])
+                case progress.Trim(rest):
+                    why = "its node will not do any more"
+                    done.append(Released(held, why, replace(held, entries=rest)))
+                case _:
+                    pass
+        return told, await self._free(done, snapshot)
 
     async def _free(
         self, ended: Sequence[Released], snapshot: Snapshot
@@ -213,12 +272,14 @@ class Commit:
             await self._gate.all(
                 partial(touch, one, member, entry)
                 for one in ended
-                for entry in one.reservation.entries
+                for entry in one.ended
                 if (member := members.get(entry.uid)) is not None and member.may_get_a_node
             )
         )
         problems += await self._gate.all(
             partial(self.delete, one.reservation)
+            if one.rest is None
+            else partial(self._amend_one, one.reservation, one.rest, one.reservation.term)
             for one in ended
             if one.reservation.uid not in kept
         )
@@ -242,3 +303,7 @@ class Commit:
         except errors.Gone:
             pass
         self._world.unhold(reservation)
+
+
+def _entries(assignments: Sequence[Assignment]) -> tuple[Entry, ...]:
+    return tuple(Entry(one.pod, one.uid, one.node) for one in assignments)

@@ -6,7 +6,7 @@ force is known at any time, and only then are the pods that have a node looked a
 
 from collections.abc import Callable, Iterable
 
-from .model.cluster import Member, Namespace, Occupant, Resident
+from .model.cluster import Member, Namespace, Occupant, Resident, Template
 from .model.keys import Uid
 from .model.rules import NO_RULES
 
@@ -54,6 +54,13 @@ class Neighbours:
             self._asking.discard(uid)
         if self._known is not None:
             self._changed.add(uid)
+
+    def declared(self, uid: Uid, templates: Iterable[Template]) -> None:
+        """A PodGroup came or is another now, and says what absent members will ask for."""
+        if any(one.shape.rules != NO_RULES for one in templates):
+            self._asking.add(uid)
+        else:
+            self._asking.discard(uid)
 
     def residents(self, placed: Callable[[], Iterable[Uid]]) -> tuple[Resident, ...]:
         """Everyone who has a node, by uid; ``placed`` tells who has, if all must be looked at."""

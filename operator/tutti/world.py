@@ -186,8 +186,10 @@ class World:
         self._held = None
         self._wake()
 
-    def _group_changed(self, _uid: Uid, old: PodGroup | None, new: PodGroup | None) -> None:
+    def _group_changed(self, uid: Uid, old: PodGroup | None, new: PodGroup | None) -> None:
         self._gangs.group_changed(old, new)
+        roles = () if new is None else new.roles
+        self._neighbours.declared(uid, [r.template for r in roles if r.template is not None])
         self._wake()
 
     def _class_changed(

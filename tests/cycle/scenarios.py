@@ -72,9 +72,34 @@ def stray() -> FakeCluster:
     return cluster
 
 
+def late() -> FakeCluster:
+    """A driver that makes its workers in two batches, and a gang that wants their room."""
+    return _driven({"a-0": {"w-0": 1}, "w-0": {"w-1": 1, "w-2": 1}})
+
+
+def larger() -> FakeCluster:
+    """The same, but one worker asks for more than its role declares."""
+    return _driven({"a-0": {"w-0": 2, "w-1": 1}, "w-1": {"w-2": 1}})
+
+
+def _driven(batches: Mapping[str, Mapping[str, int]]) -> FakeCluster:
+    """Whoever is bound makes the next batch: workers by name, and the CPUs that each asks for."""
+    whole = gang("a").role("driver", 1, cpu=1).role("worker", 3, 0, cpu=1).declaring(cpu=1)
+    other = gang("b").of(2, cpu=2).but(created=5.0)
+    cluster = _of(node("n1", cpu=4), node("n2", cpu=2), whole.needing(4), other)
+
+    def bound(pod: Member) -> None:
+        for name, cpu in batches.get(pod.key.name, {}).items():
+            one = builders.member(name, builders.shape(cpu=cpu), role="worker")
+            cluster.add_pod(replace(one, group="a", created=cluster.version))
+
+    cluster.bound = bound
+    return cluster
+
+
 SCENARIOS: Mapping[str, Callable[[], FakeCluster]] = {
     made.__name__: made
-    for made in (fits, more_than_fit, roles, extras, singles, replacement, stray)
+    for made in (fits, more_than_fit, roles, extras, singles, replacement, stray, late, larger)
 }
 
 

@@ -108,7 +108,5 @@ def _mismatch(reservation: Reservation, pod: Pod) -> str | None:
     if by_name:
         return f"{title} names a pod of that name with uid {by_name}"
     roles = {role for node, role in reservation.slots if node == pod.node}
-    if roles and (pod.role in roles or not pod.role):
-        return None
     held = ", ".join(sorted(roles)) or "none"
     return f"{title} names {len(reservation.named)} other pods, and its slots there are: {held}"

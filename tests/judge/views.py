@@ -5,6 +5,7 @@ Separate from the replay so that the names of API fields stand in one place.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 from .history import Body, Kind
@@ -12,6 +13,7 @@ from .quantities import Amounts, amounts, effective_requests
 
 GROUP_LABEL = "tutti.dev/pod-group"
 ROLE_LABEL = "tutti.dev/role"
+ABSENT_SECONDS = 600  # where a PodGroup does not say for how long absent members are awaited
 
 
 class Key(NamedTuple):
@@ -80,6 +82,9 @@ class PodGroup:
     uid: str
     min_member: int
     roles: Mapping[str, int]
+    templates: Mapping[str, Amounts]  # what absent members of a role will ask for
+    absent_seconds: int  # for which they are awaited
+    maker: str  # the pod that owns it, if one does
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,7 @@ class Reservation:
     gang_uid: str
     named: Mapping[str, tuple[str, str]]  # uid -> (pod's name where it is said, node)
     slots: Mapping[tuple[str, str], int]
+    reserved_at: datetime | None
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -163,6 +169,20 @@ def _pod_group(body: Body) -> PodGroup:
         uid=body["metadata"]["uid"],
         min_member=int(spec.get("minMember") or sum(roles.values())),
         roles=roles,
+        templates={
+            role["name"]: amounts({**role["template"]["resources"], "pods": "1"})
+            for role in spec.get("roles") or ()
+            if "template" in role
+        },
+        absent_seconds=int(spec.get("absentMemberTimeoutSeconds") or ABSENT_SECONDS),
+        maker=next(
+            (
+                owner["name"]
+                for owner in body["metadata"].get("ownerReferences") or ()
+                if owner["kind"] == "Pod"
+            ),
+            "",
+        ),
     )
 
 
@@ -188,4 +208,5 @@ def _reservation(body: Body, revision: int) -> Reservation:
             for entry in placement
             for role, count in (entry.get("slots") or {}).items()
         },
+        reserved_at=datetime.fromisoformat(said) if (said := spec.get("reservedAt")) else None,
     )

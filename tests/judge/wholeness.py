@@ -8,6 +8,7 @@ gang of which somebody else bound a member has begun, and may be completed one b
 from collections.abc import Iterable, Sequence
 
 from .audit import AuditEntry
+from .awaiting import why_given_back
 from .findings import Findings
 from .gangs import Gang
 from .replay import Step
@@ -53,10 +54,10 @@ class _Sweep:
         self.gangs: dict[Key, Gang] = {}
         self._strangers: dict[str, list[Pod]] = {}  # by node, in the order in which they came
         self._standpoint = standpoint
-        self._deleters: dict[Key, list[str]] = {}
+        self._deleters: dict[Key, list[AuditEntry]] = {}
         for entry in entries:
             if entry.resource == "reservations" and "delete" in entry.verb and entry.succeeded:
-                self._deleters.setdefault(entry.key, []).append(entry.user)
+                self._deleters.setdefault(entry.key, []).append(entry)
 
     def take(self, step: Step) -> list[Gang]:
         """Apply one step; gives the gangs that it touches."""
@@ -169,22 +170,28 @@ class _Sweep:
         reservation = after or before
         assert isinstance(reservation, Reservation)
         gang = self._gang(reservation.gang)
+        by, at = self._standpoint.operator_user, None
         if isinstance(after, Reservation):
             gang.reservations[after.uid] = after
-            return [gang]
-        gang.reservations.pop(reservation.uid, None)
-        by = self._deleter(reservation)
+        else:
+            gang.reservations.pop(reservation.uid, None)
+            if (entry := self._deletion(reservation)) is not None:
+                by, at = entry.user, entry.at
         if by != self._standpoint.operator_user:
             gang.lose(f"{by} deleted its Reservation at revision {step.revision}")
+        elif isinstance(before, Reservation):
+            left = sum(after.slots.values()) if isinstance(after, Reservation) else 0
+            if why := why_given_back(before, left, gang, at):
+                gang.lose(f"{why}, at revision {step.revision}")
         return [gang]
 
-    def _deleter(self, reservation: Reservation) -> str:
-        """Say who deleted it: by name, else its namespace's; where the log is silent, Tutti."""
+    def _deletion(self, reservation: Reservation) -> AuditEntry | None:
+        """Who deleted it: by name, else its namespace's; where the log is silent, Tutti."""
         by_name = self._deleters.get(reservation.key)
         if by_name:
             return by_name.pop(0)
         of_all = self._deleters.get(Key(reservation.key.namespace, ""))
-        return of_all[0] if of_all else self._standpoint.operator_user
+        return of_all[0] if of_all else None
 
 
 def _loss(before: Pod, after: object, revision: int) -> str:

@@ -70,10 +70,12 @@ def lines(snapshot: Snapshot, plan: Plan) -> Sequence[Line]:
         )
         if placement is not None:
             on.update(one.node for one in placement.assignments)
+            on.update(slot.node for slot in placement.slots for _ in range(slot.count))
             answer = Answer.GROWS if is_bound else Answer.STARTS
         elif reservation is not None:
             bound = {member.uid for member in gang.members if member.node is not None}
             on.update(one.node for one in reservation.entries if one.uid not in bound)
+            on.update(slot.node for slot in reservation.slots for _ in range(slot.count))
             answer = Answer.EVICTED if reservation.evict else Answer.RESERVED
         elif gang.key in evicted:
             answer = Answer.EVICTED

@@ -67,6 +67,13 @@ def _level(level: Level) -> Record:
 
 def _slots(placement: Placement) -> list[Record]:
     on: dict[str, list[str]] = {}
+    absent: dict[str, dict[str, int]] = {}
     for one in placement.assignments:
         on.setdefault(one.node, []).append(one.pod.name)
-    return [{"node": node, "pods": sorted(pods)} for node, pods in sorted(on.items())]
+    for slot in placement.slots:
+        absent.setdefault(slot.node, {})[slot.role] = slot.count
+    return [
+        {"node": node, "pods": sorted(on.get(node, ()))}
+        | ({"slots": absent[node]} if node in absent else {})
+        for node in sorted(on.keys() | absent.keys())
+    ]

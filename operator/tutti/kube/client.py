@@ -71,6 +71,9 @@ class Api(Protocol):
     async def adopt(self, reservation: Reservation, term: Term) -> Reservation:
         """Sign a standing Reservation with this term; whoever signed it can delete it no more."""
 
+    async def amend(self, reservation: Reservation) -> Reservation:
+        """Change the placement of a Reservation, on condition that it is as it was seen."""
+
     async def release(self, reservation: Reservation) -> None:
         """Delete a Reservation, on condition that it is as it was seen."""
 
@@ -180,6 +183,14 @@ class Client:
         call = Call.PATCH_RESERVATION
         path = call.path(reservation.gang.namespace, reservation.uid)
         patch = encode.adoption(reservation, term)
+        body = await self._send(call, path, patch, kind="merge-patch")
+        return decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+
+    async def amend(self, reservation: Reservation) -> Reservation:
+        """See ``Api.amend``."""
+        call = Call.PATCH_RESERVATION
+        path = call.path(reservation.gang.namespace, reservation.uid)
+        patch = encode.amendment(reservation)
         body = await self._send(call, path, patch, kind="merge-patch")
         return decode.decode_reservation(wire.parse_one(body, wire.Reservation))
 

@@ -66,6 +66,7 @@ class PodGroup:
     timeout_seconds: float | None = None
     on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
     absent_seconds: float = ABSENT_SECONDS
+    maker: str = ""
     status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
     owner: Uid | None = None  # of the pod that it was made for, and goes with
 
@@ -86,6 +87,7 @@ class PodGroup:
             timeout_seconds=self.timeout_seconds,
             on_timeout=self.on_timeout,
             absent_seconds=self.absent_seconds,
+            maker=self.maker,
         )
 
 
@@ -195,6 +197,7 @@ def decode_group(group: wire.PodGroup) -> PodGroup:
         timeout_seconds=spec.schedule_timeout_seconds,
         on_timeout=OnTimeout.FAIL if spec.on_timeout == OnTimeout.FAIL else OnTimeout.KEEP_WAITING,
         absent_seconds=ABSENT_SECONDS if absent is None else max(0, absent),
+        maker=next((each.name for each in metadata.owner_references if each.kind == "Pod"), ""),
         status=group.status,
         owner=next((Uid(o.uid) for o in metadata.owner_references if o.kind == "Pod"), None),
     )

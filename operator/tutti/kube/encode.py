@@ -149,6 +149,16 @@ def adoption(value: Reservation, term: Term) -> Mapping[str, Any]:
     return {"metadata": {"resourceVersion": value.version}, "spec": {"term": term}}
 
 
+def amendment(value: Reservation) -> Mapping[str, Any]:
+    """A patch that gives a standing Reservation this placement.
+
+    Raises:
+        errors.Refused: it would be larger than the cluster's store takes.
+    """
+    placement = reservation(value)["spec"]["placement"]
+    return {"metadata": {"resourceVersion": value.version}, "spec": {"placement": placement}}
+
+
 def lease(key: LeaseKey, value: Lease) -> Mapping[str, Any]:
     """A Lease object; with a version it replaces that very state of it."""
     metadata = {"name": key.name, "namespace": key.namespace}

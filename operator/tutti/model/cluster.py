@@ -280,6 +280,7 @@ class Gang:
     timeout_seconds: float | None = None  # in which it should start
     on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
     absent_seconds: float = ABSENT_SECONDS  # for which room is held for absent members
+    maker: str = ""  # the pod that owns the PodGroup and makes its members, if one does
 
     @property
     def is_single(self) -> bool:

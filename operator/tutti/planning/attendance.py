@@ -22,9 +22,9 @@ def absence(found: Census) -> Rejection | None:
         return _single(found)
     if found.is_committed:
         return _after_the_start(found)
-    if is_enough(found.gang, found.ready):
+    if is_enough(found.gang, found.waiting):
         return None
-    if is_enough(found.gang, found.ready + found.unmodelled):
+    if is_enough(found.gang, found.waiting + found.unmodelled):
         return _not_modelled(found)
     return _waiting(found, _before_the_start(found))
 
@@ -60,6 +60,10 @@ def _after_the_start(found: Census) -> Rejection | None:
     there = len(found.bound) + len(found.gang.finished)
     bound = f"{there} of {count(needed(found.gang), 'member')} are bound"
     lost = f"{lacks} lost, and no pod waits to replace {'it' if lacks == 1 else 'them'}"
+    if any(role.template is not None for role in found.gang.roles):
+        lost = (
+            f"{lacks} lost or never made, and no room is held for {'it' if lacks == 1 else 'them'}"
+        )
     return _waiting(found, f"{bound}; {lost}{_gates(found, 'more')}")
 
 
@@ -70,7 +74,7 @@ def _before_the_start(found: Census) -> str:
     short = [
         f"role {role.name}: {len(by_role[role.name])} of {role.min_member} exist"
         for role in gang.roles
-        if len(by_role[role.name]) < role.min_member
+        if len(by_role[role.name]) < role.min_member and (role.template is None or not present)
     ]
     total = f"{len(present)} of {count(needed(gang), 'member')} exist"
     advice = "" if is_enough(gang, present) else _advice(needed(gang), present)

@@ -5,12 +5,15 @@ started is repaired or extended, and the difference is seen here alone.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from ..model.cluster import Gang, Member, Shape
 from ..model.keys import Uid
+from . import slots
 from .order import by_age
+
+NEW = 1_000_000  # stand-ins of new slots are numbered from here, those of standing ones from 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,13 @@ class Census:
     gated: tuple[Member, ...] = ()  # somebody else holds them back
     roleless: tuple[Member, ...] = ()  # name no role of the gang, so they do not count
     surplus: tuple[Member, ...] = ()  # could be bound, but their role has all that it may have
+    promised: tuple[Member, ...] = ()  # have room in the gang's Reservation, absent ones too
+    absent: tuple[Member, ...] = ()  # do not exist yet, and room may be reserved for them
+
+    @property
+    def waiting(self) -> tuple[Member, ...]:
+        """Whoever room may be found for now, whether it exists yet or not."""
+        return self.ready + self.absent
 
     @property
     def is_committed(self) -> bool:
@@ -43,14 +53,15 @@ class Census:
 
     @property
     def missing(self) -> int:
-        """How many bound members the gang lacks, and no fewer than its roles lack."""
-        there = len(self.bound) + len(self.gang.finished)
+        """How many members the gang lacks, bound or promised, and no fewer than its roles lack."""
+        there = len(self.bound) + len(self.gang.finished) + len(self.promised)
         return max(needed(self.gang) - there, sum(self.missing_by_role.values()))
 
     @property
     def missing_by_role(self) -> Mapping[str, int]:
-        """How many bound members each role lacks; only roles that lack some."""
-        there = Counter([*(member.role for member in self.bound), *self.gang.finished])
+        """The same for each role; only roles that lack some."""
+        found = (*self.bound, *self.promised)
+        there = Counter([*(member.role for member in found), *self.gang.finished])
         lacks = {role.name: role.min_member - there[role.name] for role in self.gang.roles}
         return {role: n for role, n in lacks.items() if n > 0}
 
@@ -60,8 +71,14 @@ def needed(gang: Gang) -> int:
     return max(gang.min_member, sum(role.min_member for role in gang.roles), 1)
 
 
-def census(gang: Gang, promised: Collection[Uid] = ()) -> Census:
-    """Sort a gang's members by what they mean; ``promised`` ones are held by a Reservation."""
+def census(
+    gang: Gang, promised: Collection[Uid] = (), room: Collection[Member] | None = None
+) -> Census:
+    """Sort a gang's members by what they mean; ``promised`` ones are held by a Reservation.
+
+    ``room`` is held for these stand-ins of absent members, as long as any may come; None where
+    the gang has no Reservation that is open for them.
+    """
     roles = {role.name for role in gang.roles}
     kinds: dict[str, list[Member]] = {
         "bound": [],
@@ -69,15 +86,33 @@ def census(gang: Gang, promised: Collection[Uid] = ()) -> Census:
         "unmodelled": [],
         "gated": [],
         "roleless": [],
+        "promised": [*(room or ())],
     }
     for member in by_age(gang.members):
         kind = _kind(member)
-        if kind is None or (kind != "bound" and member.uid in promised):
+        if kind is None:
+            continue
+        if kind != "bound" and member.uid in promised:
+            if room is not None:
+                kinds["promised"].append(member)
             continue
         kinds["roleless" if roles and member.role not in roles else kind].append(member)
-    ready, surplus = _within_limits(gang, kinds["bound"], kinds.pop("ready"))
+    there = (*kinds["bound"], *kinds["promised"])
+    ready, surplus = _within_limits(gang, there, kinds.pop("ready"))
     sorted_out = {kind: tuple(members) for kind, members in kinds.items()}
-    return Census(gang, ready=ready, surplus=surplus, **sorted_out)
+    found = Census(gang, ready=ready, surplus=surplus, **sorted_out)
+    if (room is None and found.is_committed) or not (found.is_committed or ready):
+        return found  # nobody is there yet who would make the others, or they had their time
+    return replace(found, absent=_absent(gang, (*there, *ready)))
+
+
+def _absent(gang: Gang, present: Iterable[Member]) -> tuple[Member, ...]:
+    """Stand-ins of those that the gang cannot start without and that do not exist."""
+    if not any(role.template is not None for role in gang.roles):
+        return ()
+    here = Counter([*(member.role for member in present), *gang.finished])
+    lacking = slots.absent(gang, here).items()
+    return tuple(one for role, n in lacking for one in slots.stand_ins(gang, role, n, NEW))
 
 
 def _within_limits(
@@ -124,10 +159,10 @@ def is_enough(gang: Gang, members: Collection[Member]) -> bool:
 def whole(found: Census) -> Want | None:
     """The demand of a gang that has not started; None while its members do not suffice."""
     gang = found.gang
-    if found.is_committed or gang.terminating or not is_enough(gang, found.ready):
+    if found.is_committed or gang.terminating or not is_enough(gang, found.waiting):
         return None
     minimums = tuple((role.name, role.min_member) for role in gang.roles)
-    return Want(gang, needed(gang), found.ready, minimums)
+    return Want(gang, needed(gang), found.waiting, minimums)
 
 
 Refused = Collection[tuple[Uid, str, Shape]]  # a gang's uid, a role, and a shape that has no room
@@ -141,10 +176,10 @@ def repairs(found: Census, placed: Collection[Uid], refused: Refused) -> tuple[W
     gang = found.gang
     if gang.terminating or not found.is_committed:
         return ()
-    replaced = [member for member in found.ready if member.uid in placed]
+    replaced = [member for member in found.waiting if member.uid in placed]
     open_ones = [
         member
-        for member in found.ready
+        for member in found.waiting
         if member.uid not in placed and (gang.uid, member.role, member.shape) not in refused
     ]
     chosen: list[Member] = []

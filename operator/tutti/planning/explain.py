@@ -58,9 +58,9 @@ def _of_class(rejection: Rejection, gang: Gang) -> Rejection:
 
 
 def _rejection(evidence: Evidence, census: Census, known: dict[Shape, str]) -> Rejection | None:
-    if any(member.uid in evidence.placed for member in census.ready):
+    if any(member.uid in evidence.placed for member in census.waiting):
         return None
-    if census.is_committed and census.ready and not census.gang.terminating:
+    if census.is_committed and census.waiting and not census.gang.terminating:
         return _of_started(evidence, census, known)
     want = demand.whole(census)
     if want is None:
@@ -76,8 +76,8 @@ def _rejection(evidence: Evidence, census: Census, known: dict[Shape, str]) -> R
 
 def _of_started(evidence: Evidence, census: Census, known: dict[Shape, str]) -> Rejection:
     """A started gang whose waiting members, lost ones' successors or extras, have no room."""
-    shape = census.ready[0].shape
-    want = Want(census.gang, 1, tuple(m for m in census.ready if m.shape == shape))
+    shape = census.waiting[0].shape
+    want = Want(census.gang, 1, tuple(m for m in census.waiting if m.shape == shape))
     if (member := shortage.nowhere_member(evidence.empty, want)) is not None:
         return _nowhere(evidence, want, member, known)
     beyond = f"beyond the {demand.needed(census.gang)} needed"
@@ -109,7 +109,8 @@ def _held(evidence: Evidence, want: Want) -> str:
 def _nowhere(evidence: Evidence, want: Want, member: Member, known: dict[Shape, str]) -> Rejection:
     if member.shape not in known:
         known[member.shape] = shortage.nowhere(evidence.empty.base, member.shape)
-    sentence = f"no node of the kinds present fits member {member.key}: {known[member.shape]}"
+    who = f"member {member.key}" if member.key.name else f"an absent member of role {member.role}"
+    sentence = f"no node of the kinds present fits {who}: {known[member.shape]}"
     return Rejection(want.gang.key, Reason.NO_NODE_FITS, sentence)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from ..model.cluster import Member, Namespace, Resident, Shape, Snapshot
 from ..model.keys import NodeName
 from ..model.rules import Labels, Peers, Requirement
+from . import slots
 from .peers import has_rules, is_counted, spaces
 
 Who = tuple[Peers, ...]  # pods that are among all of these peers
@@ -100,7 +101,8 @@ def there(snapshot: Snapshot) -> Sequence[Resident]:
         for entry in reservation.entries
         if (member := members.get(entry.uid)) is not None and member.may_get_a_node
     )
-    return (*snapshot.residents, *held)
+    absent = (seated(member, node) for member, node in slots.held_seats(snapshot))
+    return (*snapshot.residents, *held, *absent)
 
 
 def seated(member: Member, node: NodeName) -> Resident:

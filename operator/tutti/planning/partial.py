@@ -42,8 +42,8 @@ def _verdict(census: Census, rejection: Rejection, nodes: Mapping[NodeName, bool
     is_partial = census.is_committed and census.missing > 0 and _are_replaced(census)
     if gang.on_partial is not OnPartial.RELEASE or not is_partial:
         return Verdict(None, rejection)
-    if rejection.reason not in NO_ROOM:
-        return Verdict(None, rejection)
+    if rejection.reason not in NO_ROOM or census.promised or census.absent:
+        return Verdict(None, rejection)  # no proof, or room is held for others that are to come
     if obstacle := _obstacle(gang, nodes):
         return Verdict(None, _adding(rejection, f"not released: {obstacle}"))
     members = evictable(gang)

@@ -10,19 +10,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Shape, Snapshot
+from ..model.cluster import Shape, Slots, Snapshot
 from ..model.decisions import Assignment, Placement, Plan, Policy
 from ..model.keys import Uid
 from ..strategies.problem import Budget, Demand, Outcome, Problem, Solution, Strategy
 from . import (
     demand,
     explain,
+    filling,
     looks,
     order,
     partial,
     reduce,
     rounds,
     shortage,
+    slots,
     starving,
     tally,
     timeouts,
@@ -30,6 +32,7 @@ from . import (
 )
 from .crowds import Crowds
 from .demand import Census, Want
+from .filling import Filled
 from .reduce import Grid
 from .rounds import Round
 from .shortage import Rooms
@@ -117,12 +120,17 @@ def plan(
 ) -> Plan:
     """Decide for every gang that has no standing Reservation; ``fallback`` answers if needed."""
     effort = _Effort(strategy, fallback, budget, policy, snapshot.taken_at)
-    found = _censuses(snapshot)
+    came = filling.filled(snapshot)
+    snapshot = came.snapshot
+    found = _censuses(came)
     residents = looks.there(snapshot)
-    roll = looks.roll(snapshot, (member for one in found for member in one.ready), residents)
+    roll = looks.roll(snapshot, (member for one in found for member in one.waiting), residents)
     if roll.number:
-        found = [replace(one, ready=roll.told_apart(one.ready)) for one in found]
-    base = reduce.grid(snapshot, (member.shape for census in found for member in census.ready))
+        found = [
+            replace(one, ready=roll.told_apart(one.ready), absent=roll.told_apart(one.absent))
+            for one in found
+        ]
+    base = reduce.grid(snapshot, (member.shape for census in found for member in census.waiting))
     crowds = Crowds.of(base, roll, residents)
     repairing = effort.with_a_share(MOST_REPAIRS)
     begun = _Draft(crowds, crowds.grid(), base.free, {})
@@ -155,9 +163,13 @@ def plan(
     )
     waiting = timeouts.said(explain.rejections(evidence, found), found, snapshot.taken_at)
     evictions, rejections = partial.verdicts(snapshot, found, waiting)
-    dues = starving.due(wants, starved, snapshot, policy), timeouts.due(found, snapshot.taken_at)
+    dues = (
+        starving.due(wants, starved, snapshot, policy),
+        timeouts.due(found, snapshot.taken_at),
+        slots.due(snapshot),
+    )
     return Plan(
-        placements=_placements(found, draft.assigned),
+        placements=_placements(found, draft.assigned, came),
         rejections=rejections,
         evictions=evictions,
         proved=draft.proved,
@@ -167,16 +179,20 @@ def plan(
     )
 
 
-def _censuses(snapshot: Snapshot) -> Sequence[Census]:
-    """The gangs to decide on, in the order considered; a reserved one is being carried out."""
-    reserved = {reservation.gang for reservation in snapshot.reservations}
+def _censuses(came: Filled) -> Sequence[Census]:
+    """The gangs to decide on, in the order considered; a reserved one is being carried out.
+
+    One whose Reservation is open for absent members may be repaired, and grow, all the same.
+    """
+    snapshot = came.snapshot
+    reserved = {held.gang for held in snapshot.reservations if held.uid not in came.open}
     promised = {entry.uid for held in snapshot.reservations for entry in held.entries}
     gangs = (
         gang
         for gang in snapshot.gangs
         if gang.uid not in snapshot.settled and gang.key not in reserved
     )
-    return [demand.census(gang, promised) for gang in order.considered(gangs)]
+    return [demand.census(gang, promised, came.room(gang)) for gang in order.considered(gangs)]
 
 
 def _startable(empty: Rooms, found: Sequence[Census]) -> Sequence[Want]:
@@ -295,13 +311,22 @@ def _shortfall(solution: Solution, effort: _Effort) -> str:
 
 
 def _placements(
-    found: Sequence[Census], assigned: Mapping[Uid, Assignment]
+    found: Sequence[Census], assigned: Mapping[Uid, Assignment], came: Filled
 ) -> tuple[Placement, ...]:
     """One Placement per gang that got something, of all rounds together."""
     placements = []
     for census in found:
+        gang = census.gang
         own = tuple(assigned[member.uid] for member in census.ready if member.uid in assigned)
-        if own:
-            gang = census.gang
-            placements.append(Placement(gang.key, gang.uid, gang.generation, own))
+        new = tuple(
+            Slots(assigned[member.uid].node, member.role, 1)
+            for member in census.absent
+            if member.uid in assigned
+        )
+        if (standing := came.open.get(gang.uid)) is not None:
+            one = standing.placement(gang, own, new)
+            placements.extend([] if one is None else [one])
+        elif own:
+            held = slots.slots_of(slots.places(new))
+            placements.append(Placement(gang.key, gang.uid, gang.generation, own, held))
     return tuple(placements)

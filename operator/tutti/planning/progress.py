@@ -4,14 +4,16 @@ There is no recovery code: a Reservation found after a crash takes the same path
 created a moment ago.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..model.cluster import Entry, Gang, Member, Reservation, Snapshot
 from ..model.decisions import Assignment
 from ..model.keys import Uid
 from ..model.lease import Term
-from . import demand, partial, verify
+from . import demand, partial, slots, verify
+from .slots import Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,24 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Delete the Reservation: all of it that can be bound is bound."""
+    """Delete the Reservation: all of it that can be bound is bound, and nobody else is awaited.
+
+    A ``sentence`` tells people of room that is given back.
+    """
+
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Keep the room for members that do not exist yet, and give back what cannot be carried out."""
+
+    rest: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Leave the Reservation as it is: members that do not exist yet may still come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +64,7 @@ class Evict:
     members: tuple[Member, ...]
 
 
-Step = Bind | Release | Finish | Discard | Evict
+Step = Bind | Release | Finish | Trim | Await | Discard | Evict
 Steps = tuple[tuple[Reservation, Step], ...]
 
 
@@ -73,32 +92,41 @@ def next_steps(snapshot: Snapshot, term: Term) -> Steps:
 
 def _own_steps(snapshot: Snapshot) -> Steps:
     lost = verify.lost_entries(snapshot)
+    places = verify.lost_slots(snapshot)
     members = members_by_uid(snapshot)
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     ordered = sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang))
+    gone = {
+        held.uid: _Lost(lost.get(held.uid, ()), places.get(held.uid, Counter())) for held in ordered
+    }
+    now = snapshot.taken_at
     return tuple(
-        (held, _next_step(held, gangs.get(held.uid), members, lost.get(held.uid, ())))
+        (held, _next_step(held, gangs.get(held.uid), members, gone[held.uid], now))
         for held in ordered
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """What of a Reservation can no longer be carried out."""
+
+    entries: tuple[Entry, ...]
+    slots: Places
+
+
 def _next_step(
-    held: Reservation, gang: Gang | None, members: Mapping[Uid, Member], lost: tuple[Entry, ...]
+    held: Reservation, gang: Gang | None, members: Mapping[Uid, Member], gone: _Lost, now: float
 ) -> Step:
     """The ladder of design §4: lost before the first bind → release; after it → go on."""
     if held.evict:
         return _next_eviction(held, gang, members)
+    lost, is_open = gone.entries, slots.are_open(held, gang, now)
     here = [(entry, members.get(entry.uid)) for entry in held.entries]
     reserved = [member for _, member in here if member is not None]
     placed = demand.census(gang).bound if gang is not None else ()
     is_begun = any(member.counts_as_bound for member in (*reserved, *placed))
-    if not is_begun and (gang is None or gang.terminating):
-        return Release("its PodGroup is gone; nothing of it was bound")
-    if not is_begun and lost:
-        return Release(_release_sentence(lost))
-    waiting = [member for member in reserved if member.is_waiting]
-    if not (is_begun or held.slots or gang is None or demand.is_enough(gang, waiting)):
-        return Release("the gang needs other members by now; planning again")
+    if not is_begun and (why := _why_not_begin(held, gang, reserved, gone, now)):
+        return Release(why)
     lost_ones = frozenset(lost)
     open_entries = tuple(
         Assignment(member.key, member.uid, member.version, entry.node)
@@ -107,7 +135,36 @@ def _next_step(
     )
     if open_entries:
         return Bind(open_entries)
-    return Finish()
+    if is_open:
+        return _next_wait(held, here, lost_ones)
+    return Finish(slots.never_came(held, gang, now))
+
+
+def _why_not_begin(
+    held: Reservation, gang: Gang | None, reserved: Sequence[Member], gone: _Lost, now: float
+) -> str:
+    """Why a Reservation of which nothing is bound cannot be carried out; empty if it can."""
+    if gang is None or gang.terminating:
+        return "its PodGroup is gone; nothing of it was bound"
+    if gone.entries or gone.slots:
+        return _release_sentence(gone.entries, gone.slots)
+    waiting = [member for member in reserved if member.is_waiting]
+    awaited = slots.seats(gang, held.slots) if slots.are_open(held, gang, now) else ()
+    if not waiting or not demand.is_enough(gang, [*waiting, *(one for one, _ in awaited)]):
+        return "the gang needs other members by now; planning again"
+    return ""
+
+
+def _next_wait(
+    held: Reservation, here: Sequence[tuple[Entry, Member | None]], lost: Collection[Entry]
+) -> Step:
+    """Nothing is left to bind and others are awaited: keep what they, and bound ones, have."""
+    rest = tuple(
+        entry
+        for entry, member in here
+        if member is not None and member.node is not None and entry not in lost
+    )
+    return Await() if rest == held.entries else Trim(rest)
 
 
 def _next_eviction(held: Reservation, gang: Gang | None, members: Mapping[Uid, Member]) -> Step:
@@ -119,7 +176,10 @@ def _next_eviction(held: Reservation, gang: Gang | None, members: Mapping[Uid, M
     return Evict(left) if left else Finish()
 
 
-def _release_sentence(lost: tuple[Entry, ...]) -> str:
+def _release_sentence(lost: tuple[Entry, ...], places: Places) -> str:
+    if not lost:
+        node, role = min(places)
+        return f"an absent member of role {role} would have no room on {node}; planning again"
     first = lost[0]
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
     name = first.pod.name or f"pod {first.uid}"

@@ -18,6 +18,7 @@ from ..model.decisions import Assignment
 from ..model.keys import NodeName, Uid
 from ..model.resources import NOTHING, Resources
 from ..strategies.problem import NO_RULES, Demand, Part, Problem, Rules, Solution
+from . import slots
 from .demand import Want
 from .feasibility import fits_node, topologies
 
@@ -96,9 +97,11 @@ def _held_by(
             yield entry.node, _largest(siblings)
         elif member.node is None:
             yield entry.node, footprint(member.shape)
-    for slots in reservation.slots:
-        of_role = [member for member in siblings if member.role == slots.role]
-        yield slots.node, _largest(of_role).scaled(slots.count)
+    for slot in reservation.slots:
+        declared = None if gang is None else slots.declared(gang, slot.role)
+        of_role = [member for member in siblings if member.role == slot.role]
+        each = _largest(of_role) if declared is None else footprint(declared)
+        yield slot.node, each.scaled(slot.count)
 
 
 def _largest(members: Iterable[Member]) -> Resources:

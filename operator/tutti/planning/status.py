@@ -116,10 +116,9 @@ def _reserved(
         return Line(
             Condition.RESERVED, holds=False, reason=Reason.NOT_ENOUGH_ROOM, message=sentence
         )
-    if reservation is not None:
-        nodes = len({entry.node for entry in reservation.entries})
-        members = len(reservation.entries)
-        sentence = f"{count(members, 'member')} on {count(nodes, 'node')}"
+    is_short = rejection is not None and rejection.reason is not Reason.REFUSED
+    if reservation is not None and not (reservation.slots and is_short):
+        sentence = _room(reservation, counts)
         return Line(Condition.RESERVED, holds=True, reason="Reserved", message=sentence)
     if rejection is not None:
         return Line(
@@ -131,6 +130,18 @@ def _reserved(
     return Line(
         Condition.RESERVED, holds=False, reason=Reason.WAITING_FOR_MEMBERS, message=sentence
     )
+
+
+def _room(reservation: Reservation, counts: Counts) -> str:
+    """What a standing Reservation holds."""
+    nodes = len({entry.node for entry in reservation.entries})
+    named = f"{count(len(reservation.entries), 'member')} on {count(nodes, 'node')}"
+    if not reservation.slots:
+        return named
+    absent = sum(slot.count for slot in reservation.slots)
+    places = len({slot.node for slot in reservation.slots})
+    held = f"room is held on {count(places, 'node')} for {absent} that do not exist yet"
+    return f"{counts.seen} of {counts.needed} members exist; {held}"
 
 
 def _bound(

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from ..model.cluster import Entry, Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
-from . import accounts, beside
+from . import accounts, beside, slotchecks, slots
 from .amounts import format_name
 from .feasibility import fits_node
 from .peers import has_rules
+from .slots import Places
 
 
 class _Picture:
@@ -48,7 +49,7 @@ class _Picture:
 
 
 def _asked(member: Member) -> accounts.Amounts:
-    return {**dict(member.shape.requests.amounts), "pods": 1}
+    return slotchecks.asked(member.shape)
 
 
 def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
@@ -67,11 +68,18 @@ def upheld(snapshot: Snapshot, placements: Sequence[Placement]) -> tuple[Placeme
     books = _Books.of(snapshot, seen)
     sound: list[Placement] = []
     for placement in placements:
-        trial = books.on_trial(one.node for one in placement.assignments)
+        trial = books.on_trial(_nodes(placement, books))
         if not any(True for _ in _faults(placement, seen, trial)):
             books.ledger.left.update(trial.ledger.left)
             sound.append(placement)
     return tuple(_sociable(snapshot, sound, seen))
+
+
+def _nodes(placement: Placement, books: "_Books") -> Iterator[NodeName]:
+    """The nodes on which it takes room, or gives some back."""
+    held = books.open.get(placement.gang)
+    yield from (one.node for one in placement.assignments)
+    yield from (slot.node for slot in (*placement.slots, *(held.slots if held else ())))
 
 
 def _sociable(snapshot: Snapshot, sound: list[Placement], seen: _Picture) -> Sequence[Placement]:
@@ -102,6 +110,7 @@ class _Books:
     ledger: accounts.Ledger
     pods: set[Uid]
     gangs: set[GangKey]
+    open: Mapping[GangKey, Reservation]  # standing ones with room for absent members
 
     @classmethod
     def of(cls, snapshot: Snapshot, seen: _Picture) -> "_Books":
@@ -109,7 +118,8 @@ class _Books:
         books = cls(
             accounts.Ledger(seen.nodes),
             {entry.uid for held in snapshot.reservations for entry in held.entries},
-            {held.gang for held in snapshot.reservations},
+            {held.gang for held in snapshot.reservations if not held.slots},
+            {held.gang: held for held in snapshot.reservations if held.slots},
         )
         for held in snapshot.reservations:
             for node, asked in _held(held, seen):
@@ -118,7 +128,7 @@ class _Books:
 
     def on_trial(self, nodes: Iterable[NodeName]) -> "_Books":
         """The same books with a copy of the room on these nodes; names are not given back."""
-        return _Books(self.ledger.copy(nodes), self.pods, self.gangs)
+        return _Books(self.ledger.copy(nodes), self.pods, self.gangs, self.open)
 
 
 def _faults(placement: Placement, seen: _Picture, books: _Books) -> Iterator[str]:
@@ -130,9 +140,11 @@ def _faults(placement: Placement, seen: _Picture, books: _Books) -> Iterator[str
     if gang.terminating or gang.key in books.gangs:
         yield f"gang {gang.key}: it is being deleted, or has a placement already"
     books.gangs.add(gang.key)
+    new = slotchecks.exchange(placement, gang, books.open.get(gang.key), books.ledger)
     for one in placement.assignments:
         yield from _wrong(one, gang, seen, books.pods, books.ledger)
         books.pods.add(one.uid)
+    yield from slotchecks.faults(new, gang, seen.nodes, books.ledger)
     yield from _incomplete(gang, placement)
     yield from _overfull(gang, placement)
 
@@ -169,6 +181,7 @@ def _incomplete(gang: Gang, placement: Placement) -> Iterator[str]:
         return
     uids = {one.uid for one in placement.assignments}
     starting = [member for member in gang.members if member.uid in uids]
+    starting += [member for member, _ in slots.seats(gang, placement.slots)]
     if len(starting) < gang.min_member:
         yield f"gang {gang.key}: {len(starting)} of {gang.min_member} members are placed"
     for role in gang.roles:
@@ -181,6 +194,7 @@ def _overfull(gang: Gang, placement: Placement) -> Iterator[str]:
     """Roles of which more members would have a node than their maximum."""
     uids = {one.uid for one in placement.assignments}
     added = Counter(m.role for m in gang.members if m.uid in uids)
+    added.update(member.role for member, _ in slots.seats(gang, placement.slots))
     there = Counter(m.role for m in gang.members if m.counts_as_bound and not m.is_over)
     for role in gang.roles:
         n, most = there[role.name] + added[role.name], role.max_member
@@ -193,8 +207,7 @@ def _unsocial(
 ) -> Iterator[tuple[Placement, str]]:
     """What rules between pods forbid once all are placed, each looked at as if it came last."""
     gangs = [seen.gangs[one.gang] for one in placements if one.gang in seen.gangs]
-    shapes = {id(member.shape): member.shape for gang in gangs for member in gang.members}
-    if not (snapshot.residents or snapshot.reservations or any(map(has_rules, shapes.values()))):
+    if not (snapshot.reservations or are_ruled(replace(snapshot, gangs=tuple(gangs)))):
         return
     placed = [
         (placement, member, one.node)
@@ -202,7 +215,19 @@ def _unsocial(
         for one in placement.assignments
         if (member := seen.members(placement.gang).get(one.uid)) is not None
     ]
-    promised = _promised(snapshot, seen)
+    changed = {one.gang: one for one in placements}
+    rest = tuple(
+        replace(held, slots=()) if held.gang in changed else held for held in snapshot.reservations
+    )
+    standing = {held.gang: slots.places(held.slots) for held in snapshot.reservations}
+    kept: list[beside.Seat] = []
+    for one in placements:
+        if one.slots and (gang := seen.gangs.get(one.gang)) is not None:
+            new = slots.places(one.slots) - standing.get(one.gang, Counter())
+            old = slots.places(one.slots) - new
+            kept.extend(slots.seats(gang, slots.slots_of(old)))
+            placed.extend((one, *seat) for seat in slots.seats(gang, slots.slots_of(new)))
+    promised = [*_promised(replace(snapshot, reservations=rest), seen), *kept]
     neighbours = beside.Neighbours(
         snapshot, [*promised, *((member, node) for _, member, node in placed)]
     )
@@ -211,14 +236,28 @@ def _unsocial(
             yield placement, fault
 
 
+def are_ruled(snapshot: Snapshot) -> bool:
+    """Whether some rule between pods may be in force."""
+    shapes = {id(member.shape): member.shape for gang in snapshot.gangs for member in gang.members}
+    templates = (role.template for gang in snapshot.gangs for role in gang.roles)
+    declared = (one.shape for one in templates if one is not None)
+    return bool(snapshot.residents) or any(map(has_rules, (*shapes.values(), *declared)))
+
+
+def promised(snapshot: Snapshot) -> Sequence[beside.Seat]:
+    """The members that Reservations hold a node for, absent ones too."""
+    return _promised(snapshot, _Picture(snapshot))
+
+
 def _promised(snapshot: Snapshot, seen: _Picture) -> Sequence[beside.Seat]:
-    """The members that Reservations hold a node for and that are not bound yet."""
-    return [
+    """The members that Reservations hold a node for and that are not bound yet, or not there."""
+    named = [
         (member, entry.node)
         for held in snapshot.reservations
         for entry in held.entries
         if (member := seen.member(entry.uid, held.gang)) is not None and member.may_get_a_node
     ]
+    return [*named, *slots.held_seats(snapshot)]
 
 
 def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, accounts.Amounts]]:
@@ -228,20 +267,12 @@ def _held(held: Reservation, seen: _Picture) -> Iterator[tuple[NodeName, account
     for entry in held.entries:
         member = seen.member(entry.uid, held.gang)
         if member is None:
-            yield entry.node, _most(siblings)
+            yield entry.node, slotchecks.most(siblings)
         elif member.node is None:
             yield entry.node, _asked(member)
-    for slots in held.slots:
-        most = _most([member for member in siblings if member.role == slots.role])
-        yield slots.node, {name: n * slots.count for name, n in most.items()}
-
-
-def _most(members: Sequence[Member]) -> accounts.Amounts:
-    most: dict[str, int] = {}
-    for member in members:
-        for name, n in _asked(member).items():
-            most[name] = max(n, most.get(name, 0))
-    return most
+    for slot in held.slots:
+        one = slotchecks.per_slot(gang, slot.role)
+        yield slot.node, {name: n * slot.count for name, n in one.items()}
 
 
 def takes(node: Node, member: Member) -> bool:
@@ -255,20 +286,32 @@ def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
 
     Where a node cannot keep all promises, the oldest Reservations keep theirs.
     """
+    return {uid: entries for uid, (entries, _) in _lost(snapshot).items() if entries}
+
+
+def lost_slots(snapshot: Snapshot) -> Mapping[Uid, Places]:
+    """How much of the room for absent members will not do any more, by the uid of their gang."""
+    if not any(held.slots for held in snapshot.reservations):
+        return {}
+    return {uid: places for uid, (_, places) in _lost(snapshot).items() if places}
+
+
+def _lost(snapshot: Snapshot) -> Mapping[Uid, tuple[tuple[Entry, ...], Places]]:
     seen = _Picture(snapshot)
     ledger = accounts.Ledger(seen.nodes)
     neighbours = beside.Neighbours(snapshot, _promised(snapshot, seen))
-    lost: dict[Uid, tuple[Entry, ...]] = {}
+    found: dict[Uid, tuple[tuple[Entry, ...], Places]] = {}
     for held in sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang)):
         # Once one of its gang is bound, rules between pods have had their say.
         is_begun = any(one.counts_as_bound for one in seen.members(held.gang).values())
         others = None if is_begun else neighbours
-        lost[held.uid] = tuple(
+        entries = tuple(
             entry for entry in held.entries if not _is_upheld(entry, held, seen, ledger, others)
         )
-        for node, asked in _held(replace(held, entries=()), seen):
-            ledger.take(node, asked)
-    return {uid: entries for uid, entries in lost.items() if entries}
+        gang = seen.gangs.get(held.gang)
+        places = slotchecks.lost(held, gang, seen.nodes, ledger, others)
+        found[held.uid] = entries, places
+    return found
 
 
 def _is_upheld(

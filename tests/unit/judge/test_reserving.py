@@ -63,17 +63,18 @@ def test_a_recreated_pod_of_the_same_name_is_not_the_reserved_one() -> None:
     assert "names a pod of that name with uid uid-train-0" in _faults(story)[0]
 
 
-def test_a_member_may_take_a_slot_of_its_role_and_of_no_other() -> None:
+def test_a_slot_is_given_to_a_member_by_name_before_it_is_bound() -> None:
     story = two_nodes()
     story.group("spark", 2)
-    story.reserve("spark", slots={"a": {"executor": 1}, "b": {"driver": 1}})
+    story.reserve("spark", slots={"a": {"executor": 1}, "b": {"executor": 1}})
     story.pod("e0", "spark", role="executor")
     story.pod("e1", "spark", role="executor")
+    story.reserve("spark", {"e0": "a"}, slots={"b": {"executor": 1}})
     story.bind("e0", "a")
     story.bind("e1", "b")
     (fault,) = _faults(story)
     assert "e1" in fault
-    assert "its slots there are: driver" in fault
+    assert "its slots there are: executor" in fault
 
 
 def test_gangs_of_one_need_no_reservation() -> None:

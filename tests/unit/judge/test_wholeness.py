@@ -225,3 +225,45 @@ def test_what_is_partly_bound_only_inside_a_gap_is_not_judged() -> None:
     verdict = story.verdict()
     assert not verdict.violations
     assert len(verdict.unproved) == 2
+
+
+def _awaiting(**given: str) -> Story:
+    """A driver that is bound, and three executors that are awaited for 5 seconds."""
+    story = two_nodes()
+    story.awaiting("spark", driver=1, executor=3, **given)
+    story.pod("driver", "spark", role="driver")
+    story.reserve("spark", {"driver": "a"}, slots={"a": {"executor": 1}, "b": {"executor": 2}})
+    story.bind("driver", "a")
+    return story
+
+
+@pytest.mark.parametrize(("at", "is_excused"), [(4.0, False), (5.0, True), (None, False)])
+def test_room_for_absent_members_is_given_back_in_time_and_no_sooner(
+    at: float | None, *, is_excused: bool
+) -> None:
+    story = _awaiting()
+    story.release("spark", at=at)
+    assert bool(_whole(story)) is not is_excused
+    if is_excused:
+        said = story.verdict().broken[0].sentence
+        assert "its absent members did not come within 5 s" in said
+
+
+@pytest.mark.parametrize(("cpu", "is_excused"), [("1", False), ("2", True)])
+def test_a_slot_is_given_back_for_a_member_that_asks_for_more(
+    cpu: str, *, is_excused: bool
+) -> None:
+    story = _awaiting()
+    story.pod("e0", "spark", role="executor", cpu=cpu)
+    story.reserve("spark", slots={"b": {"executor": 2}})
+    assert bool(_whole(story)) is not is_excused
+
+
+@pytest.mark.parametrize("maker", ["", "driver"])
+def test_slots_are_given_back_once_nobody_makes_members_any_more(maker: str) -> None:
+    story = _awaiting(maker=maker)
+    story.phase("driver", "Failed" if maker else "Succeeded")
+    if maker:
+        story.pod("e0", "spark", role="executor", node="a")
+    story.release("spark")
+    assert not _whole(story)

@@ -1,6 +1,6 @@
 """Histories by hand: a few words per event, revisions counted up by themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -59,14 +59,24 @@ class Story:
 
     def group(self, name: str, least: int | None = None, **roles: int) -> int:
         """Put a PodGroup."""
-        spec: dict[str, Any] = {
-            "roles": [{"name": role, "minMember": count} for role, count in roles.items()]
-        }
-        if least is not None:
-            spec["minMember"] = least
-        return self.put(
-            Kind.POD_GROUPS, {"metadata": {"name": name, "namespace": "ml"}, "spec": spec}
+        listed = [{"name": role, "minMember": count} for role, count in roles.items()]
+        return self._group(
+            name, {"roles": listed} | ({} if least is None else {"minMember": least})
         )
+
+    def awaiting(self, name: str, *, maker: str = "", **roles: int) -> int:
+        """Put a PodGroup whose members of 1 CPU, the driver aside, are awaited for 5 s."""
+        template = {"template": {"resources": {"cpu": "1"}}}
+        listed = [
+            {"name": role, "minMember": count} | ({} if role == "driver" else template)
+            for role, count in roles.items()
+        ]
+        spec: dict[str, Any] = {"roles": listed, "absentMemberTimeoutSeconds": 5}
+        return self._group(name, spec, [{"kind": "Pod", "name": maker}] if maker else [])
+
+    def _group(self, name: str, spec: Mapping[str, Any], owners: Iterable[object] = ()) -> int:
+        metadata = {"name": name, "namespace": "ml", "ownerReferences": list(owners)}
+        return self.put(Kind.POD_GROUPS, {"metadata": metadata, "spec": spec})
 
     def pod(
         self,
@@ -140,14 +150,16 @@ class Story:
                 },
                 "spec": {
                     "podGroup": {"name": group, "uid": f"uid-{group}"},
+                    "reservedAt": NOON.isoformat(),
                     "placement": placement,
                 },
             },
         )
 
-    def release(self, group: str, *, by: str = US) -> int:
+    def release(self, group: str, *, by: str = US, at: float | None = None) -> int:
         """Delete the gang's Reservation."""
-        self.wrote("delete", "reservations", f"uid-{group}", user=by, api_group="tutti.dev")
+        name = f"uid-{group}"
+        self.wrote("delete", "reservations", name, user=by, api_group="tutti.dev", at=at)
         return self.drop(Kind.RESERVATIONS, f"reservation-{group}")
 
     def wrote(

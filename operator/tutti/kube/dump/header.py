@@ -52,6 +52,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
                     {"pod": a.pod.name, "uid": a.uid, "version": a.version, "node": a.node}
                     for a in one.assignments
                 ],
+                "slots": [[slot.node, slot.role, slot.count] for slot in one.slots],
             }
             for one in plan.placements
         ],

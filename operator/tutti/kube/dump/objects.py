@@ -95,6 +95,9 @@ def group(gang: Gang, taken_at: float) -> Raw:
         "generation": gang.generation,
         "creationTimestamp": timestamp(gang.created),
     }
+    if gang.maker:
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": gang.maker, "uid": ""}
+        metadata["ownerReferences"] = [owner]
     if gang.terminating:
         metadata["deletionTimestamp"] = timestamp(taken_at)
     return {

@@ -15,7 +15,7 @@ from ...model.decisions import Placement, Plan
 from ...model.keys import GangKey, NodeName, Uid
 from ...model.resources import NOTHING, Resources
 from ...strategies.room import fits_per_node
-from .. import demand, looks, reduce, timeouts
+from .. import demand, looks, reduce, slots, timeouts
 from ..crowds import Crowds
 from ..demand import Census, Want
 from ..reduce import Grid
@@ -110,9 +110,12 @@ def survey(snapshot: Snapshot, plan: Plan, want: Want) -> Ground:
 def _placed(snapshot: Snapshot, plan: Plan) -> Iterable[Resident]:
     """Whoever the plan gives a node."""
     members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
+    gangs = {gang.uid: gang for gang in snapshot.gangs}
     for placement in plan.placements:
         for one in placement.assignments:
             yield looks.seated(members[one.uid], one.node)
+        for member, node in slots.seats(gangs[placement.uid], placement.slots):
+            yield looks.seated(member, node)
 
 
 def goes_before(one: Gang, other: Gang) -> bool:
@@ -138,7 +141,7 @@ def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, Want]
 def _wanted(census: Census) -> Want | None:
     if not census.is_committed:
         return demand.whole(census)
-    ready = census.ready
+    ready = census.waiting
     if census.gang.terminating or not ready:
         return None
     need = min(max(census.missing, 1), len(ready))
@@ -158,13 +161,16 @@ def room_for(base: Grid, shape: Shape, free: Table) -> Room:
 def placements(snapshot: Snapshot, plan: Plan) -> Mapping[GangKey, Mapping[NodeName, Resources]]:
     """What each gang gets by the plan, by node."""
     members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
-    return {one.gang: _by_node(one, members) for one in plan.placements}
+    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    return {one.gang: _by_node(one, gangs[one.uid], members) for one in plan.placements}
 
 
-def _by_node(placement: Placement, members: Mapping[Uid, Member]) -> Mapping[NodeName, Resources]:
-    return summed(
-        [(one.node, reduce.footprint(members[one.uid].shape)) for one in placement.assignments]
-    )
+def _by_node(
+    placement: Placement, gang: Gang, members: Mapping[Uid, Member]
+) -> Mapping[NodeName, Resources]:
+    seats = [(members[one.uid], one.node) for one in placement.assignments]
+    seats += slots.seats(gang, placement.slots)
+    return summed([(node, reduce.footprint(member.shape)) for member, node in seats])
 
 
 def summed(given: Sequence[tuple[NodeName, Resources]]) -> Mapping[NodeName, Resources]:

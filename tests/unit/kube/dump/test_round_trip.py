@@ -178,6 +178,7 @@ GANG: dict[str, Any] = {
     "min_member": 3,
     "roles": (Role("worker", 2, 5, TEMPLATE), Role("driver", 1)),
     "absent_seconds": 5.0,
+    "maker": "driver",
     "priority_class": "high",
     "class_value": 7,
     "timeout_seconds": 60.0,

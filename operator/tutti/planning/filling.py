@@ -1,0 +1,228 @@
+"""Who takes the room that is held for absent members: the picture once those that came have theirs.
+
+A member takes a slot of its role if it asks for no more than the role's template, and its node
+will do by its own rules. Whoever asks for more, or may not run there, is placed anew as a lost
+member's successor is; the slot that it leaves is given back.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..model.cluster import Entry, Gang, Member, Node, Reservation, Slots, Snapshot
+from ..model.decisions import Assignment, Placement
+from ..model.keys import NodeName, Uid
+from . import beside, slots, verify
+from .amounts import count, format_resources
+from .feasibility import fits_node
+from .order import by_age
+from .slots import Places
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A standing Reservation with open slots, as it will be, and what came to light."""
+
+    before: Reservation
+    after: Reservation
+    lost: Places  # of the slots that remain, those whose node will not do any more
+    larger: tuple[Member, ...] = ()  # members that ask for more than they declared
+
+    @property
+    def kept(self) -> Places:
+        """The slots that room is still held for."""
+        return slots.places(self.after.slots) - self.lost
+
+    def placement(
+        self, gang: Gang, own: Sequence[Assignment], new: Sequence[Slots]
+    ) -> Placement | None:
+        """The Reservation as it is to be, with what was found beside it; None if it may stay.
+
+        Lost slots for which there is no other room are kept: their node may do again.
+        """
+        members = {member.uid: member for member in gang.members}
+        taken = tuple(
+            Assignment(entry.pod, entry.uid, members[entry.uid].version, entry.node)
+            for entry in self.taken
+        )
+        found = slots.places(new)
+        replaced = Counter[str]()
+        for (_, role), n in found.items():
+            replaced[role] += n
+        held = slots.slots_of(self.kept + _beyond(self.lost, replaced) + found)
+        if not (own or taken) and held == self.before.slots:
+            return None
+        remark = self._remark(gang)
+        return Placement(gang.key, gang.uid, gang.generation, (*taken, *own), held, remark)
+
+    @property
+    def taken(self) -> Sequence[Entry]:
+        """The members that came, each with the node of its slot."""
+        return self.after.entries[len(self.before.entries) :]
+
+    def _remark(self, gang: Gang) -> str:
+        """What people are told of members that ask for more than their role declares."""
+        if not self.larger:
+            return ""
+        first = self.larger[0]
+        declared = slots.declared(gang, first.role)
+        asked = format_resources(first.shape.requests)
+        said = format_resources(declared.requests) if declared is not None else "nothing"
+        others = len(self.larger) - 1
+        more = f", and {count(others, 'more member')} likewise" if others else ""
+        return (
+            f"{first.key.name} asks for {asked}, and the template of role {first.role} declares "
+            f"{said}: it is placed anew{more}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A Snapshot in which those that came have taken their slots, and by gang what it changed."""
+
+    snapshot: Snapshot
+    open: Mapping[Uid, Open]
+
+    def room(self, gang: Gang) -> Collection[Member] | None:
+        """Stand-ins for the absent members of a gang that have room; None if nobody is awaited."""
+        one = self.open.get(gang.uid)
+        if one is None:
+            return None
+        return [member for member, _ in slots.seats(gang, slots.slots_of(one.kept))]
+
+
+def filled(snapshot: Snapshot) -> Filled:
+    """Give the slots that are open to members that came for them, the oldest first."""
+    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    standing = [
+        (held, gangs[held.uid])
+        for held in snapshot.reservations
+        if slots.are_open(held, gangs.get(held.uid), snapshot.taken_at)
+        and _has_begun(held, gangs[held.uid])
+    ]
+    if not standing:
+        return Filled(snapshot, {})
+    nodes = {node.name: node for node in snapshot.nodes}
+    named = {entry.uid for held in snapshot.reservations for entry in held.entries}
+    lost = verify.lost_slots(snapshot)
+    found = {
+        held.uid: _taken(held, gang, nodes, named, lost.get(held.uid, Counter()))
+        for held, gang in standing
+    }
+    social = _sociable(snapshot, found)
+    found = {uid: _no_more_than_lacks(one, gangs[uid]) for uid, one in social.items()}
+    reservations = tuple(
+        found[held.uid].after if held.uid in found else held for held in snapshot.reservations
+    )
+    return Filled(replace(snapshot, reservations=reservations), found)
+
+
+def _has_begun(held: Reservation, gang: Gang) -> bool:
+    """Whether a member is bound; until then the Reservation is carried out, or released, whole."""
+    return not held.evict and any(
+        member.counts_as_bound and gang.has_place_for(member) for member in gang.members
+    )
+
+
+def _taken(
+    held: Reservation,
+    gang: Gang,
+    nodes: Mapping[NodeName, Node],
+    named: Collection[Uid],
+    lost: Places,
+) -> Open:
+    """Name those that came, each on the first node that has a slot for it."""
+    free = slots.places(held.slots) - lost
+    entries: list[Entry] = []
+    larger: list[Member] = []
+    for member in by_age(gang.members):
+        if member.uid in named or not member.is_waiting or member.unmodelled:
+            continue
+        declared = slots.declared(gang, member.role)
+        if declared is None:
+            continue
+        if not member.shape.requests.fits(declared.requests):
+            larger.append(member)
+            continue
+        places = sorted(node for (node, role), n in free.items() if role == member.role and n > 0)
+        node = next((n for n in places if fits_node(member.shape, nodes[n]) is None), None)
+        if node is not None:
+            free[node, member.role] -= 1
+            entries.append(Entry(member.key, member.uid, node))
+    after = replace(held, entries=(*held.entries, *entries), slots=slots.slots_of(free + lost))
+    return Open(held, after, lost, tuple(larger))
+
+
+def _sociable(snapshot: Snapshot, found: Mapping[Uid, Open]) -> Mapping[Uid, Open]:
+    """The same without those whom rules between pods forbid their slot."""
+    new = [(uid, entry) for uid, one in found.items() for entry in one.taken]
+    if not new or not verify.are_ruled(snapshot):
+        return found
+    members = {m.uid: m for gang in snapshot.gangs for m in gang.members}
+    for _ in range(len(new)):
+        reservations = tuple(
+            found[held.uid].after if held.uid in found else held for held in snapshot.reservations
+        )
+        picture = replace(snapshot, reservations=reservations)
+        neighbours = beside.Neighbours(snapshot, verify.promised(picture))
+        unsocial = {
+            entry.uid
+            for _, entry in new
+            if any(True for _ in neighbours.faults(members[entry.uid], entry.node))
+        }
+        if not unsocial:
+            break
+        new = [(uid, entry) for uid, entry in new if entry.uid not in unsocial]
+        found = {uid: _without(one, unsocial, members) for uid, one in found.items()}
+    return found
+
+
+def _without(one: Open, uids: Collection[Uid], members: Mapping[Uid, Member]) -> Open:
+    """Give the slots of these members back to whoever comes next."""
+    back = [entry for entry in one.taken if entry.uid in uids]
+    if not back:
+        return one
+    free = slots.places(one.after.slots)
+    free.update((entry.node, members[entry.uid].role) for entry in back)
+    entries = tuple(entry for entry in one.after.entries if entry not in back)
+    return replace(one, after=replace(one.after, entries=entries, slots=slots.slots_of(free)))
+
+
+def _no_more_than_lacks(one: Open, gang: Gang) -> Open:
+    """Hold no more slots than the gang lacks members: who exists takes one, or is placed anew."""
+    here = Counter(gang.finished)
+    here.update(m.role for m in _present(gang))
+    lacking = slots.absent(gang, here)
+    left = Counter(lacking)
+    kept, lost = _at_most(one.kept, left), _at_most(one.lost, left)
+    return replace(one, after=replace(one.after, slots=slots.slots_of(kept + lost)), lost=lost)
+
+
+def _beyond(found: Places, taken: Counter[str]) -> Places:
+    """These slots without the first so many of each role."""
+    left = taken.copy()
+    rest: Places = Counter()
+    for at in sorted(found.elements()):
+        if left[at[1]] > 0:
+            left[at[1]] -= 1
+        else:
+            rest[at] += 1
+    return rest
+
+
+def _at_most(found: Places, left: Counter[str]) -> Places:
+    """No more of these slots than are left of each role; what is taken is not left."""
+    taken: Places = Counter()
+    for node, role in sorted(found.elements()):
+        if left[role] > 0:
+            left[role] -= 1
+            taken[node, role] += 1
+    return taken
+
+
+def _present(gang: Gang) -> Iterable[Member]:
+    """The members that count as bound, or could be bound now."""
+    for member in gang.members:
+        is_ready = member.is_waiting and not member.unmodelled
+        if gang.has_place_for(member) and (member.counts_as_bound or is_ready):
+            yield member
