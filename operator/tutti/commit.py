@@ -83,10 +83,12 @@ class Commit:
     ) -> Sequence[errors.ApiError]:
         """Write down what was decided for every gang before its first pod is bound, or evicted."""
         self._made.clear()
-        standing = {held.uid: held for held in self._world.reservations if held.slots}
+        standing = {
+            held.uid: held for held in self._world.reservations if held.slots and held.term == term
+        }
         members = progress.members_by_uid(self._world.snapshot(self._clock())) if standing else {}
         return await self._gate.all(
-            partial(self._amend_one, held, self._amended(held, one, members), term)
+            partial(self._amend_one, self._amended(held, one, members))
             if isinstance(one, Placement) and (held := standing.get(one.uid)) is not None
             else partial(self._reserve_one, self._reservation(one, term))
             for one in decided
@@ -129,16 +131,14 @@ class Commit:
             held, entries=(*entries, *_entries(placement.assignments)), slots=placement.slots
         )
 
-    async def _amend_one(self, held: Reservation, wanted: Reservation, term: Term) -> None:
+    async def _amend_one(self, held: Reservation) -> None:
         """Change a Reservation that stands; if it has changed since, it is looked at again.
 
         Whoever leads next signs it after listing it, so that nobody before can change it any more:
         what is written here is found and carried out by anyone as it stands, or is refused.
         """
-        if held.term != term:
-            return
         try:
-            self._world.hold(await self._api.amend(wanted))
+            self._world.hold(await self._api.amend(held))
         except errors.Conflict:
             sentence = f"the Reservation {held.uid} has changed"
             self.refusals.hold_off(held.uid, held.gang, sentence, CONFLICT_SECONDS)
@@ -279,7 +279,7 @@ class Commit:
         problems += await self._gate.all(
             partial(self.delete, one.reservation)
             if one.rest is None
-            else partial(self._amend_one, one.reservation, one.rest, one.reservation.term)
+            else partial(self._amend_one, one.rest)
             for one in ended
             if one.reservation.uid not in kept
         )

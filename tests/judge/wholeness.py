@@ -152,7 +152,11 @@ class _Sweep:
     def _take_group(self, step: Step) -> list[Gang]:
         before, after = step.before, step.after
         if not isinstance(after, PodGroup):
-            return []  # deleted: the gang is judged by what was known last
+            assert isinstance(before, PodGroup)
+            # The gang is judged by what was known last; whom it awaited will not come any more.
+            gang = self._gang(before.key)
+            gang.lose(f"its PodGroup was deleted at revision {step.revision}")
+            return [gang]
         gang = self._gang(after.key)
         if isinstance(before, PodGroup) and (before.min_member, before.roles) != (
             after.min_member,

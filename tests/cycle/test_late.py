@@ -1,0 +1,215 @@
+"""Members that do not exist yet: awaited over crashes and refusals, and given up in time."""
+
+from dataclasses import replace
+
+import pytest
+
+from tutti.kube import errors
+from tutti.model.cluster import Phase, Slots
+from tutti.model.keys import GangKey, NodeName
+
+from .. import builders
+from ..builders import NAMESPACE, gang, node
+from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+from . import scenarios
+
+N1, N2 = NodeName("n1"), NodeName("n2")
+
+
+def driven(**about: object) -> builders.GangBuilder:
+    """A driver and its three workers, which are made later and awaited for 60 seconds."""
+    base = gang("a").role("driver", 1, cpu=1).role("worker", 3, 0).declaring(cpu=1)
+    return base.needing(4).but(absent_seconds=60.0, **about)
+
+
+def cluster_of(*parts: builders.NodeBuilder | builders.GangBuilder) -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.add(*parts)
+    return cluster
+
+
+def make(cluster: FakeCluster, *names: str, cpu: float = 1) -> None:
+    """Make workers, as a driver would."""
+    for name in names:
+        one = builders.member(name, builders.shape(cpu=cpu), role="worker")
+        cluster.add_pod(replace(one, group="a", created=float(cluster.version)))
+
+
+async def turns(life: Life, n: int) -> None:
+    for _ in range(n):
+        await life.turn()
+
+
+def held(cluster: FakeCluster) -> tuple[Slots, ...]:
+    (one,) = cluster.reservations.values()
+    return one.slots
+
+
+def events(cluster: FakeCluster, reason: str) -> list[str]:
+    return [e["message"] for e in cluster.events.values() if e["reason"] == reason]
+
+
+def bound(cluster: FakeCluster) -> list[str]:
+    return sorted(pod.key.name for pod in cluster.pods.values() if pod.node is not None)
+
+
+async def waiting_life() -> Life:
+    """A driver that is bound, and three workers that are awaited."""
+    cluster = cluster_of(node("n1", cpu=2), node("n2", cpu=2), driven())
+    life = Life(cluster, Clock())
+    await turns(life, 2)
+    assert bound(cluster) == ["a-0"]
+    assert sum(slot.count for slot in held(cluster)) == 3
+    return life
+
+
+async def test_a_worker_is_named_before_it_is_bound() -> None:
+    life = await waiting_life()
+    made = len(life.cluster.made)
+    make(life.cluster, "w-0")
+    life.watch.catch_up()
+    await life.turn()
+    assert life.cluster.made[made : made + 3] == ["amend", "read_lease", "bind"]
+    assert sum(slot.count for slot in held(life.cluster)) == 2
+
+
+async def test_those_that_never_come_are_given_up_and_that_is_said() -> None:
+    life = await waiting_life()
+    await life.settle()
+    assert life.clock.now >= 1_060.0
+    assert life.cluster.reservations == {}
+    said = "3 members of role worker did not come within 60 s: their room is given back"
+    assert events(life.cluster, "Released") == [said]
+    status = life.cluster.groups[GangKey(NAMESPACE, "a")].status
+    assert status["phase"] == "Degraded"
+    make(life.cluster, "w-0", "w-1", "w-2")
+    life.watch.catch_up()
+    await life.settle()
+    scenarios.assert_promises(life.cluster)
+
+
+async def test_what_asks_for_more_is_said_once() -> None:
+    life = await waiting_life()
+    make(life.cluster, "w-0", cpu=2)
+    life.watch.catch_up()
+    await turns(life, 3)
+    said = "w-0 asks for 2 cpu, and the template of role worker declares 1 cpu: it is placed anew"
+    assert events(life.cluster, "LargerThanDeclared") == [said]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        errors.Conflict("it has changed", status=409),
+        errors.Refused("no", status=403),
+        errors.Unavailable("away", status=500),
+    ],
+)
+async def test_an_amendment_that_is_not_taken_is_tried_again(answer: errors.ApiError) -> None:
+    life = await waiting_life()
+    make(life.cluster, "w-0", "w-1", "w-2")
+    life.watch.catch_up()
+    faults = [answer]
+    life.cluster.fault = lambda _, name: Fault(faults.pop()) if faults and name == "amend" else None
+    await life.settle()
+    assert faults == []
+    scenarios.assert_promises(life.cluster)
+
+
+async def test_a_reservation_that_somebody_deleted_is_forgotten() -> None:
+    life = await waiting_life()
+    make(life.cluster, "w-0")
+    life.watch.catch_up()
+
+    def before(name: str) -> None:
+        if name == "amend":
+            life.cluster.reservations.clear()
+
+    life.cluster.before = before
+    await life.turn()
+    assert list(life.world.reservations) == []
+
+
+@pytest.mark.parametrize("ends", ["group", "driver"])
+async def test_everything_is_given_back_once_the_gang_ends(ends: str) -> None:
+    life = await waiting_life()
+    if ends == "group":
+        life.cluster.delete_group("a")
+    else:
+        life.cluster.run_pods(Phase.SUCCEEDED)
+    life.watch.catch_up()
+    await turns(life, 2)
+    assert life.cluster.reservations == {}
+    assert life.clock.now == 1_000.0
+
+
+async def test_a_slot_whose_node_is_closed_is_held_elsewhere() -> None:
+    life = await waiting_life()
+    life.cluster.put_node(node("n3", cpu=4).made)
+    life.cluster.change_node("n1", unschedulable=True)
+    life.watch.catch_up()
+    await turns(life, 2)
+    assert N1 not in {slot.node for slot in held(life.cluster)}
+    assert sum(slot.count for slot in held(life.cluster)) == 3
+
+
+async def test_a_worker_whose_node_closes_before_it_is_bound_gives_its_room_back() -> None:
+    life = await waiting_life()
+    make(life.cluster, "w-0")
+    life.watch.catch_up()
+    (node_of,) = {slot.node for slot in held(life.cluster)[:1]}
+
+    def before(name: str) -> None:
+        if name == "amend":
+            life.cluster.change_node(node_of, unschedulable=True)
+            life.watch.catch_up("nodes")
+
+    life.cluster.before = before
+    await life.turn()
+    life.cluster.before = lambda _: None
+    touched = life.cluster.made.count("say_of_pod")
+    assert touched == 1, "no binding that was sent before may still succeed"
+    assert "w-0" not in {e.pod.name for r in life.cluster.reservations.values() for e in r.entries}
+    life.cluster.change_node(node_of, unschedulable=False)
+    make(life.cluster, "w-1", "w-2")
+    life.watch.catch_up()
+    await life.settle()
+    scenarios.assert_promises(life.cluster)
+
+
+async def test_a_worker_that_is_deleted_before_it_is_bound_gives_its_room_back() -> None:
+    life = await waiting_life()
+    make(life.cluster, "w-0")
+    life.watch.catch_up()
+    once = ["w-0"]
+
+    def before(name: str) -> None:
+        if name == "bind" and once:
+            life.cluster.delete_pod(once.pop())
+
+    life.cluster.before = before
+    await turns(life, 3)
+    make(life.cluster, "w-1", "w-2", "w-3")
+    life.watch.catch_up()
+    await life.settle()
+    scenarios.assert_promises(life.cluster)
+    assert bound(life.cluster) == ["a-0", "w-1", "w-2", "w-3"]
+
+
+async def test_what_is_reserved_for_others_is_never_taken_after_a_crash() -> None:
+    cluster = cluster_of(node("n1", cpu=2), node("n2", cpu=2), driven())
+    clock = Clock()
+    await turns(Life(cluster, clock), 2)
+    cluster.add(gang("b").of(1, cpu=1).priority(9))
+    make(cluster, "w-0")
+    for number in (1, 2, 3):
+        life = Life(cluster, clock)
+        at = len(cluster.made) + number
+        cluster.fault = lambda n, _, at=at: Fault(Crash()) if n == at else None  # type: ignore[misc]
+        with pytest.raises(Crash):
+            await turns(life, 3)
+    cluster.fault = lambda _, __: None
+    make(cluster, "w-1", "w-2")
+    await Life(cluster, clock).settle()
+    assert bound(cluster) == ["a-0", "w-0", "w-1", "w-2"]
+    scenarios.assert_promises(cluster)
