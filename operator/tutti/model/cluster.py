@@ -292,6 +292,14 @@ class Gang:
         """Whether none of its members waits or runs: there is nothing to decide about it."""
         return all(member.is_over for member in self.members)
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether the Spark driver that makes its members has ended well: it needs no more."""
+        return bool(self.maker) and any(
+            member.is_driver and member.phase is Phase.SUCCEEDED and member.key.name == self.maker
+            for member in self.members
+        )
+
     def has_place_for(self, member: Member) -> bool:
         """Whether a member counts towards this gang: with roles, it must name one of them."""
         return not self.roles or any(member.role == role.name for role in self.roles)
