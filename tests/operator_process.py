@@ -60,8 +60,11 @@ class OperatorError(AssertionError):
     """The operator did not do what every test relies on; its log's end is in the message."""
 
 
-def install(plane: ControlPlane) -> None:
-    """Install the CRDs and the chart's rights, as `helm install` would, but no Deployment."""
+def install(plane: ControlPlane, *values: str) -> None:
+    """Install the CRDs and the chart's rights, as `helm install` would, but no Deployment.
+
+    ``values`` are the chart's, as ``name=value``.
+    """
     plane.kubectl("apply", "-f", str(ROOT / "crds"))
     plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / "crds"))
     plane.create_namespace(NAMESPACE)
@@ -69,7 +72,16 @@ def install(plane: ControlPlane) -> None:
     helm = build.binaries(("helm",), k8s=plane.k8s)["helm"]
     chart = str(ROOT / "charts/tutti")
     rendered = subprocess.run(
-        [helm, "template", "tutti", chart, "--namespace", NAMESPACE, *show],
+        [
+            helm,
+            "template",
+            "tutti",
+            chart,
+            "--namespace",
+            NAMESPACE,
+            *show,
+            *(f"--set={one}" for one in values),
+        ],
         env=plane.environment,
         capture_output=True,
         text=True,
