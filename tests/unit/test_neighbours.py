@@ -186,3 +186,18 @@ def test_a_world_that_lists_everything_knows_whom_rules_may_count() -> None:
         ("n1", "ml", labels(app="db"))
     ]
     assert seen.namespaces == (space("ml", team="a"),)
+
+
+def test_a_template_with_a_rule_puts_it_in_force() -> None:
+    observed = Observed()
+    assert observed.seen.residents == ()
+    made = gang("a").role("worker", 1, 0).declaring(cpu=1)
+    (role,) = made.roles
+    assert role.template is not None
+    ruled = replace(role, template=replace(role.template, shape=asking(APART)))
+    cluster = FakeCluster()
+    for each in (replace(made, roles=(ruled,)), made):
+        cluster.add_group(each)
+        (group,) = cluster.groups.values()
+        observed.put("groups", replace(group, uid=Uid("group")), "group")
+        assert bool(observed.seen.residents) is (each is not made)

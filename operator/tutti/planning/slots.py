@@ -122,6 +122,11 @@ def due(snapshot: Snapshot) -> float | None:
     return min((at for at in moments if snapshot.taken_at < at < inf), default=None)
 
 
+def number(slots: Iterable[Slots]) -> int:
+    """How many slots there are."""
+    return sum(slot.count for slot in slots)
+
+
 def places(slots: Iterable[Slots]) -> Places:
     """How many slots there are on each node, by role."""
     found: Places = Counter()

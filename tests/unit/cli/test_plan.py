@@ -318,3 +318,16 @@ def test_a_bad_file_ends_with_its_name_document_and_field(tmp_path: Path) -> Non
 
 def test_an_empty_directory_is_said(tmp_path: Path) -> None:
     assert "is in this directory" in run("-f", str(tmp_path)).stderr
+
+
+def test_room_for_members_that_do_not_exist_yet_is_told() -> None:
+    late = gang("a").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=1).needing(3)
+    text = dump.write(snapshot(node("n1", cpu=1), node("n2", cpu=2), late), SETUP)
+    told = json.loads(run("-f", "-", "-o", "json", text=text).stdout)
+    assert answers(told) == {"ml/a": "starts"}
+    (one,) = told["gangs"]
+    assert one["nodes"] == {"n1": 1, "n2": 2}
+    assert one["placement"] == [
+        {"node": "n1", "pods": ["a-0"]},
+        {"node": "n2", "pods": [], "slots": {"worker": 2}},
+    ]

@@ -1,6 +1,7 @@
 """Wire objects to model values, as kubectl shows them and as nobody should write them."""
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -230,6 +231,83 @@ def test_a_pod_group_is_read_whole() -> None:
 )
 def test_the_roles_add_up_where_min_member_is_absent(spec: dict[str, Any], needed: int) -> None:
     assert group(**spec).min_member == needed
+
+
+TEMPLATE = {
+    "resources": {"cpu": "1500m", "memory": "1Gi"},
+    "nodeSelector": {"pool": "spark"},
+    "tolerations": [{"key": "spark", "operator": "Exists"}],
+    "affinity": {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}}
+            ]
+        }
+    },
+}
+
+
+def templated(template: Mapping[str, Any], **spec: object) -> PodGroup:
+    return group(roles=[{"name": "worker", "minMember": 2, "template": template}], **spec)
+
+
+def test_a_template_is_read_as_the_pod_that_will_be_made_of_it() -> None:
+    made = templated(TEMPLATE)
+    (role,) = made.roles
+    assert role.template is not None
+    pod = {
+        "metadata": {
+            "name": "p",
+            "namespace": made.namespace,
+            "uid": "u",
+            "labels": {"tutti.dev/pod-group": made.name, "tutti.dev/role": "worker"},
+        },
+        "spec": {
+            "containers": [{"resources": {"requests": TEMPLATE["resources"]}}],
+            **{name: TEMPLATE[name] for name in ("nodeSelector", "tolerations", "affinity")},
+        },
+    }
+    member = decode_member(wire.parse_one(pod, wire.Pod))
+    assert (role.template.shape, role.template.labels) == (member.shape, member.labels)
+    assert made.absent_seconds == 600.0
+    assert made.maker == ""
+
+
+def test_for_how_long_absent_members_are_awaited_and_who_makes_them() -> None:
+    assert templated(TEMPLATE, absentMemberTimeoutSeconds=5).absent_seconds == 5.0
+    owned = GROUP["metadata"] | {"ownerReferences": [{"kind": "Job", "name": "j"}]}
+    assert decode_group(wire.parse_one(GROUP | {"metadata": owned}, wire.PodGroup)).maker == ""
+    owned = owned | {"ownerReferences": [{"kind": "Pod", "name": "driver"}]}
+    made = decode_group(wire.parse_one(GROUP | {"metadata": owned}, wire.PodGroup))
+    assert made.maker == "driver"
+    assert made.with_members((), None).maker == "driver"
+
+
+@pytest.mark.parametrize(
+    ("template", "sentence"),
+    [
+        ({"resources": {"cpu": "two"}}, "the template of role worker cannot be read: "),
+        (
+            {
+                "resources": {"cpu": "1"},
+                "affinity": {
+                    "podAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [
+                            {"topologyKey": "zone", "labelSelector": {"matchLabels": {"-": "x"}}}
+                        ]
+                    }
+                },
+            },
+            "the template of role worker has a malformed spec.affinity.podAffinity",
+        ),
+    ],
+)
+def test_a_template_that_cannot_be_read_is_not_guessed(
+    template: Mapping[str, Any], sentence: str
+) -> None:
+    with pytest.raises(BadObject) as caught:
+        templated(template)
+    assert caught.value.sentence.startswith(sentence)
 
 
 @pytest.mark.parametrize(("said", "meant"), [(None, None), (8, 8), (1, 2), (-1, 2)])

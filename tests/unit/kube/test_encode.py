@@ -86,6 +86,16 @@ def test_an_adoption_changes_the_term_of_what_was_seen_and_nothing_else() -> Non
     assert patch == {"metadata": {"resourceVersion": "12"}, "spec": {"term": "tutti-1/now"}}
 
 
+def test_an_amendment_changes_the_placement_of_what_was_seen_and_nothing_else() -> None:
+    room = [Slots(NodeName("n2"), "worker", 2)]
+    held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"), slots=room)
+    patch = encode.amendment(replace(held, version="12"))
+    assert patch == {
+        "metadata": {"resourceVersion": "12"},
+        "spec": {"placement": encode.reservation(held)["spec"]["placement"]},
+    }
+
+
 def test_a_lease_is_written_as_it_was_meant_and_read_back_as_it_was_written() -> None:
     key = LeaseKey("tutti-system", "tutti")
     at = encode.moment(1_767_225_600.25)

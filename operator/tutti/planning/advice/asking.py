@@ -12,6 +12,7 @@ from ...model.decisions import Plan, Policy
 from ...model.keys import GangKey
 from ...strategies.problem import Budget, Strategy
 from .. import plan as planning
+from .. import slots
 from .values import Certainty
 
 
@@ -57,7 +58,10 @@ class Asking:
         self._left -= 1
         self.plans += 1
         made = self._planner.plan(snapshot)
-        placed = sum(len(p.assignments) for p in made.placements if p.gang == self._gang)
+        own = [p for p in made.placements if p.gang == self._gang]
+        placed = sum(len(p.assignments) + slots.number(p.slots) for p in own)
+        standing = (held for held in snapshot.reservations if held.gang == self._gang)
+        placed -= sum(slots.number(held.slots) for held in standing)
         if placed >= self._members:
             return Verdict.STARTS
         return Verdict.WAITS if made.proved else Verdict.NOT_FOUND

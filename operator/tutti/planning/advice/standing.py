@@ -45,11 +45,14 @@ def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> Standing | None:
     state = _state(gang, snapshot, plan, is_started=census.is_committed)
     places = [member.node for member in gang.members if member.node and not member.is_over]
     if state is State.STARTS:
-        places += [a.node for p in plan.placements if p.gang == key for a in p.assignments]
+        own = [p for p in plan.placements if p.gang == key]
+        places += [a.node for p in own for a in p.assignments]
+        places += [slot.node for p in own for slot in p.slots for _ in range(slot.count)]
     if state is State.RESERVED:
         bound = {member.uid for member in gang.members if member.node is not None}
-        entries = (entry for r in snapshot.reservations if r.gang == key for entry in r.entries)
-        places += [entry.node for entry in entries if entry.uid not in bound]
+        held = [r for r in snapshot.reservations if r.gang == key]
+        places += [e.node for r in held for e in r.entries if e.uid not in bound]
+        places += [slot.node for r in held for slot in r.slots for _ in range(slot.count)]
     ready = {node.name: node.ready for node in snapshot.nodes}
     found = health.ailment(gang, ready, health.Before()) if census.is_committed else None
     return Standing(
