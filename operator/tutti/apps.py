@@ -27,7 +27,7 @@ class Apps:
         """
         self._group_of = group_of
         self._is_declaring = is_declaring
-        self._by_app: dict[GangKey, dict[Uid, Member]] = {}  # as they were seen
+        self._by_app: dict[GangKey, dict[Uid, tuple[Member, SparkPod]]] = {}  # as they were seen
         self._app_of: dict[Uid, GangKey] = {}
         self._waiting: dict[Uid, Member] = {}  # whose PodGroup is to be made; as they were seen
         self._why: dict[Uid, str] = {}
@@ -42,14 +42,13 @@ class Apps:
             return member
         key = GangKey(member.key.namespace, member.spark.app)
         self._app_of[uid] = key
-        self._by_app.setdefault(key, {})[uid] = member
+        self._by_app.setdefault(key, {})[uid] = (member, member.spark)
         return self._placed(member, member.spark, key)
 
     def group_changed(self, key: GangKey) -> Iterator[Member]:
         """The pods of an application whose PodGroup came, changed or went, as they are now."""
-        for member in list(self._by_app.get(key, {}).values()):
-            if member.spark is not None:
-                yield self._placed(member, member.spark, key)
+        for member, spark in list(self._by_app.get(key, {}).values()):
+            yield self._placed(member, spark, key)
 
     def undeclared(self) -> tuple[Member, ...]:
         """Of every application whose PodGroup is to be made, the oldest pod that says how large."""
