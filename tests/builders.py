@@ -371,12 +371,20 @@ def _occupied(nodes: Sequence[Node], members: Sequence[Member]) -> Sequence[Node
 
 
 def applied(before: Snapshot, plan: Plan) -> Snapshot:
-    """The Snapshot after all of the plan was bound."""
+    """The Snapshot after all of the plan was bound; what is held for absent members stands."""
     where = {one.uid: one.node for placement in plan.placements for one in placement.assignments}
     newly = [m for g in before.gangs for m in g.members if m.uid in where]
     bound = {m.uid: replace(m, node=where[m.uid]) for m in newly}
+    planned = {placement.uid: placement for placement in plan.placements}
+    standing = [held for held in before.reservations if held.uid not in planned]
+    standing += [
+        replace(reservation(GangBuilder(g.key), slots=planned[g.uid].slots), uid=g.uid)
+        for g in before.gangs
+        if g.uid in planned and planned[g.uid].slots
+    ]
     after = replace(
         before,
+        reservations=tuple(sorted(standing, key=lambda held: held.gang)),
         nodes=tuple(_occupied(before.nodes, list(bound.values()))),
         gangs=tuple(
             replace(g, members=tuple(bound.get(m.uid, m) for m in g.members)) for g in before.gangs

@@ -97,6 +97,8 @@ def gangs(draw: st.DrawFn, name: str, on: Sequence[str]) -> GangBuilder:
             made = made.role(role, least, least + more, cpu=draw(st.integers(0, 2)))
             if draw(st.integers(0, 3)) == 0:
                 made = made.at_most(max(least, draw(st.integers(1, 2))))
+            if draw(st.integers(0, 2)) == 0:
+                made = made.declaring(cpu=draw(st.integers(0, 2)))
         least = sum(role.min_member for role in made.roles)
         made = made.needing(draw(st.integers(max(least, 1), max(least, 1) + 1)))
     made = made.priority(draw(st.integers(0, 2))).but(created=float(draw(st.integers(0, 3))))

@@ -24,6 +24,8 @@ from .world import World
 
 logger = logging.getLogger(__name__)
 
+LARGER = "LargerThanDeclared"  # than its role's template says: a member that is placed anew
+
 
 class Released(NamedTuple):
     """A Reservation that was given back, and why; or what of it did not go on as ``rest``."""
@@ -31,6 +33,7 @@ class Released(NamedTuple):
     reservation: Reservation
     sentence: str
     rest: Reservation | None = None
+    reason: str = "Released"
 
     @property
     def ended(self) -> Iterator[Entry]:
@@ -52,6 +55,7 @@ class Commit:
         self._clock = clock
         self._gate = Gate(in_flight)
         self._made: list[Reservation] = []  # in this cycle
+        self._replanned: list[Released] = []  # likewise, and of which people hear
         self.refusals = Refusals(clock)
         self._binder = Binder(world, api, self.refusals, clock)
 
@@ -83,12 +87,13 @@ class Commit:
     ) -> Sequence[errors.ApiError]:
         """Write down what was decided for every gang before its first pod is bound, or evicted."""
         self._made.clear()
+        self._replanned.clear()
         standing = {
             held.uid: held for held in self._world.reservations if held.slots and held.term == term
         }
         members = progress.members_by_uid(self._world.snapshot(self._clock())) if standing else {}
         return await self._gate.all(
-            partial(self._amend_one, self._amended(held, one, members))
+            partial(self._amend_one, self._amended(held, one, members), one.remark)
             if isinstance(one, Placement) and (held := standing.get(one.uid)) is not None
             else partial(self._reserve_one, self._reservation(one, term))
             for one in decided
@@ -131,7 +136,7 @@ class Commit:
             held, entries=(*entries, *_entries(placement.assignments)), slots=placement.slots
         )
 
-    async def _amend_one(self, held: Reservation) -> None:
+    async def _amend_one(self, held: Reservation, remark: str = "") -> None:
         """Change a Reservation that stands; if it has changed since, it is looked at again.
 
         Whoever leads next signs it after listing it, so that nobody before can change it any more:
@@ -149,6 +154,9 @@ class Commit:
             self.refusals.hold_off(held.uid, held.gang, sentence, REFUSED_SECONDS)
         else:
             self.refusals.forget(held.uid)
+            if remark:
+                logger.warning("gang %s: %s", held.gang, remark)
+                self._replanned.append(Released(held, remark, held, LARGER))
 
     async def _prove(self, term: Term) -> None:
         """Ask who leads, after reserving and before binding.
@@ -186,7 +194,7 @@ class Commit:
     ) -> tuple[Sequence[Released], Sequence[errors.ApiError]]:
         """Carry out every standing Reservation and bind the gangs of one.
 
-        Answers what was released, and the problems that single calls met.
+        Answers what was released, or placed anew, and the problems that single calls met.
 
         Raises:
             Deposed: see ``_prove``; nothing was bound.
@@ -223,7 +231,7 @@ class Commit:
             for gang, assignment in bindings
         )
         finished, failed = await self._finish(term)
-        return [*released, *finished], [*problems, *failed]
+        return [*self._replanned, *released, *finished], [*problems, *failed]
 
     async def _finish(self, term: Term) -> tuple[Sequence[Released], Sequence[errors.ApiError]]:
         """Delete the Reservations that have nothing left to bind; answers of which people hear."""

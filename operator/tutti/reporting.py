@@ -33,7 +33,6 @@ PODS_QUIET_SECONDS = wording.QUIET_SECONDS + 1.0
 NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next binding
 GROUPS_PER_CYCLE = 12  # likewise: while gangs wait for nodes, what others have come to can wait
 IN_FLIGHT = 16
-LARGER = "LargerThanDeclared"  # a member than its role's template says
 LEAST_FORGOTTEN = 1000  # write times kept of PodGroups that may be gone, before they are looked up
 
 
@@ -83,7 +82,7 @@ class Reporter:
         for gang_key, sentence in refusals.items():
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, sentence)
         held = {reservation.uid: reservation for reservation in snapshot.reservations}
-        given_back = {one.reservation.uid for one in released}
+        given_back = {one.reservation.uid for one in released if one.rest is None}
         gangs = [
             gang
             for gang in snapshot.gangs
@@ -105,13 +104,7 @@ class Reporter:
         )
         for one in released:
             about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
-            await say(self._api, encode.Event(about, "Released", one.sentence, now, warning=True))
-        for placement in plan.placements:
-            if placement.remark:
-                logger.warning("gang %s: %s", placement.gang, placement.remark)
-                about = encode.Regarding.gang(placement.gang, placement.uid)
-                event = encode.Event(about, LARGER, placement.remark, now, warning=True)
-                await say(self._api, event)
+            await say(self._api, encode.Event(about, one.reason, one.sentence, now, warning=True))
         notes = list(stray_notes(snapshot.strays))
         for gang in gangs:
             rejection = rejections.get(gang.key)

@@ -159,7 +159,7 @@ def _sociable(snapshot: Snapshot, found: Mapping[Uid, Open]) -> Mapping[Uid, Ope
     if not new or not verify.are_ruled(snapshot):
         return found
     members = {m.uid: m for gang in snapshot.gangs for m in gang.members}
-    for _ in range(len(new)):
+    while True:
         reservations = tuple(
             found[held.uid].after if held.uid in found else held for held in snapshot.reservations
         )
@@ -171,10 +171,9 @@ def _sociable(snapshot: Snapshot, found: Mapping[Uid, Open]) -> Mapping[Uid, Ope
             if any(True for _ in neighbours.faults(members[entry.uid], entry.node))
         }
         if not unsocial:
-            break
+            return found
         new = [(uid, entry) for uid, entry in new if entry.uid not in unsocial]
         found = {uid: _without(one, unsocial, members) for uid, one in found.items()}
-    return found
 
 
 def _without(one: Open, uids: Collection[Uid], members: Mapping[Uid, Member]) -> Open:

@@ -1,6 +1,7 @@
 """What holds for every plan of every Snapshot, whichever strategy made it."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tutti.model import ports
-from tutti.model.cluster import Gang, Member, Snapshot
+from tutti.model.cluster import Gang, Member, Slots, Snapshot
 from tutti.model.decisions import Plan
 from tutti.model.keys import Origin
 from tutti.planning import demand, verify
@@ -55,7 +56,9 @@ def test_no_plan_breaks_a_promise(name: str, examples: int) -> None:
 @pytest.mark.parametrize(("name", "examples"), EFFORTS)
 def test_capacity_is_never_exceeded_and_gangs_are_whole(name: str, examples: int) -> None:
     def holds(snapshot: Snapshot, strategy: Strategy, _: st.DataObject) -> None:
-        after = builders.applied(snapshot, planned(snapshot, strategy))
+        made = planned(snapshot, strategy)
+        after = builders.applied(snapshot, made)
+        awaited = {one.gang: one.slots for one in made.placements}
         before = {node.name: node for node in snapshot.nodes}
         for node in after.nodes:
             if node.used != before[node.name].used:
@@ -64,7 +67,7 @@ def test_capacity_is_never_exceeded_and_gangs_are_whole(name: str, examples: int
                 assert all(n <= node.offers(name) - used[name] for name, n in added.amounts)
         for old, new in zip(snapshot.gangs, after.gangs, strict=True):
             if old != new:
-                assert is_started(old) or is_whole(new)
+                assert is_started(old) or is_whole(new, awaited[new.key])
 
     each_snapshot(name, examples, holds)
 
@@ -119,13 +122,14 @@ def test_every_gang_that_waits_is_told_why_and_no_other(name: str, examples: int
         told = Counter([*(p.gang for p in made.placements), *(r.gang for r in made.rejections)])
         assert set(told.values()) <= {1}
         reserved = {held.gang for held in snapshot.reservations}
+        closed = {held.gang for held in snapshot.reservations if not held.slots}
         for gang in snapshot.gangs:
             waits = any(
                 member.is_waiting and has_role(gang, member.role) for member in gang.members
             )
             if waits and gang.key not in reserved:
                 assert gang.key in told
-            if gang.key in reserved or (is_whole(gang) and not waits):
+            if gang.key in closed or (is_whole(gang) and not waits and gang.key not in reserved):
                 assert gang.key not in told
 
     each_snapshot(name, examples, holds)
@@ -143,8 +147,8 @@ def is_started(gang: Gang) -> bool:
     return bool(bound_roles(gang))
 
 
-def is_whole(gang: Gang) -> bool:
-    roles = bound_roles(gang)
+def is_whole(gang: Gang, awaited: Sequence[Slots] = ()) -> bool:
+    roles = bound_roles(gang) + [slot.role for slot in awaited for _ in range(slot.count)]
     if gang.key.origin is Origin.POD:
         return bool(roles)
     return len(roles) >= gang.min_member and all(

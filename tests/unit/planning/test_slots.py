@@ -232,6 +232,19 @@ def test_one_that_rules_keep_from_its_slot_is_placed_anew() -> None:
     assert placement.slots == (Slots(N1, "worker", 2),)
 
 
+def test_one_whose_rules_let_it_take_its_slot_takes_it() -> None:
+    db = builders.peers(app="db")
+    came = driven(1).bound_on("n2").apart("hostname", db, by="worker")
+    base = gang("b").role("driver", 1, cpu=1).role("worker", 1, 1, cpu=1)
+    other = base.declaring(cpu=1).bound_on("n2").apart("hostname", db, by="worker")
+    nodes = (
+        node("n1", cpu=3).labelled(hostname="n1").hosting("db", app="db"),
+        node("n2", cpu=4).labelled(hostname="n2"),
+    )
+    made = planned(*nodes, came, other, held(came, n1=3), held(other, n2=1))
+    assert [names(one) for one in made.placements] == [{"a-1": "n2"}, {"b-1": "n2"}]
+
+
 # What a checker that shares nothing with the planner says of slots.
 
 
