@@ -13,19 +13,25 @@ from .model.keys import GangKey, Uid
 from .model.spark import SparkPod
 
 UNREAD = "how many executors it will have was not read yet"
+UNSEEN = "room is held for its application, whose PodGroup was not seen yet"
 
 
 class Apps:
     """The pods of Spark applications as they were seen, and which of them wait for a PodGroup."""
 
     def __init__(
-        self, group_of: Callable[[GangKey], PodGroup | None], *, is_declaring: bool
+        self,
+        group_of: Callable[[GangKey], PodGroup | None],
+        is_held: Callable[[GangKey], bool],
+        *,
+        is_declaring: bool,
     ) -> None:
-        """``group_of`` is the PodGroup of a name.
+        """``group_of`` is the PodGroup of a name, ``is_held`` whether a Reservation names it.
 
         Unless this operator ``is_declaring`` gangs, no pod waits for its own to be made.
         """
         self._group_of = group_of
+        self._is_held = is_held
         self._is_declaring = is_declaring
         self._by_app: dict[GangKey, dict[Uid, tuple[Member, SparkPod]]] = {}  # as they were seen
         self._app_of: dict[Uid, GangKey] = {}
@@ -45,8 +51,8 @@ class Apps:
         self._by_app.setdefault(key, {})[uid] = (member, member.spark)
         return self._placed(member, member.spark, key)
 
-    def group_changed(self, key: GangKey) -> Iterator[Member]:
-        """The pods of an application whose PodGroup came, changed or went, as they are now."""
+    def of(self, key: GangKey) -> Iterator[Member]:
+        """The pods of an application as they are now; for when its PodGroup came or went."""
         for member, spark in list(self._by_app.get(key, {}).values()):
             yield self._placed(member, spark, key)
 
@@ -79,7 +85,11 @@ class Apps:
         # A PodGroup that was made for another driver goes when that one does.
         if group is not None and (not spark.is_driver or group.owner in (None, member.uid)):
             return replace(member, group=key.name, unconfigured="")
-        if not (self._is_declaring and spark.is_declaring and member.may_get_a_node):
+        if not member.may_get_a_node:
+            return member
+        if not spark.is_driver and self._is_held(key):
+            return replace(member, unconfigured=UNSEEN)
+        if not (self._is_declaring and spark.is_declaring):
             return member
         self._waiting[member.uid] = member
         return replace(member, unconfigured=self._reason(member))

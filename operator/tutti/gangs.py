@@ -16,15 +16,20 @@ class Gangs:
     """PodGroups and members by gang, and what was made of them; unchanged gangs are the same."""
 
     def __init__(
-        self, value_of: Callable[[str], int | None], *, is_declaring: bool = False
+        self,
+        value_of: Callable[[str], int | None],
+        is_held: Callable[[GangKey], bool],
+        *,
+        is_declaring: bool,
     ) -> None:
         """``value_of`` is that of a PriorityClass, None where there is no such class.
 
+        ``is_held`` says whether a Reservation names a gang.
         While this operator ``is_declaring`` the gangs of Spark applications, those whose PodGroup
         is still to be made wait for it.
         """
         self._value_of = value_of
-        self._apps = Apps(self.group, is_declaring=is_declaring)
+        self._apps = Apps(self.group, is_held, is_declaring=is_declaring)
         self._members: dict[Uid, Member] = {}
         self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
         self._group_by_key: dict[GangKey, PodGroup] = {}
@@ -80,7 +85,11 @@ class Gangs:
         elif new is None and known is not None and known.uid == seen.uid:
             del self._group_by_key[key]
         self._stale.add(key)
-        for member in self._apps.group_changed(key):
+        self.look_at_app(key)
+
+    def look_at_app(self, key: GangKey) -> None:
+        """What the pods of a Spark application join may have changed."""
+        for member in self._apps.of(key):
             self._put(member.uid, member)
 
     def member_changed(self, uid: Uid, member: Member | None) -> None:

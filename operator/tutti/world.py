@@ -60,7 +60,7 @@ class World:
         self._bound_lists = 0
         self._occupancy = Occupancy()
         self._neighbours = Neighbours(self._met)
-        self._gangs = Gangs(self._value_of, is_declaring=is_declaring)
+        self._gangs = Gangs(self._value_of, self._is_held, is_declaring=is_declaring)
         self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
 
     @property
@@ -184,7 +184,12 @@ class World:
         # A gang with a Reservation is not at rest, whatever it has come to.
         self._gangs.touch(held.gang for held in (old, new) if held is not None)
         self._held = None
+        for key in {held.gang for held in (old, new) if held is not None}:
+            self._gangs.look_at_app(key)
         self._wake()
+
+    def _is_held(self, key: GangKey) -> bool:
+        return any(held.gang == key for held in self.reservations)
 
     def _group_changed(self, uid: Uid, old: PodGroup | None, new: PodGroup | None) -> None:
         self._gangs.group_changed(old, new)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tutti.apps import UNREAD
+from tutti.apps import UNREAD, UNSEEN
 from tutti.kube.decode import PodGroup
 from tutti.kube.supply import Item
 from tutti.model.cluster import Member
@@ -11,7 +11,7 @@ from tutti.model.keys import GangKey, NodeName, Origin, Uid
 from tutti.model.spark import SparkPod
 from tutti.world import World
 
-from ..builders import NAMESPACE, member, shape
+from ..builders import NAMESPACE, gang, member, reservation, shape
 
 APP = "spark-1"
 MARKS = (("tutti.dev/executors", "2"),)
@@ -143,3 +143,19 @@ def test_a_reason_is_kept_until_the_pod_goes() -> None:
     seen.world.forget(driver.uid)
     seen.world.explain(driver.uid, "too late")
     assert seen.gangs() == {}
+
+
+def test_executors_whose_room_is_held_do_not_start_alone_before_their_podgroup_is_seen() -> None:
+    """A new leader may know the Reservation first."""
+    seen = Observed(is_declaring=False)
+    seen.pod("exec-1", "executor")
+    held = replace(reservation(gang(APP).of(0)), self_uid=Uid("r"), version="1")
+    seen.world.hold(held)
+    assert seen.waiting() == {"exec-1": UNSEEN}
+    seen.pod("exec-2", "executor")
+    assert set(seen.waiting()) == {"exec-1", "exec-2"}
+    seen.world.unhold(held)
+    assert seen.waiting() == {}
+    seen.world.hold(replace(held, self_uid=Uid("r-2"), version="2"))
+    seen.group()
+    assert seen.waiting() == {}
