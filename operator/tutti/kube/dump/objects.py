@@ -20,28 +20,14 @@ from ...model.cluster import (
 )
 from ...model.resources import NOTHING, Resources
 from ...model.rules import PodRules
-from ...model.spark import DRIVER, Kept
 from .. import encode
 from ..quantity import CPU
 from ..requests import PODS
-from ..spark import (
-    APP_LABEL,
-    GROUP_LABEL,
-    PROPERTIES,
-    PROPERTIES_VOLUME,
-    ROLE_LABEL,
-    SPARK_LABEL,
-    TEMPLATE,
-    TEMPLATE_VOLUME,
-    role_of,
-)
+from . import sparks
 from .rules import REQUIRED, add_rules, add_unreadable, requirement
 
 Raw = dict[str, Any]
 
-UNCONFIGURED = (
-    "tutti.dev/unconfigured"  # stands in dumps alone: whether a driver was read, and why not
-)
 OTHERS = "others"  # the namespace of what stands for pods of other schedulers
 _VOLUMES = "spec.volumes[]."
 
@@ -136,9 +122,9 @@ def member(value: Member, scheduler: str, taken_at: float) -> Raw:
         "uid": value.uid,
         "resourceVersion": value.version,
         "creationTimestamp": timestamp(value.created),
-        "labels": _labels(value),
+        "labels": sparks.labels(value),
     }
-    if marks := _marks(value):
+    if marks := sparks.marks(value):
         metadata["annotations"] = marks
     if value.terminating:
         metadata["deletionTimestamp"] = timestamp(taken_at)
@@ -153,27 +139,6 @@ def member(value: Member, scheduler: str, taken_at: float) -> Raw:
         "spec": _spec(value, scheduler),
         "status": _status(value),
     }
-
-
-def _labels(value: Member) -> Raw:
-    """Its own, and those that say to the decoder what it is."""
-    found = dict(value.labels)
-    if value.is_driver:
-        found[SPARK_LABEL] = DRIVER
-    if value.spark is not None:
-        found |= {SPARK_LABEL: value.spark.role, APP_LABEL: value.spark.app}
-    elif value.group:
-        found[GROUP_LABEL] = value.group
-    if value.role != role_of(found):
-        found[ROLE_LABEL] = value.role
-    return found
-
-
-def _marks(value: Member) -> Raw:
-    marks = {} if value.spark is None else dict(value.spark.marks)
-    if value.unconfigured:
-        marks[UNCONFIGURED] = value.unconfigured
-    return marks
 
 
 def reservation(value: Reservation) -> Raw:
@@ -258,9 +223,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
     add_rules(spec, shape.rules)
     for field in value.unmodelled:
         _use(spec, field)
-    if value.spark is not None:
-        _mount(spec, PROPERTIES_VOLUME, PROPERTIES, value.spark.properties)
-        _mount(spec, TEMPLATE_VOLUME, TEMPLATE, value.spark.template)
+    sparks.mount(spec, value.spark)
     return spec
 
 
@@ -276,13 +239,6 @@ def _add_node_rules(spec: Raw, shape: Shape) -> None:
     if shape.required is not None:
         terms = [_term(one) for one in shape.required]
         spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
-
-
-def _mount(spec: Raw, name: str, file: str, kept: Kept | None) -> None:
-    """Let a pod mount a text of a ConfigMap."""
-    if kept is not None:
-        source = {"name": kept.config_map, "items": [{"key": kept.key, "path": file}]}
-        spec.setdefault("volumes", []).append({"name": name, "configMap": source})
 
 
 def _status(value: Member) -> Raw:

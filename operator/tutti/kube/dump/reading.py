@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ...model.cluster import Member, Namespace, Node, Occupant, PriorityClass, Reservation
 from .. import decode, errors, wire
 from ..encode import API_VERSION, moment
-from . import handwritten, objects
+from . import handwritten, sparks
 from .documents import BadFile, Document, Text, documents
 from .header import Header, header
 
@@ -190,7 +190,7 @@ def _is_ours(document: Document, scheduler: str) -> bool:
 
 def _member(pod: wire.Pod) -> Member:
     """As it is read live, and what a dump says beside it."""
-    why = pod.metadata.annotations.get(objects.UNCONFIGURED, "")
+    why = pod.metadata.annotations.get(sparks.UNCONFIGURED, "")
     return replace(decode.decode_member(pod), unconfigured=why)
 
 
