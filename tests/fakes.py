@@ -31,6 +31,7 @@ from tutti.model.decisions import Assignment, Restraint
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.lease import Lease, Term
 from tutti.model.resources import Resources
+from tutti.model.spark import Kept
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Strategy
 from tutti.world import World
@@ -91,6 +92,8 @@ class FakeCluster:
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
+    config_maps: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    declared: dict[GangKey, dict[str, Any]] = field(default_factory=dict)  # PodGroups, as sent
     protected: set[str] = field(default_factory=set)  # names of pods that a budget protects
     made: list[str] = field(default_factory=list)  # the names of all calls so far
     broken: list[str] = field(default_factory=list)  # promises that a commit has broken
@@ -269,6 +272,32 @@ class FakeCluster:
             return self.jobs[namespace, name]
 
         return await self._call("read_job", commit)
+
+    async def read_text(self, namespace: str, kept: Kept) -> str | None:
+        """See ``Api.read_text``."""
+
+        def commit() -> str | None:
+            if (namespace, kept.config_map) not in self.config_maps:
+                raise errors.Gone("there is no such ConfigMap", status=404)
+            return self.config_maps[namespace, kept.config_map].get(kept.key)
+
+        return await self._call("read_text", commit)
+
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> PodGroup:
+        """See ``Api.declare``; what is stored is what was encoded."""
+
+        def commit() -> PodGroup:
+            body = json.loads(json.dumps(group))
+            assert body["metadata"]["namespace"] == namespace
+            key = GangKey(namespace, body["metadata"]["name"])
+            if key in self.groups:
+                raise errors.Conflict("it exists already", status=409)
+            body["metadata"] |= {"uid": self._uid(), "resourceVersion": "0", "generation": 1}
+            self.declared[key] = body
+            self._put_group(decode.decode_group(wire.parse_one(body, wire.PodGroup)))
+            return self.groups[key]
+
+        return await self._call("declare", commit)
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """See ``Api.reserve``; what is stored is what was encoded."""
@@ -545,6 +574,8 @@ class Life:
         strategy: Strategy | None = None,
         identity: str = "tutti-0",
         restraint: Restraint = Restraint(),  # noqa: B008 - a value, frozen
+        *,
+        is_declaring: bool = False,
     ) -> None:
         cluster.is_dead = False
         self.cluster = cluster
@@ -554,7 +585,7 @@ class Life:
         self.problems: list[errors.ApiError] = []
         self.term = cluster.take_lease(identity)
         self._begun = False
-        self.world = World(self._wake)
+        self.world = World(self._wake, is_declaring=is_declaring)
         self.watch = Watch(cluster, self.world)
         self.cycle = Cycle(
             self.world,

@@ -60,12 +60,15 @@ class OperatorError(AssertionError):
     """The operator did not do what every test relies on; its log's end is in the message."""
 
 
-def install(plane: ControlPlane) -> None:
-    """Install the CRDs and the chart's rights, as `helm install` would, but no Deployment."""
+def install(plane: ControlPlane, *values: str) -> None:
+    """Install the CRDs and the chart's rights, as `helm install` would, but no Deployment.
+
+    ``values`` are the chart's, as ``name=value``.
+    """
     plane.kubectl("apply", "-f", str(ROOT / "crds"))
     plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / "crds"))
     plane.create_namespace(NAMESPACE)
-    grant(plane)
+    grant(plane, *(f"--set={one}" for one in values))
 
 
 def grant(plane: ControlPlane, *options: str) -> None:

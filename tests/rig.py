@@ -15,7 +15,7 @@ from .controlplane.errors import RequestError
 from .controlplane.nodes import RUN_SECONDS, node_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from .operator_process import OperatorProcess
@@ -100,11 +100,13 @@ class Rig:
         self.unseen_seconds = 0.0  # see judge.judge
 
     @classmethod
-    def start(cls, *components: str, operator: bool = True, **options: Any) -> Self:
+    def start(
+        cls, *components: str, operator: bool = True, values: Sequence[str] = (), **options: Any
+    ) -> Self:
         """Start a control plane with kwok and these components, install, and run the operator."""
         plane = ControlPlane.start(components=("kwok", *components))
         try:
-            operator_process.install(plane)
+            operator_process.install(plane, *values)
             plane.create_namespace("ml")
             rig = cls(plane, operator_process.OperatorProcess(plane, **options))
             if operator:

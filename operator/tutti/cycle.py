@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from .binding import Clock
 from .commit import Commit, Released
+from .declaring import Declarer
 from .dumps import Dumps
 from .evicting import Evictor
 from .kube import errors
@@ -65,6 +66,7 @@ class Cycle:
         self._dumps = dumps
         self._clock = clock
         self._commit = Commit(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
+        self._declarer = Declarer(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
         self._evictor = Evictor(
             world, api, give_up=self._commit.delete, clock=clock, in_flight=in_flight
         )
@@ -93,7 +95,7 @@ class Cycle:
             Deposed: the Lease names another term; what was reserved is given back.
         """
         # 1 observe
-        problems = list(await self._commit.settle())
+        problems = [*await self._commit.settle(), *await self._declarer.declare()]
         snapshot = self._world.snapshot(self._clock())
         # 2 plan
         plan = await self._planned(snapshot, self._strategy)
@@ -208,7 +210,7 @@ class Cycle:
         due = await self._reporter.report(snapshot, plan, released, sentences)
         retries = [one.until - now for one in refusals.values()]
         replan = None if plan.due is None else max(0.0, plan.due - now)
-        waits = (due, self._evictor.again_in(), *retries, replan)
+        waits = (due, self._evictor.again_in(), self._declarer.again_in(), *retries, replan)
         return min((wait for wait in waits if wait is not None), default=None)
 
 

@@ -5,6 +5,7 @@ Separate from the World, which knows where every pod is, as ``occupancy`` is for
 
 from collections.abc import Callable, Iterable
 
+from .apps import Apps
 from .kube.decode import PodGroup
 from .model.cluster import Gang, Member, Phase
 from .model.keys import GangKey, Origin, Uid
@@ -14,9 +15,21 @@ from .planning import demand, finishing
 class Gangs:
     """PodGroups and members by gang, and what was made of them; unchanged gangs are the same."""
 
-    def __init__(self, value_of: Callable[[str], int | None]) -> None:
-        """``value_of`` is that of a PriorityClass, None where there is no such class."""
+    def __init__(
+        self,
+        value_of: Callable[[str], int | None],
+        is_held: Callable[[GangKey], bool],
+        *,
+        is_declaring: bool,
+    ) -> None:
+        """``value_of`` is that of a PriorityClass, None where there is no such class.
+
+        ``is_held`` says whether a Reservation names a gang.
+        While this operator ``is_declaring`` the gangs of Spark applications, those whose PodGroup
+        is still to be made wait for it.
+        """
         self._value_of = value_of
+        self._apps = Apps(self.group, is_held, is_declaring=is_declaring)
         self._members: dict[Uid, Member] = {}
         self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
         self._group_by_key: dict[GangKey, PodGroup] = {}
@@ -72,9 +85,27 @@ class Gangs:
         elif new is None and known is not None and known.uid == seen.uid:
             del self._group_by_key[key]
         self._stale.add(key)
+        self.look_at_app(key)
+
+    def look_at_app(self, key: GangKey) -> None:
+        """What the pods of a Spark application join may have changed."""
+        for member in self._apps.of(key):
+            self._put(member.uid, member)
 
     def member_changed(self, uid: Uid, member: Member | None) -> None:
         """Put a pod into the gang that it belongs to now, and into no other."""
+        self._put(uid, self._apps.joined(uid, member))
+
+    def undeclared(self) -> tuple[Member, ...]:
+        """Pods of Spark that wait for their PodGroup to be made, and say how large it is."""
+        return self._apps.undeclared()
+
+    def explain(self, uid: Uid, sentence: str) -> None:
+        """Say why the PodGroup that a pod waits for is not made yet."""
+        if (member := self._apps.explained(uid, sentence)) is not None:
+            self._put(uid, member)
+
+    def _put(self, uid: Uid, member: Member | None) -> None:
         old = self._members.pop(uid, None)
         if old is not None:
             key = old.gang

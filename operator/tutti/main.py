@@ -61,7 +61,9 @@ async def serve(
     strategy, fallback = strategy_of(settings.strategy), strategy_of("bestfit")
     access = await Access.load(kubeconfig)
     alarm = Alarm()
-    world = World(alarm.ring)
+    # Whoever only watches makes no PodGroups either.
+    is_declaring = settings.spark_enabled and settings.mode is not Mode.SHADOW
+    world = World(alarm.ring, is_declaring=is_declaring)
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
     feeds = feeds_into(world, name)

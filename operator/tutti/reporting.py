@@ -275,10 +275,10 @@ async def say(api: Api, event: encode.Event) -> None:
 
 
 def _is_said(note: Note) -> bool:
-    """Whether the pod says this already; of a mistake in its labels, in these very words."""
+    """Whether the pod says this already; what its author may change, in these very words."""
     said = note.member.said
     is_same = said.message == note.message[: encode.MESSAGE_LIMIT]
-    return said.reason == note.reason and (is_same or not note.is_about_labels)
+    return said.reason == note.reason and (is_same or not note.may_change)
 
 
 def _has_waiting(gang: Gang) -> bool:

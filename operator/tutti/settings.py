@@ -94,6 +94,10 @@ class Settings(BaseModel):
         description="where the Lease of the leader is, named like the scheduler; empty is the "
         "pod's own namespace, or kube-system outside a cluster",
     )
+    spark_enabled: bool = Field(
+        default=False,  # it reads ConfigMaps of all namespaces, which must be granted on purpose
+        description="whether pending drivers of Spark get a PodGroup by themselves",
+    )
     bindings_in_flight: int = Field(
         default=64,  # with 32 the last of many gangs waited longer while others wrote too
         ge=1,

@@ -41,8 +41,12 @@ class Assumption:
 class World:
     """Eight stores, the assumptions, and the indexes that make a snapshot cheap."""
 
-    def __init__(self, wake: Callable[[], None]) -> None:
-        """``wake`` is called at every change that a decision might care about."""
+    def __init__(self, wake: Callable[[], None], *, is_declaring: bool = False) -> None:
+        """``wake`` is called at every change that a decision might care about.
+
+        While this operator ``is_declaring`` the gangs of Spark applications, their drivers wait
+        for it.
+        """
         self._wake = wake
         self.nodes: Store[Node] = Store(self._node_changed, self._listed)
         self.pending: Store[Member] = Store(self._member_changed, self._listed)
@@ -56,7 +60,7 @@ class World:
         self._bound_lists = 0
         self._occupancy = Occupancy()
         self._neighbours = Neighbours(self._met)
-        self._gangs = Gangs(self._value_of)
+        self._gangs = Gangs(self._value_of, self._is_held, is_declaring=is_declaring)
         self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
 
     @property
@@ -97,6 +101,14 @@ class World:
     def group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of that name, with the status it carries now."""
         return self._gangs.group(key)
+
+    def undeclared(self) -> tuple[Member, ...]:
+        """Pods of Spark that wait for their PodGroup to be made, and say how large it is."""
+        return self._gangs.undeclared()
+
+    def explain(self, uid: Uid, sentence: str) -> None:
+        """Say why the PodGroup that such a pod waits for is not made yet."""
+        self._gangs.explain(uid, sentence)
 
     # Our own writes
 
@@ -172,7 +184,12 @@ class World:
         # A gang with a Reservation is not at rest, whatever it has come to.
         self._gangs.touch(held.gang for held in (old, new) if held is not None)
         self._held = None
+        for key in {held.gang for held in (old, new) if held is not None}:
+            self._gangs.look_at_app(key)
         self._wake()
+
+    def _is_held(self, key: GangKey) -> bool:
+        return any(held.gang == key for held in self.reservations)
 
     def _group_changed(self, uid: Uid, old: PodGroup | None, new: PodGroup | None) -> None:
         self._gangs.group_changed(old, new)

@@ -16,6 +16,7 @@ ALLOWED = frozenset(
         ("", "pods/status", "patch"),
         ("", "events", "create"),
         ("events.k8s.io", "events", "create"),
+        (TUTTI, "podgroups", "create"),  # of Spark applications, where that is granted
         (TUTTI, "podgroups/status", "patch"),
         (TUTTI, "reservations", "create"),
         (TUTTI, "reservations", "patch"),

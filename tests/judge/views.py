@@ -12,6 +12,7 @@ from .history import Body, Kind
 from .quantities import Amounts, amounts, effective_requests
 
 GROUP_LABEL = "tutti.dev/pod-group"
+SPARK_APP, SPARK_ROLE = "spark-app-selector", "spark-role"
 ROLE_LABEL = "tutti.dev/role"
 ABSENT_SECONDS = 600  # where a PodGroup does not say for how long absent members are awaited
 
@@ -40,6 +41,7 @@ class Pod:
     phase: str
     terminating: bool
     requests: Amounts
+    app: str = ""  # of Spark, where it names no group
 
     @property
     def gang(self) -> Key | None:
@@ -130,16 +132,18 @@ def _key(body: Body) -> Key:
 def _pod(body: Body) -> Pod:
     metadata, spec = body["metadata"], body.get("spec") or {}
     labels = metadata.get("labels") or {}
+    spark_role = labels.get(SPARK_ROLE, "")
     return Pod(
         key=_key(body),
         uid=metadata["uid"],
         scheduler=spec.get("schedulerName") or "default-scheduler",
         group=labels.get(GROUP_LABEL, ""),
-        role=labels.get(ROLE_LABEL, ""),
+        role=labels.get(ROLE_LABEL, "") or spark_role,
         node=spec.get("nodeName") or "",
         phase=(body.get("status") or {}).get("phase") or "Pending",
         terminating=bool(metadata.get("deletionTimestamp")),
         requests=effective_requests(spec),
+        app="" if labels.get(GROUP_LABEL) or not spark_role else labels.get(SPARK_APP, ""),
     )
 
 

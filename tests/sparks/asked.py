@@ -142,6 +142,10 @@ class Door:
         path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{name}"
         return str(self._plane.request("GET", path)["data"]["spark.properties"])
 
+    def read(self, path: str) -> Mapping[str, Any]:
+        """One object."""
+        return self._plane.request("GET", path)
+
     def forget(self, pod: Mapping[str, Any]) -> None:
         """Delete a driver that nobody runs."""
         name = pod["metadata"]["name"]

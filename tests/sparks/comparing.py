@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tutti import spark
 
+from . import declared
 from .asked import Driver, Pods, submitted
 from .cases import CASES, SUBMITTED
 
@@ -55,6 +56,7 @@ def compared(pin: Pin, cases: int, door: Door, folder: Path) -> Iterator[Compare
             yield _executors(pin, name, given, driver, door)
         for name in SUBMITTED:
             yield from _cluster_mode(pin, name, driver, door, folder)
+        yield _declared(pin, driver, door, folder)
     finally:
         driver.close()
 
@@ -97,6 +99,17 @@ def _cluster_mode(
     )
     yield _executors(pin, name, mounted, driver, door)
     door.forget(pod)
+
+
+def _declared(pin: Pin, driver: Driver, door: Door, folder: Path) -> Compared:
+    """The PodGroup of a driver whose executors are made from a pod template."""
+    template = folder / "template.yml"
+    template.write_text(declared.TEMPLATE)
+    waits = {"spark.kubernetes.submission.waitAppCompletion": "false"}
+    file = {declared.FILE: str(template)}
+    given = written({**door.properties, **waits, **declared.PROPERTIES, **file})
+    said, seen = declared.declared(pin, driver, door, folder, given)
+    return Compared(pin.name, "cluster mode, a pod template", "PodGroup", said, seen)
 
 
 def written(properties: Mapping[str, str]) -> str:

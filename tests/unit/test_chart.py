@@ -67,6 +67,9 @@ def test_the_roles_grant_the_calls_that_the_client_makes_and_no_more() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     ]
+    assert {right for right in granted if right.resource == "configmaps"} == {
+        Right("", "configmaps", "get")
+    }
     assert not any("resourceNames" in rule for rule in _rules("clusterrole.yaml"))
     assert sorted(granted) == sorted({call.value for call in Call})
 
@@ -90,8 +93,9 @@ def _schema() -> Any:
 
 def test_the_values_name_every_setting_with_its_default() -> None:
     """What is installed without any value is what runs without any variable."""
-    values = _read(CHART / "values.yaml")["settings"]
-    chosen = {_setting(name): value for name, value in values.items()}
+    values = _read(CHART / "values.yaml")
+    chosen = {_setting(name): value for name, value in values["settings"].items()}
+    chosen["spark_enabled"] = values["spark"]["enabled"]  # which also grants rights
     assert Settings.model_validate(chosen) == Settings()
     assert set(chosen) == set(Settings.model_fields)
 
@@ -115,7 +119,8 @@ def test_the_schema_bounds_every_setting_as_the_operator_does() -> None:
         if "enum" in bounds:
             del bounds["type"]
         wanted[name] = {**bounds, **STRICTER.get(name, {})}
-    bounded = _schema()["properties"]["settings"]["properties"]
+    bounded = dict(_schema()["properties"]["settings"]["properties"])
+    bounded["sparkEnabled"] = _schema()["properties"]["spark"]["properties"]["enabled"]
     assert {_setting(name): bounds for name, bounds in bounded.items()} == wanted
 
 

@@ -50,10 +50,12 @@ class Call(Enum):
     EVICT = Right("", "pods/eviction", "create")
     CREATE_EVENT = Right("", "events", "create")
     GET_JOB = Right("batch", "jobs", "get")
+    GET_CONFIG_MAP = Right("", "configmaps", "get")
     LIST_PRIORITY_CLASSES = Right("scheduling.k8s.io", "priorityclasses", "list")
     WATCH_PRIORITY_CLASSES = Right("scheduling.k8s.io", "priorityclasses", "watch")
     LIST_POD_GROUPS = Right("tutti.dev", "podgroups", "list")
     WATCH_POD_GROUPS = Right("tutti.dev", "podgroups", "watch")
+    CREATE_POD_GROUP = Right("tutti.dev", "podgroups", "create")
     PATCH_POD_GROUP_STATUS = Right("tutti.dev", "podgroups/status", "patch")
     LIST_RESERVATIONS = Right("tutti.dev", "reservations", "list")
     WATCH_RESERVATIONS = Right("tutti.dev", "reservations", "watch")
@@ -75,6 +77,10 @@ class Call(Enum):
         space = f"namespaces/{namespace}" if namespace else ""
         parts = (ROOTS[self.value.group], space, resource, name, subresource)
         return "/".join(part for part in parts if part)
+
+
+# Made only where Spark's gangs are declared: whoever does not want that need not grant them.
+FOR_SPARK = frozenset({Call.GET_CONFIG_MAP, Call.CREATE_POD_GROUP})
 
 
 class Stream(NamedTuple):

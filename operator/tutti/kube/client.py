@@ -16,6 +16,7 @@ from ..model.cluster import Job, Member, Reservation
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, LeaseKey, PodKey
 from ..model.lease import Lease, Term
+from ..model.spark import Kept
 from . import decode, encode, errors, jobs, wire
 from .access import Access
 from .calls import Call, Stream
@@ -54,6 +55,15 @@ class Api(Protocol):
 
     async def read_job(self, namespace: str, name: str) -> Job:
         """Read what a Job still stands; raises ``Gone`` where there is none."""
+
+    async def read_text(self, namespace: str, kept: Kept) -> str | None:
+        """Read a text of a ConfigMap, None where it has no such key.
+
+        Raises ``Gone`` where there is no such ConfigMap, and ``BadObject`` where it is none.
+        """
+
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> decode.PodGroup:
+        """Create a PodGroup; raises ``Conflict`` where there is one of that name."""
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """Create a Reservation; raises ``Conflict`` where the gang already has one."""
@@ -149,6 +159,18 @@ class Client:
         """See ``Api.read_job``."""
         body = await self._send(Call.GET_JOB, Call.GET_JOB.path(namespace, name))
         return jobs.decode_job(wire.parse_one(body, wire.Job))
+
+    async def read_text(self, namespace: str, kept: Kept) -> str | None:
+        """See ``Api.read_text``."""
+        call = Call.GET_CONFIG_MAP
+        body = await self._send(call, call.path(namespace, kept.config_map))
+        return wire.parse_one(body, wire.ConfigMap).data.get(kept.key)
+
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> decode.PodGroup:
+        """See ``Api.declare``."""
+        call = Call.CREATE_POD_GROUP
+        body = await self._send(call, call.path(namespace), group)
+        return decode.decode_group(wire.parse_one(body, wire.PodGroup))
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """See ``Api.reserve``."""

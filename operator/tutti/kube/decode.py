@@ -35,15 +35,13 @@ from ..model.cluster import (
 from ..model.keys import GangKey, NodeName, PodKey, Uid
 from ..model.lease import Lease
 from ..model.resources import Resources
+from ..model.spark import DRIVER
 from . import wire
 from .errors import BadObject
 from .quantity import QuantityError, offered
 from .rules import decode_apart, decode_labels, decode_rules
 from .shapes import decode_requests, decode_shape, pinned_to, unmodelled
-
-GROUP_LABEL = "tutti.dev/pod-group"
-ROLE_LABEL = "tutti.dev/role"
-SPARK_LABEL = "spark-role"
+from .spark import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL, decode_spark, role_of
 
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
 PHASES = {str(phase): phase for phase in Phase}
@@ -70,6 +68,7 @@ class PodGroup:
     absent_seconds: float = ABSENT_SECONDS
     maker: str = ""
     status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
+    owner: Uid | None = None  # of the pod that it was made for, and goes with
 
     def with_members(self, members: tuple[Member, ...], class_value: int | None) -> Gang:
         """The gang that it makes with these pods; the value is that of its PriorityClass."""
@@ -124,7 +123,7 @@ def decode_member(pod: wire.Pod) -> Member:
         shape=shape,
         created=_seconds(metadata.creation_timestamp),
         group=labels.get(GROUP_LABEL, ""),
-        role=labels.get(ROLE_LABEL, ""),
+        role=role_of(labels),
         priority=spec.priority,
         node=NodeName(spec.node_name) if spec.node_name else None,
         phase=phase,
@@ -133,9 +132,10 @@ def decode_member(pod: wire.Pod) -> Member:
         unmodelled=(*malformed, *unmodelled(spec)),
         owner=_owner(metadata),
         said=_said(pod.status),
-        is_driver=labels.get(SPARK_LABEL) == "driver",
+        is_driver=labels.get(SPARK_LABEL) == DRIVER,
         failure=pod.status.reason if phase is Phase.FAILED else "",
         labels=decode_labels(labels),
+        spark=decode_spark(pod) if SPARK_LABEL in labels else None,
     )
 
 
@@ -199,6 +199,7 @@ def decode_group(group: wire.PodGroup) -> PodGroup:
         absent_seconds=ABSENT_SECONDS if absent is None else max(0, absent),
         maker=next((each.name for each in metadata.owner_references if each.kind == "Pod"), ""),
         status=group.status,
+        owner=next((Uid(o.uid) for o in metadata.owner_references if o.kind == "Pod"), None),
     )
 
 

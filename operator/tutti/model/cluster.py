@@ -10,6 +10,7 @@ from . import ports
 from .keys import GangKey, NodeName, Origin, PodKey, Uid
 from .resources import NOTHING, Resources
 from .rules import NO_RULES, Labels, PodRules, Requirement, Term
+from .spark import SparkPod
 
 ABSENT_SECONDS = 600.0  # an executor's pod is there within seconds; ten minutes forgive a slow pull
 
@@ -115,8 +116,8 @@ class Member:
     version: str  # metadata.resourceVersion, the precondition of its binding
     shape: Shape
     created: float  # seconds since the epoch
-    group: str = ""  # the label's value; empty for a gang of one
-    role: str = ""  # the label's value
+    group: str = ""  # the PodGroup's name; empty for a gang of one
+    role: str = ""
     priority: int = 0
     node: NodeName | None = None
     phase: Phase = Phase.PENDING
@@ -128,6 +129,8 @@ class Member:
     is_driver: bool = False  # a Spark driver: nobody makes it anew
     failure: str = ""  # why it failed, in one word; empty where its own containers did
     labels: Labels = ()  # as rules between pods see them
+    spark: SparkPod | None = None  # of a Spark application whose pods name no PodGroup
+    unconfigured: str = ""  # why nobody knows yet how large its gang is; it waits until then
 
     @property
     def gang(self) -> GangKey:
@@ -288,6 +291,14 @@ class Gang:
     def is_idle(self) -> bool:
         """Whether none of its members waits or runs: there is nothing to decide about it."""
         return all(member.is_over for member in self.members)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the Spark driver that makes its members has ended well: it needs no more."""
+        return bool(self.maker) and any(
+            member.is_driver and member.phase is Phase.SUCCEEDED and member.key.name == self.maker
+            for member in self.members
+        )
 
     def has_place_for(self, member: Member) -> bool:
         """Whether a member counts towards this gang: with roles, it must name one of them."""

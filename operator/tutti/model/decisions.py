@@ -49,6 +49,7 @@ class Reason(StrEnum):
     NOT_MODELLED = "NotModelled"
     BUDGET_EXHAUSTED = "BudgetExhausted"
     TIMED_OUT = "TimedOut"
+    WAITING_FOR_CONFIGURATION = "WaitingForConfiguration"  # of a Spark driver: how large it is
     REFUSED = "Refused"  # the API server would not take the Reservation
     PAUSED = "Paused"
     WOULD_START = "WouldStart"  # but for the mode

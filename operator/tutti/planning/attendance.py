@@ -42,6 +42,8 @@ def _not_modelled(found: Census) -> Rejection:
 
 
 def _single(found: Census) -> Rejection | None:
+    if unread := next((m.unconfigured for m in found.gang.members if m.unconfigured), ""):
+        return Rejection(found.gang.key, Reason.WAITING_FOR_CONFIGURATION, unread)
     if found.unmodelled:
         return _not_modelled(found)
     said = f"the pod has scheduling gates{_names(found)}"

@@ -55,12 +55,16 @@ class Census:
     def missing(self) -> int:
         """How many members the gang lacks, bound or promised, and no fewer than its roles lack."""
         there = len(self.bound) + len(self.gang.finished) + len(self.promised)
+        if self.gang.is_finished:
+            return 0
         return max(needed(self.gang) - there, sum(self.missing_by_role.values()))
 
     @property
     def missing_by_role(self) -> Mapping[str, int]:
         """The same for each role; only roles that lack some."""
         found = (*self.bound, *self.promised)
+        if self.gang.is_finished:
+            return {}
         there = Counter([*(member.role for member in found), *self.gang.finished])
         lacks = {role.name: role.min_member - there[role.name] for role in self.gang.roles}
         return {role: n for role, n in lacks.items() if n > 0}
@@ -133,6 +137,8 @@ def _within_limits(
 def _kind(member: Member) -> str | None:
     if member.counts_as_bound:
         return "bound"
+    if member.unconfigured:
+        return None
     if member.is_waiting:
         return "unmodelled" if member.unmodelled else "ready"
     is_held_back = member.gated and member.node is None

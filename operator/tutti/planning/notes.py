@@ -19,7 +19,7 @@ class Note:
     reason: str
     message: str
     is_its_own: bool = False
-    is_about_labels: bool = False  # which their author may change, and then it says more
+    may_change: bool = False  # with what its author writes: then it is said anew
 
 
 def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
@@ -34,7 +34,7 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
                 f"PodGroup {gang.key.name} has no role {member.role!r}: "
                 f"label tutti.dev/role must be one of {', '.join(known)}"
             )
-            yield Note(member, "UnknownRole", sentence, is_its_own=True, is_about_labels=True)
+            yield Note(member, "UnknownRole", sentence, is_its_own=True, may_change=True)
         elif member.unmodelled:
             sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
             yield Note(member, Reason.NOT_MODELLED, sentence, is_its_own=True)
@@ -42,8 +42,15 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
             sentence = attendance.beyond([member])
             yield Note(member, Reason.WAITING_FOR_MEMBERS, sentence)
         elif rejection is not None:
-            reason = _pod_reason(rejection.beneath or rejection.reason)
-            yield Note(member, reason, rejection.sentence, is_its_own=gang.is_single)
+            why = rejection.beneath or rejection.reason
+            may_change = why is Reason.WAITING_FOR_CONFIGURATION
+            yield Note(
+                member,
+                _pod_reason(why),
+                rejection.sentence,
+                is_its_own=gang.is_single,
+                may_change=may_change,
+            )
 
 
 def _pod_reason(reason: Reason) -> str:
@@ -60,4 +67,4 @@ def stray_notes(strays: Iterable[Member]) -> Iterable[Note]:
                 f"PodGroup {member.key.namespace}/{member.group} does not exist; "
                 "the pod waits until it does"
             )
-            yield Note(member, "PodGroupNotFound", sentence, is_its_own=True, is_about_labels=True)
+            yield Note(member, "PodGroupNotFound", sentence, is_its_own=True, may_change=True)

@@ -95,6 +95,8 @@ def status_of(
     )
     is_well = healthy is not None and healthy.holds
     phase = _phase(reservation, counts, is_well=is_well)
+    if gang.is_finished:
+        phase = "Finished"
     if phase == "Waiting" and _has_failed(gang, rejection):
         phase = "Failed"
     return GroupStatus(scheduler, gang.generation, phase, counts, conditions)

@@ -5,6 +5,7 @@ Pure: texts and properties in, amounts and manifests out.
 
 from .asking import NEWEST, App, Asked, Part, Version, app
 from .conf import BadProperty
+from .declaring import Declared, by_properties, group, said
 from .manifests import gang_name, manifests
 from .properties import BadProperties, read
 
@@ -14,10 +15,14 @@ __all__ = [
     "Asked",
     "BadProperties",
     "BadProperty",
+    "Declared",
     "Part",
     "Version",
     "app",
+    "by_properties",
     "gang_name",
+    "group",
     "manifests",
     "read",
+    "said",
 ]

@@ -15,6 +15,8 @@ LONG_LIMIT = 2**63 - 1
 MEBIBYTE = 2**20
 SHOWN = 60  # characters of a value that is quoted
 DEPTH_LIMIT = 16  # references that lead to references
+FOLLOWED_LIMIT = 1_000  # references in one value, those of references among them
+LENGTH_LIMIT = 8_192  # characters of a value that is read; those that count are short
 
 # Names of before Spark 2.3 that SparkConf still understands.
 _OLD_NAMES: Mapping[str, str] = {
@@ -46,6 +48,7 @@ class Conf:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._given = properties
+        self._followed_so_far = 0
 
     def __contains__(self, name: str) -> bool:
         return self._raw(name) is not None
@@ -53,6 +56,7 @@ class Conf:
     def text(self, name: str) -> str | None:
         """A text, with its references followed; None where the property is not set."""
         raw = self._raw(name)
+        self._followed_so_far = 0
         return None if raw is None else self._followed(name, raw, 0)
 
     def under(self, prefix: str) -> Mapping[str, str]:
@@ -132,6 +136,8 @@ class Conf:
         return size
 
     def _followed(self, name: str, text: str, depth: int) -> str:
+        if len(text) > LENGTH_LIMIT:
+            self.refuse(name, f"is longer than the {LENGTH_LIMIT:,} characters that are read")
         if name in _WITHOUT_REFERENCES and _REFERENCE.search(text):
             self.refuse(name, "Spark follows no reference here")
 
@@ -146,8 +152,9 @@ class Conf:
             found = self._raw(what) if what.startswith("spark.") else None
             if found is None:
                 self.refuse(name, f"refers to {what}, which is not set here")
-            if depth == DEPTH_LIMIT:
-                self.refuse(name, "refers to itself")
+            self._followed_so_far += 1
+            if depth == DEPTH_LIMIT or self._followed_so_far > FOLLOWED_LIMIT:
+                self.refuse(name, "refers to itself, or to very many others")
             return self._followed(name, found, depth + 1)
 
         return _REFERENCE.sub(value, text)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..kube.decode import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
 from ..kube.encode import API_VERSION
+from ..kube.spark import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
 from .asking import App, Asked, Part
 from .conf import BadProperty
 

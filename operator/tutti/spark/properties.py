@@ -51,10 +51,12 @@ def _logical(text: str) -> Iterator[tuple[int, str]]:
         whole = line.lstrip(_BLANK)
         if not whole or whole[0] in _COMMENT:
             continue
-        while _goes_on(whole):
+        parts = [whole]
+        while _goes_on(parts[-1]):
             _, more = next(lines, (0, ""))
-            whole = whole[:-1] + more.lstrip(_BLANK)
-        if whole:
+            parts[-1] = parts[-1][:-1]
+            parts.append(more.lstrip(_BLANK))
+        if whole := "".join(parts):
             yield number, whole
 
 

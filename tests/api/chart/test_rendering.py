@@ -49,6 +49,21 @@ def test_an_option_adds_what_its_snapshot_says(option: str) -> None:
     assert added(option) == kept, "on purpose? python -m tests.api.chart.rendering"
 
 
+@pytest.mark.parametrize("is_enabled", [False, True])
+def test_configmaps_are_read_only_where_spark_is_served_and_only_by_name(
+    *, is_enabled: bool
+) -> None:
+    """Both rights and the setting that uses them, or neither."""
+    option = f"--set=spark.enabled={str(is_enabled).lower()}"
+    rules = _only("ClusterRole", option)["rules"]
+    verbs = [rule["verbs"] for rule in rules if "configmaps" in rule["resources"]]
+    assert verbs == [["get"]] * is_enabled
+    made = [rule["resources"] for rule in rules if "create" in rule["verbs"]]
+    assert (["podgroups"] in made) == is_enabled
+    told = {each["name"]: each["value"] for each in _pod(option)["containers"][0]["env"]}
+    assert told.get("TUTTI_SPARK_ENABLED") == ("true" if is_enabled else None)
+
+
 def test_by_default_two_replicas_are_spread_and_go_one_at_a_time() -> None:
     """Softly: one node is enough for both."""
     deployment = _only("Deployment")

@@ -16,6 +16,7 @@ from tutti.kube.calls import Call
         (Call.BIND, ("ml", "a-0"), "POST", "/api/v1/namespaces/ml/pods/a-0/binding"),
         (Call.EVICT, ("ml", "a-0"), "POST", "/api/v1/namespaces/ml/pods/a-0/eviction"),
         (Call.GET_JOB, ("ml", "a"), "GET", "/apis/batch/v1/namespaces/ml/jobs/a"),
+        (Call.GET_CONFIG_MAP, ("ml", "c"), "GET", "/api/v1/namespaces/ml/configmaps/c"),
         (Call.CREATE_EVENT, ("ml",), "POST", "/api/v1/namespaces/ml/events"),
         (
             Call.PATCH_POD_GROUP_STATUS,

@@ -368,7 +368,9 @@ def test_a_gang_that_has_its_room_says_so_though_others_wait_for_more() -> None:
     standing = held(of, n1=2)
     seen = planned(node("n1", cpu=4), of, standing)
     assert seen.rejections[0].reason is Reason.NOT_ENOUGH_ROOM
-    made = status.status_of(of.made, standing, seen.rejections[0], {N1: True}, {})
+    made = status.status_of(
+        of.made, standing, seen.rejections[0], {N1: True}, {}, scheduler="tutti"
+    )
     assert (made.conditions[0].holds, made.conditions[0].reason) == (True, "Reserved")
 
 

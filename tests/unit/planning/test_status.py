@@ -42,11 +42,33 @@ REFUSED = waits(Reason.REFUSED, "pod ml/a-0: binding refused: no")
 NO_MEMBERS = GangBuilder(gang("a").key, (), 2)
 
 RUN, DONE, FAIL = Phase.RUNNING, Phase.SUCCEEDED, Phase.FAILED
+APP = (
+    gang("a")
+    .role("driver", 1, cpu=1)
+    .role("executor", 2, 0, cpu=1)
+    .bound_on("n1")
+    .but(maker="a-0")
+    .each(is_driver=True)
+)
 Row = tuple[GangBuilder, Reservation | None, Rejection | None, str, Mapping[str, str]]
 
 TABLE: Mapping[str, Row] = {
     "waits for room": (two(), None, waits(), "Waiting", {"Reserved": "False NotEnoughRoom"}),
     "nobody came": (NO_MEMBERS, None, None, "Waiting", {"Reserved": "False WaitingForMembers"}),
+    "its spark driver has ended well, and deleted its executors": (
+        APP.only("a-0", phase=DONE),
+        None,
+        None,
+        "Finished",
+        {"Reserved": "True Reserved", "Bound": "True Bound", "Healthy": "True Whole"},
+    ),
+    "its spark driver has failed, and its executors are gone": (
+        APP.only("a-0", phase=FAIL),
+        None,
+        None,
+        "Waiting",
+        {"Reserved": "False WaitingForMembers"},
+    ),
     "reserved": (
         two(),
         HELD,

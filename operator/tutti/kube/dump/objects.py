@@ -21,9 +21,9 @@ from ...model.cluster import (
 from ...model.resources import NOTHING, Resources
 from ...model.rules import PodRules
 from .. import encode
-from ..decode import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
 from ..quantity import CPU
 from ..requests import PODS
+from . import sparks
 from .rules import REQUIRED, add_rules, add_unreadable, requirement
 
 Raw = dict[str, Any]
@@ -116,19 +116,16 @@ def namespace(value: Namespace) -> Raw:
 
 def member(value: Member, scheduler: str, taken_at: float) -> Raw:
     """A v1 Pod that names our scheduler."""
-    own = {
-        GROUP_LABEL: value.group,
-        ROLE_LABEL: value.role,
-        SPARK_LABEL: "driver" if value.is_driver else "",
-    }
     metadata: Raw = {
         "name": value.key.name,
         "namespace": value.key.namespace,
         "uid": value.uid,
         "resourceVersion": value.version,
         "creationTimestamp": timestamp(value.created),
-        "labels": dict(value.labels) | {name: label for name, label in own.items() if label},
+        "labels": sparks.labels(value),
     }
+    if marks := sparks.marks(value):
+        metadata["annotations"] = marks
     if value.terminating:
         metadata["deletionTimestamp"] = timestamp(taken_at)
     if (owner := value.owner) is not None:
@@ -226,6 +223,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
     add_rules(spec, shape.rules)
     for field in value.unmodelled:
         _use(spec, field)
+    sparks.mount(spec, value.spark)
     return spec
 
 

@@ -6,14 +6,14 @@ is there to put it right.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from ...model.cluster import Member, Namespace, Node, Occupant, PriorityClass, Reservation
 from .. import decode, errors, wire
 from ..encode import API_VERSION, moment
-from . import handwritten
+from . import handwritten, sparks
 from .documents import BadFile, Document, Text, documents
 from .header import Header, header
 
@@ -153,7 +153,7 @@ def _decoded(found: Iterable[Document], into: Found) -> Found:
                     reservations.append(held)
             case _:
                 if _is_ours(document, into.scheduler):
-                    members.append(_one(document, wire.Pod, decode.decode_member))
+                    members.append(_one(document, wire.Pod, _member))
                 else:
                     occupants.append(_one(document, wire.Pod, decode.decode_occupant))
     present = [one for one in occupants if one is not None]
@@ -186,6 +186,12 @@ def _implied(
 def _is_ours(document: Document, scheduler: str) -> bool:
     spec: Any = document.raw.get("spec")
     return isinstance(spec, Mapping) and spec.get("schedulerName") == scheduler
+
+
+def _member(pod: wire.Pod) -> Member:
+    """As it is read live, and what a dump says beside it."""
+    why = pod.metadata.annotations.get(sparks.UNCONFIGURED, "")
+    return replace(decode.decode_member(pod), unconfigured=why)
 
 
 def _one(document: Document, kind: type[W], value: Callable[[W], V]) -> V:

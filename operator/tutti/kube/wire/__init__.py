@@ -8,6 +8,7 @@ from .between import PodAffinity, PodAffinityTerm, SpreadConstraint
 from .objects import (
     Affinity,
     Condition,
+    ConfigMap,
     Container,
     ContainerStatus,
     Job,
@@ -35,6 +36,7 @@ from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
 __all__ = [
     "Affinity",
     "Condition",
+    "ConfigMap",
     "Container",
     "ContainerStatus",
     "Job",

@@ -21,11 +21,12 @@ class OwnerReference(Wire):
     api_version: str = ""
     kind: str = ""
     name: str = ""
+    uid: str = ""
     controller: bool = False
 
 
 class Metadata(Wire):
-    """Names, versions and labels."""
+    """Names, versions, labels and annotations."""
 
     name: str = ""
     namespace: str = ""
@@ -35,6 +36,7 @@ class Metadata(Wire):
     creation_timestamp: AwareDatetime | None = None
     deletion_timestamp: AwareDatetime | None = None
     labels: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
 
 
@@ -231,6 +233,12 @@ class PodGroup(Object):
 
     spec: PodGroupSpec = PodGroupSpec()
     status: dict[str, Any] = Field(default_factory=dict)
+
+
+class ConfigMap(Object):
+    """A v1 ConfigMap; values that are no text are not among these."""
+
+    data: dict[str, str] = Field(default_factory=dict)
 
 
 class Namespace(Object):

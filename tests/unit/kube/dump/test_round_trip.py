@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tutti import replay
 from tutti.kube import dump
+from tutti.kube.spark import role_of
 from tutti.model import cluster, ports
 from tutti.model.cluster import (
     Effect,
@@ -37,6 +38,7 @@ from tutti.model.keys import NodeName, Uid
 from tutti.model.ports import HostPort
 from tutti.model.resources import Resources
 from tutti.model.rules import Peers, PodRules, Requirement, Spread, Term
+from tutti.model.spark import Kept, SparkPod
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget
@@ -65,8 +67,12 @@ def as_kept(of: Snapshot) -> Snapshot:
         used = ("spec.resourceClaims",) if member.unmodelled else ()
         own = {"tutti.dev/pod-group": member.group, "tutti.dev/role": member.role}
         own["spark-role"] = "driver" if member.is_driver else ""
-        all_of_them = dict(member.labels) | {key: value for key, value in own.items() if value}
-        return replace(member, unmodelled=used, labels=tuple(sorted(all_of_them.items())))
+        if member.spark is not None:
+            own |= {"spark-role": member.spark.role, "spark-app-selector": member.spark.app}
+            own["tutti.dev/pod-group"] = ""
+        all_of_them = {k: v for k, v in {**dict(member.labels), **own}.items() if v or k not in own}
+        known = tuple(sorted(all_of_them.items()))
+        return replace(member, unmodelled=used, labels=known, role=role_of(all_of_them))
 
     def created(held: Reservation) -> Reservation:
         order = sorted(held.entries, key=lambda entry: (entry.node, entry.pod, entry.uid))
@@ -142,6 +148,12 @@ MEMBER: dict[str, Any] = {
     "owner": Owner("Job", "train", "batch"),
     "said": Said("Unschedulable", "no room"),
     "is_driver": True,
+    "spark": SparkPod(
+        "a",
+        "executor",
+        marks=(("tutti.dev/executors", "2"), ("tutti.dev/max-executors", "3")),
+    ),
+    "unconfigured": "nobody knows",
     "failure": "OutOfcpu",
     "labels": (("app", "x"), ("tutti.dev/pod-group", "a")),
 }
@@ -209,6 +221,15 @@ def test_no_field_of_a_member_is_lost(name: str) -> None:
     if name == "role":
         made = made.but(roles=(Role("worker", 1),))
     kept = as_kept(snapshot(node("n1", cpu=8, gpu=8, memory=8), made))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_a_spark_driver_is_kept_with_what_it_mounts_and_why_it_waits() -> None:
+    """One whose PodGroup is still to be made, so it is alone."""
+    mounted = Kept("conf", "spark.properties"), Kept("podspec", "podspec-configmap-key")
+    spark = SparkPod("spark-1", "driver", *mounted, (("spark-executor-count", "2"),))
+    waits = {"spark": spark, "is_driver": True, "unconfigured": "ConfigMap conf does not exist yet"}
+    kept = as_kept(snapshot(node("n1", cpu=8), single("drv", cpu=1).each(**waits)))
     assert read(dump.write(kept, SETUP)) == kept
 
 

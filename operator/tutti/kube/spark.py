@@ -1,0 +1,85 @@
+"""Which application and role a pod of Spark's has, by the labels that Spark itself gives it.
+
+Separate from ``decode`` since it is the one place that knows these labels, and the ConfigMaps that
+a driver mounts: SPARK_ROLE_LABEL, SPARK_APP_ID_LABEL, SPARK_CONF_VOLUME_DRIVER and
+POD_TEMPLATE_VOLUME in Apache Spark's Constants.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..model.spark import DRIVER, EXECUTOR, Kept, SparkPod
+from . import wire
+
+GROUP_LABEL = "tutti.dev/pod-group"
+ROLE_LABEL = "tutti.dev/role"
+SPARK_LABEL = "spark-role"
+APP_LABEL = "spark-app-selector"
+# The second is what pods carry that were made for Palantir's scheduler.
+APP_LABELS = (APP_LABEL, "spark-app-id")
+
+PROPERTIES = "spark.properties"
+TEMPLATE = "pod-spec-template.yml"
+PROPERTIES_VOLUME = "spark-conf-volume"  # begins so: -driver from Spark 3.1 on
+TEMPLATE_VOLUME = "pod-template-volume"
+
+EXECUTORS = "tutti.dev/executors"
+MOST_EXECUTORS = "tutti.dev/max-executors"
+# Annotations of github.com/palantir/k8s-spark-scheduler, which are on drivers.
+PALANTIR = "spark-"
+COUNT = f"{PALANTIR}executor-count"
+CPU = f"{PALANTIR}executor-cpu"
+MEMORY = f"{PALANTIR}executor-mem"
+GPU = f"{PALANTIR}executor-nvidia.com/gpu"
+IS_DYNAMIC = f"{PALANTIR}dynamic-allocation-enabled"
+LEAST = f"{PALANTIR}dynamic-allocation-min-executor-count"
+MOST = f"{PALANTIR}dynamic-allocation-max-executor-count"
+MARKS: Mapping[str, frozenset[str]] = {
+    EXECUTOR: frozenset({EXECUTORS, MOST_EXECUTORS}),
+    DRIVER: frozenset({COUNT, CPU, MEMORY, GPU, IS_DYNAMIC, LEAST, MOST}),
+}
+
+
+def role_of(labels: Mapping[str, str]) -> str:
+    """What a pod is for in its gang: as it says itself, else as Spark says."""
+    role = labels.get(SPARK_LABEL, "")
+    return labels.get(ROLE_LABEL, "") or (role if role in MARKS else "")
+
+
+def decode_spark(pod: wire.Pod) -> SparkPod | None:
+    """The application that a pod is part of; None if it is no pod of Spark's, or names a group."""
+    labels = pod.metadata.labels
+    role = labels.get(SPARK_LABEL, "")
+    app = next((labels[name] for name in APP_LABELS if labels.get(name)), "")
+    if role not in MARKS or not app or labels.get(GROUP_LABEL):
+        return None
+    given = pod.metadata.annotations.items()
+    marks = tuple(sorted((name, value) for name, value in given if name in MARKS[role]))
+    if role == EXECUTOR:
+        return SparkPod(app, role, marks=marks)
+    return SparkPod(
+        app,
+        role,
+        _kept(pod.spec.volumes, PROPERTIES_VOLUME, PROPERTIES),
+        _kept(pod.spec.volumes, TEMPLATE_VOLUME, TEMPLATE),
+        marks,
+    )
+
+
+def _kept(volumes: Iterable[Mapping[str, Any]], name: str, file: str) -> Kept | None:
+    """Where a file comes from that is in a volume made of a ConfigMap."""
+    for volume in volumes:
+        source = volume.get("configMap")
+        if not (isinstance(source, Mapping) and str(volume.get("name")).startswith(name)):
+            continue
+        if source.get("name"):
+            return Kept(str(source["name"]), _key(source.get("items"), file))
+    return None
+
+
+def _key(items: Any, file: str) -> str:
+    """Under which key; its own name, unless the volume gives the file another."""
+    for one in items if isinstance(items, list | tuple) else ():
+        if isinstance(one, Mapping) and one.get("path") == file and one.get("key"):
+            return str(one["key"])
+    return file

@@ -1,0 +1,329 @@
+"""Drivers of Spark that wait: their configuration is read, and their PodGroup made, once."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tutti.declaring import FIRST_SECONDS, LONGEST_SECONDS
+from tutti.kube import errors
+from tutti.model.cluster import Member
+from tutti.model.keys import GangKey, NodeName, PodKey
+from tutti.model.spark import Kept, SparkPod
+
+from ..builders import NAMESPACE, member, node, shape
+from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+
+APP = "spark-1"
+CONF, TEMPLATE = "drv-conf-map", "drv-podspec-conf-map"
+WHOLE = GangKey(NAMESPACE, APP)
+ALONE = {"spark.executor.instances": "2", "spark.kubernetes.scheduler.name": "tutti"}
+
+
+def driver(name: str = "drv", app: str = APP, **changes: Any) -> Member:
+    spark = SparkPod(app, "driver", Kept(CONF, "spark.properties"))
+    made = member(name, shape(cpu=1), role="driver")
+    return replace(made, spark=spark, is_driver=True, **changes)
+
+
+def executor(number: int, **marks: str) -> Member:
+    said = tuple(sorted((f"tutti.dev/{name}", value) for name, value in marks.items()))
+    made = member(f"exec-{number}", shape(cpu=1), role="executor")
+    return replace(made, spark=SparkPod(APP, "executor", marks=said))
+
+
+class Played:
+    """A cluster with one node, and an operator that declares gangs."""
+
+    def __init__(self, *, is_declaring: bool = True) -> None:
+        self.cluster, self.clock = FakeCluster(), Clock()
+        self.cluster.add(node("n1", cpu=8, memory=64))
+        self.is_declaring = is_declaring
+        self.life = self.begin()
+
+    def begin(self) -> Life:
+        """Begin a new life of the operator."""
+        self.life = Life(self.cluster, self.clock, is_declaring=self.is_declaring)
+        return self.life
+
+    def keep(self, properties: Mapping[str, str], name: str = CONF) -> None:
+        """Create or replace the driver's ConfigMap."""
+        text = "".join(f"{key}={value}\n" for key, value in properties.items())
+        self.cluster.config_maps[NAMESPACE, name] = {"spark.properties": text}
+
+    async def submit(self, made: Member) -> None:
+        """Create a pod, and let the operator see it."""
+        self.cluster.add_pod(replace(made, created=self.clock.now))
+        self.life.watch.catch_up()
+        await self.life.turn()
+
+    async def pass_by(self, seconds: float) -> None:
+        """Let time pass, with a turn at the end."""
+        self.clock.now += seconds
+        await self.life.turn()
+
+    def pod(self, name: str = "drv") -> Member:
+        """One pod as it is."""
+        return self.cluster.pods[PodKey(NAMESPACE, name)]
+
+
+async def test_a_driver_gets_the_podgroup_that_its_configuration_says() -> None:
+    played = Played()
+    played.keep({**ALONE, "spark.executor.cores": "3"})
+    await played.submit(driver())
+    body = played.cluster.declared[WHOLE]
+    assert body["spec"]["roles"][1] == {
+        "name": "executor",
+        "minMember": 2,
+        "template": {"resources": {"cpu": "3", "memory": "1408Mi"}},
+    }
+    assert body["metadata"]["ownerReferences"][0]["uid"] == played.pod().uid
+    calls = list(played.cluster.made)
+    assert calls[:2] == ["read_text", "declare"]
+    await played.life.settle()
+    assert played.cluster.made.count("read_text") == 1
+    assert played.cluster.made.count("declare") == 1
+
+
+async def test_a_driver_whose_executors_are_not_ours_starts_in_the_same_cycle() -> None:
+    played = Played()
+    played.keep({"spark.kubernetes.driver.scheduler.name": "tutti"})
+    await played.submit(driver())
+    assert played.pod().node == NodeName("n1")
+    assert played.cluster.broken == []
+
+
+async def test_a_configmap_that_is_not_there_yet_is_waited_for() -> None:
+    played = Played()
+    await played.submit(driver())
+    assert played.pod().node is None
+    assert played.cluster.declared == {}
+    played.keep({})
+    await played.pass_by(FIRST_SECONDS / 2)
+    assert played.cluster.made.count("read_text") == 1
+    await played.pass_by(FIRST_SECONDS / 2)
+    assert WHOLE in played.cluster.declared
+    await played.life.settle()
+    assert played.pod().node == NodeName("n1")
+
+
+async def test_tries_become_rarer_and_never_end() -> None:
+    played = Played()
+    await played.submit(driver())
+    for _ in range(600):
+        await played.pass_by(1.0)
+    tries = played.cluster.made.count("read_text")
+    assert 600 / LONGEST_SECONDS <= tries <= 600 / LONGEST_SECONDS + 10
+    assert await played.life.turn() is not None  # the next try is due some time
+
+
+async def test_the_driver_says_why_it_waits_and_again_when_that_changes() -> None:
+    played = Played()
+    await played.submit(driver())
+    await played.pass_by(5.0)
+    said = played.pod().said
+    assert said.reason == "WaitingForConfiguration"
+    assert said.message == f"ConfigMap {CONF} does not exist yet"
+    played.keep({**ALONE, "spark.executor.memory": "1.5g"})
+    for _ in range(3):
+        await played.pass_by(LONGEST_SECONDS)
+    said = played.pod().said
+    assert said.message.startswith(f"ConfigMap {CONF}: spark.executor.memory=1.5g: is not a size")
+    assert played.pod().node is None
+
+
+async def test_a_gated_driver_is_left_alone_until_its_gates_are_gone() -> None:
+    played = Played()
+    played.keep({})
+    await played.submit(driver(gates=("spark",)))
+    await played.life.settle()
+    assert "read_text" not in played.cluster.made
+    played.cluster.change_pod("drv", gates=())
+    played.life.watch.catch_up()
+    await played.life.settle()
+    assert played.pod().node == NodeName("n1")
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ({"other": "x"}, f"ConfigMap {CONF} has no text spark.properties"),
+        ({"spark.properties": "a=\\u12"}, f"ConfigMap {CONF}: line 1: \\u12 is no character"),
+        (
+            {
+                "spark.properties": "spark.executor.instances=5000\n"
+                "spark.kubernetes.scheduler.name=tutti"
+            },
+            "executors=5000: a gang has at most 5,000 members",
+        ),
+    ],
+)
+async def test_a_configmap_that_cannot_be_used_is_said(kept: dict[str, str], said: str) -> None:
+    played = Played()
+    played.cluster.config_maps[NAMESPACE, CONF] = kept
+    await played.submit(driver())
+    await played.pass_by(5.0)
+    assert played.pod().said.message == said
+    assert played.pod().node is None
+
+
+async def test_a_driver_that_mounts_nothing_is_told_to_name_a_podgroup() -> None:
+    played = Played()
+    await played.submit(replace(driver(), spark=SparkPod(APP, "driver")))
+    await played.pass_by(5.0)
+    assert played.pod().said.message.endswith("name a PodGroup for its pods")
+
+
+async def test_a_pod_template_is_read_from_its_own_configmap() -> None:
+    played = Played()
+    file = {"spark.kubernetes.executor.podTemplateFile": "/opt/spark/pod-template/x.yml"}
+    played.keep({**ALONE, **file})
+    spark = replace(driver().spark, template=Kept(TEMPLATE, "podspec-configmap-key"))  # type: ignore[type-var]
+    await played.submit(replace(driver(), spark=spark))
+    await played.pass_by(5.0)
+    assert played.pod().said.message == f"ConfigMap {TEMPLATE} does not exist yet"
+    text = "kind: Pod\nspec: {tolerations: [{key: spot, operator: Exists}]}"
+    played.cluster.config_maps[NAMESPACE, TEMPLATE] = {"podspec-configmap-key": text}
+    await played.pass_by(LONGEST_SECONDS)
+    role = played.cluster.declared[WHOLE]["spec"]["roles"][1]
+    assert role["template"]["tolerations"] == [{"key": "spot", "operator": "Exists"}]
+
+
+REFUSALS = {
+    "read_text": f"ConfigMap {CONF} cannot be read: no rights",
+    "declare": f"PodGroup {APP} cannot be made: no rights",
+}
+
+
+@pytest.mark.parametrize("call", REFUSALS)
+async def test_a_refusal_is_said_and_tried_again_later(call: str) -> None:
+    played = Played()
+    played.keep({})
+    refused = Fault(errors.Refused("no rights", status=403))
+    played.cluster.fault = lambda _, name: refused if name == call else None
+    await played.submit(driver())
+    await played.pass_by(5.0)
+    assert played.pod().said.message == REFUSALS[call]
+    played.cluster.fault = lambda _number, _name: None
+    await played.pass_by(LONGEST_SECONDS)
+    await played.life.settle()
+    assert played.pod().node == NodeName("n1")
+
+
+@pytest.mark.parametrize("call", ["read_text", "declare"])
+async def test_a_server_that_is_away_ends_the_cycle(call: str) -> None:
+    played = Played()
+    played.keep({})
+    away = Fault(errors.Unavailable("no answer"))
+    played.cluster.fault = lambda _, name: away if name == call else None
+    await played.submit(driver())
+    assert [str(one) for one in played.life.problems] == ["no answer"]
+    played.cluster.fault = lambda _number, _name: None
+    await played.life.settle()
+    assert played.pod().node == NodeName("n1")
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+async def test_whoever_dies_at_the_creation_is_followed_by_one_who_ends_it(
+    *, is_committed: bool
+) -> None:
+    """Once it is there, it is not made again."""
+    played = Played()
+    played.keep({})
+    played.cluster.fault = lambda _, name: (
+        Fault(Crash(), is_committed) if name == "declare" else None
+    )
+    with pytest.raises(Crash):
+        await played.submit(driver())
+    played.cluster.fault = lambda _number, _name: None
+    await played.begin().settle()
+    assert played.pod().node == NodeName("n1")
+    assert played.cluster.made.count("declare") == (1 if is_committed else 2)
+    assert played.cluster.broken == []
+
+
+async def test_a_podgroup_that_the_watch_has_not_shown_yet_is_waited_for() -> None:
+    played = Played()
+    played.keep({})
+    lost = Fault(errors.Unavailable("the answer was lost", status=504), is_committed=True)
+    played.cluster.fault = lambda _, name: lost if name == "declare" else None
+    played.cluster.add_pod(driver())
+    played.life.watch.catch_up("pending")
+    await played.life.cycle.begin(played.life.term)
+    await played.life.cycle.run_once(played.life.term)
+    played.cluster.fault = lambda _number, _name: None
+    played.clock.now += FIRST_SECONDS
+    await played.life.cycle.run_once(played.life.term)
+    assert played.cluster.made.count("declare") == 2  # the second met the first
+    await played.life.settle()
+    assert played.pod().node == NodeName("n1")
+
+
+async def test_the_podgroup_of_another_driver_is_in_the_way_until_it_is_gone() -> None:
+    played = Played()
+    played.keep({})
+    await played.submit(driver("first"))
+    await played.life.settle()
+    played.cluster.delete_pod("first")
+    await played.submit(driver("second"))
+    await played.pass_by(5.0)
+    assert played.pod("second").said.message == (
+        f"there is a PodGroup {APP} already, and it is not this pod's"
+    )
+    played.cluster.delete_group(APP)  # as the garbage collector does
+    await played.pass_by(LONGEST_SECONDS)
+    await played.life.settle()
+    assert played.pod("second").node == NodeName("n1")
+
+
+async def test_executors_of_client_mode_are_a_gang_by_their_annotation() -> None:
+    """Without one, each starts by itself."""
+    played = Played()
+    await played.submit(executor(1, executors="3"))
+    assert played.cluster.declared[WHOLE]["spec"]["roles"] == [
+        {
+            "name": "executor",
+            "minMember": 3,
+            "template": {"resources": {"cpu": "1000m"}},
+        }
+    ]
+    await played.submit(executor(2, executors="3"))
+    assert played.pod("exec-1").gang.name == "exec-1"  # nothing is written on the pods
+    await played.submit(executor(3, executors="3"))
+    await played.life.settle()
+    assert [played.pod(f"exec-{n}").node for n in (1, 2, 3)] == [NodeName("n1")] * 3
+    assert played.cluster.broken == []
+    single = Played()
+    await single.submit(executor(1))
+    assert single.pod("exec-1").node == NodeName("n1")
+
+
+async def test_where_nothing_is_declared_nothing_is_read_and_a_driver_starts_alone() -> None:
+    played = Played(is_declaring=False)
+    await played.submit(driver())
+    await played.life.settle()
+    assert played.pod().node == NodeName("n1")
+    assert {"read_text", "declare"}.isdisjoint(played.cluster.made)
+
+
+async def test_an_explicit_podgroup_of_the_applications_name_is_taken_as_it_is() -> None:
+    played = Played()
+    group = {"metadata": {"name": APP, "namespace": NAMESPACE}, "spec": {"minMember": 1}}
+    await played.cluster.declare(NAMESPACE, group)
+    played.life.watch.catch_up()
+    await played.submit(driver())
+    assert played.pod().node == NodeName("n1")
+    assert "read_text" not in played.cluster.made
+
+
+async def test_many_drivers_take_turns() -> None:
+    played = Played()
+    for number in range(150):
+        name = f"drv-{number:03}"
+        played.cluster.add_pod(driver(name, app=f"spark-{number}"))
+    played.life.watch.catch_up()
+    assert await played.life.turn() == 0.0
+    assert played.cluster.made.count("read_text") == 100
+    await played.life.turn()
+    assert played.cluster.made.count("read_text") == 150

@@ -1,0 +1,129 @@
+"""Spark applications start whole, beside a scheduler that knows nothing of their executors.
+
+Pods and ConfigMaps are made as Spark makes them; what Spark really asks for is compared in
+`tests/sparks`. One cluster for all of these, with the judge's verdict at its end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..rig import Rig, pod_group
+from .sparkapps import App, Drivers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+APPS, EXECUTORS, BATCH = 10, 4, 2
+NODES, CPUS = 11, 2  # room for 10 drivers and 12 executors
+DEADLOCK = 180.0  # seconds
+DRIVER = {"name": "nobody", "uid": "00000000-0000-0000-0000-000000000000"}  # runs elsewhere
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    """A cluster with both schedulers."""
+    enabled = {"TUTTI_SPARK_ENABLED": "true"}
+    with Rig.start(
+        *("scheduler", "controller-manager"), values=["spark.enabled=true"], environment=enabled
+    ) as started:
+        yield started
+
+
+def submitted(rig: Rig, scheduler: str, apps: int = APPS, nodes: int = NODES) -> Drivers:
+    """Applications in a namespace and on nodes of their own."""
+    pool = f"pool-{scheduler}"
+    rig.plane.create_namespace(pool)
+    rig.nodes(nodes, pool, cpu=CPUS, memory="16Gi", labels={"pool": pool})
+    drivers = Drivers(rig)
+    for number in range(apps):
+        drivers.submit(App(f"app-{number}", pool, scheduler, pool, EXECUTORS, BATCH))
+    return drivers
+
+
+def test_ten_applications_that_deadlock_elsewhere_all_finish(
+    rig: Rig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The default scheduler lets every driver in, and none of them gets all its executors."""
+    elsewhere = submitted(rig, "default-scheduler")
+    space = "pool-default-scheduler"
+    rig.until(lambda: rig.bound(namespace=space) == APPS, "every driver is bound")
+    rig.until(lambda: elsewhere.stuck == APPS, "every driver runs")
+    while len(rig.pods(namespace=space)) < APPS * (1 + EXECUTORS):
+        finished = elsewhere.turn()
+    rig.until(lambda: rig.bound(namespace=space) == NODES * CPUS, "all room is taken")
+    here = submitted(rig, "tutti")
+    rig.until(lambda: here.turn() == APPS, "all applications have finished", DEADLOCK)
+    with capsys.disabled():
+        print(
+            f"\ndefault scheduler: {finished} of {APPS} finished, {elsewhere.stuck} with a driver "
+            f"and no full set of executors; Tutti: {APPS} of {APPS} finished"
+        )
+    assert elsewhere.stuck >= 1
+    assert here.stuck == 0
+    rig.until(
+        lambda: rig.group("spark-app-0", "pool-tutti")["status"]["phase"] == "Finished",
+        "what is finished says so",
+    )
+
+
+def test_a_driver_waits_for_its_configuration_and_says_what_is_wrong_with_it(rig: Rig) -> None:
+    """Nothing is guessed: not the number of executors, and not what they will ask for."""
+    rig.plane.create_namespace("wrong")
+    rig.nodes(1, "wrong", cpu=8, memory="16Gi", labels={"pool": "wrong"})
+    app = App("etl", "wrong", "tutti", "wrong", EXECUTORS, BATCH)
+    rig.create(app.driver())
+
+    def said() -> str:
+        return str(rig.pod_says("etl-driver", "wrong").get("message", ""))
+
+    rig.until(lambda: said() == "ConfigMap etl-conf-map does not exist yet", "it says so")
+    assert rig.pod_says("etl-driver", "wrong")["reason"] == "WaitingForConfiguration"
+    written = app.config_map()
+    written["data"]["spark.properties"] += "spark.executor.memory=1.5g\n"
+    rig.create(written)
+    rig.until(
+        lambda: "spark.executor.memory=1.5g: is not a size" in said(), "it names the property"
+    )
+    assert rig.bound(namespace="wrong") == 0
+    rig.plane.apply([app.config_map()])
+    rig.until(lambda: rig.bound(namespace="wrong") == 1, "the driver starts")
+    (held,) = rig.reservations("wrong")
+    assert held["spec"]["podGroup"]["name"] == app.id
+    assert held["spec"]["placement"][0]["slots"] == {"executor": EXECUTORS}
+    drivers = Drivers(rig, [app])
+    rig.until(lambda: drivers.turn() == 1, "it finishes")
+
+
+def test_in_client_mode_few_pending_executors_at_a_time_do_not_deadlock(rig: Rig) -> None:
+    """As with spark.kubernetes.allocation.maxPendingPods=1: the next comes once the last runs."""
+    rig.plane.create_namespace("client")
+    rig.nodes(1, "client", cpu=EXECUTORS, memory="16Gi", labels={"pool": "client"})
+    app = App("shell", "client", "tutti", "client", EXECUTORS, 1)
+    for number in range(1, EXECUTORS + 1):
+        made = app.executor(number, {"metadata": DRIVER})
+        del made["metadata"]["ownerReferences"]
+        made["metadata"]["annotations"] = {"tutti.dev/executors": str(EXECUTORS)}
+        rig.create(made)
+        rig.until(lambda n=number: rig.bound(namespace="client") == n, "it starts")  # type: ignore[misc]
+    roles = rig.group(app.id, "client")["spec"]["roles"]
+    assert [(role["name"], role["minMember"]) for role in roles] == [("executor", EXECUTORS)]
+
+
+def test_an_explicit_podgroup_comes_before_the_automatic_one(rig: Rig) -> None:
+    """Named on both of Spark's kinds of pods, by its own properties for labels."""
+    rig.plane.create_namespace("explicit")
+    rig.nodes(1, "explicit", cpu=8, memory="16Gi", labels={"pool": "explicit"})
+    app = App("etl", "explicit", "tutti", "explicit", 2, 2)
+    rig.create(pod_group("mine", namespace="explicit", driver=1, executor=2))
+    driver = app.driver()
+    pods = [driver, *(app.executor(n, {"metadata": DRIVER}) for n in (1, 2))]
+    for each in pods:
+        each["metadata"]["labels"]["tutti.dev/pod-group"] = "mine"
+        each["metadata"].pop("ownerReferences", None)
+    rig.create(*pods)
+    rig.until_bound("mine", 3, "explicit")
+    path = "/apis/tutti.dev/v1alpha1/namespaces/explicit/podgroups"
+    assert [one["metadata"]["name"] for one in rig.plane.request("GET", path)["items"]] == ["mine"]
