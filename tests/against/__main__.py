@@ -26,7 +26,7 @@ RIVALS = (NATIVE, COSCHEDULING)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Play all, print who placed what; 1 if Tutti did not place all."""
+    """Play all, print who placed what; 1 if Tutti did not place all, or anybody did it wrongly."""
     options = _options(arguments)
     cases = [
         *byhand.CASES[:: options.every],
@@ -39,9 +39,10 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{len({turn.case.name for turn in found})} of {len(cases)} gangs", flush=True)
     console = Console(width=160)
     console.print(table(found, TUTTI, RIVALS))
-    for sentence in sentences(found, TUTTI):
+    wrong = list(sentences(found, TUTTI))
+    for sentence in wrong:
         console.print(sentence, highlight=False)
-    return int(any(turn.who == TUTTI and not one.is_placed for turn, one in found.items()))
+    return int(bool(wrong))
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

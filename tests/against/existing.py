@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tutti.kube.dump.documents import Text
 from tutti.kube.dump.reading import read
 from tutti.model.decisions import Objective, Policy
+from tutti.model.keys import NodeName
 from tutti.replay import snapshot_of
 
 from ..load.gangs import Form
@@ -16,6 +17,8 @@ from ..oracle.optimum import optimum
 from . import manifests
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .cases import Case
 
 PLACE = "somewhere"
@@ -25,6 +28,14 @@ def has_placement(case: Case) -> bool:
     """Whether all members can run at the same time, none of them where it may not."""
     found = optimum(Reading(_snapshot(case), Policy(Objective.GANGS)).case())
     return sum(value for _, value in found) == 1
+
+
+def is_placement(case: Case, nodes: Mapping[str, str]) -> bool:
+    """Whether the members may all be where they are: nodes by the pods' names."""
+    reading = Reading(_snapshot(case), Policy(Objective.GANGS))
+    where = {pod: NodeName(f"{PLACE}-{node}") for pod, node in nodes.items()}
+    found = optimum(reading.carried_out(where))
+    return sum(value for _, value in found) == len(nodes) == case.size
 
 
 def _snapshot(case: Case) -> Any:

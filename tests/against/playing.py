@@ -7,7 +7,7 @@ Nodes need no kubelet for that: what is asked is who is bound where.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,8 +34,13 @@ _MERGE = "application/merge-patch+json"
 class Outcome:
     """What a scheduler made of a gang within the time that everybody has."""
 
-    bound: int
+    nodes: Mapping[str, str]  # of the members that have one, as the case calls it
     size: int
+
+    @property
+    def bound(self) -> int:
+        """How many members have a node."""
+        return len(self.nodes)
 
     @property
     def is_placed(self) -> bool:
@@ -80,14 +85,12 @@ class Arena:
         self._set_up(turns)
         self._create(each for turn in turns for each in turn.gang())
         deadline = time.monotonic() + patience
-        bound = self._bound()
-        while time.monotonic() < deadline and any(
-            bound[turn.place] < turn.case.size for turn in turns
-        ):
+        found = self._outcomes(turns)
+        while time.monotonic() < deadline and not all(o.is_placed for o in found.values()):
             time.sleep(_LOOK_SECONDS)
-            bound = self._bound()
+            found = self._outcomes(turns)
         self._clear(turns)
-        return {turn: Outcome(bound[turn.place], turn.case.size) for turn in turns}
+        return found
 
     def _set_up(self, turns: Sequence[Turn]) -> None:
         self._create(
@@ -121,11 +124,15 @@ class Arena:
                 for each in of(turn)
             )
 
-    def _bound(self) -> Counter[str]:
-        """How many members have a node, by namespace."""
+    def _outcomes(self, turns: Sequence[Turn]) -> Mapping[Turn, Outcome]:
+        """Who has which node by now."""
         selector = f"labelSelector={manifests.MEMBER}%3Dyes"
-        pods = self._plane.request("GET", f"/api/v1/pods?{selector}")["items"]
-        return Counter(pod["metadata"]["namespace"] for pod in pods if "nodeName" in pod["spec"])
+        nodes: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for pod in self._plane.request("GET", f"/api/v1/pods?{selector}")["items"]:
+            place = pod["metadata"]["namespace"]
+            if "nodeName" in pod["spec"]:
+                nodes[place][_name(pod)] = pod["spec"]["nodeName"].removeprefix(f"{place}-")
+        return {turn: Outcome(nodes[turn.place], turn.case.size) for turn in turns}
 
     def _create(self, objects: Iterable[Mapping[str, Any]]) -> None:
         self._write(written("POST", collection(each), each) for each in objects)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from .cases import Kind
+from .existing import is_placement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +53,10 @@ def _counts(found: Found, who: str) -> tuple[str, str]:
 
 
 def sentences(outcomes: Mapping[Turn, Outcome], own: str) -> Iterator[str]:
-    """The gangs that Tutti has not placed."""
+    """What is wrong: gangs that Tutti has not placed, and members where they may not be."""
     for turn, outcome in outcomes.items():
+        about = f"{turn.case.name}, {turn.who}"
         if turn.who == own and not outcome.is_placed:
-            yield f"{turn.case.name}: {outcome.bound} of {outcome.size} members are bound"
+            yield f"{about}: {outcome.bound} of {outcome.size} members are bound"
+        elif outcome.is_placed and not is_placement(turn.case, outcome.nodes):
+            yield f"{about}: somebody is where it may not be"

@@ -48,6 +48,15 @@ class Reading:
         """The gangs that could start, and the room that nobody holds."""
         return self._case(self._wanting(), ())
 
+    def carried_out(self, nodes: Mapping[str, NodeName]) -> Case:
+        """The members who wait as gangs of one, each of which only wants its node, by pod's name.
+
+        All of them can be admitted if, and only if, everybody may be where these nodes say.
+        """
+        members = (member for gang in self._snapshot.gangs for member in gang.members)
+        named = [(m, nodes[m.key.name]) for m in members if m.key.name in nodes]
+        return self._case((), named)
+
     def stages(self, plan: Plan) -> Iterator[tuple[Case, Worth]]:
         """What was decided together, from the top, and what the plan starts of it on each level.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tutti.model.cluster import Snapshot
-    from tutti.model.decisions import Policy
+    from tutti.model.decisions import Plan, Policy
     from tutti.strategies.problem import Problem, Solution, Strategy
 
     from .case import Worth
@@ -59,16 +59,24 @@ def planned(snapshot: Snapshot, policy: Policy, strategy: Strategy) -> Compariso
     off = [
         f"admits {_said(found)}, the optimum is {_said(best)}; proved: {made.proved}"
         for _, found, best in stages
-        if found != best
+        # Without a proof there is a second look, which may find who follows somebody of below.
+        if found != best and (made.proved or found < best)
     ]
     return Comparison(
-        wrong=(*off, *reading.joinable(made)),
+        wrong=(*off, *_misplaced(reading, made), *reading.joinable(made)),
         is_proved=made.proved,
         is_contended=any(
             sum(value for _, value in best) < sum(ask.value for ask in case.asks)
             for case, _, best in stages
         ),
     )
+
+
+def _misplaced(reading: Reading, made: Plan) -> Iterator[str]:
+    """Whether somebody is where, by the oracle's word, not all of them may be."""
+    nodes = {one.pod.name: one.node for each in made.placements for one in each.assignments}
+    if sum(value for _, value in optimum(reading.carried_out(nodes))) != len(nodes):
+        yield "not everybody may be where the plan says"
 
 
 def _off(problem: Problem, solution: Solution, best: Worth) -> Iterator[str]:
