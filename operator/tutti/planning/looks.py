@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from ..model.cluster import Member, Namespace, Resident, Shape, Snapshot
 from ..model.keys import NodeName
 from ..model.rules import Labels, Peers, Requirement
+from . import promises
 from .peers import has_rules, is_counted, spaces
 
 Who = tuple[Peers, ...]  # pods that are among all of these peers
@@ -101,6 +102,14 @@ def there(snapshot: Snapshot) -> Sequence[Resident]:
         if (member := members.get(entry.uid)) is not None and member.may_get_a_node
     )
     return (*snapshot.residents, *held)
+
+
+def promised(snapshot: Snapshot) -> Sequence[tuple[Member, NodeName]]:
+    """Who will be bound by a standing Reservation, and asks for company or to be even."""
+    if not snapshot.reservations:
+        return ()
+    kept = promises.kept(snapshot)
+    return [(one, on) for one, on in kept if one.shape.rules.near or one.shape.rules.even]
 
 
 def seated(member: Member, node: NodeName) -> Resident:

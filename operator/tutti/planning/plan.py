@@ -120,11 +120,16 @@ def plan(
     effort = _Effort(strategy, fallback, budget, policy, snapshot.taken_at)
     found = _censuses(snapshot)
     residents = looks.there(snapshot)
-    roll = looks.roll(snapshot, (member for one in found for member in one.ready), residents)
+    promised = looks.promised(snapshot)
+    ready = (member for one in found for member in one.ready)
+    roll = looks.roll(snapshot, (*ready, *(member for member, _ in promised)), residents)
     if roll.number:
         found = [replace(one, ready=roll.told_apart(one.ready)) for one in found]
-    base = reduce.grid(snapshot, (member.shape for census in found for member in census.ready))
-    crowds = Crowds.of(base, roll, residents)
+        promised = [(seen, on) for one, on in promised for seen in roll.told_apart((one,))]
+    ready = (member for one in found for member in one.ready)
+    everyone = (*ready, *(member for member, _ in promised))
+    base = reduce.grid(snapshot, (member.shape for member in everyone))
+    crowds = Crowds.of(base, roll, residents, promised)
     repairing = effort.with_a_share(MOST_REPAIRS)
     begun = _Draft(crowds, crowds.grid(), base.free, {})
     repaired = replace(_repair(begun, found, repairing), tally={})

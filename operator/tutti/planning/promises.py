@@ -19,25 +19,43 @@ def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
     pods forbid them together, those of gangs of which somebody is bound come first. What leans on
     a promise that is lost is lost, too.
     """
+    lost, _ = _judged(snapshot, picture.Picture(snapshot))
+    return {uid: entries for uid, entries in lost.items() if entries}
+
+
+def kept(snapshot: Snapshot) -> Sequence[beside.Seat]:
+    """The members that will be bound as they are promised, and where."""
     seen = picture.Picture(snapshot)
+    _, standing = _judged(snapshot, seen)
+    return [seat for held in standing for _, seat in picture.open_seats(held, seen)]
+
+
+def _judged(
+    snapshot: Snapshot, seen: picture.Picture
+) -> tuple[Mapping[Uid, tuple[Entry, ...]], Sequence[Reservation]]:
+    """What is lost, by the uid of its gang, and the Reservations without it that go on."""
     ordered = sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang))
     begun = {held.uid for held in ordered if _is_begun(held, seen)}
     forbidden: set[Entry] = set()
-    lost = _lost(ordered, seen, forbidden)
-    for _ in range(sum(len(held.entries) for held in ordered)):
-        standing = [
+
+    def judged() -> tuple[Mapping[Uid, tuple[Entry, ...]], Sequence[Reservation]]:
+        lost = _lost(ordered, seen, forbidden)
+        return lost, [
             _without(held, lost[held.uid])
             for held in sorted(ordered, key=lambda held: held.uid not in begun)
             if held.uid in begun or not (lost[held.uid] or _is_orphaned(held, seen))
         ]
+
+    lost, standing = judged()
+    for _ in range(sum(len(held.entries) for held in ordered)):
         wrong = _forbidden(snapshot, standing, seen)
         if not wrong:
             break
         # Once the last are gone, nobody may be in the way of the first. Half of them go at once,
         # so that a few passes do.
         forbidden.update(*wrong[len(wrong) // 2 :])
-        lost = _lost(ordered, seen, forbidden)
-    return {uid: entries for uid, entries in lost.items() if entries}
+        lost, standing = judged()
+    return lost, standing
 
 
 def _is_begun(held: Reservation, seen: picture.Picture) -> bool:
