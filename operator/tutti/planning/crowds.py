@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Resident, Shape
+from ..model.cluster import Member, Resident, Shape
+from ..model.keys import NodeName
 from ..model.rules import Spread, Term
 from ..strategies.problem import Apart, Crowd, Even, Near, Rules, Spot
 from .looks import Roll, groups_of
@@ -72,8 +73,17 @@ class Crowds:
         self._seat()
 
     @classmethod
-    def of(cls, base: Grid, roll: Roll, residents: Iterable[Resident]) -> "Crowds":
-        """The crowds with these pods there; those on nodes that do not exist count nowhere."""
+    def of(
+        cls,
+        base: Grid,
+        roll: Roll,
+        residents: Iterable[Resident],
+        promised: Iterable[tuple[Member, NodeName]] = (),
+    ) -> "Crowds":
+        """The crowds with these pods there; those on nodes that do not exist count nowhere.
+
+        Members that are ``promised`` a node are among them, and what they ask has to last.
+        """
         if not roll.number:
             return cls(base, roll, ())
         rows = {node.name: row for row, node in enumerate(base.nodes)}
@@ -82,7 +92,8 @@ class Crowds:
             for one in residents
             if one.node in rows
         )
-        return cls(base, roll, [head for head in heads if head.groups or head.apart])
+        spots = [Spot(base.shapes[one.shape], rows[on]) for one, on in promised]
+        return cls(base, roll, [head for head in heads if head.groups or head.apart], spots)
 
     def _seat(self) -> None:
         """Sort those who are there by what asks for them."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from ..model.cluster import Member, Namespace, Resident, Shape, Snapshot
 from ..model.keys import NodeName
 from ..model.rules import Labels, Requirement
-from . import slots
+from . import promises, slots
 from .peers import Group, has_rules, is_counted, spaces
 
 Label = tuple[str, str]
@@ -104,6 +104,14 @@ def there(snapshot: Snapshot) -> Sequence[Resident]:
     )
     absent = (seated(member, node) for member, node in slots.held_seats(snapshot))
     return (*snapshot.residents, *held, *absent)
+
+
+def promised(snapshot: Snapshot) -> Sequence[tuple[Member, NodeName]]:
+    """Who will be bound by a standing Reservation, and asks for company or to be even."""
+    if not snapshot.reservations:
+        return ()
+    kept = promises.kept(snapshot)
+    return [(one, on) for one, on in kept if one.shape.rules.near or one.shape.rules.even]
 
 
 def seated(member: Member, node: NodeName) -> Resident:

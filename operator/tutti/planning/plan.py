@@ -125,14 +125,19 @@ def plan(
     snapshot = came.snapshot
     found = _censuses(came)
     residents = looks.there(snapshot)
-    roll = looks.roll(snapshot, (member for one in found for member in one.waiting), residents)
+    promised = looks.promised(snapshot)
+    members = (member for one in found for member in one.waiting)
+    roll = looks.roll(snapshot, (*members, *(member for member, _ in promised)), residents)
     if roll.number:
         found = [
             replace(one, ready=roll.told_apart(one.ready), absent=roll.told_apart(one.absent))
             for one in found
         ]
-    base = reduce.grid(snapshot, (member.shape for census in found for member in census.waiting))
-    crowds = Crowds.of(base, roll, residents)
+        promised = [(seen, on) for one, on in promised for seen in roll.told_apart((one,))]
+    members = (member for one in found for member in one.waiting)
+    everyone = (*members, *(member for member, _ in promised))
+    base = reduce.grid(snapshot, (member.shape for member in everyone))
+    crowds = Crowds.of(base, roll, residents, promised)
     repairing = effort.with_a_share(MOST_REPAIRS)
     begun = _Draft(crowds, crowds.grid(), base.free, {})
     repaired = replace(_repair(begun, found, repairing), tally={})

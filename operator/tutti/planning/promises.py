@@ -36,17 +36,36 @@ def lost(snapshot: Snapshot) -> Mapping[Uid, Lost]:
     pods forbid them together, those of gangs of which somebody is bound come first. What leans on
     a promise that is lost is lost, too.
     """
+    found, _ = _judged(snapshot, picture.Picture(snapshot))
+    return {uid: one for uid, one in found.items() if one}
+
+
+def kept(snapshot: Snapshot) -> Sequence[beside.Seat]:
+    """The members that will be bound as they are promised, absent ones too, and where."""
     seen = picture.Picture(snapshot)
+    _, standing = _judged(snapshot, seen)
+    named = [seat for held in standing for _, seat in picture.open_seats(held, seen)]
+    return [*named, *(seat for held in standing for seat in picture.awaited(held, seen))]
+
+
+def _judged(
+    snapshot: Snapshot, seen: picture.Picture
+) -> tuple[Mapping[Uid, Lost], Sequence[Reservation]]:
+    """What is lost, by the uid of its gang, and the Reservations without it that go on."""
     ordered = sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang))
     begun = {held.uid for held in ordered if _is_begun(held, seen)}
     forbidden: dict[Uid, Lost] = {}
-    found = _lost(ordered, seen, forbidden)
-    for _ in range(sum(len(held.entries) + len(held.slots) for held in ordered)):
-        standing = [
+
+    def judged() -> tuple[Mapping[Uid, Lost], Sequence[Reservation]]:
+        found = _lost(ordered, seen, forbidden)
+        return found, [
             _without(held, found[held.uid])
             for held in sorted(ordered, key=lambda held: held.uid not in begun)
             if held.uid in begun or not (found[held.uid] or _is_orphaned(held, seen))
         ]
+
+    found, standing = judged()
+    for _ in range(sum(len(held.entries) + len(held.slots) for held in ordered)):
         wrong = _forbidden(snapshot, standing, seen)
         if not wrong:
             break
@@ -54,8 +73,8 @@ def lost(snapshot: Snapshot) -> Mapping[Uid, Lost]:
         # so that a few passes do.
         for uid, more in wrong[len(wrong) // 2 :]:
             forbidden[uid] = forbidden.get(uid, Lost()) + more
-        found = _lost(ordered, seen, forbidden)
-    return {uid: one for uid, one in found.items() if one}
+        found, standing = judged()
+    return found, standing
 
 
 def _is_begun(held: Reservation, seen: picture.Picture) -> bool:

@@ -365,6 +365,16 @@ def test_a_gang_on_nodes_that_do_not_exist_is_told_so_and_nothing_else() -> None
     assert found == ("pod ml/w-0: there is no node nowhere",)
 
 
+def test_of_promised_pods_only_those_that_are_kept_are_company() -> None:
+    driver = gang("d").of(1, cpu=1).each(labels=labels(app="b"))
+    made = asking(gang("w").of(1, cpu=1), near(B), app="a")
+    seen = snapshot(*NODES, driver, made, reservation(driver, ("d-0", "z0-0")))
+    placements = (placing(made, "z0-1"),)
+    assert verify.upheld(seen, placements) == placements
+    assert verify.upheld(seen, placements, {driver.members[0].uid}) == placements
+    assert verify.upheld(seen, placements, ()) == ()
+
+
 def test_an_assignment_of_an_unknown_pod_is_counted_nowhere() -> None:
     made = placing(FIRST, "z0-0")
     unknown = replace(made, assignments=(replace(made.assignments[0], uid=Uid("gone")),))

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tutti.model import ports
-from tutti.model.cluster import Member, Snapshot
+from tutti.model.cluster import Entry, Member, Reservation, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
 from tutti.model.resources import NOTHING, Resources
-from tutti.planning import verify
+from tutti.planning import promises, verify
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.bestfit import BestFit
@@ -93,6 +93,23 @@ def test_no_later_round_breaks_what_an_earlier_one_decided(name: str, examples: 
         assert filters.all_pass(seen, made)
 
     tried()
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=QUIETLY, database=None)
+@given(generators.growing())
+def test_no_plan_breaks_what_an_earlier_one_promised(seen: Snapshot) -> None:
+    first = replace(seen, gangs=seen.gangs[:1])
+    for part in (first, seen):
+        seen = replace(part, reservations=seen.reservations)
+        made = plan(seen, BestFit(), BestFit(), Budget())
+        held = (promising(each) for each in made.placements)
+        seen = replace(part, reservations=(*seen.reservations, *held))
+        assert promises.lost(seen) == {}
+
+
+def promising(made: Placement) -> Reservation:
+    entries = tuple(Entry(one.pod, one.uid, one.node) for one in made.assignments)
+    return Reservation(made.gang, made.uid, 1, "tutti", "term", 0.0, entries)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=QUIETLY, database=None)

@@ -190,6 +190,28 @@ def test_standing_reservations_are_heeded() -> None:
     assert where(planned(seen)) == {"a-0": "n1"}
 
 
+@BOTH
+def test_what_is_promised_stays_as_it_is_promised(name: str) -> None:
+    held = asking(gang("h").of(2, cpu=1), even(A), app="a")
+    standing = reservation(held, ("h-0", "z0-0"), ("h-1", "z1-0"))
+    nodes = host("z0-0", "z0", cpu=1), host("z1-0", "z1", cpu=4)
+    others = [gang(f"b{i}").of(1, cpu=1).labelled(app="a") for i in range(2)]
+    found = planned(snapshot(*nodes, held, *others, standing), name)
+    assert where(found) == {"b0-0": "z1-0"}
+
+
+@BOTH
+def test_whoever_is_promised_to_be_the_first_is_followed_or_left_alone(name: str) -> None:
+    held = asking(gang("h").of(1, cpu=1), near(A), app="a")
+    standing = reservation(held, ("h-0", "z0-0"))
+    other = gang("b").of(1, cpu=1).labelled(app="a")
+    nodes = [host("z0-0", "z0", cpu=2), host("z1-0", "z1", cpu=1)]
+    found = planned(snapshot(*nodes, held, other, standing), name)
+    assert where(found) == {"b-0": "z0-0"}
+    tight = [host("z0-0", "z0", cpu=1), nodes[1]]
+    assert where(planned(snapshot(*tight, held, other, standing), name)) == {}
+
+
 def test_a_rule_on_a_label_that_no_node_has_is_named_as_a_kind_of_node() -> None:
     made = asking(gang("a").of(2, cpu=1), even(A, on="rack"), app="a")
     found = planned(snapshot(node("n1", cpu=1), node("n2", cpu=1), made))

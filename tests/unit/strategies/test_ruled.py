@@ -132,6 +132,18 @@ def test_who_was_promised_a_node_as_the_first_gets_company_or_stays_alone(
     assert optimum(case_of(problem)) == ((0, worth),)
 
 
+def test_who_was_promised_a_node_and_has_company_holds_nobody_back() -> None:
+    # Of the first shape nobody may start; so the program with all rules is what finds the second.
+    problem = with_rules(
+        problem_of([[0], [4]], [[1], [1]], gang(2, value=9), gang(2, 1)),
+        *(Near(0, (0,), may_be_first=False), Near(1, (1,), may_be_first=True)),
+        crowds=(crowd([0, 1], [0, 0], [0, 0]), crowd([0, 0], [0, 1], [2])),
+    )
+    problem = replace(problem, rules=replace(problem.rules, promised=(Spot(1, 0),)))
+    assert values(problem) == [2]
+    assert optimum(case_of(problem)) == ((0, 2),)
+
+
 @pytest.mark.parametrize("shape", [0, 1])
 def test_who_was_promised_a_node_stays_even(shape: int) -> None:
     problem = with_rules(
