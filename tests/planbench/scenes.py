@@ -124,7 +124,7 @@ def ruled(listed: int, scale: float) -> Scene:
     """The base scene with rules between the members of a fifth of the gangs."""
     return Scene(
         "rules",
-        "a fifth of the gangs apart by node, in one zone or spread over zones",
+        "a fifth of the gangs apart by node, in one zone, in their driver's, or spread over zones",
         _nodes(listed, scale),
         FULLNESS[0],
         Shapes.EIGHT,

@@ -191,13 +191,16 @@ def test_a_fifth_of_the_gangs_have_rules_about_their_own_members() -> None:
     picture = pictures.snapshot(replace(ruled(1_523, 1.0), nodes=16), TRACE, seed=1)
     kinds = Counter[str]()
     for gang in picture.gangs:
+        first, second, *_ = gang.members
         for member in gang.members:
             rules, own = member.shape.rules, dict(member.labels)[pictures.GANG_LABEL]
-            for name in ("near", "apart", "even"):
-                for rule in getattr(rules, name):
-                    assert own in rule.peers.selector[0].values
-                    kinds[name] += member is gang.members[0]
-    assert kinds == {"near": 60, "apart": 60, "even": 60}
+            for rule in (*rules.near, *rules.apart, *rules.even):
+                assert own in rule.peers.selector[0].values
+        for name in ("near", "apart", "even"):
+            kinds[name] += bool(getattr(second.shape.rules, name))
+        kinds["driver"] += second.shape != first.shape
+    assert kinds["near"] + kinds["apart"] + kinds["even"] == 180
+    assert min(kinds.values()) > 20
 
 
 def test_the_same_seed_gives_the_same_picture_and_another_one_another() -> None:
@@ -542,6 +545,10 @@ def test_a_hard_scene_without_figures_or_bound_is_never_within_the_budget() -> N
     )
     assert _word(_results(good), "slowest hard scene") == (0.1, "reached, and the aim")
     assert _word(_results(good), "largest gap")[0] == pytest.approx(0.01)
+    assert _word(_results(good), "rules on a fifth")[1] == "not measured"
+    rules = _case("rules", "ilp"), _figures(6.0, 98)
+    assert _word(_results(good, rules), "rules on a fifth") == (0.2, "reached, and the aim")
+    assert _word(_results(good, rules), "gap with rules")[0] == pytest.approx(0.02)
     assert _word(_results(good, late), "slowest hard scene") == (math.inf, "not reached")
     assert _word(_results(good, late), "largest gap") == (math.inf, "not reached")
 
