@@ -18,6 +18,7 @@ COPIES = (1, 4, 8)
 FULLNESS = (0.5, 0.8)
 RACK = 32  # nodes
 LARGEST_GANG = 5_000
+CROWDED_NODES, CROWDED_GANGS = 5_000, 300
 MOST_NODES = 100_000
 _LEAST_NODES, _LEAST_GANGS = 16, 6
 
@@ -129,6 +130,19 @@ def ruled(listed: int, scale: float) -> Scene:
         FULLNESS[0],
         Shapes.EIGHT,
         _gangs(GANGS, scale),
+        twist=Twist.RULES,
+    )
+
+
+def crowded(scale: float) -> Scene:
+    """Many nodes that others' pods stand on, one of which keeps apart from some."""
+    return Scene(
+        "crowded",
+        "ten pods of others on each node; a fifth of the gangs with rules",
+        _nodes(CROWDED_NODES, scale),
+        0.0,
+        Shapes.EIGHT,
+        _gangs(CROWDED_GANGS, scale),
         twist=Twist.RULES,
     )
 

@@ -12,7 +12,7 @@ from ..bench.verdicts import Sense, Verdict
 from .cases import BASE_8, LARGE_8, LARGE_13
 from .contenders import BESTFIT, ILP
 from .results import Key
-from .scenes import hard, ruled
+from .scenes import crowded, hard, ruled
 from .trials import Kind
 
 if TYPE_CHECKING:
@@ -71,6 +71,9 @@ def verdicts(results: Results) -> Sequence[Verdict]:
             1,
             0.5,
         ),
+        Verdict(
+            "event loop blocked at most, beside 50,000 pods, s", _blocked(results), most, 1, 0.1
+        ),
         Verdict("gap with rules on a fifth of the gangs", _widest(results, _RULED), most, 1, 0.01),
     )
 
@@ -118,6 +121,11 @@ def _plain_words(results: Results) -> str:
     key = _largest_plain(results)
     where = f", {key.scene.removeprefix('small/')} nodes" if key is not None else ""
     return f"times faster than a variable per pod and node{where}"
+
+
+def _blocked(results: Results) -> float:
+    key = Key(Kind.CYCLE, crowded(1.0).name, ILP, Objective.RESOURCES)
+    return results.median(key, lambda one: one.blocked_seconds)
 
 
 def _of(results: Results, names: Collection[str]) -> Sequence[Key]:

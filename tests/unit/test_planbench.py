@@ -38,7 +38,7 @@ from ..planbench.__main__ import main
 from ..planbench.course import Agenda
 from ..planbench.isolation import Source, alone
 from ..planbench.results import Key, Measured, Results, plain_values
-from ..planbench.scenes import Scene, Shapes, Twist, grid, hard, ruled, small
+from ..planbench.scenes import Scene, Shapes, Twist, crowded, grid, hard, ruled, small
 from ..planbench.stopwatch import NAMES, STAGES, Stopwatch
 from ..planbench.traces import Ask, Machine, Trace
 from ..planbench.trials import Case, Figures, Kind
@@ -194,8 +194,10 @@ def test_a_fifth_of_the_gangs_have_rules_about_their_own_members() -> None:
         first, second, *_ = gang.members
         for member in gang.members:
             rules, own = member.shape.rules, dict(member.labels)[pictures.GANG_LABEL]
-            for rule in (*rules.near, *rules.apart, *rules.even):
-                assert own in rule.peers.selector[0].values
+            about = [rule.peers for rule in (*rules.near, *rules.apart)]
+            for peers in (*about, *(rule.peers for rule in rules.even)):
+                assert peers.selector
+                assert own in peers.selector[0].values
         for name in ("near", "apart", "even"):
             kinds[name] += bool(getattr(second.shape.rules, name))
         kinds["driver"] += second.shape != first.shape
@@ -373,6 +375,19 @@ def test_a_cycle_with_nothing_changed_is_measured_once_the_plan_is_carried_out()
     assert 0 < figures.value < figures.other_value
     assert figures.seconds > 0
     assert figures.other_seconds > 0
+
+
+def test_cycles_are_measured_beside_others_pods_and_once_all_that_fits_has_started() -> None:
+    case = Case(Kind.CYCLE, crowded(0.01), "ilp")
+    figures = trials.measured(case, TRACE, seed=1)
+    assert figures.unfinished == ""
+    assert figures.value > 0
+    assert figures.other_value == 10 * case.scene.nodes + figures.value
+    assert figures.other_seconds < figures.seconds
+    assert 0 < figures.blocked_seconds < figures.seconds + figures.other_seconds + 60
+    results = _results((replace(case, scene=crowded(1.0)), figures))
+    assert _word(results, "event loop blocked")[0] == figures.blocked_seconds
+    assert "one of others' pods changed" in _text(tables.comparisons(results))
 
 
 def test_a_case_in_a_process_of_its_own_admits_what_it_would_admit_here() -> None:
