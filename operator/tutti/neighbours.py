@@ -103,7 +103,7 @@ class Neighbours:
                 has_grown |= old is None
                 known[uid] = made
         if has_grown:
-            known = dict(sorted(known.items()))
+            known = {uid: known[uid] for uid in sorted(known)}
         if has_moved:
             self._residents = tuple(known.values())
         return known

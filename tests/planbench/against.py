@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .trials import Case, Figures
 
 MOST = 1.1  # times as much as the other commit, and no row may be worse
-_KINDS = (Kind.PLAN, Kind.ARGMIN, Kind.PLAIN, Kind.UNCHANGED)
 
 
 class UnknownCommitError(Exception):
@@ -102,7 +101,7 @@ def beside(pair: Pair) -> Table:
     for heading in ("s here", "s there", "ratio", "MB here", "MB there", "value here", "there"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("note")
-    for key in (key for kind in _KINDS for key in pair.here.cases(kind)):
+    for key in (key for kind in Kind for key in pair.here.cases(kind)):
         table.add_row(key.kind, key.scene, key.strategy, key.objective, *_cells(pair, key))
     return table
 

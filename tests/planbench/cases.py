@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tutti.model.decisions import Objective
 
 from .contenders import BESTFIT, ILP
-from .scenes import grid, hard, ruled
+from .scenes import crowded, grid, hard, ruled
 from .trials import Case, Kind
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def decisive(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[C
     more = [scenes[BASE_8], *hard(listed, scale), ruled(listed, scale)]
     cases += _plans(more, strategies)
     beside = ((Kind.ARGMIN, BESTFIT), (Kind.UNCHANGED, ILP))
-    return [*cases, *(Case(kind, large, name) for kind, name in beside if name in strategies)]
+    cases += [Case(kind, large, name) for kind, name in beside if name in strategies]
+    return [*cases, *([Case(Kind.CYCLE, crowded(scale), ILP)] if ILP in strategies else [])]
 
 
 def survey(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[Case]:

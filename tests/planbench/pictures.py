@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tutti.model.cluster import Gang, Member, Node, NodeTerm, Shape, Snapshot
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.resources import Resources
-from tutti.model.rules import NO_RULES, Peers, PodRules, Requirement, Spread, Term
+from tutti.model.rules import Peers, PodRules, Requirement, Spread, Term
 
 from . import traces
 from .scenes import RACK, Shapes, Twist
@@ -26,7 +26,7 @@ MODEL = "gpu-model"
 RACK_LABEL = "rack"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 HOST_LABEL = "kubernetes.io/hostname"
-GANG_LABEL = "gang"
+GANG_LABEL, ROLE_LABEL, DRIVER = "gang", "role", "driver"
 NAMESPACE = "bench"
 PODS_PER_NODE = 110
 TAKEN_AT = 1_700_000_000.0
@@ -161,9 +161,9 @@ def _gangs(
         if homes[kind]:
             rule = ((RACK_LABEL, rng.choice(homes[kind])),)
             shape = Shape(shape.requests, rule, shape.required)
-        if scene.twist is Twist.RULES:
-            shape = replace(shape, rules=_rules(index))
-        found.append(_gang(index, size, shape, TAKEN_AT - rng.randrange(MOST_AGE)))
+        gang = _gang(index, size, shape, TAKEN_AT - rng.randrange(MOST_AGE))
+        has_rules = scene.twist in RULED_TWISTS and index % RULED == 0
+        found.append(_ruled(gang, rng) if has_rules else gang)
     return tuple(found)
 
 
@@ -174,17 +174,24 @@ def _shape(ask: Ask) -> Shape:
     return Shape(requests, required=(NodeTerm((Requirement(MODEL, "In", ask.models),)),))
 
 
-def _rules(index: int) -> PodRules:
-    """What the gang's members ask of one another: three kinds in turn, of every fifth gang."""
-    if index % RULED:
-        return NO_RULES
-    own = Peers((Requirement(GANG_LABEL, "In", (_name(index),)),), (NAMESPACE,))
-    kinds = (
-        PodRules(apart=(Term(HOST_LABEL, own),)),
-        PodRules(near=(Term(ZONE_LABEL, own),)),
-        PodRules(even=(Spread(ZONE_LABEL, own, max_skew=1),)),
+def _ruled(gang: Gang, rng: random.Random) -> Gang:
+    """The gang with what its members ask of one another: one of four kinds, drawn."""
+    own = Peers((Requirement(GANG_LABEL, "In", (gang.key.name,)),), (NAMESPACE,))
+    driver = Peers((*(own.selector or ()), Requirement(ROLE_LABEL, "In", (DRIVER,))), (NAMESPACE,))
+    rules = rng.choice(
+        (
+            PodRules(apart=(Term(HOST_LABEL, own),)),
+            PodRules(near=(Term(ZONE_LABEL, own),)),
+            PodRules(near=(Term(ZONE_LABEL, driver),)),
+            PodRules(even=(Spread(ZONE_LABEL, own, max_skew=1),)),
+        )
     )
-    return kinds[index // RULED % len(kinds)]
+    shape = replace(gang.members[0].shape, rules=rules)
+    members = [replace(member, shape=shape) for member in gang.members]
+    if rules.near and rules.near[0].peers == driver:
+        labels = (*gang.members[0].labels, (ROLE_LABEL, DRIVER))
+        members[0] = replace(gang.members[0], labels=labels)
+    return replace(gang, members=tuple(members))
 
 
 def _name(index: int) -> str:

@@ -18,6 +18,7 @@ COPIES = (1, 4, 8)
 FULLNESS = (0.5, 0.8)
 RACK = 32  # nodes
 LARGEST_GANG = 5_000
+CROWDED_NODES, CROWDED_GANGS = 5_000, 300
 MOST_NODES = 100_000
 _LEAST_NODES, _LEAST_GANGS = 16, 6
 
@@ -124,11 +125,24 @@ def ruled(listed: int, scale: float) -> Scene:
     """The base scene with rules between the members of a fifth of the gangs."""
     return Scene(
         "rules",
-        "a fifth of the gangs apart by node, in one zone or spread over zones",
+        "a fifth of the gangs apart by node, in one zone, in their driver's, or spread over zones",
         _nodes(listed, scale),
         FULLNESS[0],
         Shapes.EIGHT,
         _gangs(GANGS, scale),
+        twist=Twist.RULES,
+    )
+
+
+def crowded(scale: float) -> Scene:
+    """Many nodes that others' pods stand on, one of which keeps apart from some."""
+    return Scene(
+        "crowded",
+        "ten pods of others on each node; a fifth of the gangs with rules",
+        _nodes(CROWDED_NODES, scale),
+        0.0,
+        Shapes.EIGHT,
+        _gangs(CROWDED_GANGS, scale),
         twist=Twist.RULES,
     )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _TEXTS = ("scene", "strategy", "engine", "objective")
 _ADMITTED = ("value", "bound", "gap", "gangs", "GPUs")
 _COST = ("total s", "MB", "engine MB", "rounds")
-_BESIDE = ("seconds", "beside it", "value", "beside it")
+_BESIDE = ("seconds", "beside it", "value", "beside it", "blocked s")
 
 
 def plans(results: Results) -> Table:
@@ -78,10 +78,10 @@ def comparisons(results: Results) -> Table:
     for heading in _BESIDE:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("note")
-    for kind in (Kind.ARGMIN, Kind.PLAIN, Kind.UNCHANGED):
+    for kind, words in _WORDS.items():
         for key in results.cases(kind):
             cells = _beside(results, key)
-            table.add_row(_WORDS[kind], key.scene, key.strategy, *cells, results.trouble(key))
+            table.add_row(words, key.scene, key.strategy, *cells, results.trouble(key))
     return table
 
 
@@ -89,6 +89,7 @@ _WORDS = {
     Kind.ARGMIN: "members, one argmin each",
     Kind.PLAIN: f"a variable per pod and node, {PLAIN_SIZES[0]} nodes and more",
     Kind.UNCHANGED: "nothing changed, and a full plan",
+    Kind.CYCLE: "one of others' pods changed, and nothing did",
 }
 
 
@@ -98,6 +99,7 @@ def _beside(results: Results, key: Key) -> Sequence[str]:
         (seconds, lambda one: one.other_seconds),
         (count, lambda one: one.value),
         (count, lambda one: one.other_value),
+        (seconds, lambda one: one.blocked_seconds if key.kind is Kind.CYCLE else math.nan),
     )
     return [text(results.median(key, figure)) for text, figure in figures]
 

@@ -5,6 +5,7 @@ What is admitted is counted here from the Plan alone, once the time is taken.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import re
 from dataclasses import dataclass, field, replace
@@ -44,6 +45,7 @@ class Kind(StrEnum):
     ARGMIN = "argmin"  # bestfit beside one argmin per member
     PLAIN = "plain"  # ilp beside a program with a variable per pod and node
     UNCHANGED = "unchanged"  # a cycle with nothing changed beside a full plan
+    CYCLE = "cycle"  # beside many pods: one of them changed, and nothing did
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class Figures:
     engine_megabytes: float = 0.0  # of the largest process that it started
     other_seconds: float = 0.0  # of what stands beside it
     other_value: int = 0
+    blocked_seconds: float = 0.0  # the longest that a cycle kept the event loop from anything else
     unfinished: str = ""  # why there are no figures
 
 
@@ -92,6 +95,8 @@ def measured(case: Case, trace: Trace, seed: int) -> Figures:
             return _plain(picture, case)
         case Kind.UNCHANGED:
             return _unchanged(picture, case)
+        case Kind.CYCLE:
+            return asyncio.run(_cycle(picture, case))
 
 
 def _planned(picture: Snapshot, strategy: Strategy, case: Case) -> Plan:
@@ -222,6 +227,26 @@ def _unchanged(picture: Snapshot, case: Case) -> Figures:
     seconds = perf_counter() - start
     return Figures(
         seconds=seconds, other_seconds=full, value=_waiting(left), other_value=_waiting(picture)
+    )
+
+
+async def _cycle(picture: Snapshot, case: Case) -> Figures:
+    """A cycle after one pod changed and one after nothing did, once all that fits has started."""
+    from .cycles import Operator  # noqa: PLC0415 - it loads what a planner's memory is free of
+
+    operator = Operator(picture, contenders.made(case.strategy))
+    plan, _ = await operator.decide()  # which takes in all pods at once, as after a start
+    operator.bind(plan)
+    _, second = await operator.decide()
+    _, still = await operator.decide()
+    operator.change()
+    _, changed = await operator.decide()
+    return Figures(
+        seconds=changed.seconds,
+        other_seconds=still.seconds,
+        value=sum(len(placement.assignments) for placement in plan.placements),
+        other_value=operator.residents,
+        blocked_seconds=max(one.blocked for one in (second, still, changed)),
     )
 
 

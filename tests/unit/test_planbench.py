@@ -38,7 +38,7 @@ from ..planbench.__main__ import main
 from ..planbench.course import Agenda
 from ..planbench.isolation import Source, alone
 from ..planbench.results import Key, Measured, Results, plain_values
-from ..planbench.scenes import Scene, Shapes, Twist, grid, hard, ruled, small
+from ..planbench.scenes import Scene, Shapes, Twist, crowded, grid, hard, ruled, small
 from ..planbench.stopwatch import NAMES, STAGES, Stopwatch
 from ..planbench.traces import Ask, Machine, Trace
 from ..planbench.trials import Case, Figures, Kind
@@ -191,13 +191,18 @@ def test_a_fifth_of_the_gangs_have_rules_about_their_own_members() -> None:
     picture = pictures.snapshot(replace(ruled(1_523, 1.0), nodes=16), TRACE, seed=1)
     kinds = Counter[str]()
     for gang in picture.gangs:
+        first, second, *_ = gang.members
         for member in gang.members:
             rules, own = member.shape.rules, dict(member.labels)[pictures.GANG_LABEL]
-            for name in ("near", "apart", "even"):
-                for rule in getattr(rules, name):
-                    assert own in rule.peers.selector[0].values
-                    kinds[name] += member is gang.members[0]
-    assert kinds == {"near": 60, "apart": 60, "even": 60}
+            about = [rule.peers for rule in (*rules.near, *rules.apart)]
+            for peers in (*about, *(rule.peers for rule in rules.even)):
+                assert peers.selector
+                assert own in peers.selector[0].values
+        for name in ("near", "apart", "even"):
+            kinds[name] += bool(getattr(second.shape.rules, name))
+        kinds["driver"] += second.shape != first.shape
+    assert kinds["near"] + kinds["apart"] + kinds["even"] == 180
+    assert min(kinds.values()) > 20
 
 
 def test_the_same_seed_gives_the_same_picture_and_another_one_another() -> None:
@@ -372,6 +377,19 @@ def test_a_cycle_with_nothing_changed_is_measured_once_the_plan_is_carried_out()
     assert figures.other_seconds > 0
 
 
+def test_cycles_are_measured_beside_others_pods_and_once_all_that_fits_has_started() -> None:
+    case = Case(Kind.CYCLE, crowded(0.01), "ilp")
+    figures = trials.measured(case, TRACE, seed=1)
+    assert figures.unfinished == ""
+    assert figures.value > 0
+    assert figures.other_value == 10 * case.scene.nodes + figures.value
+    assert figures.other_seconds < figures.seconds
+    assert 0 < figures.blocked_seconds < figures.seconds + figures.other_seconds + 60
+    results = _results((replace(case, scene=crowded(1.0)), figures))
+    assert _word(results, "event loop blocked")[0] == figures.blocked_seconds
+    assert "one of others' pods changed" in _text(tables.comparisons(results))
+
+
 def test_a_case_in_a_process_of_its_own_admits_what_it_would_admit_here() -> None:
     case = Case(Kind.PLAN, small(16), "bestfit", Objective.GANGS)
     source = Source(seed=3)
@@ -542,6 +560,10 @@ def test_a_hard_scene_without_figures_or_bound_is_never_within_the_budget() -> N
     )
     assert _word(_results(good), "slowest hard scene") == (0.1, "reached, and the aim")
     assert _word(_results(good), "largest gap")[0] == pytest.approx(0.01)
+    assert _word(_results(good), "rules on a fifth")[1] == "not measured"
+    rules = _case("rules", "ilp"), _figures(6.0, 98)
+    assert _word(_results(good, rules), "rules on a fifth") == (0.2, "reached, and the aim")
+    assert _word(_results(good, rules), "gap with rules")[0] == pytest.approx(0.02)
     assert _word(_results(good, late), "slowest hard scene") == (math.inf, "not reached")
     assert _word(_results(good, late), "largest gap") == (math.inf, "not reached")
 

@@ -13,7 +13,9 @@ import numpy as np
 from .attempt import Attempt, Scoring
 from .problem import Budget, Outcome, Problem, Shares, Solution
 from .room import Room, most_placeable
-from .seating import seated
+from .seating import Patience, seated
+
+TRY_SECONDS = 3.0  # of a budget, for each try of a search that makes several
 
 __all__ = ["BestFit", "Scoring", "best_fit", "most_placeable"]
 
@@ -24,9 +26,16 @@ class BestFit:
     name = "bestfit"
     scoring: type[Scoring] | None = None
 
-    def solve(self, problem: Problem, budget: Budget) -> Solution:  # noqa: ARG002 - needs no budget
-        """Admit demand by demand; where all are admitted, nothing better can exist."""
-        shares = best_fit(problem, scoring=self.scoring)
+    def solve(self, problem: Problem, budget: Budget) -> Solution:
+        """Admit demand by demand; where all are admitted, nothing better can exist.
+
+        Only the search under rules is long enough to need a budget.
+        """
+        patience = Patience.within(budget)
+        shares = best_fit(problem, scoring=self.scoring, patience=patience)
+        if patience.is_over and not all(shares):
+            why = f"{self.name} used up its budget ({budget.seconds:g} seconds in all)"
+            return Solution(Outcome.BUDGET_EXHAUSTED, shares, why)
         outcome = Outcome.PROVED if all(shares) else Outcome.HEURISTIC
         return Solution(outcome, shares)
 
@@ -36,10 +45,12 @@ def best_fit(
     demands: Iterable[int] | None = None,
     standing: Shares | None = None,
     scoring: type[Scoring] | None = None,
+    patience: Patience | None = None,
 ) -> Shares:
     """Place these demands (all, if None) in the given order, beside the standing shares.
 
-    ``scoring`` says which nodes come first; None is best fit's own.
+    ``scoring`` says which nodes come first; None is best fit's own. ``patience`` is what may be
+    spent where there are rules; None is one of many tries within a budget.
     """
     problem = with_a_resource(problem)
     found = list(standing or ((),) * len(problem.demands))
@@ -51,7 +62,8 @@ def best_fit(
     scores = (scoring or Scoring)(problem, room)
     order = range(len(found)) if demands is None else demands
     if problem.rules:
-        return seated(problem, order, found, room, scores)
+        patience = patience or Patience.within(Budget(seconds=TRY_SECONDS))
+        return seated(problem, order, found, room, scores, patience=patience)
     for index in order:
         found[index] = Attempt(problem.demands[index], room, scores).shares()
     return tuple(found)

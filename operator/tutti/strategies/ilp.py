@@ -5,6 +5,7 @@ level; where members have rules between them, ``ruled`` does. A function of its 
 the clock ends it.
 """
 
+from dataclasses import replace
 from time import monotonic
 
 from .bestfit import best_fit
@@ -13,6 +14,7 @@ from .engine import Cbc, Effort, Engine
 from .problem import Budget, Outcome, Problem, Solution
 from .ruled import RuledSearch
 from .search import Search
+from .seating import Patience
 
 
 class IlpStrategy:
@@ -26,7 +28,8 @@ class IlpStrategy:
     def solve(self, problem: Problem, budget: Budget) -> Solution:
         """Admit by best fit; where that leaves something out, look for the best."""
         until = monotonic() + budget.seconds
-        best, candidates = best_fit(problem), possible(problem)
+        half = Patience.within(replace(budget, seconds=budget.seconds / 2))
+        best, candidates = best_fit(problem, patience=half), possible(problem)
         if has_all(best, candidates):
             return Solution(Outcome.PROVED, best, bounds=tuple(worth(problem, best)))
         kind = RuledSearch if problem.rules else Search

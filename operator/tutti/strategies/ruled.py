@@ -48,7 +48,8 @@ class RuledSearch:
         until = monotonic() + effort.seconds
         found = self._search.find(level, replace(effort, seconds=effort.seconds / 2))
         if found.outcome is not Outcome.FAILED:
-            self._take_in(carried_out(self._problem, self._relaxed, self._search.best))
+            if monotonic() < until:  # else it is said already that the budget has ended
+                self._take_in(carried_out(self._problem, self._relaxed, self._search.best))
             if self._value(level) < found.bound:
                 left = Effort(effort.nodes * self._nodes, until - monotonic())
                 found = self._improve(found, left)

@@ -2,7 +2,8 @@
 
 Separate from best fit because nothing of it runs where there are no rules. Members that no rule
 speaks of are placed as ever; others where they keep apart and even, and the members of a gang that
-must be near one another in one domain after the other, the tightest first.
+must be near one another in one domain after the other, the tightest first. It looks at every node
+for every member, so the looks are counted: once they are used up, rules let nobody more in.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,10 +15,28 @@ import numpy as np
 from .attempt import Attempt, Scoring, first
 from .endstate import EndState
 from .patterns import Flags
-from .problem import Demand, Near, Part, Problem, Share, Shares
+from .problem import Budget, Demand, Near, Part, Problem, Share, Shares
 from .room import Room
 
 MOST_DOMAINS = 8  # that are tried for one gang
+LOOKS_PER_SECOND = 5_000_000  # at a node, for one more member; a third of what machines do
+
+
+class Patience:
+    """How many looks at nodes may still be spent: counted, so that it ends alike everywhere."""
+
+    def __init__(self, looks: float) -> None:
+        self.looks = looks
+
+    @classmethod
+    def within(cls, budget: Budget) -> "Patience":
+        """As many as fit into its seconds."""
+        return cls(budget.seconds * LOOKS_PER_SECOND)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left."""
+        return self.looks <= 0
 
 
 def seated(
@@ -26,6 +45,8 @@ def seated(
     standing: Sequence[tuple[Share, ...]],
     room: Room,
     scoring: Scoring,
+    *,
+    patience: Patience,
 ) -> Shares:
     """Place these demands in the given order, beside the standing shares, whose room is taken."""
     state, found = EndState(problem), list(standing)
@@ -40,7 +61,8 @@ def seated(
             before = len(waiting)
             for index in waiting:
                 demand = problem.demands[index]
-                found[index] = _Attempt(problem, demand, room, scoring, state).shares()
+                attempt = _Attempt(problem, demand, room, scoring, state, patience=patience)
+                found[index] = attempt.shares()
             # Who has to be near others may come in once they are there.
             waiting = [i for i in waiting if not found[i] and _near(state, problem.demands[i])]
             is_worth_a_try = 0 < len(waiting) < before
@@ -63,10 +85,17 @@ class _Attempt(Attempt):
     """One demand, placed whole and by the rules, or undone."""
 
     def __init__(
-        self, problem: Problem, demand: Demand, room: Room, scoring: Scoring, state: EndState
+        self,
+        problem: Problem,
+        demand: Demand,
+        room: Room,
+        scoring: Scoring,
+        state: EndState,
+        *,
+        patience: Patience,
     ) -> None:
         super().__init__(demand, room, scoring)
-        self._rules, self._state = problem.rules, state
+        self._rules, self._state, self._patience = problem.rules, state, patience
         self._region = _Region()
         # Those whom others have to be near come first.
         self._largest_first.sort(key=lambda i: bool(state.near(demand.parts[i].shape)))
@@ -74,6 +103,8 @@ class _Attempt(Attempt):
     def shares(self) -> tuple[Share, ...]:
         """The demand's shares, or none, with all room given back."""
         shapes = {part.shape for part in self._demand.parts}
+        if self._patience.is_over and any(map(self._state.concerns, shapes)):
+            return ()
         for region in self._regions():
             mark, self._region = self._room.mark(), region
             if self._is_placed() and self._state.holds(sorted(shapes)):
@@ -139,8 +170,9 @@ class _Attempt(Attempt):
             super()._place(index, count)
             return
         until = self._placed[index] + count
-        while self._placed[index] < until:
+        while self._placed[index] < until and not self._patience.is_over:
             fits = self._room.fits(shape)
+            self._patience.looks -= len(fits)
             found = self._open(shape) & (fits > 0)
             if self._region.nodes is None:
                 found &= state.near_now(shape)

@@ -17,11 +17,13 @@ from tutti.strategies.problem import (
     Demand,
     Even,
     Near,
+    Outcome,
     Part,
     Problem,
     Rules,
     Share,
 )
+from tutti.strategies.seating import LOOKS_PER_SECOND, Patience
 from tutti.strategies.spread import Spread
 
 from .generators import gang, problem_of
@@ -187,3 +189,31 @@ def test_standing_members_are_kept_apart_from() -> None:
     )
     standing = ((Share(0, 1, 1),), ())
     assert best_fit(problem, [1], standing) == ((Share(0, 1, 1),), (Share(0, 0, 1),))
+
+
+def test_looks_at_nodes_are_counted_and_rules_let_nobody_in_once_they_are_spent() -> None:
+    plain = replace(gang(2), parts=(Part(1, 0, 2),))
+    problem = with_rules(
+        problem_of([[9]] * 6, [[1], [1]], gang(3), gang(3), plain),
+        Apart(0, 0),
+        crowds=(crowd(range(6), [1, 0]),),
+    )
+    # A member of the first gangs costs a look at each of the six nodes.
+    patience = Patience(4 * 6)
+    first, second, third = best_fit(problem, patience=patience)
+    assert (len(first), second, sum(share.count for share in third)) == (3, (), 2)
+    assert patience.is_over
+    assert all(best_fit(problem, patience=Patience(6 * 6 + 1)))
+
+
+@pytest.mark.parametrize("strategy", [BestFit(), FirstFit(), Spread()], ids=lambda one: one.name)
+def test_a_search_that_used_up_its_budget_says_so(strategy: BestFit) -> None:
+    problem = with_rules(
+        problem_of([[9]] * 6, [[1]], gang(3)), Apart(0, 0), crowds=(crowd(range(6), [1]),)
+    )
+    cut = strategy.solve(problem, Budget(seconds=6 / LOOKS_PER_SECOND))
+    assert (cut.outcome, cut.shares) == (Outcome.BUDGET_EXHAUSTED, ((),))
+    assert cut.detail.startswith(f"{strategy.name} used up its budget")
+    assert strategy.solve(problem, Budget()).outcome is Outcome.PROVED
+    without = replace(problem, rules=Rules())
+    assert strategy.solve(without, Budget(seconds=0)).outcome is Outcome.PROVED
