@@ -60,6 +60,16 @@ def of_lines(lines: Iterable[Line]) -> Table:
     return table
 
 
+def of_rows(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """A table as kubectl prints it; only the last column folds where it must."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, no_wrap=column != columns[-1], overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def of_changes(changes: Iterable[Change]) -> Table:
     """One row per gang that fares otherwise."""
     table = _table("GANG", "CHANGE", "BEFORE", "AFTER")
