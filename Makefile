@@ -14,8 +14,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 K8S ?= 1.37
 CODE := operator tests demo
-# What the tests run; `make control-plane` builds promtool too.
-TEST_BINARIES := etcd kube-apiserver kube-scheduler kube-controller-manager kubectl kwok helm
+# What the tests run; `make control-plane` builds the rest, too.
+TEST_BINARIES := etcd kube-apiserver kube-scheduler kube-controller-manager kubectl kwok helm promtool
 
 .PHONY: help
 help:  ## List the commands
@@ -86,14 +86,15 @@ soak: $(STAMP)  ## Break it for hours: faults at every write, 1,000 at random, l
 	exit $$failed
 
 .PHONY: conformance
-conformance: $(STAMP)  ## Compare with kube-scheduler, Spark and an independent solver, case by case; count collisions
-	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
+conformance: $(STAMP)  ## Compare with kube-scheduler, Spark and an independent solver, case by case; count collisions; scrape
+	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES) prometheus
 	@failed=0; \
 	$(BIN)/python -m tests.oracle $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.against || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.differential --controls $(if $(SEED),--seed $(SEED)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.collisions || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.sparks || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.scrape || failed=1; \
 	exit $$failed
 
 .PHONY: clean

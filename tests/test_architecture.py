@@ -39,18 +39,20 @@ BELOW: Mapping[str, frozenset[str]] = {
         "declaring": "model kube spark world",
         "feeds": "model kube world",
         "dumps": "model kube",
+        "metrics": "model kube planning",
         "cycle": (
-            "model kube planning strategies world binding commit declaring dumps evicting reporting"
+            "model kube planning strategies world binding commit declaring dumps evicting reporting "
+            "metrics"
         ),
         "replay": "model kube planning store world",
         "takeover": "model kube world cycle",
-        "pulse": "model kube election cycle",
+        "pulse": "model kube election cycle metrics",
         "handlers": "model kube store world",
         "probes": "",
         "settings": "model strategies",
         "main": (
             "model kube strategies world feeds election cycle dumps takeover pulse handlers probes "
-            "settings"
+            "settings metrics"
         ),
         "cli": "model kube spark planning strategies world replay feeds main settings",
         "__main__": "cli",
@@ -90,6 +92,7 @@ ONLY: Mapping[str, frozenset[str]] = {
     "pydantic": frozenset({"kube.wire.base", "kube.wire.objects", "kube.wire.reading", "settings"}),
     "aiohttp": frozenset({"kube.access", "kube.client", "handlers", "probes"}),
     "kubernetes": frozenset({"kube.access"}),
+    "prometheus_client": frozenset({"metrics"}),
     "pulp": frozenset({"strategies.engine", "strategies.program", "strategies.rulerows"}),
     "ortools": frozenset({"strategies.flow"}),
 }

@@ -4,7 +4,7 @@ cli         the commands; thin over what follows
 main        composition root: settings, client, strategy, kopf
 settings    one frozen model, from the environment
 handlers    PodGroups, through kopf
-probes      /healthz and /readyz
+probes      /healthz, /readyz and /metrics
 pulse       when cycles run
 takeover    what a new leader does before its first cycle
 cycle       observe, plan, verify, reserve, bind, report

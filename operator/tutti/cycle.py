@@ -16,6 +16,7 @@ from .dumps import Dumps
 from .evicting import Evictor
 from .kube import errors
 from .kube.client import Api
+from .metrics import Metrics, Stage
 from .model.cluster import Gang, Snapshot
 from .model.decisions import Eviction, Mode, Placement, Plan, Policy, Restraint
 from .model.keys import GangKey
@@ -51,10 +52,11 @@ class Cycle:
         policy: Policy = planning.DEFAULT_POLICY,
         restraint: Restraint = restraining.NONE,
         dumps: Dumps | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """``scheduler`` is the name that pods ask for; ``in_flight`` caps calls at a time.
 
-        Plans that break a promise are kept in ``dumps``, if there are any.
+        Plans that break a promise are kept in ``dumps``, if there are any; ``metrics`` counts.
         """
         self._world = world
         self._strategy = strategy
@@ -64,6 +66,7 @@ class Cycle:
         self._restraint = restraint
         self._kept = Kept()
         self._dumps = dumps
+        self._metrics = metrics or Metrics()
         self._clock = clock
         self._commit = Commit(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
         self._declarer = Declarer(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
@@ -95,22 +98,26 @@ class Cycle:
             Deposed: the Lease names another term; what was reserved is given back.
         """
         # 1 observe
-        problems = [*await self._commit.settle(), *await self._declarer.declare()]
-        snapshot = self._world.snapshot(self._clock())
+        with self._metrics.stage(Stage.OBSERVE):
+            problems = [*await self._commit.settle(), *await self._declarer.declare()]
+            snapshot = self._world.snapshot(self._clock())
         # 2 plan
-        plan = await self._planned(snapshot, self._strategy)
+        with self._metrics.stage(Stage.PLAN):
+            plan = await self._planned(snapshot, self._strategy)
         # 3 verify
-        plan = await self._sound(snapshot, plan)
-        plan = restraining.withheld(plan, self._restraint.mode)
-        ready, evictions = await self._verified(snapshot, plan), self._agreed(snapshot, plan)
-        placements = restraining.first(ready, self._restraint.bindings, self._upheld)
+        with self._metrics.stage(Stage.VERIFY):
+            plan = await self._sound(snapshot, plan)
+            plan = restraining.withheld(plan, self._restraint.mode)
+            ready, evictions = await self._verified(snapshot, plan), self._agreed(snapshot, plan)
+            placements = restraining.first(ready, self._restraint.bindings, self._upheld)
         # 4 reserve, and 5 bind, or evict
         released: Sequence[Released] = ()
         if not self._only_watches:
             released, failed = await self._carry_out(placements, evictions, term)
             problems += failed
         # 6 report
-        due = await self._report(snapshot, plan, released)
+        with self._metrics.stage(Stage.REPORT):
+            due = await self._report(snapshot, plan, released)
         if problems:
             raise problems[0]
         return due if len(placements) == len(ready) else NEXT_SECONDS
@@ -120,11 +127,13 @@ class Cycle:
     ) -> tuple[Sequence[Released], Sequence[errors.ApiError]]:
         """Reserve, bind and evict; answers what was given back, and the problems."""
         # 4 reserve: the commit point
-        problems = list(await self._commit.reserve((*placements, *evictions), term))
+        with self._metrics.stage(Stage.RESERVE):
+            problems = list(await self._commit.reserve((*placements, *evictions), term))
         # 5 bind, or evict
-        released, failed = await self._commit.carry_out(placements, term)
-        problems += failed
-        problems += await self._evictor.carry_out(term)
+        with self._metrics.stage(Stage.BIND):
+            released, failed = await self._commit.carry_out(placements, term)
+            problems += failed
+            problems += await self._evictor.carry_out(term)
         return released, problems
 
     async def _planned(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
@@ -135,6 +144,7 @@ class Cycle:
                 planning.plan, snapshot, strategy, self._fallback, self._budget, self._policy
             )
             self._kept.keep(snapshot, plan)
+            self._metrics.planned(plan)
         return await self._evictor.spared(plan)
 
     async def _sound(self, snapshot: Snapshot, plan: Plan) -> Plan:
@@ -155,6 +165,7 @@ class Cycle:
         self, snapshot: Snapshot, plan: Plan, strategy: Strategy, broken: Sequence[str]
     ) -> None:
         """Say what a plan breaks, and write down what it was made of."""
+        self._metrics.broke()
         for sentence in broken[:MOST_SENTENCES]:
             logger.error("%s broke a promise, this is a bug: %s", strategy.name, sentence)
         if len(broken) > MOST_SENTENCES:
@@ -204,6 +215,7 @@ class Cycle:
         """Tell people; answers when there is more to say or to try, in seconds from now."""
         now = self._clock()
         current = self._world.snapshot(now)
+        self._metrics.saw(current, plan)
         refusals = self._commit.refusals.of({gang.key for gang in current.gangs}, now)
         sentences = {gang: one.sentence for gang, one in refusals.items()}
         snapshot = _without_the_unsaid(planned, plan, current, sentences)

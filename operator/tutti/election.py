@@ -54,6 +54,11 @@ class Election:
         self.term: Term = ""  # while we lead
         self.trouble = "the Lease has not been read yet"
 
+    @property
+    def transitions(self) -> int:
+        """How often the Lease has changed hands, as of the last look."""
+        return self._seen.transitions
+
     async def campaign(self) -> None:
         """Look at the Lease for ever: take it, renew it, or wait until its holder is silent."""
         while True:

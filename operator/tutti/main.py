@@ -27,6 +27,7 @@ from .feeds import Feeds, feeds_into
 from .kube import dump, errors, supply
 from .kube.access import Access
 from .kube.client import Client
+from .metrics import Metrics
 from .model.decisions import Mode
 from .model.keys import LeaseKey
 from .pulse import FIRST_WAIT, LONGEST_WAIT, Alarm, Pulse
@@ -67,7 +68,8 @@ async def serve(
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
     feeds = feeds_into(world, name)
-    async with Client(access, lease) as api:
+    metrics = Metrics(settings.mode)
+    async with Client(access, lease, heard=metrics.called) as api:
         cycle = Cycle(
             world,
             api,
@@ -80,6 +82,7 @@ async def serve(
             policy=settings.policy,
             restraint=settings.restraint,
             dumps=Dumps(Path(settings.dump_directory or tempfile.gettempdir()), setup_of(settings)),
+            metrics=metrics,
         )
         election = Election(
             api,
@@ -88,6 +91,7 @@ async def serve(
             monotonic=time.monotonic,
             changed=alarm.ring,
         )
+        metrics.follow(election)
         takeover = Takeover(
             world,
             cycle,
@@ -102,6 +106,7 @@ async def serve(
             take_over=takeover.complete,
             may_begin=lambda: world.is_synced,
             patience=settings.budget_seconds + STUCK_SECONDS,
+            ended=metrics.ended,
         )
 
         def ready() -> str:
@@ -109,7 +114,9 @@ async def serve(
                 return "the cluster is still being listed"
             return election.trouble or pulse.trouble
 
-        async with probes.serving(settings.probe_port, healthy=pulse.stuck, ready=ready) as port:
+        async with probes.serving(
+            settings.probe_port, healthy=pulse.stuck, ready=ready, metrics=metrics.text
+        ) as port:
             logger.info(
                 "tutti %s serves scheduler name %r on %s; probes on port %d",
                 __version__,

@@ -1,4 +1,4 @@
-"""/healthz and /readyz: is the operator alive, and does it know the cluster yet.
+"""/healthz, /readyz and /metrics: is it alive, does it know the cluster yet, and how does it go.
 
 Not kopf's own endpoint, which serves one path and answers 200 whatever its probes say.
 """
@@ -8,12 +8,15 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+METRICS = "text/plain; version=0.0.4; charset=utf-8"  # Prometheus' text format
 Check = Callable[[], str]  # empty when all is well, else the reason in a sentence
 
 
 @asynccontextmanager
-async def serving(port: int, *, healthy: Check, ready: Check) -> AsyncIterator[int]:
-    """Serve both paths while the context is open; yields the port that was taken.
+async def serving(
+    port: int, *, healthy: Check, ready: Check, metrics: Callable[[], bytes]
+) -> AsyncIterator[int]:
+    """Serve the paths while the context is open; yields the port that was taken.
 
     Raises:
         OSError: the port is in use.
@@ -32,8 +35,12 @@ async def serving(port: int, *, healthy: Check, ready: Check) -> AsyncIterator[i
     async def readyz(request: web.Request) -> web.Response:
         return answer(ready)(request)
 
+    async def told(_request: web.Request) -> web.Response:
+        return web.Response(body=metrics(), headers={"Content-Type": METRICS})
+
+    paths = {"/healthz": healthz, "/readyz": readyz, "/metrics": told}
     app = web.Application()
-    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz)])
+    app.add_routes([web.get(path, answers) for path, answers in paths.items()])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from .cycle import Cycle
 from .election import Deposed, Election
 from .kube import errors
+from .metrics import Ended
 from .model.lease import Term
 
 logger = logging.getLogger(__name__)
@@ -56,10 +57,12 @@ class Pulse:
         take_over: Callable[[Term], Awaitable[None]],
         may_begin: Callable[[], bool],
         patience: float,
+        ended: Callable[[Ended], None],
     ) -> None:
         """``take_over`` comes before the first cycle of a term; ``may_begin`` holds cycles back.
 
-        A cycle that takes longer than ``patience`` seconds counts as stuck.
+        A cycle that takes longer than ``patience`` seconds counts as stuck. ``ended`` is told how
+        each of them ended.
         """
         self._cycle = cycle
         self._alarm = alarm
@@ -67,6 +70,7 @@ class Pulse:
         self._take_over = take_over
         self._may_begin = may_begin
         self._patience = patience
+        self._ended = ended
         self._begun: Term = ""
         self._since: float | None = None
         self._stopping = False
@@ -97,14 +101,17 @@ class Pulse:
                 due = await self._once(term)
             except Deposed as why:
                 self._since = None
+                self._ended(Ended.DEPOSED)
                 self._election.stand_down(str(why))
             except Exception as problem:  # noqa: BLE001 - a bug in one cycle must not end them all
                 self._since = None
+                self._ended(Ended.FAILED)
                 wait = min(wait * 2, LONGEST_WAIT)
                 self._say(problem, wait)
                 await asyncio.sleep(wait)
             else:
                 self.trouble, wait, self._since = "", FIRST_WAIT, None
+                self._ended(Ended.DONE)
                 await self._alarm.sleep(due)
 
     async def _once(self, term: Term) -> float | None:

@@ -108,7 +108,7 @@ class Settings(BaseModel):
         default=8080,
         ge=0,
         le=65535,
-        description="the port of /healthz and /readyz; 0 takes any free one",
+        description="the port of /healthz, /readyz and /metrics; 0 takes any free one",
     )
     log_format: Literal["auto", "human", "json"] = Field(
         default="auto",  # human at a terminal, JSON elsewhere

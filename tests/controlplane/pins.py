@@ -15,6 +15,7 @@ from pathlib import Path
 
 DEFAULT_K8S = "1.37"
 KNOWN_K8S = ("1.37", "1.36")
+_PROMETHEUS = "github.com/prometheus/prometheus"
 _PINS = Path(__file__).parent / "pins"
 
 
@@ -54,7 +55,9 @@ class Pin:
     def arguments(self) -> tuple[str, ...]:
         """The arguments of `go build`, the same on every machine."""
         flags = " ".join(["-s", "-w", *(f"-X {flag}" for flag in self._version_flags())])
-        return ("-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", flags)
+        # Prometheus finds what it scrapes in twenty clouds; the tests name it in a file.
+        tags = ("-tags", "remove_all_sd") if self.module == _PROMETHEUS else ()
+        return ("-mod=readonly", "-trimpath", "-buildvcs=false", *tags, "-ldflags", flags)
 
     @property
     def key(self) -> str:
@@ -99,7 +102,7 @@ class Pin:
                 f"{self.module}/pkg/chartutil.k8sVersionMajor={k8s_major}",
                 f"{self.module}/pkg/chartutil.k8sVersionMinor={k8s_minor}",
             ]
-        if self.module == "github.com/prometheus/prometheus":
+        if self.module == _PROMETHEUS:
             return [f"github.com/prometheus/common/version.Version={self.version[1:]}"]
         return []
 
@@ -130,8 +133,11 @@ _SHARED = (
     ),
     Pin(
         "prometheus",
-        "github.com/prometheus/prometheus",
-        (Tool("promtool", "github.com/prometheus/prometheus/cmd/promtool", 600),),
+        _PROMETHEUS,
+        (
+            Tool("promtool", f"{_PROMETHEUS}/cmd/promtool", 300),
+            Tool("prometheus", f"{_PROMETHEUS}/cmd/prometheus", 350),
+        ),
     ),
 )
 

@@ -45,6 +45,9 @@ def fails_with(problem: Exception) -> Callable[[], None]:
     return fail
 
 
+ENDS: list[str] = []  # how cycles ended, as the pulse told it
+
+
 async def _nothing(_term: str) -> None:
     return None
 
@@ -53,7 +56,13 @@ async def after_one_cycle(does: Callable[[], Any], election: Any) -> Pulse:
     """Answer the pulse as it is after a cycle that did this."""
     cycles: Any = Cycles(does)
     pulse = Pulse(
-        cycles, Alarm(), election, take_over=_nothing, may_begin=lambda: True, patience=0.0
+        cycles,
+        Alarm(),
+        election,
+        take_over=_nothing,
+        may_begin=lambda: True,
+        patience=0.0,
+        ended=ENDS.append,
     )
     cycles.pulse = pulse
     await pulse.beat()
@@ -73,10 +82,12 @@ async def test_a_cycle_that_failed_is_in_trouble_and_not_stuck(problem: Exceptio
     pulse = await after_one_cycle(fails_with(problem), Leader())
     assert pulse.stuck() == ""
     assert str(problem) in pulse.trouble
+    assert ENDS[-1] == "failed"
 
 
 async def test_a_cycle_that_runs_for_too_long_is_stuck() -> None:
     seen = []
+    ends: list[str] = []
     cycle: Any = None
 
     def look() -> None:
@@ -90,6 +101,8 @@ async def test_a_cycle_that_runs_for_too_long_is_stuck() -> None:
         take_over=_nothing,
         may_begin=lambda: True,
         patience=-1.0,
+        ended=ends.append,
     )
     await cycle.pulse.beat()
+    assert ends == ["done"]
     assert "more than" in seen[0]

@@ -17,6 +17,8 @@ __all__ = ["WRONG_INPUT", "crd_files", "main"]
 # Name and file of every command, in the order of the help.
 COMMANDS: Mapping[str, str] = {
     "run": "run",
+    "status": "status",
+    "top": "top",
     "plan": "plan",
     "explain": "explain",
     "dump": "dump",

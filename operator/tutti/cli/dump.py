@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from . import live
 from .files import WRONG_INPUT, fail
-from .live import observed
 
 if TYPE_CHECKING:
     from ..model.cluster import Snapshot
@@ -56,7 +56,6 @@ def command(
 
     How is planned comes from the same variables as the operator's settings: see `tutti settings`.
     """
-    from ..kube.errors import ApiError, NoAccess
     from ..settings import Settings, SettingsError
 
     try:
@@ -66,11 +65,11 @@ def command(
             click.echo(f"tutti dump: {sentence}", err=True)
         sys.exit(WRONG_INPUT)
     try:
-        snapshot = asyncio.run(observed(settings.scheduler_name, kubeconfig, context))
-    except (NoAccess, ApiError) as problem:
+        world = live.look(settings.scheduler_name, kubeconfig, context)
+    except live.OutOfReach as problem:
         click.echo(f"tutti dump: {problem}", err=True)
         sys.exit(NO_CLUSTER)
-    written = _written(snapshot, settings, with_plan=not no_plan)
+    written = _written(world.snapshot(time.time()), settings, with_plan=not no_plan)
     if output is None:
         click.echo(written, nl=False)
         return

@@ -5,10 +5,10 @@ It lists, plans and prints; nothing is ever written.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
+import time
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..planning.advice.standing import Standing
 
 NOT_FOUND = 1  # no such gang, or no cluster
-NO_SUCH_KIND = 404  # what the API server answers for a kind that it does not know
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,6 @@ def _from_files(paths: Sequence[str]) -> tuple[Snapshot, Planner]:
 def _from_cluster(kubeconfig: str | None, context: str | None) -> tuple[Snapshot, Planner]:
     """The cluster as it is now, and who plans it, as far as the environment says it."""
     from .. import main as operator
-    from ..kube import errors
     from ..settings import Settings, SettingsError
     from . import live, planning
 
@@ -109,13 +107,10 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> tuple[Snapshot
         fail("; ".join(wrong.sentences))
     planner = planning.planner_of(operator.setup_of(settings))
     try:
-        seen = asyncio.run(live.observed(settings.scheduler_name, kubeconfig, context))
-    except errors.ApiError as problem:
-        is_bare = problem.status == NO_SUCH_KIND
-        _not_found("Tutti's CRDs are not installed there" if is_bare else str(problem))
-    except (errors.NoAccess, OSError) as problem:
+        world = live.look(settings.scheduler_name, kubeconfig, context)
+    except live.OutOfReach as problem:
         _not_found(str(problem))
-    return seen, planner
+    return world.snapshot(time.time()), planner
 
 
 def _one(snapshot: Snapshot, planner: Planner, name: str) -> Sequence[Explained]:

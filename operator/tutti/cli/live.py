@@ -1,18 +1,26 @@
 """A live cluster, looked at once: what every command does that needs no files.
 
-It lists everything that the operator watches; nothing is written.
+It lists everything that the operator watches; nothing is written. What is in the way is one
+sentence that ends with what to do.
 """
 
 from __future__ import annotations
 
-import time
+import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..model.cluster import Snapshot
+    from ..world import World
+
+NO_SUCH_KIND = 404  # what the API server answers for a kind that it does not know
+FORBIDDEN, STRANGER = 403, 401
 
 
-async def observed(name: str, kubeconfig: str | None, context: str | None) -> Snapshot:
+class OutOfReach(Exception):  # noqa: N818 - named for the situation, as those of ``kube.errors`` are
+    """The cluster cannot be looked at; the sentence says why, and what to do."""
+
+
+async def _listed(name: str, kubeconfig: str | None, context: str | None) -> World:
     """List everything once, in the operator's order: what waits before what counts."""
     from ..feeds import feeds_into
     from ..kube import supply
@@ -25,4 +33,31 @@ async def observed(name: str, kubeconfig: str | None, context: str | None) -> Sn
     async with Client(access) as api:
         for feed in feeds_into(world, name):
             await supply.relist(api, feed)
-    return world.snapshot(time.time())
+    return world
+
+
+def look(name: str, kubeconfig: str | None, context: str | None) -> World:
+    """The cluster as it is now.
+
+    Raises:
+        OutOfReach: it cannot be looked at.
+    """
+    from ..kube import errors
+
+    try:
+        return asyncio.run(_listed(name, kubeconfig, context))
+    except errors.ApiError as problem:
+        raise OutOfReach(_what_to_do(problem.status, str(problem))) from problem
+    except (errors.NoAccess, OSError) as problem:
+        raise OutOfReach(f"{problem}; name a cluster with --kubeconfig or --context") from problem
+
+
+def _what_to_do(status: int, sentence: str) -> str:
+    said = sentence.rstrip(".")
+    if status == NO_SUCH_KIND:
+        return "Tutti is not installed there: helm install it, or tutti crds | kubectl apply -f -"
+    if status == FORBIDDEN:
+        return f"{said}; ask for that right, or see your own gangs with kubectl get ptg -o wide"
+    if status == STRANGER:
+        return "the API server does not know you: log in, or choose another --context"
+    return f"{said}; is the API server up, and this the right --context?"

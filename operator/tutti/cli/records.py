@@ -7,7 +7,6 @@ from ..kube.dump.header import Setup, exactly
 from ..model.cluster import Snapshot
 from ..model.decisions import Level, Placement, Plan
 from .outcome import Change, Line
-from .table import gap_of
 
 Record = dict[str, Any]
 
@@ -61,7 +60,7 @@ def _level(level: Level) -> Record:
         "priority": level.priority,
         "admitted": level.admitted,
         "bound": level.bound,
-        "gap": gap_of(level),
+        "gap": level.gap,
     }
 
 

@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..model.decisions import Level, Plan
+from ..model.decisions import Plan
 from ..model.keys import NodeName
 from ..planning.amounts import count
 from .outcome import Answer, Change, Kind, Line
@@ -60,6 +60,16 @@ def of_lines(lines: Iterable[Line]) -> Table:
     return table
 
 
+def of_rows(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """A table as kubectl prints it; only the last column folds where it must."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, no_wrap=column != columns[-1], overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def of_changes(changes: Iterable[Change]) -> Table:
     """One row per gang that fares otherwise."""
     table = _table("GANG", "CHANGE", "BEFORE", "AFTER")
@@ -76,7 +86,7 @@ def summary(lines: Sequence[Line], plan: Plan) -> str:
     said = f"{count(starts, 'gang')} would start, {waits} would wait"
     if plan.proved:
         return f"{said}; proved: no better admission exists"
-    gaps = [gap for level in plan.levels if (gap := gap_of(level)) is not None]
+    gaps = [gap for level in plan.levels if (gap := level.gap) is not None]
     short = f"; at most {max(gaps):.2%} below the best" if gaps else ""
     return f"{said}; not proved{': ' + plan.shortfall if plan.shortfall else ''}{short}"
 
@@ -91,13 +101,6 @@ def difference(changes: Sequence[Change]) -> str:
         if (n := sum(change.kind is kind for change in changes))
     ]
     return f"{count(len(changes), 'gang')} would fare otherwise: {', '.join(counted)}"
-
-
-def gap_of(level: Level) -> float | None:
-    """By how much what is admitted may be below the best, as a share of the bound."""
-    if level.bound is None:
-        return None
-    return (level.bound - level.admitted) / level.bound if level.bound else 0.0
 
 
 def _table(*columns: str) -> Table:

@@ -23,6 +23,8 @@ _UNREADABLE = (
     TypeError,
 )
 
+DEFAULT_NAMESPACE = "default"
+
 
 class Access:
     """Where the API server is and how to be let in; makes sessions, ours and kopf's."""
@@ -73,6 +75,17 @@ class Access:
         if token:
             request.headers["Authorization"] = token
         return await send(request)
+
+
+def namespace_of(kubeconfig: str | None = None, context: str | None = None) -> str:
+    """The namespace that a context of a kubeconfig names, as kubectl reads it; else default."""
+    path = kubeconfig or os.environ.get("KUBECONFIG") or _default_kubeconfig()
+    try:
+        contexts, active = kubernetes_config.list_kube_config_contexts(path)
+    except _UNREADABLE:
+        return DEFAULT_NAMESPACE
+    chosen = next((one for one in contexts if one["name"] == context), active)
+    return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)
 
 
 def _default_kubeconfig() -> str | None:

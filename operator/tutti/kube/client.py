@@ -6,7 +6,7 @@ with lists and watches; ``Client`` implements all of them.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -27,6 +27,14 @@ DEFAULT_LEASE = LeaseKey("kube-system", "tutti")
 BUDGET = "disruption budget"  # what a refusal for one's sake says
 TOO_MANY = 429
 PAGE = 500  # kubectl's and client-go's page size
+
+
+Heard = Callable[[Call, int], None]
+NO_ANSWER = 0  # the status that is heard of a call that got none
+
+
+def unheard(_call: Call, _status: int) -> None:
+    """Nobody counts."""
 
 
 class Api(Protocol):
@@ -113,7 +121,11 @@ class Source(Protocol):
 class Client:
     """The real Api and Source; never retries: what failed is looked at again by the next cycle."""
 
-    def __init__(self, access: Access, lease: LeaseKey = DEFAULT_LEASE) -> None:
+    def __init__(
+        self, access: Access, lease: LeaseKey = DEFAULT_LEASE, *, heard: Heard = unheard
+    ) -> None:
+        """``heard`` is told of each call and the status of its answer."""
+        self._heard = heard
         self._lease = lease
         self._server = access.server.rstrip("/")
         self._session = access.session()
@@ -254,6 +266,7 @@ class Client:
             async with self._session.request(
                 stream.watches.method, self._server + stream.path, params=query, timeout=timeout
             ) as response:
+                self._heard(stream.watches, response.status)
                 if response.status >= 400:  # noqa: PLR2004 - HTTP's own boundary
                     raise _refusal(response, await response.read())
                 async for line in _lines(response.content):
@@ -281,10 +294,12 @@ class Client:
                 timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
             ) as response:
                 answer = await response.read()
+                self._heard(call, response.status)
                 if response.status >= 400:  # noqa: PLR2004 - HTTP's own boundary
                     raise _refusal(response, answer)
                 return answer
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
+            self._heard(call, NO_ANSWER)
             raise errors.Unavailable(f"{call.method} {path}: {problem!r}") from problem
 
 

@@ -117,6 +117,13 @@ class Level:
     admitted: int
     bound: int | None = None
 
+    @property
+    def gap(self) -> float | None:
+        """By how much what is admitted may be below the best, as a share of the bound."""
+        if self.bound is None:
+            return None
+        return (self.bound - self.admitted) / self.bound if self.bound else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

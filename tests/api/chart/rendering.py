@@ -29,6 +29,9 @@ OPTIONS: Mapping[str, Sequence[str]] = {
         "--set=networkPolicy.apiServerPorts={6443}",
         "--set=networkPolicy.apiServerCidrs={10.0.0.1/32,10.0.0.2/32}",
     ],
+    "pod-monitor": ["--set=metrics.podMonitor.enabled=true,metrics.podMonitor.labels.release=mine"],
+    "rules": ["--set=metrics.rules.enabled=true"],
+    "dashboard": ["--set=metrics.dashboard.enabled=true"],
     "admission": ["--set=admission.enabled=true", POLICIES],
 }
 

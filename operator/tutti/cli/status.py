@@ -1,0 +1,123 @@
+"""``tutti status``: the cluster at a glance, and why gangs wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import looking
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .looking import Seen
+    from .standing import Row
+
+STYLES: Mapping[str, str] = {
+    "waiting": "yellow",
+    "reserved": "cyan",
+    "started": "green",
+    "degraded": "red",
+}
+EXAMPLES = """\b
+Examples:
+  kubectl tutti status                  # gangs of your namespace that wait, and why
+  kubectl tutti status -A -w            # of all, again every two seconds
+  kubectl tutti status -A -o wide       # those that run, too
+  kubectl tutti status -A -o json | jq '.gangs[] | select(.reason == "NoNodeFits")'
+\b
+Exit codes: 0 shown; 1 the cluster cannot be looked at; 2 an option or a setting is wrong.
+"""
+
+
+@click.command("status", epilog=EXAMPLES)
+@looking.options
+def command(**asked: Any) -> None:
+    """Show the cluster's room and gangs, and why gangs wait or what they lack.
+
+    Figures of room and of gangs by state are the whole cluster's; gangs are listed of one
+    namespace, or with -A of all. The reasons are those that the operator has written. Nothing is
+    planned here, and nothing changed: `kubectl tutti explain` says what would start a gang.
+    """
+    looking.show(_print, **asked)
+
+
+def _print(seen: Seen, output: str) -> None:
+    from ..planning import inventory
+    from . import table
+
+    if output in ("json", "yaml"):
+        looking.print_data(_data(seen), output)
+        return
+    out = table.console()
+    states = inventory.states(seen.snapshot)
+    titles = ["NODES", *(state.upper() for state in states)]
+    counts = [str(len(seen.snapshot.nodes)), *(str(n) for n in states.values())]
+    table.show(out, table.of_rows(titles, [counts]))
+    click.echo()
+    titles = ["RESOURCE", "ALLOCATABLE", "ALLOCATED", "RESERVED", "FREE", "STRANDED"]
+    table.show(out, table.of_rows(titles, _room(seen)))
+    click.echo()
+    is_wide = output == "wide"
+    listed = [row for row in seen.rows if is_wide or row.reason or row.state in SILENT]
+    if not listed:
+        where = "" if seen.namespace is None else f" in namespace {seen.namespace}"
+        click.echo(f"No gang {'is there' if is_wide else 'waits'}{where}.")
+        return
+    titles = ["NAMESPACE"] * (seen.namespace is None) + ["NAME", "STATE", "BOUND"]
+    titles += ["NODES", "PRIORITY"] * is_wide + ["AGE", "REASON", "MESSAGE"]
+    table.show(out, table.of_rows(titles, (_cells(row, seen, is_wide=is_wide) for row in listed)))
+
+
+SILENT = ("waiting", "degraded")  # states that are listed though nothing has been said of them yet
+
+
+def _cells(row: Row, seen: Seen, *, is_wide: bool) -> list[Any]:
+    from rich.text import Text
+
+    gang = row.gang
+    cells: list[Any] = [gang.key.namespace] * (seen.namespace is None)
+    cells += [gang.key.name, Text(row.state.value, style=STYLES[row.state.value])]
+    cells.append(f"{row.bound}/{row.needed}")
+    cells += [str(row.nodes), str(gang.priority)] * is_wide
+    age = looking.age(gang.created, seen.snapshot.taken_at)
+    return [*cells, age, row.reason or "-", row.message]
+
+
+def _room(seen: Seen) -> list[list[str]]:
+    from ..planning import inventory
+    from ..planning.amounts import format_amount
+
+    lines = []
+    for name, room in inventory.rooms(seen.snapshot).items():
+        amounts = (room.allocatable, room.allocated, room.reserved, room.free, room.stranded)
+        lines.append([name, *(format_amount(name, n) for n in amounts)])
+    return lines
+
+
+def _data(seen: Seen) -> Mapping[str, Any]:
+    from dataclasses import asdict
+
+    from ..planning import inventory
+
+    return {
+        "nodes": len(seen.snapshot.nodes),
+        "states": {state.value: n for state, n in inventory.states(seen.snapshot).items()},
+        "resources": {name: asdict(one) for name, one in inventory.rooms(seen.snapshot).items()},
+        "gangs": [
+            {
+                "namespace": row.gang.key.namespace,
+                "name": row.gang.key.name,
+                "state": row.state.value,
+                "bound": row.bound,
+                "needed": row.needed,
+                "nodes": row.nodes,
+                "priority": row.gang.priority,
+                "created": row.gang.created,
+                "reason": row.reason,
+                "message": row.message,
+            }
+            for row in seen.rows
+        ],
+    }

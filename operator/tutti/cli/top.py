@@ -1,0 +1,86 @@
+"""``tutti top``: what each gang holds of the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import looking
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .looking import Seen
+    from .standing import Row
+
+EXAMPLES = """\b
+Examples:
+  kubectl tutti top -A                  # whoever holds most comes first
+  kubectl tutti top -o wide             # with every resource that anybody holds
+\b
+Exit codes: 0 shown; 1 the cluster cannot be looked at; 2 an option or a setting is wrong.
+"""
+
+
+@click.command("top", epilog=EXAMPLES)
+@looking.options
+def command(**asked: Any) -> None:
+    """Show what gangs hold: members bound or reserved, on how many nodes, and what they ask for.
+
+    Whoever holds the largest share of any resource of the cluster comes first. Gangs that wait hold
+    nothing and are not listed.
+    """
+    looking.show(_print, **asked)
+
+
+def _print(seen: Seen, output: str) -> None:
+    from ..planning.amounts import format_amount
+    from . import table
+    from .standing import largest
+
+    rows = largest(seen.rows, seen.snapshot)
+    if output in ("json", "yaml"):
+        looking.print_data({"gangs": [_data(row) for row in rows]}, output)
+        return
+    if not rows:
+        where = "" if seen.namespace is None else f" in namespace {seen.namespace}"
+        click.echo(f"No gang holds anything{where}.")
+        return
+    names = _resources(rows, is_wide=output == "wide")
+    titles = ["NAMESPACE"] * (seen.namespace is None) + ["NAME", "STATE", "HELD", "NODES"]
+    lines = [
+        [
+            *[row.gang.key.namespace] * (seen.namespace is None),
+            *(row.gang.key.name, row.state.value, f"{row.held}/{row.needed}", str(row.nodes)),
+            *(format_amount(name, row.resources[name]) for name in names),
+        ]
+        for row in rows
+    ]
+    table.show(table.console(), table.of_rows([*titles, *map(str.upper, names)], lines))
+
+
+def _resources(rows: Sequence[Row], *, is_wide: bool) -> Sequence[str]:
+    """CPU, memory and devices; with ``is_wide`` all that somebody holds, but ports and pods."""
+    from ..model import ports
+
+    held = {name for row in rows for name in row.resources.names}
+    usual = ["cpu", "memory"]
+    more = sorted(
+        name
+        for name in held.difference([*usual, "pods"])
+        if not ports.is_port(name) and (is_wide or "/" in name)
+    )
+    return [*usual, *more]
+
+
+def _data(row: Row) -> Mapping[str, Any]:
+    return {
+        "namespace": row.gang.key.namespace,
+        "name": row.gang.key.name,
+        "state": row.state.value,
+        "held": row.held,
+        "needed": row.needed,
+        "nodes": row.nodes,
+        "resources": dict(row.resources.amounts),
+    }

@@ -1,0 +1,69 @@
+"""/metrics of the running operator, as promtool sees it; `make conformance` has a Prometheus."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.controlplane import build
+from tests.rig import Rig, members, pod_group
+from tests.scrape import queries
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def promtool(*arguments: str, given: str = "") -> str:
+    """What promtool finds to criticise."""
+    program = build.binaries(("promtool",))["promtool"]
+    command: Sequence[str] = [str(program), *arguments]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def scraped() -> str:
+    """What is told once a gang has started and another waits."""
+    with Rig.start() as rig:
+        rig.ends_at_rest = False
+        rig.nodes(1, cpu=4, memory="16Gi")
+        rig.create(pod_group("starts", 2), *members("starts", 2, cpu=1))
+        rig.create(pod_group("waits", 9), *members("waits", 9, cpu=1))
+        rig.until_bound("starts", 2)
+        rig.until_waiting("waits", "NotEnoughRoom")
+        text = rig.operator.probe("metrics")
+        assert rig.operator.probe("readyz") == "ok"
+        return text
+
+
+def test_promtool_has_nothing_to_say_about_the_metrics(scraped: str) -> None:
+    assert promtool("check", "metrics", given=scraped) == ""
+
+
+def test_a_real_cluster_is_told_as_it_is(scraped: str) -> None:
+    lines = set(scraped.splitlines())
+    assert 'tutti_gangs{state="started"} 1.0' in lines
+    assert 'tutti_gangs{state="waiting"} 1.0' in lines
+    assert 'tutti_waiting_gangs{reason="NotEnoughRoom"} 1.0' in lines
+    assert 'tutti_bindings_total{result="bound"} 2.0' in lines
+    assert "tutti_gang_time_to_bind_seconds_count 1.0" in lines
+    assert 'tutti_resource_allocated{resource="cpu",unit="core"} 2.0' in lines
+    assert "tutti_lease_held 1.0" in lines
+
+
+def test_no_name_of_anybody_is_told(scraped: str) -> None:
+    """No labels per gang, pod, node or namespace: few series, and nothing to read from them."""
+    assert not any(name in scraped for name in ("starts", "node-000", '"ml"'))
+    assert len(scraped.splitlines()) < 500
+
+
+def test_whatever_dashboard_and_alerts_ask_for_is_told(scraped: str) -> None:
+    told = {line.split("{")[0].split(" ")[0] for line in scraped.splitlines()}
+    assert queries.metrics() <= told
+
+
+def test_the_alert_rules_are_sound() -> None:
+    assert "FAIL" not in promtool("check", "rules", str(queries.RULES))

@@ -1,0 +1,64 @@
+"""Log lines: for people at a terminal, JSON elsewhere."""
+
+import io
+import json
+import logging
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tutti import main
+
+
+class Terminal(io.StringIO):
+    """A stream at which somebody sits."""
+
+    def isatty(self) -> bool:
+        """Somebody does."""
+        return True
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Leave logging as it was."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    for handler in (*root.handlers,):
+        root.removeHandler(handler)
+    for handler in handlers:
+        root.addHandler(handler)
+    root.setLevel(level)
+    for name in ("kopf", "aiohttp"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize(
+    ("style", "stream", "is_json"),
+    [
+        ("auto", Terminal(), False),
+        ("auto", io.StringIO(), True),
+        ("human", io.StringIO(), False),
+        ("json", Terminal(), True),
+    ],
+    ids=["a terminal", "a container", "human anywhere", "JSON anywhere"],
+)
+def test_lines_suit_whoever_reads_them(
+    style: str, stream: io.StringIO, *, is_json: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    main.configure_logs(style, "warning")
+    logging.getLogger("tutti.cycle").warning("gang %s: %s", "ml/a", 'it says "no"')
+    logging.getLogger("tutti.cycle").info("nobody reads this")
+    (line,) = stream.getvalue().splitlines()
+    if not is_json:
+        assert line.endswith(' WARNING gang ml/a: it says "no"')
+        return
+    told = json.loads(line)
+    assert told.pop("time")
+    assert told == {
+        "level": "WARNING",
+        "logger": "tutti.cycle",
+        "message": 'gang ml/a: it says "no"',
+    }
