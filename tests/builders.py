@@ -27,7 +27,7 @@ from tutti.model.cluster import (
 from tutti.model.decisions import Plan
 from tutti.model.keys import GangKey, NodeName, Origin, PodKey, Uid
 from tutti.model.resources import Resources
-from tutti.model.rules import Labels, Peers, PodRules, Requirement, Spread, Term
+from tutti.model.rules import Labels, Liking, Peers, PodRules, Requirement, Spread, Term
 from tutti.neighbours import is_asking, resident
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution
@@ -85,12 +85,19 @@ class NodeBuilder:
         return self.but(labels=tuple(sorted(merged.items())))
 
     def hosting(
-        self, name: str, *apart: Term, namespace: str = NAMESPACE, **given: str
+        self,
+        name: str,
+        *apart: Term,
+        namespace: str = NAMESPACE,
+        likings: Sequence[Liking] = (),
+        **given: str,
     ) -> "NodeBuilder":
         """Let another scheduler's pod with these labels run there, and keep others away."""
         uid = Uid(f"{namespace}/{name}-uid")
         terms = tuple(sorted(apart, key=term_order))
-        one = Resident(uid, self.made.name, namespace, labels(**given), terms)
+        one = Resident(
+            uid, self.made.name, namespace, labels(**given), terms, likings=tuple(likings)
+        )
         used = self.made.used + resources(pods=1)
         return replace(self.but(used=used), others=(*self.others, one))
 
@@ -342,7 +349,9 @@ def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Sn
 def _inhabited(seen: Snapshot, others: Sequence[Resident]) -> Snapshot:
     """With everyone who has a node, and the namespaces, if some rule between pods is in force."""
     members = [*(m for one in seen.gangs for m in one.members), *seen.strays]
-    if not any(one.apart for one in others) and not any(is_asking(m) for m in members):
+    if not any(one.apart or one.likings for one in others) and not any(
+        is_asking(m) for m in members
+    ):
         return replace(seen, residents=(), namespaces=())
     found = [*others, *(one for m in members if (one := resident(m)) is not None)]
     return replace(seen, residents=tuple(sorted(found, key=lambda one: one.uid)))

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..model import ports
 from ..model.cluster import (
+    NO_WISHES,
     Entry,
     Gang,
     Member,
@@ -38,6 +39,7 @@ from .errors import BadObject
 from .quantity import QuantityError, offered
 from .rules import decode_apart, decode_labels, decode_rules
 from .shapes import decode_requests, decode_shape, pinned_to, unmodelled
+from .wishes import decode_likings, decode_wishes
 
 GROUP_LABEL = "tutti.dev/pod-group"
 ROLE_LABEL = "tutti.dev/role"
@@ -107,7 +109,8 @@ def decode_member(pod: wire.Pod) -> Member:
     metadata, spec = pod.metadata, pod.spec
     rules, malformed = decode_rules(pod)
     try:
-        shape = decode_shape(pod, rules)
+        # Whoever cannot be placed has no choice of nodes.
+        shape = decode_shape(pod, rules, NO_WISHES if malformed else decode_wishes(pod))
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
     labels, phase = metadata.labels, _phase(pod)
@@ -160,6 +163,7 @@ def decode_occupant(pod: wire.Pod) -> Occupant | None:
             decode_labels(pod.metadata.labels),
             decode_apart(pod),
             terminating=pod.metadata.deletion_timestamp is not None,
+            likings=decode_likings(pod),
         )
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...model import ports
-from ...model.cluster import Gang, Member, Namespace, Node, NodeTerm, Reservation, Resident, Role
+from ...model.cluster import Gang, Member, Namespace, Node, Reservation, Resident, Role, Wishes
 from ...model.resources import NOTHING, Resources
 from ...model.rules import PodRules
 from .. import encode
 from ..decode import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
 from ..quantity import CPU
 from ..requests import PODS
-from .rules import REQUIRED, add_rules, add_unreadable, requirement
+from .rules import REQUIRED, add_rules, add_unreadable, add_wishes, node_term
 
 Raw = dict[str, Any]
 
@@ -168,6 +168,7 @@ def other(value: Resident, share: Resources = NOTHING, taken_at: float = 0.0) ->
     if value.terminating:
         raw["metadata"]["deletionTimestamp"] = timestamp(taken_at)
     add_rules(raw["spec"], PodRules(apart=value.apart))
+    add_wishes(raw["spec"], Wishes(pods=value.likings))
     return raw
 
 
@@ -211,9 +212,10 @@ def _spec(value: Member, scheduler: str) -> Raw:
             for t in shape.tolerations
         ]
     if shape.required is not None:
-        terms = [_term(one) for one in shape.required]
+        terms = [node_term(one) for one in shape.required]
         spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
     add_rules(spec, shape.rules)
+    add_wishes(spec, shape.wishes)
     for field in value.unmodelled:
         _use(spec, field)
     return spec
@@ -258,12 +260,3 @@ def _port(value: ports.HostPort) -> Raw:
 
 def _amounts(resources: Resources) -> dict[str, str]:
     return {name: f"{n}m" if name == CPU else str(n) for name, n in resources.amounts}
-
-
-def _term(value: NodeTerm) -> Raw:
-    term: Raw = {}
-    if value.labels:
-        term["matchExpressions"] = [requirement(one) for one in value.labels]
-    if value.fields:
-        term["matchFields"] = [requirement(one) for one in value.fields]
-    return term
