@@ -15,9 +15,11 @@ from ..model.decisions import Assignment, Placement, Plan, Policy
 from ..model.keys import Uid
 from ..strategies.problem import Budget, Demand, Outcome, Problem, Solution, Strategy
 from . import (
+    choosing,
     demand,
     explain,
     looks,
+    moves,
     order,
     partial,
     reduce,
@@ -117,7 +119,8 @@ def plan(
 ) -> Plan:
     """Decide for every gang that has no standing Reservation; ``fallback`` answers if needed."""
     effort = _Effort(strategy, fallback, budget, policy, snapshot.taken_at)
-    found = _censuses(snapshot)
+    wishing = _censuses(snapshot)
+    found = choosing.plain(wishing)
     residents = looks.there(snapshot)
     roll = looks.roll(snapshot, (member for one in found for member in one.ready), residents)
     if roll.number:
@@ -155,9 +158,10 @@ def plan(
     )
     waiting = timeouts.said(explain.rejections(evidence, found), found, snapshot.taken_at)
     evictions, rejections = partial.verdicts(snapshot, found, waiting)
+    ground = moves.Ground(snapshot, residents, begun.base, draft.room)
     dues = starving.due(wants, starved, snapshot, policy), timeouts.due(found, snapshot.taken_at)
     return Plan(
-        placements=_placements(found, draft.assigned),
+        placements=_placements(found, choosing.improved(ground, wishing, found, draft.assigned)),
         rejections=rejections,
         evictions=evictions,
         proved=draft.proved,
