@@ -16,7 +16,7 @@ from .demand import Census
 from .moves import Ground, Moves, Seat
 from .reduce import Grid
 
-WORK = 40_000_000  # nodes that are looked at; two seconds or so
+WORK = 20_000_000  # nodes that are looked at; seconds, once the cluster is large
 
 
 def plain(found: Sequence[Census]) -> Sequence[Census]:

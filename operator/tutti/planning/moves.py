@@ -46,8 +46,10 @@ class Ground:
 def roll(snapshot: Snapshot, residents: Sequence[Resident], shapes: Iterable[Shape]) -> Roll:
     """The groups of pods that somebody's wishes are about."""
     shapes = tuple(dict.fromkeys(shapes))
-    likings = dict.fromkeys([*(one.likings for one in residents), *(one.likings for one in shapes)])
-    terms = dict.fromkeys(liking.term for some in likings for liking in some)
+    # Pods that like alike share their likings.
+    likings = {id(one.likings): one.likings for one in residents}.values()
+    all_likings = (*likings, *(shape.likings for shape in shapes))
+    terms = dict.fromkeys(liking.term for some in all_likings for liking in some)
     groups: list[Who] = [(term.peers,) for term in terms]
     groups += [(spread.peers,) for shape in shapes for spread in shape.wishes.even]
     return Roll(groups, snapshot.namespaces)
@@ -130,7 +132,7 @@ class Moves:
         better = self._allowed[row] & (scores > scores[node])
         roomy = self._room.fits(row) > 0
         if self._end.concerns(row):
-            better &= self._end.open_to(row)
+            better &= self._end.open_to(row) & self._end.near_now(row)
         for target in self._targets(kind, scores, better & roomy):
             self._enter(kind, target)
             if self._end.holds((row,)):

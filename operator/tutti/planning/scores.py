@@ -50,7 +50,8 @@ class _Tally:
 
     def __init__(self, domains: Domains, counts: Mask | None = None) -> None:
         self.domains, self._counts = domains, counts
-        self._sums = np.zeros(int(domains.max(initial=-1)) + 1, np.int64)
+        # The last one is for nodes in no domain, whose number is -1; nothing is added to it.
+        self._sums = np.zeros(int(domains.max(initial=-1)) + 2, np.int64)
 
     def add(self, node: int, amount: int) -> None:
         """There is so much more on the node."""
@@ -60,9 +61,7 @@ class _Tally:
 
     def at_nodes(self) -> Scores:
         """[node]: the sum of its domain; nothing where it is in none."""
-        found = np.zeros(len(self.domains), np.int64)
-        inside = self.domains >= 0
-        found[inside] = self._sums[self.domains[inside]]
+        found: Scores = self._sums[self.domains]
         return found
 
 
@@ -109,24 +108,28 @@ class Scorer:
             self._note(kind.shape.likings)
         self._will_do = will_do
         self._asked: Sequence[_Asked] = ()
+        self._own_draws: Sequence[Sequence[tuple[_Tally, int]]] = ()
 
     def begin(self, residents: Iterable[Resident]) -> None:
         """Count those who are there already."""
         rows = {node.name: row for row, node in enumerate(self._nodes)}
         there = [one for one in residents if one.node in rows]
-        for likings in dict.fromkeys(one.likings for one in there):
-            self._note(likings)
+        # Pods that like alike share their likings: to see that they do is cheaper than to hash.
+        likings = {id(one.likings): one.likings for one in there}
+        for some in likings.values():
+            self._note(some)
         pairs = zip(self._kinds, self._will_do, strict=True)
         self._asked = [self._weighed(kind, will_do) for kind, will_do in pairs]
+        draws = {key: self._draws(some) for key, some in likings.items()}
+        self._own_draws = [self._draws(kind.shape.likings) for kind in self._kinds]
         counts = bool(self._counted or self._staying)
         for one in there:
             groups = self._roll.among(one.namespace, one.labels) if counts else ()
-            self._add(rows[one.node], 1, groups, one.likings, leaving=one.terminating)
+            self._add(rows[one.node], 1, groups, draws[id(one.likings)], leaving=one.terminating)
 
     def add(self, kind: int, node: int, count: int) -> None:
         """So many more members of the kind are there; fewer, if the number is negative."""
-        one = self._kinds[kind]
-        self._add(node, count, one.groups, one.shape.likings)
+        self._add(node, count, self._kinds[kind].groups, self._own_draws[kind])
 
     def is_choosy(self, kind: int) -> bool:
         """Whether some node that will do is better than another, or may become so."""
@@ -156,7 +159,7 @@ class Scorer:
         node: int,
         count: int,
         groups: Iterable[int],
-        likings: Iterable[Liking],
+        draws: Iterable[tuple[_Tally, int]],
         *,
         leaving: bool = False,
     ) -> None:
@@ -165,9 +168,13 @@ class Scorer:
                 tally.add(node, count)
             for tally in () if leaving else self._staying.get(group, ()):
                 tally.add(node, count)
-        for liking in likings:
-            if (drawing := self._drawing.get(liking.term)) is not None:
-                drawing.add(node, count * liking.weight)
+        for tally, weight in draws:
+            tally.add(node, count * weight)
+
+    def _draws(self, likings: Iterable[Liking]) -> Sequence[tuple[_Tally, int]]:
+        """Where the weights of those who like something are counted, if any kind is drawn."""
+        found = ((self._drawing.get(liking.term), liking.weight) for liking in likings)
+        return [(tally, weight) for tally, weight in found if tally is not None]
 
     def _note(self, likings: Iterable[Liking]) -> None:
         """Whoever is liked by anybody is drawn to them."""
