@@ -28,7 +28,7 @@ from tutti.model.cluster import (
 from tutti.model.decisions import Plan
 from tutti.model.keys import GangKey, NodeName, Origin, PodKey, Uid
 from tutti.model.resources import Resources
-from tutti.model.rules import NO_RULES, Labels, Peers, PodRules, Requirement, Spread, Term
+from tutti.model.rules import NO_RULES, Labels, Liking, Peers, PodRules, Requirement, Spread, Term
 from tutti.neighbours import is_asking, resident
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution
@@ -86,12 +86,19 @@ class NodeBuilder:
         return self.but(labels=tuple(sorted(merged.items())))
 
     def hosting(
-        self, name: str, *apart: Term, namespace: str = NAMESPACE, **given: str
+        self,
+        name: str,
+        *apart: Term,
+        namespace: str = NAMESPACE,
+        likings: Sequence[Liking] = (),
+        **given: str,
     ) -> "NodeBuilder":
         """Let another scheduler's pod with these labels run there, and keep others away."""
         uid = Uid(f"{namespace}/{name}-uid")
         terms = tuple(sorted(apart, key=term_order))
-        one = Resident(uid, self.made.name, namespace, labels(**given), terms)
+        one = Resident(
+            uid, self.made.name, namespace, labels(**given), terms, likings=tuple(likings)
+        )
         used = self.made.used + resources(pods=1)
         return replace(self.but(used=used), others=(*self.others, one))
 
@@ -353,7 +360,7 @@ def _inhabited(seen: Snapshot, others: Sequence[Resident]) -> Snapshot:
     templates = (role.template for one in seen.gangs for role in one.roles)
     declared = any(one.shape.rules != NO_RULES for one in templates if one is not None)
     asking = declared or any(is_asking(m) for m in members)
-    if not any(one.apart for one in others) and not asking:
+    if not any(one.apart or one.likings for one in others) and not asking:
         return replace(seen, residents=(), namespaces=())
     found = [*others, *(one for m in members if (one := resident(m)) is not None)]
     return replace(seen, residents=tuple(sorted(found, key=lambda one: one.uid)))

@@ -9,20 +9,23 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from tutti.kube.rules import term_order
 from tutti.model.cluster import (
     Gang,
     Member,
     Node,
+    NodeTerm,
     OnTimeout,
     Phase,
     Reservation,
     Slots,
     Snapshot,
     Toleration,
+    Wishes,
 )
 from tutti.model.keys import NodeName
 from tutti.model.ports import HostPort
-from tutti.model.rules import Peers, Requirement
+from tutti.model.rules import Liking, Peers, Requirement, Spread
 
 from .builders import (
     GangBuilder,
@@ -253,11 +256,49 @@ def growing(draw: st.DrawFn) -> Snapshot:
 
 
 @st.composite
-def snapshots(draw: st.DrawFn, *, with_rules: bool = False) -> Snapshot:
+def inviting(draw: st.DrawFn, made: NodeBuilder) -> NodeBuilder:
+    """The node with a taint that would rather not, or with likings of others' pods there."""
+    if draw(st.integers(0, 2)) == 0:
+        made = made.tainted(draw(st.sampled_from(["dedicated", "busy"])), effect="PreferNoSchedule")
+    others = tuple(
+        replace(one, likings=draw(likings())) if draw(st.booleans()) else one for one in made.others
+    )
+    return replace(made, others=others)
+
+
+@st.composite
+def likings(draw: st.DrawFn) -> tuple[Liking, ...]:
+    """Preferred affinity and anti-affinity, of one term or two."""
+    weights = st.sampled_from([1, 50, -1, -50])
+    terms = draw(st.lists(st.builds(term, TOPOLOGIES, counted()), max_size=2, unique=True))
+    return tuple(Liking(one, draw(weights)) for one in sorted(terms, key=term_order))
+
+
+@st.composite
+def wishing(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
+    """The gang with wishes for all its members, or for some of them."""
+    if draw(st.integers(0, 2)) == 0:
+        return made
+    pool = NodeTerm((Requirement("pool", "In", (draw(st.sampled_from(POOLS)),)),))
+    spread = Spread(
+        term(draw(TOPOLOGIES), peers()).topology, peers(app=draw(st.sampled_from(APPS))), 1
+    )
+    wishes = Wishes(
+        ((pool, draw(st.integers(1, 3))),) if draw(st.booleans()) else (),
+        draw(likings()),
+        (spread,) if draw(st.booleans()) else (),
+    )
+    return made.where(
+        lambda m: replace(m, shape=replace(m.shape, wishes=wishes)) if draw(st.booleans()) else m
+    )
+
+
+@st.composite
+def snapshots(draw: st.DrawFn, *, with_rules: bool = False, with_wishes: bool = False) -> Snapshot:
     """A cluster of up to four nodes and five gangs, some of them with a standing Reservation.
 
     With rules, pods have labels, others' pods run there, and most often some rule between pods
-    is in force.
+    is in force. Wishes come with rules.
     """
     names = [f"n{i}" for i in range(draw(st.sampled_from([0, 1, 2, 2, 3, 3, 4])))]
     all_nodes = [draw(nodes(name)) for name in names]
@@ -272,6 +313,9 @@ def snapshots(draw: st.DrawFn, *, with_rules: bool = False) -> Snapshot:
         all_nodes = [draw(inhabited(each)) for each in all_nodes]
         all_gangs = [draw(ruled(each)) for each in all_gangs]
         spaces = [space("ml"), space("other", team=draw(st.sampled_from(["a", "b"])))]
+    if with_wishes:
+        all_nodes = [draw(inviting(each)) for each in all_nodes]
+        all_gangs = [draw(wishing(each)) for each in all_gangs]
     # Members and gangs were created within the first seconds: by then, some have waited too long.
     at = draw(st.sampled_from([0.0, 3602.0, 9e9]))
     return snapshot(*all_nodes, *all_gangs, *held, *spaces, at=at)

@@ -16,22 +16,27 @@ Seen = Member | Occupant
 def resident(one: Seen) -> Resident | None:
     """A pod as rules between pods see it; None while it has no node, or once it is over."""
     if isinstance(one, Occupant):
-        return Resident(one.uid, one.node, one.namespace, one.labels, one.apart, one.terminating)
+        rules = one.apart, one.terminating, one.likings
+        return Resident(one.uid, one.node, one.namespace, one.labels, *rules)
     if one.node is None or one.is_over:
         return None
-    apart = one.shape.rules.apart
-    return Resident(one.uid, one.node, one.key.namespace, one.labels, apart, one.terminating)
+    rules = one.shape.rules.apart, one.terminating, one.shape.likings
+    return Resident(one.uid, one.node, one.key.namespace, one.labels, *rules)
 
 
 def is_asking(one: Seen | None) -> bool:
     """Whether it puts a rule between pods in force.
 
-    Others' pods do by anti-affinity, which binds whoever comes later; ours by any rule, with a
-    node too: what-if and repair ask what would be if they had to be placed again.
+    Others' pods do by anti-affinity, which binds whoever comes later, and by what draws others to
+    them or keeps them off; ours by any rule or wish about pods, with a node too: what-if and repair
+    ask what would be if they had to be placed again.
     """
     if isinstance(one, Occupant):
-        return bool(one.apart)
-    return one is not None and not one.is_over and one.shape.rules != NO_RULES
+        return bool(one.apart or one.likings)
+    if one is None or one.is_over:
+        return False
+    wishes = one.shape.wishes
+    return bool(wishes.pods or wishes.even or one.shape.rules != NO_RULES)
 
 
 class Neighbours:

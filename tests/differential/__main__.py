@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from . import choosing
 from .controls import unnoticed
 from .kept import keep
 from .ours import Ours
@@ -58,14 +59,22 @@ def main(arguments: Sequence[str]) -> int:
     for name, count in sorted(tally.unmodelled.items()):
         console.print(f"not modelled: {name}: {count}", highlight=False)
     missed = unnoticed(recorded, tally.modelled) if options.controls else []
+    differing = 0
+    if options.choices:
+        with control_plane() as plane:
+            choices = choosing.run(plane, options.choices, options.seed)
+        console.print("\n".join(choosing.sentences(choices)), markup=False, highlight=False)
+        differing = len(choices.wrong)
+        missed += choosing.unnoticed(choices.agreed) if options.controls else []
     for name in missed:
         console.print(f"a wrong rule that nobody notices: {name}", style="red", highlight=False)
-    return int(bool(tally.wrong or plans.wrong or missed))
+    return int(bool(tally.wrong or plans.wrong or differing or missed))
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000, help="pods asked about (10,000)")
+    parser.add_argument("--choices", type=int, default=500, help="pods bound by wishes (500)")
     parser.add_argument("--seed", type=int, default=1, help="the first cluster's number (1)")
     parser.add_argument("--controls", action="store_true", help="try every wrong rule, too")
     parser.add_argument("--keep", type=Path, help="a folder for the cases that differ")

@@ -1,24 +1,53 @@
 """Where one waiting member could go if it came alone, now: what kube-scheduler's filters answer.
 
-Made of what plans are made of, which places many at once and judges the end.
+Made of what plans are made of, which places many at once and judges the end. Also where it would
+go, by the scores that choose among these nodes.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tutti.model.cluster import Member, Snapshot
+from tutti.model.cluster import Member, Resident, Snapshot
 from tutti.model.keys import NodeName
-from tutti.planning import looks, reduce
+from tutti.planning import looks, moves, reduce
 from tutti.planning.crowds import Crowds
+from tutti.planning.scores import WEIGHTS, Kind, Scorer, Weights
 from tutti.strategies.room import fits_per_node
 
 
 def nodes(snapshot: Snapshot, member: Member) -> frozenset[NodeName]:
     """The nodes on which this member could be placed, by room and by all its rules."""
-    residents = [one for one in looks.there(snapshot) if one.uid != member.uid]
+    base, fits = _fits(snapshot, member, _others(snapshot, member))
+    return _named(base, fits)
+
+
+def best(snapshot: Snapshot, member: Member, weights: Weights = WEIGHTS) -> frozenset[NodeName]:
+    """Those of them that have the best score."""
+    residents = _others(snapshot, member)
+    base, fits = _fits(snapshot, member, residents)
+    roll = moves.roll(snapshot, residents, [member.shape])
+    kind = Kind(0, member.shape, roll.among(member.key.namespace, member.labels))
+    scorer = Scorer(base.nodes, roll, [kind], [fits], weights)
+    scorer.begin(residents)
+    scores = scorer.scores(0)
+    return _named(base, fits & (scores == scores[fits].max(initial=-1)))
+
+
+def _others(snapshot: Snapshot, member: Member) -> list[Resident]:
+    return [one for one in looks.there(snapshot) if one.uid != member.uid]
+
+
+def _fits(
+    snapshot: Snapshot, member: Member, residents: list[Resident]
+) -> tuple[reduce.Grid, NDArray[np.bool_]]:
     roll = looks.roll(snapshot, [member], residents)
     (seen,) = roll.told_apart((member,))
     base = reduce.grid(snapshot, [seen.shape])
     fits = fits_per_node(base.free, base.requests[0], base.allowed[0]) > 0
     for asked in Crowds.of(base, roll, residents).asked(seen.shape):
         fits &= asked.alone
-    return frozenset(base.nodes[row].name for row in np.flatnonzero(fits))
+    return base, fits
+
+
+def _named(base: reduce.Grid, chosen: NDArray[np.bool_]) -> frozenset[NodeName]:
+    return frozenset(base.nodes[row].name for row in np.flatnonzero(chosen))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tutti.kube.dump.reading import Found
+    from tutti.model.cluster import Member, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class Reading:
         except Exception as problem:  # noqa: BLE001 - whatever it is, it is a finding
             return Ours(frozenset(), broken=f"{type(problem).__name__}: {problem}")
 
-    def _answer(self, pod: Mapping[str, Any]) -> Ours:
+    def picture(self, pod: Mapping[str, Any]) -> tuple[Snapshot, Member]:
+        """The Snapshot in which it alone waits, and the pod as a member."""
         one = _read([{"apiVersion": "v1", "kind": "Pod", **pod}])
         (member,) = one.members
         known = replace(self._found, members=(*self._found.members, member))
@@ -54,6 +56,10 @@ class Reading:
         (member,) = (
             each for gang in snapshot.gangs for each in gang.members if each.uid == member.uid
         )
+        return snapshot, member
+
+    def _answer(self, pod: Mapping[str, Any]) -> Ours:
+        snapshot, member = self.picture(pod)
         if member.unmodelled:
             return Ours(frozenset(), member.unmodelled)
         if not member.is_waiting:

@@ -238,14 +238,14 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(plane: ControlPlane) -> AsyncIterator[Stage]:
+async def stage(plane: ControlPlane, kind: type[Oracle] = Oracle) -> AsyncIterator[Stage]:
     """A stage on a fresh control plane, ready for its first scene."""
     door = read_door(plane.kubeconfig)
     connector = aiohttp.TCPConnector(ssl=door.tls or True, limit=IN_FLIGHT + 2)
     async with aiohttp.ClientSession(
         door.server, headers=door.headers, connector=connector
     ) as session:
-        oracle = Oracle(plane, session)
+        oracle = kind(plane, session)
         made = Stage(session, oracle)
         await asyncio.to_thread(plane.create_namespace, "kube-system")
         await made.found()

@@ -35,8 +35,8 @@ def node(chance: Random, made: NodeBuilder) -> NodeBuilder:
     for number in range(chance.choice([0, 0, 0, 1, 2])):
         far = [_distance(chance)] if chance.random() < 0.3 else []
         where = chance.choice([NAMESPACE, NAMESPACE, OTHER])
-        label = {"app": chance.choice(APPS)}
-        made = made.hosting(f"{name}-guest-{number}", *far, namespace=where, **label)
+        app = chance.choice(APPS)
+        made = made.hosting(f"{name}-guest-{number}", *far, namespace=where, app=app)
         if chance.random() < 0.2:
             *others, last = made.others
             made = replace(made, others=(*others, replace(last, terminating=True)))

@@ -6,9 +6,19 @@ from typing import Any
 import pytest
 
 from tutti.kube.supply import Item
-from tutti.model.cluster import Member, Namespace, Occupant, Phase, Resident, Shape, Snapshot
+from tutti.model.cluster import (
+    Member,
+    Namespace,
+    NodeTerm,
+    Occupant,
+    Phase,
+    Resident,
+    Shape,
+    Snapshot,
+    Wishes,
+)
 from tutti.model.keys import NodeName, Uid
-from tutti.model.rules import NO_RULES, PodRules, Spread
+from tutti.model.rules import NO_RULES, Liking, PodRules, Spread
 from tutti.world import World
 
 from ..builders import gang, labels, member, node, peers, resources, shape, space, term
@@ -83,11 +93,42 @@ def test_everyone_is_shown_while_a_pod_that_waits_has_a_rule(rules: PodRules) ->
 
 
 @pytest.mark.parametrize("rules", [APART, NEAR, EVEN], ids=["apart", "near", "even"])
-def test_of_the_rules_of_pods_with_a_node_anti_affinity_is_shown(rules: PodRules) -> None:
+def test_of_pods_with_a_node_is_shown_whom_they_keep_away_and_whom_they_draw(
+    rules: PodRules,
+) -> None:
     one = Observed()
     pod = one.waits(rules=rules)
     one.put("bound", replace(pod, node=N1))
-    assert Resident(pod.uid, N1, "ml", X, rules.apart) in one.seen.residents
+    likings = tuple(Liking(each, 1) for each in rules.near)
+    assert Resident(pod.uid, N1, "ml", X, rules.apart, likings=likings) in one.seen.residents
+
+
+LIKES = Wishes(pods=(Liking(APART.apart[0], -5),))
+IN_FORCE = {
+    "pods": (LIKES, True),
+    "spread": (Wishes(even=EVEN.even), True),
+    "nodes": (Wishes(nodes=((NodeTerm(), 1),)), False),
+}
+
+
+@pytest.mark.parametrize(("wishes", "counts"), IN_FORCE.values(), ids=IN_FORCE)
+def test_everyone_is_shown_while_a_wish_may_be_about_them(wishes: Wishes, *, counts: bool) -> None:
+    one = Observed()
+    pod = member("a", replace(shape(cpu=1), wishes=wishes))
+    one.put("pending", pod)
+    assert bool(one.seen.residents) is counts
+    one.put("bound", replace(pod, node=N1))
+    assert [each.likings for each in one.seen.residents if each.uid == pod.uid] == (
+        [wishes.pods] if counts else []
+    )
+
+
+def test_whom_somebody_elses_pod_likes_is_in_force_until_it_is_gone() -> None:
+    one = Observed()
+    one.put("bound", replace(DB, likings=LIKES.pods))
+    assert [each.likings for each in one.seen.residents] == [LIKES.pods]
+    one.world.bound.drop(DB.uid)
+    assert one.seen.residents == ()
 
 
 def test_anti_affinity_of_somebody_elses_pod_is_in_force_until_it_is_gone() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from ..model import ports
 from ..model.cluster import (
     ABSENT_SECONDS,
+    NO_WISHES,
     Entry,
     Gang,
     Member,
@@ -42,6 +43,7 @@ from .quantity import QuantityError, offered
 from .rules import decode_apart, decode_labels, decode_rules
 from .shapes import decode_requests, decode_shape, pinned_to, unmodelled
 from .spark import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL, decode_spark, role_of
+from .wishes import decode_likings, decode_wishes
 
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
 PHASES = {str(phase): phase for phase in Phase}
@@ -112,7 +114,8 @@ def decode_member(pod: wire.Pod) -> Member:
     metadata, spec = pod.metadata, pod.spec
     rules, malformed = decode_rules(pod)
     try:
-        shape = decode_shape(pod, rules)
+        # Whoever cannot be placed has no choice of nodes.
+        shape = decode_shape(pod, rules, NO_WISHES if malformed else decode_wishes(pod))
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
     labels, phase = metadata.labels, _phase(pod)
@@ -166,6 +169,7 @@ def decode_occupant(pod: wire.Pod) -> Occupant | None:
             decode_labels(pod.metadata.labels),
             decode_apart(pod),
             terminating=pod.metadata.deletion_timestamp is not None,
+            likings=decode_likings(pod),
         )
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
@@ -225,7 +229,7 @@ def _template(template: wire.Template, role: str, group: wire.Metadata) -> Templ
     if malformed:
         raise BadObject(name, f"the template of role {role} has {', '.join(malformed)}")
     try:
-        return Template(decode_shape(pod, rules), decode_labels(labels))
+        return Template(decode_shape(pod, rules, decode_wishes(pod)), decode_labels(labels))
     except QuantityError as problem:
         sentence = f"the template of role {role} cannot be read: {problem}"
         raise BadObject(name, sentence) from problem

@@ -35,12 +35,12 @@ Selector = tuple[Requirement, ...] | None
 Order = tuple[object, ...]
 
 
-class _Malformed(Exception):  # noqa: N818 - it never leaves this module
+class Malformed(Exception):  # noqa: N818 - it never leaves the decoders
     """A selector cannot be read."""
 
 
 def decode_rules(pod: wire.Pod) -> tuple[PodRules, tuple[str, ...]]:
-    """What a pod asks of others, and the fields in which a selector cannot be read.
+    """What a pod demands of others, and the fields in which a selector cannot be read.
 
     kube-scheduler places no pod with such a selector, be it a preference's (PreFilter of
     InterPodAffinity and of PodTopologySpread); of one that has a node already, it ignores all
@@ -55,8 +55,8 @@ def decode_rules(pod: wire.Pod) -> tuple[PodRules, tuple[str, ...]]:
     apart = _terms(pod, affinity.pod_anti_affinity, broken, ANTI_AFFINITY)
     even: tuple[Spread, ...] = ()
     try:
-        even = tuple(sorted(set(_spreads(pod)), key=spread_order))
-    except _Malformed:
+        even = tuple(sorted(set(read_spreads(pod, HARD)), key=spread_order))
+    except Malformed:
         broken.add(MALFORMED + SPREAD)
     return _shared_rules(PodRules(near, apart, even)), tuple(sorted(broken))
 
@@ -67,6 +67,11 @@ def decode_apart(pod: wire.Pod) -> tuple[Term, ...]:
     if not anti.required_during_scheduling_ignored_during_execution:
         return ()
     return _shared_rules(PodRules(apart=_terms(pod, anti, set(), ANTI_AFFINITY))).apart
+
+
+def decode_near(pod: wire.Pod) -> tuple[Term, ...]:
+    """The required affinity of a pod that has a node; none if a selector cannot be read."""
+    return _terms(pod, pod.spec.affinity.pod_affinity, set(), AFFINITY)
 
 
 def decode_labels(labels: Mapping[str, str]) -> Labels:
@@ -106,18 +111,18 @@ def _terms(
 ) -> tuple[Term, ...]:
     try:
         for preferred in given.preferred_during_scheduling_ignored_during_execution:
-            _term(pod, preferred.pod_affinity_term)
-    except _Malformed:
+            read_term(pod, preferred.pod_affinity_term)
+    except Malformed:
         broken.add(MALFORMED + field)
     required = given.required_during_scheduling_ignored_during_execution
     try:
-        return tuple(sorted({_term(pod, each) for each in required}, key=term_order))
-    except _Malformed:
+        return tuple(sorted({read_term(pod, each) for each in required}, key=term_order))
+    except Malformed:
         broken.add(MALFORMED + field)
         return ()
 
 
-def _term(pod: wire.Pod, given: wire.PodAffinityTerm) -> Term:
+def read_term(pod: wire.Pod, given: wire.PodAffinityTerm) -> Term:
     """Without namespaces and a selector of them, the pod's own is meant.
 
     What ``matchLabelKeys`` and ``mismatchLabelKeys`` add is in the selector already: the API
@@ -130,14 +135,14 @@ def _term(pod: wire.Pod, given: wire.PodAffinityTerm) -> Term:
     return Term(given.topology_key, peers)
 
 
-def _spreads(pod: wire.Pod) -> Iterator[Spread]:
-    """The hard constraints; kube-scheduler merges their ``matchLabelKeys`` whenever it looks.
+def read_spreads(pod: wire.Pod, kind: str) -> Iterator[Spread]:
+    """The constraints of one kind; kube-scheduler merges ``matchLabelKeys`` whenever it looks.
 
     With an empty selector it counts nobody (``countPodsMatchSelector``), as without one.
     """
     labels = pod.metadata.labels
     for each in pod.spec.topology_spread_constraints:
-        if each.when_unsatisfiable != HARD:
+        if each.when_unsatisfiable != kind:
             continue
         selector = _selector(each.label_selector)
         if selector is not None:
@@ -162,7 +167,7 @@ def _selector(given: wire.LabelSelector | None) -> Selector:
     labels = (Requirement(key, "In", (value,)) for key, value in given.match_labels.items())
     found = {*labels, *requirements(given.match_expressions)}
     if not all(_is_readable(each) for each in found):
-        raise _Malformed
+        raise Malformed
     return _sorted(found)
 
 

@@ -7,7 +7,7 @@ grows with every rule that is modelled.
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from ..model.cluster import NodeTerm, Shape, Toleration
+from ..model.cluster import NodeTerm, Shape, Toleration, Wishes
 from ..model.keys import NodeName
 from ..model.resources import Resources
 from ..model.rules import PodRules
@@ -38,7 +38,7 @@ DECIDING_VOLUMES = frozenset(
 )
 
 
-def decode_shape(pod: wire.Pod, rules: PodRules) -> Shape:
+def decode_shape(pod: wire.Pod, rules: PodRules, wishes: Wishes) -> Shape:
     """What makes a pod with these rules interchangeable with others; raises ``QuantityError``."""
     spec = pod.spec
     return _shared_shape(
@@ -46,7 +46,7 @@ def decode_shape(pod: wire.Pod, rules: PodRules) -> Shape:
         tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
         _required(spec.affinity),
         _tolerations(spec.tolerations) if spec.tolerations else (),
-        rules,
+        (rules, wishes),
     )
 
 
@@ -102,10 +102,11 @@ def _required(affinity: wire.Affinity) -> tuple[NodeTerm, ...] | None:
         for term in selector.node_selector_terms
         if term.match_expressions or term.match_fields
     }
-    return tuple(sorted(terms, key=_term_order))
+    return tuple(sorted(terms, key=node_term_order))
 
 
-def _term_order(term: NodeTerm) -> tuple[object, ...]:
+def node_term_order(term: NodeTerm) -> tuple[object, ...]:
+    """How terms on nodes are sorted."""
     return (
         tuple(requirement_order(each) for each in term.labels),
         tuple(requirement_order(each) for each in term.fields),
@@ -134,6 +135,6 @@ def _shared_shape(
     node_selector: tuple[tuple[str, str], ...],
     required: tuple[NodeTerm, ...] | None,
     tolerations: tuple[Toleration, ...],
-    rules: PodRules,
+    asked: tuple[PodRules, Wishes],
 ) -> Shape:
-    return Shape(requests, node_selector, required, tolerations, rules)
+    return Shape(requests, node_selector, required, tolerations, *asked)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from . import ports
 from .keys import GangKey, NodeName, Origin, PodKey, Uid
 from .resources import NOTHING, Resources
-from .rules import NO_RULES, Labels, PodRules, Requirement, Term
+from .rules import NO_RULES, Labels, Liking, PodRules, Requirement, Spread, Term
 from .spark import SparkPod
 
 ABSENT_SECONDS = 600.0  # an executor's pod is there within seconds; ten minutes forgive a slow pull
@@ -51,6 +51,21 @@ class NodeTerm:
 
 
 @dataclass(frozen=True, slots=True)
+class Wishes:
+    """What decides between nodes that will do, and never whether a gang starts.
+
+    Each tuple is sorted; of equal terms the weights are added up.
+    """
+
+    nodes: tuple[tuple[NodeTerm, int], ...] = ()  # preferred node affinity, with weights
+    pods: tuple[Liking, ...] = ()
+    even: tuple[Spread, ...] = ()  # ScheduleAnyway
+
+
+NO_WISHES = Wishes()
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """What makes members interchangeable: what they ask for, and where they may run.
 
@@ -62,6 +77,15 @@ class Shape:
     required: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     rules: PodRules = NO_RULES
+    wishes: Wishes = NO_WISHES
+
+    @property
+    def likings(self) -> tuple[Liking, ...]:
+        """What draws others of its terms' peers to whoever has a node, or keeps them off.
+
+        Its required affinity counts as a wish of weight 1 (``hardPodAffinityWeight``).
+        """
+        return (*self.wishes.pods, *(Liking(term, 1) for term in self.rules.near))
 
 
 class Phase(StrEnum):
@@ -178,6 +202,7 @@ class Occupant:
     labels: Labels = ()
     apart: tuple[Term, ...] = ()  # its required anti-affinity, which binds whoever comes later
     terminating: bool = False
+    likings: tuple[Liking, ...] = ()  # what draws others to it or keeps them off; sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +215,7 @@ class Resident:
     labels: Labels = ()
     apart: tuple[Term, ...] = ()  # its required anti-affinity
     terminating: bool = False
+    likings: tuple[Liking, ...] = ()  # what draws others to it or keeps them off; sorted
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,16 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
+class Liking:
+    """A term of preferred affinity; that of anti-affinity has a weight below zero."""
+
+    term: Term
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
 class Spread:
-    """One topology spread constraint that must hold (DoNotSchedule)."""
+    """One topology spread constraint; whether it must hold is said where it stands."""
 
     topology: str
     peers: Peers  # in the pod's own namespace
@@ -54,7 +62,7 @@ class PodRules:
 
     near: tuple[Term, ...] = ()  # required pod affinity
     apart: tuple[Term, ...] = ()  # required pod anti-affinity
-    even: tuple[Spread, ...] = ()
+    even: tuple[Spread, ...] = ()  # those that must hold (DoNotSchedule)
 
 
 NO_RULES = PodRules()

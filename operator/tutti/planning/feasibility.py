@@ -42,6 +42,20 @@ def is_tolerated(shape: Shape, node: Node) -> bool:
     return _untolerated(shape, node) is None
 
 
+def unwelcome(shape: Shape, node: Node) -> int:
+    """How many taints of the node would rather not have the shape (PreferNoSchedule)."""
+    return sum(
+        taint.effect == Effect.PREFER_NO_SCHEDULE and not _is_tolerated(taint, shape.tolerations)
+        for taint in node.taints
+    )
+
+
+def preference(shape: Shape, node: Node) -> int:
+    """The weights of the shape's preferred node affinity that the node has earned."""
+    labels = dict(node.labels)
+    return sum(n for term, n in shape.wishes.nodes if _holds(term, labels, node))
+
+
 def topologies(shape: Shape) -> Iterator[str]:
     """The labels that a node must have for the shape's affinity to pods and its spread."""
     yield from (term.topology for term in shape.rules.near)

@@ -116,8 +116,9 @@ def promised(snapshot: Snapshot) -> Sequence[tuple[Member, NodeName]]:
 
 def seated(member: Member, node: NodeName) -> Resident:
     """The member as others see it once it has this node."""
-    space, apart = member.key.namespace, member.shape.rules.apart
-    return Resident(member.uid, node, space, member.labels, apart, member.terminating)
+    space, shape = member.key.namespace, member.shape
+    rules = shape.rules.apart, member.terminating, shape.likings
+    return Resident(member.uid, node, space, member.labels, *rules)
 
 
 def staying(snapshot: Snapshot) -> Sequence[Resident]:

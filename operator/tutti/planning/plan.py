@@ -15,10 +15,12 @@ from ..model.decisions import Assignment, Placement, Plan, Policy
 from ..model.keys import Uid
 from ..strategies.problem import Budget, Demand, Outcome, Problem, Solution, Strategy
 from . import (
+    choosing,
     demand,
     explain,
     filling,
     looks,
+    moves,
     order,
     partial,
     reduce,
@@ -123,7 +125,8 @@ def plan(
     effort = _Effort(strategy, fallback, budget, policy, snapshot.taken_at)
     came = filling.filled(snapshot)
     snapshot = came.snapshot
-    found = _censuses(came)
+    wishing = _censuses(came)
+    found = choosing.plain(wishing)
     residents = looks.there(snapshot)
     promised = looks.promised(snapshot)
     members = (member for one in found for member in one.waiting)
@@ -170,13 +173,15 @@ def plan(
     waiting = timeouts.said(explain.rejections(evidence, found), found, snapshot.taken_at)
     company = Company(roll, tried, Rooms(base, base.free), draft.assigned)
     evictions, rejections = partial.verdicts(snapshot, found, waiting, company)
+    ground = moves.Ground(snapshot, residents, begun.base, draft.room)
+    assigned = choosing.improved(ground, wishing, found, draft.assigned)
     dues = (
         starving.due(wants, starved, snapshot, policy),
         timeouts.due(found, snapshot.taken_at),
         slots.due(snapshot),
     )
     return Plan(
-        placements=_placements(found, draft.assigned, came),
+        placements=_placements(found, assigned, came),
         rejections=rejections,
         evictions=evictions,
         proved=draft.proved,

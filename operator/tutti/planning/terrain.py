@@ -57,6 +57,10 @@ class Terrain:
             self._even[key] = _renumbered(self.domains(spread.topology), counts)
         return self._even[key]
 
+    def counting(self, shape: Shape, spread: Spread) -> Mask:
+        """The nodes that the constraint's policies leave in."""
+        return self._counting(shape, *self._heeds(shape, spread))
+
     def _heeds(self, shape: Shape, spread: Spread) -> tuple[object, object]:
         """The node rules of the shape that the constraint heeds; None for what it ignores."""
         wants = (shape.node_selector, shape.required) if spread.heeds_affinity else None

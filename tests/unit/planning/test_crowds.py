@@ -111,7 +111,12 @@ def test_a_look_is_as_its_shape_in_all_else() -> None:
     made = replace(member("m", asked), labels=labels(app="a"))
     (seen,) = Roll([(A,)], ()).told_apart((made,))
     assert seen.shape == Look(
-        asked.requests, asked.node_selector, asked.required, asked.tolerations, asked.rules, (0,)
+        asked.requests,
+        asked.node_selector,
+        asked.required,
+        asked.tolerations,
+        asked.rules,
+        groups=(0,),
     )
     assert seen.shape != asked
 

@@ -12,11 +12,11 @@ from ...model.cluster import (
     Member,
     Namespace,
     Node,
-    NodeTerm,
     Reservation,
     Resident,
     Role,
     Shape,
+    Wishes,
 )
 from ...model.resources import NOTHING, Resources
 from ...model.rules import PodRules
@@ -24,7 +24,7 @@ from .. import encode
 from ..quantity import CPU
 from ..requests import PODS
 from . import sparks
-from .rules import REQUIRED, add_rules, add_unreadable, requirement
+from .rules import REQUIRED, add_rules, add_unreadable, add_wishes, node_term
 
 Raw = dict[str, Any]
 
@@ -179,6 +179,7 @@ def other(value: Resident, share: Resources = NOTHING, taken_at: float = 0.0) ->
     if value.terminating:
         raw["metadata"]["deletionTimestamp"] = timestamp(taken_at)
     add_rules(raw["spec"], PodRules(apart=value.apart))
+    add_wishes(raw["spec"], Wishes(pods=value.likings))
     return raw
 
 
@@ -204,6 +205,7 @@ def _role(value: Role) -> Raw:
         role["template"] = {"resources": _requests(shape.requests)}
         _add_node_rules(role["template"], shape)
         add_rules(role["template"], shape.rules)
+        add_wishes(role["template"], shape.wishes)
     return role
 
 
@@ -221,6 +223,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
         spec["schedulingGates"] = [{"name": name} for name in value.gates]
     _add_node_rules(spec, shape)
     add_rules(spec, shape.rules)
+    add_wishes(spec, shape.wishes)
     for field in value.unmodelled:
         _use(spec, field)
     sparks.mount(spec, value.spark)
@@ -237,7 +240,7 @@ def _add_node_rules(spec: Raw, shape: Shape) -> None:
             for t in shape.tolerations
         ]
     if shape.required is not None:
-        terms = [_term(one) for one in shape.required]
+        terms = [node_term(one) for one in shape.required]
         spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
 
 
@@ -284,12 +287,3 @@ def _port(value: ports.HostPort) -> Raw:
 
 def _amounts(resources: Resources) -> dict[str, str]:
     return {name: f"{n}m" if name == CPU else str(n) for name, n in resources.amounts}
-
-
-def _term(value: NodeTerm) -> Raw:
-    term: Raw = {}
-    if value.labels:
-        term["matchExpressions"] = [requirement(one) for one in value.labels]
-    if value.fields:
-        term["matchFields"] = [requirement(one) for one in value.fields]
-    return term

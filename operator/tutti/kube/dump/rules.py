@@ -6,8 +6,10 @@ The inverse of ``kube.rules``; separate from ``objects`` as that is from ``decod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...model.cluster import NodeTerm, Wishes
 from ...model.rules import Peers, PodRules, Requirement, Spread, Term
 from .. import rules as reading
+from ..wishes import SOFT
 
 Raw = dict[str, Any]
 
@@ -30,6 +32,32 @@ def add_rules(spec: Raw, rules: PodRules) -> None:
             spec.setdefault("affinity", {})[field] = {REQUIRED: [_term(one) for one in terms]}
     if rules.even:
         spec["topologySpreadConstraints"] = [_spread(one) for one in rules.even]
+
+
+def add_wishes(spec: Raw, wishes: Wishes) -> None:
+    """Let a pod rather have this; other affinity and spread are there already."""
+    if wishes.nodes:
+        terms = [{"weight": n, "preference": node_term(one)} for one, n in wishes.nodes]
+        spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})[PREFERRED] = terms
+    for field, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
+        liked = [one for one in wishes.pods if one.weight * sign > 0]
+        if liked:
+            spec.setdefault("affinity", {}).setdefault(field, {})[PREFERRED] = [
+                {"weight": one.weight * sign, "podAffinityTerm": _term(one.term)} for one in liked
+            ]
+    if wishes.even:
+        found = [{**_spread(one), "whenUnsatisfiable": SOFT} for one in wishes.even]
+        spec.setdefault("topologySpreadConstraints", []).extend(found)
+
+
+def node_term(value: NodeTerm) -> Raw:
+    """A term of node affinity."""
+    term: Raw = {}
+    if value.labels:
+        term["matchExpressions"] = [requirement(one) for one in value.labels]
+    if value.fields:
+        term["matchFields"] = [requirement(one) for one in value.fields]
+    return term
 
 
 def add_unreadable(spec: Raw, field: str) -> bool:

@@ -17,8 +17,9 @@ class PodAffinityTerm(Wire):
 
 
 class WeightedPodAffinityTerm(Wire):
-    """A preference; it is only looked at for whether it can be read."""
+    """A preference."""
 
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, Field
 
-from .base import Requirement, Wire
+from .base import Int32, Requirement, Wire
 from .between import PodAffinity, SpreadConstraint
 
 # Amounts stay as they came: ``quantity`` reads them, and a bad one must not lose its object.
@@ -101,10 +101,18 @@ class NodeSelector(Wire):
     node_selector_terms: tuple[NodeTerm, ...] = ()
 
 
+class PreferredNodeTerm(Wire):
+    """A preference."""
+
+    weight: Int32 = 0
+    preference: NodeTerm = NodeTerm()
+
+
 class NodeAffinity(Wire):
-    """Only what is required: preferences are not hard rules."""
+    """Affinity to nodes."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredNodeTerm, ...] = ()
 
 
 class Affinity(Wire):

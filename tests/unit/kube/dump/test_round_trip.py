@@ -14,6 +14,7 @@ from tutti.kube import dump
 from tutti.kube.spark import role_of
 from tutti.model import cluster, ports
 from tutti.model.cluster import (
+    NO_WISHES,
     Effect,
     Gang,
     Member,
@@ -32,12 +33,13 @@ from tutti.model.cluster import (
     Snapshot,
     Taint,
     Toleration,
+    Wishes,
 )
 from tutti.model.decisions import Objective, Policy
 from tutti.model.keys import NodeName, Uid
 from tutti.model.ports import HostPort
 from tutti.model.resources import Resources
-from tutti.model.rules import Peers, PodRules, Requirement, Spread, Term
+from tutti.model.rules import Liking, Peers, PodRules, Requirement, Spread, Term
 from tutti.model.spark import Kept, SparkPod
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
@@ -135,6 +137,11 @@ MEMBER: dict[str, Any] = {
             (Term("zone", Peers((), ("ml", "other"), ())), Term("zone", PEERS)),
             (Term("zone", Peers(None, ("ml",))),),
             (Spread("zone", PEERS, 2, 3, heeds_affinity=False, heeds_taints=True),),
+        ),
+        Wishes(
+            ((NodeTerm((Requirement("gpu", "Exists"),)), 3),),
+            (Liking(Term("zone", Peers((), ("ml",))), 20), Liking(Term("zone", PEERS), -5)),
+            (Spread("zone", PEERS, 2, heeds_affinity=False),),
         ),
     ),
     "created": 1_767_225_600.25,
@@ -258,6 +265,7 @@ RESIDENT: dict[str, Any] = {
     "labels": (("app", "db"),),
     "apart": (Term("host", PEERS), Term("zone", Peers((), (), ()))),
     "terminating": True,
+    "likings": (Liking(Term("zone", Peers((), (), ())), 1), Liking(Term("zone", PEERS), -7)),
 }
 
 
@@ -299,7 +307,7 @@ FIELDS = (
 def test_every_rule_that_is_not_modelled_is_still_not_modelled_in_a_dump() -> None:
     made = gang("a").of(1, cpu=1).each(unmodelled=FIELDS)
     shape = MEMBER["shape"]
-    without = replace(shape, rules=replace(shape.rules, even=()))
+    without = replace(shape, rules=replace(shape.rules, even=()), wishes=NO_WISHES)
     affine = replace(made, members=(replace(made.members[0], shape=without),))
     for each in (made, affine):
         kept = snapshot(node("n1", cpu=8), each)

@@ -55,20 +55,6 @@ def pod(name: str, scheduler: str, **spec: Any) -> dict[str, Any]:
                 {"name": SECRET, "csi": {"volumeAttributes": {"password": SECRET}}},
             ],
             "resourceClaims": [{"name": SECRET, "resourceClaimName": SECRET}],
-            "topologySpreadConstraints": [
-                {
-                    "whenUnsatisfiable": "ScheduleAnyway",
-                    "topologyKey": SECRET,
-                    "labelSelector": {"matchLabels": {"a": SECRET}},
-                }
-            ],
-            "affinity": {
-                "podAffinity": {
-                    "preferredDuringSchedulingIgnoredDuringExecution": [
-                        {"weight": 1, "podAffinityTerm": {"topologyKey": SECRET}}
-                    ]
-                }
-            },
             **spec,
         },
         "status": {"phase": "Pending", "message": SECRET, "podIP": SECRET},

@@ -1,0 +1,270 @@
+"""How well each node suits a member: the scores of kube-scheduler, for whoever comes last.
+
+Four of its plugins speak of what pods and nodes would rather have: TaintToleration, NodeAffinity,
+PodTopologySpread and InterPodAffinity, each from 0 to 100 over the nodes that will do, each with
+its default weight. Separate from ``choosing``, which moves members by them. Source: the scoring of
+these plugins, kube-scheduler 1.37.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.cluster import Node, Resident, Shape
+from ..model.rules import Liking, Spread, Term
+from .feasibility import preference, unwelcome
+from .looks import Roll
+from .terrain import Domains, Mask, Terrain
+
+Scores = NDArray[np.int64]  # [node]
+HOSTNAME = "kubernetes.io/hostname"
+FULL = 100  # the best that a plugin gives
+
+
+class Weights(NamedTuple):
+    """How much each plugin counts, by kube-scheduler's ``getDefaultPlugins``."""
+
+    taints: int = 3
+    nodes: int = 2
+    spread: int = 2
+    pods: int = 2
+
+
+WEIGHTS = Weights()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Members that no rule and no wish tells apart."""
+
+    row: int  # of the Grid: the shape without its wishes
+    shape: Shape  # with them
+    groups: tuple[int, ...]  # of pods that wishes count
+
+
+class _Tally:
+    """A sum by domain, of what is on nodes that count."""
+
+    def __init__(self, domains: Domains, counts: Mask | None = None) -> None:
+        self.domains, self._counts = domains, counts
+        # The last one is for nodes in no domain, whose number is -1; nothing is added to it.
+        self._sums = np.zeros(int(domains.max(initial=-1)) + 2, np.int64)
+
+    def add(self, node: int, amount: int) -> None:
+        """There is so much more on the node."""
+        domain = self.domains[node]
+        if domain >= 0 and (self._counts is None or self._counts[node]):
+            self._sums[domain] += amount
+
+    def at_nodes(self) -> Scores:
+        """[node]: the sum of its domain; nothing where it is in none."""
+        found: Scores = self._sums[self.domains]
+        return found
+
+
+class _Even(NamedTuple):
+    """One soft spread of a kind: who is counted, how much each counts, and what is added."""
+
+    tally: _Tally
+    weight: float
+    skew: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """What the scores of one kind are made of."""
+
+    will_do: Mask
+    fixed: Scores  # of taints and node affinity
+    pods: tuple[tuple[int, _Tally], ...]  # with weights
+    even: tuple[_Even, ...]
+    spread: Mask  # the nodes in a domain of each soft spread
+
+
+class Scorer:
+    """What the nodes are worth to kinds of members, while members come and go."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        roll: Roll,
+        kinds: Sequence[Kind],
+        will_do: Sequence[Mask],
+        weights: Weights = WEIGHTS,
+    ) -> None:
+        """Nobody is there yet; scores are scaled by the nodes that ``will_do`` for a kind."""
+        self._nodes, self._roll, self._kinds, self._weights = nodes, roll, kinds, weights
+        self._terrain = Terrain(nodes)
+        self._selected = {group for kind in kinds for group in kind.groups}
+        self._drawing: dict[Term, _Tally] = {}  # the weights of those who like members of a kind
+        self._counted: dict[int, list[_Tally]] = {}  # by group: all of it
+        self._staying: dict[int, list[_Tally]] = {}  # by group: without those who terminate
+        self._liked: dict[Term, _Tally] = {}
+        self._fixed: dict[object, Scores] = {}
+        for kind in kinds:
+            self._note(kind.shape.likings)
+        self._will_do = will_do
+        self._asked: Sequence[_Asked] = ()
+        self._own_draws: Sequence[Sequence[tuple[_Tally, int]]] = ()
+
+    def begin(self, residents: Iterable[Resident]) -> None:
+        """Count those who are there already."""
+        rows = {node.name: row for row, node in enumerate(self._nodes)}
+        there = [one for one in residents if one.node in rows]
+        # Pods that like alike share their likings: to see that they do is cheaper than to hash.
+        likings = {id(one.likings): one.likings for one in there}
+        for some in likings.values():
+            self._note(some)
+        pairs = zip(self._kinds, self._will_do, strict=True)
+        self._asked = [self._weighed(kind, will_do) for kind, will_do in pairs]
+        draws = {key: self._draws(some) for key, some in likings.items()}
+        self._own_draws = [self._draws(kind.shape.likings) for kind in self._kinds]
+        counts = bool(self._counted or self._staying)
+        for one in there:
+            groups = self._roll.among(one.namespace, one.labels) if counts else ()
+            self._add(rows[one.node], 1, groups, draws[id(one.likings)], leaving=one.terminating)
+
+    def add(self, kind: int, node: int, count: int) -> None:
+        """So many more members of the kind are there; fewer, if the number is negative."""
+        self._add(node, count, self._kinds[kind].groups, self._own_draws[kind])
+
+    def is_choosy(self, kind: int) -> bool:
+        """Whether some node that will do is better than another, or may become so."""
+        asked = self._asked[kind]
+        return self.is_moody(kind) or len(np.unique(asked.fixed[asked.will_do])) > 1
+
+    def is_moody(self, kind: int) -> bool:
+        """Whether its scores depend on who is where."""
+        return bool(self._asked[kind].pods or self._asked[kind].even)
+
+    def ignore_others(self) -> None:
+        """From now on only what never changes counts: taints and affinity to nodes."""
+        self._asked = [replace(asked, pods=(), even=()) for asked in self._asked]
+
+    def scores(self, kind: int) -> Scores:
+        """[node]: what it is worth to one more member of the kind."""
+        asked = self._asked[kind]
+        found = asked.fixed
+        if asked.pods:
+            found = found + self._weights.pods * _by_pods(asked)
+        if asked.even:
+            found = found + self._weights.spread * _by_spread(asked)
+        return found
+
+    def _add(
+        self,
+        node: int,
+        count: int,
+        groups: Iterable[int],
+        draws: Iterable[tuple[_Tally, int]],
+        *,
+        leaving: bool = False,
+    ) -> None:
+        for group in groups:
+            for tally in self._counted.get(group, ()):
+                tally.add(node, count)
+            for tally in () if leaving else self._staying.get(group, ()):
+                tally.add(node, count)
+        for tally, weight in draws:
+            tally.add(node, count * weight)
+
+    def _draws(self, likings: Iterable[Liking]) -> Sequence[tuple[_Tally, int]]:
+        """Where the weights of those who like something are counted, if any kind is drawn."""
+        found = ((self._drawing.get(liking.term), liking.weight) for liking in likings)
+        return [(tally, weight) for tally, weight in found if tally is not None]
+
+    def _note(self, likings: Iterable[Liking]) -> None:
+        """Whoever is liked by anybody is drawn to them."""
+        for liking in likings:
+            if self._group(liking.term) in self._selected and liking.term not in self._drawing:
+                self._drawing[liking.term] = self._by_topology(liking.term)
+
+    def _group(self, term: Term) -> int:
+        return self._roll.number[(term.peers,)]
+
+    def _by_topology(self, term: Term) -> _Tally:
+        return _Tally(self._terrain.domains(term.topology))
+
+    def _weighed(self, kind: Kind, will_do: Mask) -> _Asked:
+        drawn = [
+            (1, tally) for term, tally in self._drawing.items() if self._group(term) in kind.groups
+        ]
+        likes = [(liking.weight, self._count(liking.term)) for liking in kind.shape.wishes.pods]
+        keys = {spread.topology for spread in kind.shape.wishes.even}
+        inside = np.ones(len(self._nodes), np.bool_)
+        for key in keys:
+            inside &= self._terrain.domains(key) >= 0
+        even = [
+            self._even(kind.shape, spread, inside, will_do) for spread in kind.shape.wishes.even
+        ]
+        fixed = self._weights.taints * (FULL - self._by_taints(kind.shape, will_do))
+        fixed = fixed + self._weights.nodes * self._by_nodes(kind.shape, will_do)
+        return _Asked(will_do, fixed, (*drawn, *likes), tuple(even), inside)
+
+    def _count(self, term: Term) -> _Tally:
+        """A tally of those whom the term is about; one for all kinds that have it."""
+        if term not in self._liked:
+            self._liked[term] = self._by_topology(term)
+            self._counted.setdefault(self._group(term), []).append(self._liked[term])
+        return self._liked[term]
+
+    def _even(self, shape: Shape, spread: Spread, inside: Mask, will_do: Mask) -> _Even:
+        """On nodes of one name each the policies play no part, and all that will do are counted."""
+        if spread.topology == HOSTNAME:
+            tally = _Tally(np.arange(len(self._nodes), dtype=np.intp))
+            domains = int((will_do & inside).sum())
+        else:
+            counts = inside & self._terrain.counting(shape, spread)
+            tally = _Tally(self._terrain.domains(spread.topology), counts)
+            domains = len(np.unique(tally.domains[will_do & inside]))
+        # One for everyone counts nobody.
+        if spread.peers.selector:
+            group = self._roll.number[(spread.peers,)]
+            self._staying.setdefault(group, []).append(tally)
+        return _Even(tally, float(np.log(domains + 2)), spread.max_skew)
+
+    def _by_taints(self, shape: Shape, will_do: Mask) -> Scores:
+        key = "taints", shape.tolerations
+        if key not in self._fixed:
+            self._fixed[key] = np.array([unwelcome(shape, node) for node in self._nodes], np.int64)
+        return _scaled(self._fixed[key], will_do)
+
+    def _by_nodes(self, shape: Shape, will_do: Mask) -> Scores:
+        key = "nodes", shape.wishes.nodes
+        if key not in self._fixed:
+            self._fixed[key] = np.array([preference(shape, node) for node in self._nodes], np.int64)
+        return _scaled(self._fixed[key], will_do)
+
+
+def _scaled(raw: Scores, will_do: Mask) -> Scores:
+    """So that the largest is full; ``DefaultNormalizeScore``."""
+    most = int(raw[will_do].max(initial=0))
+    return FULL * raw // most if most else np.zeros_like(raw)
+
+
+def _by_pods(asked: _Asked) -> Scores:
+    raw = np.zeros(len(asked.fixed), np.int64)
+    for weight, tally in asked.pods:
+        raw += weight * tally.at_nodes()
+    known = raw[asked.will_do]
+    if not known.size or known.min() == known.max():
+        return np.zeros_like(raw)
+    least, most = int(known.min()), int(known.max())
+    return (float(FULL) * ((raw - least) / (most - least))).astype(np.int64)
+
+
+def _by_spread(asked: _Asked) -> Scores:
+    """The fewer there are, the better; a node that is in no domain of some spread is worth none."""
+    exact = np.zeros(len(asked.fixed))
+    for tally, weight, skew in asked.even:
+        exact += tally.at_nodes() * weight + (skew - 1)
+    raw = np.floor(exact + 0.5).astype(np.int64)
+    known = raw[asked.will_do & asked.spread]
+    if not known.size:
+        return np.zeros_like(raw)
+    least, most = int(known.min()), int(known.max())
+    found = FULL * (most + least - raw) // most if most else np.full_like(raw, FULL)
+    return np.where(asked.spread, found, 0)
