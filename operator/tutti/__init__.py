@@ -18,6 +18,7 @@ replay      Snapshots from files
 world       the live picture; snapshot(now)
 occupancy   the nodes, and what is used of each
 gangs       PodGroups with their pods
+storage     claims and volumes, while pods of ours name any
 neighbours  who has a node, while rules between pods are in force
 store       objects of one kind, the newest version of each
 kube        the only code that knows the API server

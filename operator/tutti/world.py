@@ -24,6 +24,7 @@ from .model.keys import GangKey, NodeName, Uid
 from .model.resources import NOTHING
 from .neighbours import Neighbours
 from .occupancy import Occupancy
+from .storage import Claims
 from .store import Store
 
 
@@ -39,7 +40,7 @@ class Assumption:
 
 
 class World:
-    """Eight stores, the assumptions, and the indexes that make a snapshot cheap."""
+    """Eight stores, the claims, the assumptions, and the indexes that make a snapshot cheap."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         """``wake`` is called at every change that a decision might care about."""
@@ -52,6 +53,7 @@ class World:
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
         self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
+        self.storage = Claims(self._refresh, wake)
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
         self._occupancy = Occupancy()
@@ -79,6 +81,7 @@ class World:
             self._gangs.strays,
             residents=self._neighbours.residents(self._occupancy.placed),
             namespaces=self._neighbours.namespaces(self.namespaces),
+            storage=self.storage.shown(),
             settled=self._gangs.settled,
         )
 
@@ -104,6 +107,7 @@ class World:
         """Count a member as bound from the moment that its binding is sent."""
         if self.bound.has_seen(member.uid):
             return  # the watch was faster, and knows better
+        member = self.pending.get(member.uid) or member
         known = self._assumed.get(member.uid)
         lists = self._bound_lists if known is None else known.lists
         self._assumed[member.uid] = Assumption(member, node, lists)
@@ -222,6 +226,8 @@ class World:
 
     def _refresh(self, uid: Uid) -> None:
         """Work out anew what one pod is and where it uses room."""
+        said = self._said(uid)
+        self.storage.pod_changed(uid, said if isinstance(said, Member) else None)
         met = self._met(uid)
         seen = met or self.pinned.get(uid)
         self._gangs.member_changed(uid, seen if isinstance(seen, Member) else None)
@@ -236,7 +242,12 @@ class World:
         self._wake()
 
     def _met(self, uid: Uid) -> Member | Occupant | None:
-        """What one pod is, as rules between pods see it: bound, assumed or pending.
+        """What one pod is, as rules between pods see it, with what its claims lead to."""
+        said = self._said(uid)
+        return self.storage.seen(said) if isinstance(said, Member) else said
+
+    def _said(self, uid: Uid) -> Member | Occupant | None:
+        """What one pod says of itself: bound, assumed or pending.
 
         One that is pinned to a node uses room there already, but no rule counts it before it is
         bound: kube-scheduler's does not either.

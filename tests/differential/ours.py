@@ -54,6 +54,8 @@ class Reading:
         (member,) = (
             each for gang in snapshot.gangs for each in gang.members if each.uid == member.uid
         )
+        if member.lacking:
+            return Ours(frozenset(), gated=member.gated)
         if member.unmodelled:
             return Ours(frozenset(), member.unmodelled)
         if not member.is_waiting:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 async def observed(name: str, kubeconfig: str | None, context: str | None) -> Snapshot:
     """List everything once, in the operator's order: what waits before what counts."""
-    from ..feeds import feeds_into
+    from ..feeds import feeds_into, storage_into
     from ..kube import supply
     from ..kube.access import Access
     from ..kube.client import Client
@@ -24,5 +24,7 @@ async def observed(name: str, kubeconfig: str | None, context: str | None) -> Sn
     access = await Access.load(kubeconfig, context)
     async with Client(access) as api:
         for feed in feeds_into(world, name):
+            await supply.relist(api, feed)
+        for feed in storage_into(world) if world.storage.are_wanted else ():
             await supply.relist(api, feed)
     return world.snapshot(time.time())

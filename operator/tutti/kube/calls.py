@@ -11,6 +11,7 @@ ROOTS = {
     "tutti.dev": "/apis/tutti.dev/v1alpha1",
     "batch": "/apis/batch/v1",
     "scheduling.k8s.io": "/apis/scheduling.k8s.io/v1",
+    "storage.k8s.io": "/apis/storage.k8s.io/v1",
     "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
 }
 METHODS = {
@@ -52,6 +53,12 @@ class Call(Enum):
     GET_JOB = Right("batch", "jobs", "get")
     LIST_PRIORITY_CLASSES = Right("scheduling.k8s.io", "priorityclasses", "list")
     WATCH_PRIORITY_CLASSES = Right("scheduling.k8s.io", "priorityclasses", "watch")
+    LIST_CLAIMS = Right("", "persistentvolumeclaims", "list")
+    WATCH_CLAIMS = Right("", "persistentvolumeclaims", "watch")
+    LIST_VOLUMES = Right("", "persistentvolumes", "list")
+    WATCH_VOLUMES = Right("", "persistentvolumes", "watch")
+    LIST_STORAGE_CLASSES = Right("storage.k8s.io", "storageclasses", "list")
+    WATCH_STORAGE_CLASSES = Right("storage.k8s.io", "storageclasses", "watch")
     LIST_POD_GROUPS = Right("tutti.dev", "podgroups", "list")
     WATCH_POD_GROUPS = Right("tutti.dev", "podgroups", "watch")
     PATCH_POD_GROUP_STATUS = Right("tutti.dev", "podgroups/status", "patch")
@@ -96,6 +103,9 @@ BOUND = Stream("bound pods", Call.LIST_PODS, Call.WATCH_PODS, "spec.nodeName!=")
 GROUPS = Stream("PodGroups", Call.LIST_POD_GROUPS, Call.WATCH_POD_GROUPS)
 CLASSES = Stream("PriorityClasses", Call.LIST_PRIORITY_CLASSES, Call.WATCH_PRIORITY_CLASSES)
 NAMESPACES = Stream("namespaces", Call.LIST_NAMESPACES, Call.WATCH_NAMESPACES)
+CLAIMS = Stream("PersistentVolumeClaims", Call.LIST_CLAIMS, Call.WATCH_CLAIMS)
+VOLUMES = Stream("PersistentVolumes", Call.LIST_VOLUMES, Call.WATCH_VOLUMES)
+STORAGE_CLASSES = Stream("StorageClasses", Call.LIST_STORAGE_CLASSES, Call.WATCH_STORAGE_CLASSES)
 RESERVATIONS = Stream("Reservations", Call.LIST_RESERVATIONS, Call.WATCH_RESERVATIONS)
 
 

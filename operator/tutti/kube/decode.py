@@ -37,7 +37,7 @@ from . import wire
 from .errors import BadObject
 from .quantity import QuantityError, offered
 from .rules import decode_apart, decode_labels, decode_rules
-from .shapes import decode_requests, decode_shape, pinned_to, unmodelled
+from .shapes import claims, decode_requests, decode_shape, pinned_to, unmodelled
 
 GROUP_LABEL = "tutti.dev/pod-group"
 ROLE_LABEL = "tutti.dev/role"
@@ -130,6 +130,7 @@ def decode_member(pod: wire.Pod) -> Member:
         is_driver=labels.get(SPARK_LABEL) == "driver",
         failure=pod.status.reason if phase is Phase.FAILED else "",
         labels=decode_labels(labels),
+        claims=claims(spec),
     )
 
 

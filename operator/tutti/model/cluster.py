@@ -10,6 +10,7 @@ from . import ports
 from .keys import GangKey, NodeName, Origin, PodKey, Uid
 from .resources import NOTHING, Resources
 from .rules import NO_RULES, Labels, PodRules, Requirement, Term
+from .volumes import NO_STORAGE, Reach, Storage
 
 
 class Effect(StrEnum):
@@ -59,6 +60,7 @@ class Shape:
     required: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     rules: PodRules = NO_RULES
+    reach: tuple[Reach, ...] = ()  # of its volumes, each must hold; sorted
 
 
 class Phase(StrEnum):
@@ -126,6 +128,8 @@ class Member:
     is_driver: bool = False  # a Spark driver: nobody makes it anew
     failure: str = ""  # why it failed, in one word; empty where its own containers did
     labels: Labels = ()  # as rules between pods see them
+    claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
+    lacking: tuple[str, ...] = ()  # what is wrong with them, in words: until it is put right
 
     @property
     def gang(self) -> GangKey:
@@ -342,5 +346,6 @@ class Snapshot:
     # only while some rule between pods is in force, else nobody.
     residents: tuple[Resident, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
+    storage: Storage = NO_STORAGE  # what the claims of members lead to
     # Gangs known to have nothing to decide: planning passes over them, and would do so anyway.
     settled: frozenset[Uid] = field(default=frozenset(), compare=False)

@@ -150,7 +150,8 @@ def _wrong(
         return
     if one.uid in taken:
         yield f"pod {one.pod}: it has a node already"
-    if not member.is_waiting or member.unmodelled or not gang.has_place_for(member):
+    is_open = member.unmodelled or member.lacking
+    if not member.is_waiting or is_open or not gang.has_place_for(member):
         yield f"pod {one.pod}: it cannot be placed now"
     if (why := fits_node(member.shape, node)) is not None:
         yield f"pod {one.pod}: node {one.node} will not do: {why}"
@@ -270,6 +271,11 @@ def lost_entries(snapshot: Snapshot) -> Mapping[Uid, tuple[Entry, ...]]:
     return {uid: entries for uid, entries in lost.items() if entries}
 
 
+def _is_still(member: Member, held: Reservation) -> bool:
+    """Whether the member waits for what the Reservation holds, and has the volumes for it."""
+    return member.is_waiting and not member.lacking and member.gang == held.gang
+
+
 def _is_upheld(
     entry: Entry,
     held: Reservation,
@@ -283,7 +289,7 @@ def _is_upheld(
         return False
     if member.node == entry.node:
         return True
-    if node is None or not member.is_waiting or member.gang != held.gang:
+    if node is None or not _is_still(member, held):
         return False
     if fits_node(member.shape, node) is not None or ledger.lacks(entry.node, _asked(member)):
         return False

@@ -17,7 +17,7 @@ NODE_PODS = "110"  # what a kubelet offers if it is told nothing
 HOSTNAME = "kubernetes.io/hostname"
 Raw = dict[str, Any]
 
-_CLUSTERWIDE = frozenset({"Namespace", "Node", "PriorityClass"})
+_CLUSTERWIDE = frozenset({"Namespace", "Node", "PersistentVolume", "PriorityClass", "StorageClass"})
 # What a controller makes pods of, and which field says how many.
 WORKLOADS: Mapping[tuple[str, str], str] = {
     ("batch", "Job"): "parallelism",

@@ -14,7 +14,9 @@ from .. import encode
 from ..decode import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
 from ..quantity import CPU
 from ..requests import PODS
+from ..shapes import CLAIM_FIELD
 from .rules import REQUIRED, add_rules, add_unreadable, requirement
+from .volumes import add_claims
 
 Raw = dict[str, Any]
 
@@ -216,6 +218,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
     add_rules(spec, shape.rules)
     for field in value.unmodelled:
         _use(spec, field)
+    add_claims(spec, value.claims)
     return spec
 
 
@@ -235,6 +238,8 @@ def _use(spec: Raw, field: str) -> None:
         return
     if field == "spec.schedulingGroup":
         spec["schedulingGroup"] = {}
+    elif field.startswith(f"{CLAIM_FIELD} ("):
+        pass  # the claim is there, and whoever reads it finds the same
     elif field.startswith(_VOLUMES):
         name = f"volume-{len(spec.get('volumes', ()))}"
         spec.setdefault("volumes", []).append({"name": name, field.removeprefix(_VOLUMES): {}})

@@ -29,6 +29,7 @@ from .objects import (
     Toleration,
 )
 from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
+from .storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeSpec
 
 __all__ = [
     "Affinity",
@@ -45,6 +46,8 @@ __all__ = [
     "NodeTerm",
     "Object",
     "Page",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
     "Pod",
     "PodAffinity",
     "PodAffinityTerm",
@@ -57,7 +60,9 @@ __all__ = [
     "Reservation",
     "Role",
     "SpreadConstraint",
+    "StorageClass",
     "Toleration",
+    "VolumeSpec",
     "WatchEvent",
     "parse_event",
     "parse_one",
