@@ -1,144 +1,167 @@
 """What the claims of our pods lead to: worked into each pod, and anew whenever one of them changes.
 
 Separate from the World so that a pod without claims pays nothing. Whether and where a pod's volumes
-let it run is answered as kube-scheduler's VolumeBinding and VolumeZone do.
+let it run is answered as kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and
+NodeVolumeLimits do.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Generic, TypeVar
 
+from .attaching import Handle, Limits
+from .catalogue import Catalogue
+from .claimants import Claimant, Claimants
 from .kube.shapes import CLAIM_FIELD
-from .model.cluster import Member, Shape
-from .model.keys import Uid
+from .model.cluster import Member, Occupant, Shape
+from .model.keys import NodeName, Uid
+from .model.resources import Resources
 from .model.volumes import (
     NO_STORAGE,
+    Attachment,
     Claim,
     ClaimKey,
+    Driver,
+    NodeDrivers,
     Reach,
     Storage,
     StorageClass,
     Volume,
+    attaching,
     sorted_reach,
 )
+from .occupancy import NOTHING_ATTACHED, Attached
 from .store import Store
 
 UNLISTED = "claims and volumes are still being listed"
 KNOWN = 16384  # shapes that are shared
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-
-class _ByName(Generic[K, V]):
-    """Values by name; of two with one name, the one that was shown last is it."""
-
-    def __init__(self, key: Callable[[V], K]) -> None:
-        self._key = key
-        self._known: dict[K, tuple[Uid, V]] = {}
-
-    def changed(self, uid: Uid, old: V | None, new: V | None) -> None:
-        """Take in what one object is now."""
-        if new is not None:
-            self._known[self._key(new)] = uid, new
-        elif old is not None and self._known.get(self._key(old), ("",))[0] == uid:
-            del self._known[self._key(old)]
-
-    def get(self, key: K) -> V | None:
-        """The value of this name, if there is one."""
-        known = self._known.get(key)
-        return None if known is None else known[1]
+MOST_SHARERS = 8  # of a volume that are looked at one by one; more wait or run with it somewhere
 
 
 class Claims:
-    """Three stores, what is in them by name, and the pods of ours that name claims."""
+    """Six stores, the pods that name claims, and what each of them finds."""
 
-    def __init__(self, touched: Callable[[Uid], None], wake: Callable[[], None]) -> None:
-        """``touched`` is told of each pod whose volumes changed, ``wake`` of every list."""
-        self._touched, self._wake = touched, wake
+    def __init__(
+        self,
+        touched: Callable[[Uid], None],
+        nodes_touched: Callable[[Iterable[NodeName] | None], None],
+        wake: Callable[[], None],
+    ) -> None:
+        """``touched`` is told of each pod whose volumes changed, ``wake`` of every list.
+
+        ``nodes_touched`` is told of nodes with other volumes, or limits, than before; None: any.
+        """
+        self._touched, self._nodes_touched, self._wake = touched, nodes_touched, wake
         self.claims: Store[Claim] = Store(self._claim_changed, self._listed)
         self.volumes: Store[Volume] = Store(self._volume_changed, self._listed)
         self.classes: Store[StorageClass] = Store(self._class_changed, self._listed)
-        self._by_claim: _ByName[ClaimKey, Claim] = _ByName(lambda one: one.key)
-        self._by_volume: _ByName[str, Volume] = _ByName(lambda one: one.name)
-        self._by_class: _ByName[str, StorageClass] = _ByName(lambda one: one.name)
-        self._named: dict[Uid, tuple[ClaimKey, ...]] = {}
-        self._users: dict[ClaimKey, set[Uid]] = {}
-        self._was_listed = False
+        self.nodes: Store[NodeDrivers] = Store(self._node_changed, self._listed)
+        self.drivers: Store[Driver] = Store(self._driver_changed, self._listed)
+        self.attachments: Store[Attachment] = Store(self._attachment_changed, self._listed)
+        self._known = Catalogue()
+        self._limits = Limits(self._known.volume)
+        self._pods = Claimants()
+        self._is_known = False  # all was listed once
         self._shown: Storage | None = NO_STORAGE  # None: to be made
-        self.are_wanted = False  # some pod of ours names one, or did
 
     @property
-    def _is_listed(self) -> bool:
-        stores = (self.claims, self.volumes, self.classes)
-        return all(store.is_synced for store in stores)
+    def are_wanted(self) -> bool:
+        """Whether some pod of ours names a claim, or did."""
+        return self._pods.has_been_ours
 
     def _listed(self, _began: int) -> None:
         """A list was taken in; who waited for the first one looks again."""
-        if self._is_listed and not self._was_listed:
-            self._was_listed = True
-            self._touch(list(self._users))
+        places = (self.nodes, self.drivers, self.attachments)
+        if not self._is_known and all(
+            store.is_synced for store in (self.claims, self.volumes, self.classes, *places)
+        ):
+            self._is_known = True
+            self._look_again()
         self._wake()
 
     def _claim_changed(self, uid: Uid, old: Claim | None, new: Claim | None) -> None:
-        self._by_claim.changed(uid, old, new)
-        seen = new or old
-        if seen is not None and old != new:
-            self._touch([seen.key])
+        self._touch(self._known.claim_changed(uid, old, new))
 
     def _volume_changed(self, uid: Uid, old: Volume | None, new: Volume | None) -> None:
-        self._by_volume.changed(uid, old, new)
-        seen = new or old
-        if seen is not None and old != new:
-            self._touch([key for key in self._users if self._names(key, seen.name)])
+        self._touch(self._known.volume_changed(uid, old, new))
+        if old != new:
+            names = {one.name for one in (old, new) if one is not None}
+            self._tell_nodes(self._limits.attached_to(names) if self._is_known else ())
 
     def _class_changed(self, uid: Uid, old: StorageClass | None, new: StorageClass | None) -> None:
-        """Classes are few and hardly ever change: whoever names a claim looks again."""
-        self._by_class.changed(uid, old, new)
+        self._known.class_changed(uid, old, new)
         if old != new:
-            self._touch(list(self._users))
+            self._look_again()
 
-    def pod_changed(self, uid: Uid, member: Member | None) -> None:
-        """A pod of ours came, went or is another now."""
-        old = self._named.pop(uid, ())
-        new: tuple[ClaimKey, ...] = ()
-        if member is not None and member.claims and not member.is_over:
-            new = tuple(ClaimKey(member.key.namespace, name) for name in member.claims)
-            self._named[uid] = new
-            self.are_wanted = True
+    def _node_changed(self, _uid: Uid, old: NodeDrivers | None, new: NodeDrivers | None) -> None:
+        if old == new:
+            return
+        before = self._limits.limited
+        self._limits.nodes_changed(old, new)
+        if before != self._limits.limited:
+            self._look_again()
+            return
+        names = {one.node for one in (old, new) if one is not None}
+        self._touch(key for name in names for key in self._limits.claims_on(name))
+        self._tell_nodes(names)
+
+    def _driver_changed(self, _uid: Uid, old: Driver | None, new: Driver | None) -> None:
+        if old != new:
+            self._limits.driver_changed(old, new)
+            self._look_again()
+
+    def _attachment_changed(self, uid: Uid, old: Attachment | None, new: Attachment | None) -> None:
+        if old != new:
+            self._limits.attachment_changed(uid, old, new)
+            self._tell_nodes({one.node for one in (old, new) if one is not None})
+
+    def pod_changed(self, uid: Uid, pod: Member | Occupant | None) -> None:
+        """A pod came, went or is another now; who shares a volume with it looks again."""
+        old, new = self._pods.get(uid), Claimant.of(pod)
         if old == new:
             return
         self._shown = None
-        for key in old:
-            self._users[key].discard(uid)
-            if not self._users[key]:
-                del self._users[key]
-        for key in new:
-            self._users.setdefault(key, set()).add(uid)
+        self._limits.pod_changed(uid, old, new)
+        self._pods.put(uid, new)
+        if self._is_known:
+            claims = {key for one in (old, new) if one is not None for key in one.claims}
+            others = self._pods.uids(self._known.sharing(claims)) - {uid}
+            self._tell(others if len(others) <= MOST_SHARERS + 1 else ())
+
+    def attached(self, node: NodeName) -> Attached:
+        """What a node takes, and has, of volumes of drivers that have limits."""
+        if not self._is_known:
+            return NOTHING_ATTACHED
+        return self._limits.attached(node, self._known.handle)
 
     def seen(self, member: Member) -> Member:
         """The pod with what its claims demand; what it lacks where they lead nowhere yet."""
-        if not member.claims:
+        if not member.claims or member.is_over:
             return member
-        if not self._is_listed:
+        if not self._is_known:
             return replace(member, lacking=(UNLISTED,))
         lacking: list[str] = []
         unmodelled: set[str] = set()
         reach: set[Reach] = set()
+        handles: set[Handle] = set()
         for name in member.claims:
-            claim = self._by_claim.get(ClaimKey(member.key.namespace, name))
-            volume = None if claim is None else self._by_volume.get(claim.volume)
+            key = ClaimKey(member.key.namespace, name)
+            claim, volume = self._known.claim(key), self._known.volume_of(key)
             if claim is not None and volume is not None and not _trouble(claim, volume):
                 reach.update(volume.reach)
-                unmodelled.update(_open(claim, volume))
-            elif claim is not None and self._waits_for_a_pod(claim):
+                lacking.extend(self._taken(claim, member.uid))
+                unmodelled.update(self._open(claim, volume, member.uid))
+                handles.update(filter(None, [self._known.handle(key)]))
+            elif claim is not None and self._known.waits_for_a_pod(claim):
                 unmodelled.add(f"{CLAIM_FIELD} (unbound, WaitForFirstConsumer)")
             else:
                 lacking.append(f"claim {name} {_trouble(claim, volume)}")
+        counted = Counter(one.driver for one in handles if one.driver in self._limits.limited)
+        more = Resources.of({attaching(driver): n for driver, n in counted.items()})
         return replace(
             member,
-            shape=_shared_shape(member.shape, sorted_reach(reach)),
+            shape=_shared_shape(member.shape, sorted_reach(reach), more),
             lacking=tuple(lacking),
             unmodelled=tuple(sorted({*member.unmodelled, *unmodelled})),
         )
@@ -146,33 +169,59 @@ class Claims:
     def shown(self) -> Storage:
         """All that the claims of our pods lead to."""
         if self._shown is None:
-            claims = _known(self._by_claim, self._users)
-            volumes = _known(self._by_volume, {one.volume for one in claims})
-            names = {one.storage_class for one in claims if not one.is_bound}
-            self._shown = Storage(claims, volumes, _known(self._by_class, names))
+            self._shown = self._known.shown(self._pods.of_ours())
         return self._shown
 
-    def _names(self, key: ClaimKey, volume: str) -> bool:
-        claim = self._by_claim.get(key)
-        return claim is not None and claim.volume == volume
+    def _taken(self, claim: Claim, uid: Uid) -> Iterator[str]:
+        """Whether the claim is for one pod (ReadWriteOncePod), and another has a node with it."""
+        others = self._pods.others([claim.key], uid)
+        if claim.for_one_pod and any(one.node is not None for one in others):
+            yield f"claim {claim.key.name} is for one pod, and another uses it"
 
-    def _waits_for_a_pod(self, claim: Claim) -> bool:
-        """Whether it is bound only once a pod that names it is."""
-        found = self._by_class.get(claim.storage_class)
-        is_free = not (claim.volume or claim.is_lost or claim.terminating)
-        return is_free and found is not None and found.waits
+    def _open(self, claim: Claim, volume: Volume, uid: Uid) -> Iterator[str]:
+        """What of a bound claim asks for rules that are not known yet.
 
-    def _touch(self, keys: list[ClaimKey]) -> None:
+        Of several pods that wait with one claim, only one may be let have it, or all on one node
+        count it once: nothing that a pod could be said to need wherever it goes.
+        """
+        if volume.in_tree:
+            yield f"{CLAIM_FIELD} ({volume.in_tree})"
+        others = self._pods.others([claim.key], uid)
+        if claim.for_one_pod and any(one.node is None for one in others):
+            yield f"{CLAIM_FIELD} (ReadWriteOncePod, named by several pods that wait)"
+        found = self._known.handle(claim.key)
+        if found is None or found.driver not in self._limits.limited:
+            return
+        sharers = self._pods.others(self._known.sharing([claim.key]), uid)
+        if len(sharers) > MOST_SHARERS or any(
+            one.node is None or self._limits.limit(one.node, found.driver) is not None
+            for one in sharers
+        ):
+            yield f"{CLAIM_FIELD} (shared, where driver {found.driver} has a limit)"
+
+    def _touch(self, keys: Iterable[ClaimKey]) -> None:
+        """These claims, or what they lead to, changed: whoever shares a volume looks again."""
+        found = set(keys)
+        if not (found and self._is_known):
+            return
         self._shown = None
-        uids = {uid for key in keys for uid in self._users.get(key, ())}
+        uids = self._pods.uids(self._known.sharing(found))
+        self._nodes_touched(self._pods.nodes(uids))
+        self._tell(uids)
+
+    def _look_again(self) -> None:
+        if self._is_known:
+            self._shown = None
+            self._nodes_touched(None)
+            self._tell(self._pods.uids(self._pods.named()))
+
+    def _tell(self, uids: Collection[Uid]) -> None:
         for uid in sorted(uids):
             self._touched(uid)
 
-
-def _known(among: _ByName[K, V], keys: Iterable[K]) -> tuple[V, ...]:
-    """Those of these names that are there, in the order of the names."""
-    found = (among.get(key) for key in sorted(keys, key=str))
-    return tuple(one for one in found if one is not None)
+    def _tell_nodes(self, names: Collection[NodeName]) -> None:
+        if names and self._is_known:
+            self._nodes_touched(names)
 
 
 def _trouble(claim: Claim | None, volume: Volume | None) -> str:
@@ -188,16 +237,8 @@ def _trouble(claim: Claim | None, volume: Volume | None) -> str:
     return f"is bound to volume {claim.volume}, which does not exist" if volume is None else ""
 
 
-def _open(claim: Claim, volume: Volume) -> Iterator[str]:
-    """What of a bound claim asks for rules that are not known yet."""
-    if claim.for_one_pod:
-        yield f"{CLAIM_FIELD} (ReadWriteOncePod)"
-    if volume.driver:
-        yield f"{CLAIM_FIELD} (driver {volume.driver})"
-    if volume.in_tree:
-        yield f"{CLAIM_FIELD} ({volume.in_tree})"
-
-
 @lru_cache(maxsize=KNOWN)
-def _shared_shape(shape: Shape, reach: tuple[Reach, ...]) -> Shape:
-    return replace(shape, reach=reach) if reach else shape
+def _shared_shape(shape: Shape, reach: tuple[Reach, ...], more: Resources) -> Shape:
+    if not (reach or more.amounts):
+        return shape
+    return replace(shape, requests=shape.requests + more, reach=reach)

@@ -4,7 +4,7 @@
 is assumed until the watch shows it, so that no cycle sees a world older than its own last write.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from .gangs import Gangs
@@ -53,10 +53,10 @@ class World:
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
         self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
-        self.storage = Claims(self._refresh, wake)
+        self.storage = Claims(self._refresh, self._attached_changed, wake)
+        self._occupancy = Occupancy(self.storage.attached)
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
-        self._occupancy = Occupancy()
         self._neighbours = Neighbours(self._met)
         self._gangs = Gangs(self._value_of)
         self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
@@ -227,10 +227,9 @@ class World:
     def _refresh(self, uid: Uid) -> None:
         """Work out anew what one pod is and where it uses room."""
         said = self._said(uid)
-        self.storage.pod_changed(uid, said if isinstance(said, Member) else None)
-        met = self._met(uid)
-        seen = met or self.pinned.get(uid)
-        self._gangs.member_changed(uid, seen if isinstance(seen, Member) else None)
+        self.storage.pod_changed(uid, said)
+        seen, met = said or self.pinned.get(uid), self._met(uid)
+        self._gangs.member_changed(uid, met if isinstance(met, Member) else None)
         if isinstance(seen, Member):
             at = None if seen.is_over else seen.node
             self._occupancy.occupy(uid, at, seen.shape.requests)
@@ -239,6 +238,10 @@ class World:
         else:
             self._occupancy.occupy(uid, None, NOTHING)
         self._neighbours.changed(uid, met)
+        self._wake()
+
+    def _attached_changed(self, names: Iterable[NodeName] | None) -> None:
+        self._occupancy.touch(names)
         self._wake()
 
     def _met(self, uid: Uid) -> Member | Occupant | None:

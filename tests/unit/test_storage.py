@@ -5,25 +5,44 @@ from typing import Any
 
 import pytest
 
+from tutti.attaching import Handle, handle
 from tutti.feeds import storage_into
 from tutti.kube import dump
 from tutti.kube.supply import Item
-from tutti.model.cluster import Member, Phase, Snapshot
+from tutti.model.cluster import Member, Occupant, Phase, Snapshot
 from tutti.model.decisions import Policy
-from tutti.model.keys import NodeName, Uid
+from tutti.model.keys import NodeName, PodKey, Uid
+from tutti.model.resources import Resources
 from tutti.model.rules import Requirement
-from tutti.model.volumes import NO_STORAGE, Claim, ClaimKey, StorageClass, Volume
+from tutti.model.volumes import (
+    NO_STORAGE,
+    PLENTY,
+    Attachment,
+    Claim,
+    ClaimKey,
+    Driver,
+    NodeDrivers,
+    StorageClass,
+    Volume,
+)
 from tutti.planning.feasibility import fits_node
+from tutti.planning.plan import plan
+from tutti.planning.verify import violations
 from tutti.replay import snapshot_of
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget
 from tutti.world import World
 
-from ..builders import NAMESPACE, member, node, shape
+from ..builders import NAMESPACE, member, node, resources, shape
 
 ZONE = "topology.kubernetes.io/zone"
 BETA = "failure-domain.beta.kubernetes.io/zone"
 FIELD = "spec.volumes[].persistentVolumeClaim"
 IN_Z1 = ((Requirement(ZONE, "In", ("z1",)),),)
 HERE = Volume("pv", IN_Z1)
+
+
+KINDS = ("claims", "volumes", "classes", "nodes", "drivers", "attachments")
 
 
 def claim(name: str = "data", **changes: Any) -> Claim:
@@ -40,7 +59,7 @@ class Observed:
         self.world = World(self.wake)
         self.storage = self.world.storage
         self.world.nodes.put(Item(Uid("n1"), 1, node("n1", cpu=4).made))
-        for kind in ("claims", "volumes", "classes") if is_listed else ():
+        for kind in KINDS if is_listed else ():
             self.list(kind)
 
     def wake(self) -> None:
@@ -100,6 +119,9 @@ def test_a_pod_with_claims_asks_for_them_to_be_listed_and_waits_until_they_are()
     assert one.lacks() == ("claims and volumes are still being listed",)
     one.list("claims", c=claim())
     one.list("volumes", v=HERE)
+    one.list("nodes")
+    one.list("drivers")
+    one.list("attachments")
     assert one.lacks()
     wakes = one.wakes
     one.list("classes")
@@ -143,8 +165,6 @@ OPEN = {
         HERE,
         "unbound, WaitForFirstConsumer",
     ),
-    "for one pod": (claim(for_one_pod=True), HERE, "ReadWriteOncePod"),
-    "of a driver": (claim(), replace(HERE, driver="one.csi"), "driver one.csi"),
     "of a kind that drivers took over": (claim(), replace(HERE, in_tree="cinder"), "cinder"),
 }
 
@@ -264,11 +284,277 @@ def test_a_volume_is_reached_from_the_zones_that_it_is_labelled_with(
         assert fits_node(asking, own) == "out of reach of a volume"
 
 
+OURS, THEIRS = Volume("pv", driver="one.csi", handle="a"), Volume("pv", driver="two.csi")
+ATTACH = "attach:one.csi"
+N1, N2 = NodeName("n1"), NodeName("n2")
+
+
+def drivers(name: str, **limits: int | None) -> NodeDrivers:
+    """The drivers of a node: ``one`` is ``one.csi``."""
+    return NodeDrivers(NodeName(name), tuple((f"{each}.csi", n) for each, n in limits.items()))
+
+
+class Attaching(Observed):
+    """A World of two nodes and of two claims with volumes of one driver."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world.nodes.put(Item(Uid("n2"), 1, node("n2", cpu=4).made))
+        for name in ("data", "more"):
+            self.put("claims", claim(name, volume=f"pv-{name}"), f"claim-{name}")
+            self.put("volumes", replace(OURS, name=f"pv-{name}", handle=name), f"volume-{name}")
+
+    def runs(self, name: str, on: NodeName, *claims: str, uid: str = "") -> None:
+        """Show a pod of somebody else's that has a node."""
+        known = Uid(uid or name)
+        self.version += 1
+        one = Occupant(known, on, resources(pods=1), NAMESPACE, claims=claims)
+        self.world.bound.put(Item(known, self.version, one))
+
+    def asks(self, name: str = "a") -> int:
+        """How many volumes one of our pods counts as."""
+        ours = (each for gang in self.seen.gangs for each in gang.members)
+        return next(each for each in ours if each.key.name == name).shape.requests[ATTACH]
+
+    def room(self, name: str = "n1") -> tuple[int, int]:
+        """What a node takes of volumes, and has."""
+        found = next(each for each in self.seen.nodes if each.name == name)
+        assert self.world.node(found.name) == found
+        return found.allocatable[ATTACH], found.used[ATTACH]
+
+    def open(self, name: str = "a") -> tuple[str, ...]:
+        """What of a pod of ours is not modelled."""
+        ours = (each for gang in self.seen.gangs for each in gang.members)
+        found = next(each for each in ours if each.key.name == name)
+        assert not found.lacking
+        return found.unmodelled
+
+
+SHARED = (f"{FIELD} (shared, where driver one.csi has a limit)",)
+
+
+def test_where_no_node_has_a_limit_nothing_is_counted() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=None))
+    one.waits("a", "data", "more")
+    one.waits("b", "data")
+    assert (one.asks(), one.room(), one.open()) == (0, (0, 0), ())
+
+
+def test_volumes_count_by_driver_once_a_node_has_a_limit() -> None:
+    one = Attaching()
+    one.waits("a", "data", "more")
+    one.put("nodes", drivers("n1", one=2, two=1))
+    assert (one.asks(), one.room("n1"), one.room("n2")) == (2, (2, 0), (PLENTY, 0))
+    one.put("nodes", drivers("n1", one=3, two=1))
+    assert one.room("n1") == (3, 0)
+    one.put("nodes", drivers("n1", one=3, two=1))
+    one.storage.nodes.drop(Uid("nodes"))
+    assert (one.asks(), one.room("n1")) == (0, (0, 0))
+
+
+def test_a_driver_that_is_needed_keeps_pods_off_nodes_without_it() -> None:
+    one = Attaching()
+    one.waits("a", "data")
+    one.put("nodes", drivers("n1", one=None))
+    one.put("drivers", Driver("one.csi"))
+    assert one.asks() == 0
+    one.put("drivers", Driver("one.csi", is_needed=True))
+    assert (one.asks(), one.room("n1"), one.room("n2")) == (1, (PLENTY, 0), (0, 0))
+    one.put("drivers", Driver("one.csi", is_needed=True))
+    one.storage.drivers.drop(Uid("drivers"))
+    assert one.asks() == 0
+
+
+def test_a_volume_counts_once_by_node_whoever_uses_it() -> None:
+    one = Attaching()
+    one.waits("a", "data")
+    one.put("nodes", drivers("n1", one=2), "l1")
+    one.put("attachments", Attachment(N1, "one.csi", "pv-data"))
+    one.put("attachments", Attachment(N1, "one.csi", "unknown"), "unknown")
+    assert one.room() == (2, 1)  # attached, although nobody uses it
+    one.runs("x", N1, "data")
+    one.runs("y", N1, "data", "more", "gone")
+    assert one.room() == (2, 2)
+    one.put("attachments", Attachment(N2, "one.csi", "pv-data"))
+    assert (one.room("n1"), one.room("n2")) == ((2, 2), (PLENTY, 1))
+    one.storage.attachments.drop(Uid("attachments"))
+    one.put("attachments", Attachment(N1, "one.csi", "unknown"), "unknown")
+    assert one.room("n2") == (PLENTY, 0)
+    one.put("volumes", replace(OURS, name="pv-more", handle="data"), "volume-more")
+    assert one.room() == (2, 1)  # one handle, one volume
+    one.world.bound.drop(Uid("y"))
+    one.world.bound.drop(Uid("x"))
+    assert one.room() == (2, 0)
+
+
+def test_a_volume_that_is_attached_and_becomes_known_counts() -> None:
+    one = Attaching()
+    one.waits("a", "data")
+    one.put("nodes", drivers("n1", one=2), "l1")
+    one.put("attachments", Attachment(N1, "one.csi", "late"))
+    assert one.room() == (2, 0)
+    one.put("volumes", Volume("late", driver="one.csi", handle="late"), "late")
+    assert one.room() == (2, 1)
+
+
+def test_claims_of_running_pods_that_have_no_volume_yet_count_by_their_class() -> None:
+    one = Attaching()
+    one.waits("a", "data")
+    one.put("nodes", drivers("n1", one=2, two=1), "l1")
+    one.put("claims", claim("open", volume="", is_bound=False, storage_class="later"), "open")
+    one.runs("x", N1, "open")
+    assert one.room() == (2, 0)
+    one.put("classes", StorageClass("later", provisioner="one.csi"))
+    assert one.room() == (2, 1)
+
+
+def test_our_own_pods_count_where_we_bind_them() -> None:
+    one = Attaching()
+    made = one.waits("a", "data")
+    one.put("nodes", drivers("n1", one=2))
+    one.world.assume(one.member, N1)
+    assert (one.room(), one.asks()) == ((2, 1), 1)
+    assert next(each for each in one.seen.nodes if each.name == "n1").used == resources(
+        pods=1, cpu=1
+    ) + Resources.of({ATTACH: 1})
+    one.world.retract(made.uid)
+    assert one.room() == (2, 0)
+
+
+def test_a_volume_that_several_wait_for_is_not_counted_by_node() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=2))
+    one.waits("a", "data")
+    assert one.open() == ()
+    other = one.waits("b", "data")
+    assert (one.open("a"), one.open("b")) == (SHARED, SHARED)
+    one.world.pending.drop(other.uid)
+    assert one.open() == ()
+
+
+def test_a_volume_that_is_on_a_node_with_a_limit_does_not_count_there_again() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=2), "l1")
+    one.waits("a", "data")
+    one.runs("x", N2, "data")
+    assert one.open() == ()  # there is plenty where it is
+    one.put("nodes", drivers("n2", one=1), "l2")
+    assert one.open() == SHARED
+    one.put("nodes", drivers("n2", one=None), "l2")
+    assert one.open() == ()
+    one.runs("x", N1, "data", uid="x")
+    assert one.open() == SHARED
+
+
+def test_a_volume_that_many_share_is_not_looked_at_one_by_one() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=2))
+    one.waits("a", "data")
+    for i in range(9):
+        assert one.open() == ()
+        one.runs(f"x{i}", N2, "data")
+    assert one.open() == SHARED
+    one.runs("x9", N2, "data")
+    assert one.open() == SHARED
+    one.world.bound.drop(Uid("x9"))
+    one.world.bound.drop(Uid("x8"))
+    assert one.open() == ()
+
+
+def test_a_claim_for_one_pod_waits_until_nobody_has_a_node_with_it() -> None:
+    one = Observed()
+    one.put("volumes", HERE)
+    one.put("claims", claim(for_one_pod=True))
+    first = one.waits()
+    assert (one.lacks(), one.member.unmodelled) == ((), ())
+    running = Occupant(Uid("x"), N1, resources(pods=1), NAMESPACE, claims=("data",))
+    one.world.bound.put(Item(Uid("x"), 50, running))
+    assert one.lacks() == ("claim data is for one pod, and another uses it",)
+    one.world.bound.drop(Uid("x"))
+    assert one.lacks() == ()
+    one.waits("b")
+    ours = [each for gang in one.seen.gangs for each in gang.members]
+    want = (f"{FIELD} (ReadWriteOncePod, named by several pods that wait)",)
+    assert [(each.lacking, each.unmodelled) for each in ours] == [((), want)] * 2
+    one.world.pending.drop(first.uid)
+    assert one.member.unmodelled == ()
+
+
+HANDLES = {
+    "of a driver": (OURS, None, Handle("one.csi", "a")),
+    "of a driver that says no handle": (THEIRS, None, None),
+    "of a kind that a driver took over": (
+        Volume("pv", in_tree="cinder"),
+        None,
+        Handle("cinder.csi.openstack.org", "volume pv"),
+    ),
+    "of a kind that is not counted": (Volume("pv", in_tree="vsphereVolume"), None, None),
+    "of no driver": (HERE, None, None),
+    "to be made": (None, StorageClass("c", provisioner="x"), Handle("x", "claim ml/data")),
+    "to be made by what a driver took over": (
+        None,
+        StorageClass("c", provisioner="kubernetes.io/gce-pd"),
+        Handle("pd.csi.storage.gke.io", "claim ml/data"),
+    ),
+    "to be made by nobody": (None, None, None),
+}
+
+
+@pytest.mark.parametrize(("volume", "made_by", "want"), HANDLES.values(), ids=HANDLES)
+def test_what_is_attached_for_a_claim(
+    volume: Volume | None, made_by: StorageClass | None, want: Handle | None
+) -> None:
+    assert handle(claim(), volume, made_by) == want
+
+
+def test_attached_volumes_are_room_that_plans_keep_to() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=1), "l1")
+    one.put("nodes", drivers("n2", one=0), "l2")
+    one.waits("a", "data")
+    one.waits("b", "more")
+    seen = one.seen
+    made = plan(seen, BestFit(), BestFit(), Budget())
+    assert [(each.gang.name, each.assignments[0].node) for each in made.placements] == [("a", "n1")]
+    (waits,) = made.rejections
+    assert "volumes of one.csi" in waits.sentence
+    assert not violations(seen, made)
+    both = replace(
+        made.placements[0].assignments[0], pod=PodKey(NAMESPACE, "b"), uid=Uid("ml/b-uid")
+    )
+    more = replace(made.placements[0], gang=waits.gang, uid=both.uid, assignments=(both,))
+    broken = replace(made, placements=(*made.placements, more))
+    assert violations(seen, broken) == ("pod ml/b: node n1 has too little volumes of one.csi",)
+
+
+def test_a_dump_holds_what_others_leave_of_a_limit() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=3), "l1")
+    one.put("drivers", Driver("one.csi", is_needed=True))
+    one.waits("a", "data")
+    one.waits("c", "more", "gone", node=NodeName("n1"))
+    over = one.waits("d", "more")
+    one.world.bound.put(
+        Item(over.uid, 70, replace(over, node=NodeName("n1"), phase=Phase.SUCCEEDED))
+    )
+    one.put("claims", claim("other", volume="pv-other"), "claim-other")
+    one.put("volumes", replace(OURS, name="pv-other", handle="other"), "volume-other")
+    one.runs("x", N1, "other")
+    assert (one.room("n1"), one.room("n2")) == ((3, 2), (0, 0))
+    setup = dump.Setup("tutti", "bestfit", Policy(), {})
+    text = dump.write(one.seen, setup)
+    assert "attach:" not in text
+    again = snapshot_of(dump.read([dump.Text("d", text.encode())]))
+    assert again.gangs == one.seen.gangs
+    there = [(each.allocatable[ATTACH], each.used[ATTACH]) for each in again.nodes]
+    assert there == [(2, 1), (0, 0)]
+
+
 def test_there_is_a_stream_for_each_store() -> None:
     world = World(lambda: None)
     sinks = [feed.sink for feed in storage_into(world)]
-    stored = world.storage
-    assert sinks == [stored.claims, stored.volumes, stored.classes]
+    assert sinks == [getattr(world.storage, kind) for kind in KINDS]
 
 
 def test_a_dump_holds_what_claims_lead_to() -> None:
@@ -278,8 +564,8 @@ def test_a_dump_holds_what_claims_lead_to() -> None:
     one.put("claims", claim("open", volume="", is_bound=False, storage_class="later"), "c3")
     one.put("claims", claim("soon", is_bound=False, volume="pv2", storage_class="now"), "c4")
     one.put("volumes", replace(HERE, places=((ZONE, "z1__z2"),)))
-    one.put("volumes", Volume("pv2", ((),), driver="one.csi", in_tree="cinder"), "v2")
-    one.put("classes", StorageClass("later", waits=True), "s1")
+    one.put("volumes", Volume("pv2", ((),), driver="one.csi", handle="h", in_tree="cinder"), "v2")
+    one.put("classes", StorageClass("later", waits=True, provisioner="one.csi"), "s1")
     one.put("classes", StorageClass("now"), "s2")
     one.waits("a")
     one.waits("b", "data", "lost", "open", "soon")

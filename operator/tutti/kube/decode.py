@@ -161,6 +161,7 @@ def decode_occupant(pod: wire.Pod) -> Occupant | None:
             decode_labels(pod.metadata.labels),
             decode_apart(pod),
             terminating=pod.metadata.deletion_timestamp is not None,
+            claims=claims(pod.spec, pod.metadata.name),
         )
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem

@@ -74,12 +74,16 @@ def unmodelled(spec: wire.PodSpec) -> tuple[str, ...]:
     return tuple(sorted({*native, *_claims(spec)}))
 
 
-def claims(spec: wire.PodSpec) -> tuple[str, ...]:
-    """The claims that the pod's volumes name, sorted."""
+def claims(spec: wire.PodSpec, pod_name: str = "") -> tuple[str, ...]:
+    """The claims that the pod's volumes name, sorted; with its name, its ephemeral ones, too."""
     if not spec.volumes:
         return ()
-    named = (each.get(CLAIM) for each in spec.volumes)
-    return tuple(sorted({name for one in named if (name := _claim_name(one))}))
+    found = {name for each in spec.volumes if (name := _claim_name(each.get(CLAIM)))}
+    if pod_name:
+        found |= {
+            f"{pod_name}-{each.get('name')}" for each in spec.volumes if each.get("ephemeral")
+        }
+    return tuple(sorted(found))
 
 
 def _claim_name(source: object) -> str:

@@ -4,7 +4,19 @@ Separate from ``decode`` as ``wire.storage`` is from ``wire.objects``. Source: i
 VolumeBinding.
 """
 
-from ..model.volumes import PLACES, Claim, ClaimKey, Reach, StorageClass, Volume, way_order
+from ..model.keys import NodeName
+from ..model.volumes import (
+    PLACES,
+    Attachment,
+    Claim,
+    ClaimKey,
+    Driver,
+    NodeDrivers,
+    Reach,
+    StorageClass,
+    Volume,
+    way_order,
+)
 from . import wire
 from .decode import named
 from .rules import requirements
@@ -53,6 +65,7 @@ def decode_volume(one: wire.PersistentVolume) -> Volume:
         _affinity(spec.node_affinity.required),
         tuple((key, labels[key]) for key in sorted(labels) if key in PLACES),
         driver=spec.csi.driver if spec.csi is not None else "",
+        handle=spec.csi.volume_handle if spec.csi is not None else "",
         in_tree=next(in_tree, ""),
     )
 
@@ -60,7 +73,30 @@ def decode_volume(one: wire.PersistentVolume) -> Volume:
 def decode_class(one: wire.StorageClass) -> StorageClass:
     """Read a class; the API server lets nobody change its mode."""
     named(one)
-    return StorageClass(one.metadata.name, one.volume_binding_mode == WAITS)
+    return StorageClass(one.metadata.name, one.volume_binding_mode == WAITS, one.provisioner)
+
+
+def decode_drivers(one: wire.CSINode) -> NodeDrivers:
+    """Read the drivers of a node."""
+    named(one)
+    limits = {each.name: each.allocatable.count for each in one.spec.drivers}
+    return NodeDrivers(NodeName(one.metadata.name), tuple(sorted(limits.items())))
+
+
+def decode_driver(one: wire.CSIDriver) -> Driver:
+    """Read a driver."""
+    named(one)
+    return Driver(one.metadata.name, one.spec.prevent_pod_scheduling_if_missing)
+
+
+def decode_attachment(one: wire.VolumeAttachment) -> Attachment | None:
+    """Read an attachment; None where it is of no PersistentVolume."""
+    named(one)
+    spec = one.spec
+    volume = spec.source.persistent_volume_name
+    if not (spec.attacher and volume):
+        return None
+    return Attachment(NodeName(spec.node_name), spec.attacher, volume)
 
 
 def _affinity(required: wire.NodeSelector | None) -> Reach | None:

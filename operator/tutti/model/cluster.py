@@ -177,6 +177,7 @@ class Occupant:
     labels: Labels = ()
     apart: tuple[Term, ...] = ()  # its required anti-affinity, which binds whoever comes later
     terminating: bool = False
+    claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
 
 
 @dataclass(frozen=True, slots=True)

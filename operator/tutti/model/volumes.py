@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .keys import NodeName
 from .rules import Labels, Requirement
 
 Way = tuple[Requirement, ...]  # all of which must hold for a node's labels
@@ -22,6 +23,12 @@ PLACES: Mapping[str, str] = {
     _ZONE: _ZONE,
 }
 _BETWEEN_PLACES = "__"  # of a volume that is in several
+
+
+# How many volumes of a driver a node takes, as an amount of a resource. No name of a resource that
+# the API server takes contains a colon.
+_ATTACH = "attach:"
+PLENTY = 2**20  # where the node has no limit
 
 
 class ClaimKey(NamedTuple):
@@ -52,6 +59,7 @@ class Volume:
     affinity: Reach | None = None
     places: Labels = ()  # of its labels those that say where it is
     driver: str = ""  # of CSI
+    handle: str = ""  # by which the driver knows it
     in_tree: str = ""  # its kind, where a CSI driver has taken that over
 
     @property
@@ -81,6 +89,32 @@ class StorageClass:
 
     name: str
     waits: bool = False
+    provisioner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDrivers:
+    """A CSINode: the drivers of a node, and of how many volumes at most; None is any number."""
+
+    node: NodeName
+    limits: tuple[tuple[str, int | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A CSIDriver; ``is_needed`` where it keeps pods off nodes without it."""
+
+    name: str
+    is_needed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A VolumeAttachment: a volume that a driver has attached to a node, or is about to."""
+
+    node: NodeName
+    driver: str
+    volume: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +137,18 @@ def way_order(way: Way) -> tuple[object, ...]:
 def sorted_reach(found: Iterable[Reach]) -> tuple[Reach, ...]:
     """Sorted, without repetition."""
     return tuple(sorted(set(found), key=lambda reach: tuple(map(way_order, reach))))
+
+
+def attaching(driver: str) -> str:
+    """The name of the resource that volumes of a driver take."""
+    return _ATTACH + driver
+
+
+def is_attaching(resource: str) -> bool:
+    """Whether the resource is one of these."""
+    return resource.startswith(_ATTACH)
+
+
+def driver_of(resource: str) -> str:
+    """The driver whose volumes the resource means."""
+    return resource.removeprefix(_ATTACH)

@@ -5,10 +5,26 @@ from typing import Any
 import pytest
 
 from tutti.kube import errors, wire
-from tutti.kube.decode import decode_member
-from tutti.kube.volumes import decode_claim, decode_class, decode_volume
+from tutti.kube.decode import decode_member, decode_occupant
+from tutti.kube.volumes import (
+    decode_attachment,
+    decode_claim,
+    decode_class,
+    decode_driver,
+    decode_drivers,
+    decode_volume,
+)
+from tutti.model.keys import NodeName
 from tutti.model.rules import Requirement
-from tutti.model.volumes import Claim, ClaimKey, StorageClass, Volume
+from tutti.model.volumes import (
+    Attachment,
+    Claim,
+    ClaimKey,
+    Driver,
+    NodeDrivers,
+    StorageClass,
+    Volume,
+)
 
 from .objects import pod
 
@@ -61,7 +77,9 @@ def test_of_a_volume_its_affinity_its_places_and_its_driver_are_read() -> None:
         "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
     }
     ways = ((Requirement("a", "In", ("x", "y")),), (Requirement("b", "Exists"),))
-    assert volume(spec, zone="z1", app="x") == Volume("pv", ways, ((ZONE, "z1"),), driver="one.csi")
+    assert volume(spec, zone="z1", app="x") == Volume(
+        "pv", ways, ((ZONE, "z1"),), driver="one.csi", handle="h"
+    )
     assert volume({"gcePersistentDisk": {"pdName": "d"}}).in_tree == "gcePersistentDisk"
     assert volume({"nfs": {}, "nodeAffinity": {}}) == Volume("pv")
 
@@ -96,11 +114,47 @@ def test_a_class_waits_only_if_it_says_so() -> None:
 
     assert read(volumeBindingMode="WaitForFirstConsumer") == StorageClass("fast", waits=True)
     assert read(volumeBindingMode="Immediate") == read() == StorageClass("fast")
+    assert read(provisioner="one.csi").provisioner == "one.csi"
+
+
+def named(name: str, spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": name}, "spec": spec}
+
+
+def test_of_a_node_its_drivers_and_their_limits_are_read() -> None:
+    listed = [{"name": "b", "allocatable": {"count": 3}}, {"name": "a"}, {"name": "c"}]
+    listed[2]["allocatable"] = {}
+    raw = named("n1", {"drivers": listed})
+    assert decode_drivers(wire.parse_one(raw, wire.CSINode)) == NodeDrivers(
+        NodeName("n1"), (("a", None), ("b", 3), ("c", None))
+    )
+    empty = named("n1", {"drivers": None})
+    assert decode_drivers(wire.parse_one(empty, wire.CSINode)) == NodeDrivers(NodeName("n1"))
+
+
+def test_a_driver_says_whether_it_is_needed() -> None:
+    needed = wire.parse_one(named("d", {"preventPodSchedulingIfMissing": True}), wire.CSIDriver)
+    assert decode_driver(needed) == Driver("d", is_needed=True)
+    assert decode_driver(wire.parse_one(named("d", {}), wire.CSIDriver)) == Driver("d")
+
+
+def test_an_attachment_is_of_a_volume_or_of_no_interest() -> None:
+    def read(attacher: str, source: Any) -> Attachment | None:
+        spec = {"attacher": attacher, "nodeName": "n1", "source": source}
+        return decode_attachment(wire.parse_one(named("a", spec), wire.VolumeAttachment))
+
+    of_one = {"persistentVolumeName": "pv"}
+    assert read("one.csi", of_one) == Attachment(NodeName("n1"), "one.csi", "pv")
+    assert read("", of_one) is None
+    assert read("one.csi", {"inlineVolumeSpec": {}}) is None
 
 
 @pytest.mark.parametrize(
     ("kind", "decode"),
     [
+        (wire.CSIDriver, decode_driver),
+        (wire.CSINode, decode_drivers),
+        (wire.VolumeAttachment, decode_attachment),
         (wire.PersistentVolumeClaim, decode_claim),
         (wire.PersistentVolume, decode_volume),
         (wire.StorageClass, decode_class),
@@ -128,3 +182,11 @@ def test_a_pod_names_its_claims() -> None:
 def test_a_claim_without_a_name_is_not_understood(source: Any) -> None:
     found = decode_member(pod(mounting(source)))
     assert (found.claims, found.unmodelled) == ((), ("spec.volumes[].persistentVolumeClaim",))
+
+
+def test_of_others_pods_the_claims_of_their_own_count_as_well() -> None:
+    spec = mounting({"claimName": "data"})
+    spec["volumes"].append({"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}})
+    found = decode_occupant(pod({**spec, "nodeName": "n1"}))
+    assert found is not None
+    assert found.claims == ("data", "train-0-scratch")

@@ -16,7 +16,7 @@ from ..quantity import CPU
 from ..requests import PODS
 from ..shapes import CLAIM_FIELD
 from .rules import REQUIRED, add_rules, add_unreadable, requirement
-from .volumes import add_claims
+from .volumes import add_claims, without_volumes
 
 Raw = dict[str, Any]
 
@@ -48,7 +48,7 @@ def node(value: Node) -> Raw:
         },
         "spec": spec,
         "status": {
-            "allocatable": _amounts(value.allocatable),
+            "allocatable": _amounts(without_volumes(value.allocatable)),
             "conditions": [{"type": "Ready", "status": "True" if value.ready else "False"}],
         },
     }
@@ -151,7 +151,7 @@ def others(
 
     Those that rules between pods may count are known one by one, but not what each of them uses.
     """
-    rest = {name: n for name, n in (on.used - ours).amounts if n > 0}
+    rest = {name: n for name, n in without_volumes(on.used - ours).amounts if n > 0}
     count = max(rest.pop(PODS, 1 if rest else 0), len(known))
     held = {name: rest.pop(name) for name in [*rest] if ports.is_port(name)}
     for i in range(count):
@@ -197,7 +197,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
     shape = value.shape
     spec: Raw = {
         "schedulerName": scheduler,
-        "containers": [_container(shape.requests)],
+        "containers": [_container(without_volumes(shape.requests))],
     }
     if value.priority:
         spec["priority"] = value.priority

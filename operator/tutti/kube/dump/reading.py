@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from ...model.cluster import Member, Namespace, Node, Occupant, PriorityClass, Reservation
-from ...model.volumes import Claim, StorageClass, Volume
+from ...model.volumes import Attachment, Claim, Driver, NodeDrivers, StorageClass, Volume
 from .. import decode, errors, volumes, wire
 from ..encode import API_VERSION, moment
 from . import handwritten
@@ -27,7 +27,10 @@ _PRESENT = {
     ("", "PersistentVolumeClaim"),
     ("", "Pod"),
     ("scheduling.k8s.io", "PriorityClass"),
+    ("storage.k8s.io", "CSIDriver"),
+    ("storage.k8s.io", "CSINode"),
     ("storage.k8s.io", "StorageClass"),
+    ("storage.k8s.io", "VolumeAttachment"),
     (GROUP, "PodGroup"),
     (GROUP, "Reservation"),
 }
@@ -53,6 +56,9 @@ class Found:
     claims: tuple[Claim, ...] = ()
     volumes: tuple[Volume, ...] = ()
     storage_classes: tuple[StorageClass, ...] = ()
+    node_drivers: tuple[NodeDrivers, ...] = ()
+    drivers: tuple[Driver, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)  # objects of other kinds, by kind
     repeated: int = 0  # objects that came again later, which is the one that counts
 
@@ -150,6 +156,7 @@ def _decoded(found: Iterable[Document], into: Found) -> Found:
     members = tuple(_one(each, wire.Pod, decode.decode_member) for each in ours)
     occupants = [_one(each, wire.Pod, decode.decode_occupant) for each in others]
     present = tuple(one for one in occupants if one is not None)
+    attachments = all_of(wire.VolumeAttachment, volumes.decode_attachment)
     held = all_of(wire.Reservation, decode.decode_reservation)
     namespaces = all_of(wire.Namespace, decode.decode_namespace)
     implied = () if into.header is not None else _implied(namespaces, members, present)
@@ -165,6 +172,9 @@ def _decoded(found: Iterable[Document], into: Found) -> Found:
         claims=all_of(wire.PersistentVolumeClaim, volumes.decode_claim),
         volumes=all_of(wire.PersistentVolume, volumes.decode_volume),
         storage_classes=all_of(wire.StorageClass, volumes.decode_class),
+        node_drivers=all_of(wire.CSINode, volumes.decode_drivers),
+        drivers=all_of(wire.CSIDriver, volumes.decode_driver),
+        attachments=tuple(one for one in attachments if one is not None),
     )
 
 

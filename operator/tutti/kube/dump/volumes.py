@@ -3,10 +3,23 @@
 The inverse of ``kube.volumes``; separate from ``objects`` as that is from ``decode``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...model.volumes import Claim, Storage, StorageClass, Volume, Way
+from ...model.cluster import Snapshot
+from ...model.keys import NodeName
+from ...model.resources import Resources
+from ...model.volumes import (
+    PLENTY,
+    Claim,
+    ClaimKey,
+    Storage,
+    StorageClass,
+    Volume,
+    Way,
+    driver_of,
+    is_attaching,
+)
 from .. import volumes as reading
 from ..shapes import CLAIM, NODE_NAME
 from .rules import requirement
@@ -19,6 +32,48 @@ def written(storage: Storage) -> Iterator[Raw]:
     yield from (_class(one) for one in storage.classes)
     yield from (_volume(one) for one in storage.volumes)
     yield from (_claim(one) for one in storage.claims)
+
+
+def without_volumes(amounts: Resources) -> Resources:
+    """What pods ask for themselves, without the volumes that their claims lead to."""
+    return Resources(tuple(one for one in amounts.amounts if not is_attaching(one[0])))
+
+
+def drivers(snapshot: Snapshot) -> Iterator[Raw]:
+    """CSINodes with what others leave of each limit: what is attached for them is not written."""
+    ours = _attached_for_ours(snapshot)
+    resources = {name for node in snapshot.nodes for name in node.allocatable.names}
+    names = sorted(name for name in resources if is_attaching(name))
+    for node in snapshot.nodes if names else ():
+        listed = []
+        for name in names:
+            driver, most = driver_of(name), node.allocatable[name]
+            others = node.used[name] - len(ours.get((node.name, driver), ()))
+            # Where there is no limit nothing is said of one.
+            some = {"allocatable": {"count": most - others}} if most < PLENTY else {}
+            listed.append({"name": driver, **some})
+        yield {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSINode",
+            "metadata": {"name": node.name, "uid": f"csi-node-{node.name}"},
+            "spec": {"drivers": listed},
+        }
+
+
+def _attached_for_ours(snapshot: Snapshot) -> Mapping[tuple[NodeName, str], set[str]]:
+    """The volumes of CSI drivers that our pods have on their nodes, by node and driver."""
+    volumes = {one.name: one for one in snapshot.storage.volumes}
+    claims = {one.key: volumes.get(one.volume) for one in snapshot.storage.claims}
+    found: dict[tuple[NodeName, str], set[str]] = {}
+    members = (*(one for gang in snapshot.gangs for one in gang.members), *snapshot.strays)
+    for member in members:
+        if member.node is None or member.is_over:
+            continue
+        for name in member.claims:
+            volume = claims.get(ClaimKey(member.key.namespace, name))
+            if volume is not None and volume.driver:
+                found.setdefault((member.node, volume.driver), set()).add(volume.handle)
+    return found
 
 
 def add_claims(spec: Raw, claims: Iterable[str]) -> None:
@@ -49,10 +104,10 @@ def _claim(value: Claim) -> Raw:
 
 def _volume(value: Volume) -> Raw:
     spec: Raw = {}
+    if value.driver:
+        spec["csi"] = {"driver": value.driver, "volumeHandle": value.handle}
     if value.affinity is not None:
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": list(map(_term, value.affinity))}}
-    if value.driver:
-        spec["csi"] = {"driver": value.driver}
     if value.in_tree:
         spec[value.in_tree] = {}
     names = {"name": value.name, "uid": f"volume-{value.name}"}
@@ -78,4 +133,5 @@ def _class(value: StorageClass) -> Raw:
         "kind": "StorageClass",
         "metadata": {"name": value.name, "uid": f"storage-class-{value.name}"},
         "volumeBindingMode": reading.WAITS if value.waits else "Immediate",
+        "provisioner": value.provisioner,
     }

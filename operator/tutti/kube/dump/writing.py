@@ -38,6 +38,7 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[objects.Raw]:
     yield from (objects.reservation(held) for held in snapshot.reservations)
     yield from (objects.namespace(one) for one in snapshot.namespaces)
     yield from volumes.written(snapshot.storage)
+    yield from volumes.drivers(snapshot)
     yield from _others(snapshot, members)
 
 

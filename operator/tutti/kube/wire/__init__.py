@@ -29,10 +29,20 @@ from .objects import (
     Toleration,
 )
 from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
-from .storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeSpec
+from .storage import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+    VolumeSpec,
+)
 
 __all__ = [
     "Affinity",
+    "CSIDriver",
+    "CSINode",
     "Condition",
     "Container",
     "ContainerStatus",
@@ -62,6 +72,7 @@ __all__ = [
     "SpreadConstraint",
     "StorageClass",
     "Toleration",
+    "VolumeAttachment",
     "VolumeSpec",
     "WatchEvent",
     "parse_event",

@@ -76,3 +76,61 @@ class StorageClass(Object):
     """A storage.k8s.io StorageClass."""
 
     volume_binding_mode: str = "Immediate"
+    provisioner: str = ""
+
+
+class DriverAllocatable(Wire):
+    """How many volumes of a driver a node takes."""
+
+    count: int | None = None
+
+
+class NodeDriver(Wire):
+    """A driver on a node."""
+
+    name: str = ""
+    allocatable: DriverAllocatable = DriverAllocatable()
+
+
+class CsiNodeSpec(Wire):
+    """The drivers of a node."""
+
+    drivers: tuple[NodeDriver, ...] = ()
+
+
+class CSINode(Object):
+    """A storage.k8s.io CSINode, named like its node."""
+
+    spec: CsiNodeSpec = CsiNodeSpec()
+
+
+class CsiDriverSpec(Wire):
+    """Whether nodes without the driver are left out."""
+
+    prevent_pod_scheduling_if_missing: bool = False
+
+
+class CSIDriver(Object):
+    """A storage.k8s.io CSIDriver."""
+
+    spec: CsiDriverSpec = CsiDriverSpec()
+
+
+class AttachmentSource(Wire):
+    """What is attached; some attachments are of no PersistentVolume."""
+
+    persistent_volume_name: str = ""
+
+
+class AttachmentSpec(Wire):
+    """Who attaches what to which node."""
+
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource = AttachmentSource()
+
+
+class VolumeAttachment(Object):
+    """A storage.k8s.io VolumeAttachment."""
+
+    spec: AttachmentSpec = AttachmentSpec()
