@@ -373,7 +373,9 @@ def test_a_volume_counts_once_by_node_whoever_uses_it() -> None:
     one.put("attachments", Attachment(N1, "one.csi", "pv-data"))
     one.put("attachments", Attachment(N1, "one.csi", "unknown"), "unknown")
     assert one.room() == (2, 1)  # attached, although nobody uses it
-    one.runs("x", N1, "data")
+    one.put("claims", claim("other", volume="pv-other"), "other")
+    one.put("volumes", Volume("pv-other", driver="two.csi", handle="o"), "other")
+    one.runs("x", N1, "data", "other")
     one.runs("y", N1, "data", "more", "gone")
     assert one.room() == (2, 2)
     one.put("attachments", Attachment(N2, "one.csi", "pv-data"))
@@ -383,6 +385,8 @@ def test_a_volume_counts_once_by_node_whoever_uses_it() -> None:
     assert one.room("n2") == (PLENTY, 0)
     one.put("volumes", replace(OURS, name="pv-more", handle="data"), "volume-more")
     assert one.room() == (2, 1)  # one handle, one volume
+    one.put("volumes", replace(OURS, name="pv-more", handle="more"), "volume-more")
+    assert one.room() == (2, 2)
     one.world.bound.drop(Uid("y"))
     one.world.bound.drop(Uid("x"))
     assert one.room() == (2, 0)
@@ -518,7 +522,7 @@ def test_attached_volumes_are_room_that_plans_keep_to() -> None:
     made = plan(seen, BestFit(), BestFit(), Budget())
     assert [(each.gang.name, each.assignments[0].node) for each in made.placements] == [("a", "n1")]
     (waits,) = made.rejections
-    assert "volumes of one.csi" in waits.sentence
+    assert "needs 1 cpu, 1 volume of one.csi" in waits.sentence
     assert not violations(seen, made)
     both = replace(
         made.placements[0].assignments[0], pod=PodKey(NAMESPACE, "b"), uid=Uid("ml/b-uid")

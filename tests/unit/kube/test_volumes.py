@@ -122,8 +122,8 @@ def named(name: str, spec: Any) -> dict[str, Any]:
 
 
 def test_of_a_node_its_drivers_and_their_limits_are_read() -> None:
-    listed = [{"name": "b", "allocatable": {"count": 3}}, {"name": "a"}, {"name": "c"}]
-    listed[2]["allocatable"] = {}
+    limited = {"name": "b", "allocatable": {"count": 3}}
+    listed = [limited, {"name": "a"}, {"name": "c", "allocatable": {}}]
     raw = named("n1", {"drivers": listed})
     assert decode_drivers(wire.parse_one(raw, wire.CSINode)) == NodeDrivers(
         NodeName("n1"), (("a", None), ("b", 3), ("c", None))
