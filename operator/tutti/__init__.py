@@ -18,6 +18,10 @@ replay      Snapshots from files
 world       the live picture; snapshot(now)
 occupancy   the nodes, and what is used of each
 gangs       PodGroups with their pods
+storage     what claims lead to, while pods of ours name any
+catalogue   claims, volumes and classes by name
+claimants   the pods that name claims
+attaching   which volumes are attached to which node, and how many may be
 neighbours  who has a node, while rules between pods are in force
 store       objects of one kind, the newest version of each
 kube        the only code that knows the API server

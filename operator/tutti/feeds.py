@@ -5,7 +5,7 @@ Separate from the composition root because a dump of a live cluster needs them, 
 
 from typing import Any, NamedTuple
 
-from .kube import calls, decode, supply, wire
+from .kube import calls, decode, supply, volumes, wire
 from .model.cluster import Reservation
 from .world import World
 
@@ -53,5 +53,20 @@ def feeds_into(world: World, name: str) -> Feeds:
         ),
         namespaces=supply.Feed(
             calls.NAMESPACES, wire.Namespace, decode.decode_namespace, world.namespaces
+        ),
+    )
+
+
+def storage_into(world: World) -> tuple[supply.Feed[Any, Any], ...]:
+    """The streams that show a World where volumes are, for as long as some pod names a claim."""
+    into = world.storage
+    return (
+        supply.Feed(calls.CLAIMS, wire.PersistentVolumeClaim, volumes.decode_claim, into.claims),
+        supply.Feed(calls.VOLUMES, wire.PersistentVolume, volumes.decode_volume, into.volumes),
+        supply.Feed(calls.STORAGE_CLASSES, wire.StorageClass, volumes.decode_class, into.classes),
+        supply.Feed(calls.CSI_NODES, wire.CSINode, volumes.decode_drivers, into.nodes),
+        supply.Feed(calls.CSI_DRIVERS, wire.CSIDriver, volumes.decode_driver, into.drivers),
+        supply.Feed(
+            calls.ATTACHMENTS, wire.VolumeAttachment, volumes.decode_attachment, into.attachments
         ),
     )

@@ -23,7 +23,7 @@ from . import __version__, handlers, probes
 from .cycle import Cycle
 from .dumps import Dumps
 from .election import Election
-from .feeds import Feeds, feeds_into
+from .feeds import Feeds, feeds_into, storage_into
 from .kube import dump, errors, supply
 from .kube.access import Access
 from .kube.client import Client
@@ -43,6 +43,7 @@ NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 CONTROL_PLANE = "kube-system"
 STUCK_SECONDS = 120.0  # a cycle that takes this much longer than its budget hangs
 NOT_FOUND = 404  # what the API server answers for a kind that it does not know
+STORAGE_LOOK_SECONDS = 0.5  # how soon a first pod with claims is noticed
 STOP_SECONDS = 20.0  # to finish the cycle in hand; Kubernetes kills after 30
 
 
@@ -129,6 +130,7 @@ async def serve(
             run = _Run(
                 api,
                 feeds,
+                world=world,
                 election=election,
                 takeover=takeover,
                 pulse=pulse,
@@ -152,6 +154,7 @@ class _Run:
         api: Client,
         feeds: Feeds,
         *,
+        world: World,
         election: Election,
         takeover: Takeover,
         pulse: Pulse,
@@ -159,6 +162,8 @@ class _Run:
     ) -> None:
         self._api = api
         self._feeds = feeds
+        self._storage = storage_into(world)
+        self._world = world
         self._election = election
         self._takeover = takeover
         self._pulse = pulse
@@ -204,6 +209,9 @@ class _Run:
         await self._election.look()
         self._tasks.append(asyncio.create_task(self._election.campaign()))
         await _persist(self._list_demand)
+        if self._world.storage.are_wanted:
+            # What is reserved for pods with claims is carried out by the first cycle already.
+            await _persist(self._list_storage)
 
     async def _list_demand(self) -> None:
         if self._election.term:
@@ -211,11 +219,25 @@ class _Run:
         await supply.relist(self._api, self._feeds.groups)
         self._waiting_since = await supply.relist(self._api, self._feeds.pending)
 
+    async def _list_storage(self) -> None:
+        try:
+            for feed in self._storage:
+                await supply.relist(self._api, feed)
+        except errors.Refused as problem:  # who names no claim need not wait for the right to
+            logger.warning("%s Pods that name claims will wait", problem)
+
+    async def _follow_storage(self) -> None:
+        """Nobody pays for the claims of a cluster in which no pod of ours names one."""
+        while not self._world.storage.are_wanted:  # noqa: ASYNC110 - a World knows no event loop
+            await asyncio.sleep(STORAGE_LOOK_SECONDS)
+        await asyncio.gather(*(supply.follow(self._api, feed) for feed in self._storage))
+
     async def _follow(self) -> None:
         relisting = handlers.relist(self._api, self._feeds.groups)
         waiting = supply.follow(self._api, self._feeds.pending, self._waiting_since)
         following = [supply.follow(self._api, feed) for feed in self._feeds.supply]
         self._tasks += [asyncio.create_task(one) for one in (relisting, waiting, *following)]
+        self._tasks.append(asyncio.create_task(self._follow_storage()))
         self._tasks += await kopf.spawn_tasks(
             registry=self._registry, clusterwide=True, standalone=True
         )

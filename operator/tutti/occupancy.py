@@ -4,12 +4,23 @@ Separate from the World so that a snapshot of 5,000 nodes costs no more than the
 since the last one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from .model.cluster import Node
 from .model.keys import NodeName, Uid
 from .model.resources import NOTHING, Resources
+
+
+class Attached(NamedTuple):
+    """What a node offers, and what is used of it, in volumes."""
+
+    offered: Resources
+    used: Resources
+
+
+NOTHING_ATTACHED = Attached(NOTHING, NOTHING)
 
 
 @dataclass(slots=True)
@@ -23,7 +34,11 @@ class _Usage:
 class Occupancy:
     """Nodes by name and pods by the node whose room they use, known or not."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, attached: Callable[[NodeName], Attached] = lambda _: NOTHING_ATTACHED
+    ) -> None:
+        """``attached`` tells what a node offers and what is used of it beside what pods ask for."""
+        self._attached = attached
         self._known: dict[NodeName, tuple[Uid, Node]] = {}  # as the API server shows them
         self._place: dict[Uid, NodeName] = {}  # where each pod uses room
         self._usage: dict[NodeName, _Usage] = {}
@@ -63,6 +78,10 @@ class Occupancy:
             usage.total = None
             self._stale.add(node)
 
+    def touch(self, names: Iterable[NodeName] | None = None) -> None:
+        """What is attached to these nodes changed; to any, where none is named."""
+        self._stale.update(self._known if names is None else set(names) & self._known.keys())
+
     def placed(self) -> Iterable[Uid]:
         """Every pod that uses room on some node, known or not."""
         return self._place
@@ -70,7 +89,7 @@ class Occupancy:
     def node(self, name: NodeName) -> Node | None:
         """One node with what is used of it at this moment."""
         known = self._known.get(name)
-        return None if known is None else replace(known[1], used=self._used(name))
+        return None if known is None else self._made(known[1])
 
     def nodes(self) -> tuple[Node, ...]:
         """Every node with what is used of it, by name; what has not changed is the same object."""
@@ -79,7 +98,7 @@ class Occupancy:
             for name in self._stale:
                 was_shown = name in self._shown
                 if name in self._known:
-                    self._shown[name] = replace(self._known[name][1], used=self._used(name))
+                    self._shown[name] = self._made(self._known[name][1])
                 else:
                     self._shown.pop(name, None)
                 has_same_names &= was_shown == (name in self._shown)
@@ -88,6 +107,14 @@ class Occupancy:
             self._stale.clear()
             self._nodes = tuple([self._shown[name] for name in self._order])
         return self._nodes
+
+    def _made(self, known: Node) -> Node:
+        """A node with what is used of it."""
+        beside, used = self._attached(known.name), self._used(known.name)
+        if beside is NOTHING_ATTACHED:
+            return replace(known, used=used)
+        offers = known.allocatable + beside.offered
+        return replace(known, allocatable=offers, used=used + beside.used)
 
     def _used(self, node: NodeName) -> Resources:
         usage = self._usage.get(node)

@@ -31,6 +31,13 @@ def snapshot_of(found: Found) -> Snapshot:
     _fill(world.classes, ((one.name, one) for one in found.classes))
     _fill(world.namespaces, ((one.name, one) for one in found.namespaces))
     _fill(world.reservations, ((str(one.self_uid), one) for one in found.reservations))
+    _fill(world.storage.claims, (("/".join(one.key), one) for one in found.claims))
+    _fill(world.storage.volumes, ((one.name, one) for one in found.volumes))
+    _fill(world.storage.classes, ((one.name, one) for one in found.storage_classes))
+    _fill(world.storage.nodes, ((one.node, one) for one in found.node_drivers))
+    _fill(world.storage.drivers, ((one.name, one) for one in found.drivers))
+    numbered = enumerate(found.attachments)
+    _fill(world.storage.attachments, ((f"attachment-{i}", one) for i, one in numbered))
     return _with_the_finished(world.snapshot(found.taken_at), found)
 
 

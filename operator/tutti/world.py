@@ -4,7 +4,7 @@
 is assumed until the watch shows it, so that no cycle sees a world older than its own last write.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from .gangs import Gangs
@@ -24,6 +24,7 @@ from .model.keys import GangKey, NodeName, Uid
 from .model.resources import NOTHING
 from .neighbours import Neighbours
 from .occupancy import Occupancy
+from .storage import Claims
 from .store import Store
 
 
@@ -39,7 +40,7 @@ class Assumption:
 
 
 class World:
-    """Eight stores, the assumptions, and the indexes that make a snapshot cheap."""
+    """Eight stores, the claims, the assumptions, and the indexes that make a snapshot cheap."""
 
     def __init__(self, wake: Callable[[], None], *, is_declaring: bool = False) -> None:
         """``wake`` is called at every change that a decision might care about.
@@ -56,9 +57,10 @@ class World:
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
         self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
+        self.storage = Claims(self._refresh, self._attached_changed, wake)
+        self._occupancy = Occupancy(self.storage.attached)
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
-        self._occupancy = Occupancy()
         self._neighbours = Neighbours(self._met)
         self._gangs = Gangs(self._value_of, self._is_held, is_declaring=is_declaring)
         self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
@@ -83,6 +85,7 @@ class World:
             self._gangs.strays,
             residents=self._neighbours.residents(self._occupancy.placed),
             namespaces=self._neighbours.namespaces(self.namespaces),
+            storage=self.storage.shown(),
             settled=self._gangs.settled,
         )
 
@@ -116,6 +119,7 @@ class World:
         """Count a member as bound from the moment that its binding is sent."""
         if self.bound.has_seen(member.uid):
             return  # the watch was faster, and knows better
+        member = self.pending.get(member.uid) or member
         known = self._assumed.get(member.uid)
         lists = self._bound_lists if known is None else known.lists
         self._assumed[member.uid] = Assumption(member, node, lists)
@@ -241,9 +245,10 @@ class World:
 
     def _refresh(self, uid: Uid) -> None:
         """Work out anew what one pod is and where it uses room."""
-        met = self._met(uid)
-        seen = met or self.pinned.get(uid)
-        self._gangs.member_changed(uid, seen if isinstance(seen, Member) else None)
+        said = self._said(uid)
+        self.storage.pod_changed(uid, said)
+        seen, met = said or self.pinned.get(uid), self._met(uid)
+        self._gangs.member_changed(uid, met if isinstance(met, Member) else None)
         if isinstance(seen, Member):
             at = None if seen.is_over else seen.node
             self._occupancy.occupy(uid, at, seen.shape.requests)
@@ -254,8 +259,17 @@ class World:
         self._neighbours.changed(uid, met)
         self._wake()
 
+    def _attached_changed(self, names: Iterable[NodeName] | None) -> None:
+        self._occupancy.touch(names)
+        self._wake()
+
     def _met(self, uid: Uid) -> Member | Occupant | None:
-        """What one pod is, as rules between pods see it: bound, assumed or pending.
+        """What one pod is, as rules between pods see it, with what its claims lead to."""
+        said = self._said(uid)
+        return self.storage.seen(said) if isinstance(said, Member) else said
+
+    def _said(self, uid: Uid) -> Member | Occupant | None:
+        """What one pod says of itself: bound, assumed or pending.
 
         One that is pinned to a node uses room there already, but no rule counts it before it is
         bound: kube-scheduler's does not either.

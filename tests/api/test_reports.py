@@ -73,6 +73,61 @@ def test_kubectl_tells_the_story_of_a_gang_that_waits(place: Place) -> None:
     assert _phase(place, "train") == "Waiting"
 
 
+def test_a_gang_that_waits_for_volumes_says_so_and_starts_where_they_are(place: Place) -> None:
+    """Its claims come later, and are bound to volumes that one node alone reaches."""
+    first, _ = place.nodes(2)
+    place.group("data", 2)
+    claims = ("data-0", "data-1")
+    for claim in claims:
+        mounted = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+        place.rig.create(place.pod(claim, "data", spec={"volumes": [mounted]}, cpu=1))
+    said = place.until_waiting("data", "WaitingForVolumes", "does not exist")
+    assert (
+        said == "2 pods wait for volumes: claim data-0 does not exist, claim data-1 does not exist"
+    )
+    assert place.bound("data") == 0
+    for claim in claims:
+        place.rig.create(*_bound_claim(place, claim, first))
+    place.until_bound("data", 2)
+    nodes = {place.rig.pod(claim, place.name)["spec"]["nodeName"] for claim in claims}
+    assert nodes == {first}
+
+
+def _bound_claim(place: Place, name: str, node: str) -> list[dict[str, Any]]:
+    """A claim as the controller leaves it, and its volume, which only one node reaches."""
+    volume = f"{place.name}-{name}"
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    terms = [{"matchExpressions": [here]}]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": volume},
+            "spec": {
+                **spec,
+                "capacity": {"storage": "1Gi"},
+                "csi": {"driver": "tests.csi", "volumeHandle": volume},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {
+                "name": name,
+                "namespace": place.name,
+                "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+            },
+            "spec": {
+                **spec,
+                "volumeName": volume,
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        },
+    ]
+
+
 def test_pods_that_wait_for_room_are_unschedulable_and_are_told_once(place: Place) -> None:
     """Autoscalers act on that word; pods that wait for siblings do not say it."""
     place.nodes(1, gpus=2)

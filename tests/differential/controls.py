@@ -296,6 +296,14 @@ CONTROLS: Mapping[str, tuple[Control, ...]] = {
         ),
         Control("attach limits ignored", cluster=_of("CSINode", _drop("spec.drivers.allocatable"))),
         Control("missing claims ignored", pod=_known_claims),
+        Control(
+            "attached volumes that nobody uses ignored",
+            cluster=_of("VolumeAttachment", _drop("spec.attacher")),
+        ),
+        Control(
+            "drivers that are needed ignored",
+            cluster=_of("CSIDriver", _drop("spec.preventPodSchedulingIfMissing")),
+        ),
     ),
     "gates": (Control("gates ignored", pod=_drop("spec.schedulingGates")),),
 }

@@ -8,7 +8,19 @@ from hypothesis import strategies as st
 
 from ..controlplane.nodes import node_manifest
 from .drawing import among
-from .pools import DEVICE, DRIVERS, HUGE, RACK, RACKS, TIER, TIERS, ZONE, ZONES
+from .pools import (
+    CLAIMS,
+    DEVICE,
+    DRIVERS,
+    HUGE,
+    NAMESPACES,
+    RACK,
+    RACKS,
+    TIER,
+    TIERS,
+    ZONE,
+    ZONES,
+)
 
 if TYPE_CHECKING:
     from .drawing import Draw
@@ -76,6 +88,26 @@ def drivers(draw: Draw) -> dict[str, int | None] | None:
         return None
     counts = among((None, 0, 1, 2, 3))
     return {name: draw(counts) for name in DRIVERS if draw(st.booleans())}
+
+
+@st.composite
+def attached(draw: Draw) -> tuple[str, str] | None:
+    """A volume that is attached to a node, and by whom; None where there is none."""
+    if draw(among((False, True))):
+        return None
+    volume = f"{draw(among(tuple(NAMESPACES)))}-{draw(among(tuple(range(CLAIMS))))}"
+    return volume, draw(among(DRIVERS))
+
+
+def attachment(node: str, volume: str, driver: str) -> dict[str, Any]:
+    """The VolumeAttachment of a volume to a node."""
+    source = {"persistentVolumeName": volume}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": {"name": f"{node}-{volume}"},
+        "spec": {"attacher": driver, "nodeName": node, "source": source},
+    }
 
 
 def csi_node(name: str, drivers: dict[str, int | None]) -> dict[str, Any]:

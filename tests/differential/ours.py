@@ -60,6 +60,8 @@ class Reading:
 
     def _answer(self, pod: Mapping[str, Any]) -> Ours:
         snapshot, member = self.picture(pod)
+        if member.lacking:
+            return Ours(frozenset(), gated=member.gated)
         if member.unmodelled:
             return Ours(frozenset(), member.unmodelled)
         if not member.is_waiting:

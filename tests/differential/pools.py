@@ -20,7 +20,8 @@ TIERS = ("1", "5", "10", "007", "9e1", "high", "")
 NAMESPACES = {"red": {"team": "red"}, "blue": {"team": "blue"}, "plain": {}}
 SENTINELS = "sentinels"  # the namespace of what is asked only to know that all was heard
 
-DRIVERS = ("one.csi", "two.csi")
+DRIVERS = ("one.csi", "two.csi", "needed.csi")
+NEEDED = DRIVERS[2]  # nodes without it are left out
 CLAIMS = 12  # bound ones, in every namespace
 PHANTOMS = ("no-such-claim", "lost", "unbound-now", "unbound-later", "leaving", "half-bound")
 OVERHEAD, SPECIAL = "heavy", "special"  # runtime classes
@@ -55,6 +56,16 @@ def storage_classes() -> Iterator[dict[str, Any]]:
             "provisioner": DRIVERS[0],
             "volumeBindingMode": mode,
         }
+
+
+def csi_driver() -> dict[str, Any]:
+    """The one that keeps pods off nodes where it is not."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": NEEDED},
+        "spec": {"preventPodSchedulingIfMissing": True},
+    }
 
 
 def claims(namespace: str) -> Iterator[dict[str, Any]]:
@@ -92,7 +103,8 @@ def volume(claim: dict[str, Any], i: int) -> dict[str, Any]:
     else:
         # Two volumes of one handle are one volume to a driver.
         handle = "shared" if i in (4, 5) else claim["spec"]["volumeName"]
-        spec["csi"] = {"driver": DRIVERS[i % 3 == 2], "volumeHandle": handle}
+        driver = NEEDED if i in (0, 9) else DRIVERS[i % 3 == 2]
+        spec["csi"] = {"driver": driver, "volumeHandle": handle}
     if (where := _reach(i)) is not None:
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": where}}
     return {

@@ -36,7 +36,10 @@ ROWS: Mapping[str, Callable[[Draw, dict[str, Any]], None]] = {
     "gates": rows.gates,
 }
 _PENDING = tuple(row for row in ROWS if row != "gates") * 4 + ("gates",)
-_JOINT = ("affinity", "anti-affinity", "spread") * 3 + ("resources", "host ports", "tolerations")
+_JOINT = (
+    *("affinity", "anti-affinity", "spread") * 3,
+    *("resources", "host ports", "tolerations", "volumes", "volumes", "volumes"),
+)
 _RUNNING = (
     *("resources", "pod-level resources", "host ports", "host ports", "host ports"),
     *("anti-affinity", "volumes", "volumes", "resize"),
@@ -57,7 +60,7 @@ class Scene:
 
     number: int
     nodes: tuple[Manifest, ...]
-    beside: tuple[Manifest, ...]  # CSINodes
+    beside: tuple[Manifest, ...]  # CSINodes and VolumeAttachments
     residents: tuple[Manifest, ...]
     probes: tuple[Probe, ...]
 
@@ -74,6 +77,12 @@ def scene(number: int, probes: int) -> Scene:
         ground.csi_node(name, each)
         for name, each in zip(names, drivers, strict=True)
         if each is not None
+    ]
+    seeds = [_seed(number, 1, NODES + i) for i in range(len(names))]
+    beside += [
+        ground.attachment(name, *each)
+        for name, seed in zip(names, seeds, strict=True)
+        if (each := drawn(ground.attached(), seed)) is not None
     ]
     count = 4 + number * 5 % (RESIDENTS - 3)
     residents = [drawn(residing(tuple(names)), _seed(number, 2, i)) for i in range(count)]

@@ -44,7 +44,9 @@ PLURALS = {
     "PersistentVolume": "persistentvolumes",
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "StorageClass": "storageclasses",
+    "CSIDriver": "csidrivers",
     "CSINode": "csinodes",
+    "VolumeAttachment": "volumeattachments",
     "RuntimeClass": "runtimeclasses",
 }
 SEEN = ("nodes", "pods", "namespaces", "persistentvolumes", "persistentvolumeclaims")
@@ -87,7 +89,7 @@ class Stage:
             }
             for name in names
         )
-        await self.create((*pools.runtime_classes(), *pools.storage_classes()))
+        await self.create((*pools.runtime_classes(), *pools.storage_classes(), pools.csi_driver()))
         for namespace in pools.NAMESPACES:
             made = await self.create(pools.claims(namespace))
             await self.create(pools.volume(claim, i) for i, claim in enumerate(made))
@@ -160,7 +162,8 @@ class Stage:
         for name in (*pools.NAMESPACES, pools.SENTINELS):
             await self._send("DELETE", f"/api/v1/namespaces/{name}/pods", now)
         await self._send("DELETE", "/api/v1/nodes", now)
-        await self._send("DELETE", "/apis/storage.k8s.io/v1/csinodes", now)
+        for kind in ("csinodes", "volumeattachments"):
+            await self._send("DELETE", f"/apis/storage.k8s.io/v1/{kind}", now)
         self.oracle.forget()
 
     async def create(

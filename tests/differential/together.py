@@ -14,6 +14,7 @@ from . import ours
 from .comparing import Case
 from .drawing import drawn
 from .oracle import Answer
+from .pools import CLAIMS
 from .scenes import SCHEDULER, joining
 from .stage import RefusedError
 
@@ -59,7 +60,16 @@ def _member(template: Manifest, gang: str, i: int) -> Manifest:
     pod["metadata"]["name"] = f"{gang}-{i}"
     pod["metadata"]["labels"][GROUP_LABEL] = gang
     pod["spec"].pop("schedulingGates", None)
+    for volume in pod["spec"].get("volumes", ()):
+        if (claim := volume.get("persistentVolumeClaim")) is not None:
+            claim["claimName"] = _own(claim["claimName"], i)
     return pod
+
+
+def _own(claim: str, i: int) -> str:
+    """The claim of a member, as StatefulSets give each its own; what is wrong is so for all."""
+    kind, _, number = claim.rpartition("-")
+    return f"claim-{(int(number) + i) % CLAIMS}" if kind == "claim" else claim
 
 
 async def carried_out(stage: Stage, scene: Scene, plans: Plans) -> None:

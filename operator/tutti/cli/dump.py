@@ -49,10 +49,11 @@ def command(
 ) -> None:
     """Write what Tutti sees of a cluster, and the plan it makes of that, as one file.
 
-    Lists nodes, namespaces, pods, PodGroups, Reservations and PriorityClasses, and needs no other
-    rights; nothing is changed. The file is a v1 List that kubectl reads, too. It holds only what
-    decisions use: no environment variables, secrets, images or annotations; of other schedulers'
-    pods only what they ask for, and their labels while a rule between pods may count them.
+    Lists nodes, namespaces, pods, PodGroups, Reservations and PriorityClasses, and what is of
+    storage where a pod of Tutti's names a claim; nothing is changed. The file is a v1 List that
+    kubectl reads, too. It holds only what decisions use: no environment variables, secrets, images
+    or annotations; of other schedulers' pods only what they ask for, and their labels while a rule
+    between pods may count them.
 
     How is planned comes from the same variables as the operator's settings: see `tutti settings`.
     """

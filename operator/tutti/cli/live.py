@@ -22,7 +22,7 @@ class OutOfReach(Exception):  # noqa: N818 - named for the situation, as those o
 
 async def _listed(name: str, kubeconfig: str | None, context: str | None) -> World:
     """List everything once, in the operator's order: what waits before what counts."""
-    from ..feeds import feeds_into
+    from ..feeds import feeds_into, storage_into
     from ..kube import supply
     from ..kube.access import Access
     from ..kube.client import Client
@@ -32,6 +32,8 @@ async def _listed(name: str, kubeconfig: str | None, context: str | None) -> Wor
     access = await Access.load(kubeconfig, context)
     async with Client(access) as api:
         for feed in feeds_into(world, name):
+            await supply.relist(api, feed)
+        for feed in storage_into(world) if world.storage.are_wanted else ():
             await supply.relist(api, feed)
     return world
 

@@ -11,6 +11,7 @@ ROOTS = {
     "tutti.dev": "/apis/tutti.dev/v1alpha1",
     "batch": "/apis/batch/v1",
     "scheduling.k8s.io": "/apis/scheduling.k8s.io/v1",
+    "storage.k8s.io": "/apis/storage.k8s.io/v1",
     "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
 }
 METHODS = {
@@ -53,6 +54,18 @@ class Call(Enum):
     GET_CONFIG_MAP = Right("", "configmaps", "get")
     LIST_PRIORITY_CLASSES = Right("scheduling.k8s.io", "priorityclasses", "list")
     WATCH_PRIORITY_CLASSES = Right("scheduling.k8s.io", "priorityclasses", "watch")
+    LIST_CLAIMS = Right("", "persistentvolumeclaims", "list")
+    WATCH_CLAIMS = Right("", "persistentvolumeclaims", "watch")
+    LIST_VOLUMES = Right("", "persistentvolumes", "list")
+    WATCH_VOLUMES = Right("", "persistentvolumes", "watch")
+    LIST_STORAGE_CLASSES = Right("storage.k8s.io", "storageclasses", "list")
+    WATCH_STORAGE_CLASSES = Right("storage.k8s.io", "storageclasses", "watch")
+    LIST_CSI_NODES = Right("storage.k8s.io", "csinodes", "list")
+    WATCH_CSI_NODES = Right("storage.k8s.io", "csinodes", "watch")
+    LIST_CSI_DRIVERS = Right("storage.k8s.io", "csidrivers", "list")
+    WATCH_CSI_DRIVERS = Right("storage.k8s.io", "csidrivers", "watch")
+    LIST_ATTACHMENTS = Right("storage.k8s.io", "volumeattachments", "list")
+    WATCH_ATTACHMENTS = Right("storage.k8s.io", "volumeattachments", "watch")
     LIST_POD_GROUPS = Right("tutti.dev", "podgroups", "list")
     WATCH_POD_GROUPS = Right("tutti.dev", "podgroups", "watch")
     CREATE_POD_GROUP = Right("tutti.dev", "podgroups", "create")
@@ -102,6 +115,12 @@ BOUND = Stream("bound pods", Call.LIST_PODS, Call.WATCH_PODS, "spec.nodeName!=")
 GROUPS = Stream("PodGroups", Call.LIST_POD_GROUPS, Call.WATCH_POD_GROUPS)
 CLASSES = Stream("PriorityClasses", Call.LIST_PRIORITY_CLASSES, Call.WATCH_PRIORITY_CLASSES)
 NAMESPACES = Stream("namespaces", Call.LIST_NAMESPACES, Call.WATCH_NAMESPACES)
+CLAIMS = Stream("PersistentVolumeClaims", Call.LIST_CLAIMS, Call.WATCH_CLAIMS)
+VOLUMES = Stream("PersistentVolumes", Call.LIST_VOLUMES, Call.WATCH_VOLUMES)
+STORAGE_CLASSES = Stream("StorageClasses", Call.LIST_STORAGE_CLASSES, Call.WATCH_STORAGE_CLASSES)
+CSI_NODES = Stream("CSINodes", Call.LIST_CSI_NODES, Call.WATCH_CSI_NODES)
+CSI_DRIVERS = Stream("CSIDrivers", Call.LIST_CSI_DRIVERS, Call.WATCH_CSI_DRIVERS)
+ATTACHMENTS = Stream("VolumeAttachments", Call.LIST_ATTACHMENTS, Call.WATCH_ATTACHMENTS)
 RESERVATIONS = Stream("Reservations", Call.LIST_RESERVATIONS, Call.WATCH_RESERVATIONS)
 
 

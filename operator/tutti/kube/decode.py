@@ -41,7 +41,7 @@ from . import wire
 from .errors import BadObject
 from .quantity import QuantityError, offered
 from .rules import decode_apart, decode_labels, decode_rules
-from .shapes import decode_requests, decode_shape, pinned_to, unmodelled
+from .shapes import claims, decode_requests, decode_shape, pinned_to, unmodelled
 from .spark import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL, decode_spark, role_of
 from .wishes import decode_likings, decode_wishes
 
@@ -139,6 +139,7 @@ def decode_member(pod: wire.Pod) -> Member:
         failure=pod.status.reason if phase is Phase.FAILED else "",
         labels=decode_labels(labels),
         spark=decode_spark(pod) if SPARK_LABEL in labels else None,
+        claims=claims(spec),
     )
 
 
@@ -170,6 +171,7 @@ def decode_occupant(pod: wire.Pod) -> Occupant | None:
             decode_apart(pod),
             terminating=pod.metadata.deletion_timestamp is not None,
             likings=decode_likings(pod),
+            claims=claims(pod.spec, pod.metadata.name),
         )
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem

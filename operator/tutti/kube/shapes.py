@@ -4,8 +4,9 @@ Equal pods share one Shape, so that 50,000 replicas cost one. Separate from ``de
 grows with every rule that is modelled.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from sys import intern
 
 from ..model.cluster import NodeTerm, Shape, Toleration, Wishes
 from ..model.keys import NodeName
@@ -19,7 +20,9 @@ KNOWN = 16384  # shapes, tolerations and terms that are shared
 
 NODE_NAME = "metadata.name"  # the only field that node affinity can match
 
-# The kinds that kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and
+CLAIM = "persistentVolumeClaim"  # the kind of volume whose rules are known
+CLAIM_FIELD = f"spec.volumes[].{CLAIM}"
+# The other kinds that kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and
 # NodeVolumeLimits look at; the in-tree ones as listed in csi-translation-lib.
 DECIDING_VOLUMES = frozenset(
     {
@@ -30,7 +33,6 @@ DECIDING_VOLUMES = frozenset(
         "ephemeral",
         "gcePersistentDisk",
         "iscsi",
-        "persistentVolumeClaim",
         "portworxVolume",
         "rbd",
         "vsphereVolume",
@@ -72,8 +74,28 @@ def unmodelled(spec: wire.PodSpec) -> tuple[str, ...]:
     return tuple(sorted({*native, *_claims(spec)}))
 
 
+def claims(spec: wire.PodSpec, pod_name: str = "") -> tuple[str, ...]:
+    """The claims that the pod's volumes name, sorted; with its name, its ephemeral ones, too."""
+    if not spec.volumes:
+        return ()
+    found = {name for each in spec.volumes if (name := _claim_name(each.get(CLAIM)))}
+    if pod_name:
+        found |= {
+            f"{pod_name}-{each.get('name')}" for each in spec.volumes if each.get("ephemeral")
+        }
+    return tuple(sorted(found))
+
+
+def _claim_name(source: object) -> str:
+    """The name of the claim, if the volume names one; no other can be created."""
+    name = source.get("claimName") if isinstance(source, Mapping) else None
+    return intern(name) if isinstance(name, str) else ""
+
+
 def _claims(spec: wire.PodSpec) -> Iterator[str]:
     for volume in spec.volumes:
+        if (source := volume.get(CLAIM)) is not None and not _claim_name(source):
+            yield CLAIM_FIELD
         for kind in DECIDING_VOLUMES & volume.keys():
             if volume[kind] is not None:
                 yield f"spec.volumes[].{kind}"

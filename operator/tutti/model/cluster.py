@@ -11,6 +11,7 @@ from .keys import GangKey, NodeName, Origin, PodKey, Uid
 from .resources import NOTHING, Resources
 from .rules import NO_RULES, Labels, Liking, PodRules, Requirement, Spread, Term
 from .spark import SparkPod
+from .volumes import NO_STORAGE, Reach, Storage
 
 ABSENT_SECONDS = 600.0  # an executor's pod is there within seconds; ten minutes forgive a slow pull
 
@@ -78,6 +79,7 @@ class Shape:
     tolerations: tuple[Toleration, ...] = ()
     rules: PodRules = NO_RULES
     wishes: Wishes = NO_WISHES
+    reach: tuple[Reach, ...] = ()  # of its volumes, each must hold; sorted
 
     @property
     def likings(self) -> tuple[Liking, ...]:
@@ -155,6 +157,8 @@ class Member:
     labels: Labels = ()  # as rules between pods see them
     spark: SparkPod | None = None  # of a Spark application whose pods name no PodGroup
     unconfigured: str = ""  # why nobody knows yet how large its gang is; it waits until then
+    claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
+    lacking: tuple[str, ...] = ()  # what is wrong with them, in words: until it is put right
 
     @property
     def gang(self) -> GangKey:
@@ -203,6 +207,7 @@ class Occupant:
     apart: tuple[Term, ...] = ()  # its required anti-affinity, which binds whoever comes later
     terminating: bool = False
     likings: tuple[Liking, ...] = ()  # what draws others to it or keeps them off; sorted
+    claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,5 +398,6 @@ class Snapshot:
     # only while some rule between pods is in force, else nobody.
     residents: tuple[Resident, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
+    storage: Storage = NO_STORAGE  # what the claims of members lead to
     # Gangs known to have nothing to decide: planning passes over them, and would do so anyway.
     settled: frozenset[Uid] = field(default=frozenset(), compare=False)

@@ -44,6 +44,7 @@ class Reason(StrEnum):
     """Why a gang waits, as its ``Reserved`` condition says it."""
 
     WAITING_FOR_MEMBERS = "WaitingForMembers"
+    WAITING_FOR_VOLUMES = "WaitingForVolumes"
     NOT_ENOUGH_ROOM = "NotEnoughRoom"
     NO_NODE_FITS = "NoNodeFits"
     NOT_MODELLED = "NotModelled"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ..model import ports
 from ..model.resources import Resources
+from ..model.volumes import driver_of, is_attaching
 
 ELLIPSIS = "..."
 _BYTES = ("memory", "ephemeral-storage")
@@ -29,18 +30,21 @@ def format_resources(requests: Resources) -> str:
         name: n for name, n in requests.amounts if name != "pods" and not ports.is_port(name)
     }
     ranked = sorted(amounts.items(), key=lambda a: _rank(a[0]))
-    listed = [f"{format_amount(name, n)} {name}" for name, n in ranked]
+    listed = [_asked(name, n) for name, n in ranked]
     return ", ".join((*listed, *map(format_name, _port_names(requests)))) or "no resources"
 
 
 def format_name(resource: str) -> str:
     """The name of a resource as people know it."""
+    if is_attaching(resource):
+        return f"volumes of {driver_of(resource)}"
     return f"host port {ports.read(resource)}" if ports.is_port(resource) else resource
 
 
 def listed(requests: Resources) -> Mapping[str, str]:
     """What one pod asks for, name by name."""
-    amounts = {n: format_amount(n, k) for n, k in requests.amounts if not ports.is_port(n)}
+    others = ((n, k) for n, k in requests.amounts if not ports.is_port(n))
+    amounts = {format_name(n): format_amount(n, k) for n, k in others}
     return {**amounts, **{format_name(name): "1" for name in _port_names(requests)}}
 
 
@@ -55,6 +59,12 @@ def cut(sentence: str, most: int) -> str:
     if len(raw) <= most:
         return sentence
     return raw[: most - len(ELLIPSIS)].decode(errors="ignore") + ELLIPSIS
+
+
+def _asked(name: str, n: int) -> str:
+    if is_attaching(name):
+        return f"{count(n, 'volume')} of {driver_of(name)}"
+    return f"{format_amount(name, n)} {name}"
 
 
 def _port_names(requests: Resources) -> list[str]:

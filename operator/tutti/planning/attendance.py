@@ -11,12 +11,13 @@ from .amounts import count
 from .demand import Census, is_enough, needed
 
 MOST_GATES = 3  # named in one sentence
+MOST_CLAIMS = 3  # likewise
 
 
 def absence(found: Census) -> Rejection | None:
     """Why the gang cannot ask for room yet; None if it can, or has nothing to ask for."""
     if found.gang.terminating:
-        waits = found.ready or found.unmodelled or found.gated
+        waits = found.ready or found.unmodelled or found.lacking or found.gated
         return _waiting(found, "the PodGroup is being deleted") if waits else None
     if found.gang.is_single:
         return _single(found)
@@ -24,8 +25,15 @@ def absence(found: Census) -> Rejection | None:
         return _after_the_start(found)
     if is_enough(found.gang, found.waiting):
         return None
+    return _too_few(found)
+
+
+def _too_few(found: Census) -> Rejection:
+    """Why too few members of a gang that has not started could be bound now."""
     if is_enough(found.gang, found.waiting + found.unmodelled):
         return _not_modelled(found)
+    if is_enough(found.gang, found.waiting + found.unmodelled + found.lacking):
+        return _without_volumes(found)
     return _waiting(found, _before_the_start(found))
 
 
@@ -41,9 +49,25 @@ def _not_modelled(found: Census) -> Rejection:
     return Rejection(found.gang.key, Reason.NOT_MODELLED, sentence)
 
 
+def _without_volumes(found: Census) -> Rejection:
+    sentence = wanting(found.lacking)
+    return Rejection(found.gang.key, Reason.WAITING_FOR_VOLUMES, sentence)
+
+
+def wanting(lacking: Sequence[Member]) -> str:
+    """What is wrong with the claims of these members; others than Tutti put it right."""
+    whats = list(dict.fromkeys(what for member in lacking for what in member.lacking))
+    if len(whats) > MOST_CLAIMS:
+        whats[MOST_CLAIMS:] = [f"{len(whats) - MOST_CLAIMS} more"]
+    n = len(lacking)
+    return f"{count(n, 'pod')} wait{'s' * (n == 1)} for volumes: {', '.join(whats)}"
+
+
 def _single(found: Census) -> Rejection | None:
     if unread := next((m.unconfigured for m in found.gang.members if m.unconfigured), ""):
         return Rejection(found.gang.key, Reason.WAITING_FOR_CONFIGURATION, unread)
+    if found.lacking:
+        return _without_volumes(found)
     if found.unmodelled:
         return _not_modelled(found)
     said = f"the pod has scheduling gates{_names(found)}"
@@ -53,6 +77,8 @@ def _single(found: Census) -> Rejection | None:
 def _after_the_start(found: Census) -> Rejection | None:
     """A started gang lacks members, and too few wait to replace them."""
     lacks = found.missing - len(found.ready)
+    if found.lacking:
+        return _without_volumes(found)
     if found.unmodelled:
         return _not_modelled(found)
     if lacks <= 0:
@@ -68,7 +94,7 @@ def _after_the_start(found: Census) -> Rejection | None:
 
 
 def _before_the_start(found: Census) -> str:
-    present = found.ready + found.unmodelled + found.gated
+    present = found.ready + found.unmodelled + found.lacking + found.gated
     gang = found.gang
     by_role = {role.name: [m for m in present if m.role == role.name] for role in gang.roles}
     short = [

@@ -35,6 +35,7 @@ class Census:
     bound: tuple[Member, ...] = ()  # count as bound
     ready: tuple[Member, ...] = ()  # could be bound now
     unmodelled: tuple[Member, ...] = ()  # could be, but use a rule that we do not know yet
+    lacking: tuple[Member, ...] = ()  # could be, but for their claims
     gated: tuple[Member, ...] = ()  # somebody else holds them back
     roleless: tuple[Member, ...] = ()  # name no role of the gang, so they do not count
     surplus: tuple[Member, ...] = ()  # could be bound, but their role has all that it may have
@@ -88,6 +89,7 @@ def census(
         "bound": [],
         "ready": [],
         "unmodelled": [],
+        "lacking": [],
         "gated": [],
         "roleless": [],
         "promised": [*(room or ())],
@@ -140,6 +142,8 @@ def _kind(member: Member) -> str | None:
     if member.unconfigured:
         return None
     if member.is_waiting:
+        if member.lacking:
+            return "lacking"
         return "unmodelled" if member.unmodelled else "ready"
     is_held_back = member.gated and member.node is None
     return "gated" if is_held_back and not (member.terminating or member.is_over) else None

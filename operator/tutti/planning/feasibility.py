@@ -1,8 +1,9 @@
 """May a shape run on a node, room aside: the node rules of kube-scheduler, in its own words.
 
-These are its filters NodeUnschedulable, TaintToleration and NodeAffinity, and what the rules
-between pods ask of a node's labels. Separate from the arithmetic of room, because these rules
-answer for a pair and never depend on what else runs.
+These are its filters NodeUnschedulable, TaintToleration and NodeAffinity, what VolumeBinding and
+VolumeZone ask of the volumes of bound claims, and what the rules between pods ask of a node's
+labels. Separate from the arithmetic of room, because these rules answer for a pair and never depend
+on what else runs.
 """
 
 import re
@@ -29,7 +30,8 @@ _INT64 = range(-(2**63), 2**63)
 
 def fits_node(shape: Shape, node: Node) -> str | None:
     """Why the shape may not run on the node, in a short phrase; None if it may."""
-    return _repels(shape, node) or _is_avoided(shape, node) or _lacks_label(shape, node)
+    own = _repels(shape, node) or _is_avoided(shape, node)
+    return own or _is_out_of_reach(shape, node) or _lacks_label(shape, node)
 
 
 def is_wanted(shape: Shape, node: Node) -> bool:
@@ -100,6 +102,17 @@ def _is_avoided(shape: Shape, node: Node) -> str | None:
     if shape.required is None or any(_holds(term, labels, node) for term in shape.required):
         return None
     return "node affinity"
+
+
+def _is_out_of_reach(shape: Shape, node: Node) -> str | None:
+    """Why the shape's volumes cannot be reached from the node."""
+    if not shape.reach:
+        return None
+    labels = dict(node.labels)
+    for reach in shape.reach:
+        if not any(all(label_holds(one, labels) for one in way) for way in reach):
+            return "out of reach of a volume"
+    return None
 
 
 def _is_tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:

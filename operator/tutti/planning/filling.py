@@ -138,7 +138,7 @@ def _taken(
     entries: list[Entry] = []
     larger: list[Member] = []
     for member in by_age(gang.members):
-        if member.uid in named or not member.is_waiting or member.unmodelled:
+        if member.uid in named or not member.is_waiting or member.unmodelled or member.lacking:
             continue
         declared = slots.declared(gang, member.role)
         if declared is None:
@@ -226,6 +226,6 @@ def _at_most(found: Places, left: Counter[str]) -> Places:
 def _present(gang: Gang) -> Iterable[Member]:
     """The members that count as bound, or could be bound now."""
     for member in gang.members:
-        is_ready = member.is_waiting and not member.unmodelled
+        is_ready = member.is_waiting and not (member.unmodelled or member.lacking)
         if gang.has_place_for(member) and (member.counts_as_bound or is_ready):
             yield member

@@ -35,6 +35,9 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
                 f"label tutti.dev/role must be one of {', '.join(known)}"
             )
             yield Note(member, "UnknownRole", sentence, is_its_own=True, may_change=True)
+        elif member.lacking:
+            sentence = attendance.wanting([member])
+            yield Note(member, Reason.WAITING_FOR_VOLUMES, sentence)
         elif member.unmodelled:
             sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
             yield Note(member, Reason.NOT_MODELLED, sentence, is_its_own=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..model.cluster import Entry, Reservation, Snapshot
+from ..model.cluster import Entry, Member, Reservation, Snapshot
 from ..model.keys import Uid
 from . import accounts, beside, picture, slotchecks, slots
 from .feasibility import fits_node
@@ -132,6 +132,11 @@ def _forbidden(
     return found
 
 
+def _is_still(member: Member, held: Reservation) -> bool:
+    """Whether the member waits for what the Reservation holds, and has the volumes for it."""
+    return member.is_waiting and not member.lacking and member.gang == held.gang
+
+
 def _is_upheld(
     entry: Entry, held: Reservation, seen: picture.Picture, ledger: accounts.Ledger, gone: Lost
 ) -> bool:
@@ -141,7 +146,7 @@ def _is_upheld(
         return False
     if member.node == entry.node:
         return True
-    if node is None or not member.is_waiting or member.gang != held.gang or entry in gone.entries:
+    if node is None or not _is_still(member, held) or entry in gone.entries:
         return False
     needs = picture.needs(member.shape)
     if fits_node(member.shape, node) is not None or ledger.lacks(entry.node, needs):

@@ -247,7 +247,8 @@ def _allowed(shapes: Sequence[Shape], nodes: Sequence[Node]) -> NDArray[np.bool_
     allowed = np.zeros((len(shapes), len(nodes)), dtype=np.bool_)
     alike: dict[object, list[int]] = {}
     for i, shape in enumerate(shapes):
-        rules = (shape.node_selector, shape.required, shape.tolerations, *topologies(shape))
+        wants = (shape.node_selector, shape.required, shape.tolerations, shape.reach)
+        rules = (*wants, *topologies(shape))
         alike.setdefault(rules, []).append(i)
     rows = list(alike.values())
     by_labels = [own for own in rows if not _reads_names(shapes[own[0]])]
@@ -287,6 +288,7 @@ def label_keys(shape: Shape) -> Iterable[str]:
     yield from (key for key, _ in shape.node_selector)
     for term in shape.required or ():
         yield from (requirement.key for requirement in term.labels)
+    yield from (one.key for reach in shape.reach for way in reach for one in way)
 
 
 def _alike(

@@ -12,6 +12,7 @@ import numpy as np
 from ..model import ports
 from ..model.cluster import Member
 from ..model.decisions import Objective, Policy
+from ..model.volumes import is_attaching
 from .demand import Want
 from .order import waiting_since
 from .reduce import Grid
@@ -38,8 +39,9 @@ def _prices(base: Grid) -> Sequence[tuple[int, int]]:
     """By resource: the unit that all requests share, and what one of it is worth.
 
     A whole number for a unit, so that gangs which differ in GPUs alone are worth multiples of one
-    GPU: a solver that knows the smallest difference proves an optimum much sooner. Host ports are
-    worth nothing: that only so many pods fit beside one another makes none of them larger.
+    GPU: a solver that knows the smallest difference proves an optimum much sooner. Host ports and
+    attached volumes are worth nothing: that only so many pods fit beside one another makes none of
+    them larger.
     """
     totals: list[int] = base.capacity.astype(object).sum(axis=0).tolist()  # beyond 64 bits
     units = np.gcd.reduce(base.requests, axis=0, initial=0).tolist()
@@ -50,7 +52,10 @@ def _prices(base: Grid) -> Sequence[tuple[int, int]]:
 
 
 def _counted(base: Grid, totals: Sequence[int]) -> Sequence[int]:
-    return [0 if ports.is_port(name) else n for name, n in zip(base.resources, totals, strict=True)]
+    return [
+        0 if ports.is_port(name) or is_attaching(name) else n
+        for name, n in zip(base.resources, totals, strict=True)
+    ]
 
 
 def _weight(want: Want, policy: Policy, now: float) -> int:

@@ -151,8 +151,8 @@ def _wrong(
         return
     if one.uid in taken:
         yield f"pod {one.pod}: it has a node already"
-    is_known = not (member.unmodelled or member.unconfigured)
-    if not (member.is_waiting and is_known and gang.has_place_for(member)):
+    is_ready = not (member.unmodelled or member.unconfigured or member.lacking)
+    if not (member.is_waiting and is_ready and gang.has_place_for(member)):
         yield f"pod {one.pod}: it cannot be placed now"
     if (why := fits_node(member.shape, node)) is not None:
         yield f"pod {one.pod}: node {one.node} will not do: {why}"

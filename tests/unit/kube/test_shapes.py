@@ -49,10 +49,6 @@ def test_terms_that_are_all_empty_match_no_node() -> None:
 
 
 UNMODELLED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "claims": (
-        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
-        ("spec.volumes[].persistentVolumeClaim",),
-    ),
     "several volumes of a kind are named once": (
         {
             "volumes": [

@@ -26,13 +26,14 @@ def census(of: GangBuilder) -> Census:
 
 
 def test_members_are_sorted_by_what_they_mean() -> None:
-    made = gang("a").of(7, cpu=1).bound_on("n1").needing(7)
+    made = gang("a").of(8, cpu=1).bound_on("n1").needing(7)
     changes: dict[str, dict[str, object]] = {
         "a-1": {"gates": ("hold",)},
         "a-2": {"unmodelled": AFFINITY},
         "a-3": {"terminating": True},
         "a-4": {"phase": Phase.FAILED},
         "a-5": {"phase": Phase.SUCCEEDED},
+        "a-7": {"lacking": ("claim x does not exist",), "unmodelled": AFFINITY},
     }
     for name, change in changes.items():
         made = made.only(name, **change)
@@ -41,6 +42,7 @@ def test_members_are_sorted_by_what_they_mean() -> None:
     assert names(found.ready) == ["a-6"]
     assert names(found.gated) == ["a-1"]
     assert names(found.unmodelled) == ["a-2"]
+    assert names(found.lacking) == ["a-7"]
 
 
 def test_a_gated_member_that_leaves_or_is_over_means_nothing() -> None:

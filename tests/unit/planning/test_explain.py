@@ -153,6 +153,49 @@ def test_rules_that_are_not_modelled_are_named(made: GangBuilder, sentence: str)
     assert said("a", node("n1", cpu=8), made) == (Reason.NOT_MODELLED, sentence)
 
 
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (
+            single("a").each(lacking=("claim x does not exist",)),
+            "1 pod waits for volumes: claim x does not exist",
+        ),
+        (
+            gang("a").of(3).last(2, lacking=("claim x is not bound yet", "claim y is lost")),
+            "2 pods wait for volumes: claim x is not bound yet, claim y is lost",
+        ),
+        (
+            gang("a").of(2).only("a-0", lacking=tuple("abcde")).only("a-1", unmodelled=AFFINITY),
+            "1 pod waits for volumes: a, b, c, 2 more",
+        ),
+        (
+            gang("a").of(2).needing(1).bound_on("n1").last(1, lacking=("x",)),
+            "1 pod waits for volumes: x",
+        ),
+    ],
+)
+def test_who_waits_for_volumes_says_for_which(made: GangBuilder, sentence: str) -> None:
+    assert said("a", node("n1", cpu=8), made) == (Reason.WAITING_FOR_VOLUMES, sentence)
+
+
+def test_pods_that_wait_for_volumes_are_among_those_that_exist() -> None:
+    few = gang("a").of(2).needing(3).last(1, lacking=("x",))
+    reason, sentence = said("a", node("n1", cpu=8), few)
+    assert (reason, sentence) == (Reason.WAITING_FOR_MEMBERS, "2 of 3 members exist")
+
+
+def test_a_volume_that_no_node_reaches_is_named_and_one_that_some_do_decides() -> None:
+    reach = ((Requirement("zone", "In", ("z1",)), Requirement("ssd", "Exists")),)
+    made = gang("a").of(2, cpu=1).shaped(reach=(reach,))
+    nodes = [node("n1", cpu=8).labelled(zone="z1"), node("n2", cpu=8).labelled(ssd="")]
+    reason, sentence = said("a", *nodes, made)
+    assert reason is Reason.NO_NODE_FITS
+    assert "2 out of reach of a volume" in sentence
+    seen = snapshot(*nodes, node("n3", cpu=8).labelled(zone="z1", ssd=""), made)
+    there = plan(seen, BestFit(), BestFit(), Budget())
+    assert {one.node for found in there.placements for one in found.assignments} == {"n3"}
+
+
 def test_what_is_asked_what_was_found_and_what_is_short() -> None:
     nodes = [node(f"n{i}", cpu=8, gpu=2) for i in range(4)]
     other = gang("b").of(1, gpu=2)

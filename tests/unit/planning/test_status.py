@@ -326,6 +326,8 @@ def test_a_pod_has_an_event_of_its_own_only_for_a_reason_of_its_own() -> None:
     ]
     ports = two().last(1, unmodelled=("spec.hostPort",))
     assert notes(ports.made, None) == [("a-1", "NotModelled", True)]
+    empty = two().last(1, lacking=("claim x does not exist",))
+    assert notes(empty.made, None) == [("a-1", "WaitingForVolumes", False)]
 
 
 def test_a_pod_that_does_not_wait_is_told_nothing() -> None:

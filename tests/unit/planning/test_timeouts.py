@@ -67,7 +67,9 @@ def test_a_gang_that_is_given_up_is_in_nobodys_way() -> None:
     assert [placement.gang.name for placement in made.placements] == ["b"]
 
 
-@pytest.mark.parametrize("state", [{}, {"gates": ("hold",)}, {"unmodelled": ("spec.x",)}])
+@pytest.mark.parametrize(
+    "state", [{}, {"gates": ("hold",)}, {"unmodelled": ("spec.x",)}, {"lacking": ("x",)}]
+)
 def test_time_runs_whatever_its_members_wait_for(state: dict[str, object]) -> None:
     made = LARGE.each(**state).needing(3)
     assert told(ROOMY, made, at=160.0)[0] is Reason.TIMED_OUT

@@ -126,6 +126,7 @@ def test_a_node_that_is_not_there_is_caught() -> None:
         {"terminating": True},
         {"phase": Phase.FAILED},
         {"unmodelled": ("spec.x",)},
+        {"lacking": ("claim x does not exist",)},
     ],
 )
 def test_a_pod_that_cannot_be_placed_now_is_caught(state: dict[str, object]) -> None:
@@ -260,6 +261,11 @@ def lost(*parts: Part, of: GangBuilder = A) -> list[str]:
 def test_a_reservation_that_can_be_carried_out_has_lost_nothing() -> None:
     assert lost(*NODES, A, HELD) == []
     assert promises.lost(snapshot(*NODES, A, HELD)) == {}
+
+
+def test_an_entry_whose_claims_went_is_lost() -> None:
+    spoilt = A.only("a-1", lacking=("claim x does not exist",))
+    assert lost(*NODES, spoilt, HELD) == ["a-1"]
 
 
 @pytest.mark.parametrize(

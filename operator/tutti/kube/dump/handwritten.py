@@ -17,7 +17,12 @@ NODE_PODS = "110"  # what a kubelet offers if it is told nothing
 HOSTNAME = "kubernetes.io/hostname"
 Raw = dict[str, Any]
 
-_CLUSTERWIDE = frozenset({"Namespace", "Node", "PriorityClass"})
+_CLUSTERWIDE = frozenset(
+    (
+        *("CSIDriver", "CSINode", "Namespace", "Node", "PersistentVolume", "PriorityClass"),
+        *("StorageClass", "VolumeAttachment"),
+    )
+)
 # What a controller makes pods of, and which field says how many.
 WORKLOADS: Mapping[tuple[str, str], str] = {
     ("batch", "Job"): "parallelism",

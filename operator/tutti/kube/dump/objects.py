@@ -23,8 +23,10 @@ from ...model.rules import PodRules
 from .. import encode
 from ..quantity import CPU
 from ..requests import PODS
+from ..shapes import CLAIM_FIELD
 from . import sparks
 from .rules import REQUIRED, add_rules, add_unreadable, add_wishes, node_term
+from .volumes import add_claims, without_volumes
 
 Raw = dict[str, Any]
 
@@ -56,7 +58,7 @@ def node(value: Node) -> Raw:
         },
         "spec": spec,
         "status": {
-            "allocatable": _amounts(value.allocatable),
+            "allocatable": _amounts(without_volumes(value.allocatable)),
             "conditions": [{"type": "Ready", "status": "True" if value.ready else "False"}],
         },
     }
@@ -160,7 +162,7 @@ def others(
 
     Those that rules between pods may count are known one by one, but not what each of them uses.
     """
-    rest = {name: n for name, n in (on.used - ours).amounts if n > 0}
+    rest = {name: n for name, n in without_volumes(on.used - ours).amounts if n > 0}
     count = max(rest.pop(PODS, 1 if rest else 0), len(known))
     held = {name: rest.pop(name) for name in [*rest] if ports.is_port(name)}
     for i in range(count):
@@ -213,7 +215,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
     shape = value.shape
     spec: Raw = {
         "schedulerName": scheduler,
-        "containers": [_container(shape.requests)],
+        "containers": [_container(without_volumes(shape.requests))],
     }
     if value.priority:
         spec["priority"] = value.priority
@@ -226,6 +228,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
     add_wishes(spec, shape.wishes)
     for field in value.unmodelled:
         _use(spec, field)
+    add_claims(spec, value.claims)
     sparks.mount(spec, value.spark)
     return spec
 
@@ -260,6 +263,8 @@ def _use(spec: Raw, field: str) -> None:
         return
     if field == "spec.schedulingGroup":
         spec["schedulingGroup"] = {}
+    elif field.startswith(f"{CLAIM_FIELD} ("):
+        pass  # the claim is there, and whoever reads it finds the same
     elif field.startswith(_VOLUMES):
         name = f"volume-{len(spec.get('volumes', ()))}"
         spec.setdefault("volumes", []).append({"name": name, field.removeprefix(_VOLUMES): {}})

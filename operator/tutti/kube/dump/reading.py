@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from ...model.cluster import Member, Namespace, Node, Occupant, PriorityClass, Reservation
-from .. import decode, errors, wire
+from ...model.volumes import Attachment, Claim, Driver, NodeDrivers, StorageClass, Volume
+from .. import decode, errors, volumes, wire
 from ..encode import API_VERSION, moment
 from . import handwritten, sparks
 from .documents import BadFile, Document, Text, documents
@@ -22,8 +23,14 @@ GROUP = API_VERSION.rpartition("/")[0]
 _PRESENT = {
     ("", "Namespace"),
     ("", "Node"),
+    ("", "PersistentVolume"),
+    ("", "PersistentVolumeClaim"),
     ("", "Pod"),
     ("scheduling.k8s.io", "PriorityClass"),
+    ("storage.k8s.io", "CSIDriver"),
+    ("storage.k8s.io", "CSINode"),
+    ("storage.k8s.io", "StorageClass"),
+    ("storage.k8s.io", "VolumeAttachment"),
     (GROUP, "PodGroup"),
     (GROUP, "Reservation"),
 }
@@ -46,6 +53,12 @@ class Found:
     reservations: tuple[Reservation, ...] = ()
     classes: tuple[PriorityClass, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    node_drivers: tuple[NodeDrivers, ...] = ()
+    drivers: tuple[Driver, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)  # objects of other kinds, by kind
     repeated: int = 0  # objects that came again later, which is the one that counts
 
@@ -130,47 +143,38 @@ def _created(document: Document) -> float:
 
 
 def _decoded(found: Iterable[Document], into: Found) -> Found:
-    nodes: list[Node] = []
-    members: list[Member] = []
-    occupants: list[Occupant | None] = []
-    groups: list[decode.PodGroup] = []
-    reservations: list[Reservation] = []
-    classes: list[PriorityClass] = []
-    namespaces: list[Namespace] = []
+    by_kind: dict[str, list[Document]] = {}
     for document in found:
-        match document.kind:
-            case "Node":
-                nodes.append(_one(document, wire.Node, decode.decode_node))
-            case "Namespace":
-                namespaces.append(_one(document, wire.Namespace, decode.decode_namespace))
-            case "PodGroup":
-                groups.append(_one(document, wire.PodGroup, decode.decode_group))
-            case "PriorityClass":
-                classes.append(_one(document, wire.PriorityClass, decode.decode_priority_class))
-            case "Reservation":
-                held = _one(document, wire.Reservation, decode.decode_reservation)
-                if held.scheduler == into.scheduler:
-                    reservations.append(held)
-            case _:
-                if _is_ours(document, into.scheduler):
-                    members.append(_one(document, wire.Pod, _member))
-                else:
-                    occupants.append(_one(document, wire.Pod, decode.decode_occupant))
-    present = [one for one in occupants if one is not None]
+        by_kind.setdefault(document.kind, []).append(document)
+
+    def all_of(kind: type[W], value: Callable[[W], V]) -> tuple[V, ...]:
+        return tuple(_one(each, kind, value) for each in by_kind.get(kind.__name__, ()))
+
+    pods = by_kind.get("Pod", ())
+    ours = [each for each in pods if _is_ours(each, into.scheduler)]
+    others = [each for each in pods if not _is_ours(each, into.scheduler)]
+    members = tuple(_one(each, wire.Pod, _member) for each in ours)
+    occupants = [_one(each, wire.Pod, decode.decode_occupant) for each in others]
+    present = tuple(one for one in occupants if one is not None)
+    attachments = all_of(wire.VolumeAttachment, volumes.decode_attachment)
+    held = all_of(wire.Reservation, decode.decode_reservation)
+    namespaces = all_of(wire.Namespace, decode.decode_namespace)
     implied = () if into.header is not None else _implied(namespaces, members, present)
-    return Found(
-        taken_at=into.taken_at,
-        scheduler=into.scheduler,
-        header=into.header,
-        nodes=tuple(nodes),
-        members=tuple(members),
-        occupants=tuple(present),
-        groups=tuple(groups),
-        reservations=tuple(reservations),
-        classes=tuple(classes),
+    return replace(
+        into,
+        nodes=all_of(wire.Node, decode.decode_node),
+        members=members,
+        occupants=present,
+        groups=all_of(wire.PodGroup, decode.decode_group),
+        reservations=tuple(one for one in held if one.scheduler == into.scheduler),
+        classes=all_of(wire.PriorityClass, decode.decode_priority_class),
         namespaces=(*namespaces, *implied),
-        skipped=into.skipped,
-        repeated=into.repeated,
+        claims=all_of(wire.PersistentVolumeClaim, volumes.decode_claim),
+        volumes=all_of(wire.PersistentVolume, volumes.decode_volume),
+        storage_classes=all_of(wire.StorageClass, volumes.decode_class),
+        node_drivers=all_of(wire.CSINode, volumes.decode_drivers),
+        drivers=all_of(wire.CSIDriver, volumes.decode_driver),
+        attachments=tuple(one for one in attachments if one is not None),
     )
 
 

@@ -7,7 +7,7 @@ from ...model.cluster import Member, Resident, Snapshot
 from ...model.decisions import Plan
 from ...model.keys import NodeName
 from ...model.resources import NOTHING, Resources
-from . import objects
+from . import objects, volumes
 from .header import Setup, annotations
 
 
@@ -37,6 +37,8 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[objects.Raw]:
     yield from (objects.member(member, scheduler, at) for member in members)
     yield from (objects.reservation(held) for held in snapshot.reservations)
     yield from (objects.namespace(one) for one in snapshot.namespaces)
+    yield from volumes.written(snapshot.storage)
+    yield from volumes.drivers(snapshot)
     yield from _others(snapshot, members)
 
 

@@ -33,9 +33,20 @@ from .objects import (
     Toleration,
 )
 from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
+from .storage import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+    VolumeSpec,
+)
 
 __all__ = [
     "Affinity",
+    "CSIDriver",
+    "CSINode",
     "Condition",
     "ConfigMap",
     "Container",
@@ -50,6 +61,8 @@ __all__ = [
     "NodeTerm",
     "Object",
     "Page",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
     "Pod",
     "PodAffinity",
     "PodAffinityTerm",
@@ -64,8 +77,11 @@ __all__ = [
     "ResourceAmounts",
     "Role",
     "SpreadConstraint",
+    "StorageClass",
     "Template",
     "Toleration",
+    "VolumeAttachment",
+    "VolumeSpec",
     "WatchEvent",
     "parse_event",
     "parse_one",

@@ -51,7 +51,7 @@ def pod(name: str, scheduler: str, **spec: Any) -> dict[str, Any]:
             "hostname": SECRET,
             "volumes": [
                 {"name": SECRET, "secret": {"secretName": SECRET}},
-                {"name": SECRET, "persistentVolumeClaim": {"claimName": SECRET}},
+                {"name": SECRET, "persistentVolumeClaim": {"claimName": "data"}},
                 {"name": SECRET, "csi": {"volumeAttributes": {"password": SECRET}}},
             ],
             "resourceClaims": [{"name": SECRET, "resourceClaimName": SECRET}],

@@ -1,0 +1,80 @@
+"""The pods that name claims, ours or not, and which claims each of them names.
+
+Separate from ``storage``, which knows what claims lead to: who names one is a matter of pods.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from .model.cluster import Member, Occupant
+from .model.keys import NodeName, Uid
+from .model.volumes import ClaimKey
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """A pod that names claims and is not over."""
+
+    claims: tuple[ClaimKey, ...]
+    node: NodeName | None
+    is_ours: bool
+
+    @classmethod
+    def of(cls, pod: Member | Occupant | None) -> Self | None:
+        """What a pod is as such; None if it names no claim."""
+        if pod is None or not pod.claims:
+            return None
+        if isinstance(pod, Occupant):
+            space, is_ours = pod.namespace, False
+        elif pod.is_over:
+            return None
+        else:
+            space, is_ours = pod.key.namespace, True
+        return cls(tuple(ClaimKey(space, name) for name in pod.claims), pod.node, is_ours)
+
+
+class Claimants:
+    """Claimants by pod and by claim."""
+
+    def __init__(self) -> None:
+        self._pods: dict[Uid, Claimant] = {}
+        self._by_claim: dict[ClaimKey, set[Uid]] = {}
+        self.has_been_ours = False  # some pod of ours, now or once
+
+    def get(self, uid: Uid) -> Claimant | None:
+        """What one pod was when it was shown last."""
+        return self._pods.get(uid)
+
+    def put(self, uid: Uid, new: Claimant | None) -> None:
+        """A pod is this now."""
+        old = self._pods.pop(uid, None)
+        for key in old.claims if old is not None else ():
+            self._by_claim[key].discard(uid)
+            if not self._by_claim[key]:
+                del self._by_claim[key]
+        if new is not None:
+            self._pods[uid] = new
+            self.has_been_ours |= new.is_ours
+            for key in new.claims:
+                self._by_claim.setdefault(key, set()).add(uid)
+
+    def uids(self, keys: Iterable[ClaimKey]) -> set[Uid]:
+        """The pods that name one of these claims."""
+        return {uid for key in keys for uid in self._by_claim.get(key, ())}
+
+    def others(self, keys: Iterable[ClaimKey], than: Uid) -> list[Claimant]:
+        """The other pods that name one of these claims."""
+        return [self._pods[uid] for uid in self.uids(keys) if uid != than]
+
+    def nodes(self, uids: Iterable[Uid]) -> set[NodeName]:
+        """Where these pods are."""
+        return {node for uid in uids if (node := self._pods[uid].node) is not None}
+
+    def of_ours(self) -> set[ClaimKey]:
+        """The claims that pods of ours name."""
+        return {key for one in self._pods.values() if one.is_ours for key in one.claims}
+
+    def named(self) -> list[ClaimKey]:
+        """Every claim that somebody names."""
+        return list(self._by_claim)
