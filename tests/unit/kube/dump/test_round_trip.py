@@ -170,6 +170,8 @@ TEMPLATE = cluster.Template(
         _SHAPE,
         requests=resources(pods=1, cpu=1.5, memory=1, gpu=2),
         rules=replace(_SHAPE.rules, even=()),
+        wishes=replace(_SHAPE.wishes, even=()),
+        reach=(),
     ),
     (("tutti.dev/pod-group", "a"), ("tutti.dev/role", "worker")),
 )
