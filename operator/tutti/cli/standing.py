@@ -3,7 +3,6 @@
 Values only. Why a gang waits is what the operator has said of it, so a pause is told, too.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from ..kube.decode import PodGroup
 from ..model.cluster import Gang, Snapshot
 from ..model.keys import GangKey
 from ..model.resources import NOTHING, Resources
+from ..planning import slots
 from ..planning.demand import needed
 from ..planning.inventory import State, state_of
 from ..planning.reduce import footprint
@@ -26,7 +26,7 @@ class Row:
     gang: Gang
     state: State
     bound: int  # members that count as bound
-    held: int  # members that are bound, or have room reserved
+    held: int  # members that are bound, or have room reserved, absent ones too
     nodes: int  # on which they are
     resources: Resources  # that they ask for together
     reason: str = ""  # why it waits, or what it lacks
@@ -69,14 +69,16 @@ def _row(gang: Gang, state: State, snapshot: Snapshot, group: PodGroup | None) -
     bound = {one.uid: one.node for one in gang.members if one.node is not None and not one.is_over}
     entries = () if reserved is None else reserved.entries
     places = {**{entry.uid: entry.node for entry in entries}, **bound}
+    absent = () if reserved is None else slots.seats(gang, reserved.slots)
     here = [footprint(one.shape) for one in gang.members if one.uid in places]
+    here += [footprint(one.shape) for one, _ in absent]
     reason, message = _said(gang, state, group)
     return Row(
         gang,
         state,
         bound=sum(member.counts_as_bound for member in gang.members) + len(gang.finished),
-        held=len(places),
-        nodes=len(Counter(places.values())),
+        held=len(places) + len(absent),
+        nodes=len({*places.values(), *(node for _, node in absent)}),
         resources=Resources.total(here) if here else NOTHING,
         reason=reason,
         message=message,

@@ -78,7 +78,7 @@ class Shape:
     required: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     rules: PodRules = NO_RULES
-    wishes: Wishes = NO_WISHES
+    wishes: Wishes = field(default=NO_WISHES, hash=False)  # planning takes them off first
     reach: tuple[Reach, ...] = ()  # of its volumes, each must hold; sorted
 
     @property

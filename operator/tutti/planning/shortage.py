@@ -55,13 +55,14 @@ class Rooms:
 
     def __getitem__(self, shape: Shape) -> Room:
         """How many members of this shape alone fit into the free room."""
-        if shape not in self.known:
+        found = self.known.get(shape)
+        if found is None:
             row = self.base.shapes[shape]
             nodes = np.flatnonzero(self.base.allowed[row])  # often few: one rack, one pool
             allowed = np.ones(len(nodes), dtype=np.bool_)
             counts = fits_per_node(self.free[nodes], self.base.requests[row], allowed)
-            self.known[shape] = Room(int(counts.sum()), int(np.count_nonzero(counts)))
-        return self.known[shape]
+            found = self.known[shape] = Room(int(counts.sum()), int(np.count_nonzero(counts)))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

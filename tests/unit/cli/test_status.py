@@ -14,10 +14,10 @@ from tutti.cli.looking import Seen
 from tutti.cli.standing import largest, rows
 from tutti.kube import access
 from tutti.kube.decode import PodGroup
-from tutti.model.cluster import Phase, Said, Snapshot
-from tutti.model.keys import GangKey, Uid
+from tutti.model.cluster import Phase, Said, Slots, Snapshot
+from tutti.model.keys import GangKey, NodeName, Uid
 
-from ...builders import NAMESPACE, gang, node, single, snapshot
+from ...builders import NAMESPACE, gang, node, reservation, single, snapshot
 
 
 def said(name: str, kind: str, reason: str, message: str) -> PodGroup:
@@ -78,6 +78,16 @@ def fields(group: PodGroup) -> dict[str, Any]:
 
 def test_who_holds_the_largest_share_comes_first() -> None:
     assert [row.gang.key.name for row in largest(seen().rows, cluster())] == ["runs", "lost"]
+
+
+def test_what_is_held_for_absent_members_is_held() -> None:
+    app = gang("app").role("driver", 1, cpu=1).role("worker", 3, 0).declaring(cpu=2).needing(4)
+    app = app.bound_on("n1")
+    workers = [Slots(NodeName("n1"), "worker", 1), Slots(NodeName("n2"), "worker", 2)]
+    nodes = (node("n1", cpu=8), node("n2", cpu=8))
+    (row,) = rows(snapshot(*nodes, app, reservation(app, slots=workers)), {}, None)
+    assert (row.held, row.bound, row.nodes) == (4, 1, 2)
+    assert dict(row.resources.amounts)["cpu"] == 7000
 
 
 def test_the_table_lists_whoever_waits_or_lacks_members(capsys: pytest.CaptureFixture[str]) -> None:
