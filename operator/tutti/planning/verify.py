@@ -201,12 +201,16 @@ def _bystanders(
     gangs = [seen.gangs[one.gang] for one in placements if one.gang in seen.gangs]
     if not (snapshot.reservations or are_ruled(replace(snapshot, gangs=tuple(gangs)))):
         return None
+
+    def is_kept(uid: Uid) -> bool:
+        return kept is None or uid in kept
+
     after = {one.gang: one for one in placements}
     seats: list[beside.Seat] = []
     for held in snapshot.reservations:
         named = (seat for _, seat in picture.open_seats(held, seen))
-        seats.extend(seat for seat in named if kept is None or seat[0].uid in kept)
-        if kept is None or held.uid in kept:
+        seats.extend(seat for seat in named if is_kept(seat[0].uid))
+        if is_kept(held.uid):
             seats.extend(picture.awaited(_going_on(held, after.get(held.gang)), seen))
     standing = {held.gang: held for held in snapshot.reservations if held.slots}
     for one in placements:
@@ -216,7 +220,7 @@ def _bystanders(
 
 def _going_on(held: Reservation, after: Placement | None) -> Reservation:
     """The Reservation with those of its slots that it will have still."""
-    if after is None or not held.slots:
+    if after is None:
         return held
     left = slots.places(held.slots) & slots.places(after.slots)
     return replace(held, slots=slots.slots_of(left))
@@ -229,7 +233,7 @@ def _seats(
     for one in placement.assignments:
         if (member := seen.members(placement.gang).get(one.uid)) is not None:
             yield member, one.node
-    if placement.slots and (gang := seen.gangs.get(placement.gang)) is not None:
+    if (gang := seen.gangs.get(placement.gang)) is not None:
         before = slots.places(() if held is None else held.slots)
         yield from slots.seats(gang, slots.slots_of(slots.places(placement.slots) - before))
 
