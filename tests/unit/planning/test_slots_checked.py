@@ -7,7 +7,7 @@ import pytest
 from tutti.model.cluster import Reservation, Slots, Snapshot
 from tutti.model.decisions import Placement, Plan
 from tutti.model.keys import NodeName, Uid
-from tutti.model.rules import PodRules
+from tutti.model.rules import Peers, PodRules
 from tutti.planning import verify
 
 from ... import builders
@@ -19,7 +19,7 @@ DB = builders.peers(app="db")
 FAR_FROM_WORKERS = gang("b").of(1, cpu=1).apart("hostname", WORKERS)
 
 
-def app(*, apart: builders.Peers | None = None) -> GangBuilder:
+def app(*, apart: Peers | None = None) -> GangBuilder:
     """A driver and two workers that do not exist yet, which may keep away from others."""
     made = gang("a").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=1).needing(3)
     if apart is None:
