@@ -83,7 +83,7 @@ class Binder:
         try:
             await self._api.bind(assignment)
         except (errors.Conflict, errors.Gone) as answer:
-            now = await self._look_again(assignment.pod, assignment.uid)
+            now = await self.look_again(assignment.pod, assignment.uid)
             if now is not None and now.is_waiting and now.version == assignment.version:
                 # Nothing has changed that could explain it, so nothing will tell when it has.
                 sentence = f"pod {assignment.pod}: binding refused: {answer}"
@@ -113,12 +113,12 @@ class Binder:
         try:
             now = await self._api.say_of_pod(member, encode.Why(reason, said, self._clock()))
         except (errors.Conflict, errors.Gone):
-            return await self._look_again(member.key, member.uid) is None
+            return await self.look_again(member.key, member.uid) is None
         self._world.learn(now)
         self._world.retract(member.uid)
         return now.version != member.version
 
-    async def _look_again(self, pod: PodKey, uid: Uid) -> Member | None:
+    async def look_again(self, pod: PodKey, uid: Uid) -> Member | None:
         """Read a pod whose binding had no clear answer; only its own state tells what happened."""
         try:
             now = await self._api.read_member(pod)

@@ -246,6 +246,8 @@ class Commit:
         for held, step in progress.next_steps(snapshot, term):
             if not unsure.isdisjoint(entry.uid for entry in held.entries):
                 continue
+            if self.refusals.holds_off(held.uid, self._clock()):
+                continue
             match step:
                 case progress.Finish(sentence):
                     one = Released(held, sentence or "its node will not do any more")
@@ -280,7 +282,21 @@ class Commit:
                 if not is_sure:
                     kept.add(one.reservation.uid)
 
+        async def look(one: Released, entry: Entry) -> None:
+            """Whom no list shows may have been bound a moment ago, by a leader before us."""
+            if await self._binder.look_again(entry.pod, entry.uid) is not None:
+                kept.add(one.reservation.uid)
+
         problems = list(
+            await self._gate.all(
+                partial(look, one, entry)
+                for one in ended
+                if one.rest is None
+                for entry in one.ended
+                if entry.uid not in members and entry.pod.name
+            )
+        )
+        problems += list(
             await self._gate.all(
                 partial(touch, one, member, entry)
                 for one in ended

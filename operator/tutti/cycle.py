@@ -6,8 +6,9 @@ what was promised is in Reservations, and standing ones take the same path as ne
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from .binding import Clock
 from .commit import Commit, Released
@@ -109,7 +110,9 @@ class Cycle:
             plan = await self._sound(snapshot, plan)
             plan = restraining.withheld(plan, self._restraint.mode)
             ready, evictions = await self._verified(snapshot, plan), self._agreed(snapshot, plan)
-            placements = restraining.first(ready, self._restraint.bindings, self._upheld)
+            placements = await asyncio.to_thread(
+                restraining.first, ready, self._restraint.bindings, self._upheld()
+            )
         # 4 reserve, and 5 bind, or evict
         released: Sequence[Released] = ()
         if not self._only_watches:
@@ -191,9 +194,9 @@ class Cycle:
             return waiting
         return await asyncio.to_thread(verify.upheld, current, waiting)
 
-    def _upheld(self, placements: Sequence[Placement]) -> Sequence[Placement]:
-        """Of these, those that break no promise without the rest of their plan."""
-        return verify.upheld(self._world.snapshot(self._clock()), placements)
+    def _upheld(self) -> Callable[[Sequence[Placement]], Sequence[Placement]]:
+        """Which placements break no promise without the rest of their plan."""
+        return partial(verify.upheld, self._world.snapshot(self._clock()))
 
     def _agreed(self, snapshot: Snapshot, plan: Plan) -> Sequence[Eviction]:
         """The evictions of gangs that are by now as they were when it was decided."""

@@ -79,13 +79,15 @@ class Gangs:
         if seen is None:
             return
         key = GangKey(seen.namespace, seen.name)
-        known = self._group_by_key.get(key)
+        known = before = self._group_by_key.get(key)
         if new is not None and (known is None or int(known.version) < int(new.version)):
             self._group_by_key[key] = new
         elif new is None and known is not None and known.uid == seen.uid:
             del self._group_by_key[key]
         self._stale.add(key)
-        self.look_at_app(key)
+        now = self._group_by_key.get(key)
+        if (before and (before.uid, before.owner)) != (now and (now.uid, now.owner)):
+            self.look_at_app(key)  # else its pods join what they joined before
 
     def look_at_app(self, key: GangKey) -> None:
         """What the pods of a Spark application join may have changed."""

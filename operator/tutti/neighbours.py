@@ -62,7 +62,8 @@ class Neighbours:
 
     def declared(self, uid: Uid, templates: Iterable[Template]) -> None:
         """A PodGroup came or is another now, and says what absent members will ask for."""
-        if any(one.shape.rules != NO_RULES for one in templates):
+        shapes = [one.shape for one in templates]
+        if any(one.rules != NO_RULES or one.wishes.pods or one.wishes.even for one in shapes):
             self._asking.add(uid)
         else:
             self._asking.discard(uid)

@@ -174,8 +174,9 @@ class Claims:
 
     def _taken(self, claim: Claim, uid: Uid) -> Iterator[str]:
         """Whether the claim is for one pod (ReadWriteOncePod), and another has a node with it."""
-        others = self._pods.others([claim.key], uid)
-        if claim.for_one_pod and any(one.node is not None for one in others):
+        if claim.for_one_pod and any(
+            one.node is not None for one in self._pods.others([claim.key], uid)
+        ):
             yield f"claim {claim.key.name} is for one pod, and another uses it"
 
     def _open(self, claim: Claim, volume: Volume, uid: Uid) -> Iterator[str]:
@@ -186,8 +187,9 @@ class Claims:
         """
         if volume.in_tree:
             yield f"{CLAIM_FIELD} ({volume.in_tree})"
-        others = self._pods.others([claim.key], uid)
-        if claim.for_one_pod and any(one.node is None for one in others):
+        if claim.for_one_pod and any(
+            one.node is None for one in self._pods.others([claim.key], uid)
+        ):
             yield f"{CLAIM_FIELD} (ReadWriteOncePod, named by several pods that wait)"
         found = self._known.handle(claim.key)
         if found is None or found.driver not in self._limits.limited:

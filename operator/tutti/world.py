@@ -188,8 +188,9 @@ class World:
         # A gang with a Reservation is not at rest, whatever it has come to.
         self._gangs.touch(held.gang for held in (old, new) if held is not None)
         self._held = None
-        for key in {held.gang for held in (old, new) if held is not None}:
-            self._gangs.look_at_app(key)
+        if old is None or new is None:
+            for key in {held.gang for held in (old, new) if held is not None}:
+                self._gangs.look_at_app(key)
         self._wake()
 
     def _is_held(self, key: GangKey) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from tutti.kube import errors
 from tutti.model.cluster import Phase, Slots
+from tutti.model.decisions import Assignment
 from tutti.model.keys import GangKey, NodeName
 
 from .. import builders
@@ -213,3 +214,48 @@ async def test_what_is_reserved_for_others_is_never_taken_after_a_crash() -> Non
     await Life(cluster, clock).settle()
     assert bound(cluster) == ["a-0", "w-0", "w-1", "w-2"]
     scenarios.assert_promises(cluster)
+
+
+async def test_a_binding_that_lands_late_does_not_cost_the_workers_their_room() -> None:
+    """A former leader's, between the lists of the next one and its first plan."""
+    cluster = cluster_of(node("n1", cpu=2), node("n2", cpu=2), driven())
+    clock = Clock()
+    before = Life(cluster, clock)
+    cluster.fault = lambda _, name: Fault(Crash()) if name == "bind" else None
+    with pytest.raises(Crash):
+        await turns(before, 2)
+    cluster.fault = lambda _call, _name: None
+    life = Life(cluster, clock, identity="tutti-1")
+    await life.cycle.begin(life.term)
+    life.watch.catch_up()
+    (standing,) = cluster.reservations.values()
+    (entry,) = standing.entries
+    driver = cluster.pods[entry.pod]
+    await cluster.bind(Assignment(driver.key, driver.uid, driver.version, entry.node))
+    life.watch.catch_up("pending")  # it has left that stream, and is not in the other one yet
+    await life.cycle.run_once(life.term)
+    life.watch.catch_up()
+    await turns(life, 3)
+    assert bound(cluster) == ["a-0"]
+    assert sum(slot.count for slot in held(cluster)) == 3
+
+
+async def test_a_change_that_is_refused_is_not_tried_in_every_cycle() -> None:
+    life = await waiting_life()
+    make(life.cluster, "w-0")
+    life.watch.catch_up()
+    amended: list[str] = []
+
+    def fault(_: int, name: str) -> Fault | None:
+        if name == "amend":
+            amended.append(name)
+        return Fault(errors.Refused("no", status=403)) if len(amended) > 1 else None
+
+    def before(name: str) -> None:
+        if name == "bind":
+            life.cluster.change_node("n1", unschedulable=True)
+            life.cluster.change_node("n2", unschedulable=True)
+
+    life.cluster.fault, life.cluster.before = fault, before
+    await turns(life, 8)
+    assert len(amended) <= 3

@@ -22,7 +22,7 @@ NO_CHECKS = {
         "_broken: never not placements": "likewise",
         (
             "_bystanders: never not (snapshot.reservations or "
-            "are_ruled(replace(snapshot, gangs=tuple(gangs))))"
+            "picture.are_ruled(replace(snapshot, gangs=tuple(gangs))))"
         ): "saves the work of counting where no rule is in force",
         "_sociable: no if held.slots": "saves counting anew where no slots stand again",
         "_bystanders: no if held.slots": "saves a look at those without slots",
@@ -33,6 +33,7 @@ NO_CHECKS = {
     },
     "promises": {
         "_judged: never not wrong": "saves passes that change nothing",
+        "_judged: never not picture.are_ruled(snapshot)": "saves the work of counting everybody",
     },
     "accounts": {
         "lacks: no {}": "whoever asks has looked whether there is such a node",

@@ -5,6 +5,7 @@ a driver mounts: SPARK_ROLE_LABEL, SPARK_APP_ID_LABEL, SPARK_CONF_VOLUME_DRIVER 
 POD_TEMPLATE_VOLUME in Apache Spark's Constants.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ APP_LABEL = "spark-app-selector"
 # The second is what pods carry that were made for Palantir's scheduler.
 APP_LABELS = (APP_LABEL, "spark-app-id")
 
+# The API server takes any text for the name in a volume; in a path "../../x" leads elsewhere.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 PROPERTIES = "spark.properties"
 TEMPLATE = "pod-spec-template.yml"
 PROPERTIES_VOLUME = "spark-conf-volume"  # begins so: -driver from Spark 3.1 on
@@ -72,7 +75,7 @@ def _kept(volumes: Iterable[Mapping[str, Any]], name: str, file: str) -> Kept | 
         source = volume.get("configMap")
         if not (isinstance(source, Mapping) and str(volume.get("name")).startswith(name)):
             continue
-        if source.get("name"):
+        if _NAME.fullmatch(str(source.get("name"))):
             return Kept(str(source["name"]), _key(source.get("items"), file))
     return None
 

@@ -78,7 +78,7 @@ class Shape:
     required: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     rules: PodRules = NO_RULES
-    wishes: Wishes = field(default=NO_WISHES, hash=False)  # planning takes them off first
+    wishes: Wishes = NO_WISHES
     reach: tuple[Reach, ...] = ()  # of its volumes, each must hold; sorted
 
     @property
@@ -87,6 +87,8 @@ class Shape:
 
         Its required affinity counts as a wish of weight 1 (``hardPodAffinityWeight``).
         """
+        if not self.rules.near:
+            return self.wishes.pods  # shared by all of the shape
         return (*self.wishes.pods, *(Liking(term, 1) for term in self.rules.near))
 
 

@@ -114,7 +114,7 @@ def census(
 
 def _absent(gang: Gang, present: Iterable[Member]) -> tuple[Member, ...]:
     """Stand-ins of those that the gang cannot start without and that do not exist."""
-    if not any(role.template is not None for role in gang.roles):
+    if not (any(role.template is not None for role in gang.roles) and slots.may_come(gang)):
         return ()
     here = Counter([*(member.role for member in present), *gang.finished])
     lacking = slots.absent(gang, here).items()

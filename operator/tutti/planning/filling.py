@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ..model.cluster import Entry, Gang, Member, Node, Reservation, Slots, Snapshot
 from ..model.decisions import Assignment, Placement
 from ..model.keys import NodeName, Uid
-from . import beside, picture, promises, slots, verify
+from . import beside, picture, promises, slots
 from .amounts import count, format_resources
 from .feasibility import fits_node
 from .order import by_age
@@ -111,12 +111,12 @@ def filled(snapshot: Snapshot) -> Filled:
         held.uid: _taken(held, gang, nodes, named, lost.get(held.uid, promises.Lost()).slots)
         for held, gang in standing
     }
-    social = _sociable(snapshot, found)
-    found = {uid: _no_more_than_lacks(one, gangs[uid]) for uid, one in social.items()}
+    found = {uid: _no_more_than_lacks(one, gangs[uid]) for uid, one in found.items()}
+    social = _sociable(snapshot, found, gangs)
     reservations = tuple(
-        found[held.uid].after if held.uid in found else held for held in snapshot.reservations
+        social[held.uid].after if held.uid in social else held for held in snapshot.reservations
     )
-    return Filled(replace(snapshot, reservations=reservations), found)
+    return Filled(replace(snapshot, reservations=reservations), social)
 
 
 def _has_begun(held: Reservation, gang: Gang) -> bool:
@@ -155,10 +155,12 @@ def _taken(
     return Open(held, after, lost, tuple(larger))
 
 
-def _sociable(snapshot: Snapshot, found: Mapping[Uid, Open]) -> Mapping[Uid, Open]:
+def _sociable(
+    snapshot: Snapshot, found: Mapping[Uid, Open], gangs: Mapping[Uid, Gang]
+) -> Mapping[Uid, Open]:
     """The same without those whom rules between pods forbid their slot."""
     new = [(uid, entry) for uid, one in found.items() for entry in one.taken]
-    if not new or not verify.are_ruled(snapshot):
+    if not new or not picture.are_ruled(snapshot):
         return found
     members = {m.uid: m for gang in snapshot.gangs for m in gang.members}
     while True:
@@ -177,7 +179,10 @@ def _sociable(snapshot: Snapshot, found: Mapping[Uid, Open]) -> Mapping[Uid, Ope
         if not unsocial:
             return found
         new = [(uid, entry) for uid, entry in new if entry.uid not in unsocial]
-        found = {uid: _without(one, unsocial, members) for uid, one in found.items()}
+        found = {
+            uid: _no_more_than_lacks(_without(one, unsocial, members), gangs[uid])
+            for uid, one in found.items()
+        }
 
 
 def _without(one: Open, uids: Collection[Uid], members: Mapping[Uid, Member]) -> Open:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..model import ports
+from ..model import ports, volumes
 from ..model.cluster import Gang, Node, Snapshot
 from ..model.keys import Uid
 from ..model.resources import NOTHING, Resources
@@ -78,7 +78,7 @@ def rooms(snapshot: Snapshot) -> Mapping[str, Room]:
             n, used.get(name, 0), held.get(name, 0), unused.get(name, 0), unusable.get(name, 0)
         )
         for name, n in offered.amounts
-        if not ports.is_port(name)
+        if not (ports.is_port(name) or volumes.is_attaching(name))
     }
 
 

@@ -25,6 +25,7 @@ from .terrain import Mask
 if TYPE_CHECKING:
     from .peers import Group
 
+EXCHANGE = 5_000  # what trying one costs, in looks at nodes
 TARGETS = 3  # nodes that are tried for a member at a time
 
 
@@ -172,6 +173,7 @@ class Moves:
         """Let two change places if both together are better off, and it can be."""
         if self._left <= 0:
             return False
+        self._left -= EXCHANGE
         (kind, node), (partner, target) = one, other
         before = self._worth(kind, node) + self._worth(partner, target)
         self._leave(kind, node)

@@ -11,6 +11,7 @@ from ..model.keys import GangKey, NodeName, Uid
 from . import slots
 from .accounts import Amounts
 from .beside import Seat
+from .peers import has_rules
 
 
 class Picture:
@@ -40,6 +41,15 @@ class Picture:
             for gang in self._snapshot.gangs:
                 self._everyone.update((member.uid, member) for member in gang.members)
         return self._everyone
+
+
+def are_ruled(snapshot: Snapshot) -> bool:
+    """Whether some rule between pods may be in force."""
+    members = (*snapshot.strays, *(m for gang in snapshot.gangs for m in gang.members))
+    shapes = {id(member.shape): member.shape for member in members}
+    templates = (role.template for gang in snapshot.gangs for role in gang.roles)
+    declared = (one.shape for one in templates if one is not None)
+    return bool(snapshot.residents) or any(map(has_rules, (*shapes.values(), *declared)))
 
 
 def needs(shape: Shape) -> Amounts:

@@ -65,6 +65,8 @@ def _judged(
         ]
 
     found, standing = judged()
+    if not picture.are_ruled(snapshot):
+        return found, standing
     for _ in range(sum(len(held.entries) + len(held.slots) for held in ordered)):
         wrong = _forbidden(snapshot, standing, seen)
         if not wrong:

@@ -100,6 +100,7 @@ class Scorer:
         self._terrain = Terrain(nodes)
         self._selected = {group for kind in kinds for group in kind.groups}
         self._drawing: dict[Term, _Tally] = {}  # the weights of those who like members of a kind
+        self._drawn: dict[int, list[_Tally]] = {}  # the same by the group that they like
         self._counted: dict[int, list[_Tally]] = {}  # by group: all of it
         self._staying: dict[int, list[_Tally]] = {}  # by group: without those who terminate
         self._liked: dict[Term, _Tally] = {}
@@ -180,7 +181,8 @@ class Scorer:
         """Whoever is liked by anybody is drawn to them."""
         for liking in likings:
             if self._group(liking.term) in self._selected and liking.term not in self._drawing:
-                self._drawing[liking.term] = self._by_topology(liking.term)
+                tally = self._drawing[liking.term] = self._by_topology(liking.term)
+                self._drawn.setdefault(self._group(liking.term), []).append(tally)
 
     def _group(self, term: Term) -> int:
         return self._roll.number[(term.peers,)]
@@ -189,9 +191,7 @@ class Scorer:
         return _Tally(self._terrain.domains(term.topology))
 
     def _weighed(self, kind: Kind, will_do: Mask) -> _Asked:
-        drawn = [
-            (1, tally) for term, tally in self._drawing.items() if self._group(term) in kind.groups
-        ]
+        drawn = [(1, tally) for group in kind.groups for tally in self._drawn.get(group, ())]
         likes = [(liking.weight, self._count(liking.term)) for liking in kind.shape.wishes.pods]
         keys = {spread.topology for spread in kind.shape.wishes.even}
         inside = np.ones(len(self._nodes), np.bool_)

@@ -106,9 +106,15 @@ def are_open(held: Reservation, gang: Gang | None, now: float) -> bool:
     """
     if not held.slots or gang is None or gang.terminating or gang.is_idle:
         return False
-    if any(member.is_over and member.key.name == gang.maker for member in gang.members):
-        return False
-    return now < expiry(held, gang)
+    return may_come(gang) and now < expiry(held, gang)
+
+
+def may_come(gang: Gang) -> bool:
+    """Whether somebody is left who would make absent members: not once their driver has ended."""
+    return not any(
+        member.is_driver and member.is_over and member.key.name == gang.maker
+        for member in gang.members
+    )
 
 
 def due(snapshot: Snapshot) -> float | None:

@@ -15,7 +15,6 @@ from ..model.keys import GangKey, NodeName, Uid
 from . import accounts, beside, picture, slotchecks, slots
 from .amounts import format_name
 from .feasibility import fits_node
-from .peers import has_rules
 
 
 def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
@@ -107,8 +106,8 @@ class _Books:
         books = cls(
             accounts.Ledger(seen.nodes),
             {entry.uid for held in snapshot.reservations for entry in held.entries},
-            {held.gang for held in snapshot.reservations if not held.slots},
-            {held.gang: held for held in snapshot.reservations if held.slots},
+            {held.gang for held in snapshot.reservations if not _is_open(held, seen)},
+            {held.gang: held for held in snapshot.reservations if _is_open(held, seen)},
         )
         for held in snapshot.reservations:
             for node, asked in picture.held_room(held, seen):
@@ -118,6 +117,12 @@ class _Books:
     def on_trial(self, nodes: Iterable[NodeName]) -> "_Books":
         """The same books with a copy of the room on these nodes; names are not given back."""
         return _Books(self.ledger.copy(nodes), self.pods, self.gangs, self.open)
+
+
+def _is_open(held: Reservation, seen: picture.Picture) -> bool:
+    """Whether it may be changed: one of a namesake that is gone is not the gang's."""
+    gang = seen.gangs.get(held.gang)
+    return bool(held.slots) and gang is not None and gang.uid == held.uid
 
 
 def _faults(placement: Placement, seen: picture.Picture, books: _Books) -> Iterator[str]:
@@ -199,7 +204,7 @@ def _bystanders(
 ) -> beside.Bystanders | None:
     """Everyone once all are placed; None where no rule between pods can be in force."""
     gangs = [seen.gangs[one.gang] for one in placements if one.gang in seen.gangs]
-    if not (snapshot.reservations or are_ruled(replace(snapshot, gangs=tuple(gangs)))):
+    if not (snapshot.reservations or picture.are_ruled(replace(snapshot, gangs=tuple(gangs)))):
         return None
 
     def is_kept(uid: Uid) -> bool:
@@ -247,14 +252,6 @@ def _unsocial(
     """What rules between pods forbid once all are placed, each looked at as if it came last."""
     for member, node in _seats(placement, seen, held):
         yield from bystanders.faults(member, node)
-
-
-def are_ruled(snapshot: Snapshot) -> bool:
-    """Whether some rule between pods may be in force."""
-    shapes = {id(member.shape): member.shape for gang in snapshot.gangs for member in gang.members}
-    templates = (role.template for gang in snapshot.gangs for role in gang.roles)
-    declared = (one.shape for one in templates if one is not None)
-    return bool(snapshot.residents) or any(map(has_rules, (*shapes.values(), *declared)))
 
 
 def takes(node: Node, member: Member) -> bool:

@@ -15,7 +15,7 @@ LONG_LIMIT = 2**63 - 1
 MEBIBYTE = 2**20
 SHOWN = 60  # characters of a value that is quoted
 DEPTH_LIMIT = 16  # references that lead to references
-FOLLOWED_LIMIT = 1_000  # references in one value, those of references among them
+FOLLOWED_LIMIT = 100  # references in one value, those of references among them
 LENGTH_LIMIT = 8_192  # characters of a value that is read; those that count are short
 
 # Names of before Spark 2.3 that SparkConf still understands.
@@ -25,7 +25,7 @@ _OLD_NAMES: Mapping[str, str] = {
 }
 # spark-submit and the driver read these as they are written as well, and end where that fails.
 _WITHOUT_REFERENCES = ("spark.driver.memory", "spark.executor.cores", "spark.executor.memory")
-_REFERENCE = re.compile(r"\$\{(?:(\w+?):)?(\S+?)\}")
+_REFERENCE = re.compile(r"\$\{(?:(\w{1,64}?):)?(\S{1,256}?)\}")
 _BYTES = re.compile(r"([0-9]+)([a-z]+)?")
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _UNITS = {**_POWERS, **{f"{unit}b": power for unit, power in _POWERS.items() if unit != "b"}}

@@ -25,6 +25,7 @@ UNSAID = Version(3, 2)  # before 3.3 Spark gave its pods no such label
 _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})([.-].*)?")
 OPERATOR = "sparkoperator.k8s.io/"
 _CARRIED = ("spark-app-name", f"{OPERATOR}app-name")  # from the driver to the PodGroup
+_CLAIMS = "spark.kubernetes.executor.volumes.persistentVolumeClaim."
 _STEPS = "spark.kubernetes.executor.pod.featureSteps"
 _TRUE, _FALSE = ("1", "t", "true"), ("0", "f", "false")
 
@@ -66,6 +67,9 @@ def by_properties(text: str, template: str | None, driver: Member, scheduler: st
     conf = Conf(given)
     if _STEPS in conf:
         conf.refuse(_STEPS, "what it adds to executors cannot be known: name a PodGroup for them")
+    for name, value in conf.under(_CLAIMS).items():
+        if name.endswith(".options.claimName") and ("OnDemand" in value or "EXECUTOR_ID" in value):
+            conf.refuse(_CLAIMS + name, "claims that are made for each executor are not placed yet")
     asked, named = found.executor, found.executor.scheduler
     if podtemplates.FILE in conf:
         if template is None:

@@ -87,6 +87,10 @@ def test_a_driver_says_where_its_properties_are() -> None:
         {"name": "spark-conf-volume-driver", "configMap": {}},
         {"name": 7, "configMap": {"name": "c"}},
         {"configMap": {"name": "c"}},
+        {"name": "spark-conf-volume-driver", "configMap": {"name": "../../x/configmaps/c"}},
+        {"name": "spark-conf-volume-driver", "configMap": {"name": "c?x"}},
+        {"name": "spark-conf-volume-driver", "configMap": {"name": ".."}},
+        {"name": "spark-conf-volume-driver", "configMap": {"name": "c" * 300}},
     ],
 )
 def test_what_is_no_configmap_of_sparks_is_none(volume: dict[str, Any]) -> None:

@@ -7,8 +7,8 @@ import pytest
 from tutti.model.cluster import Phase, Reservation, Slots
 from tutti.model.decisions import Placement, Plan, Reason
 from tutti.model.keys import NodeName, Uid
-from tutti.model.rules import PodRules
-from tutti.planning import slots, status, verify
+from tutti.model.rules import PodRules, Spread
+from tutti.planning import demand, slots, status, verify
 from tutti.planning.plan import plan
 from tutti.planning.progress import Await, Bind, Finish, Release, Trim, next_steps
 from tutti.strategies.bestfit import BestFit
@@ -207,6 +207,21 @@ def test_a_role_has_no_more_members_than_it_may_have_counting_the_awaited() -> N
     assert names(only(made)) == {"a-3": "n1"}
 
 
+def test_who_takes_a_slot_does_not_lean_on_one_that_is_given_back() -> None:
+    """The third asks for more than was declared, so the slot that it leaves is nobody's company."""
+    own = builders.peers(group="g", role="worker")
+    base = gang("g").role("driver", 1, cpu=1).role("worker", 3, 2, cpu=1).declaring(cpu=1)
+    workers = base.of(1, role="worker", cpu=2).even("zone", own, by="worker").needing(4)
+    driver, worker = workers.roles
+    assert worker.template is not None
+    rules = PodRules(even=(Spread("zone", own, 1),))
+    ruled = replace(worker.template, shape=replace(worker.template.shape, rules=rules))
+    came = replace(workers, roles=(driver, replace(worker, template=ruled))).bound_on("n0")
+    zones = [node(name, cpu=cpu).labelled(zone=name) for name, cpu in (("n1", 2), ("n2", 1))]
+    made = planned(node("n0", cpu=1), *zones, came, held(came, n1=2, n2=1))
+    assert sorted(names(only(made)).values()) == ["n1", "n2"]
+
+
 def test_rules_between_pods_hold_for_absent_members_too() -> None:
     own = builders.peers(group="a", role="worker")
     apart = driven()
@@ -297,6 +312,18 @@ def test_room_of_members_that_never_came_is_given_back_in_time_and_said() -> Non
     assert planned(node("n1", cpu=9), of, standing, at=4.0).due == 5.0
 
 
+def test_others_may_come_though_the_pod_that_declared_them_has_ended() -> None:
+    """As in client mode, where that is an executor like the others, and no driver."""
+    of = driven(1).bound_on("n1", "n1").only("a-0", phase=Phase.FAILED).but(maker="a-0")
+    assert step(node("n1", cpu=9), of, held(of, ("a-0", "n1"), n1=2)) != Finish()
+
+
+def test_once_the_driver_has_ended_no_room_is_looked_for() -> None:
+    of = driven().but(maker="a-0").each(phase=Phase.FAILED, is_driver=True)
+    came = of.only("a-0", phase=Phase.FAILED)
+    assert demand.census(came.made).absent == ()
+
+
 @pytest.mark.parametrize("ended", ["group", "driver", "maker"])
 def test_nobody_is_awaited_once_the_gang_has_ended(ended: str) -> None:
     of = driven(1).bound_on("n1", "n1")
@@ -306,7 +333,7 @@ def test_nobody_is_awaited_once_the_gang_has_ended(ended: str) -> None:
         case "driver":
             of = of.each(phase=Phase.SUCCEEDED)
         case _:
-            of = of.only("a-0", phase=Phase.FAILED).but(maker="a-0")
+            of = of.only("a-0", phase=Phase.FAILED, is_driver=True).but(maker="a-0")
     assert step(node("n1", cpu=9), of, held(of, ("a-0", "n1"), n1=2)) == Finish()
 
 

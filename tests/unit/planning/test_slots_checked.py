@@ -105,6 +105,14 @@ def test_slots_that_a_placement_would_give_up_stand_again_when_it_falls() -> Non
     assert verify.upheld(free, (moved, joining)) == (moved, joining)
 
 
+def test_room_of_a_namesake_that_is_gone_is_not_used_again() -> None:
+    made = app()
+    old = replace(reservation(made, slots=workers(n1=2)), uid=Uid("gone"))
+    seen = snapshot(*nodes(cpu=3), made, old)
+    faults = verify.violations(seen, Plan((holding(placing(made, "n1"), n1=2),)))
+    assert any("too little cpu" in fault for fault in faults)
+
+
 def test_new_slots_are_held_to_the_rules_of_their_template() -> None:
     loners = app(apart=WORKERS)
     seen = snapshot(*nodes(), loners)

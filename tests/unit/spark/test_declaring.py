@@ -111,6 +111,15 @@ def test_a_pod_template_is_counted() -> None:
             "spark.kubernetes.executor.pod.featureSteps=com.acme.Step: what it adds",
         ),
         (
+            {
+                "kubernetes__executor__volumes__persistentVolumeClaim__data__options__claimName": (
+                    "OnDemand"
+                )
+            },
+            (),
+            "claims that are made for each executor are not placed yet",
+        ),
+        (
             {"kubernetes__executor__podTemplateFile": "/x.yml"},
             (),
             "spark.kubernetes.executor.podTemplateFile=/x.yml: the driver mounts no such",
@@ -132,6 +141,22 @@ def test_references_that_multiply_come_to_an_end() -> None:
     given = f"{text(executor__memoryOverhead='${spark.b0}')}\n{bombs}\nspark.b15=1"
     with pytest.raises(BadProperty, match="very many others"):
         computed(given)
+
+
+def test_what_opens_many_references_and_closes_none_is_read_at_once() -> None:
+    """Each was once read to the end of the text, for each reference to it."""
+    opened = "\n".join(f"spark.a{n}=${{spark.b}}" for n in range(40)) + "\nspark.b=" + "${" * 4090
+    given = f"{text(executor__memoryOverhead='${spark.a0}' * 40)}\n{opened}"
+    with pytest.raises(BadProperty):
+        computed(given)
+
+
+def test_a_template_of_many_levels_is_refused() -> None:
+    """What can just be read could not be written again."""
+    template = '{"a":' * 900 + "1" + "}" * 900
+    given = text(kubernetes__executor__podTemplateFile="/x.yml")
+    with pytest.raises((BadProperty, BadProperties), match="nested"):
+        computed(given, template=template)
 
 
 def test_a_line_continued_without_end_is_read_at_once() -> None:

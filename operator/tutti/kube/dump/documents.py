@@ -95,10 +95,12 @@ def _parsed(text: Text) -> Iterator[Any]:
         raise BadFile(text.name, f"is not text: byte {problem.start} is no UTF-8") from problem
     if content.lstrip().startswith("{"):
         try:
-            yield json.loads(content)
+            raw = json.loads(content)
         except (ValueError, RecursionError):
             pass  # several documents, or YAML in braces
         else:
+            _demand_sane(raw, f"{text.name}, document 1")
+            yield raw
             return
     number = 1
     loader = None
