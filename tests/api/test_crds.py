@@ -116,6 +116,22 @@ def test_min_member_can_be_raised_and_lowered(server: ControlPlane) -> None:
         assert answer["spec"]["minMember"] == members
 
 
+def test_a_template_never_changes(server: ControlPlane) -> None:
+    """Room may be held by it; what else a role says is changed as ever."""
+    role = {"name": "worker", "minMember": 2, "template": {"resources": {"cpu": "1"}}}
+    server.request("POST", _path("podgroups"), group({"roles": [role]}, name="declared"))
+
+    def change(role: dict[str, Any]) -> None:
+        patch = {"spec": {"roles": [role]}}
+        server.request("PATCH", _path("podgroups", "declared"), patch)
+
+    change({**role, "minMember": 3})
+    larger = {**role, "template": {"resources": {"cpu": "1000"}}}
+    for changed in (larger, {"name": "worker", "minMember": 3}):
+        with pytest.raises(RequestError, match="a role's template never changes"):
+            change(changed)
+
+
 def test_kubectl_get_tells_where_a_gang_is_and_why(server: ControlPlane) -> None:
     """The short name works; the reason is that of Reserved; the sentence comes with -o wide."""
     server.request("POST", _path("podgroups"), group({"minMember": 8}, name="shown"))
