@@ -171,10 +171,11 @@ def test_a_gang_of_eight_that_fits_costs_its_bindings_and_a_handful_of_writes(
     assert len(place.writes()) == before
 
 
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 NOT_MODELLED: dict[str, tuple[dict[str, Any], str]] = {
     "claim": (
-        {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
-        "spec.volumes[].persistentVolumeClaim",
+        {"volumes": [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}]},
+        "spec.volumes[].ephemeral",
     ),
     "device": (
         {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},
@@ -196,9 +197,7 @@ def test_a_rule_that_is_not_modelled_is_named_and_its_pod_is_never_placed(place:
         said = place.until_event(name, "NotModelled")
         assert said == f"Tutti does not place pods that use {field} yet"
         assert place.says(name)["reason"] == "NotModelled"
-    place.until_waiting(
-        "train", "NotModelled", "1 member uses spec.volumes[].persistentVolumeClaim"
-    )
+    place.until_waiting("train", "NotModelled", "1 member uses spec.volumes[].ephemeral")
     place.until_event("train-1", "NotModelled")
     place.rig.create(place.pod("ordinary", cpu=1))
     place.until_pod_bound("ordinary")

@@ -26,7 +26,6 @@ NO_CHECKS = {
         ): "saves the work of counting where no rule is in force",
         "_sociable: no if held.slots": "saves counting anew where no slots stand again",
         "_bystanders: no if held.slots": "saves a look at those without slots",
-        "of: no if held.slots": "likewise",
     },
     "picture": {
         "member: no self.members(expected_in).get(uid)": "saves a look at all pods",

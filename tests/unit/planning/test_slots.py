@@ -318,10 +318,15 @@ def test_others_may_come_though_the_pod_that_declared_them_has_ended() -> None:
     assert step(node("n1", cpu=9), of, held(of, ("a-0", "n1"), n1=2)) != Finish()
 
 
+def test_a_driver_that_has_ended_well_needs_no_workers() -> None:
+    of = driven().but(maker="a-0").each(phase=Phase.SUCCEEDED, is_driver=True)
+    found = demand.census(of.made)
+    assert (found.missing, found.missing_by_role) == (0, {})
+
+
 def test_once_the_driver_has_ended_no_room_is_looked_for() -> None:
     of = driven().but(maker="a-0").each(phase=Phase.FAILED, is_driver=True)
-    came = of.only("a-0", phase=Phase.FAILED)
-    assert demand.census(came.made).absent == ()
+    assert demand.census(of.made).absent == ()
 
 
 @pytest.mark.parametrize("ended", ["group", "driver", "maker"])
