@@ -105,6 +105,13 @@ def test_slots_that_a_placement_would_give_up_stand_again_when_it_falls() -> Non
     assert verify.upheld(free, (moved, joining)) == (moved, joining)
 
 
+def test_a_placement_of_a_gang_that_is_gone_is_told_so_and_nothing_else() -> None:
+    gone = gang("gone").of(1, cpu=1)
+    seen, _, _ = beside_workers()
+    faults = verify.violations(seen, Plan((placing(gone, "n1"),)))
+    assert faults == ("gang ml/gone: there is no such gang",)
+
+
 def test_room_of_a_namesake_that_is_gone_is_not_used_again() -> None:
     made = app()
     old = replace(reservation(made, slots=workers(n1=2)), uid=Uid("gone"))
