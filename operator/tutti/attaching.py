@@ -6,7 +6,7 @@ Source: kube-scheduler's NodeVolumeLimits, with CSIDrivers that keep pods off no
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from .claimants import Claimant
 from .model.keys import NodeName, Uid
@@ -56,6 +56,15 @@ def handle(claim: Claim, volume: Volume | None, of_class: StorageClass | None) -
     return Handle(taken_over, f"volume {volume.name}") if taken_over else None
 
 
+V = TypeVar("V")
+
+
+def _drop(by_node: dict[NodeName, dict[Uid, V]], node: NodeName, uid: Uid) -> None:
+    del by_node[node][uid]
+    if not by_node[node]:
+        del by_node[node]
+
+
 class Limits:
     """CSINodes and CSIDrivers, and what is attached where."""
 
@@ -87,14 +96,14 @@ class Limits:
     def attachment_changed(self, uid: Uid, old: Attachment | None, new: Attachment | None) -> None:
         """A volume was attached or detached."""
         if old is not None:
-            self._attachments[old.node].pop(uid)
+            _drop(self._attachments, old.node, uid)
         if new is not None:
             self._attachments.setdefault(new.node, {})[uid] = new
 
     def pod_changed(self, uid: Uid, old: Claimant | None, new: Claimant | None) -> None:
         """A pod with claims came, moved or went."""
         if old is not None and old.node is not None:
-            del self._pods[old.node][uid]
+            _drop(self._pods, old.node, uid)
         if new is not None and new.node is not None:
             self._pods.setdefault(new.node, {})[uid] = new.claims
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from .attaching import Handle, handle
+from .claimants import drop
 from .model.keys import Uid
 from .model.volumes import Claim, ClaimKey, Storage, StorageClass, Volume
 
@@ -64,7 +65,7 @@ class Catalogue:
         if key is None:
             return []
         if old is not None:
-            self._naming.get(old.volume, set()).discard(key)
+            drop(self._naming, old.volume, key)
         if (known := self._claims.get(key)) is not None:
             self._naming.setdefault(known.volume, set()).add(key)
         before = self.sharing([key])
@@ -90,9 +91,7 @@ class Catalogue:
         """Work out anew what is attached for a claim."""
         old = self._filed.pop(key, None)
         if old is not None:
-            self._sharing[old].discard(key)
-            if not self._sharing[old]:
-                del self._sharing[old]
+            drop(self._sharing, old, key)
         claim = self._claims.get(key)
         if claim is None:
             return

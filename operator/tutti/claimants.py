@@ -3,13 +3,24 @@
 Separate from ``storage``, which knows what claims lead to: who names one is a matter of pods.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 from .model.cluster import Member, Occupant
 from .model.keys import NodeName, Uid
 from .model.volumes import ClaimKey
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def drop(index: dict[K, set[V]], key: K, value: V) -> None:
+    """Take a value out of an index, and the key with the last of its values."""
+    values = index.get(key, set())
+    values.discard(value)
+    if not values:
+        index.pop(key, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +61,7 @@ class Claimants:
         """A pod is this now."""
         old = self._pods.pop(uid, None)
         for key in old.claims if old is not None else ():
-            self._by_claim[key].discard(uid)
-            if not self._by_claim[key]:
-                del self._by_claim[key]
+            drop(self._by_claim, key, uid)
         if new is not None:
             self._pods[uid] = new
             self.has_been_ours |= new.is_ours
@@ -61,11 +70,27 @@ class Claimants:
 
     def uids(self, keys: Iterable[ClaimKey]) -> set[Uid]:
         """The pods that name one of these claims."""
-        return {uid for key in keys for uid in self._by_claim.get(key, ())}
+        return set(self._naming(keys))
 
-    def others(self, keys: Iterable[ClaimKey], than: Uid) -> list[Claimant]:
-        """The other pods that name one of these claims."""
-        return [self._pods[uid] for uid in self.uids(keys) if uid != than]
+    def others(self, keys: Iterable[ClaimKey], than: Uid) -> Iterator[Claimant]:
+        """The other pods that name one of these claims, each once."""
+        seen = {than}
+        for uid in self._naming(keys):
+            if uid not in seen:
+                seen.add(uid)
+                yield self._pods[uid]
+
+    def few(self, keys: Iterable[ClaimKey], most: int) -> set[Uid] | None:
+        """The pods that name one of these claims; None if more than ``most`` do."""
+        found: set[Uid] = set()
+        for uid in self._naming(keys):
+            found.add(uid)
+            if len(found) > most:
+                return None
+        return found
+
+    def _naming(self, keys: Iterable[ClaimKey]) -> Iterator[Uid]:
+        return (uid for key in keys for uid in self._by_claim.get(key, ()))
 
     def nodes(self, uids: Iterable[Uid]) -> set[NodeName]:
         """Where these pods are."""

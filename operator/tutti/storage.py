@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 
 from .attaching import Handle, Limits
 from .catalogue import Catalogue
@@ -126,8 +127,8 @@ class Claims:
         self._pods.put(uid, new)
         if self._is_known:
             claims = {key for one in (old, new) if one is not None for key in one.claims}
-            others = self._pods.uids(self._known.sharing(claims)) - {uid}
-            self._tell(others if len(others) <= MOST_SHARERS + 1 else ())
+            sharers = self._pods.few(self._known.sharing(claims), MOST_SHARERS + 2)
+            self._tell((sharers or set()) - {uid})
 
     def attached(self, node: NodeName) -> Attached:
         """What a node takes, and has, of volumes of drivers that have limits."""
@@ -194,7 +195,8 @@ class Claims:
         found = self._known.handle(claim.key)
         if found is None or found.driver not in self._limits.limited:
             return
-        sharers = self._pods.others(self._known.sharing([claim.key]), uid)
+        others = self._pods.others(self._known.sharing([claim.key]), uid)
+        sharers = list(islice(others, MOST_SHARERS + 1))
         if len(sharers) > MOST_SHARERS or any(
             one.node is None or self._limits.limit(one.node, found.driver) is not None
             for one in sharers

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..differential.controls import unnoticed
+from ..differential.pools import DRIVERS
 from ..differential.running import control_plane, run
 from ..differential.telling import sentences
 
@@ -19,8 +20,7 @@ OPEN = {
     f"spec.volumes[].persistentVolumeClaim ({why})"
     for why in (
         "unbound, WaitForFirstConsumer",
-        "shared, where driver needed.csi has a limit",
-        "shared, where driver limited.csi has a limit",
+        *(f"shared, where driver {name} has a limit" for name in DRIVERS),
     )
 }
 

@@ -20,6 +20,7 @@ from .pools import (
     TIERS,
     ZONE,
     ZONES,
+    driver,
 )
 
 if TYPE_CHECKING:
@@ -84,19 +85,21 @@ def nodes(draw: Draw) -> dict[str, Any]:
 @st.composite
 def drivers(draw: Draw) -> dict[str, int | None] | None:
     """What a node's CSINode says of the drivers there; None where there is no CSINode."""
-    if draw(among((False, True))):
+    if draw(among((False, False, False, True))):
         return None
-    counts = among((None, 0, 1, 2, 3))
-    return {name: draw(counts) for name in DRIVERS if draw(st.booleans())}
+    counts = among((None, 0, 1, 1, 1, 2))
+    return {name: draw(counts) for name in DRIVERS if draw(among((False, True, True)))}
 
 
 @st.composite
 def attached(draw: Draw) -> tuple[str, str] | None:
     """A volume that is attached to a node, and by whom; None where there is none."""
-    if draw(among((False, True))):
+    if draw(among((False, True, True))):
         return None
-    volume = f"{draw(among(tuple(NAMESPACES)))}-{draw(among(tuple(range(CLAIMS))))}"
-    return volume, draw(among(DRIVERS))
+    i = draw(among(tuple(range(CLAIMS))))
+    # Now and then by another driver than its own.
+    by = draw(among((*DRIVERS, *[driver(i)] * 9)))
+    return f"{draw(among(tuple(NAMESPACES)))}-{i}", by
 
 
 def attachment(node: str, volume: str, driver: str) -> dict[str, Any]:

@@ -83,6 +83,11 @@ def phantoms(namespace: str) -> Iterator[dict[str, Any]]:
     yield _claim(namespace, "half-bound", bound=False, volumeName=f"{namespace}-1")
 
 
+def driver(i: int) -> str:
+    """Whose the volume of a bound claim is, unless it is a directory of a node."""
+    return NEEDED if i in (0, 9) else DRIVERS[i % 3 == 2]
+
+
 def volume(claim: dict[str, Any], i: int) -> dict[str, Any]:
     """The volume of a bound claim: where it can be reached, and by which driver."""
     metadata = claim["metadata"]
@@ -103,8 +108,7 @@ def volume(claim: dict[str, Any], i: int) -> dict[str, Any]:
     else:
         # Two volumes of one handle are one volume to a driver.
         handle = "shared" if i in (4, 5) else claim["spec"]["volumeName"]
-        driver = NEEDED if i in (0, 9) else DRIVERS[i % 3 == 2]
-        spec["csi"] = {"driver": driver, "volumeHandle": handle}
+        spec["csi"] = {"driver": driver(i), "volumeHandle": handle}
     if (where := _reach(i)) is not None:
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": where}}
     return {

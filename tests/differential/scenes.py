@@ -123,7 +123,8 @@ def _seed(number: int, part: int, i: int) -> int:
     return (number * PARTS + part) * MOST + i
 
 
-def _pod(draw: Draw, scheduler: str) -> Manifest:
+def plain(draw: Draw, scheduler: str) -> Manifest:
+    """A pod that asks for nothing, in some namespace, with labels."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -153,7 +154,7 @@ def joining(draw: Draw) -> Probe:
 
 
 def _asking(draw: Draw, chosen: Sequence[str]) -> Probe:
-    pod = _pod(draw, SCHEDULER)
+    pod = plain(draw, SCHEDULER)
     for row in ROWS:
         if row in chosen:
             ROWS[row](draw, pod)
@@ -163,7 +164,7 @@ def _asking(draw: Draw, chosen: Sequence[str]) -> Probe:
 @st.composite
 def residing(draw: Draw, names: tuple[str, ...]) -> Manifest:
     """A pod that has a node, of the same scheduler or another."""
-    pod = _pod(draw, draw(among((SCHEDULER, "somebody-else"))))
+    pod = plain(draw, draw(among((SCHEDULER, "somebody-else"))))
     chosen = [draw(among(_RUNNING)) for _ in range(draw(among((0, 1, 1, 2))))]
     for row in ROWS:
         if row in chosen:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from ..controlplane.nodes import node_manifest
 from . import ground, peers, rows
 from .drawing import among, drawn
-from .pools import NAMESPACES
-from .scenes import SCHEDULER, Probe, Scene
+from .scenes import SCHEDULER, Probe, Scene, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -119,26 +118,9 @@ def _node(draw: Draw) -> Manifest:
     return node
 
 
-def _pod(draw: Draw) -> Manifest:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "namespace": draw(among((*NAMESPACES, "red", "red"))),
-            "labels": peers.labels(draw),
-        },
-        "spec": {
-            "schedulerName": SCHEDULER,
-            "terminationGracePeriodSeconds": 0,
-            "automountServiceAccountToken": False,
-            "containers": [{"name": "c0", "image": "pause"}],
-        },
-    }
-
-
 @st.composite
 def _probing(draw: Draw) -> Probe:
-    pod = _pod(draw)
+    pod = plain(draw, SCHEDULER)
     kinds = tuple(WISHES)
     chosen = {draw(among(kinds)) for _ in range(draw(among((1, 1, 2, 2, 3))))}
     for row in WISHES:
@@ -149,8 +131,7 @@ def _probing(draw: Draw) -> Probe:
 
 @st.composite
 def _residing(draw: Draw, names: tuple[str, ...]) -> Manifest:
-    pod = _pod(draw)
-    pod["spec"]["schedulerName"] = draw(among((SCHEDULER, "somebody-else")))
+    pod = plain(draw, draw(among((SCHEDULER, "somebody-else"))))
     for ask in _RUNNING:
         if draw(among((False, False, True))):
             ask(draw, pod)

@@ -88,8 +88,10 @@ def needs_its_group(race: Race) -> None:
     if race.is_begun:
         race.until_bound(race.group_name, MEMBERS)
     else:
-        race.rig.until(lambda: race.says(race.victim), "its pods say why they wait")
-        assert race.says(race.victim)["reason"] == "PodGroupNotFound"
+        race.rig.until(
+            lambda: race.says(race.victim).get("reason") == "PodGroupNotFound",
+            "its pods say why they wait",
+        )
         assert race.bound() == 0
     race.rig.until(lambda: not race.rig.reservations(race.name), "no room is held for it")
     race.group(race.group_name, MEMBERS)

@@ -106,8 +106,8 @@ BEFORE: list[Event] = [
 KINDS = ("claims", "volumes", "classes", "nodes", "drivers", "attachments")
 
 
-def _seen(events: Sequence[Event], *, listed_after: int) -> Snapshot:
-    """What a World shows that was told of these, and of all lists once it knew of so many."""
+def _told(events: Sequence[Event], *, listed_after: int) -> World:
+    """A World that was told of these, and of all lists once it knew of so many."""
     world = World(lambda: None)
     for name in NODES:
         world.nodes.put(Item(Uid(name), 1, node(name, cpu=4).made))
@@ -124,7 +124,11 @@ def _seen(events: Sequence[Event], *, listed_after: int) -> Snapshot:
             store.leave(Uid(uid))
         else:
             store.put(Item(Uid(uid), at + 3, one))
-    return world.snapshot(1.0)
+    return world
+
+
+def _seen(events: Sequence[Event], *, listed_after: int) -> Snapshot:
+    return _told(events, listed_after=listed_after).snapshot(1.0)
 
 
 @given(st.lists(EVENTS, max_size=12), st.sampled_from((0, 5, 5, 5, 8, 99)))
@@ -138,3 +142,17 @@ def test_what_is_seen_in_the_end_does_not_depend_on_the_way(
     assert world.gangs == plain.gangs
     assert world.nodes == plain.nodes
     assert world.storage == plain.storage
+
+
+@given(st.lists(EVENTS, max_size=12), st.sampled_from((0, 5, 99)))
+def test_nothing_is_kept_of_what_is_gone(more: list[Event], listed_after: int) -> None:
+    events = [*BEFORE, *more]
+    world = _told(
+        [*events, *((kind, uid, None) for kind, uid, _ in events)], listed_after=listed_after
+    )
+    storage = world.storage
+    for part in (storage._known, storage._limits, storage._pods):
+        for name, value in vars(part).items():
+            kept = getattr(value, "_known", value)  # by name
+            if name != "limited" and isinstance(kept, dict | set):
+                assert not kept, (name, kept)
