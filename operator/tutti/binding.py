@@ -3,6 +3,7 @@
 Separate from the commit, which says what is bound when; nothing here knows of Reservations.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ Clock = Callable[[], float]  # seconds since the epoch
 
 REFUSED_SECONDS = 30.0  # what was refused is asked again, but not at once: rights get granted
 CONFLICT_SECONDS = 5.0  # what stands in the way is usually seen and gone within milliseconds
+LATE_SECONDS = 0.5  # how much later than its answer a binding may be shown
+WAIT_SECONDS, MOST_WAITS = 0.05, 200  # until it is shown
 SENTENCE_LIMIT = 500  # characters of a reason that is put on a pod
 
 
@@ -76,6 +79,7 @@ class Binder:
 
     async def bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
         """Bind a member, unless its node has no room for it by now."""
+        await self.until_current()
         node = self._world.node(assignment.node)
         if node is None or not verify.takes(node, member):
             return  # others were faster while this one stood in line: the next cycle sees it lost
@@ -99,7 +103,18 @@ class Binder:
             if await self.make_sure(member, sentence):
                 self._refusals.hold_off(assignment.uid, gang, sentence, CONFLICT_SECONDS)
         else:
-            self._world.confirm(assignment.uid)
+            self._world.confirm(assignment.uid, self._clock())
+
+    async def until_current(self) -> None:
+        """Wait while the watch shows what is bound later than it could; not for ever.
+
+        An API server that has too much to do answers bindings long before it shows them: what
+        others took meanwhile would be taken twice.
+        """
+        for _ in range(MOST_WAITS):
+            if self._world.late(self._clock()) < LATE_SECONDS:
+                return
+            await asyncio.sleep(WAIT_SECONDS)
 
     async def make_sure(
         self, member: Member, sentence: str, reason: str = "SchedulerError"
@@ -129,7 +144,7 @@ class Binder:
             return None
         if now.node is not None:
             self._world.assume(now, now.node)
-            self._world.confirm(uid)
+            self._world.confirm(uid, self._clock())
         else:
             self._world.learn(now)
             self._world.retract(uid)

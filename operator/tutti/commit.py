@@ -199,6 +199,7 @@ class Commit:
         Raises:
             Deposed: see ``_prove``; nothing was bound.
         """
+        await self._binder.until_current()
         now = self._clock()
         snapshot = self._world.snapshot(now)
         released: list[Released] = []

@@ -27,6 +27,8 @@ from .occupancy import Occupancy
 from .storage import Claims
 from .store import Store
 
+MOST_LATE = 15.0  # seconds
+
 
 @dataclass(slots=True)
 class Assumption:
@@ -35,7 +37,7 @@ class Assumption:
     member: Member
     node: NodeName
     lists: int  # of bound pods taken in before the API server was asked
-    confirmed: bool = False  # it has answered
+    confirmed: float | None = None  # when it answered, in seconds since the epoch
     list_mark: int = 0  # of the bound pods' store when it was confirmed
 
 
@@ -125,12 +127,12 @@ class World:
         self._assumed[member.uid] = Assumption(member, node, lists)
         self._refresh(member.uid)
 
-    def confirm(self, uid: Uid) -> None:
+    def confirm(self, uid: Uid, now: float) -> None:
         """The API server has taken the binding: this pod will never be pending again."""
         if (known := self._assumed.get(uid)) is None:
             return
         if known.lists == self._bound_lists:
-            known.confirmed = True
+            known.confirmed = now
             known.list_mark = self.bound.began()
         else:
             # A list came in between: was it before the binding, or is the pod gone already?
@@ -144,7 +146,17 @@ class World:
 
     def unsure(self) -> tuple[Member, ...]:
         """The members whose binding was sent and got no answer that still holds."""
-        return tuple(known.member for known in self._assumed.values() if not known.confirmed)
+        return tuple(known.member for known in self._assumed.values() if known.confirmed is None)
+
+    def late(self, now: float) -> float:
+        """For how many seconds at least the watch of bound pods is late, by our own bindings.
+
+        What the API server has taken and the watch does not show was bound before whatever else
+        it does not show. One that it has not shown for long says nothing of its other pods.
+        """
+        answered = (known.confirmed for known in self._assumed.values())
+        ages = (now - one for one in answered if one is not None)
+        return max((age for age in ages if age < MOST_LATE), default=0.0)
 
     def forget(self, uid: Uid) -> None:
         """A pending member turned out to be gone."""
@@ -234,7 +246,7 @@ class World:
         self._bound_lists += 1
         self._wake()
         for uid, known in list(self._assumed.items()):
-            if known.confirmed and known.list_mark < began:
+            if known.confirmed is not None and known.list_mark < began:
                 self.retract(uid)
 
     def _member_changed(self, uid: Uid, _old: Member | None, _new: Member | None) -> None:

@@ -1,11 +1,13 @@
 """What happens between two calls of one cycle, or unseen by a watch that lags, breaks nothing."""
 
+import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from tutti import binding
 from tutti.kube import errors
 from tutti.model.cluster import Member, Phase, Taint
 from tutti.model.keys import GangKey
@@ -65,6 +67,40 @@ async def test_a_member_deleted_before_the_first_bind_gives_the_room_back() -> N
     scenarios.assert_promises(life.cluster)
     assert scenarios.places(life.cluster, "a") == []
     assert phase(life, "a") == "Waiting"
+
+
+async def test_nothing_is_bound_while_the_watch_is_late_by_our_own_bindings() -> None:
+    life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1))
+    await life.cycle.begin(life.term)
+    await life.cycle.run_once(life.term)  # bound, and not shown
+    life.cluster.occupy("n1", builders.resources(cpu=2))
+    life.cluster.add(gang("b").of(2, cpu=1))
+    life.watch.catch_up("pending", "groups")
+    life.clock.now += 1.0
+    cycle = asyncio.create_task(life.cycle.run_once(life.term))
+    for _ in range(3):
+        await asyncio.wait([cycle], timeout=0.1)
+        assert life.cluster.made.count("bind") == 2
+    life.watch.catch_up()
+    await cycle
+    assert life.cluster.made.count("bind") == 2
+    await life.settle()
+    scenarios.assert_promises(life.cluster)
+    assert scenarios.places(life.cluster, "b") == []
+
+
+async def test_a_binding_that_is_never_shown_holds_up_the_next_for_a_while_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(binding, "WAIT_SECONDS", 0.0)
+    life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1))
+    await life.cycle.begin(life.term)
+    await life.cycle.run_once(life.term)
+    life.cluster.add(gang("b").of(2, cpu=1))
+    life.watch.catch_up("pending", "groups", "reservations")
+    life.clock.now += 1.0
+    await life.cycle.run_once(life.term)
+    assert life.cluster.made.count("bind") == 4
 
 
 async def test_room_taken_after_the_last_look_at_all_of_it_gets_no_binding() -> None:

@@ -243,7 +243,7 @@ def test_what_was_bound_by_us_keeps_its_claims_until_the_watch_shows_it() -> Non
     one.put("volumes", HERE)
     one.waits()
     one.world.assume(one.member, NodeName("n1"))
-    one.world.confirm(one.member.uid)
+    one.world.confirm(one.member.uid, 1.0)
     assert (one.member.node, one.member.shape.reach) == ("n1", (IN_Z1,))
     one.put("claims", claim(terminating=True))
     assert one.lacks() == ("claim data is being deleted",)

@@ -237,12 +237,29 @@ def test_an_assumed_pod_uses_room_from_the_moment_its_binding_is_sent() -> None:
     assert one.members() == [("a-0", "n2")]
     assert one.used(N2) == ONE
     assert one.world.unsure() == (pod,)
-    one.world.confirm(pod.uid)
+    one.world.confirm(pod.uid, 1.0)
     assert one.world.unsure() == ()
     one.world.pending.drop(pod.uid)
     assert one.members() == [("a-0", "n2")]
     one.bind(pod, on=N2)
     assert one.used(N2) == ONE
+
+
+def test_how_late_the_watch_is_shows_in_the_bindings_that_were_answered() -> None:
+    one = Observed()
+    one.group()
+    pods = [one.pend(f"a-{i}") for i in range(2)]
+    for pod in pods:
+        one.world.assume(pod, N1)
+    assert one.world.late(9.0) == 0.0  # nothing is answered
+    one.world.confirm(pods[0].uid, 1.0)
+    one.world.confirm(pods[1].uid, 1.5)
+    assert one.world.late(2.0) == 1.0
+    assert one.world.late(16.25) == 14.75  # the first will not be shown any more, it seems
+    one.bind(pods[1], on=N1)
+    assert one.world.late(2.0) == 1.0
+    one.bind(pods[0], on=N1)
+    assert one.world.late(2.0) == 0.0
 
 
 def test_a_retracted_assumption_leaves_the_pod_pending() -> None:
@@ -262,7 +279,7 @@ def test_the_watch_knows_better_than_an_assumption() -> None:
     pod = one.pend()
     one.world.assume(pod, N2)
     bound = one.bind(pod, on=N1)
-    one.world.confirm(pod.uid)
+    one.world.confirm(pod.uid, 1.0)
     assert one.members() == [("a-0", "n1")]
     one.world.assume(pod, N2)
     one.world.bound.drop(bound.uid)
@@ -276,7 +293,7 @@ def test_a_list_asked_for_after_a_binding_that_does_not_show_it_voids_it() -> No
     one.group()
     pod = one.pend()
     one.world.assume(pod, N1)
-    one.world.confirm(pod.uid)
+    one.world.confirm(pod.uid, 1.0)
     one.relist_bound()
     assert one.members() == []
     assert one.used() == NOTHING
@@ -288,7 +305,7 @@ def test_a_list_asked_for_before_a_binding_was_answered_does_not_void_it() -> No
     pod = one.pend()
     one.world.assume(pod, N1)
     began = one.world.bound.began()
-    one.world.confirm(pod.uid)
+    one.world.confirm(pod.uid, 1.0)
     one.world.bound.replace([], one.version, began)
     assert one.used() == ONE
     one.relist_bound()
@@ -301,11 +318,11 @@ def test_a_binding_answered_after_a_list_came_in_is_asked_about_again() -> None:
     pod = one.pend()
     one.world.assume(pod, N1)
     one.relist_bound()
-    one.world.confirm(pod.uid)
+    one.world.confirm(pod.uid, 1.0)
     assert one.world.unsure() == (pod,)
     assert one.used() == ONE
     one.world.assume(pod, N1)
-    one.world.confirm(pod.uid)
+    one.world.confirm(pod.uid, 1.0)
     assert one.world.unsure() == ()
 
 

@@ -116,11 +116,14 @@ async def follow(source: Source, feed: Feed[W, V], version: str = "") -> NoRetur
             if not version:
                 version = await relist(source, feed)
                 fruitless = 0
+            heard = False
             async for line in source.watch(feed.stream, version):
-                wait, fruitless = FIRST_WAIT, 0
+                wait, fruitless, heard = FIRST_WAIT, 0, True
                 version = _take(feed, line) or version
-            # A server, or something in between, that ends watches at once is not asked at once.
-            await asyncio.sleep(FIRST_WAIT)
+            # A server that is late ends watches that have much to show, and is asked again at
+            # once; one, or something in between, that shows nothing and ends them is not.
+            if not heard:
+                await asyncio.sleep(FIRST_WAIT)
         except errors.ApiError as problem:
             if isinstance(problem, errors.Gone):
                 version = ""

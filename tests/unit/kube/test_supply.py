@@ -154,6 +154,19 @@ async def test_a_server_that_is_away_is_waited_for_and_taken_up_where_it_was() -
     assert asked == ["list", "list", "5", "5", "6"]
 
 
+async def test_a_watch_that_ends_is_taken_up_at_once_unless_it_showed_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supply, "FIRST_WAIT", 3600.0)
+    added = [line("ADDED", pod("a", version)) for version in (2, 3)]
+    source = Scripted([[page(1)]], [added[:1], added[1:], []])
+    feed = Feed(calls.BOUND, wire.Pod, decode.decode_occupant, Heard())
+    following = asyncio.create_task(supply.follow(source, feed))
+    await asyncio.wait([following], timeout=0.1)
+    following.cancel()
+    assert source.asked == ["list", "1", "2", "3"]
+
+
 async def test_a_list_that_is_not_there_is_not_asked_for_in_a_loop() -> None:
     source = Scripted([errors.Gone("no such resource", status=404)] * 100, [])
     feed = Feed(calls.BOUND, wire.Pod, decode.decode_occupant, Heard())
