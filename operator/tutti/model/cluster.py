@@ -80,6 +80,15 @@ class Shape:
     rules: PodRules = NO_RULES
     wishes: Wishes = NO_WISHES
     reach: tuple[Reach, ...] = ()  # of its volumes, each must hold; sorted
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Work the hash out once: a plan looks shapes up for every gang, and often for members."""
+        where = self.node_selector, self.required, self.tolerations, self.reach
+        object.__setattr__(self, "_hash", hash((self.requests, where, self.rules, self.wishes)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def likings(self) -> tuple[Liking, ...]:
@@ -194,7 +203,7 @@ class Member:
     @property
     def is_waiting(self) -> bool:
         """Whether it could be bound now, as far as the pod itself goes."""
-        return self.may_get_a_node and not self.gated
+        return self.may_get_a_node and not self.gates
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,13 @@ class Look(Shape):
 
     groups: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Work out the hash of both."""
+        Shape.__post_init__(self)
+        object.__setattr__(self, "_hash", hash((self._hash, self.groups)))
+
+    __hash__ = Shape.__hash__
+
 
 def groups_of(shape: Shape) -> tuple[int, ...]:
     """The groups that members of this shape are among."""
@@ -158,7 +165,8 @@ def groups_near_or_even(shape: Shape) -> Iterator[Group]:
 
 
 def _look(shape: Shape, groups: tuple[int, ...]) -> Look:
-    return Look(**{each.name: getattr(shape, each.name) for each in fields(Shape)}, groups=groups)
+    given = (each.name for each in fields(Shape) if each.init)
+    return Look(**{name: getattr(shape, name) for name in given}, groups=groups)
 
 
 def _requirements(group: Group) -> Iterator[Requirement]:

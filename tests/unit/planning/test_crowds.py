@@ -119,6 +119,10 @@ def test_a_look_is_as_its_shape_in_all_else() -> None:
         groups=(0,),
     )
     assert seen.shape != asked
+    (same,) = Roll([(A,)], ()).told_apart((made,))
+    other = looks._look(asked, (0, 1))
+    assert hash(same.shape) == hash(seen.shape)
+    assert len({hash(each) for each in (asked, seen.shape, other)}) == 3
 
 
 def test_members_apart_from_one_another_have_a_rule_and_may_go_anywhere() -> None:
