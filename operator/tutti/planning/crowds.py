@@ -155,6 +155,8 @@ class Crowds:
 
     def asked(self, shape: Shape) -> Sequence[Asked]:
         """All that a shape asks of others, or others of it, one by one."""
+        if not self._rows:
+            return ()
         row = self._base.shapes[shape]
         return tuple(self._asked(row, _Gathered(self))) if row in self._rows else ()
 

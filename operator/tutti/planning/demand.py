@@ -109,7 +109,8 @@ def census(
     found = Census(gang, ready=ready, surplus=surplus, **sorted_out)
     if (room is None and found.is_committed) or not (found.is_committed or ready):
         return found  # nobody is there yet who would make the others, or they had their time
-    return replace(found, absent=_absent(gang, (*there, *ready)))
+    absent = _absent(gang, (*there, *ready))
+    return replace(found, absent=absent) if absent else found
 
 
 def _absent(gang: Gang, present: Iterable[Member]) -> tuple[Member, ...]:
@@ -126,6 +127,8 @@ def _within_limits(
 ) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
     """The oldest members that their roles still have a place for, and those left over."""
     most = {role.name: role.max_member for role in gang.roles if role.max_member is not None}
+    if not most:
+        return tuple(ready), ()
     there = Counter(member.role for member in bound if not member.is_over)
     chosen: list[Member] = []
     surplus: list[Member] = []
