@@ -6,7 +6,7 @@ what was promised is in Reservations, and standing ones take the same path as ne
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -110,9 +110,7 @@ class Cycle:
             plan = await self._sound(snapshot, plan)
             plan = restraining.withheld(plan, self._restraint.mode)
             ready, evictions = await self._verified(snapshot, plan), self._agreed(snapshot, plan)
-            placements = await asyncio.to_thread(
-                restraining.first, ready, self._restraint.bindings, self._upheld()
-            )
+            placements = await self._first(ready)
         # 4 reserve, and 5 bind, or evict
         released: Sequence[Released] = ()
         if not self._only_watches:
@@ -194,9 +192,14 @@ class Cycle:
             return waiting
         return await asyncio.to_thread(verify.upheld, current, waiting)
 
-    def _upheld(self) -> Callable[[Sequence[Placement]], Sequence[Placement]]:
-        """Which placements break no promise without the rest of their plan."""
-        return partial(verify.upheld, self._world.snapshot(self._clock()))
+    async def _first(self, placements: Sequence[Placement]) -> Sequence[Placement]:
+        """As many of these as one cycle begins; all of them without a cap."""
+        most = self._restraint.bindings
+        if not most:
+            return placements
+        # Some may break a promise without the rest of their plan.
+        upheld = partial(verify.upheld, self._world.snapshot(self._clock()))
+        return await asyncio.to_thread(restraining.first, placements, most, upheld)
 
     def _agreed(self, snapshot: Snapshot, plan: Plan) -> Sequence[Eviction]:
         """The evictions of gangs that are by now as they were when it was decided."""
