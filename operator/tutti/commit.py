@@ -4,6 +4,7 @@ What makes it safe against crashes and leaders of the past is in the preconditio
 why they suffice is in docs/decisions/0005. Standing Reservations take the same path as new ones.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -206,7 +207,7 @@ class Commit:
         bindings: list[tuple[GangKey, Assignment]] = []
         kept: set[Uid] = set()
         is_evicting = False
-        for reservation, step in progress.next_steps(snapshot, term):
+        for reservation, step in await _next_steps(snapshot, term):
             match step:
                 case progress.Bind(assignments):
                     bindings.extend((reservation.gang, one) for one in assignments)
@@ -222,8 +223,9 @@ class Commit:
                 case progress.Finish():
                     pass
         singles = [p for p in placements if p.gang.origin is Origin.POD]
-        for placement in verify.upheld(snapshot, singles, kept) if singles else ():
-            bindings.extend((placement.gang, one) for one in placement.assignments)
+        if singles:
+            for placement in await asyncio.to_thread(verify.upheld, snapshot, singles, kept):
+                bindings.extend((placement.gang, one) for one in placement.assignments)
         bindings = [one for one in bindings if not self.refusals.holds_off(one[1].uid, now)]
         if self._made or bindings or is_evicting:
             await self._prove(term)
@@ -243,7 +245,7 @@ class Commit:
         unsure = {member.uid for member in self._world.unsure()}
         done: list[Released] = []
         told: list[Released] = []
-        for held, step in progress.next_steps(snapshot, term):
+        for held, step in await _next_steps(snapshot, term):
             if not unsure.isdisjoint(entry.uid for entry in held.entries):
                 continue
             if self.refusals.holds_off(held.uid, self._clock()):
@@ -331,6 +333,13 @@ class Commit:
         except errors.Gone:
             pass
         self._world.unhold(reservation)
+
+
+async def _next_steps(snapshot: Snapshot, term: Term) -> progress.Steps:
+    """What to do about the standing Reservations, worked out beside the event loop."""
+    if not snapshot.reservations:
+        return ()
+    return await asyncio.to_thread(progress.next_steps, snapshot, term)
 
 
 def _entries(assignments: Sequence[Assignment]) -> tuple[Entry, ...]:
