@@ -249,7 +249,20 @@ def test_little_work_ends_early_and_with_less_nobody_is_looked_at_beside_others(
         better = choosing.improved(left, wishing, found, assigned(plainly), work)
         return len({one.node for one in better.values()})
 
-    assert [nodes(work) for work in (5, 6, 10_000)] == [1, 2, 3]
+    assert [nodes(work) for work in (11, 12, 10_000)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("terms", "on"), [(1, "b0"), (2, "a0")])
+def test_what_somebody_elses_pod_likes_is_work_term_by_term(terms: int, on: str) -> None:
+    tight, roomy = hosts("ab", cpu=8)
+    own = {f"key-{i}": "v" for i in range(terms)}
+    likes = tuple(Liking(term("zone", peers(**{key: "v"})), 1) for key in own)
+    room = tight.using(cpu=6), roomy.hosting("r", likings=likes)
+    seen = snapshot(*room, single("s", cpu=1).labelled(**own))
+    plainly = planned(without_wishes(seen))
+    ground, wishing, found = pieces(seen)
+    better = choosing.improved(ground, wishing, found, assigned(plainly), 4)
+    assert [one.node for one in better.values()] == [on]
 
 
 @pytest.mark.parametrize("work", range(0, 48, 6))
