@@ -406,7 +406,8 @@ class Snapshot:
     reservations: tuple[Reservation, ...] = ()  # standing ones, sorted by gang
     strays: tuple[Member, ...] = field(default=())  # members whose PodGroup does not exist
     # Everyone who has a node and is not over, by uid, ours included, and all namespaces, by name:
-    # only while some rule between pods is in force, else nobody.
+    # only while some rule between pods is in force, else nobody. While none of ours asks anything
+    # of other pods, it is those of others that do, for nobody else is counted.
     residents: tuple[Resident, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     storage: Storage = NO_STORAGE  # what the claims of members lead to
