@@ -97,6 +97,7 @@ ONLY: Mapping[str, frozenset[str]] = {
         {
             "kube.wire.base",
             "kube.wire.objects",
+            "kube.wire.pods",
             "kube.wire.reading",
             "kube.wire.storage",
             "settings",
