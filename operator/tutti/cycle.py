@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from .binding import Clock
-from .commit import Commit, Released
+from .commit import Commit
 from .declaring import Declarer
 from .dumps import Dumps
 from .evicting import Evictor
@@ -27,6 +27,7 @@ from .planning import restraint as restraining
 from .planning import verify
 from .planning.kept import Kept
 from .reporting import Reporter
+from .reserving import Released
 from .strategies.problem import Budget, Strategy
 from .world import World
 
@@ -72,7 +73,7 @@ class Cycle:
         self._commit = Commit(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
         self._declarer = Declarer(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
         self._evictor = Evictor(
-            world, api, give_up=self._commit.delete, clock=clock, in_flight=in_flight
+            world, api, give_up=self._commit.reserver.delete, clock=clock, in_flight=in_flight
         )
         self._reporter = Reporter(world, api, scheduler, of_pods=not self._only_watches)
 
