@@ -45,20 +45,20 @@ class Roll:
         }
         self._spaces = spaces(namespaces) if self.number else {}
         self._keys = {one.key for group in self.number for one in _requirements(group)}
-        self._by_label: dict[Label, list[Group]] = {}
-        self._others: list[Group] = []
-        for group in self.number:
-            self._file(group)
+        self._by_label: dict[Label, list[tuple[int, Group]]] = {}
+        self._others: list[tuple[int, Group]] = []
+        for group, number in self.number.items():
+            self._file(number, group)
         self._known: dict[tuple[str, Labels], tuple[int, ...]] = {}
         self._looks: dict[tuple[int, tuple[int, ...]], Look] = {}
 
-    def _file(self, group: Group) -> None:
+    def _file(self, number: int, group: Group) -> None:
         """Put a group where whoever may be among it will be looked for."""
         labels = next(_listed(group), None)
         if labels is None:
-            self._others.append(group)
+            self._others.append((number, group))
         for label in labels or ():
-            self._by_label.setdefault(label, []).append(group)
+            self._by_label.setdefault(label, []).append((number, group))
 
     def among(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         """The groups that a pod of this namespace with these labels is among."""
@@ -72,11 +72,11 @@ class Roll:
 
     def _sought(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         by_key = dict(labels)
-        likely = [group for label in labels for group in self._by_label.get(label, ())]
+        likely = [one for label in labels for one in self._by_label.get(label, ())]
         return tuple(
             sorted(
-                self.number[group]
-                for group in (*likely, *self._others)
+                number
+                for number, group in (*likely, *self._others)
                 if all(is_counted(one, namespace, by_key, self._spaces) for one in group)
             )
         )
