@@ -162,9 +162,9 @@ class Commit:
                 case progress.Finish():
                     pass
         singles = [p for p in placements if p.gang.origin is Origin.POD]
-        if singles:
-            for placement in await asyncio.to_thread(verify.upheld, snapshot, singles, kept):
-                bindings.extend((placement.gang, one) for one in placement.assignments)
+        alone = await asyncio.to_thread(verify.upheld, snapshot, singles, kept) if singles else ()
+        for placement in alone:
+            bindings.extend((placement.gang, one) for one in placement.assignments)
         bindings = [one for one in bindings if not self.refusals.holds_off(one[1].uid, now)]
         if self.reserver.made or bindings or is_evicting:
             await self._prove(term)
