@@ -19,16 +19,14 @@ from tutti.model.cluster import (
     Reservation,
     Resident,
     Role,
-    Shape,
     Slots,
     Snapshot,
-    Taint,
-    Template,
 )
 from tutti.model.decisions import Plan
 from tutti.model.keys import GangKey, NodeName, Origin, PodKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.rules import NO_RULES, Labels, Liking, Peers, PodRules, Requirement, Spread, Term
+from tutti.model.shapes import Shape, Taint, Template
 from tutti.neighbours import is_asking, resident
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution

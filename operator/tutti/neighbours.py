@@ -6,9 +6,10 @@ force is known at any time, and only then are the pods that have a node looked a
 
 from collections.abc import Callable, Iterable
 
-from .model.cluster import Member, Namespace, Occupant, Resident, Template
+from .model.cluster import Member, Namespace, Occupant, Resident
 from .model.keys import Uid
 from .model.rules import NO_RULES
+from .model.shapes import Template
 
 Seen = Member | Occupant
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tutti.kube import errors
-from tutti.model.cluster import Member, Phase, Taint
+from tutti.model.cluster import Member, Phase
 from tutti.model.keys import GangKey
+from tutti.model.shapes import Taint
 
 from .. import builders
 from ..builders import NAMESPACE, gang, node, single

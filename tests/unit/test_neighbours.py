@@ -6,19 +6,10 @@ from typing import Any
 import pytest
 
 from tutti.kube.supply import Item
-from tutti.model.cluster import (
-    Member,
-    Namespace,
-    NodeTerm,
-    Occupant,
-    Phase,
-    Resident,
-    Shape,
-    Snapshot,
-    Wishes,
-)
+from tutti.model.cluster import Member, Namespace, Occupant, Phase, Resident, Snapshot
 from tutti.model.keys import NodeName, Uid
 from tutti.model.rules import NO_RULES, Liking, PodRules, Spread
+from tutti.model.shapes import NodeTerm, Shape, Wishes
 from tutti.world import World
 
 from ..builders import gang, labels, member, node, peers, resources, shape, space, term

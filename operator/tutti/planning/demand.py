@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ..model.cluster import Gang, Member, Shape
+from ..model.cluster import Gang, Member
 from ..model.keys import Uid
+from ..model.shapes import Shape
 from . import slots
 from .order import by_age
 

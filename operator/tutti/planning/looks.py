@@ -7,9 +7,10 @@ shape that planning sees is a ``Look``; where no rule is in force, nothing is lo
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from ..model.cluster import Member, Namespace, Resident, Shape, Snapshot
+from ..model.cluster import Member, Namespace, Resident, Snapshot
 from ..model.keys import NodeName
 from ..model.rules import Labels, Requirement
+from ..model.shapes import Shape
 from . import promises, slots
 from .peers import Group, has_rules, is_counted, spaces
 

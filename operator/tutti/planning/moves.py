@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Member, Resident, Shape, Snapshot
+from ..model.cluster import Member, Resident, Snapshot
 from ..model.keys import Uid
+from ..model.shapes import Shape
 from ..strategies.attempt import Scoring, first
 from ..strategies.endstate import EndState
 from ..strategies.problem import Problem

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..model.cluster import Shape
+from ..model.shapes import Shape
 from ..strategies.room import fits_per_node
 from . import shortage
 from .amounts import count

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Shape, Slots, Snapshot
+from ..model.cluster import Slots, Snapshot
 from ..model.decisions import Assignment, Placement, Plan, Policy
 from ..model.keys import Uid
+from ..model.shapes import Shape
 from ..strategies.problem import Budget, Demand, Outcome, Problem, Solution, Strategy
 from . import (
     choosing,

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model import ports
-from ..model.cluster import Gang, Member, Node, Reservation, Shape, Snapshot
+from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment
 from ..model.keys import NodeName, Uid
 from ..model.resources import NOTHING, Resources
+from ..model.shapes import Shape
 from ..strategies.problem import NO_RULES, Demand, Part, Problem, Rules, Solution
 from . import slots
 from .demand import Want

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Node, Resident, Shape
+from ..model.cluster import Node, Resident
 from ..model.rules import Liking, Spread, Term
+from ..model.shapes import Shape
 from .feasibility import preference, unwelcome
 from .looks import Roll
 from .terrain import Domains, Mask, Terrain

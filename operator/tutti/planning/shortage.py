@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model import ports
-from ..model.cluster import Member, Shape
+from ..model.cluster import Member
 from ..model.resources import Resources
+from ..model.shapes import Shape
 from ..strategies.room import fits_per_node
 from .amounts import count, format_amount, format_resources
 from .demand import Want

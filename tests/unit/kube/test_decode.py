@@ -37,13 +37,11 @@ from tutti.model.cluster import (
     Reservation,
     Role,
     Said,
-    Shape,
     Slots,
-    Taint,
-    Toleration,
 )
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.resources import Resources
+from tutti.model.shapes import Shape, Taint, Toleration
 
 from .objects import GROUP, NODE, POD, RESERVATION, container, merged, pod
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from tutti.model.cluster import Member, Phase, Shape, Toleration, Wishes
+from tutti.model.cluster import Member, Phase
 from tutti.model.keys import GangKey, NodeName, Origin, PodKey
 from tutti.model.rules import Liking, PodRules, Requirement
+from tutti.model.shapes import Shape, Toleration, Wishes
 
 from ...builders import gang, member, peers, resources, shape, single, term
 

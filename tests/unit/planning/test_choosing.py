@@ -10,20 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.model.cluster import (
-    NO_WISHES,
-    Gang,
-    Node,
-    NodeTerm,
-    Role,
-    Shape,
-    Snapshot,
-    Toleration,
-    Wishes,
-)
+from tutti.model.cluster import Gang, Node, Role, Snapshot
 from tutti.model.decisions import Assignment, Plan
 from tutti.model.keys import Uid
 from tutti.model.rules import NO_RULES, Liking, Requirement, Spread
+from tutti.model.shapes import NO_WISHES, NodeTerm, Shape, Toleration, Wishes
 from tutti.planning import choosing, demand, looks, moves, order, reduce, verify
 from tutti.planning.crowds import Crowds
 from tutti.planning.plan import plan

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tutti.model.cluster import Namespace, Node, NodeTerm, Resident, Snapshot, Toleration
+from tutti.model.cluster import Namespace, Node, Resident, Snapshot
 from tutti.model.keys import NodeName
 from tutti.model.rules import Peers, PodRules, Requirement, Term
+from tutti.model.shapes import NodeTerm, Toleration
 from tutti.planning import demand, looks, reduce
 from tutti.planning.crowds import Crowds
 from tutti.planning.looks import Look, Roll

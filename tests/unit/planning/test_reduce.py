@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.model.cluster import Node, NodeTerm, Phase, Shape, Slots
+from tutti.model.cluster import Node, Phase, Slots
 from tutti.model.keys import NodeName, Uid
 from tutti.model.resources import Resources
 from tutti.model.rules import Requirement
+from tutti.model.shapes import NodeTerm, Shape
 from tutti.planning import demand, reduce
 from tutti.planning.demand import Want
 from tutti.planning.reduce import AMOUNT_LIMIT, Grid
