@@ -12,10 +12,11 @@ from functools import partial as bind
 from .kube import encode, errors
 from .kube.client import Api
 from .kube.gate import Gate, is_away
-from .model.cluster import Job, Member, Reservation
+from .model.cluster import Member, Reservation
 from .model.decisions import Plan
 from .model.keys import GangKey, Uid
 from .model.lease import Term
+from .model.owners import Job
 from .planning import partial, progress
 from .planning.amounts import count
 from .reporting import say

@@ -22,7 +22,6 @@ from ..model.cluster import (
     Occupant,
     OnPartial,
     OnTimeout,
-    Owner,
     Phase,
     PriorityClass,
     Reservation,
@@ -32,6 +31,7 @@ from ..model.cluster import (
 )
 from ..model.keys import GangKey, NodeName, PodKey, Uid
 from ..model.lease import Lease
+from ..model.owners import Owner
 from ..model.resources import Resources
 from ..model.shapes import NO_WISHES, Taint, Template
 from ..model.spark import DRIVER

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from . import ports
 from .keys import GangKey, NodeName, Origin, PodKey, Uid
+from .owners import Owner
 from .resources import NOTHING, Resources
 from .rules import Labels, Liking, Term
 from .shapes import Shape, Taint, Template
@@ -25,31 +26,6 @@ class Phase(StrEnum):
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     UNKNOWN = "Unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The controller that made a pod."""
-
-    kind: str
-    name: str
-    group: str = ""  # of its API: "batch" of a Job
-
-    @property
-    def is_job(self) -> bool:
-        """Whether it is a Job of Kubernetes' own, which counts failures."""
-        return (self.group, self.kind) == ("batch", "Job")
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What a batch Job still stands: an evicted pod counts as failed, unless its policy says not.
-
-    ``failures_left`` is how many more failures it survives; None where it does not count them.
-    """
-
-    name: str
-    failures_left: int | None
 
 
 @dataclass(frozen=True, slots=True)

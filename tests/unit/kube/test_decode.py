@@ -25,13 +25,11 @@ from tutti.kube.errors import BadObject
 from tutti.kube.jobs import decode_job
 from tutti.model.cluster import (
     Entry,
-    Job,
     Member,
     Namespace,
     Node,
     OnPartial,
     OnTimeout,
-    Owner,
     Phase,
     PriorityClass,
     Reservation,
@@ -40,6 +38,7 @@ from tutti.model.cluster import (
     Slots,
 )
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+from tutti.model.owners import Job, Owner
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape, Taint, Toleration
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tutti.model.cluster import Owner
 from tutti.model.decisions import Reason
+from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
 from tutti.model.rules import Requirement
 from tutti.model.shapes import NodeTerm

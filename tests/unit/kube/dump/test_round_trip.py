@@ -20,7 +20,6 @@ from tutti.model.cluster import (
     Node,
     OnPartial,
     OnTimeout,
-    Owner,
     Phase,
     Reservation,
     Resident,
@@ -31,6 +30,7 @@ from tutti.model.cluster import (
 )
 from tutti.model.decisions import Objective, Policy
 from tutti.model.keys import NodeName, Uid
+from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
 from tutti.model.resources import Resources
 from tutti.model.rules import Liking, Peers, PodRules, Requirement, Spread, Term
