@@ -6,7 +6,7 @@ started is repaired or extended, and the difference is seen here alone.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..model.cluster import Gang, Member
 from ..model.keys import Uid
@@ -26,6 +26,23 @@ class Want:
     members: tuple[Member, ...]  # the oldest first
     minimums: tuple[tuple[str, int], ...] = ()  # by role
     goes_first: bool = False  # of its priority
+    # The same by shape, in the order in which the first of each comes.
+    alike: tuple[tuple[Member, ...], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Sort the members by shape once: whatever counts room asks for it."""
+        object.__setattr__(self, "alike", by_shape(self.members))
+
+
+def by_shape(members: tuple[Member, ...]) -> tuple[tuple[Member, ...], ...]:
+    """Members by shape, in the order in which the first of each comes."""
+    # Equal pods share one Shape: to see that they do is cheaper than to hash each.
+    if len({id(member.shape) for member in members}) == 1:
+        return (members,)
+    groups: dict[Shape, list[Member]] = {}
+    for member in members:
+        groups.setdefault(member.shape, []).append(member)
+    return tuple(tuple(group) for group in groups.values())
 
 
 @dataclass(frozen=True, slots=True)

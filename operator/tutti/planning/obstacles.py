@@ -13,13 +13,12 @@ from . import shortage
 from .amounts import count
 from .crowds import Asked, Crowds
 from .demand import Want
-from .reduce import by_shape
 from .shortage import MOST_KINDS, Rooms
 
 
 def said(crowds: Crowds, left: Rooms, want: Want) -> str:
     """Which rules keep the want off nodes that have room, or else which of them it has at all."""
-    shapes = (group[0].shape for group in by_shape(want.members))
+    shapes = (group[0].shape for group in want.alike)
     asked = {shape: own for shape in shapes if (own := crowds.asked(shape))}
     if not asked:
         return ""

@@ -20,7 +20,7 @@ from ..strategies.room import fits_per_node
 from .amounts import count, format_amount, format_resources
 from .demand import Want
 from .feasibility import fits_node
-from .reduce import Grid, by_shape, footprint
+from .reduce import Grid, footprint
 
 MOST_KINDS = 3  # kinds of obstacles, or shapes, named in one sentence
 
@@ -90,7 +90,7 @@ class Block:
 
 def blocks(rooms: Counted, want: Want) -> Sequence[Block]:
     """The want by shape."""
-    found = [(group, rooms[group[0].shape]) for group in by_shape(want.members)]
+    found = [(group, rooms[group[0].shape]) for group in want.alike]
     reach = sum(min(len(group), room.members) for group, room in found)
     if not want.minimums:
         return [

@@ -134,8 +134,8 @@ def test_members_are_told_apart_by_what_their_shapes_say() -> None:
     twins = gang("a").of(2, cpu=1).of(1, cpu=2).made.members
     again = replace(twins[1], shape=replace(twins[1].shape))
     assert again.shape is not twins[0].shape
-    assert reduce.by_shape((twins[0], again, twins[2])) == ((twins[0], again), (twins[2],))
-    assert reduce.by_shape(()) == ()
+    assert demand.by_shape((twins[0], again, twins[2])) == ((twins[0], again), (twins[2],))
+    assert demand.by_shape(()) == ()
 
 
 def test_a_rule_on_the_nodes_name_tells_equal_nodes_apart() -> None:
