@@ -19,16 +19,14 @@ from tutti.model.cluster import (
     Reservation,
     Resident,
     Role,
-    Shape,
     Slots,
     Snapshot,
-    Taint,
-    Template,
 )
 from tutti.model.decisions import Plan
 from tutti.model.keys import GangKey, NodeName, Origin, PodKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.rules import NO_RULES, Labels, Liking, Peers, PodRules, Requirement, Spread, Term
+from tutti.model.shapes import Shape, Taint, Template
 from tutti.neighbours import is_asking, resident
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution
@@ -355,14 +353,17 @@ def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Sn
 
 
 def _inhabited(seen: Snapshot, others: Sequence[Resident]) -> Snapshot:
-    """With everyone who has a node, and the namespaces, if some rule between pods is in force."""
+    """With whoever has a node and may count, and the namespaces, if some rule is in force."""
     members = [*(m for one in seen.gangs for m in one.members), *seen.strays]
     templates = (role.template for one in seen.gangs for role in one.roles)
     declared = any(one.shape.rules != NO_RULES for one in templates if one is not None)
-    asking = declared or any(is_asking(m) for m in members)
-    if not any(one.apart or one.likings for one in others) and not asking:
+    guards = [one for one in others if one.apart or one.likings]
+    if declared or any(is_asking(m) for m in members):
+        found = [*others, *(one for m in members if (one := resident(m)) is not None)]
+    elif guards:
+        found = guards
+    else:
         return replace(seen, residents=(), namespaces=())
-    found = [*others, *(one for m in members if (one := resident(m)) is not None)]
     return replace(seen, residents=tuple(sorted(found, key=lambda one: one.uid)))
 
 

@@ -17,7 +17,6 @@ from tutti.kube import decode, encode, errors, wire
 from tutti.kube.decode import PodGroup
 from tutti.kube.supply import Item
 from tutti.model.cluster import (
-    Job,
     Member,
     Namespace,
     Node,
@@ -30,6 +29,7 @@ from tutti.model.cluster import (
 from tutti.model.decisions import Assignment, Restraint
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.lease import Lease, Term
+from tutti.model.owners import Job
 from tutti.model.resources import Resources
 from tutti.model.spark import Kept
 from tutti.strategies.bestfit import BestFit

@@ -10,22 +10,11 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from tutti.kube.rules import term_order
-from tutti.model.cluster import (
-    Gang,
-    Member,
-    Node,
-    NodeTerm,
-    OnTimeout,
-    Phase,
-    Reservation,
-    Slots,
-    Snapshot,
-    Toleration,
-    Wishes,
-)
+from tutti.model.cluster import Gang, Member, Node, OnTimeout, Phase, Reservation, Slots, Snapshot
 from tutti.model.keys import NodeName
 from tutti.model.ports import HostPort
 from tutti.model.rules import Liking, Peers, Requirement, Spread
+from tutti.model.shapes import NodeTerm, Toleration, Wishes
 
 from .builders import (
     GangBuilder,

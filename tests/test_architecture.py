@@ -37,8 +37,9 @@ BELOW: Mapping[str, frozenset[str]] = {
         "world": "model kube store occupancy neighbours gangs storage",
         "election": "model kube",
         "binding": "model kube planning world",
-        "commit": "model kube planning world election binding",
-        "reporting": "model kube planning world commit",
+        "reserving": "model kube world binding",
+        "commit": "model kube planning world election binding reserving",
+        "reporting": "model kube planning world reserving",
         "evicting": "model kube planning world reporting",
         "declaring": "model kube spark world",
         "feeds": "model kube world",
@@ -46,7 +47,7 @@ BELOW: Mapping[str, frozenset[str]] = {
         "metrics": "model kube planning",
         "cycle": (
             "model kube planning strategies world binding commit declaring dumps evicting "
-            "reporting metrics"
+            "reserving reporting metrics"
         ),
         "replay": "model kube planning store world",
         "takeover": "model kube world cycle",
@@ -97,6 +98,7 @@ ONLY: Mapping[str, frozenset[str]] = {
         {
             "kube.wire.base",
             "kube.wire.objects",
+            "kube.wire.pods",
             "kube.wire.reading",
             "kube.wire.storage",
             "settings",

@@ -10,6 +10,8 @@ takeover    what a new leader does before its first cycle
 cycle       observe, plan, verify, reserve, bind, report
 dumps       what a plan that broke a promise was made of
 commit      reservations and bindings, and what fences them
+reserving   one Reservation at a time, and what its answer means
+binding     one binding at a time, likewise
 evicting    gangs that are given up for now
 reporting   conditions, Events, log lines: what people are told
 election    leader election on a Lease

@@ -4,13 +4,12 @@ What makes it safe against crashes and leaders of the past is in the preconditio
 why they suffice is in docs/decisions/0005. Standing Reservations take the same path as new ones.
 """
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
-from .binding import CONFLICT_SECONDS, REFUSED_SECONDS, Binder, Clock, Refusals
+from .binding import Binder, Clock, Refusals
 from .election import Deposed
 from .kube import errors
 from .kube.client import Api
@@ -20,26 +19,8 @@ from .model.decisions import Assignment, Eviction, Placement
 from .model.keys import GangKey, Origin, Uid
 from .model.lease import Term
 from .planning import progress, verify
+from .reserving import Released, Reserver
 from .world import World
-
-logger = logging.getLogger(__name__)
-
-LARGER = "LargerThanDeclared"  # than its role's template says: a member that is placed anew
-
-
-class Released(NamedTuple):
-    """A Reservation that was given back, and why; or what of it did not go on as ``rest``."""
-
-    reservation: Reservation
-    sentence: str
-    rest: Reservation | None = None
-    reason: str = "Released"
-
-    @property
-    def ended(self) -> Iterator[Entry]:
-        """The entries that are given back."""
-        kept = () if self.rest is None else self.rest.entries
-        return (entry for entry in self.reservation.entries if entry not in kept)
 
 
 class Commit:
@@ -54,10 +35,9 @@ class Commit:
         self._scheduler = scheduler
         self._clock = clock
         self._gate = Gate(in_flight)
-        self._made: list[Reservation] = []  # in this cycle
-        self._replanned: list[Released] = []  # likewise, and of which people hear
         self.refusals = Refusals(clock)
         self._binder = Binder(world, api, self.refusals, clock)
+        self.reserver = Reserver(world, api, self.refusals)
 
     async def adopt(self, term: Term) -> None:
         """Begin a term: sign the standing Reservations, so that nobody before can delete them.
@@ -68,7 +48,7 @@ class Commit:
             errors.ApiError: not all could be signed; list again, and adopt again.
         """
         problems = await self._gate.all(
-            partial(self._adopt_one, held, term)
+            partial(self.reserver.adopt, held, term)
             for held in tuple(self._world.reservations)
             if held.term != term
         )
@@ -86,16 +66,15 @@ class Commit:
         self, decided: Sequence[Placement | Eviction], term: Term
     ) -> Sequence[errors.ApiError]:
         """Write down what was decided for every gang before its first pod is bound, or evicted."""
-        self._made.clear()
-        self._replanned.clear()
+        self.reserver.begin()
         standing = {
             held.uid: held for held in self._world.reservations if held.slots and held.term == term
         }
         members = progress.members_by_uid(self._world.snapshot(self._clock())) if standing else {}
         return await self._gate.all(
-            partial(self._amend_one, self._amended(held, one, members), one.remark)
+            partial(self.reserver.amend, self._amended(held, one, members), one.remark)
             if isinstance(one, Placement) and (held := standing.get(one.uid)) is not None
-            else partial(self._reserve_one, self._reservation(one, term))
+            else partial(self.reserver.create, self._reservation(one, term))
             for one in decided
             if one.gang.origin is Origin.POD_GROUP
         )
@@ -136,28 +115,6 @@ class Commit:
             held, entries=(*entries, *_entries(placement.assignments)), slots=placement.slots
         )
 
-    async def _amend_one(self, held: Reservation, remark: str = "") -> None:
-        """Change a Reservation that stands; if it has changed since, it is looked at again.
-
-        Whoever leads next signs it after listing it, so that nobody before can change it any more:
-        what is written here is found and carried out by anyone as it stands, or is refused.
-        """
-        try:
-            self._world.hold(await self._api.amend(held))
-        except errors.Conflict:
-            sentence = f"the Reservation {held.uid} has changed"
-            self.refusals.hold_off(held.uid, held.gang, sentence, CONFLICT_SECONDS)
-        except errors.Gone:
-            self._world.unhold(held)
-        except errors.Refused as refusal:
-            sentence = f"Reservation refused: {refusal}"
-            self.refusals.hold_off(held.uid, held.gang, sentence, REFUSED_SECONDS)
-        else:
-            self.refusals.forget(held.uid)
-            if remark:
-                logger.warning("gang %s: %s", held.gang, remark)
-                self._replanned.append(Released(held, remark, held, LARGER))
-
     async def _prove(self, term: Term) -> None:
         """Ask who leads, after reserving and before binding.
 
@@ -169,25 +126,8 @@ class Commit:
             Deposed: what this cycle has reserved is given back.
         """
         if (await self._api.read_lease()).term != term:
-            await self._gate.all(partial(self.delete, held) for held in self._made)
+            await self._gate.all(partial(self.reserver.delete, held) for held in self.reserver.made)
             raise Deposed("the Lease names another term")
-
-    async def _reserve_one(self, reservation: Reservation) -> None:
-        try:
-            standing = await self._api.reserve(reservation)
-        except errors.Conflict:
-            # One of the gang's stands already: the watch will show it, and it will be carried out.
-            sentence = f"a Reservation named {reservation.uid} exists already"
-            self.refusals.hold_off(reservation.uid, reservation.gang, sentence, CONFLICT_SECONDS)
-        except errors.Gone:
-            logger.info("gang %s: its namespace or PodGroup is gone", reservation.gang)
-        except errors.Refused as refusal:
-            sentence = f"Reservation refused: {refusal}"
-            self.refusals.hold_off(reservation.uid, reservation.gang, sentence, REFUSED_SECONDS)
-        else:
-            self._made.append(standing)
-            self._world.hold(standing)
-            self.refusals.forget(reservation.uid)
 
     async def carry_out(
         self, placements: Sequence[Placement], term: Term
@@ -207,7 +147,7 @@ class Commit:
         bindings: list[tuple[GangKey, Assignment]] = []
         kept: set[Uid] = set()
         is_evicting = False
-        for reservation, step in progress.next_steps(snapshot, term):
+        for reservation, step in await _next_steps(snapshot, term):
             match step:
                 case progress.Bind(assignments):
                     bindings.extend((reservation.gang, one) for one in assignments)
@@ -223,12 +163,13 @@ class Commit:
                 case progress.Finish():
                     pass
         singles = [p for p in placements if p.gang.origin is Origin.POD]
-        for placement in verify.upheld(snapshot, singles, kept) if singles else ():
+        alone = await asyncio.to_thread(verify.upheld, snapshot, singles, kept) if singles else ()
+        for placement in alone:
             bindings.extend((placement.gang, one) for one in placement.assignments)
         bindings = [one for one in bindings if not self.refusals.holds_off(one[1].uid, now)]
-        if self._made or bindings or is_evicting:
+        if self.reserver.made or bindings or is_evicting:
             await self._prove(term)
-        problems = list(await self._gate.all(partial(self.delete, held) for held in stale))
+        problems = list(await self._gate.all(partial(self.reserver.delete, held) for held in stale))
         problems += await self._free(released, snapshot)
         members = progress.members_by_uid(snapshot) if bindings else {}
         problems += await self._gate.all(
@@ -236,7 +177,7 @@ class Commit:
             for gang, assignment in bindings
         )
         finished, failed = await self._finish(term)
-        return [*self._replanned, *released, *finished], [*problems, *failed]
+        return [*self.reserver.replanned, *released, *finished], [*problems, *failed]
 
     async def _finish(self, term: Term) -> tuple[Sequence[Released], Sequence[errors.ApiError]]:
         """Delete the Reservations that have nothing left to bind; answers of which people hear."""
@@ -244,7 +185,7 @@ class Commit:
         unsure = {member.uid for member in self._world.unsure()}
         done: list[Released] = []
         told: list[Released] = []
-        for held, step in progress.next_steps(snapshot, term):
+        for held, step in await _next_steps(snapshot, term):
             if not unsure.isdisjoint(entry.uid for entry in held.entries):
                 continue
             if self.refusals.holds_off(held.uid, self._clock()):
@@ -306,32 +247,20 @@ class Commit:
             )
         )
         problems += await self._gate.all(
-            partial(self.delete, one.reservation)
+            partial(self.reserver.delete, one.reservation)
             if one.rest is None
-            else partial(self._amend_one, one.rest)
+            else partial(self.reserver.amend, one.rest)
             for one in ended
             if one.reservation.uid not in kept
         )
         return problems
 
-    async def _adopt_one(self, held: Reservation, term: Term) -> None:
-        try:
-            self._world.hold(await self._api.adopt(held, term))
-        except errors.Gone:
-            self._world.unhold(held)
-        else:
-            logger.info("gang %s: carries on with the Reservation of %s", held.gang, held.term)
 
-    async def delete(self, reservation: Reservation) -> None:
-        """Delete a Reservation as it was seen; one that has changed is looked at again."""
-        try:
-            await self._api.release(reservation)
-        except errors.Conflict as answer:
-            logger.info("gang %s: its Reservation stays for now: %s", reservation.gang, answer)
-            return
-        except errors.Gone:
-            pass
-        self._world.unhold(reservation)
+async def _next_steps(snapshot: Snapshot, term: Term) -> progress.Steps:
+    """What to do about the standing Reservations, worked out beside the event loop."""
+    if not snapshot.reservations:
+        return ()
+    return await asyncio.to_thread(progress.next_steps, snapshot, term)
 
 
 def _entries(assignments: Sequence[Assignment]) -> tuple[Entry, ...]:

@@ -6,12 +6,12 @@ what was promised is in Reservations, and standing ones take the same path as ne
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
 from .binding import Clock
-from .commit import Commit, Released
+from .commit import Commit
 from .declaring import Declarer
 from .dumps import Dumps
 from .evicting import Evictor
@@ -27,6 +27,7 @@ from .planning import restraint as restraining
 from .planning import verify
 from .planning.kept import Kept
 from .reporting import Reporter
+from .reserving import Released
 from .strategies.problem import Budget, Strategy
 from .world import World
 
@@ -72,7 +73,7 @@ class Cycle:
         self._commit = Commit(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
         self._declarer = Declarer(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
         self._evictor = Evictor(
-            world, api, give_up=self._commit.delete, clock=clock, in_flight=in_flight
+            world, api, give_up=self._commit.reserver.delete, clock=clock, in_flight=in_flight
         )
         self._reporter = Reporter(world, api, scheduler, of_pods=not self._only_watches)
 
@@ -110,9 +111,7 @@ class Cycle:
             plan = await self._sound(snapshot, plan)
             plan = restraining.withheld(plan, self._restraint.mode)
             ready, evictions = await self._verified(snapshot, plan), self._agreed(snapshot, plan)
-            placements = await asyncio.to_thread(
-                restraining.first, ready, self._restraint.bindings, self._upheld()
-            )
+            placements = await self._first(ready)
         # 4 reserve, and 5 bind, or evict
         released: Sequence[Released] = ()
         if not self._only_watches:
@@ -194,9 +193,14 @@ class Cycle:
             return waiting
         return await asyncio.to_thread(verify.upheld, current, waiting)
 
-    def _upheld(self) -> Callable[[Sequence[Placement]], Sequence[Placement]]:
-        """Which placements break no promise without the rest of their plan."""
-        return partial(verify.upheld, self._world.snapshot(self._clock()))
+    async def _first(self, placements: Sequence[Placement]) -> Sequence[Placement]:
+        """As many of these as one cycle begins; all of them without a cap."""
+        most = self._restraint.bindings
+        if not most:
+            return placements
+        # Some may break a promise without the rest of their plan.
+        upheld = partial(verify.upheld, self._world.snapshot(self._clock()))
+        return await asyncio.to_thread(restraining.first, placements, most, upheld)
 
     def _agreed(self, snapshot: Snapshot, plan: Plan) -> Sequence[Eviction]:
         """The evictions of gangs that are by now as they were when it was decided."""

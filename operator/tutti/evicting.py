@@ -6,16 +6,17 @@ a Reservation with ``evict``, so that whoever leads carries it out to the end.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial as bind
 
 from .kube import encode, errors
 from .kube.client import Api
 from .kube.gate import Gate, is_away
-from .model.cluster import Job, Member, Reservation
+from .model.cluster import Member, Reservation
 from .model.decisions import Plan
 from .model.keys import GangKey, Uid
 from .model.lease import Term
+from .model.owners import Job
 from .planning import partial, progress
 from .planning.amounts import count
 from .reporting import say
@@ -81,7 +82,9 @@ class Evictor:
             errors.Unavailable: the API server is away.
         """
         now = self._clock()
-        steps = progress.next_steps(self._world.snapshot(now), term)
+        seen = self._world.snapshot(now)
+        given_up = tuple(held for held in seen.reservations if held.evict)
+        steps = progress.next_steps(replace(seen, reservations=given_up), term)
         evicting = [(held, step) for held, step in steps if isinstance(step, progress.Evict)]
         here = {member.uid for _, step in evicting for member in step.members}
         self._announced &= {held.uid for held, _ in evicting}

@@ -6,9 +6,10 @@ force is known at any time, and only then are the pods that have a node looked a
 
 from collections.abc import Callable, Iterable
 
-from .model.cluster import Member, Namespace, Occupant, Resident, Template
+from .model.cluster import Member, Namespace, Occupant, Resident
 from .model.keys import Uid
 from .model.rules import NO_RULES
+from .model.shapes import Template
 
 Seen = Member | Occupant
 
@@ -40,23 +41,29 @@ def is_asking(one: Seen | None) -> bool:
 
 
 class Neighbours:
-    """The pods that have a node, remade where they changed; nobody while no rule is in force."""
+    """The pods that have a node, remade where they changed; nobody while no rule is in force.
+
+    While none of ours asks anything, the pods of others that do say all there is to know: whom
+    else they are beside, nobody counts.
+    """
 
     def __init__(self, look: Callable[[Uid], Seen | None]) -> None:
         """``look`` tells what a pod is now."""
         self._look = look
-        self._asking: set[Uid] = set()
+        self._asking: set[Uid] = set()  # our pods and PodGroups; for them anybody may be counted
+        self._guards: set[Uid] = set()  # others' pods that ask something of who comes beside them
         self._changed: set[Uid] = set()
         self._known: dict[Uid, Resident] | None = None  # None: nobody is looked at
+        self._has_everyone = False  # or guards alone
         self._residents: tuple[Resident, ...] = ()
         self._namespaces: tuple[Namespace, ...] | None = None  # None: to be made
 
     def changed(self, uid: Uid, now: Seen | None) -> None:
         """A pod came, went or is another now."""
+        self._asking.discard(uid)
+        self._guards.discard(uid)
         if is_asking(now):
-            self._asking.add(uid)
-        else:
-            self._asking.discard(uid)
+            (self._guards if isinstance(now, Occupant) else self._asking).add(uid)
         if self._known is not None:
             self._changed.add(uid)
 
@@ -69,17 +76,22 @@ class Neighbours:
             self._asking.discard(uid)
 
     def residents(self, placed: Callable[[], Iterable[Uid]]) -> tuple[Resident, ...]:
-        """Everyone who has a node, by uid; ``placed`` tells who has, if all must be looked at."""
-        if not self._asking:
+        """Whoever has a node and may count, by uid; ``placed`` tells who has, if all may."""
+        if not self._is_in_force:
             self._known = None
-            self._changed.clear()
             self._residents = ()
-        elif self._known is None:
-            self._known = self._take(placed(), {})
+        elif self._known is None or self._has_everyone != bool(self._asking):
+            self._has_everyone = bool(self._asking)
+            self._residents = ()
+            self._known = self._take(placed() if self._asking else self._guards, {})
         elif self._changed:
             self._known = self._take(self._changed, self._known)
-            self._changed.clear()
+        self._changed.clear()
         return self._residents
+
+    @property
+    def _is_in_force(self) -> bool:
+        return bool(self._asking or self._guards)
 
     def namespace_changed(self) -> None:
         """A namespace came, went or has other labels."""
@@ -87,7 +99,7 @@ class Neighbours:
 
     def namespaces(self, known: Iterable[Namespace]) -> tuple[Namespace, ...]:
         """All namespaces by name; of two with one name, the one that was shown last is it."""
-        if not self._asking:
+        if not self._is_in_force:
             return ()
         if self._namespaces is None:
             by_name = {one.name: one for one in known}
@@ -98,7 +110,7 @@ class Neighbours:
         """Look at some pods again; what has not changed is the same object."""
         has_moved = has_grown = False
         for uid in uids:
-            now = self._look(uid)
+            now = self._look(uid) if self._has_everyone or uid in self._guards else None
             made, old = None if now is None else resident(now), known.get(uid)
             if made == old:
                 continue

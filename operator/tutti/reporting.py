@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from .commit import Released
 from .kube import encode, errors
 from .kube.client import Api
 from .kube.decode import PodGroup
@@ -21,6 +20,7 @@ from .model.decisions import Plan, Reason, Rejection
 from .model.keys import GangKey, NodeName, Uid
 from .planning import status as wording
 from .planning.notes import Note, notes_of, stray_notes
+from .reserving import Released
 from .world import World
 
 logger = logging.getLogger(__name__)

@@ -15,9 +15,10 @@ from .attaching import Handle, Limits
 from .catalogue import Catalogue
 from .claimants import Claimant, Claimants
 from .kube.shapes import CLAIM_FIELD
-from .model.cluster import Member, Occupant, Shape
+from .model.cluster import Member, Occupant
 from .model.keys import NodeName, Uid
 from .model.resources import Resources
+from .model.shapes import Shape
 from .model.volumes import (
     NO_STORAGE,
     Attachment,

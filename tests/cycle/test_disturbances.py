@@ -9,8 +9,9 @@ import pytest
 
 from tutti import binding
 from tutti.kube import errors
-from tutti.model.cluster import Member, Phase, Taint
+from tutti.model.cluster import Member, Phase
 from tutti.model.keys import GangKey
+from tutti.model.shapes import Taint
 
 from .. import builders
 from ..builders import NAMESPACE, gang, node, single

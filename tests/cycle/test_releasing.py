@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tutti.kube import errors
-from tutti.model.cluster import Job, OnPartial, Owner
+from tutti.model.cluster import OnPartial
 from tutti.model.keys import GangKey
+from tutti.model.owners import Job, Owner
 
 from .. import builders
 from ..builders import NAMESPACE, gang, node

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tutti.model.cluster import OnPartial, OnTimeout, Owner
+from tutti.model.cluster import OnPartial, OnTimeout
 from tutti.model.decisions import Mode, Restraint
 from tutti.model.keys import GangKey
+from tutti.model.owners import Owner
 
 from .. import builders
 from ..builders import NAMESPACE, gang, node, single

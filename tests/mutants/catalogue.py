@@ -19,7 +19,7 @@ SKIPS_THE_RESERVATION = Mutant(
     "skips the reservation",
     (
         Patch(
-            "commit.py",
+            "reserving.py",
             "await self._api.reserve(reservation)",
             '__import__("dataclasses").replace('
             "reservation, self_uid=reservation.uid, version=str(2**62))",

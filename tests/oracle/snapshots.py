@@ -9,9 +9,10 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from tutti.model.cluster import Slots, Toleration
+from tutti.model.cluster import Slots
 from tutti.model.decisions import Objective, Policy
 from tutti.model.keys import NodeName
+from tutti.model.shapes import Toleration
 
 from ..builders import gang, node, reservation, single, snapshot
 from . import ruling

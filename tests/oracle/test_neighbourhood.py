@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tutti.model.cluster import Toleration
 from tutti.model.decisions import Objective, Policy
 from tutti.model.rules import Peers, Requirement
+from tutti.model.shapes import Toleration
 from tutti.strategies.bestfit import BestFit
 
 from ..builders import NAMESPACE, gang, node, peers, reservation, snapshot, space, term

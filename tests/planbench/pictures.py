@@ -7,10 +7,11 @@ from dataclasses import replace
 from operator import ge
 from typing import TYPE_CHECKING
 
-from tutti.model.cluster import Gang, Member, Node, NodeTerm, Shape, Snapshot
+from tutti.model.cluster import Gang, Member, Node, Snapshot
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.rules import Peers, PodRules, Requirement, Spread, Term
+from tutti.model.shapes import NodeTerm, Shape
 
 from . import traces
 from .scenes import RACK, Shapes, Twist

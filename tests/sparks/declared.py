@@ -16,7 +16,8 @@ from .asked import NAMESPACE, Pods, submitted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tutti.model.cluster import Member, Shape
+    from tutti.model.cluster import Member
+    from tutti.model.shapes import Shape
     from tutti.model.spark import Kept
 
     from .asked import Door, Driver

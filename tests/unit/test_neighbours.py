@@ -6,19 +6,10 @@ from typing import Any
 import pytest
 
 from tutti.kube.supply import Item
-from tutti.model.cluster import (
-    Member,
-    Namespace,
-    NodeTerm,
-    Occupant,
-    Phase,
-    Resident,
-    Shape,
-    Snapshot,
-    Wishes,
-)
+from tutti.model.cluster import Member, Namespace, Occupant, Phase, Resident, Snapshot
 from tutti.model.keys import NodeName, Uid
 from tutti.model.rules import NO_RULES, Liking, PodRules, Spread
+from tutti.model.shapes import NodeTerm, Shape, Wishes
 from tutti.world import World
 
 from ..builders import gang, labels, member, node, peers, resources, shape, space, term
@@ -138,6 +129,23 @@ def test_anti_affinity_of_somebody_elses_pod_is_in_force_until_it_is_gone() -> N
     assert [each.apart for each in one.seen.residents] == [APART.apart]
     one.world.bound.drop(DB.uid)
     assert one.seen.residents == ()
+
+
+def test_while_nobody_but_somebody_elses_pod_asks_it_alone_is_shown() -> None:
+    one = Observed()
+    one.put("bound", Occupant(Uid("guard"), N1, ONE, "data", X, APART.apart))
+    assert one.residents == [("guard", "n1")]
+    assert one.seen.namespaces
+    before = one.seen.residents
+    one.put("bound", replace(DB, labels=X))
+    assert one.seen.residents is before
+    pod = one.waits()
+    assert one.residents == [("db", "n1"), ("guard", "n1")]
+    one.world.pending.drop(pod.uid)
+    one.put("bound", Occupant(Uid("shy"), N2, ONE, "data", X, likings=LIKES.pods))
+    assert one.residents == [("guard", "n1"), ("shy", "n2")]
+    one.put("bound", Occupant(Uid("guard"), N1, ONE, "data", X))
+    assert one.residents == [("shy", "n2")]
 
 
 STATES: dict[str, tuple[dict[str, Any], bool]] = {

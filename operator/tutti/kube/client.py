@@ -12,10 +12,11 @@ from typing import Any, Protocol, Self
 
 import aiohttp
 
-from ..model.cluster import Job, Member, Reservation
+from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, LeaseKey, PodKey
 from ..model.lease import Lease, Term
+from ..model.owners import Job
 from ..model.spark import Kept
 from . import decode, encode, errors, jobs, wire
 from .access import Access

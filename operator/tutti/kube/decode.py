@@ -14,7 +14,6 @@ from typing import Any
 from ..model import ports
 from ..model.cluster import (
     ABSENT_SECONDS,
-    NO_WISHES,
     Entry,
     Gang,
     Member,
@@ -23,19 +22,18 @@ from ..model.cluster import (
     Occupant,
     OnPartial,
     OnTimeout,
-    Owner,
     Phase,
     PriorityClass,
     Reservation,
     Role,
     Said,
     Slots,
-    Taint,
-    Template,
 )
 from ..model.keys import GangKey, NodeName, PodKey, Uid
 from ..model.lease import Lease
+from ..model.owners import Owner
 from ..model.resources import Resources
+from ..model.shapes import NO_WISHES, Taint, Template
 from ..model.spark import DRIVER
 from . import wire
 from .errors import BadObject

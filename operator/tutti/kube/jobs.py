@@ -3,7 +3,7 @@
 Separate from the other decoding because Jobs are read one by one, and only when one may suffer.
 """
 
-from ..model.cluster import Job
+from ..model.owners import Job
 from . import wire
 from .decode import named
 

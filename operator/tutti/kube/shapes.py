@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from sys import intern
 
-from ..model.cluster import NodeTerm, Shape, Toleration, Wishes
 from ..model.keys import NodeName
 from ..model.resources import Resources
 from ..model.rules import PodRules
+from ..model.shapes import NodeTerm, Shape, Toleration, Wishes
 from . import wire
 from .requests import pod_requests
 from .rules import requirement_order, requirements

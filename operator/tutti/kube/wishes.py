@@ -7,8 +7,8 @@ ever keeps a pod waiting: a wish that cannot be read is none.
 from collections.abc import Iterable
 from functools import lru_cache
 
-from ..model.cluster import NO_WISHES, NodeTerm, Wishes
 from ..model.rules import Liking, Spread, Term
+from ..model.shapes import NO_WISHES, NodeTerm, Wishes
 from . import wire
 from .rules import (
     Malformed,

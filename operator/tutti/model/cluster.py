@@ -8,88 +8,14 @@ from enum import StrEnum
 
 from . import ports
 from .keys import GangKey, NodeName, Origin, PodKey, Uid
+from .owners import Owner
 from .resources import NOTHING, Resources
-from .rules import NO_RULES, Labels, Liking, PodRules, Requirement, Spread, Term
+from .rules import Labels, Liking, Term
+from .shapes import Shape, Taint, Template
 from .spark import SparkPod
-from .volumes import NO_STORAGE, Reach, Storage
+from .volumes import NO_STORAGE, Storage
 
 ABSENT_SECONDS = 600.0  # an executor's pod is there within seconds; ten minutes forgive a slow pull
-
-
-class Effect(StrEnum):
-    """Taint effects; only the hard ones forbid a placement."""
-
-    NO_SCHEDULE = "NoSchedule"
-    NO_EXECUTE = "NoExecute"
-    PREFER_NO_SCHEDULE = "PreferNoSchedule"
-
-
-@dataclass(frozen=True, slots=True)
-class Taint:
-    """A node's repellent."""
-
-    key: str
-    value: str
-    effect: str
-
-
-@dataclass(frozen=True, slots=True)
-class Toleration:
-    """A pod's pass for taints; an empty key with Exists passes all, an empty effect any effect."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeTerm:
-    """Requirements that must all hold: on a node's labels, and on its ``metadata.name``."""
-
-    labels: tuple[Requirement, ...] = ()
-    fields: tuple[Requirement, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What decides between nodes that will do, and never whether a gang starts.
-
-    Each tuple is sorted; of equal terms the weights are added up.
-    """
-
-    nodes: tuple[tuple[NodeTerm, int], ...] = ()  # preferred node affinity, with weights
-    pods: tuple[Liking, ...] = ()
-    even: tuple[Spread, ...] = ()  # ScheduleAnyway
-
-
-NO_WISHES = Wishes()
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What makes members interchangeable: what they ask for, and where they may run.
-
-    ``required`` is the required node affinity: any one term must hold; None where there is none.
-    """
-
-    requests: Resources
-    node_selector: tuple[tuple[str, str], ...] = ()
-    required: tuple[NodeTerm, ...] | None = None
-    tolerations: tuple[Toleration, ...] = ()
-    rules: PodRules = NO_RULES
-    wishes: Wishes = NO_WISHES
-    reach: tuple[Reach, ...] = ()  # of its volumes, each must hold; sorted
-
-    @property
-    def likings(self) -> tuple[Liking, ...]:
-        """What draws others of its terms' peers to whoever has a node, or keeps them off.
-
-        Its required affinity counts as a wish of weight 1 (``hardPodAffinityWeight``).
-        """
-        if not self.rules.near:
-            return self.wishes.pods  # shared by all of the shape
-        return (*self.wishes.pods, *(Liking(term, 1) for term in self.rules.near))
 
 
 class Phase(StrEnum):
@@ -100,31 +26,6 @@ class Phase(StrEnum):
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     UNKNOWN = "Unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The controller that made a pod."""
-
-    kind: str
-    name: str
-    group: str = ""  # of its API: "batch" of a Job
-
-    @property
-    def is_job(self) -> bool:
-        """Whether it is a Job of Kubernetes' own, which counts failures."""
-        return (self.group, self.kind) == ("batch", "Job")
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What a batch Job still stands: an evicted pod counts as failed, unless its policy says not.
-
-    ``failures_left`` is how many more failures it survives; None where it does not count them.
-    """
-
-    name: str
-    failures_left: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +95,7 @@ class Member:
     @property
     def is_waiting(self) -> bool:
         """Whether it could be bound now, as far as the pod itself goes."""
-        return self.may_get_a_node and not self.gated
+        return self.may_get_a_node and not self.gates
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,14 +163,6 @@ class OnTimeout(StrEnum):
 
     KEEP_WAITING = "KeepWaiting"
     FAIL = "Fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """What a member that does not exist yet will ask for, and the labels that it will carry."""
-
-    shape: Shape
-    labels: Labels = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +290,8 @@ class Snapshot:
     reservations: tuple[Reservation, ...] = ()  # standing ones, sorted by gang
     strays: tuple[Member, ...] = field(default=())  # members whose PodGroup does not exist
     # Everyone who has a node and is not over, by uid, ours included, and all namespaces, by name:
-    # only while some rule between pods is in force, else nobody.
+    # only while some rule between pods is in force, else nobody. While none of ours asks anything
+    # of other pods, it is those of others that do, for nobody else is counted.
     residents: tuple[Resident, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     storage: Storage = NO_STORAGE  # what the claims of members lead to

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nsmallest
 
-from ..model.cluster import Member, Node, Resident, Shape, Snapshot
+from ..model.cluster import Member, Node, Resident, Snapshot
 from ..model.keys import NodeName
 from ..model.rules import Labels, Peers, Spread, Term
+from ..model.shapes import Shape
 from .feasibility import is_tolerated, is_wanted
 from .peers import Group, Spaces, is_counted, spaces
 

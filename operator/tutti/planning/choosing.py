@@ -9,9 +9,10 @@ of all scores grows and work is left.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..model.cluster import NO_WISHES, Effect, Member, Shape
+from ..model.cluster import Member
 from ..model.decisions import Assignment
 from ..model.keys import Uid
+from ..model.shapes import NO_WISHES, Effect, Shape
 from .demand import Census
 from .moves import Ground, Moves, Seat
 from .reduce import Grid

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Member, Resident, Shape
+from ..model.cluster import Member, Resident
 from ..model.keys import NodeName
 from ..model.rules import Spread, Term
+from ..model.shapes import Shape
 from ..strategies.problem import Apart, Crowd, Even, Near, Rules, Spot
 from .looks import Roll, groups_of
 from .peers import has_rules
@@ -155,6 +156,8 @@ class Crowds:
 
     def asked(self, shape: Shape) -> Sequence[Asked]:
         """All that a shape asks of others, or others of it, one by one."""
+        if not self._rows:
+            return ()
         row = self._base.shapes[shape]
         return tuple(self._asked(row, _Gathered(self))) if row in self._rows else ()
 

@@ -6,10 +6,11 @@ started is repaired or extended, and the difference is seen here alone.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from ..model.cluster import Gang, Member, Shape
+from ..model.cluster import Gang, Member
 from ..model.keys import Uid
+from ..model.shapes import Shape
 from . import slots
 from .order import by_age
 
@@ -25,6 +26,23 @@ class Want:
     members: tuple[Member, ...]  # the oldest first
     minimums: tuple[tuple[str, int], ...] = ()  # by role
     goes_first: bool = False  # of its priority
+    # The same by shape, in the order in which the first of each comes.
+    alike: tuple[tuple[Member, ...], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Sort the members by shape once: whatever counts room asks for it."""
+        object.__setattr__(self, "alike", by_shape(self.members))
+
+
+def by_shape(members: tuple[Member, ...]) -> tuple[tuple[Member, ...], ...]:
+    """Members by shape, in the order in which the first of each comes."""
+    # Equal pods share one Shape: to see that they do is cheaper than to hash each.
+    if len({id(member.shape) for member in members}) == 1:
+        return (members,)
+    groups: dict[Shape, list[Member]] = {}
+    for member in members:
+        groups.setdefault(member.shape, []).append(member)
+    return tuple(tuple(group) for group in groups.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +127,8 @@ def census(
     found = Census(gang, ready=ready, surplus=surplus, **sorted_out)
     if (room is None and found.is_committed) or not (found.is_committed or ready):
         return found  # nobody is there yet who would make the others, or they had their time
-    return replace(found, absent=_absent(gang, (*there, *ready)))
+    absent = _absent(gang, (*there, *ready))
+    return replace(found, absent=absent) if absent else found
 
 
 def _absent(gang: Gang, present: Iterable[Member]) -> tuple[Member, ...]:
@@ -126,6 +145,8 @@ def _within_limits(
 ) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
     """The oldest members that their roles still have a place for, and those left over."""
     most = {role.name: role.max_member for role in gang.roles if role.max_member is not None}
+    if not most:
+        return tuple(ready), ()
     there = Counter(member.role for member in bound if not member.is_over)
     chosen: list[Member] = []
     surplus: list[Member] = []

@@ -7,9 +7,10 @@ found and what is short; it claims a proof only where there is one.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from ..model.cluster import Gang, Member, Shape
+from ..model.cluster import Gang, Member
 from ..model.decisions import Reason, Rejection
 from ..model.keys import Uid
+from ..model.shapes import Shape
 from . import attendance, demand, obstacles, shortage
 from .amounts import count
 from .crowds import Crowds

@@ -9,8 +9,9 @@ on what else runs.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..model.cluster import Effect, Node, NodeTerm, Shape, Taint, Toleration
+from ..model.cluster import Node
 from ..model.rules import Requirement
+from ..model.shapes import Effect, NodeTerm, Shape, Taint, Toleration
 
 HARD_EFFECTS = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 CORDON = Taint("node.kubernetes.io/unschedulable", "", Effect.NO_SCHEDULE)

@@ -7,9 +7,10 @@ shape that planning sees is a ``Look``; where no rule is in force, nothing is lo
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from ..model.cluster import Member, Namespace, Resident, Shape, Snapshot
+from ..model.cluster import Member, Namespace, Resident, Snapshot
 from ..model.keys import NodeName
 from ..model.rules import Labels, Requirement
+from ..model.shapes import Shape
 from . import promises, slots
 from .peers import Group, has_rules, is_counted, spaces
 
@@ -21,6 +22,13 @@ class Look(Shape):
     """A shape, and by their numbers on a Roll the groups that its members are among."""
 
     groups: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Work out the hash of both."""
+        Shape.__post_init__(self)
+        object.__setattr__(self, "_hash", hash((self._hash, self.groups)))
+
+    __hash__ = Shape.__hash__
 
 
 def groups_of(shape: Shape) -> tuple[int, ...]:
@@ -38,20 +46,20 @@ class Roll:
         }
         self._spaces = spaces(namespaces) if self.number else {}
         self._keys = {one.key for group in self.number for one in _requirements(group)}
-        self._by_label: dict[Label, list[Group]] = {}
-        self._others: list[Group] = []
-        for group in self.number:
-            self._file(group)
+        self._by_label: dict[Label, list[tuple[int, Group]]] = {}
+        self._others: list[tuple[int, Group]] = []
+        for group, number in self.number.items():
+            self._file(number, group)
         self._known: dict[tuple[str, Labels], tuple[int, ...]] = {}
         self._looks: dict[tuple[int, tuple[int, ...]], Look] = {}
 
-    def _file(self, group: Group) -> None:
+    def _file(self, number: int, group: Group) -> None:
         """Put a group where whoever may be among it will be looked for."""
         labels = next(_listed(group), None)
         if labels is None:
-            self._others.append(group)
+            self._others.append((number, group))
         for label in labels or ():
-            self._by_label.setdefault(label, []).append(group)
+            self._by_label.setdefault(label, []).append((number, group))
 
     def among(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         """The groups that a pod of this namespace with these labels is among."""
@@ -65,11 +73,11 @@ class Roll:
 
     def _sought(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         by_key = dict(labels)
-        likely = [group for label in labels for group in self._by_label.get(label, ())]
+        likely = [one for label in labels for one in self._by_label.get(label, ())]
         return tuple(
             sorted(
-                self.number[group]
-                for group in (*likely, *self._others)
+                number
+                for number, group in (*likely, *self._others)
                 if all(is_counted(one, namespace, by_key, self._spaces) for one in group)
             )
         )
@@ -158,7 +166,8 @@ def groups_near_or_even(shape: Shape) -> Iterator[Group]:
 
 
 def _look(shape: Shape, groups: tuple[int, ...]) -> Look:
-    return Look(**{each.name: getattr(shape, each.name) for each in fields(Shape)}, groups=groups)
+    given = (each.name for each in fields(Shape) if each.init)
+    return Look(**{name: getattr(shape, name) for name in given}, groups=groups)
 
 
 def _requirements(group: Group) -> Iterator[Requirement]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Member, Resident, Shape, Snapshot
+from ..model.cluster import Member, Resident, Snapshot
 from ..model.keys import Uid
+from ..model.shapes import Shape
 from ..strategies.attempt import Scoring, first
 from ..strategies.endstate import EndState
 from ..strategies.problem import Problem
@@ -25,7 +26,7 @@ from .terrain import Mask
 if TYPE_CHECKING:
     from .peers import Group
 
-EXCHANGE = 5_000  # what trying one costs, in looks at nodes
+EXCHANGE = 5_000  # trying one is counted as so many looks at nodes
 TARGETS = 3  # nodes that are tried for a member at a time
 
 
@@ -90,8 +91,9 @@ class Moves:
             self._scorer.add(number, node, len(uids))
             self._end.add(self._kinds[number].row, node, len(uids))
             self._kinds_on.setdefault(node, set()).add(number)
-        moody = sum(self._scorer.is_moody(number) for number, _ in self._seats)
-        if 2 * moody * len(base.nodes) > work:
+        # How well all are off is looked at twice at least: before anybody moves, and after.
+        terms = sum(self._scorer.terms(number) for number, _ in self._seats)
+        if 2 * terms * len(base.nodes) > work:
             self._scorer.ignore_others()
         self._choosy = frozenset(k for k in range(len(kinds)) if self._scorer.is_choosy(k))
         self._left = work
@@ -209,7 +211,8 @@ class Moves:
         return score
 
     def _scores(self, kind: int) -> Scores:
-        self._left -= len(self._allowed[0])
+        """The scores of the kind now; what it takes to add them up is counted."""
+        self._left -= len(self._allowed[0]) * max(1, self._scorer.terms(kind))
         return self._scorer.scores(kind)
 
     def _enter(self, kind: int, node: int, count: int = 1) -> None:

@@ -7,9 +7,10 @@ one from it is said. An eviction frees the room that the gang holds, and it star
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..model.cluster import Gang, Job, Member, OnPartial, Phase, Snapshot
+from ..model.cluster import Gang, Member, OnPartial, Phase, Snapshot
 from ..model.decisions import Eviction, Plan, Reason, Rejection
 from ..model.keys import GangKey, NodeName
+from ..model.owners import Job
 from . import health
 from .amounts import count
 from .company import Company

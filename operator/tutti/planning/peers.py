@@ -6,8 +6,9 @@ else in common. Source: ``labels.Selector`` of apimachinery, ``AffinityTerm`` of
 
 from collections.abc import Iterable, Mapping
 
-from ..model.cluster import Namespace, Shape
+from ..model.cluster import Namespace
 from ..model.rules import Peers, Requirement
+from ..model.shapes import Shape
 from .feasibility import label_holds
 
 Group = tuple[Peers, ...]  # the pods that are among all of these peers

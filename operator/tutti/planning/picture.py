@@ -6,8 +6,9 @@ nothing with what makes plans.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..model.cluster import Entry, Gang, Member, Reservation, Shape, Snapshot
+from ..model.cluster import Entry, Gang, Member, Reservation, Snapshot
 from ..model.keys import GangKey, NodeName, Uid
+from ..model.shapes import Shape
 from . import slots
 from .accounts import Amounts
 from .beside import Seat

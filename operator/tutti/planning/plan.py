@@ -6,11 +6,12 @@ beyond those needed follow the whole gangs of their priority. The same Snapshot 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Shape, Slots, Snapshot
+from ..model.cluster import Slots, Snapshot
 from ..model.decisions import Assignment, Placement, Plan, Policy
 from ..model.keys import Uid
 from ..strategies.problem import Budget, Demand, Outcome, Problem, Solution, Strategy
@@ -41,6 +42,9 @@ from .rounds import Round
 from .shortage import Rooms
 from .starving import Hold
 from .tally import Tally
+
+if TYPE_CHECKING:
+    from ..model.shapes import Shape
 
 DEFAULT_POLICY = Policy()
 MOST_TRIALS = 8  # kinds of starved gangs that are tried on the empty cluster

@@ -92,7 +92,8 @@ def _is_orphaned(held: Reservation, seen: picture.Picture) -> bool:
 
 
 def _without(held: Reservation, gone: Lost) -> Reservation:
-    entries = tuple(entry for entry in held.entries if entry not in frozenset(gone.entries))
+    lost_ones = frozenset(gone.entries)
+    entries = tuple(entry for entry in held.entries if entry not in lost_ones)
     return replace(
         held, entries=entries, slots=slots.slots_of(slots.places(held.slots) - gone.slots)
     )

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model import ports
-from ..model.cluster import Gang, Member, Node, Reservation, Shape, Snapshot
+from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment
 from ..model.keys import NodeName, Uid
 from ..model.resources import NOTHING, Resources
+from ..model.shapes import Shape
 from ..strategies.problem import NO_RULES, Demand, Part, Problem, Rules, Solution
 from . import slots
 from .demand import Want
@@ -146,21 +147,10 @@ def problem(
 def parts(want: Want) -> tuple[tuple[Member, ...], ...]:
     """The want's members by role and shape, in the order in which the oldest of each came."""
     if not want.minimums:
-        return by_shape(want.members)
+        return want.alike
     groups: dict[tuple[str, Shape], list[Member]] = {}
     for member in want.members:
         groups.setdefault((member.role, member.shape), []).append(member)
-    return tuple(tuple(group) for group in groups.values())
-
-
-def by_shape(members: tuple[Member, ...]) -> tuple[tuple[Member, ...], ...]:
-    """Members by shape, in the order in which the first of each comes."""
-    # Equal pods share one Shape: to see that they do is cheaper than to hash each.
-    if len({id(member.shape) for member in members}) == 1:
-        return (members,)
-    groups: dict[Shape, list[Member]] = {}
-    for member in members:
-        groups.setdefault(member.shape, []).append(member)
     return tuple(tuple(group) for group in groups.values())
 
 

@@ -43,7 +43,7 @@ def first(
     n = total = 0
     for placement in placements:
         total += len(placement.assignments)
-        if most and n and total > most:
+        if n and total > most:
             break
         n += 1
     while n < len(placements):

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Node, Resident, Shape
+from ..model.cluster import Node, Resident
 from ..model.rules import Liking, Spread, Term
+from ..model.shapes import Shape
 from .feasibility import preference, unwelcome
 from .looks import Roll
 from .terrain import Domains, Mask, Terrain
@@ -109,7 +110,7 @@ class Scorer:
             self._note(kind.shape.likings)
         self._will_do = will_do
         self._asked: Sequence[_Asked] = ()
-        self._own_draws: Sequence[Sequence[tuple[_Tally, int]]] = ()
+        self._own: Sequence[Sequence[tuple[_Tally, int]]] = ()  # where one more of a kind counts
 
     def begin(self, residents: Iterable[Resident]) -> None:
         """Count those who are there already."""
@@ -122,15 +123,18 @@ class Scorer:
         pairs = zip(self._kinds, self._will_do, strict=True)
         self._asked = [self._weighed(kind, will_do) for kind, will_do in pairs]
         draws = {key: self._draws(some) for key, some in likings.items()}
-        self._own_draws = [self._draws(kind.shape.likings) for kind in self._kinds]
+        self._own = [self._counts(kind) for kind in self._kinds]
         counts = bool(self._counted or self._staying)
         for one in there:
-            groups = self._roll.among(one.namespace, one.labels) if counts else ()
-            self._add(rows[one.node], 1, groups, draws[id(one.likings)], leaving=one.terminating)
+            own = draws[id(one.likings)]
+            if counts or own:
+                groups = self._roll.among(one.namespace, one.labels) if counts else ()
+                self._add(rows[one.node], groups, own, leaving=one.terminating)
 
     def add(self, kind: int, node: int, count: int) -> None:
         """So many more members of the kind are there; fewer, if the number is negative."""
-        self._add(node, count, self._kinds[kind].groups, self._own_draws[kind])
+        for tally, weight in self._own[kind]:
+            tally.add(node, count * weight)
 
     def is_choosy(self, kind: int) -> bool:
         """Whether some node that will do is better than another, or may become so."""
@@ -139,11 +143,16 @@ class Scorer:
 
     def is_moody(self, kind: int) -> bool:
         """Whether its scores depend on who is where."""
-        return bool(self._asked[kind].pods or self._asked[kind].even)
+        return self.terms(kind) > 0
+
+    def terms(self, kind: int) -> int:
+        """How many sums its scores are made of, each of them a look at every node."""
+        return len(self._asked[kind].pods) + len(self._asked[kind].even)
 
     def ignore_others(self) -> None:
         """From now on only what never changes counts: taints and affinity to nodes."""
         self._asked = [replace(asked, pods=(), even=()) for asked in self._asked]
+        self._own = [()] * len(self._kinds)
 
     def scores(self, kind: int) -> Scores:
         """[node]: what it is worth to one more member of the kind."""
@@ -158,19 +167,25 @@ class Scorer:
     def _add(
         self,
         node: int,
-        count: int,
         groups: Iterable[int],
         draws: Iterable[tuple[_Tally, int]],
         *,
-        leaving: bool = False,
+        leaving: bool,
     ) -> None:
+        """There is one more, who is among these groups."""
         for group in groups:
             for tally in self._counted.get(group, ()):
-                tally.add(node, count)
+                tally.add(node, 1)
             for tally in () if leaving else self._staying.get(group, ()):
-                tally.add(node, count)
+                tally.add(node, 1)
         for tally, weight in draws:
-            tally.add(node, count * weight)
+            tally.add(node, weight)
+
+    def _counts(self, kind: Kind) -> Sequence[tuple[_Tally, int]]:
+        """Where one more member of the kind is counted, and how much."""
+        ways = (self._counted, self._staying)
+        found = (tally for way in ways for group in kind.groups for tally in way.get(group, ()))
+        return [*((tally, 1) for tally in found), *self._draws(kind.shape.likings)]
 
     def _draws(self, likings: Iterable[Liking]) -> Sequence[tuple[_Tally, int]]:
         """Where the weights of those who like something are counted, if any kind is drawn."""

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model import ports
-from ..model.cluster import Member, Shape
+from ..model.cluster import Member
 from ..model.resources import Resources
+from ..model.shapes import Shape
 from ..strategies.room import fits_per_node
 from .amounts import count, format_amount, format_resources
 from .demand import Want
 from .feasibility import fits_node
-from .reduce import Grid, by_shape, footprint
+from .reduce import Grid, footprint
 
 MOST_KINDS = 3  # kinds of obstacles, or shapes, named in one sentence
 
@@ -89,7 +90,7 @@ class Block:
 
 def blocks(rooms: Counted, want: Want) -> Sequence[Block]:
     """The want by shape."""
-    found = [(group, rooms[group[0].shape]) for group in by_shape(want.members)]
+    found = [(group, rooms[group[0].shape]) for group in want.alike]
     reach = sum(min(len(group), room.members) for group, room in found)
     if not want.minimums:
         return [
@@ -118,7 +119,11 @@ def _reach_by_role(group: Sequence[Member], room: Room) -> Counter[str]:
 
 def short(rooms: Counted, want: Want) -> Block | None:
     """The shape that this room is shortest of, so that the want cannot be met; None if none is."""
-    lacking = [block for block in blocks(rooms, want) if block.lacking]
+    return _shortest(blocks(rooms, want))
+
+
+def _shortest(found: Sequence[Block]) -> Block | None:
+    lacking = [block for block in found if block.lacking]
     return max(lacking, key=lambda block: (block.lacking, block.room.members), default=None)
 
 
@@ -130,7 +135,7 @@ def not_enough_room(empty: Rooms, left: Rooms, want: Want) -> str:
         only = f"only {block.room.members}" if block.room.members else "none"
         asked = _asked(want, block, is_mixed=is_mixed)
         return f"{asked}; even the empty cluster has room for {only}; short {block.lacking}"
-    if (block := short(left, want)) is not None:
+    if (block := _shortest(found)) is not None:
         found_room = f"{block.room}{taken_ports(left, block.members[0].shape)}"
         return f"{_asked(want, block, is_mixed=is_mixed)}; {found_room}; short {block.lacking}"
     if not is_mixed:
@@ -151,11 +156,14 @@ def not_enough_room(empty: Rooms, left: Rooms, want: Want) -> str:
 
 def taken_ports(rooms: Rooms, shape: Shape) -> str:
     """Of the host ports it asks for, those that are taken on nodes it may run on; or nothing."""
+    asked = ports.named(dict(shape.requests.amounts))
+    if not asked:
+        return ""
     base = rooms.base
     row = base.shapes[shape]
     allowed = np.flatnonzero(base.allowed[row])
     said = []
-    for port in ports.named(dict(shape.requests.amounts)):
+    for port in asked:
         lacks = np.zeros(len(allowed), dtype=np.bool_)
         for name in {port.resource, replace(port, ip=ports.ANY_IP).resource}:
             column = base.resources.index(name)
@@ -171,9 +179,8 @@ def _asked(want: Want, block: Block, *, is_mixed: bool) -> str:
     requests = format_resources(block.requests)
     if want.gang.is_single:
         return f"the pod needs {requests}"
-    roles = {member.role for member in block.members}
-    is_of_role = is_mixed and bool(want.minimums) and len(roles) == 1
-    role = f"role {min(roles)}: " if is_of_role else ""
+    roles = {m.role for m in block.members} if is_mixed and want.minimums else set[str]()
+    role = f"role {min(roles)}: " if len(roles) == 1 else ""
     n = block.forced
     return f"{role}{count(n, 'member')} need{'s' * (n == 1)} {requests}{' each' * (n > 1)}"
 

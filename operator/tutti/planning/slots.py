@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
-from ..model.cluster import Gang, Member, Reservation, Role, Shape, Slots, Snapshot
+from ..model.cluster import Gang, Member, Reservation, Role, Slots, Snapshot
 from ..model.keys import NodeName, PodKey, Uid
+from ..model.shapes import Shape
 from .amounts import count
 
 Places = Counter[tuple[NodeName, str]]  # how many slots, by node and role

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Node, Shape
+from ..model.cluster import Node
 from ..model.rules import Spread
+from ..model.shapes import Shape
 from .feasibility import is_tolerated, is_wanted
 
 Domains = NDArray[np.intp]  # [node]: the number of its domain, or -1

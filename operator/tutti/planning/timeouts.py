@@ -17,11 +17,11 @@ from .demand import Census
 def deadline(found: Census) -> float:
     """Until when the gang should have started, in seconds since the epoch."""
     gang = found.gang
+    if gang.timeout_seconds is None or found.is_committed:
+        return inf
     others = (*found.surplus, *found.gated, *found.unmodelled, *found.lacking)
     waiting = order.by_age((*found.ready, *others))
-    if gang.timeout_seconds is None or not waiting or found.is_committed:
-        return inf
-    return order.waiting_since(gang, waiting) + gang.timeout_seconds
+    return order.waiting_since(gang, waiting) + gang.timeout_seconds if waiting else inf
 
 
 def is_given_up(found: Census, now: float) -> bool:

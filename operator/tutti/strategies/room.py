@@ -54,6 +54,7 @@ class Room:
         self._seen: dict[int, int] = {}  # shape -> how much of _touched its counts include
         self._touched: list[NDArray[np.intp]] = []
         self._taken: list[tuple[int, NDArray[np.intp], NDArray[np.int64]]] = []
+        self._is_marked = False  # until then nobody can undo anything
 
     def fits(self, shape: int) -> NDArray[np.int64]:
         """How many members of the shape still fit on each node."""
@@ -72,10 +73,12 @@ class Room:
     def take(self, shape: int, nodes: NDArray[np.intp], counts: NDArray[np.int64]) -> None:
         """Use room for ``counts`` members on the ``nodes``, each node named once."""
         self._add(shape, nodes, -counts)
-        self._taken.append((shape, nodes, counts))
+        if self._is_marked:
+            self._taken.append((shape, nodes, counts))
 
     def mark(self) -> int:
         """A point in time that ``undo`` can return to."""
+        self._is_marked = True
         return len(self._taken)
 
     def undo(self, mark: int) -> None:

@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 
 from tutti import cli, replay
 from tutti.kube import dump
-from tutti.model.cluster import Owner, Snapshot
+from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Objective, Plan, Policy
+from tutti.model.owners import Owner
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget

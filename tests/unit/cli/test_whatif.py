@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tutti.cli import whatif
-from tutti.model.cluster import Owner, Phase, Snapshot
+from tutti.model.cluster import Phase, Snapshot
 from tutti.model.keys import NodeName
+from tutti.model.owners import Owner
 from tutti.model.resources import NOTHING
 
 from ...builders import gang, node, reservation, single, snapshot

@@ -25,25 +25,22 @@ from tutti.kube.errors import BadObject
 from tutti.kube.jobs import decode_job
 from tutti.model.cluster import (
     Entry,
-    Job,
     Member,
     Namespace,
     Node,
     OnPartial,
     OnTimeout,
-    Owner,
     Phase,
     PriorityClass,
     Reservation,
     Role,
     Said,
-    Shape,
     Slots,
-    Taint,
-    Toleration,
 )
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+from tutti.model.owners import Job, Owner
 from tutti.model.resources import Resources
+from tutti.model.shapes import Shape, Taint, Toleration
 
 from .objects import GROUP, NODE, POD, RESERVATION, container, merged, pod
 

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.kube import decode, encode, wire
-from tutti.model.cluster import Entry, Reservation, Shape, Slots
+from tutti.model.cluster import Entry, Reservation, Slots
 from tutti.model.decisions import Assignment
 from tutti.model.keys import GangKey, LeaseKey, NodeName, PodKey, Uid
 from tutti.model.lease import Lease
 from tutti.model.resources import NOTHING
+from tutti.model.shapes import Shape
 
 from ... import builders
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from tutti.kube.decode import decode_member, decode_occupant
-from tutti.model.cluster import NodeTerm, Occupant
+from tutti.model.cluster import Occupant
 from tutti.model.keys import NodeName, Uid
 from tutti.model.rules import Requirement
+from tutti.model.shapes import NodeTerm
 
 from .objects import POD, naming, node_affinity, pod
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tutti.kube.decode import decode_member, decode_occupant
-from tutti.model.cluster import NO_WISHES, NodeTerm, Wishes
 from tutti.model.rules import Liking, Peers, Requirement, Spread, Term
+from tutti.model.shapes import NO_WISHES, NodeTerm, Wishes
 
 from .objects import REQUIRED, Json, pod
 

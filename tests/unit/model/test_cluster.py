@@ -1,13 +1,16 @@
 """What members and gangs say of themselves, and how names read."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
 from tutti.model.cluster import Member, Phase
 from tutti.model.keys import GangKey, NodeName, Origin, PodKey
+from tutti.model.rules import Liking, PodRules, Requirement
+from tutti.model.shapes import Shape, Toleration, Wishes
 
-from ...builders import gang, member, shape, single
+from ...builders import gang, member, peers, resources, shape, single, term
 
 N1 = NodeName("n1")
 WAITING = member("a-0", shape(cpu=1))
@@ -60,3 +63,21 @@ def test_names_read_as_kubectl_prints_them() -> None:
 
 def test_a_group_and_a_pod_of_the_same_name_are_two_gangs() -> None:
     assert GangKey("ml", "a") != GangKey("ml", "a", Origin.POD)
+
+
+OTHERS: dict[str, Any] = {
+    "requests": resources(pods=1, cpu=2),
+    "node_selector": (("pool", "a"),),
+    "required": (),
+    "tolerations": (Toleration("x"),),
+    "rules": PodRules(apart=(term("zone", peers(app="x")),)),
+    "wishes": Wishes(pods=(Liking(term("zone", peers(app="x")), 1),)),
+    "reach": (((Requirement("zone", "In", ("a",)),),),),
+}
+
+
+def test_the_hash_of_a_shape_tells_apart_whatever_its_fields_do() -> None:
+    assert set(OTHERS) == {each.name for each in fields(Shape) if each.init}
+    found = [shape(cpu=1), *(replace(shape(cpu=1), **{name: OTHERS[name]}) for name in OTHERS)]
+    assert len({hash(each) for each in found}) == len(found)
+    assert [hash(replace(each, requests=each.requests)) for each in found] == list(map(hash, found))

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.model.cluster import NO_WISHES, Gang, Node, NodeTerm, Snapshot, Toleration, Wishes
+from tutti.model.cluster import Gang, Node, Role, Snapshot
 from tutti.model.decisions import Assignment, Plan
 from tutti.model.keys import Uid
-from tutti.model.rules import Liking, Requirement, Spread
+from tutti.model.rules import NO_RULES, Liking, Requirement, Spread
+from tutti.model.shapes import NO_WISHES, NodeTerm, Shape, Toleration, Wishes
 from tutti.planning import choosing, demand, looks, moves, order, reduce, verify
 from tutti.planning.crowds import Crowds
 from tutti.planning.plan import plan
@@ -249,7 +250,20 @@ def test_little_work_ends_early_and_with_less_nobody_is_looked_at_beside_others(
         better = choosing.improved(left, wishing, found, assigned(plainly), work)
         return len({one.node for one in better.values()})
 
-    assert [nodes(work) for work in (5, 6, 10_000)] == [1, 2, 3]
+    assert [nodes(work) for work in (11, 12, 10_000)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("terms", "on"), [(1, "b0"), (2, "a0")])
+def test_what_somebody_elses_pod_likes_is_work_term_by_term(terms: int, on: str) -> None:
+    tight, roomy = hosts("ab", cpu=8)
+    own = {f"key-{i}": "v" for i in range(terms)}
+    likes = tuple(Liking(term("zone", peers(**{key: "v"})), 1) for key in own)
+    room = tight.using(cpu=6), roomy.hosting("r", likings=likes)
+    seen = snapshot(*room, single("s", cpu=1).labelled(**own))
+    plainly = planned(without_wishes(seen))
+    ground, wishing, found = pieces(seen)
+    better = choosing.improved(ground, wishing, found, assigned(plainly), 4)
+    assert [one.node for one in better.values()] == [on]
 
 
 @pytest.mark.parametrize("work", range(0, 48, 6))
@@ -323,3 +337,37 @@ def test_wishes_are_answered_alike_in_any_order_of_input(data: st.DataObject) ->
     seen = data.draw(generators.snapshots(with_rules=True, with_wishes=True))
     mixed = data.draw(generators.shuffled(seen))
     assert plan(mixed, BestFit(), BestFit(), Budget()) == plan(seen, BestFit(), BestFit(), Budget())
+
+
+def indifferent(seen: Snapshot) -> Snapshot:
+    """The same with members who ask nothing of other pods; pods of others still do."""
+
+    def of(shape: Shape) -> Shape:
+        return replace(shape, rules=NO_RULES, wishes=NO_WISHES)
+
+    def role(one: Role) -> Role:
+        known = one.template
+        made = None if known is None else replace(known, shape=of(known.shape))
+        return replace(one, template=made)
+
+    def content(one: Gang) -> Gang:
+        members = tuple(replace(m, shape=of(m.shape)) for m in one.members)
+        return replace(one, members=members, roles=tuple(map(role, one.roles)))
+
+    ours = {m.uid for one in seen.gangs for m in one.members}
+    residents = (
+        replace(one, apart=(), likings=()) if one.uid in ours else one for one in seen.residents
+    )
+    gangs = tuple(content(one) for one in seen.gangs)
+    return replace(seen, gangs=gangs, residents=tuple(residents))
+
+
+@given(st.data())
+def test_while_no_member_asks_nobody_is_missed_who_asks_nothing_either(data: st.DataObject) -> None:
+    """They are not shown then."""
+    seen = indifferent(data.draw(generators.snapshots(with_rules=True, with_wishes=True)))
+    guards = tuple(one for one in seen.residents if one.apart or one.likings)
+    few = replace(seen, residents=guards)
+    made = plan(few, BestFit(), BestFit(), Budget())
+    assert made == plan(seen, BestFit(), BestFit(), Budget())
+    assert verify.violations(few, made) == verify.violations(seen, made)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tutti.model.cluster import Namespace, Node, NodeTerm, Resident, Snapshot, Toleration
+from tutti.model.cluster import Namespace, Node, Resident, Snapshot
 from tutti.model.keys import NodeName
 from tutti.model.rules import Peers, PodRules, Requirement, Term
+from tutti.model.shapes import NodeTerm, Toleration
 from tutti.planning import demand, looks, reduce
 from tutti.planning.crowds import Crowds
 from tutti.planning.looks import Look, Roll
@@ -119,6 +120,10 @@ def test_a_look_is_as_its_shape_in_all_else() -> None:
         groups=(0,),
     )
     assert seen.shape != asked
+    (same,) = Roll([(A,)], ()).told_apart((made,))
+    other = looks._look(asked, (0, 1))
+    assert hash(same.shape) == hash(seen.shape)
+    assert len({hash(each) for each in (asked, seen.shape, other)}) == 3
 
 
 def test_members_apart_from_one_another_have_a_rule_and_may_go_anywhere() -> None:

@@ -2,10 +2,11 @@
 
 import pytest
 
-from tutti.model.cluster import NodeTerm, Owner
 from tutti.model.decisions import Reason
+from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
 from tutti.model.rules import Requirement
+from tutti.model.shapes import NodeTerm
 from tutti.planning import attendance, demand
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit

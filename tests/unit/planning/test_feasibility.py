@@ -2,10 +2,10 @@
 
 import pytest
 
-from tutti.model.cluster import NodeTerm, Shape, Toleration
 from tutti.model.keys import NodeName
 from tutti.model.resources import NOTHING
 from tutti.model.rules import Requirement
+from tutti.model.shapes import NodeTerm, Shape, Toleration
 from tutti.planning.feasibility import fits_node
 
 from ...builders import node

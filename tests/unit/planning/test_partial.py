@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tutti.model.cluster import Job, OnPartial, Owner, Phase, Snapshot
+from tutti.model.cluster import OnPartial, Phase, Snapshot
 from tutti.model.decisions import Plan, Reason, Rejection
+from tutti.model.owners import Job, Owner
 from tutti.planning import demand, partial, reduce
 from tutti.planning.company import Company
 from tutti.planning.looks import Roll

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.model.cluster import Node, NodeTerm, Phase, Shape, Slots
+from tutti.model.cluster import Node, Phase, Slots
 from tutti.model.keys import NodeName, Uid
 from tutti.model.resources import Resources
 from tutti.model.rules import Requirement
+from tutti.model.shapes import NodeTerm, Shape
 from tutti.planning import demand, reduce
 from tutti.planning.demand import Want
 from tutti.planning.reduce import AMOUNT_LIMIT, Grid
@@ -133,8 +134,8 @@ def test_members_are_told_apart_by_what_their_shapes_say() -> None:
     twins = gang("a").of(2, cpu=1).of(1, cpu=2).made.members
     again = replace(twins[1], shape=replace(twins[1].shape))
     assert again.shape is not twins[0].shape
-    assert reduce.by_shape((twins[0], again, twins[2])) == ((twins[0], again), (twins[2],))
-    assert reduce.by_shape(()) == ()
+    assert demand.by_shape((twins[0], again, twins[2])) == ((twins[0], again), (twins[2],))
+    assert demand.by_shape(()) == ()
 
 
 def test_a_rule_on_the_nodes_name_tells_equal_nodes_apart() -> None:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.model.cluster import Member, NodeTerm, Toleration
+from tutti.model.cluster import Member
 from tutti.model.rules import Requirement
+from tutti.model.shapes import NodeTerm, Toleration
 from tutti.model.spark import SparkPod
 from tutti.spark import BadProperties, BadProperty, Declared, by_properties, group, said
 

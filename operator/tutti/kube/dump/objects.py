@@ -7,19 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...model import ports
-from ...model.cluster import (
-    Gang,
-    Member,
-    Namespace,
-    Node,
-    Reservation,
-    Resident,
-    Role,
-    Shape,
-    Wishes,
-)
+from ...model.cluster import Gang, Member, Namespace, Node, Reservation, Resident, Role
 from ...model.resources import NOTHING, Resources
 from ...model.rules import PodRules
+from ...model.shapes import Shape, Wishes
 from .. import encode
 from ..quantity import CPU
 from ..requests import PODS

@@ -6,8 +6,8 @@ The inverse of ``kube.rules``; separate from ``objects`` as that is from ``decod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...model.cluster import NodeTerm, Wishes
 from ...model.rules import Peers, PodRules, Requirement, Spread, Term
+from ...model.shapes import NodeTerm, Wishes
 from .. import rules as reading
 from ..wishes import SOFT
 

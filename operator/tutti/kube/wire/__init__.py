@@ -3,33 +3,31 @@
 Separate from the model so that the API's spelling, its nulls and its surprises end here.
 """
 
-from .base import LabelSelector, Requirement
+from .base import Condition, LabelSelector, Metadata, Object, Quantities, Requirement
 from .between import PodAffinity, PodAffinityTerm, SpreadConstraint
 from .objects import (
-    Affinity,
-    Condition,
     ConfigMap,
-    Container,
-    ContainerStatus,
     Job,
     Lease,
-    Metadata,
     Namespace,
     Node,
+    PodGroup,
+    PriorityClass,
+    Reservation,
+    Role,
+    Template,
+)
+from .pods import (
+    Affinity,
+    Container,
+    ContainerStatus,
     NodeSelector,
     NodeTerm,
-    Object,
     Pod,
-    PodGroup,
     PodSpec,
     PodStatus,
     PreferredNodeTerm,
-    PriorityClass,
-    Quantities,
-    Reservation,
     ResourceAmounts,
-    Role,
-    Template,
     Toleration,
 )
 from .reading import Page, WatchEvent, parse_event, parse_one, parse_page

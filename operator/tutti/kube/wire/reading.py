@@ -13,8 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import BadObject, Unavailable, from_status
-from .base import Wire
-from .objects import ListMetadata, Object
+from .base import ListMetadata, Object, Wire
 
 SENTENCE_LIMIT = 300  # a rejected value is quoted, and may be long
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from .base import Wire
-from .objects import Metadata, NodeSelector, Object
+from .base import Metadata, Object, Wire
+from .pods import NodeSelector
 
 
 class ClaimMetadata(Metadata):

@@ -7,9 +7,10 @@ about; cordons, and taints that Kubernetes puts on nodes in trouble, are no part
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...model.cluster import Node, Shape, Snapshot
+from ...model.cluster import Node, Snapshot
 from ...model.keys import NodeName
 from ...model.resources import NOTHING
+from ...model.shapes import Shape
 from .. import demand, reduce, shortage
 from ..feasibility import fits_node
 from ..shortage import Room

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.cluster import Gang, Member, Resident, Shape, Snapshot
+from ...model.cluster import Gang, Member, Resident, Snapshot
 from ...model.decisions import Placement, Plan
 from ...model.keys import GangKey, NodeName, Uid
 from ...model.resources import NOTHING, Resources
+from ...model.shapes import Shape
 from ...strategies.room import fits_per_node
 from .. import demand, looks, reduce, slots, timeouts
 from ..crowds import Crowds

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...model.cluster import Shape
+from ...model.shapes import Shape
 from ...strategies.problem import Demand, Outcome, Part, Problem
 from .. import shortage
 from ..feasibility import fits_node

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.cluster import Gang, Shape, Snapshot
+from ...model.cluster import Gang, Snapshot
 from ...model.keys import GangKey, NodeName
 from ...model.resources import Resources
+from ...model.shapes import Shape
 from ...strategies.room import fits_per_node
 from .asking import Asking, Verdict
 from .ground import Ground, Table, goes_before, placements, room_for, summed

@@ -12,18 +12,14 @@ from hypothesis import strategies as st
 from tutti import replay
 from tutti.kube import dump
 from tutti.kube.spark import role_of
-from tutti.model import cluster, ports
+from tutti.model import ports, shapes
 from tutti.model.cluster import (
-    NO_WISHES,
-    Effect,
     Gang,
     Member,
     Namespace,
     Node,
-    NodeTerm,
     OnPartial,
     OnTimeout,
-    Owner,
     Phase,
     Reservation,
     Resident,
@@ -31,15 +27,14 @@ from tutti.model.cluster import (
     Said,
     Slots,
     Snapshot,
-    Taint,
-    Toleration,
-    Wishes,
 )
 from tutti.model.decisions import Objective, Policy
 from tutti.model.keys import NodeName, Uid
+from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
 from tutti.model.resources import Resources
 from tutti.model.rules import Liking, Peers, PodRules, Requirement, Spread, Term
+from tutti.model.shapes import NO_WISHES, Effect, NodeTerm, Taint, Toleration, Wishes
 from tutti.model.spark import Kept, SparkPod
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
@@ -125,7 +120,7 @@ PEERS = Peers(
 )
 # One value that is not the default, for every field that a decision may look at.
 MEMBER: dict[str, Any] = {
-    "shape": cluster.Shape(
+    "shape": shapes.Shape(
         resources(pods=1, cpu=1.5, memory=1, gpu=2) + Resources.of(ports.asked(PORTS)),
         (("pool", "a"),),
         (
@@ -165,7 +160,7 @@ MEMBER: dict[str, Any] = {
     "labels": (("app", "x"), ("tutti.dev/pod-group", "a")),
 }
 _SHAPE = MEMBER["shape"]
-TEMPLATE = cluster.Template(
+TEMPLATE = shapes.Template(
     replace(
         _SHAPE,
         requests=resources(pods=1, cpu=1.5, memory=1, gpu=2),

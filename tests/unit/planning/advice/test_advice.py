@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from tutti.model.cluster import Toleration
 from tutti.model.decisions import Policy, Reason
 from tutti.model.keys import GangKey
+from tutti.model.shapes import Toleration
 from tutti.planning.advice import Advice, Planner, advise, advise_all, enlarging, yielding
 from tutti.planning.advice.values import (
     Bottleneck,

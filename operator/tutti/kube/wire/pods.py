@@ -1,0 +1,133 @@
+"""What a pod asks for and how far it has come, as far as a decision uses it.
+
+Separate from ``objects`` because it grows with every rule that is honoured.
+"""
+
+from typing import Any
+
+from pydantic import Field
+
+from .base import Condition, Int32, Object, Quantities, Requirement, Wire
+from .between import PodAffinity, SpreadConstraint
+
+
+class ResourceAmounts(Wire):
+    """The requests of a container or a pod; limits became requests at admission."""
+
+    requests: Quantities = Field(default_factory=dict)
+
+
+class Port(Wire):
+    """A container's port."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = Field(default="", alias="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(Wire):
+    """A container, init container or sidecar."""
+
+    name: str = ""
+    resources: ResourceAmounts = ResourceAmounts()
+    restart_policy: str = ""
+    ports: tuple[Port, ...] = ()
+
+
+class Toleration(Wire):
+    """A pod's pass for taints."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class NodeTerm(Wire):
+    """Requirements that must all hold."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+class NodeSelector(Wire):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[NodeTerm, ...] = ()
+
+
+class PreferredNodeTerm(Wire):
+    """A preference."""
+
+    weight: Int32 = 0
+    preference: NodeTerm = NodeTerm()
+
+
+class NodeAffinity(Wire):
+    """Affinity to nodes."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredNodeTerm, ...] = ()
+
+
+class Affinity(Wire):
+    """Affinity to nodes and to pods."""
+
+    node_affinity: NodeAffinity = NodeAffinity()
+    pod_affinity: PodAffinity = PodAffinity()
+    pod_anti_affinity: PodAffinity = PodAffinity()
+
+
+class SchedulingGate(Wire):
+    """What holds a pod back until somebody removes it."""
+
+    name: str = ""
+
+
+class PodSpec(Wire):
+    """What a pod asks for."""
+
+    scheduler_name: str = ""
+    node_name: str = ""
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    affinity: Affinity = Affinity()
+    tolerations: tuple[Toleration, ...] = ()
+    priority: int = 0
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: Quantities = Field(default_factory=dict)
+    resources: ResourceAmounts = ResourceAmounts()
+    host_network: bool = False
+    volumes: tuple[dict[str, Any], ...] = ()
+    topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
+    resource_claims: tuple[Any, ...] = ()
+    scheduling_group: dict[str, Any] | None = None
+
+
+class ContainerStatus(Wire):
+    """What the kubelet has granted a container; differs from the spec while it is resized."""
+
+    name: str = ""
+    allocated_resources: Quantities | None = None
+    resources: ResourceAmounts | None = None
+
+
+class PodStatus(Wire):
+    """How far a pod has come."""
+
+    phase: str = "Pending"
+    reason: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    allocated_resources: Quantities | None = None
+    resources: ResourceAmounts | None = None
+
+
+class Pod(Object):
+    """A v1 Pod."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

@@ -1,0 +1,111 @@
+"""One Reservation at a time: written down, changed, signed or deleted, and what the answer means.
+
+Separate from the commit, which says what is promised, bound and given back when, as ``binding`` is.
+"""
+
+import logging
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .binding import CONFLICT_SECONDS, REFUSED_SECONDS, Refusals
+from .kube import errors
+from .kube.client import Api
+from .model.cluster import Entry, Reservation
+from .model.lease import Term
+from .world import World
+
+logger = logging.getLogger(__name__)
+
+LARGER = "LargerThanDeclared"  # than its role's template says: a member that is placed anew
+
+
+class Released(NamedTuple):
+    """A Reservation that was given back, and why; or what of it did not go on as ``rest``."""
+
+    reservation: Reservation
+    sentence: str
+    rest: Reservation | None = None
+    reason: str = "Released"
+
+    @property
+    def ended(self) -> Iterator[Entry]:
+        """The entries that are given back."""
+        kept = frozenset(() if self.rest is None else self.rest.entries)
+        return (entry for entry in self.reservation.entries if entry not in kept)
+
+
+class Reserver:
+    """Writes Reservations into the API server, and what becomes of that into the World."""
+
+    def __init__(self, world: World, api: Api, refusals: Refusals) -> None:
+        """What is refused is put down in ``refusals``."""
+        self._world = world
+        self._api = api
+        self._refusals = refusals
+        self.made: list[Reservation] = []  # in this cycle
+        self.replanned: list[Released] = []  # likewise, and of which people hear
+
+    def begin(self) -> None:
+        """Begin a cycle: nothing was made in it yet."""
+        self.made.clear()
+        self.replanned.clear()
+
+    async def create(self, reservation: Reservation) -> None:
+        """Write a Reservation down: from then on it is carried out, whoever leads."""
+        try:
+            standing = await self._api.reserve(reservation)
+        except errors.Conflict:
+            # One of the gang's stands already: the watch will show it, and it will be carried out.
+            sentence = f"a Reservation named {reservation.uid} exists already"
+            self._refusals.hold_off(reservation.uid, reservation.gang, sentence, CONFLICT_SECONDS)
+        except errors.Gone:
+            logger.info("gang %s: its namespace or PodGroup is gone", reservation.gang)
+        except errors.Refused as refusal:
+            sentence = f"Reservation refused: {refusal}"
+            self._refusals.hold_off(reservation.uid, reservation.gang, sentence, REFUSED_SECONDS)
+        else:
+            self.made.append(standing)
+            self._world.hold(standing)
+            self._refusals.forget(reservation.uid)
+
+    async def amend(self, held: Reservation, remark: str = "") -> None:
+        """Change a Reservation that stands; if it has changed since, it is looked at again.
+
+        Whoever leads next signs it after listing it, so that nobody before can change it any more:
+        what is written here is found and carried out by anyone as it stands, or is refused.
+        """
+        try:
+            self._world.hold(await self._api.amend(held))
+        except errors.Conflict:
+            sentence = f"the Reservation {held.uid} has changed"
+            self._refusals.hold_off(held.uid, held.gang, sentence, CONFLICT_SECONDS)
+        except errors.Gone:
+            self._world.unhold(held)
+        except errors.Refused as refusal:
+            sentence = f"Reservation refused: {refusal}"
+            self._refusals.hold_off(held.uid, held.gang, sentence, REFUSED_SECONDS)
+        else:
+            self._refusals.forget(held.uid)
+            if remark:
+                logger.warning("gang %s: %s", held.gang, remark)
+                self.replanned.append(Released(held, remark, held, LARGER))
+
+    async def adopt(self, held: Reservation, term: Term) -> None:
+        """Sign a standing Reservation, so that no leader before can delete it."""
+        try:
+            self._world.hold(await self._api.adopt(held, term))
+        except errors.Gone:
+            self._world.unhold(held)
+        else:
+            logger.info("gang %s: carries on with the Reservation of %s", held.gang, held.term)
+
+    async def delete(self, reservation: Reservation) -> None:
+        """Delete a Reservation as it was seen; one that has changed is looked at again."""
+        try:
+            await self._api.release(reservation)
+        except errors.Conflict as answer:
+            logger.info("gang %s: its Reservation stays for now: %s", reservation.gang, answer)
+            return
+        except errors.Gone:
+            pass
+        self._world.unhold(reservation)
