@@ -246,11 +246,14 @@ def _search(draft: _Draft, steps: Sequence[Round], effort: _Effort) -> _Draft:
 def _decide(draft: _Draft, steps: Sequence[Round], effort: _Effort) -> _Draft:
     """Start whole gangs, and let those of a priority grow before lower ones are looked at."""
     rules, has_parts = draft.base.rules, len(steps) > 1 or any(step.growing for step in steps)
-    draft = replace(draft, hold=None)
-    for step in steps:
+    draft, left = replace(draft, hold=None), list(steps)
+    while left:
+        step = left.pop(0)
         draft = _start(draft, step.wants, effort)
-        if step.starved is not None and not draft.has_placed(step.starved.want):
-            draft = replace(draft, hold=starving.hold(step.starved, draft.free))
+        first = step.starved
+        if first is not None and draft.hold is None and not draft.has_placed(first.want):
+            draft = replace(draft, hold=starving.hold(first, draft.free))
+            left = [*rounds.once_held(left)]
         draft = _extend(draft, step.growing, effort)
     waits = (not draft.has_placed(want) for step in steps for want in step.wants)
     if has_parts and (rules.near or rules.even) and any(waits):
