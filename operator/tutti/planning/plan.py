@@ -19,6 +19,7 @@ from . import (
     demand,
     explain,
     filling,
+    followers,
     looks,
     moves,
     order,
@@ -36,6 +37,7 @@ from .company import Company
 from .crowds import Crowds
 from .demand import Census, Want
 from .filling import Filled
+from .followers import Later
 from .reduce import Grid
 from .rounds import Round
 from .shortage import Rooms
@@ -44,7 +46,6 @@ from .tally import Tally
 
 DEFAULT_POLICY = Policy()
 MOST_TRIALS = 8  # kinds of starved gangs that are tried on the empty cluster
-FOLLOWS = "who is placed later might have let others start by the rules between pods"
 MOST_REPAIRS = 8  # rounds of repairs that together may take as long as the search
 
 
@@ -58,9 +59,13 @@ class _Effort:
     policy: Policy
     taken_at: float  # seconds since the epoch
 
+    def ask(self, problem: Problem) -> Solution:
+        """The strategy's answer; it may have none."""
+        return self.strategy.solve(problem, self.budget)
+
     def answer(self, problem: Problem) -> Solution:
         """The strategy's answer, or the fallback's where it has none."""
-        solution = self.strategy.solve(problem, self.budget)
+        solution = self.ask(problem)
         if solution.outcome is Outcome.FAILED:
             return self.fallback.solve(problem, self.budget)
         return solution
@@ -249,29 +254,23 @@ def _decide(draft: _Draft, steps: Sequence[Round], effort: _Effort) -> _Draft:
     draft, left = replace(draft, hold=None), list(steps)
     while left:
         step = left.pop(0)
-        draft = _start(draft, step.wants, effort)
+        draft = _start(draft, step, left, effort)
         first = step.starved
         if first is not None and draft.hold is None and not draft.has_placed(first.want):
             draft = replace(draft, hold=starving.hold(first, draft.free))
             left = [*rounds.once_held(left)]
         draft = _extend(draft, step.growing, effort)
     waits = (not draft.has_placed(want) for step in steps for want in step.wants)
-    if has_parts and (rules.near or rules.even) and any(waits):
-        # Each round is proved, and all of them together are not: whoever was left out might have
-        # followed somebody of a later round, had that one gone elsewhere.
-        return replace(
-            draft,
-            proved=False,
-            shortfall=draft.shortfall or FOLLOWS,
-            tally=tally.unbounded(draft.tally),
-        )
+    if not draft.proved and has_parts and (rules.near or rules.even) and any(waits):
+        # A second look may let some start who are followed by others: no bound of a round holds.
+        return replace(draft, tally=tally.unbounded(draft.tally))
     return draft
 
 
-def _start(draft: _Draft, wants: Sequence[Want], effort: _Effort) -> _Draft:
+def _start(draft: _Draft, step: Round, left: Sequence[Round], effort: _Effort) -> _Draft:
     """Start whole gangs: the joint decision."""
-    waiting = [want for want in wants if not draft.has_placed(want)]
-    return _round(draft, waiting, effort)
+    waiting = [want for want in step.wants if not draft.has_placed(want)]
+    return _round(draft, waiting, effort, Later(draft.base, step.growing, left))
 
 
 def _extend(draft: _Draft, found: Sequence[Census], effort: _Effort) -> _Draft:
@@ -281,10 +280,13 @@ def _extend(draft: _Draft, found: Sequence[Census], effort: _Effort) -> _Draft:
     return replace(joined, proved=draft.proved, shortfall=draft.shortfall, tally=draft.tally)
 
 
-def _round(draft: _Draft, wants: Sequence[Want], effort: _Effort) -> _Draft:
+def _round(
+    draft: _Draft, wants: Sequence[Want], effort: _Effort, later: Later | None = None
+) -> _Draft:
     """The draft after these demands were answered on the room that it had left.
 
     Demands that counting alone rules out are not asked: that is proof enough, and less to search.
+    What those who come ``later`` might change is not proved.
     """
     rooms = Rooms(draft.base, draft.room)
     wants = [want for want in wants if shortage.short(rooms, want) is None]
@@ -292,12 +294,14 @@ def _round(draft: _Draft, wants: Sequence[Want], effort: _Effort) -> _Draft:
         return draft
     worths = value.worths(draft.base, wants, effort.policy, effort.taken_at)
     problem = reduce.problem(draft.base, draft.room, wants, worths)
-    solution = effort.strategy.solve(problem, effort.budget)
+    solution = effort.ask(problem)
     shortfall = _shortfall(solution, effort)
     if solution.outcome is Outcome.FAILED:
         solution = effort.fallback.solve(problem, effort.budget)
     if solution.outcome is Outcome.FAILED:
         return replace(draft, proved=False, shortfall=draft.shortfall or shortfall)
+    if later is not None and later.might_help(problem, solution, effort.with_a_share(2).ask):
+        shortfall = shortfall or followers.SENTENCE
     given = reduce.assignments(draft.base, wants, solution)
     crowds = draft.crowds.joined(reduce.seated(wants, solution))
     return replace(
