@@ -1,8 +1,9 @@
 """Who takes the room that is held for absent members: the picture once those that came have theirs.
 
 A member takes a slot of its role if it asks for no more than the role's template, and its node
-will do by its own rules. Whoever asks for more, or may not run there, is placed anew as a lost
-member's successor is; the slot that it leaves is given back.
+will do by its own rules; they are matched, so that as many as can have one, the oldest first.
+Whoever asks for more, or may not run there, is placed anew as a lost member's successor is; the
+slot that it leaves is given back.
 """
 
 from collections import Counter
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from ..model.cluster import Entry, Gang, Member, Node, Reservation, Slots, Snapshot
 from ..model.decisions import Assignment, Placement
 from ..model.keys import NodeName, Uid
-from . import beside, picture, promises, slots
+from . import beside, matching, picture, promises, slots
 from .amounts import count, format_resources
 from .feasibility import fits_node
 from .order import by_age
@@ -133,9 +134,9 @@ def _taken(
     named: Collection[Uid],
     lost: Places,
 ) -> Open:
-    """Name those that came, each on the first node that has a slot for it."""
+    """Name those that came, each on the node of a slot that is to be its own."""
     free = slots.places(held.slots) - lost
-    entries: list[Entry] = []
+    came: list[Member] = []
     larger: list[Member] = []
     for member in by_age(gang.members):
         if member.uid in named or not member.is_waiting or member.unmodelled or member.lacking:
@@ -143,15 +144,21 @@ def _taken(
         declared = slots.declared(gang, member.role)
         if declared is None:
             continue
-        if not member.shape.requests.fits(declared.requests):
-            larger.append(member)
-            continue
-        places = sorted(node for (node, role), n in free.items() if role == member.role and n > 0)
-        node = next((n for n in places if fits_node(member.shape, nodes[n]) is None), None)
-        if node is not None:
-            free[node, member.role] -= 1
-            entries.append(Entry(member.key, member.uid, node))
-    after = replace(held, entries=(*held.entries, *entries), slots=slots.slots_of(free + lost))
+        (came if member.shape.requests.fits(declared.requests) else larger).append(member)
+    asking = [(member.role, member.shape) for member in came]
+    places = sorted(free)
+    fits = {
+        (role, shape): [
+            place
+            for place in places
+            if place[1] == role and fits_node(shape, nodes[place[0]]) is None
+        ]
+        for role, shape in dict.fromkeys(asking)
+    }
+    given = matching.matched(asking, fits, free)
+    entries = [Entry(came[i].key, came[i].uid, node) for i, (node, _) in sorted(given.items())]
+    left = slots.slots_of(free - Counter(given.values()) + lost)
+    after = replace(held, entries=(*held.entries, *entries), slots=left)
     return Open(held, after, lost, tuple(larger))
 
 

@@ -156,6 +156,16 @@ def test_one_that_may_not_run_on_the_nodes_of_its_slots_is_placed_anew() -> None
     assert placement.slots == (Slots(N1, "worker", 2),)
 
 
+def test_one_that_fits_several_slots_leaves_the_only_one_to_one_that_fits_no_other() -> None:
+    came = driven(2).bound_on("n1")
+    choosy = replace(came.members[2].shape, node_selector=(("pool", "x"),))
+    came = came.only("a-2", shape=choosy)
+    nodes = node("n1", cpu=2).labelled(pool="x"), node("n2", cpu=2)
+    placement = only(planned(*nodes, came, held(came, n1=1, n2=2)))
+    assert names(placement) == {"a-1": "n2", "a-2": "n1"}
+    assert placement.slots == (Slots(N2, "worker", 1),)
+
+
 def test_a_slot_whose_node_will_not_do_is_held_elsewhere() -> None:
     came = driven().bound_on("n1")
     nodes = node("n1", cpu=2), node("n2", cpu=2).cordoned(), node("n3", cpu=2)
