@@ -6,7 +6,7 @@ import pytest
 
 from tutti.kube import errors
 from tutti.model.cluster import Phase, Slots
-from tutti.model.decisions import Assignment
+from tutti.model.decisions import Assignment, Mode, Restraint
 from tutti.model.keys import GangKey, NodeName
 
 from .. import builders
@@ -87,6 +87,23 @@ async def test_those_that_never_come_are_given_up_and_that_is_said() -> None:
     life.watch.catch_up()
     await life.settle()
     scenarios.assert_promises(life.cluster)
+
+
+async def test_a_pause_takes_no_slot_from_those_that_are_there() -> None:
+    life = await waiting_life()
+    paused = Life(life.cluster, life.clock, restraint=Restraint(Mode.PAUSED))
+    make(life.cluster, "w-0")
+    paused.watch.catch_up()
+    await paused.settle()
+    life.clock.now += 100.0
+    await turns(paused, 3)
+    assert sum(slot.count for slot in held(life.cluster)) == 3
+    assert bound(life.cluster) == ["a-0"]
+    await Life(life.cluster, life.clock).settle()
+    assert bound(life.cluster) == ["a-0", "w-0"]
+    assert life.cluster.reservations == {}
+    said = "2 members of role worker did not come within 60 s: their room is given back"
+    assert events(life.cluster, "Released") == [said]
 
 
 async def test_what_asks_for_more_is_said_once() -> None:

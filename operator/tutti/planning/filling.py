@@ -28,6 +28,7 @@ class Open:
     after: Reservation
     lost: Places  # of the slots that remain, those whose node will not do any more
     larger: tuple[Member, ...] = ()  # members that ask for more than they declared
+    is_over: bool = False  # time is up for those that do not exist
 
     @property
     def kept(self) -> Places:
@@ -84,6 +85,11 @@ class Filled:
     snapshot: Snapshot
     open: Mapping[Uid, Open]
 
+    def awaits(self, gang: Gang) -> bool:
+        """Whether absent members may get room that is not held for them yet."""
+        one = self.open.get(gang.uid)
+        return one is None or not one.is_over
+
     def room(self, gang: Gang) -> Collection[Member] | None:
         """Stand-ins for the absent members of a gang that have room; None if nobody is awaited."""
         one = self.open.get(gang.uid)
@@ -112,7 +118,8 @@ def filled(snapshot: Snapshot) -> Filled:
         held.uid: _taken(held, gang, nodes, named, lost.get(held.uid, promises.Lost()).slots)
         for held, gang in standing
     }
-    found = {uid: _no_more_than_lacks(one, gangs[uid]) for uid, one in found.items()}
+    now = snapshot.taken_at
+    found = {uid: _no_more_than_lacks(one, gangs[uid], now) for uid, one in found.items()}
     social = _sociable(snapshot, found, gangs)
     reservations = tuple(
         social[held.uid].after if held.uid in social else held for held in snapshot.reservations
@@ -139,12 +146,10 @@ def _taken(
     came: list[Member] = []
     larger: list[Member] = []
     for member in by_age(gang.members):
-        if member.uid in named or not member.is_waiting or member.unmodelled or member.lacking:
+        if slots.declared(gang, member.role) is None or member.uid in named:
             continue
-        declared = slots.declared(gang, member.role)
-        if declared is None:
-            continue
-        (came if member.shape.requests.fits(declared.requests) else larger).append(member)
+        if slots.is_ready(member):
+            (came if slots.may_take(gang, member) else larger).append(member)
     asking = [(member.role, member.shape) for member in came]
     places = sorted(free)
     fits = {
@@ -170,6 +175,7 @@ def _sociable(
     if not new or not picture.are_ruled(snapshot):
         return found
     members = {m.uid: m for gang in snapshot.gangs for m in gang.members}
+    now = snapshot.taken_at
     while True:
         reservations = tuple(
             found[held.uid].after if held.uid in found else held for held in snapshot.reservations
@@ -187,7 +193,7 @@ def _sociable(
             return found
         new = [(uid, entry) for uid, entry in new if entry.uid not in unsocial]
         found = {
-            uid: _no_more_than_lacks(_without(one, unsocial, members), gangs[uid])
+            uid: _no_more_than_lacks(_without(one, unsocial, members), gangs[uid], now)
             for uid, one in found.items()
         }
 
@@ -203,14 +209,19 @@ def _without(one: Open, uids: Collection[Uid], members: Mapping[Uid, Member]) ->
     return replace(one, after=replace(one.after, entries=entries, slots=slots.slots_of(free)))
 
 
-def _no_more_than_lacks(one: Open, gang: Gang) -> Open:
-    """Hold no more slots than the gang lacks members: who exists takes one, or is placed anew."""
+def _no_more_than_lacks(one: Open, gang: Gang, now: float) -> Open:
+    """Hold no more slots than the gang lacks members: who exists takes one, or is placed anew.
+
+    Once time is up, none are held for those who exist and can take none of them.
+    """
+    is_over = now >= slots.expiry(one.before, gang)
     here = Counter(gang.finished)
     here.update(m.role for m in _present(gang))
-    lacking = slots.absent(gang, here)
+    lacking = {} if is_over and not one.taken else slots.absent(gang, here)
     left = Counter(lacking)
     kept, lost = _at_most(one.kept, left), _at_most(one.lost, left)
-    return replace(one, after=replace(one.after, slots=slots.slots_of(kept + lost)), lost=lost)
+    after = replace(one.after, slots=slots.slots_of(kept + lost))
+    return replace(one, after=after, lost=lost, is_over=is_over)
 
 
 def _beyond(found: Places, taken: Counter[str]) -> Places:
@@ -238,6 +249,5 @@ def _at_most(found: Places, left: Counter[str]) -> Places:
 def _present(gang: Gang) -> Iterable[Member]:
     """The members that count as bound, or could be bound now."""
     for member in gang.members:
-        is_ready = member.is_waiting and not (member.unmodelled or member.lacking)
-        if gang.has_place_for(member) and (member.counts_as_bound or is_ready):
+        if gang.has_place_for(member) and (member.counts_as_bound or slots.is_ready(member)):
             yield member

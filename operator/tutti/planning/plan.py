@@ -209,7 +209,8 @@ def _censuses(came: Filled) -> Sequence[Census]:
         for gang in snapshot.gangs
         if gang.uid not in snapshot.settled and gang.key not in reserved
     )
-    return [demand.census(gang, promised, came.room(gang)) for gang in order.considered(gangs)]
+    found = ((g, demand.census(g, promised, came.room(g))) for g in order.considered(gangs))
+    return [one if came.awaits(gang) else replace(one, absent=()) for gang, one in found]
 
 
 def _startable(empty: Rooms, found: Sequence[Census]) -> Sequence[Want]:

@@ -439,3 +439,54 @@ def test_a_stand_in_has_a_uid_of_its_own() -> None:
     assert one.labels == builders.labels(group="a", role="worker")
     assert slots.stand_ins(of, "driver", 2) == ()
     assert slots.stand_ins(of, "nobody", 2) == ()
+
+
+# Time runs for those who do not exist.
+
+
+def late(*parts: Part) -> Plan:
+    """The plan once nobody is awaited any more."""
+    return planned(*parts, at=600.0)
+
+
+def test_whoever_is_there_has_a_slot_although_time_is_up() -> None:
+    came = driven(1).bound_on("n1")
+    standing = held(came, n1=3)
+    assert step(node("n1", cpu=9), came, standing, at=600.0) == Await()
+    made = late(node("n1", cpu=4), came, standing)
+    assert names(only(made)) == {"a-1": "n1"}
+    assert only(made).slots == (Slots(N1, "worker", 2),)
+    after = held(came, ("a-1", "n1"), n1=2)
+    assert isinstance(step(node("n1", cpu=9), came, after, at=600.0), Bind)
+    bound = came.bound_on("n1")
+    said = "2 members of role worker did not come within 600 s: their room is given back"
+    assert step(node("n1", cpu=9), bound, after, at=600.0) == Finish(said)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"unmodelled": ("spec.x",)}, {"lacking": ("claim c",)}, {"gates": ("hold",)}, {"role": "x"}],
+)
+def test_one_that_cannot_take_a_slot_keeps_none_for_others(changes: dict[str, object]) -> None:
+    came = driven(1).bound_on("n1").only("a-1", **changes)
+    found = step(node("n1", cpu=9), came, held(came, n1=3), at=600.0)
+    assert isinstance(found, Finish)
+    larger = driven(1, cpu=2).bound_on("n1")
+    found = step(node("n1", cpu=9), larger, held(larger, n1=3), at=600.0)
+    assert isinstance(found, Finish)
+
+
+def test_once_time_is_up_no_slots_are_kept_for_one_that_may_not_run_there() -> None:
+    came = driven(1).bound_on("n1")
+    elsewhere = replace(came.members[1].shape, node_selector=(("pool", "x"),))
+    came = came.only("a-1", shape=elsewhere)
+    placement = only(late(node("n1", cpu=9), came, held(came, n1=3)))
+    assert (placement.assignments, placement.slots) == ((), ())
+
+
+def test_once_time_is_up_no_other_slots_take_the_place_of_lost_ones() -> None:
+    came = driven(1).bound_on("n1")
+    nodes = node("n1", cpu=4), node("n2", cpu=4).cordoned()
+    placement = only(late(*nodes, came, held(came, n1=1, n2=2)))
+    assert names(placement) == {"a-1": "n1"}
+    assert placement.slots == (Slots(N2, "worker", 2),)
