@@ -148,6 +148,29 @@ async def test_a_reservation_that_somebody_deleted_is_forgotten() -> None:
     assert list(life.world.reservations) == []
 
 
+async def test_those_whose_reservation_somebody_deleted_get_room_again() -> None:
+    life = await waiting_life()
+    life.cluster.delete_reservation("a")
+    life.cluster.add(gang("b").of(1, cpu=1).priority(9))
+    life.watch.catch_up()
+    await turns(life, 2)
+    assert sum(slot.count for slot in held(life.cluster)) == 3
+    make(life.cluster, "w-0", "w-1", "w-2")
+    life.watch.catch_up()
+    await life.settle()
+    assert bound(life.cluster) == ["a-0", "w-0", "w-1", "w-2"]
+    scenarios.assert_promises(life.cluster)
+
+
+async def test_those_whose_time_was_up_by_then_do_not() -> None:
+    life = await waiting_life()
+    life.cluster.delete_reservation("a")
+    life.clock.now += 60.0
+    life.watch.catch_up()
+    await life.settle()
+    assert life.cluster.reservations == {}
+
+
 @pytest.mark.parametrize("ends", ["group", "driver"])
 async def test_everything_is_given_back_once_the_gang_ends(ends: str) -> None:
     life = await waiting_life()

@@ -84,6 +84,7 @@ class Filled:
 
     snapshot: Snapshot
     open: Mapping[Uid, Open]
+    bereft: frozenset[Uid] = frozenset()  # gangs that lost their Reservation before its time
 
     def awaits(self, gang: Gang) -> bool:
         """Whether absent members may get room that is not held for them yet."""
@@ -94,23 +95,25 @@ class Filled:
         """Stand-ins for the absent members of a gang that have room; None if nobody is awaited."""
         one = self.open.get(gang.uid)
         if one is None:
-            return None
+            return () if gang.uid in self.bereft else None
         return [member for member, _ in slots.seats(gang, slots.slots_of(one.kept))]
 
 
 def filled(snapshot: Snapshot) -> Filled:
     """Give the slots that are open to members that came for them, the oldest first."""
-    if not any(held.slots for held in snapshot.reservations):
+    if not (snapshot.bereft or any(held.slots for held in snapshot.reservations)):
         return Filled(snapshot, {})
-    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    gangs, now = {gang.uid: gang for gang in snapshot.gangs}, snapshot.taken_at
     standing = [
         (held, gangs[held.uid])
         for held in snapshot.reservations
-        if slots.are_open(held, gangs.get(held.uid), snapshot.taken_at)
-        and _has_begun(held, gangs[held.uid])
+        if slots.are_open(held, gangs.get(held.uid), now) and _has_begun(held, gangs[held.uid])
     ]
+    bereft = frozenset(
+        held.uid for held in snapshot.bereft if slots.are_open(held, gangs.get(held.uid), now)
+    )
     if not standing:
-        return Filled(snapshot, {})
+        return Filled(snapshot, {}, bereft)
     nodes = {node.name: node for node in snapshot.nodes}
     named = {entry.uid for held in snapshot.reservations for entry in held.entries}
     lost = promises.lost(snapshot)
@@ -118,13 +121,12 @@ def filled(snapshot: Snapshot) -> Filled:
         held.uid: _taken(held, gang, nodes, named, lost.get(held.uid, promises.Lost()).slots)
         for held, gang in standing
     }
-    now = snapshot.taken_at
     found = {uid: _no_more_than_lacks(one, gangs[uid], now) for uid, one in found.items()}
     social = _sociable(snapshot, found, gangs)
     reservations = tuple(
         social[held.uid].after if held.uid in social else held for held in snapshot.reservations
     )
-    return Filled(replace(snapshot, reservations=reservations), social)
+    return Filled(replace(snapshot, reservations=reservations), social, bereft)
 
 
 def _has_begun(held: Reservation, gang: Gang) -> bool:

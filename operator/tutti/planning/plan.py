@@ -346,7 +346,7 @@ def _placements(
         if (standing := came.open.get(gang.uid)) is not None:
             one = standing.placement(gang, own, new)
             placements.extend([] if one is None else [one])
-        elif own:
+        elif own or (new and census.is_committed):
             held = slots.slots_of(slots.places(new))
             placements.append(Placement(gang.key, gang.uid, gang.generation, own, held))
     return tuple(placements)

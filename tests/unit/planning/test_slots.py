@@ -1,5 +1,6 @@
 """Members that do not exist yet: what is reserved for them, who takes it, what is given back."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -28,9 +29,9 @@ def driven(workers: int = 0, *, least: int = 3, cpu: float = 1) -> GangBuilder:
     return base.declaring(cpu=1).needing(1 + least)
 
 
-def planned(*parts: Part, at: float = 0.0) -> Plan:
+def planned(*parts: Part, at: float = 0.0, bereft: Sequence[Reservation] = ()) -> Plan:
     """The plan, which breaks no promise."""
-    seen = snapshot(*parts, at=at)
+    seen = replace(snapshot(*parts, at=at), bereft=tuple(bereft))
     made = plan(seen, BEST_FIT, BEST_FIT, Budget())
     assert verify.violations(seen, made) == ()
     assert verify.upheld(seen, made.placements) == made.placements
@@ -490,3 +491,33 @@ def test_once_time_is_up_no_other_slots_take_the_place_of_lost_ones() -> None:
     placement = only(late(*nodes, came, held(came, n1=1, n2=2)))
     assert names(placement) == {"a-1": "n1"}
     assert placement.slots == (Slots(N2, "worker", 2),)
+
+# A Reservation that somebody else deletes.
+
+
+def test_a_gang_whose_reservation_was_deleted_gets_room_for_the_absent_again() -> None:
+    of = driven(1).bound_on("n1")
+    nodes, gone = (node("n1", cpu=2), node("n2", cpu=9)), held(of, ("a-0", "n1"), n1=1, n2=2)
+    placement = only(planned(*nodes, of, bereft=[gone]))
+    assert set(names(placement)) == {"a-1"}
+    assert sum(slot.count for slot in placement.slots) == 2
+    nobody = driven().bound_on("n1")
+    placement = only(planned(*nodes, nobody, bereft=[held(nobody, n1=3)]))
+    assert placement.assignments == ()
+    assert sum(slot.count for slot in placement.slots) == 3
+
+
+def test_that_is_no_longer_so_once_nobody_may_come_any_more() -> None:
+    of = driven().bound_on("n1")
+    gone = held(of, n1=3)
+    assert planned(node("n1", cpu=9), of, at=600.0, bereft=[gone]).placements == ()
+    over = of.each(phase=Phase.SUCCEEDED)
+    assert planned(node("n1", cpu=9), over, bereft=[gone]).placements == ()
+
+
+def test_a_gang_that_others_are_awaited_for_hears_nothing_of_it() -> None:
+    of, other = driven().bound_on("n1"), gang("b").role("driver", 1, cpu=1)
+    other = other.role("worker", 2, 0).declaring(cpu=1).needing(3).bound_on("n1")
+    made = planned(node("n1", cpu=9), of, other, held(of, n1=3), bereft=[held(other, n1=2)])
+    assert [(one.gang.name, slots.number(one.slots)) for one in made.placements] == [("b", 2)]
+
