@@ -278,6 +278,7 @@ async def test_a_binding_that_lands_late_does_not_cost_the_workers_their_room() 
     await turns(life, 3)
     assert bound(cluster) == ["a-0"]
     assert sum(slot.count for slot in held(cluster)) == 3
+    assert "release" not in cluster.made, "it is not given back and made anew"
 
 
 async def test_a_change_that_is_refused_is_not_tried_in_every_cycle() -> None:
