@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.ports import HostPort
 from tutti.planning import demand, reduce, starving
-from tutti.planning.plan import MOST_TRIALS, plan
+from tutti.planning.drafting import MOST_TRIALS
+from tutti.planning.plan import plan
 from tutti.planning.starving import PORTIONS
 from tutti.strategies import STRATEGIES
 from tutti.strategies.bestfit import BestFit
