@@ -214,13 +214,13 @@ def _without(one: Open, uids: Collection[Uid], members: Mapping[Uid, Member]) ->
 def _no_more_than_lacks(one: Open, gang: Gang, now: float) -> Open:
     """Hold no more slots than the gang lacks members: who exists takes one, or is placed anew.
 
-    Once time is up, none are held for those who exist and can take none of them.
+    Once time is up, none are left if one who could take a slot can take none of these.
     """
     is_over = now >= slots.expiry(one.before, gang)
+    is_in_vain = is_over and slots.are_open(one.after, gang, now)
     here = Counter(gang.finished)
     here.update(m.role for m in _present(gang))
-    lacking = {} if is_over and not one.taken else slots.absent(gang, here)
-    left = Counter(lacking)
+    left = Counter({} if is_in_vain else slots.absent(gang, here))
     kept, lost = _at_most(one.kept, left), _at_most(one.lost, left)
     after = replace(one.after, slots=slots.slots_of(kept + lost))
     return replace(one, after=after, lost=lost, is_over=is_over)
