@@ -168,6 +168,11 @@ class FakeCluster:
         gone = self.groups.pop(GangKey(NAMESPACE, name))
         self._tell("groups", lambda world: world.groups.drop(gone.uid))
 
+    def delete_reservation(self, name: str) -> None:
+        """Delete the Reservation of a gang by hand."""
+        uid = self.groups[GangKey(NAMESPACE, name)].uid
+        self._drop_reservation((NAMESPACE, uid))
+
     def collect(self) -> None:
         """Delete Reservations whose PodGroup is gone, as the garbage collector does."""
         uids = {group.uid for group in self.groups.values()}

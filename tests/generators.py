@@ -345,3 +345,44 @@ def crowds(draw: st.DrawFn) -> Snapshot:
         created = draw(st.sampled_from([0.0, 5000.0])) + i
         crowd.append(made.priority(draw(st.sampled_from([0, 0, 1, 1, 2]))).but(created=created))
     return snapshot(*room, *crowd, at=8000.0)
+
+
+@st.composite
+def awaiting(draw: st.DrawFn) -> Snapshot:
+    """Gangs that have begun and await members, of which some came and may not take every slot.
+
+    Time may be up for the others, and somebody may have deleted a Reservation.
+    """
+    left = {f"n{i}": draw(st.integers(1, 5)) for i in range(draw(st.integers(1, 4)))}
+    pools = {name: draw(st.sampled_from(POOLS)) for name in left}
+    room = [node(name, cpu=cpu).labelled(pool=pools[name]) for name, cpu in left.items()]
+    room = [made.cordoned() if draw(st.integers(0, 7)) == 0 else made for made in room]
+    begun, held = [], []
+    for i in range(draw(st.integers(1, 3))):
+        least = draw(st.integers(1, 4))
+        made = gang(f"g{i}").role("driver", 1, cpu=1)
+        made = made.role("worker", least, draw(st.integers(0, least + 1)), cpu=1).declaring(cpu=1)
+        on = draw(st.sampled_from(sorted(left)))
+        left[on] -= 1
+        made = made.bound_on(on).needing(1 + least)
+        begun.append(made.where(lambda member: draw(arrived(member))))
+        slots = {name: draw(st.integers(0, max(0, min(2, n)))) for name, n in left.items()}
+        left = {name: n - slots[name] for name, n in left.items()}
+        there = [Slots(NodeName(name), "worker", n) for name, n in slots.items() if n]
+        held.append(reservation(made, at=float(i), slots=there))
+    gone = [one for one in held if one.slots and draw(st.integers(0, 3)) == 0]
+    at = draw(st.sampled_from([10.0, 9e9]))
+    seen = snapshot(*room, *begun, *(one for one in held if one not in gone), at=at)
+    return replace(seen, bereft=tuple(gone))
+
+
+@st.composite
+def arrived(draw: st.DrawFn, member: Member) -> Member:
+    """The member as it is, on one pool of nodes alone, or larger than its role declares."""
+    if member.node is not None:
+        return member
+    pool = draw(st.sampled_from([(), (), *((("pool", name),) for name in POOLS)]))
+    shape = replace(member.shape, node_selector=pool)
+    if draw(st.integers(0, 5)) == 0:
+        shape = replace(shape, requests=shape.requests + shape.requests)
+    return replace(member, shape=shape)

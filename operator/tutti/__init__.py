@@ -25,6 +25,7 @@ catalogue   claims, volumes and classes by name
 claimants   the pods that name claims
 attaching   which volumes are attached to which node, and how many may be
 neighbours  who has a node, while rules between pods are in force
+bereft      Reservations that somebody else deleted
 store       objects of one kind, the newest version of each
 kube        the only code that knows the API server
 spark       what Spark's properties will ask for

@@ -7,6 +7,7 @@ is assumed until the watch shows it, so that no cycle sees a world older than it
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from .bereft import Bereft
 from .gangs import Gangs
 from .kube.decode import PodGroup
 from .kube.supply import Item
@@ -65,6 +66,7 @@ class World:
         self._bound_lists = 0
         self._neighbours = Neighbours(self._met)
         self._gangs = Gangs(self._value_of, self._is_held, is_declaring=is_declaring)
+        self._bereft = Bereft(self.group)
         self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
 
     @property
@@ -88,6 +90,7 @@ class World:
             residents=self._neighbours.residents(self._occupancy.placed),
             namespaces=self._neighbours.namespaces(self.namespaces),
             storage=self.storage.shown(),
+            bereft=self._bereft.shown(now),
             settled=self._gangs.settled,
         )
 
@@ -200,6 +203,7 @@ class World:
         # A gang with a Reservation is not at rest, whatever it has come to.
         self._gangs.touch(held.gang for held in (old, new) if held is not None)
         self._held = None
+        self._bereft.changed(old, new)
         if old is None or new is None:
             for key in {held.gang for held in (old, new) if held is not None}:
                 self._gangs.look_at_app(key)

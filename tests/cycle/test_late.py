@@ -6,7 +6,7 @@ import pytest
 
 from tutti.kube import errors
 from tutti.model.cluster import Phase, Slots
-from tutti.model.decisions import Assignment
+from tutti.model.decisions import Assignment, Mode, Restraint
 from tutti.model.keys import GangKey, NodeName
 
 from .. import builders
@@ -89,6 +89,23 @@ async def test_those_that_never_come_are_given_up_and_that_is_said() -> None:
     scenarios.assert_promises(life.cluster)
 
 
+async def test_a_pause_takes_no_slot_from_those_that_are_there() -> None:
+    life = await waiting_life()
+    paused = Life(life.cluster, life.clock, restraint=Restraint(Mode.PAUSED))
+    make(life.cluster, "w-0")
+    paused.watch.catch_up()
+    await paused.settle()
+    life.clock.now += 100.0
+    await turns(paused, 3)
+    assert sum(slot.count for slot in held(life.cluster)) == 3
+    assert bound(life.cluster) == ["a-0"]
+    await Life(life.cluster, life.clock).settle()
+    assert bound(life.cluster) == ["a-0", "w-0"]
+    assert life.cluster.reservations == {}
+    said = "2 members of role worker did not come within 60 s: their room is given back"
+    assert events(life.cluster, "Released") == [said]
+
+
 async def test_what_asks_for_more_is_said_once() -> None:
     life = await waiting_life()
     make(life.cluster, "w-0", cpu=2)
@@ -129,6 +146,29 @@ async def test_a_reservation_that_somebody_deleted_is_forgotten() -> None:
     life.cluster.before = before
     await life.turn()
     assert list(life.world.reservations) == []
+
+
+async def test_those_whose_reservation_somebody_deleted_get_room_again() -> None:
+    life = await waiting_life()
+    life.cluster.delete_reservation("a")
+    life.cluster.add(gang("b").of(1, cpu=1).priority(9))
+    life.watch.catch_up()
+    await turns(life, 2)
+    assert sum(slot.count for slot in held(life.cluster)) == 3
+    make(life.cluster, "w-0", "w-1", "w-2")
+    life.watch.catch_up()
+    await life.settle()
+    assert bound(life.cluster) == ["a-0", "w-0", "w-1", "w-2"]
+    scenarios.assert_promises(life.cluster)
+
+
+async def test_those_whose_time_was_up_by_then_do_not() -> None:
+    life = await waiting_life()
+    life.cluster.delete_reservation("a")
+    life.clock.now += 60.0
+    life.watch.catch_up()
+    await life.settle()
+    assert life.cluster.reservations == {}
 
 
 @pytest.mark.parametrize("ends", ["group", "driver"])
@@ -238,6 +278,7 @@ async def test_a_binding_that_lands_late_does_not_cost_the_workers_their_room() 
     await turns(life, 3)
     assert bound(cluster) == ["a-0"]
     assert sum(slot.count for slot in held(cluster)) == 3
+    assert "release" not in cluster.made, "it is not given back and made anew"
 
 
 async def test_a_change_that_is_refused_is_not_tried_in_every_cycle() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tutti.model.cluster import Resident
 from tutti.model.decisions import Objective
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from tutti.model.keys import GangKey, NodeName
 
     from .case import Worth
+
+
+class Stage(NamedTuple):
+    """What was decided together, and what the plan starts of it on each level, from the top."""
+
+    case: Case
+    found: Worth
+    later: Case  # the same question with everyone who was decided on later
 
 
 class Reading:
@@ -57,8 +65,8 @@ class Reading:
         named = [(m, nodes[m.key.name]) for m in members if m.key.name in nodes]
         return self._case((), named)
 
-    def stages(self, plan: Plan) -> Iterator[tuple[Case, Worth]]:
-        """What was decided together, from the top, and what the plan starts of it on each level.
+    def stages(self, plan: Plan) -> Iterator[Stage]:
+        """What was decided together, from the top.
 
         Levels are one decision down to one where a gang may have more members than it needs: those
         come before lower levels, which take everyone above for granted, where they are.
@@ -79,21 +87,38 @@ class Reading:
                 settled = self._placed(plan, above=together[0])
                 granted = Counter(self._levels[member.gang] for member, _ in settled)
                 found = {**values, **granted}
-                yield self._case(own, settled), tuple(sorted(found.items(), reverse=True))
+                below = [gang for gang in wanting if self._levels[gang.key] < level]
+                yield Stage(
+                    self._case(own, settled),
+                    tuple(sorted(found.items(), reverse=True)),
+                    self._case([*own, *below], settled, may_grow=True),
+                )
                 together = []
 
     def _wanting(self) -> list[Gang]:
         """The gangs that wait and lack no members."""
         return [gang for gang in self.waiting.values() if len(self._ready(gang)) >= _need(gang)]
 
-    def _case(self, gangs: Sequence[Gang], settled: Sequence[tuple[Member, NodeName]]) -> Case:
-        """What these gangs ask for, beside members who must have the node that they got."""
+    def _case(
+        self,
+        gangs: Sequence[Gang],
+        settled: Sequence[tuple[Member, NodeName]],
+        *,
+        may_grow: bool = False,
+    ) -> Case:
+        """What these gangs ask for, beside members who must have the node that they got.
+
+        If they ``may_grow``, more members than they need may start with them.
+        """
         members = [member for gang in gangs for member in self._ready(gang)]
         members += [member for member, _ in settled]
         around = Neighbourhood(
             self._nodes, self._snapshot.namespaces, self._there(), members, may_run=_may_run
         )
         asks = [self._ask(gang, around) for gang in gangs]
+        if may_grow:
+            pairs = zip(asks, gangs, strict=True)
+            asks = [replace(ask, most=len(self._ready(gang))) for ask, gang in pairs]
         for member, node in settled:
             kind = around.kind(member, self._takes(member), 0)
             there = {row for row, one in enumerate(self._nodes) if one.name == node}

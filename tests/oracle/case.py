@@ -63,6 +63,7 @@ class Ask:
     least: tuple[int, ...]  # by role
     level: int
     value: int
+    most: int | None = None  # pods, if more than needed may start with them
 
 
 @dataclass(frozen=True, slots=True)

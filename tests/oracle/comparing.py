@@ -51,25 +51,42 @@ def compared(problem: Problem, strategy: Strategy, budget: Budget | None = None)
 
 def planned(snapshot: Snapshot, policy: Policy, strategy: Strategy) -> Comparison:
     """Plan a Snapshot both ways."""
-    made = plan(snapshot, strategy, BestFit(), Budget(), policy)
+    return judged(snapshot, policy, plan(snapshot, strategy, BestFit(), Budget(), policy))
+
+
+def judged(snapshot: Snapshot, policy: Policy, made: Plan) -> Comparison:
+    """What is wrong with a plan, and with what it says of itself."""
     if broken := verify.violations(snapshot, made):
         return Comparison(broken, is_proved=made.proved, is_contended=True)
     reading = Reading(snapshot, policy)
-    stages = [(case, found, optimum(case)) for case, found in reading.stages(made)]
+    stages = [(stage, optimum(stage.case)) for stage in reading.stages(made)]
     off = [
-        f"admits {_said(found)}, the optimum is {_said(best)}; proved: {made.proved}"
-        for _, found, best in stages
+        f"admits {_said(stage.found)}, the optimum is {_said(best)}; proved: {made.proved}"
+        for stage, best in stages
         # Without a proof there is a second look, which may find who follows somebody of below.
-        if found != best and (made.proved or found < best)
+        if stage.found != best and (made.proved or stage.found < best)
     ]
     return Comparison(
-        wrong=(*off, *_misplaced(reading, made), *reading.joinable(made)),
+        wrong=(
+            *off,
+            *_overclaimed(reading, made),
+            *_misplaced(reading, made),
+            *reading.joinable(made),
+        ),
         is_proved=made.proved,
         is_contended=any(
-            sum(value for _, value in best) < sum(ask.value for ask in case.asks)
-            for case, _, best in stages
+            sum(value for _, value in best) < sum(ask.value for ask in stage.case.asks)
+            for stage, best in stages
         ),
     )
+
+
+def _overclaimed(reading: Reading, made: Plan) -> Iterator[str]:
+    """Where the plan is proved, and more could start beside those who were decided on later."""
+    for stage in reading.stages(made) if made.proved else ():
+        best = optimum(stage.later, down_to=stage.found[-1][0])
+        if best != stage.found:
+            yield f"it is proved, and beside all that came later the optimum is {_said(best)}"
 
 
 def _misplaced(reading: Reading, made: Plan) -> Iterator[str]:

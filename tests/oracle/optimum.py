@@ -20,8 +20,8 @@ class NoAnswerError(Exception):
     """CP-SAT did not prove an optimum, so there is nothing to compare with."""
 
 
-def optimum(case: Case) -> Worth:
-    """The most valuable admission, level by level from the top.
+def optimum(case: Case, down_to: int | None = None) -> Worth:
+    """The most valuable admission, level by level from the top, to the last or to this one.
 
     Raises:
         NoAnswerError: CP-SAT gave up.
@@ -37,6 +37,8 @@ def optimum(case: Case) -> Worth:
     together.add_rules(model, case, placed)
     found = []
     for level in case.levels:
+        if down_to is not None and level < down_to:
+            break
         pairs = zip(starts, case.asks, strict=True)
         aim = sum(ask.value * start for start, ask in pairs if ask.level == level)
         best = _most(model, aim)
@@ -67,7 +69,8 @@ def _add_gang(
                 elif amount:
                     used.setdefault((node, resource), []).append(amount * count)
     everyone = [count for counts in of_role.values() for count in counts]
-    model.add(sum(everyone) == ask.need * start)
+    model.add(sum(everyone) >= ask.need * start)
+    model.add(sum(everyone) <= (ask.need if ask.most is None else ask.most) * start)
     for role, least in enumerate(ask.least):
         model.add(sum(of_role[role]) >= least * start)
     return placed

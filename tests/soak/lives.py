@@ -32,6 +32,7 @@ RUN_SECONDS = 1.0
 LOOK_SECONDS = 0.5
 MOST_MEMBERS = 6
 TOO_MUCH = 1_000  # CPUs, which no node has
+SOON_SECONDS = 2  # that members are awaited for who never come
 REFUSED = 400
 NOT_FOUND = 404
 MERGE = "application/merge-patch+json"
@@ -49,6 +50,8 @@ class Fate(StrEnum):
     REPAIRED = "loses a member, which is replaced"
     DELETED = "deleted under way"
     WAITS = "waits for room that there is not"
+    LATE = "members come late"
+    NEVER = "members never come"
     ALONE = "one pod without a group"
 
 
@@ -58,6 +61,8 @@ SHARES: Mapping[Fate, int] = {
     Fate.REPAIRED: 10,
     Fate.DELETED: 20,
     Fate.WAITS: 10,
+    Fate.LATE: 10,
+    Fate.NEVER: 10,
     Fate.ALONE: 10,
 }
 
@@ -208,6 +213,10 @@ class Play:
                 await self._create(name, pods, cpu=TOO_MUCH)
                 await self._stage.until(name, "Waiting")
                 await self._clear(name, pods)
+            case Fate.LATE:
+                await self._late(name, pods)
+            case Fate.NEVER:
+                await self._never(name, pods, chance)
         self.played[fate] += 1
 
     async def _create(self, name: str, pods: tuple[str, ...], **about: Any) -> None:
@@ -245,6 +254,39 @@ class Play:
             await self._stage.create(rig.pod(pods[-1], name, namespace=NAMESPACE, cpu=1))
             await self._stage.until(name, "Running")
         await self._clear(name, pods)
+
+    async def _declare(self, name: str, workers: int, seconds: float) -> str:
+        """Create a driver and its PodGroup, with room for workers that are awaited so long."""
+        group = rig.pod_group(name, namespace=NAMESPACE, driver=1, worker=workers)
+        group["spec"]["roles"][1]["template"] = {"resources": {"cpu": "1"}}
+        group["spec"]["absentMemberTimeoutSeconds"] = int(seconds)
+        driver = f"{name}-driver"
+        await self._stage.create(group, self._of_role("driver", driver, name))
+        await self._stage.until(name, "Reserved", "Degraded")  # the latter if it has been quick
+        return driver
+
+    def _of_role(self, role: str, pod: str, group: str) -> dict[str, Any]:
+        return rig.pod(pod, group, role=role, namespace=NAMESPACE, cpu=1)
+
+    async def _late(self, name: str, workers: tuple[str, ...]) -> None:
+        """Let workers come once their driver has a node, one batch after the other."""
+        driver = await self._declare(name, len(workers), PATIENCE)
+        first = len(workers) // 2
+        for batch in (workers[:first], workers[first:]):
+            await self._stage.create(*(self._of_role("worker", pod, name) for pod in batch))
+        await self._stage.until(name, "Running")
+        await self._clear(name, (driver, *workers))
+
+    async def _never(self, name: str, workers: tuple[str, ...], chance: random.Random) -> None:
+        """Let some come, and the last one never: it is given up, or all go while it is awaited."""
+        is_given_up = chance.random() < 0.5
+        seconds = SOON_SECONDS if is_given_up else PATIENCE
+        driver = await self._declare(name, len(workers), seconds)
+        came = workers[: chance.randrange(len(workers))]
+        await self._stage.create(*(self._of_role("worker", pod, name) for pod in came))
+        if is_given_up:
+            await self._stage.until(name, "Degraded")
+        await self._clear(name, (driver, *came))
 
     async def _vanish(self, name: str, pods: tuple[str, ...], chance: random.Random) -> None:
         """Go at any moment: before a node is found, under way, or a little later."""

@@ -16,6 +16,7 @@ from tutti.model.cluster import (
     Phase,
     PriorityClass,
     Reservation,
+    Slots,
     Snapshot,
 )
 from tutti.model.keys import GangKey, NodeName, Origin, Uid
@@ -696,3 +697,14 @@ def test_a_class_that_a_gang_does_not_name_is_nothing_to_it() -> None:
     before = one.seen.gangs
     one.world.classes.put(Item(Uid("c"), one.next(), PriorityClass("", 9)))
     assert one.seen.gangs is before
+
+
+def test_a_reservation_that_somebody_deleted_is_kept_in_mind() -> None:
+    one = Observed()
+    group = one.group()
+    made = reservation(gang("a").of(1), slots=[Slots(NodeName("n1"), "worker", 1)])
+    held = replace(made, uid=group.uid, self_uid=Uid("r"))
+    one.world.reservations.put(Item(Uid("r"), one.next(), held))
+    assert not one.seen.bereft
+    one.world.reservations.drop(Uid("r"))
+    assert one.seen.bereft == (held,)

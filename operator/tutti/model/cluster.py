@@ -295,5 +295,7 @@ class Snapshot:
     residents: tuple[Resident, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     storage: Storage = NO_STORAGE  # what the claims of members lead to
+    # Reservations that were deleted although members might still have come for their slots.
+    bereft: tuple[Reservation, ...] = ()
     # Gangs known to have nothing to decide: planning passes over them, and would do so anyway.
     settled: frozenset[Uid] = field(default=frozenset(), compare=False)

@@ -1,8 +1,9 @@
 """Who takes the room that is held for absent members: the picture once those that came have theirs.
 
 A member takes a slot of its role if it asks for no more than the role's template, and its node
-will do by its own rules. Whoever asks for more, or may not run there, is placed anew as a lost
-member's successor is; the slot that it leaves is given back.
+will do by its own rules; they are matched, so that as many as can have one, the oldest first.
+Whoever asks for more, or may not run there, is placed anew as a lost member's successor is; the
+slot that it leaves is given back.
 """
 
 from collections import Counter
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from ..model.cluster import Entry, Gang, Member, Node, Reservation, Slots, Snapshot
 from ..model.decisions import Assignment, Placement
 from ..model.keys import NodeName, Uid
-from . import beside, picture, promises, slots
+from . import beside, matching, picture, promises, slots
 from .amounts import count, format_resources
 from .feasibility import fits_node
 from .order import by_age
@@ -27,6 +28,7 @@ class Open:
     after: Reservation
     lost: Places  # of the slots that remain, those whose node will not do any more
     larger: tuple[Member, ...] = ()  # members that ask for more than they declared
+    is_over: bool = False  # time is up for those that do not exist
 
     @property
     def kept(self) -> Places:
@@ -82,28 +84,39 @@ class Filled:
 
     snapshot: Snapshot
     open: Mapping[Uid, Open]
+    bereft: frozenset[Uid] = frozenset()  # gangs that lost their Reservation before its time
+
+    def awaits(self, gang: Gang) -> bool:
+        """Whether absent members may get room that is not held for them yet."""
+        one = self.open.get(gang.uid)
+        return one is None or not one.is_over
 
     def room(self, gang: Gang) -> Collection[Member] | None:
         """Stand-ins for the absent members of a gang that have room; None if nobody is awaited."""
         one = self.open.get(gang.uid)
         if one is None:
-            return None
+            return () if gang.uid in self.bereft else None
         return [member for member, _ in slots.seats(gang, slots.slots_of(one.kept))]
 
 
 def filled(snapshot: Snapshot) -> Filled:
     """Give the slots that are open to members that came for them, the oldest first."""
-    if not any(held.slots for held in snapshot.reservations):
+    if not (snapshot.bereft or any(held.slots for held in snapshot.reservations)):
         return Filled(snapshot, {})
-    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    gangs, now = {gang.uid: gang for gang in snapshot.gangs}, snapshot.taken_at
     standing = [
         (held, gangs[held.uid])
         for held in snapshot.reservations
-        if slots.are_open(held, gangs.get(held.uid), snapshot.taken_at)
-        and _has_begun(held, gangs[held.uid])
+        if slots.are_open(held, gangs.get(held.uid), now) and _has_begun(held, gangs[held.uid])
     ]
+    bereft = frozenset(
+        held.uid
+        for held in snapshot.bereft
+        if slots.are_open(held, gangs.get(held.uid), now)
+        and now < slots.expiry(held, gangs[held.uid])
+    )
     if not standing:
-        return Filled(snapshot, {})
+        return Filled(snapshot, {}, bereft)
     nodes = {node.name: node for node in snapshot.nodes}
     named = {entry.uid for held in snapshot.reservations for entry in held.entries}
     lost = promises.lost(snapshot)
@@ -111,12 +124,12 @@ def filled(snapshot: Snapshot) -> Filled:
         held.uid: _taken(held, gang, nodes, named, lost.get(held.uid, promises.Lost()).slots)
         for held, gang in standing
     }
-    found = {uid: _no_more_than_lacks(one, gangs[uid]) for uid, one in found.items()}
+    found = {uid: _no_more_than_lacks(one, gangs[uid], now) for uid, one in found.items()}
     social = _sociable(snapshot, found, gangs)
     reservations = tuple(
         social[held.uid].after if held.uid in social else held for held in snapshot.reservations
     )
-    return Filled(replace(snapshot, reservations=reservations), social)
+    return Filled(replace(snapshot, reservations=reservations), social, bereft)
 
 
 def _has_begun(held: Reservation, gang: Gang) -> bool:
@@ -133,25 +146,29 @@ def _taken(
     named: Collection[Uid],
     lost: Places,
 ) -> Open:
-    """Name those that came, each on the first node that has a slot for it."""
+    """Name those that came, each on the node of a slot that is to be its own."""
     free = slots.places(held.slots) - lost
-    entries: list[Entry] = []
+    came: list[Member] = []
     larger: list[Member] = []
     for member in by_age(gang.members):
-        if member.uid in named or not member.is_waiting or member.unmodelled or member.lacking:
+        if slots.declared(gang, member.role) is None or member.uid in named:
             continue
-        declared = slots.declared(gang, member.role)
-        if declared is None:
-            continue
-        if not member.shape.requests.fits(declared.requests):
-            larger.append(member)
-            continue
-        places = sorted(node for (node, role), n in free.items() if role == member.role and n > 0)
-        node = next((n for n in places if fits_node(member.shape, nodes[n]) is None), None)
-        if node is not None:
-            free[node, member.role] -= 1
-            entries.append(Entry(member.key, member.uid, node))
-    after = replace(held, entries=(*held.entries, *entries), slots=slots.slots_of(free + lost))
+        if slots.is_ready(member):
+            (came if slots.may_take(gang, member) else larger).append(member)
+    asking = [(member.role, member.shape) for member in came]
+    places = sorted(free)
+    fits = {
+        (role, shape): [
+            place
+            for place in places
+            if place[1] == role and fits_node(shape, nodes[place[0]]) is None
+        ]
+        for role, shape in dict.fromkeys(asking)
+    }
+    given = matching.matched(asking, fits, free)
+    entries = [Entry(came[i].key, came[i].uid, node) for i, (node, _) in sorted(given.items())]
+    left = slots.slots_of(free - Counter(given.values()) + lost)
+    after = replace(held, entries=(*held.entries, *entries), slots=left)
     return Open(held, after, lost, tuple(larger))
 
 
@@ -163,6 +180,7 @@ def _sociable(
     if not new or not picture.are_ruled(snapshot):
         return found
     members = {m.uid: m for gang in snapshot.gangs for m in gang.members}
+    now = snapshot.taken_at
     while True:
         reservations = tuple(
             found[held.uid].after if held.uid in found else held for held in snapshot.reservations
@@ -180,7 +198,7 @@ def _sociable(
             return found
         new = [(uid, entry) for uid, entry in new if entry.uid not in unsocial]
         found = {
-            uid: _no_more_than_lacks(_without(one, unsocial, members), gangs[uid])
+            uid: _no_more_than_lacks(_without(one, unsocial, members), gangs[uid], now)
             for uid, one in found.items()
         }
 
@@ -196,14 +214,19 @@ def _without(one: Open, uids: Collection[Uid], members: Mapping[Uid, Member]) ->
     return replace(one, after=replace(one.after, entries=entries, slots=slots.slots_of(free)))
 
 
-def _no_more_than_lacks(one: Open, gang: Gang) -> Open:
-    """Hold no more slots than the gang lacks members: who exists takes one, or is placed anew."""
+def _no_more_than_lacks(one: Open, gang: Gang, now: float) -> Open:
+    """Hold no more slots than the gang lacks members: who exists takes one, or is placed anew.
+
+    Once time is up, none are left if one who could take a slot can take none of these.
+    """
+    is_over = now >= slots.expiry(one.before, gang)
+    is_in_vain = is_over and slots.are_open(one.after, gang, now)
     here = Counter(gang.finished)
     here.update(m.role for m in _present(gang))
-    lacking = slots.absent(gang, here)
-    left = Counter(lacking)
+    left = Counter({} if is_in_vain else slots.absent(gang, here))
     kept, lost = _at_most(one.kept, left), _at_most(one.lost, left)
-    return replace(one, after=replace(one.after, slots=slots.slots_of(kept + lost)), lost=lost)
+    after = replace(one.after, slots=slots.slots_of(kept + lost))
+    return replace(one, after=after, lost=lost, is_over=is_over)
 
 
 def _beyond(found: Places, taken: Counter[str]) -> Places:
@@ -231,6 +254,5 @@ def _at_most(found: Places, left: Counter[str]) -> Places:
 def _present(gang: Gang) -> Iterable[Member]:
     """The members that count as bound, or could be bound now."""
     for member in gang.members:
-        is_ready = member.is_waiting and not (member.unmodelled or member.lacking)
-        if gang.has_place_for(member) and (member.counts_as_bound or is_ready):
+        if gang.has_place_for(member) and (member.counts_as_bound or slots.is_ready(member)):
             yield member

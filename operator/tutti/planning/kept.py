@@ -25,6 +25,7 @@ class _Basis:
     strays: tuple[Member, ...]
     residents: tuple[Resident, ...]
     namespaces: tuple[Namespace, ...]
+    bereft: tuple[Reservation, ...]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "_Basis":
@@ -37,6 +38,7 @@ class _Basis:
             snapshot.strays,
             snapshot.residents,
             snapshot.namespaces,
+            snapshot.bereft,
         )
 
 

@@ -2,7 +2,7 @@
 
 Whole gangs of all priorities are one joint decision, in which a higher priority is worth more than
 all below it. Two things part it: members beyond those needed, which come before lower priorities,
-and a gang that has starved, for room may be held for it from all that come after.
+and gangs that have starved, for room may be held for one of them from all that come after.
 """
 
 from collections.abc import Sequence
@@ -38,12 +38,26 @@ def rounds(
         censuses = tuple(level)
         if (first := by_priority.get(priority)) is not None:
             together.append(replace(by_gang.pop(first.want.gang.key), goes_first=True))
-            if first is firsts[0]:
-                made.append(Round(tuple(together), starved=first))
-                together = []
+            made.append(Round(tuple(together), starved=first))
+            together = []
         together += [by_gang[c.gang.key] for c in censuses if c.gang.key in by_gang]
         growing = tuple(census for census in censuses if demand.may_grow(census))
         if growing:
             made.append(Round(tuple(together), growing))
             together = []
     return [*made, Round(tuple(together))] if together else made
+
+
+def once_held(left: Sequence[Round]) -> Sequence[Round]:
+    """The rounds that are left, once room is held: that is for one gang at a time.
+
+    So no other one that has starved parts what is decided together.
+    """
+    made: list[Round] = []
+    together: tuple[Want, ...] = ()
+    for step in left:
+        together += step.wants
+        if step.growing:
+            made.append(Round(together, step.growing))
+            together = ()
+    return [*made, Round(together)] if together else made

@@ -26,11 +26,23 @@ def take(found: Places, gang: Gang | None, ledger: accounts.Ledger, times: int =
 def exchange(
     placement: Placement, gang: Gang, held: Reservation | None, ledger: accounts.Ledger
 ) -> Places:
-    """Give back what stands for a gang, and count what of it will go on; answers the new slots."""
+    """Give back what stands for a gang, and count what of it will go on; answers the new slots.
+
+    On a node that others have overdrawn, a slot that goes on holds nothing that one who came for
+    another one there needs.
+    """
     before = slots.places(() if held is None else held.slots)
     after = slots.places(placement.slots)
     take(before, gang, ledger, times=-1)
-    take(before & after, gang, ledger)
+    shapes = {member.uid: member.shape for member in gang.members}
+    own = [one for one in placement.assignments if before and one.uid in shapes]
+    for one in own:
+        ledger.take(one.node, picture.needs(shapes[one.uid]))
+    for place in (before & after).elements():
+        if not ledger.lacks(place[0], picture.needs_of_slot(gang, place[1])):
+            take(Counter([place]), gang, ledger)
+    for one in own:
+        ledger.take(one.node, {k: -n for k, n in picture.needs(shapes[one.uid]).items()})
     return after - before
 
 

@@ -103,11 +103,32 @@ def are_open(held: Reservation, gang: Gang | None, now: float) -> bool:
     """Whether members may still come for the room that the Reservation holds for absent ones.
 
     It is void once the gang has ended or goes, or the pod that owns it has ended, as a driver does:
-    then nobody is left who would make them.
+    then nobody is left who would make them. Time runs for those who do not exist alone: whoever is
+    there and has no slot yet, as in a pause, will have one of them.
     """
     if not held.slots or gang is None or gang.terminating or gang.is_idle:
         return False
-    return may_come(gang) and now < expiry(held, gang)
+    return may_come(gang) and (now < expiry(held, gang) or _has_arrivals(held, gang))
+
+
+def _has_arrivals(held: Reservation, gang: Gang) -> bool:
+    """Whether somebody could take a slot who has none."""
+    named, roles = {entry.uid for entry in held.entries}, {slot.role for slot in held.slots}
+    return any(
+        member.role in roles and member.uid not in named and may_take(gang, member)
+        for member in gang.members
+    )
+
+
+def is_ready(member: Member) -> bool:
+    """Whether the member exists and could be bound now."""
+    return member.is_waiting and not (member.unmodelled or member.lacking)
+
+
+def may_take(gang: Gang, member: Member) -> bool:
+    """Whether the member could be bound now, and asks for no more than its role declares."""
+    known = declared(gang, member.role)
+    return known is not None and is_ready(member) and member.shape.requests.fits(known.requests)
 
 
 def may_come(gang: Gang) -> bool:

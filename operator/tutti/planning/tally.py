@@ -17,13 +17,20 @@ def is_settled(solution: Solution) -> bool:
     return solution.outcome is Outcome.PROVED or all(solution.shares)
 
 
+def most(problem: Problem, solution: Solution) -> Mapping[int, int | None]:
+    """What no admission is worth more than, by level, if that is known."""
+    bounds = dict(solution.bounds)
+    return {
+        level: worth if is_settled(solution) else bounds.get(level)
+        for level, worth in admitted_value(problem, solution)
+    }
+
+
 def counted(tally: Tally, problem: Problem, solution: Solution) -> Tally:
     """The tally with one more round; a bound is that of the first round that asked for a level."""
-    bounds = dict(solution.bounds)
-    added = dict(tally)
+    bounds, added = most(problem, solution), dict(tally)
     for level, worth in admitted_value(problem, solution):
-        bound = worth if is_settled(solution) else bounds.get(level)
-        before, known = tally.get(level, (0, bound))
+        before, known = tally.get(level, (0, bounds[level]))
         added[level] = (before + worth, known)
     return added
 

@@ -15,6 +15,7 @@ from ..model.keys import GangKey, NodeName, Uid
 from . import accounts, beside, picture, slotchecks, slots
 from .amounts import format_name
 from .feasibility import fits_node
+from .slots import Places
 
 
 def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
@@ -38,7 +39,8 @@ def upheld(
     sound: list[Placement] = []
     for placement in placements:
         trial = books.on_trial(_nodes(placement, books))
-        if not any(True for _ in _faults(placement, seen, trial)):
+        new = _exchanged(placement, seen, trial)
+        if not any(True for _ in _faults(placement, seen, trial, new)):
             books.ledger.left.update(trial.ledger.left)
             sound.append(placement)
     return tuple(_sociable(snapshot, sound, seen, kept))
@@ -83,8 +85,10 @@ def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str
         return
     seen = picture.Picture(snapshot)
     books = _Books.of(snapshot, seen)
-    for placement in placements:
-        yield from _faults(placement, seen, books)
+    # What some give back, others may be planned to have, whichever comes first.
+    changes = [_exchanged(placement, seen, books) for placement in placements]
+    for placement, new in zip(placements, changes, strict=True):
+        yield from _faults(placement, seen, books, new)
     bystanders = _bystanders(snapshot, placements, seen)
     if bystanders is not None:
         for placement in placements:
@@ -125,7 +129,17 @@ def _is_open(held: Reservation, seen: picture.Picture) -> bool:
     return bool(held.slots) and gang is not None and gang.uid == held.uid
 
 
-def _faults(placement: Placement, seen: picture.Picture, books: _Books) -> Iterator[str]:
+def _exchanged(placement: Placement, seen: picture.Picture, books: _Books) -> Places:
+    """Give back what stands for its gang, and count what of it will go on; the new slots."""
+    gang = seen.gangs.get(placement.gang)
+    if gang is None or gang.uid != placement.uid:
+        return Counter()
+    return slotchecks.exchange(placement, gang, books.open.get(gang.key), books.ledger)
+
+
+def _faults(
+    placement: Placement, seen: picture.Picture, books: _Books, new: Places
+) -> Iterator[str]:
     """What is wrong with one placement; its promises are added to the books."""
     gang = seen.gangs.get(placement.gang)
     if gang is None or gang.uid != placement.uid:
@@ -134,7 +148,6 @@ def _faults(placement: Placement, seen: picture.Picture, books: _Books) -> Itera
     if gang.terminating or gang.key in books.gangs:
         yield f"gang {gang.key}: it is being deleted, or has a placement already"
     books.gangs.add(gang.key)
-    new = slotchecks.exchange(placement, gang, books.open.get(gang.key), books.ledger)
     for one in placement.assignments:
         yield from _wrong(one, gang, seen, books.pods, books.ledger)
         books.pods.add(one.uid)

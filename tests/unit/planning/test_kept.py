@@ -47,8 +47,9 @@ def test_where_nothing_has_changed_the_plan_is_the_same() -> None:
         snapshot(node("n1", cpu=4), WAITING.only("a-0", phase=Phase.FAILED)),
         snapshot(node("n1", cpu=4), WAITING, reservation(WAITING, ("a-0", "n1"))),
         snapshot(node("n1", cpu=4), WAITING, strays=gang("s").of(1).members),
+        replace(SEEN, bereft=(reservation(WAITING),)),
     ],
-    ids=["room", "node", "gang", "member", "reservation", "stray"],
+    ids=["room", "node", "gang", "member", "reservation", "stray", "deleted reservation"],
 )
 def test_whatever_a_plan_is_made_of_makes_a_new_one(changed: Snapshot) -> None:
     assert kept(SEEN).plan(changed) is None

@@ -1,5 +1,6 @@
 """Members that do not exist yet: what is reserved for them, who takes it, what is given back."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -28,9 +29,9 @@ def driven(workers: int = 0, *, least: int = 3, cpu: float = 1) -> GangBuilder:
     return base.declaring(cpu=1).needing(1 + least)
 
 
-def planned(*parts: Part, at: float = 0.0) -> Plan:
+def planned(*parts: Part, at: float = 0.0, bereft: Sequence[Reservation] = ()) -> Plan:
     """The plan, which breaks no promise."""
-    seen = snapshot(*parts, at=at)
+    seen = replace(snapshot(*parts, at=at), bereft=tuple(bereft))
     made = plan(seen, BEST_FIT, BEST_FIT, Budget())
     assert verify.violations(seen, made) == ()
     assert verify.upheld(seen, made.placements) == made.placements
@@ -154,6 +155,16 @@ def test_one_that_may_not_run_on_the_nodes_of_its_slots_is_placed_anew() -> None
     placement = only(planned(*nodes, came, held(came, n1=3)))
     assert names(placement) == {"a-1": "n2"}
     assert placement.slots == (Slots(N1, "worker", 2),)
+
+
+def test_one_that_fits_several_slots_leaves_the_only_one_to_one_that_fits_no_other() -> None:
+    came = driven(2).bound_on("n1")
+    choosy = replace(came.members[2].shape, node_selector=(("pool", "x"),))
+    came = came.only("a-2", shape=choosy)
+    nodes = node("n1", cpu=2).labelled(pool="x"), node("n2", cpu=2)
+    placement = only(planned(*nodes, came, held(came, n1=1, n2=2)))
+    assert names(placement) == {"a-1": "n2", "a-2": "n1"}
+    assert placement.slots == (Slots(N2, "worker", 1),)
 
 
 def test_a_slot_whose_node_will_not_do_is_held_elsewhere() -> None:
@@ -429,3 +440,84 @@ def test_a_stand_in_has_a_uid_of_its_own() -> None:
     assert one.labels == builders.labels(group="a", role="worker")
     assert slots.stand_ins(of, "driver", 2) == ()
     assert slots.stand_ins(of, "nobody", 2) == ()
+
+
+# Time runs for those who do not exist.
+
+
+def late(*parts: Part) -> Plan:
+    """The plan once nobody is awaited any more."""
+    return planned(*parts, at=600.0)
+
+
+def test_whoever_is_there_has_a_slot_although_time_is_up() -> None:
+    came = driven(1).bound_on("n1")
+    standing = held(came, n1=3)
+    assert step(node("n1", cpu=9), came, standing, at=600.0) == Await()
+    made = late(node("n1", cpu=4), came, standing)
+    assert names(only(made)) == {"a-1": "n1"}
+    assert only(made).slots == (Slots(N1, "worker", 2),)
+    after = held(came, ("a-1", "n1"), n1=2)
+    assert isinstance(step(node("n1", cpu=9), came, after, at=600.0), Bind)
+    bound = came.bound_on("n1")
+    said = "2 members of role worker did not come within 600 s: their room is given back"
+    assert step(node("n1", cpu=9), bound, after, at=600.0) == Finish(said)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"unmodelled": ("spec.x",)}, {"lacking": ("claim c",)}, {"gates": ("hold",)}, {"role": "x"}],
+)
+def test_one_that_cannot_take_a_slot_keeps_none_for_others(changes: dict[str, object]) -> None:
+    came = driven(1).bound_on("n1").only("a-1", **changes)
+    found = step(node("n1", cpu=9), came, held(came, n1=3), at=600.0)
+    assert isinstance(found, Finish)
+    larger = driven(1, cpu=2).bound_on("n1")
+    found = step(node("n1", cpu=9), larger, held(larger, n1=3), at=600.0)
+    assert isinstance(found, Finish)
+
+
+def test_once_time_is_up_no_slots_are_kept_for_one_that_may_not_run_there() -> None:
+    came = driven(2).bound_on("n1")
+    elsewhere = replace(came.members[1].shape, node_selector=(("pool", "x"),))
+    came = came.only("a-1", shape=elsewhere)
+    placement = only(late(node("n1", cpu=9), came, held(came, n1=3)))
+    assert (names(placement), placement.slots) == ({"a-2": "n1"}, ())
+
+
+def test_once_time_is_up_no_other_slots_take_the_place_of_lost_ones() -> None:
+    came = driven(1).bound_on("n1")
+    nodes = node("n1", cpu=4), node("n2", cpu=4).cordoned()
+    placement = only(late(*nodes, came, held(came, n1=1, n2=2)))
+    assert names(placement) == {"a-1": "n1"}
+    assert placement.slots == (Slots(N2, "worker", 2),)
+
+
+# A Reservation that somebody else deletes.
+
+
+def test_a_gang_whose_reservation_was_deleted_gets_room_for_the_absent_again() -> None:
+    of = driven(1).bound_on("n1")
+    nodes, gone = (node("n1", cpu=2), node("n2", cpu=9)), held(of, ("a-0", "n1"), n1=1, n2=2)
+    placement = only(planned(*nodes, of, bereft=[gone]))
+    assert set(names(placement)) == {"a-1"}
+    assert sum(slot.count for slot in placement.slots) == 2
+    nobody = driven().bound_on("n1")
+    placement = only(planned(*nodes, nobody, bereft=[held(nobody, n1=3)]))
+    assert placement.assignments == ()
+    assert sum(slot.count for slot in placement.slots) == 3
+
+
+def test_that_is_no_longer_so_once_nobody_may_come_any_more() -> None:
+    of = driven().bound_on("n1")
+    gone = held(of, n1=3)
+    assert planned(node("n1", cpu=9), of, at=600.0, bereft=[gone]).placements == ()
+    over = of.each(phase=Phase.SUCCEEDED)
+    assert planned(node("n1", cpu=9), over, bereft=[gone]).placements == ()
+
+
+def test_a_gang_that_others_are_awaited_for_hears_nothing_of_it() -> None:
+    of, other = driven().bound_on("n1"), gang("b").role("driver", 1, cpu=1)
+    other = other.role("worker", 2, 0).declaring(cpu=1).needing(3).bound_on("n1")
+    made = planned(node("n1", cpu=9), of, other, held(of, n1=3), bereft=[held(other, n1=2)])
+    assert [(one.gang.name, slots.number(one.slots)) for one in made.placements] == [("b", 2)]

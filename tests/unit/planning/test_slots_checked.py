@@ -9,6 +9,9 @@ from tutti.model.decisions import Placement, Plan
 from tutti.model.keys import NodeName, Uid
 from tutti.model.rules import Peers, PodRules
 from tutti.planning import verify
+from tutti.planning.plan import plan
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget
 
 from ... import builders
 from ...builders import GangBuilder, NodeBuilder, Part, gang, node, reservation, single, snapshot
@@ -140,3 +143,30 @@ def test_who_waits_for_something_else_is_not_placed(why: dict[str, object]) -> N
     alone = single("s", cpu=1).each(**why)
     (fault,) = verify.violations(snapshot(*nodes(), alone), Plan((placing(alone, "n1"),)))
     assert fault.endswith("it cannot be placed now")
+
+
+@pytest.mark.parametrize("priority", [-1, 1])
+def test_one_may_be_planned_to_have_what_another_gives_back(priority: int) -> None:
+    """In the same plan, whichever of them comes first in it."""
+    picky = app().of(1, role="worker", cpu=1).bound_on("n1")
+    shape = replace(picky.members[1].shape, node_selector=(("pool", "x"),))
+    picky = picky.only("a-1", shape=shape)
+    other = gang("b").of(1, cpu=1).priority(priority)
+    two = node("n1", cpu=2), node("n2", cpu=1)
+    seen = snapshot(*two, picky, other, reservation(picky, slots=workers(n1=1, n2=1)))
+    made = plan(seen, BestFit(), BestFit(), Budget())
+    assert {one.gang.name for one in made.placements} == {"a", "b"}
+    assert verify.violations(seen, made) == ()
+
+
+def test_one_that_came_takes_its_slot_where_others_have_overdrawn_the_node() -> None:
+    """Of the two slots there is room for one, and the other is kept: its node may do again."""
+    made = app().of(1, role="worker", cpu=1).bound_on("n1")
+    full = node("n1", cpu=3).using(cpu=1)
+    seen = snapshot(full, made, reservation(made, slots=workers(n1=2)))
+    found = plan(seen, BestFit(), BestFit(), Budget())
+    (placement,) = found.placements
+    assert [one.pod.name for one in placement.assignments] == ["a-1"]
+    assert placement.slots == workers(n1=1)
+    assert verify.violations(seen, found) == ()
+    assert verify.upheld(seen, found.placements) == found.placements

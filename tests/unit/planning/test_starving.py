@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.ports import HostPort
 from tutti.planning import demand, reduce, starving
-from tutti.planning.plan import MOST_TRIALS, plan
+from tutti.planning.drafting import MOST_TRIALS
+from tutti.planning.plan import plan
 from tutti.planning.starving import PORTIONS
 from tutti.strategies import STRATEGIES
 from tutti.strategies.bestfit import BestFit
@@ -224,6 +225,19 @@ def test_room_is_held_for_one_gang_at_a_time_the_top_priority_first() -> None:
     assert started(made) == {"small"}
     assert "held for it on 1 node" in told(made)["top"]
     assert "as it frees up" not in told(made)["low"]
+
+
+def test_room_is_held_for_the_first_that_does_not_start_where_higher_ones_do() -> None:
+    busy = gang("busy").of(2, cpu=2).bound_on("n1", "n2")
+    top = gang("top").of(1, cpu=1).priority(2)
+    low, lowest = gang("low").of(2, cpu=4).priority(1), gang("lowest").of(1, cpu=4)
+    small = fresh(gang("small").of(1, cpu=1))
+    nodes = (node("n1", cpu=4), node("n2", cpu=4), node("n3", cpu=1))
+    made = planned(*nodes, busy, top, low, lowest, small)
+    assert started(made) == {"top"}
+    assert "room is held for it on 2 nodes" in told(made)["low"]
+    assert "held for gang ml/low" in told(made)["small"]
+    assert "as it frees up" not in told(made)["lowest"]
 
 
 def test_who_starves_in_a_lower_priority_goes_first_there() -> None:

@@ -1,0 +1,59 @@
+"""What holds of every plan for gangs that await members, whoever of these has come."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tutti.model.cluster import Snapshot
+from tutti.planning import demand, filling, promises, slots, verify
+from tutti.planning.feasibility import fits_node
+from tutti.planning.plan import plan
+from tutti.strategies import STRATEGIES
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget
+
+from ... import builders, generators
+
+QUIETLY = settings(
+    max_examples=40, deadline=None, database=None, suppress_health_check=(HealthCheck.too_slow,)
+)
+
+
+@pytest.mark.parametrize("name", ["bestfit", "firstfit"])
+def test_no_plan_breaks_a_promise_and_none_is_left_to_make(name: str) -> None:
+    @QUIETLY
+    @given(generators.awaiting())
+    def tried(seen: Snapshot) -> None:
+        strategy = STRATEGIES[name]()
+        made = plan(seen, strategy, BestFit(), Budget())
+        assert verify.violations(seen, made) == ()
+        after = builders.applied(seen, made)
+        assert plan(after, strategy, BestFit(), Budget()).placements == ()
+
+    tried()
+
+
+@QUIETLY
+@given(generators.awaiting())
+def test_no_more_slots_are_held_than_members_are_lacking(seen: Snapshot) -> None:
+    for placement in plan(seen, BestFit(), BestFit(), Budget()).placements:
+        gang = next(one for one in seen.gangs if one.key == placement.gang)
+        taken = {one.uid for one in placement.assignments}
+        there = [m for m in gang.members if m.counts_as_bound or m.uid in taken]
+        held = sum(slot.count for slot in placement.slots)
+        assert held <= max(0, demand.needed(gang) - len(there))
+
+
+@QUIETLY
+@given(generators.awaiting())
+def test_nobody_waits_for_a_slot_that_is_left(seen: Snapshot) -> None:
+    nodes, lost = {node.name: node for node in seen.nodes}, promises.lost(seen)
+    for uid, one in filling.filled(seen).open.items():
+        (gang,) = (gang for gang in seen.gangs if gang.uid == uid)
+        free = slots.places(one.before.slots) - lost.get(uid, promises.Lost()).slots
+        free -= Counter((entry.node, "worker") for entry in one.taken)
+        named = {entry.uid for entry in one.after.entries}
+        for member in gang.members:
+            if member.uid not in named and slots.may_take(gang, member):
+                assert all(fits_node(member.shape, nodes[node]) is not None for node, _ in free)

@@ -1,0 +1,48 @@
+"""Reservations that somebody else deleted: for how long they are kept in mind."""
+
+from dataclasses import replace
+
+from tutti.bereft import Bereft
+from tutti.kube.decode import PodGroup
+from tutti.model.cluster import Reservation, Slots
+from tutti.model.keys import GangKey, NodeName, Uid
+
+from ..builders import NAMESPACE, gang, reservation
+
+DRIVEN = gang("a").of(1, cpu=1)
+SLOTS = (Slots(NodeName("n1"), "worker", 2),)
+HELD = reservation(DRIVEN, ("a-0", "n1"), at=100.0, slots=SLOTS)
+GROUP = PodGroup(NAMESPACE, "a", HELD.uid, 1, 3, (), 0.0, terminating=False, version="1")
+
+
+def after(
+    *changes: tuple[Reservation | None, Reservation | None],
+    group: PodGroup | None = GROUP,
+    at: float = 100.0,
+) -> tuple[Reservation, ...]:
+    """What is shown then."""
+    known = {} if group is None else {GangKey(NAMESPACE, "a"): group}
+    seen = Bereft(known.get)
+    for old, new in changes:
+        seen.changed(old, new)
+    return seen.shown(at)
+
+
+def test_one_that_went_is_kept_in_mind_until_its_time_is_up() -> None:
+    assert after((None, HELD), (HELD, None), at=699.0) == (HELD,)
+    assert after((None, HELD), (HELD, None), at=700.0) == ()
+
+
+def test_one_that_changes_or_stands_again_is_not() -> None:
+    assert after((None, HELD), (HELD, replace(HELD, slots=()))) == ()
+    assert after((HELD, None), (None, replace(HELD, reserved_at=101.0))) == ()
+
+
+def test_one_that_held_room_for_nobody_who_is_awaited_is_not() -> None:
+    bare = replace(HELD, slots=())
+    assert after((None, bare), (bare, None)) == ()
+
+
+def test_one_of_a_gang_that_is_gone_or_another_by_now_is_not() -> None:
+    assert after((HELD, None), group=None) == ()
+    assert after((HELD, None), group=replace(GROUP, uid=Uid("another"))) == ()
