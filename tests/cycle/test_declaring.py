@@ -1,12 +1,13 @@
 """Drivers of Spark that wait: their configuration is read, and their PodGroup made, once."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tutti.declaring import FIRST_SECONDS, LONGEST_SECONDS
+from tutti.declaring import FIRST_SECONDS, LONGEST_SECONDS, Declarer
 from tutti.kube import errors
 from tutti.model.cluster import Member
 from tutti.model.keys import GangKey, NodeName, PodKey
@@ -327,3 +328,42 @@ async def test_many_drivers_take_turns() -> None:
     assert played.cluster.made.count("read_text") == 100
     await played.life.turn()
     assert played.cluster.made.count("read_text") == 150
+
+
+async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
+    """What was begun goes on beside it, is not begun again, and is heard of later."""
+    played, answer = Played(), asyncio.Event()
+    played.keep(ALONE)
+
+    async def pause(_number: int, _is_committed: bool) -> None:  # noqa: FBT001 - as it is called
+        await answer.wait()
+
+    played.cluster.pause = pause
+    played.cluster.add_pod(driver())
+    played.life.watch.catch_up()
+    declarer = Declarer(
+        played.life.world,
+        played.cluster,
+        scheduler="tutti",
+        clock=played.clock,
+        in_flight=4,
+        patience=0.0,
+    )
+    while "read_text" not in played.cluster.made:
+        assert list(await declarer.declare()) == []
+    for _ in range(3):
+        assert list(await declarer.declare()) == []
+        assert declarer.again_in() == 0.0
+    assert played.cluster.made.count("read_text") == 1
+    played.cluster.fault = lambda _, name: (
+        Fault(errors.Unavailable("no answer")) if name == "declare" else None
+    )
+    answer.set()
+
+    async def hear() -> None:
+        while not await declarer.declare():
+            pass
+
+    with pytest.raises(errors.Unavailable, match="no answer"):
+        await hear()
+    assert played.cluster.declared == {}
