@@ -19,6 +19,7 @@ from ..fakes import Clock, Crash, FakeCluster, Fault, Life
 APP = "spark-1"
 CONF, TEMPLATE = "drv-conf-map", "drv-podspec-conf-map"
 WHOLE = GangKey(NAMESPACE, APP)
+OWN = {"spark-role": "executor", "spark-exec-id": "0", "spark-exec-resourceprofile-id": "0"}
 ALONE = {"spark.executor.instances": "2", "spark.kubernetes.scheduler.name": "tutti"}
 
 
@@ -77,7 +78,7 @@ async def test_a_driver_gets_the_podgroup_that_its_configuration_says() -> None:
     assert body["spec"]["roles"][1] == {
         "name": "executor",
         "minMember": 2,
-        "template": {"resources": {"cpu": "3", "memory": "1408Mi"}},
+        "template": {"resources": {"cpu": "3", "memory": "1408Mi"}, "labels": OWN},
     }
     assert body["metadata"]["ownerReferences"][0]["uid"] == played.pod().uid
     calls = list(played.cluster.made)
@@ -286,7 +287,7 @@ async def test_executors_of_client_mode_are_a_gang_by_their_annotation() -> None
         {
             "name": "executor",
             "minMember": 3,
-            "template": {"resources": {"cpu": "1000m"}},
+            "template": {"resources": {"cpu": "1000m"}, "labels": {"spark-exec-id": "0"}},
         }
     ]
     await played.submit(executor(2, executors="3"))
@@ -367,3 +368,49 @@ async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
     with pytest.raises(errors.Unavailable, match="no answer"):
         await hear()
     assert played.cluster.declared == {}
+
+
+APART = """
+  affinity:
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        - {topologyKey: rack, labelSelector: {matchLabels: {team: etl}}}
+"""
+EVEN = """
+  topologySpreadConstraints:
+    - maxSkew: 1
+      minDomains: 2
+      topologyKey: rack
+      whenUnsatisfiable: DoNotSchedule
+      labelSelector: {matchLabels: {spark-role: executor}}
+      matchLabelKeys: [team]
+"""
+
+
+@pytest.mark.parametrize("rule", [APART, EVEN])
+async def test_rules_of_a_pod_template_hold_for_the_room_of_executors_to_come(rule: str) -> None:
+    """They are told by labels that a property gives them, and that Spark does."""
+    own = {
+        "podTemplateFile": "/x.yml",
+        "label.team": "etl",
+        "node.selector.pool": "x",
+    }
+    played = Played()
+    more = {f"spark.kubernetes.executor.{name}": value for name, value in own.items()}
+    played.keep({**ALONE, **more})
+    played.cluster.config_maps[NAMESPACE, TEMPLATE] = {"x.yml": f"kind: Pod\nspec:{rule}"}
+    spark = replace(driver().spark, template=Kept(TEMPLATE, "x.yml"))  # type: ignore[type-var]
+    for name in ("n2", "n3"):
+        played.cluster.add(node(name, cpu=8, memory=64).labelled(rack="a", pool="x"))
+    await played.submit(replace(driver(), spark=spark))
+    await played.life.settle()
+    assert played.pod().node is None
+    played.cluster.add(node("n4", cpu=8, memory=64).labelled(rack="b", pool="x"))
+    played.life.watch.catch_up()
+    for _ in range(2):
+        await played.life.turn()
+    assert played.pod().node is not None
+    (held,) = played.cluster.reservations.values()
+    on = {slot.node: slot.count for slot in held.slots}
+    assert sorted(on.values()) == [1, 1]
+    assert NodeName("n4") in on
