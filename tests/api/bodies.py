@@ -10,6 +10,8 @@ import string
 import uuid
 from typing import Any
 
+from tutti.spark.older import cheapest
+
 MEMBERS_LIMIT = 5000
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -229,6 +231,9 @@ TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernet
 
 ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
     "absent members": templated({"resources": {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": 1}}),
+    "absent members that are thrifty": templated(
+        {"resources": {"cpu": "2"}, "affinity": cheapest()}
+    ),
     "absent members that are choosy": {
         **templated(
             {

@@ -127,3 +127,49 @@ def test_an_explicit_podgroup_comes_before_the_automatic_one(rig: Rig) -> None:
     rig.until_bound("mine", 3, "explicit")
     path = "/apis/tutti.dev/v1alpha1/namespaces/explicit/podgroups"
     assert [one["metadata"]["name"] for one in rig.plane.request("GET", path)["items"]] == ["mine"]
+
+
+def test_drivers_that_other_tools_have_marked_are_gangs_until_they_are_deleted(rig: Rig) -> None:
+    """By two older gang schedulers, and by the Spark operator, whose properties name no scheduler.
+
+    What the first says makes room on the cheaper of two nodes.
+    """
+    space = "marked"
+    rig.plane.create_namespace(space)
+    for prefix, cost in (("dear", "90"), ("cheap", "10")):
+        # No other node here has room for what the labels say.
+        rig.nodes(1, prefix, cpu=50, memory="64Gi", labels={"pool": space, "cost": cost})
+    unnamed = {"spark.kubernetes.scheduler.name": ""}
+    apps = {
+        name: App(name, space, "tutti", space, 2, 2, unnamed)
+        for name in ("labelled", "noted", "operated")
+    }
+    drivers = {name: app.driver() for name, app in apps.items()}
+    for name in ("labelled", "noted"):
+        del drivers[name]["spec"]["volumes"]
+    marks = {"executors": "2", "exec-cpu": "20", "exec-mem": "1"}
+    drivers["labelled"]["metadata"]["labels"] |= marks
+    notes = {"executor-count": "2", "executor-cpu": "1", "executor-mem": "1Gi"}
+    noted = {f"spark-{name}": value for name, value in notes.items()}
+    drivers["noted"]["metadata"]["annotations"] |= noted
+    made_by = {"sparkoperator.k8s.io/app-name": "operated"}
+    drivers["operated"]["metadata"]["labels"] |= made_by
+
+    def slots(name: str) -> dict[str, int]:
+        """For how many executors room is held, by node."""
+        return {
+            on["node"]: on["slots"]["executor"]
+            for held in rig.reservations(space)
+            if held["spec"]["podGroup"]["name"] == apps[name].id
+            for on in held["spec"]["placement"]
+            if "slots" in on
+        }
+
+    rig.create(drivers["labelled"])
+    rig.until(lambda: slots("labelled") == {"cheap-000": 2}, "room is held where it is cheap")
+    rig.create(drivers["noted"], drivers["operated"], apps["operated"].config_map())
+    rig.until(lambda: rig.bound(namespace=space) == len(apps), "all drivers are bound")
+    for name in apps:
+        rig.until(lambda n=name: sum(slots(n).values()) == 2, f"room is held for {name}")  # type: ignore[misc]
+        rig.delete("pod", f"{name}-driver", space)
+    rig.until(lambda: not rig.reservations(space), "all of it is given back")

@@ -4,15 +4,21 @@ Separate from ``declaring`` because nobody writes these contracts any more; they
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from ..kube import spark as marks
+from ..kube.dump.rules import PREFERRED
 from ..kube.quantity import QuantityError, nanos
 from ..model.cluster import Member
 from ..model.spark import SparkPod
 from .conf import BadProperty, whole
 from .declared import Declared
 
+COST = "cost"  # a label of nodes, from 0 to 100
+DEAREST = 100
 _TRUE, _FALSE = ("1", "t", "true"), ("0", "f", "false")
+
+Raw = dict[str, Any]
 
 
 def by_palantir(spark: SparkPod) -> Declared | None:
@@ -45,7 +51,27 @@ def by_labels(driver: Member) -> Declared | None:
         return None  # "executors" alone is anybody's label
     count, cores, gigabytes = (_count(said, name) for name in names)
     resources = {"cpu": str(cores), "memory": f"{gigabytes}Gi"}
-    return Declared(count, None, {"resources": resources})
+    return Declared(count, None, {"resources": resources, "affinity": cheapest()})
+
+
+def cheapest() -> Raw:
+    """What would rather be on nodes whose label ``cost`` is low.
+
+    A node earns 100 less its cost, put together from binary digits: seven preferences in place of
+    a hundred. One without the label costs nothing there, and one that costs more than 100 is as
+    dear as can be.
+    """
+    digits = [
+        (2**n, [str(cost) for cost in range(DEAREST) if (DEAREST - cost) >> n & 1])
+        for n in range(DEAREST.bit_length())
+    ]
+    terms: list[tuple[int, Raw]] = [(n, {"operator": "In", "values": costs}) for n, costs in digits]
+    terms.append((DEAREST, {"operator": "DoesNotExist"}))
+    preferred = [
+        {"weight": weight, "preference": {"matchExpressions": [{"key": COST, **term}]}}
+        for weight, term in terms
+    ]
+    return {"nodeAffinity": {PREFERRED: preferred}}
 
 
 def _count(said: Mapping[str, str], name: str) -> int:

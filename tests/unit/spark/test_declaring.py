@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tutti.kube import wire
+from tutti.kube.decode import decode_group
 from tutti.model.cluster import Member, NodeTerm, Toleration
 from tutti.model.ports import HostPort, asked
 from tutti.model.resources import Resources
 from tutti.model.rules import Peers, PodRules, Requirement, Spread, Term
 from tutti.model.spark import SparkPod
+from tutti.planning.feasibility import preference
 from tutti.spark import BadProperties, BadProperty, Declared, by_properties, group, said
 
-from ...builders import labels, member, shape
+from ...builders import labels, member, node, shape
 
 PROPERTIES = {
     "spark.app.name": "etl",
@@ -407,6 +410,23 @@ def test_labels_of_an_older_gang_scheduler_say_cores_and_gigabytes() -> None:
         said(pod(labels=(("exec-cpu", "2"),)), DRIVER, "tutti")
     with pytest.raises(BadProperty, match=r"exec-mem=1\.5: is not a whole number"):
         said(pod(labels=labels(**{**LABELLED, "exec-mem": "1.5"})), DRIVER, "tutti")
+
+
+@pytest.mark.parametrize(
+    ("cost", "earned"), [(None, 100), *((n, 100 - n) for n in range(101)), (250, 0), ("low", 0)]
+)
+def test_with_such_labels_the_cheaper_of_two_nodes_is_preferred(
+    cost: int | str | None, earned: int
+) -> None:
+    """By the label that the older scheduler looked at: a node earns 100 less its cost."""
+    declared = said(pod(labels=labels(**LABELLED)), DRIVER, "tutti")
+    assert declared is not None
+    raw = made(declared)
+    raw["metadata"]["uid"] = "u"
+    _, executor = decode_group(wire.parse_one(raw, wire.PodGroup)).roles
+    assert executor.template is not None
+    has = {} if cost is None else {"cost": str(cost)}
+    assert preference(executor.template.shape, node("n1").labelled(**has).made) == earned
 
 
 def made(declared: Declared, **changes: Any) -> dict[str, Any]:
