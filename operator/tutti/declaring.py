@@ -60,6 +60,7 @@ class Declarer:
         self._scheduler = scheduler
         self._clock = clock
         self._gate = Gate(in_flight)
+        self._reading = asyncio.Lock()
         self._patience = patience
         self._begun: asyncio.Future[Sequence[errors.ApiError]] | None = None
         self._waits: dict[Uid, _Wait] = {}
@@ -132,10 +133,11 @@ class Declarer:
         properties = await self._text(space, app.properties)
         template = None if app.template is None else await self._text(space, app.template)
         try:
-            # A text may have a megabyte, and the event loop serves others, too.
-            return await asyncio.to_thread(
-                spark.by_properties, properties, template, member, self._scheduler
-            )
+            # Large texts take a while: one at a time, for whoever plans needs a thread as well.
+            async with self._reading:
+                return await asyncio.to_thread(
+                    spark.by_properties, properties, template, member, self._scheduler
+                )
         except (spark.BadProperty, spark.BadProperties) as problem:
             where = f"ConfigMap {app.properties.config_map}"
             raise spark.BadProperties(f"{where}: {problem}") from problem

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -368,6 +369,37 @@ async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
     with pytest.raises(errors.Unavailable, match="no answer"):
         await hear()
     assert played.cluster.declared == {}
+
+
+class Counted(ThreadPoolExecutor):
+    """Threads that know how many at a time were asked for."""
+
+    asked = most = 0
+
+    def submit(self, *call: Any, **about: Any) -> Future[Any]:
+        """Count those that have not answered yet."""
+        self.asked += 1
+        self.most = max(self.most, self.asked)
+        made: Future[Any] = super().submit(*call, **about)
+        made.add_done_callback(self._answered)
+        return made
+
+    def _answered(self, _made: Future[Any]) -> None:
+        self.asked -= 1
+
+
+async def test_large_texts_take_one_thread_at_a_time() -> None:
+    """Whoever plans needs one as well."""
+    played, threads = Played(), Counted()
+    asyncio.get_running_loop().set_default_executor(threads)
+    # None of them is read within the moment that it takes to ask for the next.
+    played.keep({**ALONE, **{f"x{n}": "y" * 40 for n in range(1_000)}})
+    for number in range(5):
+        played.cluster.add_pod(driver(f"drv-{number}", app=f"spark-{number}"))
+    played.life.watch.catch_up()
+    while len(played.cluster.declared) < 5:
+        await played.life.turn()
+    assert threads.most == 1
 
 
 APART = """
