@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from . import spark
 from .kube import errors
 from .kube.client import Api
-from .kube.gate import Gate, is_away
+from .kube.gate import Calling, Gate, is_away
 from .model.cluster import Member
 from .model.spark import Kept, SparkPod
 from .world import World
@@ -26,7 +26,8 @@ logger = logging.getLogger(__name__)
 
 FIRST_SECONDS = 0.5  # spark-submit makes the ConfigMap right after the driver's pod
 LONGEST_SECONDS = 30.0  # what is wrong stays so until somebody puts it right
-MOST_AT_ONCE = 100  # so that many drivers do not delay the next binding
+MOST_AT_ONCE = 100  # so that none is made long after its driver was looked at
+PATIENCE_SECONDS = 1.0  # that a cycle waits, so that many drivers do not delay the next binding
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +49,53 @@ class Declarer:
         scheduler: str,
         clock: Callable[[], float],
         in_flight: int,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
-        """``scheduler`` is ours: executors that are left to another are not counted."""
+        """``scheduler`` is ours: executors that are left to another are not counted.
+
+        A cycle waits for ``patience`` seconds.
+        """
         self._world = world
         self._api = api
         self._scheduler = scheduler
         self._clock = clock
         self._gate = Gate(in_flight)
+        self._reading = asyncio.Lock()
+        self._patience = patience
+        self._begun: asyncio.Future[Sequence[errors.ApiError]] | None = None
         self._waits: dict[Uid, _Wait] = {}
 
     async def declare(self) -> Sequence[errors.ApiError]:
         """Make the PodGroups that waiting pods of Spark lack; says of each why it cannot be made.
 
+        What takes longer than a cycle waits goes on beside it, and a later one hears what came of
+        it.
+
         Raises:
             errors.Unavailable: the API server is away.
         """
+        if self._begun is None:
+            if not (due := self._due()):
+                return ()
+            self._begun = asyncio.ensure_future(self._gate.all(due))
+        begun = self._begun
+        await asyncio.wait([begun], timeout=self._patience)
+        if not begun.done():
+            return ()
+        self._begun = None
+        return begun.result()
+
+    def _due(self) -> Sequence[Calling]:
+        """What is worth a try now, the oldest first."""
         now, waiting = self._clock(), self._world.undeclared()
         here = {member.uid for member in waiting}
         self._waits = {uid: wait for uid, wait in self._waits.items() if uid in here}
         due = [m for m in waiting if m.uid not in self._waits or self._waits[m.uid].until <= now]
-        return await self._gate.all(
+        return [
             partial(self._try, member, member.spark)
             for member in due[:MOST_AT_ONCE]
             if member.spark is not None
-        )
+        ]
 
     def again_in(self) -> float | None:
         """In how many seconds one is worth another try."""
@@ -109,10 +133,11 @@ class Declarer:
         properties = await self._text(space, app.properties)
         template = None if app.template is None else await self._text(space, app.template)
         try:
-            # A text may have a megabyte, and the event loop serves others, too.
-            return await asyncio.to_thread(
-                spark.by_properties, properties, template, member, self._scheduler
-            )
+            # Large texts take a while: one at a time, for whoever plans needs a thread as well.
+            async with self._reading:
+                return await asyncio.to_thread(
+                    spark.by_properties, properties, template, member, self._scheduler
+                )
         except (spark.BadProperty, spark.BadProperties) as problem:
             where = f"ConfigMap {app.properties.config_map}"
             raise spark.BadProperties(f"{where}: {problem}") from problem

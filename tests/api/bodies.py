@@ -10,6 +10,8 @@ import string
 import uuid
 from typing import Any
 
+from tutti.spark.older import cheapest
+
 MEMBERS_LIMIT = 5000
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -97,6 +99,18 @@ REFUSED_GROUPS = {
     "a template with a resource of no name": (
         templated({"resources": {"": "1"}}),
         "the name of a resource has 1 to 317 characters",
+    ),
+    "a template with a label of no name": (
+        templated({"resources": {"cpu": 1}, "labels": {"": "x"}}),
+        "the name of a label has 1 to 317 characters",
+    ),
+    "a template with a label that no pod can have": (
+        templated({"resources": {"cpu": 1}, "labels": {"team": "a b"}}),
+        "template.labels.team in body should match",
+    ),
+    "a template that is spread by nothing": (
+        templated({"resources": {"cpu": 1}, "topologySpreadConstraints": [{"maxSkew": 1}]}),
+        "topologyKey: Required value",
     ),
     "a template near nothing": (
         templated({"resources": {"cpu": 1}, "affinity": {"podAffinity": {REQUIRED: [{}]}}}),
@@ -203,10 +217,23 @@ REFUSED_GROUPS = {
 }
 
 
+SPREAD = {
+    "maxSkew": 1,
+    "minDomains": 3,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "a"}},
+    "matchLabelKeys": ["example.com/team"],
+    "nodeAffinityPolicy": "Ignore",
+    "nodeTaintsPolicy": "Honor",
+}
 TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
 
 ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
     "absent members": templated({"resources": {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": 1}}),
+    "absent members that are thrifty": templated(
+        {"resources": {"cpu": "2"}, "affinity": cheapest()}
+    ),
     "absent members that are choosy": {
         **templated(
             {
@@ -224,6 +251,8 @@ ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
                     "podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": TERM}]},
                     "podAntiAffinity": {REQUIRED: [TERM]},
                 },
+                "topologySpreadConstraints": [SPREAD],
+                "labels": {"app": "a", "example.com/team": "", "spark-exec-id": "0"},
             }
         ),
         "absentMemberTimeoutSeconds": 5,

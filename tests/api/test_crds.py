@@ -118,7 +118,8 @@ def test_min_member_can_be_raised_and_lowered(server: ControlPlane) -> None:
 
 def test_a_template_never_changes(server: ControlPlane) -> None:
     """Room may be held by it; what else a role says is changed as ever."""
-    role = {"name": "worker", "minMember": 2, "template": {"resources": {"cpu": "1"}}}
+    template = {"resources": {"cpu": "1"}}
+    role = {"name": "worker", "minMember": 2, "template": template}
     server.request("POST", _path("podgroups"), group({"roles": [role]}, name="declared"))
 
     def change(role: dict[str, Any]) -> None:
@@ -127,7 +128,8 @@ def test_a_template_never_changes(server: ControlPlane) -> None:
 
     change({**role, "minMember": 3})
     larger = {**role, "template": {"resources": {"cpu": "1000"}}}
-    for changed in (larger, {"name": "worker", "minMember": 3}):
+    labelled = {**role, "template": {**template, "labels": {"app": "x"}}}
+    for changed in (larger, labelled, {"name": "worker", "minMember": 3}):
         with pytest.raises(RequestError, match="a role's template never changes"):
             change(changed)
 

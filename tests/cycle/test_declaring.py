@@ -1,12 +1,14 @@
 """Drivers of Spark that wait: their configuration is read, and their PodGroup made, once."""
 
+import asyncio
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tutti.declaring import FIRST_SECONDS, LONGEST_SECONDS
+from tutti.declaring import FIRST_SECONDS, LONGEST_SECONDS, Declarer
 from tutti.kube import errors
 from tutti.model.cluster import Member
 from tutti.model.keys import GangKey, NodeName, PodKey
@@ -18,6 +20,7 @@ from ..fakes import Clock, Crash, FakeCluster, Fault, Life
 APP = "spark-1"
 CONF, TEMPLATE = "drv-conf-map", "drv-podspec-conf-map"
 WHOLE = GangKey(NAMESPACE, APP)
+OWN = {"spark-role": "executor", "spark-exec-id": "0", "spark-exec-resourceprofile-id": "0"}
 ALONE = {"spark.executor.instances": "2", "spark.kubernetes.scheduler.name": "tutti"}
 
 
@@ -76,7 +79,7 @@ async def test_a_driver_gets_the_podgroup_that_its_configuration_says() -> None:
     assert body["spec"]["roles"][1] == {
         "name": "executor",
         "minMember": 2,
-        "template": {"resources": {"cpu": "3", "memory": "1408Mi"}},
+        "template": {"resources": {"cpu": "3", "memory": "1408Mi"}, "labels": OWN},
     }
     assert body["metadata"]["ownerReferences"][0]["uid"] == played.pod().uid
     calls = list(played.cluster.made)
@@ -285,7 +288,7 @@ async def test_executors_of_client_mode_are_a_gang_by_their_annotation() -> None
         {
             "name": "executor",
             "minMember": 3,
-            "template": {"resources": {"cpu": "1000m"}},
+            "template": {"resources": {"cpu": "1000m"}, "labels": {"spark-exec-id": "0"}},
         }
     ]
     await played.submit(executor(2, executors="3"))
@@ -327,3 +330,119 @@ async def test_many_drivers_take_turns() -> None:
     assert played.cluster.made.count("read_text") == 100
     await played.life.turn()
     assert played.cluster.made.count("read_text") == 150
+
+
+async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
+    """What was begun goes on beside it, is not begun again, and is heard of later."""
+    played, answer = Played(), asyncio.Event()
+    played.keep(ALONE)
+
+    async def pause(_number: int, _is_committed: bool) -> None:  # noqa: FBT001 - as it is called
+        await answer.wait()
+
+    played.cluster.pause = pause
+    played.cluster.add_pod(driver())
+    played.life.watch.catch_up()
+    declarer = Declarer(
+        played.life.world,
+        played.cluster,
+        scheduler="tutti",
+        clock=played.clock,
+        in_flight=4,
+        patience=0.0,
+    )
+    while "read_text" not in played.cluster.made:
+        assert list(await declarer.declare()) == []
+    for _ in range(3):
+        assert list(await declarer.declare()) == []
+        assert declarer.again_in() == 0.0
+    assert played.cluster.made.count("read_text") == 1
+    played.cluster.fault = lambda _, name: (
+        Fault(errors.Unavailable("no answer")) if name == "declare" else None
+    )
+    answer.set()
+
+    async def hear() -> None:
+        while not await declarer.declare():
+            pass
+
+    with pytest.raises(errors.Unavailable, match="no answer"):
+        await hear()
+    assert played.cluster.declared == {}
+
+
+class Counted(ThreadPoolExecutor):
+    """Threads that know how many at a time were asked for."""
+
+    asked = most = 0
+
+    def submit(self, *call: Any, **about: Any) -> Future[Any]:
+        """Count those that have not answered yet."""
+        self.asked += 1
+        self.most = max(self.most, self.asked)
+        made: Future[Any] = super().submit(*call, **about)
+        made.add_done_callback(self._answered)
+        return made
+
+    def _answered(self, _made: Future[Any]) -> None:
+        self.asked -= 1
+
+
+async def test_large_texts_take_one_thread_at_a_time() -> None:
+    """Whoever plans needs one as well."""
+    played, threads = Played(), Counted()
+    asyncio.get_running_loop().set_default_executor(threads)
+    # None of them is read within the moment that it takes to ask for the next.
+    played.keep({**ALONE, **{f"x{n}": "y" * 40 for n in range(1_000)}})
+    for number in range(5):
+        played.cluster.add_pod(driver(f"drv-{number}", app=f"spark-{number}"))
+    played.life.watch.catch_up()
+    while len(played.cluster.declared) < 5:
+        await played.life.turn()
+    assert threads.most == 1
+
+
+APART = """
+  affinity:
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        - {topologyKey: rack, labelSelector: {matchLabels: {team: etl}}}
+"""
+EVEN = """
+  topologySpreadConstraints:
+    - maxSkew: 1
+      minDomains: 2
+      topologyKey: rack
+      whenUnsatisfiable: DoNotSchedule
+      labelSelector: {matchLabels: {spark-role: executor}}
+      matchLabelKeys: [team]
+"""
+
+
+@pytest.mark.parametrize("rule", [APART, EVEN])
+async def test_rules_of_a_pod_template_hold_for_the_room_of_executors_to_come(rule: str) -> None:
+    """They are told by labels that a property gives them, and that Spark does."""
+    own = {
+        "podTemplateFile": "/x.yml",
+        "label.team": "etl",
+        "node.selector.pool": "x",
+    }
+    played = Played()
+    more = {f"spark.kubernetes.executor.{name}": value for name, value in own.items()}
+    played.keep({**ALONE, **more})
+    played.cluster.config_maps[NAMESPACE, TEMPLATE] = {"x.yml": f"kind: Pod\nspec:{rule}"}
+    spark = replace(driver().spark, template=Kept(TEMPLATE, "x.yml"))  # type: ignore[type-var]
+    for name in ("n2", "n3"):
+        played.cluster.add(node(name, cpu=8, memory=64).labelled(rack="a", pool="x"))
+    await played.submit(replace(driver(), spark=spark))
+    await played.life.settle()
+    assert played.pod().node is None
+    played.cluster.add(node("n4", cpu=8, memory=64).labelled(rack="b", pool="x"))
+    played.life.watch.catch_up()
+    for _ in range(2):
+        await played.life.turn()
+    assert played.pod().node is not None
+    (held,) = played.cluster.reservations.values()
+    on = {slot.node: slot.count for slot in held.slots}
+    assert sorted(on.values()) == [1, 1]
+    assert NodeName("n4") in on

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from .. import rig as rigs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..rig import Rig
 
 MEMORY = "1408Mi"  # what Spark asks for by default: 1024 MiB and the least overhead
@@ -28,6 +30,7 @@ class App:
     pool: str
     executors: int
     batch: int
+    more: Mapping[str, str] = field(default_factory=dict)  # properties
     created: int = 0
     is_finished: bool = False
 
@@ -45,6 +48,7 @@ class App:
             "spark.kubernetes.allocation.batch.size": str(self.batch),
             "spark.kubernetes.node.selector.pool": self.pool,
             "spark.kubernetes.scheduler.name": self.scheduler,
+            **self.more,
         }
 
     def driver(self) -> dict[str, Any]:

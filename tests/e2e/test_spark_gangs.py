@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .. import rig as rigs
 from ..rig import Rig, pod_group
 from .sparkapps import App, Drivers
 
@@ -127,3 +128,157 @@ def test_an_explicit_podgroup_comes_before_the_automatic_one(rig: Rig) -> None:
     rig.until_bound("mine", 3, "explicit")
     path = "/apis/tutti.dev/v1alpha1/namespaces/explicit/podgroups"
     assert [one["metadata"]["name"] for one in rig.plane.request("GET", path)["items"]] == ["mine"]
+
+
+class Elastic:
+    """An application with dynamic allocation, on a node that nobody else may use."""
+
+    def __init__(self, rig: Rig, space: str, *, cpu: int, least: int, most: int) -> None:
+        self.rig, self.space = rig, space
+        rig.plane.create_namespace(space)
+        rig.nodes(1, space, cpu=cpu, memory="64Gi", labels={"pool": space})
+        said = {"enabled": "true", "minExecutors": str(least), "maxExecutors": str(most)}
+        more = {f"spark.dynamicAllocation.{name}": value for name, value in said.items()}
+        self.app = App("etl", space, "tutti", space, least, least, more)
+        Drivers(rig).submit(self.app)
+
+    def make(self, *numbers: int) -> None:
+        """Make executors, as the driver does."""
+        driver = self.rig.pod("etl-driver", self.space)
+        self.rig.create(*(self.app.executor(number, driver) for number in numbers))
+
+    def remove(self, *numbers: int) -> None:
+        """Delete executors, as the driver does."""
+        for number in numbers:
+            self.rig.delete("pod", f"etl-exec-{number}", self.space)
+
+    def rival(self, name: str, cpu: int = 1) -> None:
+        """Make a pod of nobody's that wants the room as well."""
+        spec = {"nodeSelector": {"pool": self.space}}
+        self.rig.create(rigs.pod(name, namespace=self.space, spec=spec, cpu=cpu))
+
+    def runs(self, name: str) -> bool:
+        """Whether a pod is there and runs."""
+        return any(
+            pod["metadata"]["name"] == name and pod["status"]["phase"] == "Running"
+            for pod in self.rig.pods(namespace=self.space)
+        )
+
+    def until_run(self, *names: str) -> None:
+        """Wait until all of these run."""
+        self.rig.until(lambda: all(map(self.runs, names)), f"{', '.join(names)} run")
+
+    def until_wait(self, name: str) -> None:
+        """Wait until a pod was told that it waits."""
+        self.rig.until(lambda: self.rig.pod_says(name, self.space), f"{name} waits")
+
+    def ails(self) -> str:
+        """Why it is not healthy; empty while it is."""
+        line = self.rig.condition(self.app.id, "Healthy", self.space)
+        return "" if line["status"] == "True" else str(line["reason"])
+
+
+def test_dynamic_allocation_goes_up_and_down_and_below_its_least_and_up_again(rig: Rig) -> None:
+    """Its least starts whole; what is beyond comes and goes, and loses nothing by it."""
+    one = Elastic(rig, "dynamic", cpu=6, least=2, most=6)
+    # The least is the gang.
+    one.until_run("etl-driver")
+    role = rig.group(one.app.id, one.space)["spec"]["roles"][1]
+    assert (role["name"], role["minMember"], role["maxMember"]) == ("executor", 2, 6)
+    (held,) = rig.reservations(one.space)
+    assert held["spec"]["placement"][0]["slots"] == {"executor": 2}
+    one.make(1, 2)
+    one.until_run("etl-exec-1", "etl-exec-2")
+    # Up, as far as there is room; who is removed makes room for who waits, gangs before extras.
+    one.make(3, 4, 5, 6)
+    rig.until(lambda: rig.bound(namespace=one.space) == 6, "the node is full")
+    (last,) = (
+        n for n in (3, 4, 5, 6) if "nodeName" not in rig.pod(f"etl-exec-{n}", one.space)["spec"]
+    )
+    one.rival("other")
+    one.until_wait("other")
+    one.remove(1)
+    one.until_run("other")
+    assert not one.runs(f"etl-exec-{last}")
+    one.remove(2)
+    one.until_run(f"etl-exec-{last}")
+    # Down to the least: nothing is lost.
+    one.remove(3, 4)
+    one.rival("large", 2)
+    one.until_run("large")
+    assert one.ails() == ""
+    # Below it: that is said, but room is held for nobody who does not exist.
+    one.remove(5)
+    rig.until(lambda: one.ails() == "MemberLost", "it is said")
+    one.rival("next")
+    one.until_run("next")
+    # Who comes for a lost one comes before all others.
+    one.rival("late")
+    one.until_wait("late")
+    one.make(7)
+    one.until_wait("etl-exec-7")
+    rig.delete("pod", "next", one.space)
+    one.until_run("etl-exec-7")
+    assert not one.runs("late")
+    rig.until(lambda: one.ails() == "", "it is whole again")
+    # Up again; then the end gives all of it back.
+    rig.delete("pod", "large", one.space)
+    one.until_run("late")
+    one.make(8)
+    one.until_run("etl-exec-8")
+    one.remove(6, 7, 8)
+    rig.plane.kubectl(
+        *("patch", "pod", "etl-driver", "-n", one.space, "--subresource=status"),
+        *("--type=merge", "-p", '{"status":{"phase":"Succeeded"}}'),
+    )
+    rig.until(lambda: rig.group(one.app.id, one.space)["status"]["phase"] == "Finished", "it ends")
+    for name in ("other", "late"):
+        rig.delete("pod", name, one.space)
+    one.rival("all", 6)
+    one.until_run("all")
+
+
+def test_drivers_that_other_tools_have_marked_are_gangs_until_they_are_deleted(rig: Rig) -> None:
+    """By two older gang schedulers, and by the Spark operator, whose properties name no scheduler.
+
+    What the first says makes room on the cheaper of two nodes.
+    """
+    space = "marked"
+    rig.plane.create_namespace(space)
+    for prefix, cost in (("dear", "90"), ("cheap", "10")):
+        # No other node here has room for what the labels say.
+        rig.nodes(1, prefix, cpu=50, memory="64Gi", labels={"pool": space, "cost": cost})
+    unnamed = {"spark.kubernetes.scheduler.name": ""}
+    apps = {
+        name: App(name, space, "tutti", space, 2, 2, unnamed)
+        for name in ("labelled", "noted", "operated")
+    }
+    drivers = {name: app.driver() for name, app in apps.items()}
+    for name in ("labelled", "noted"):
+        del drivers[name]["spec"]["volumes"]
+    marks = {"executors": "2", "exec-cpu": "20", "exec-mem": "1"}
+    drivers["labelled"]["metadata"]["labels"] |= marks
+    notes = {"executor-count": "2", "executor-cpu": "1", "executor-mem": "1Gi"}
+    noted = {f"spark-{name}": value for name, value in notes.items()}
+    drivers["noted"]["metadata"]["annotations"] |= noted
+    made_by = {"sparkoperator.k8s.io/app-name": "operated"}
+    drivers["operated"]["metadata"]["labels"] |= made_by
+
+    def slots(name: str) -> dict[str, int]:
+        """For how many executors room is held, by node."""
+        return {
+            on["node"]: on["slots"]["executor"]
+            for held in rig.reservations(space)
+            if held["spec"]["podGroup"]["name"] == apps[name].id
+            for on in held["spec"]["placement"]
+            if "slots" in on
+        }
+
+    rig.create(drivers["labelled"])
+    rig.until(lambda: slots("labelled") == {"cheap-000": 2}, "room is held where it is cheap")
+    rig.create(drivers["noted"], drivers["operated"], apps["operated"].config_map())
+    rig.until(lambda: rig.bound(namespace=space) == len(apps), "all drivers are bound")
+    for name in apps:
+        rig.until(lambda n=name: sum(slots(n).values()) == 2, f"room is held for {name}")  # type: ignore[misc]
+        rig.delete("pod", f"{name}-driver", space)
+    rig.until(lambda: not rig.reservations(space), "all of it is given back")

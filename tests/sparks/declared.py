@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tutti.model.cluster import Member
+    from tutti.model.rules import Labels
     from tutti.model.shapes import Shape
     from tutti.model.spark import Kept
 
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
 
 SCHEDULER = "tutti"
 FILE = "spark.kubernetes.executor.podTemplateFile"
+# Labels of one application, and of one executor: those that ask are of another than the driver.
+OF_ONE = ("spark-app-selector", "spark-exec-id")
 PROPERTIES = {
     "spark.executor.instances": "3",
     "spark.executor.memory": "2g",
     "spark.executor.resource.gpu.amount": "1",
     "spark.executor.resource.gpu.vendor": "nvidia.com",
+    "spark.kubernetes.executor.label.team": "etl",
     "spark.kubernetes.node.selector.disk": "ssd",
     "spark.kubernetes.scheduler.name": SCHEDULER,
     "spark.kubernetes.executor.podTemplateContainerName": "worker",
@@ -37,6 +41,8 @@ PROPERTIES = {
 TEMPLATE = """
 apiVersion: v1
 kind: Pod
+metadata:
+  labels: {team: other, tier: batch}
 spec:
   schedulerName: other
   nodeSelector: {pool: batch, disk: hdd}
@@ -47,6 +53,17 @@ spec:
       requiredDuringSchedulingIgnoredDuringExecution:
         nodeSelectorTerms:
           - matchExpressions: [{key: zone, operator: In, values: [a, b]}]
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        - topologyKey: kubernetes.io/hostname
+          labelSelector: {matchLabels: {spark-role: executor}}
+          matchLabelKeys: [team, tier]
+  topologySpreadConstraints:
+    - maxSkew: 1
+      topologyKey: zone
+      whenUnsatisfiable: DoNotSchedule
+      labelSelector: {matchLabels: {tier: batch}}
+      matchLabelKeys: [spark-version]
   initContainers:
     - {name: fetch, image: fetch, resources: {requests: {cpu: 2500m}}}
   containers:
@@ -89,7 +106,7 @@ def declared(pin: Pin, driver: Driver, door: Door, folder: Path, given: str) -> 
     door.forget(pod)
     made = [decode.decode_member(wire.parse_one(each, wire.Pod)) for each in pods]
     assert role.template is not None
-    return _pods(role.min_member, role.template.shape), _seen(made)
+    return _pods(role.min_member, role.template.shape, role.template.labels), _seen(made)
 
 
 def _text(door: Door, kept: Kept | None) -> str:
@@ -106,13 +123,19 @@ def _role(body: dict[str, Any]) -> Any:
 
 def _seen(made: list[Member]) -> Pods:
     (shape,) = {member.shape for member in made}
-    return _pods(len(made), shape)
+    return _pods(len(made), shape, made[0].labels)
 
 
-def _pods(count: int, shape: Shape) -> Pods:
+def _pods(count: int, shape: Shape, labels: Labels) -> Pods:
     """What equal members ask for and where they may run, as the other comparisons write it."""
     amounts = {n: a * 10**6 if n == "cpu" else a * 10**9 for n, a in shape.requests.amounts}
     # Admission lets every pod stay on a node that is lost for a while; Spark does not ask for it.
     own = [one for one in shape.tolerations if not one.key.startswith("node.kubernetes.io/")]
-    rules = {"tolerations": str(own), "affinity": str(shape.required)}
+    known = [(name, value) for name, value in labels if name not in OF_ONE]
+    rules = {
+        "tolerations": str(own),
+        "affinity": str(shape.required),
+        "between pods": str(shape.rules),
+        "labels": str(known),
+    }
     return Pods(count, amounts, {}, {**dict(shape.node_selector), **rules}, SCHEDULER)

@@ -40,15 +40,7 @@ from .errors import BadObject
 from .quantity import QuantityError, offered
 from .rules import decode_apart, decode_labels, decode_rules
 from .shapes import claims, decode_requests, decode_shape, pinned_to, unmodelled
-from .spark import (
-    APP_LABEL,
-    GROUP_LABEL,
-    MARKS,
-    ROLE_LABEL,
-    SPARK_LABEL,
-    decode_spark,
-    role_of,
-)
+from .spark import GROUP_LABEL, SPARK_LABEL, decode_spark, joining, role_of
 from .wishes import decode_likings, decode_wishes
 
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
@@ -222,16 +214,15 @@ def _role(role: wire.Role, group: wire.Metadata) -> Role:
 
 
 def _template(template: wire.Template, role: str, group: wire.Metadata) -> Template:
-    """Read a template as the pod that will be made of it is read, with the labels of its gang."""
-    labels = {GROUP_LABEL: group.name, ROLE_LABEL: role}
-    if role in MARKS and any(each.kind == "Pod" for each in group.owner_references):
-        labels |= {**group.labels, SPARK_LABEL: role, APP_LABEL: group.name}
+    """Read a template as the pod that will be made of it is read, which joins the gang."""
+    labels = dict(joining(template.labels, group.name, role))
     asked = wire.ResourceAmounts(requests=template.resources)
     spec = wire.PodSpec(
         containers=(wire.Container(resources=asked),),
         node_selector=template.node_selector,
         tolerations=template.tolerations,
         affinity=template.affinity,
+        topology_spread_constraints=template.topology_spread_constraints,
     )
     pod = wire.Pod(metadata=wire.Metadata(namespace=group.namespace, labels=labels), spec=spec)
     name = f"{group.namespace}/{group.name}"

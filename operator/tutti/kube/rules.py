@@ -81,6 +81,11 @@ def decode_labels(labels: Mapping[str, str]) -> Labels:
     return _shared_labels(tuple([_shared_pair(key, labels[key]) for key in sorted(labels)]))
 
 
+def is_label(key: str, value: str) -> bool:
+    """Whether a pod can carry this label."""
+    return _is_key(key) and (not value or _is_name(value))
+
+
 def requirements(given: Iterable[wire.Requirement]) -> tuple[Requirement, ...]:
     """Sorted, without repetition."""
     return _sorted({Requirement(r.key, r.operator, tuple(sorted(set(r.values)))) for r in given})

@@ -16,6 +16,8 @@ GROUP_LABEL = "tutti.dev/pod-group"
 ROLE_LABEL = "tutti.dev/role"
 SPARK_LABEL = "spark-role"
 APP_LABEL = "spark-app-selector"
+NUMBER_LABEL = "spark-exec-id"  # of one executor in its application, from 1 on
+PROFILE_LABEL = "spark-exec-resourceprofile-id"
 # The second is what pods carry that were made for Palantir's scheduler.
 APP_LABELS = (APP_LABEL, "spark-app-id")
 
@@ -49,13 +51,29 @@ def role_of(labels: Mapping[str, str]) -> str:
     return labels.get(ROLE_LABEL, "") or (role if role in MARKS else "")
 
 
+def app_of(labels: Mapping[str, str]) -> str:
+    """The application that a pod joins by Spark's own labels; empty where it names a group."""
+    if labels.get(SPARK_LABEL) not in MARKS or labels.get(GROUP_LABEL):
+        return ""
+    return next((labels[name] for name in APP_LABELS if labels.get(name)), "")
+
+
+def joining(labels: Mapping[str, str], group: str, role: str) -> Mapping[str, str]:
+    """Labels with those by which a pod joins the group in this role, where Spark's do not do."""
+    full = dict(labels)
+    if app_of(labels) != group:
+        full[GROUP_LABEL] = group
+    if role_of(full) != role:
+        full[ROLE_LABEL] = role
+    return full
+
+
 def decode_spark(pod: wire.Pod) -> SparkPod | None:
     """The application that a pod is part of; None if it is no pod of Spark's, or names a group."""
     labels = pod.metadata.labels
-    role = labels.get(SPARK_LABEL, "")
-    app = next((labels[name] for name in APP_LABELS if labels.get(name)), "")
-    if role not in MARKS or not app or labels.get(GROUP_LABEL):
+    if not (app := app_of(labels)):
         return None
+    role = labels[SPARK_LABEL]
     given = pod.metadata.annotations.items()
     marks = tuple(sorted((name, value) for name, value in given if name in MARKS[role]))
     if role == EXECUTOR:

@@ -5,7 +5,8 @@ Pure: texts and properties in, amounts and manifests out.
 
 from .asking import NEWEST, App, Asked, Part, Version, app
 from .conf import BadProperty
-from .declaring import Declared, by_properties, group, said
+from .declared import Declared
+from .declaring import by_properties, group, said
 from .manifests import gang_name, manifests
 from .properties import BadProperties, read
 

@@ -56,6 +56,7 @@ class Asked:
     limits: Mapping[str, str]
     node_selector: Mapping[str, str]
     scheduler: str | None  # None: the cluster's default
+    labels: Mapping[str, str]  # those that the properties add to what Spark gives each pod
     unknown: tuple[str, ...] = ()
 
 
@@ -131,6 +132,7 @@ def _asked(conf: Conf, part: Part, mebibytes: int) -> Asked:
             conf.text(f"spark.kubernetes.{part}.scheduler.name")
             or conf.text("spark.kubernetes.scheduler.name")
         ),
+        labels=conf.under(f"spark.kubernetes.{part}.label."),
         unknown=tuple(_unknown(conf, part)),
     )
 

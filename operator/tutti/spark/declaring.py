@@ -6,42 +6,41 @@ be read is a ``BadProperty`` with name and value.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..kube import spark as marks
 from ..kube.dump import objects
 from ..kube.encode import API_VERSION
-from ..kube.quantity import QuantityError, nanos
+from ..kube.rules import is_label
+from ..model import ports
 from ..model.cluster import Member
 from ..model.spark import DRIVER, EXECUTOR, SparkPod
 from . import podtemplates, properties
 from .asking import App, Version, app
 from .conf import BadProperty, Conf, whole
+from .declared import Declared
 from .manifests import MOST_MEMBERS
+from .older import by_labels, by_palantir
 
 VERSION_LABEL = "spark-version"
 UNSAID = Version(3, 2)  # before 3.3 Spark gave its pods no such label
+FILLED_IN = Version(4, 0)  # from here on labels have placeholders: SPARK-47730
 _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})([.-].*)?")
 OPERATOR = "sparkoperator.k8s.io/"
 _CARRIED = ("spark-app-name", f"{OPERATOR}app-name")  # from the driver to the PodGroup
+# The same on all pods of an application (KubernetesConf).
+_SHARED = frozenset({*marks.APP_LABELS, "spark-app-name", VERSION_LABEL})
+# Executors are numbered from 1: no selector that names one finds a stand-in, and one that asks
+# whether there is a number does.
+_STANDING_IN = {marks.NUMBER_LABEL: "0"}
+MOST_LABELS = 64  # of a template; the PodGroup's CRD says so
 _CLAIMS = "spark.kubernetes.executor.volumes.persistentVolumeClaim."
 _STEPS = "spark.kubernetes.executor.pod.featureSteps"
-_TRUE, _FALSE = ("1", "t", "true"), ("0", "f", "false")
+LENGTH_LIMIT = 262_144  # characters of properties; real ones have a few thousand
+NOT_HELD = "tutti.dev/not-held"  # on a PodGroup: what its template cannot say
 
 Raw = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """How many executors a gang begins with, how many it may have, and what each will ask for.
-
-    ``most`` is None where there is no bound; ``template`` is that of the role.
-    """
-
-    executors: int
-    most: int | None
-    template: Mapping[str, Any]
 
 
 def said(member: Member, spark: SparkPod, scheduler: str) -> Declared | None:
@@ -52,7 +51,10 @@ def said(member: Member, spark: SparkPod, scheduler: str) -> Declared | None:
     """
     if not spark.is_driver:
         return by_annotation(member, spark, scheduler)
-    return by_palantir(spark) or by_labels(member)
+    found = by_palantir(spark) or by_labels(member)
+    if found is None:
+        return None
+    return replace(found, template={**found.template, "labels": _labels(member)})
 
 
 def by_properties(text: str, template: str | None, driver: Member, scheduler: str) -> Declared:
@@ -62,35 +64,38 @@ def by_properties(text: str, template: str | None, driver: Member, scheduler: st
         BadProperty: one of them cannot be read, or what it does cannot be known.
         BadProperties: the text is no properties file.
     """
-    given = properties.read(text)
-    found = app(given, _version(driver))
-    conf = Conf(given)
+    if len(text) > LENGTH_LIMIT:
+        raise properties.BadProperties(
+            f"it has {len(text):,} characters, and {LENGTH_LIMIT:,} are read at most"
+        )
+    given, version = properties.read(text), _version(driver)
+    found, conf = app(given, version), Conf(given)
     if _STEPS in conf:
         conf.refuse(_STEPS, "what it adds to executors cannot be known: name a PodGroup for them")
-    for name, value in conf.under(_CLAIMS).items():
-        if name.endswith(".options.claimName") and ("OnDemand" in value or "EXECUTOR_ID" in value):
-            conf.refuse(_CLAIMS + name, "claims that are made for each executor are not placed yet")
-    asked, named = found.executor, found.executor.scheduler
+    claims = _claims(conf)
+    labels, asked, named = _labels(driver), found.executor, found.executor.scheduler
+    if version >= FILLED_IN:
+        asked = replace(asked, labels=_filled_in(asked.labels, labels))
     if podtemplates.FILE in conf:
         if template is None:
             conf.refuse(podtemplates.FILE, "the driver mounts no such template")
         container = conf.text(podtemplates.CONTAINER) or ""
-        raw, other = podtemplates.merged(asked, template, container)
-        named = named or other
+        merged = podtemplates.merged(asked, template, container, labels)
+        raw, named, claims = merged.template, named or merged.scheduler, {*claims, *merged.claims}
     else:
-        raw = podtemplates.plain(asked)
+        raw = podtemplates.plain(asked, labels)
     if not named and _is_operators(driver):
         named = scheduler  # which the operator's webhook puts into its pods
-    if named != scheduler:
-        return Declared(0, None, {})  # another scheduler's: the driver is alone
-    return Declared(found.executors, _most(found), raw)
+    if named != scheduler or marks.GROUP_LABEL in raw["labels"]:
+        return Declared(0, None, {})  # another scheduler's, or another group's: the driver is alone
+    return Declared(found.executors, _most(found), raw, tuple(sorted(claims)))
 
 
 def by_annotation(executor: Member, spark: SparkPod, scheduler: str) -> Declared:
     """What an executor of client mode says of all: as many, and each as it is itself.
 
     Raises:
-        BadProperty: a number cannot be read.
+        BadProperty: a number cannot be read, or no template can say what it is.
     """
     said = dict(spark.marks)
     if marks.EXECUTORS not in said:
@@ -101,61 +106,47 @@ def by_annotation(executor: Member, spark: SparkPod, scheduler: str) -> Declared
         most = whole(marks.MOST_EXECUTORS, said[marks.MOST_EXECUTORS])
     if count == 0:
         raise BadProperty(marks.EXECUTORS, "0", "a gang has one member at least")
-    spec = objects.member(replace(executor, unmodelled=(), spark=None), scheduler, 0.0)["spec"]
+    if unheld := _unheld(executor):
+        why = f"the executor uses {', '.join(unheld)}, {podtemplates.UNHELD}"
+        raise BadProperty(marks.EXECUTORS, said[marks.EXECUTORS], why)
+    spec = objects.member(replace(executor, spark=None), scheduler, 0.0)["spec"]
     template: Raw = {"resources": spec["containers"][0]["resources"]["requests"]}
-    kept = ("nodeSelector", "tolerations", "affinity")
-    return Declared(count, most, {**template, **{n: spec[n] for n in kept if n in spec}})
+    kept = ("nodeSelector", *podtemplates.PARTS)
+    template |= {name: spec[name] for name in kept if name in spec}
+    template["labels"] = {**dict(executor.labels), **_STANDING_IN}
+    return Declared(count, most, template, executor.claims)
 
 
-def by_palantir(spark: SparkPod) -> Declared | None:
-    """What the annotations of Palantir's k8s-spark-scheduler say; None where there are none.
-
-    Raises:
-        BadProperty: one of them is missing, or cannot be read.
-    """
-    said = dict(spark.marks)
-    if not said:
-        return None
-    resources = {"cpu": _quantity(said, marks.CPU), "memory": _quantity(said, marks.MEMORY)}
-    if marks.GPU in said:
-        resources["nvidia.com/gpu"] = _quantity(said, marks.GPU)
-    if not _flag(said, marks.IS_DYNAMIC):
-        return Declared(_count(said, marks.COUNT), None, {"resources": resources})
-    least, most = _count(said, marks.LEAST), _count(said, marks.MOST)
-    return Declared(least, most, {"resources": resources})
-
-
-def by_labels(driver: Member) -> Declared | None:
-    """What the labels of cosmin-ionita/kubernetes-gang-scheduler say, in cores and GB.
-
-    Raises:
-        BadProperty: one of them is missing, or no whole number.
-    """
-    said = dict(driver.labels)
-    names = ("executors", "exec-cpu", "exec-mem")
-    if not any(name in said for name in names[1:]):
-        return None  # "executors" alone is anybody's label
-    count, cores, gigabytes = (_count(said, name) for name in names)
-    return Declared(count, None, {"resources": {"cpu": str(cores), "memory": f"{gigabytes}Gi"}})
+def _unheld(executor: Member) -> tuple[str, ...]:
+    """What decides where it may run, and the template of a role cannot say."""
+    shape = executor.shape
+    used = {
+        podtemplates.PORTS: any(ports.is_port(name) for name, _ in shape.requests.amounts),
+        podtemplates.NUMBERED: podtemplates.is_numbered(shape.rules),
+    }
+    return (*executor.unmodelled, *(field for field, is_used in used.items() if is_used))
 
 
 def group(member: Member, spark: SparkPod, declared: Declared) -> Raw:
     """The PodGroup of an application, which goes with the pod that declares it.
 
     Raises:
-        BadProperty: a gang cannot have so many members.
+        BadProperty: a gang cannot have so many members, or a pod not such labels.
     """
     labels = {name: value for name, value in member.labels if name in _CARRIED}
     reference = {"apiVersion": "v1", "kind": "Pod", "name": member.key.name, "uid": member.uid}
+    metadata: Raw = {
+        "name": spark.app,
+        "namespace": member.key.namespace,
+        "labels": labels,
+        "ownerReferences": [reference],
+    }
+    if declared.claims:
+        metadata["annotations"] = {NOT_HELD: f"claims of executors: {', '.join(declared.claims)}"}
     return {
         "apiVersion": API_VERSION,
         "kind": "PodGroup",
-        "metadata": {
-            "name": spark.app,
-            "namespace": member.key.namespace,
-            "labels": labels,
-            "ownerReferences": [reference],
-        },
+        "metadata": metadata,
         "spec": _spec(declared, drivers=1 if spark.is_driver else 0),
     }
 
@@ -166,10 +157,52 @@ def _spec(declared: Declared, drivers: int) -> Raw:
         raise BadProperty("executors", str(n), f"a gang has at most {MOST_MEMBERS:,} members")
     if n == 0:
         return {"minMember": 1}  # executors that come later have room when there is some
+    _demand_labels(declared.template.get("labels", {}))
     role: Raw = {"name": EXECUTOR, "minMember": n, "template": dict(declared.template)}
     if most is not None and most <= MOST_MEMBERS:
         role["maxMember"] = max(n, most)
     return {"roles": [*[{"name": DRIVER, "minMember": 1}] * drivers, role]}
+
+
+def _demand_labels(labels: Mapping[str, str]) -> None:
+    if len(labels) > MOST_LABELS:
+        why = f"a template has at most {MOST_LABELS}"
+        raise BadProperty("labels of executors", str(len(labels)), why)
+    for name, value in labels.items():
+        if not is_label(name, value):
+            raise BadProperty(f"label {name}", value, "no pod can have such a label")
+
+
+def _labels(driver: Member) -> Mapping[str, str]:
+    """What Spark itself gives an executor, as far as its driver has it."""
+    shared = {name: value for name, value in driver.labels if name in _SHARED}
+    own = {marks.SPARK_LABEL: EXECUTOR, marks.PROFILE_LABEL: "0", **_STANDING_IN}
+    return {**shared, **own}
+
+
+def _filled_in(given: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
+    """Labels with the placeholders that Spark fills in."""
+    values = {
+        "{{APP_ID}}": own.get(marks.APP_LABEL, ""),
+        "{{EXECUTOR_ID}}": own[marks.NUMBER_LABEL],
+    }
+    filled = dict(given)
+    for placeholder, value in values.items():
+        filled = {name: text.replace(placeholder, value) for name, text in filled.items()}
+    return filled
+
+
+def _claims(conf: Conf) -> set[str]:
+    """The claims that all executors name; those that are made for each of them are refused."""
+    found: set[str] = set()
+    for name, value in conf.under(_CLAIMS).items():
+        if not name.endswith(".options.claimName"):
+            continue
+        if "OnDemand" in value or "EXECUTOR_ID" in value:
+            why = "claims that are made for each executor are not placed yet"
+            conf.refuse(_CLAIMS + name, why)
+        found.add(value)
+    return found
 
 
 def _most(found: App) -> int | None:
@@ -189,29 +222,3 @@ def _version(driver: Member) -> Version:
 
 def _is_operators(driver: Member) -> bool:
     return any(name.startswith(OPERATOR) for name, _ in driver.labels)
-
-
-def _count(said: Mapping[str, str], name: str) -> int:
-    return whole(name, _given(said, name))
-
-
-def _quantity(said: Mapping[str, str], name: str) -> str:
-    value = _given(said, name)
-    try:
-        nanos(value)
-    except QuantityError as problem:
-        raise BadProperty(name, value, str(problem)) from problem
-    return value
-
-
-def _flag(said: Mapping[str, str], name: str) -> bool:
-    value = said.get(name, "false")
-    if value.lower() not in (*_TRUE, *_FALSE):
-        raise BadProperty(name, value, "is neither true nor false")
-    return value.lower() in _TRUE
-
-
-def _given(said: Mapping[str, str], name: str) -> str:
-    if name not in said:
-        raise BadProperty(name, "", "is not set")
-    return said[name]

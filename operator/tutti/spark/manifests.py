@@ -72,6 +72,7 @@ def _pods(
                     "name": f"{name}-driver" if part is Part.DRIVER else f"{name}-exec-{number}",
                     "namespace": namespace,
                     "labels": {
+                        **asked.labels,
                         SPARK_LABEL: part.value,
                         GROUP_LABEL: name,
                         ROLE_LABEL: part.value,

@@ -6,67 +6,91 @@ others stay. Separate from ``asking``, which knows properties alone.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from ..kube import wire
-from ..kube.dump.documents import BadFile, Text, documents
+from ..kube.dump.documents import BadFile, Document, Text, documents
+from ..kube.dump.handwritten import with_label_keys
 from ..kube.errors import BadObject
 from ..kube.quantity import QuantityError
-from ..kube.requests import PODS, pod_requests
-from ..model import ports
+from ..kube.requests import PODS, host_ports, pod_requests
+from ..kube.rules import decode_rules
+from ..kube.shapes import claims, unmodelled
+from ..kube.spark import NUMBER_LABEL
 from ..model.resources import Resources
+from ..model.rules import PodRules
 from .asking import Asked
 from .conf import BadProperty
 
 FILE = "spark.kubernetes.executor.podTemplateFile"
 CONTAINER = "spark.kubernetes.executor.podTemplateContainerName"
+LENGTH_LIMIT = 65_536  # characters; real ones have a few thousand, and YAML is slow to read
+PARTS = ("tolerations", "affinity", "topologySpreadConstraints")  # of a pod, and of a template
+PORTS = "spec.containers[].ports[].hostPort"
+NUMBERED = f"a selector of {NUMBER_LABEL}"
+UNHELD = "which room cannot be held for yet: name a PodGroup for the executors"
 _MILLICORES = "cpu"
 
 Raw = dict[str, Any]
 
 
-def plain(asked: Asked) -> Raw:
-    """The template of a role whose pods ask for this, and nothing else."""
+class Merged(NamedTuple):
+    """What a pod template comes to, with the properties."""
+
+    template: Mapping[str, Any]  # of the role
+    scheduler: str  # that it names; empty if none
+    claims: Sequence[str]  # that its pods share by name, and the template of a role cannot say
+
+
+def plain(asked: Asked, labels: Mapping[str, str]) -> Raw:
+    """The template of a role whose pods ask for this, and nothing else; Spark adds ``labels``."""
     template: Raw = {"resources": {**asked.limits, **asked.requests}}
     if asked.node_selector:
         template["nodeSelector"] = dict(asked.node_selector)
-    return template
+    return {**template, "labels": {**asked.labels, **labels}}
 
 
-def merged(asked: Asked, text: str, container: str) -> tuple[Raw, str]:
-    """The same of pods that are made from a pod template, and the scheduler that it names.
+def merged(asked: Asked, text: str, container: str, labels: Mapping[str, str]) -> Merged:
+    """The same of pods that are made from a pod template.
 
     ``container`` is the name of the one that becomes Spark's; without one of that name it is the
     first.
 
     Raises:
-        BadProperty: the template cannot be read.
+        BadProperty: the template cannot be read, or says what the template of a role cannot.
     """
-    spec = _spec(text)
-    containers = _maps(spec.get("containers"))
-    chosen = next((one for one in containers if container and one.get("name") == container), None)
-    mine = chosen or next(iter(containers), {})
-    pod = {
-        **spec,
-        "containers": [
-            *(_completed(one) for one in containers if one is not mine),
-            _completed(mine, asked),
-        ],
-        "initContainers": [_completed(one) for one in _maps(spec.get("initContainers"))],
-    }
-    found = _read(pod)
+    document = _document(text)
+    spec = _completed_spec(document, asked, container)
+    own = _read({"metadata": {"labels": document.metadata.get("labels") or {}}}).metadata.labels
+    labels = {**own, **asked.labels, **labels}
+    spec = with_label_keys(spec, labels)
+    found = _read({"metadata": {"labels": labels}, "spec": spec})
+    if unheld := sorted({*_unheld(spec, found)}):
+        _refuse(f"the template uses {', '.join(unheld)}, {UNHELD}")
     template: Raw = {"resources": _amounts(_requests(found))}
     selector = {**found.spec.node_selector, **asked.node_selector}
-    chosen_parts = {name: spec.get(name) for name in ("tolerations", "affinity")}
-    template |= {
-        name: part for name, part in (("nodeSelector", selector), *chosen_parts.items()) if part
-    }
+    parts = {"nodeSelector": selector, **{name: spec.get(name) for name in PARTS}}
+    template |= {name: part for name, part in parts.items() if part}
+    template["labels"] = labels
     _demand_json(template)
-    return template, found.spec.scheduler_name
+    return Merged(template, found.spec.scheduler_name, claims(found.spec))
 
 
-def _spec(text: str) -> Mapping[str, Any]:
+def is_numbered(rules: PodRules) -> bool:
+    """Whether they are about single executors by number, which absent ones do not have yet."""
+    peers = (rule.peers for rule in (*rules.near, *rules.apart))
+    counted = (spread.peers for spread in rules.even)
+    return any(
+        one.key == NUMBER_LABEL and one.values
+        for each in (*peers, *counted)
+        for one in each.selector or ()
+    )
+
+
+def _document(text: str) -> Document:
+    if len(text) > LENGTH_LIMIT:
+        _refuse(f"the template has {len(text):,} characters, and {LENGTH_LIMIT:,} are read at most")
     try:
         found = [
             one for one in documents(Text("the template", text.encode())) if one.kind != "List"
@@ -75,10 +99,25 @@ def _spec(text: str) -> Mapping[str, Any]:
         raise BadProperty(FILE, "", str(problem)) from problem
     if len(found) != 1 or found[0].kind != "Pod":
         _refuse("the template is not one Pod")
-    spec = found[0].raw.get("spec")
+    return found[0]
+
+
+def _completed_spec(document: Document, asked: Asked, container: str) -> Raw:
+    """The spec as the API server completes it, with what Spark puts into its container."""
+    spec = document.raw.get("spec")
     if not isinstance(spec, Mapping):
         _refuse("the template has no spec")
-    return spec
+    containers = _maps(spec.get("containers"))
+    chosen = next((one for one in containers if container and one.get("name") == container), None)
+    mine = chosen or next(iter(containers), {})
+    return {
+        **spec,
+        "containers": [
+            *(_completed(one) for one in containers if one is not mine),
+            _completed(mine, asked),
+        ],
+        "initContainers": [_completed(one) for one in _maps(spec.get("initContainers"))],
+    }
 
 
 def _maps(value: object) -> Sequence[Mapping[str, Any]]:
@@ -102,11 +141,31 @@ def _completed(container: Mapping[str, Any], asked: Asked | None = None) -> Raw:
     return {**container, "resources": {"requests": {**limits, **requests}}}
 
 
-def _read(spec: Mapping[str, Any]) -> wire.Pod:
+def _read(raw: Mapping[str, Any]) -> wire.Pod:
     try:
-        return wire.parse_one({"spec": spec}, wire.Pod)
+        return wire.parse_one(raw, wire.Pod)
     except BadObject as problem:
         _refuse(f"the template cannot be read: {problem.sentence}")
+
+
+def _unheld(spec: Mapping[str, Any], found: wire.Pod) -> Iterator[str]:
+    """What decides where its pods may run and the template of a role cannot say, by field."""
+    rules, malformed = decode_rules(found)
+    yield from malformed
+    yield from unmodelled(found.spec)
+    # In the host's network Spark's own ports, which no template shows, are the node's.
+    if found.spec.host_network or host_ports(found.spec):
+        yield "spec.hostNetwork" if found.spec.host_network else PORTS
+    # A node by name; a class with node rules and overhead of its own; what becomes requests of
+    # the pod as a whole where it says none.
+    whole = spec.get("resources")
+    alone = {
+        "spec.nodeName": found.spec.node_name,
+        "spec.runtimeClassName": spec.get("runtimeClassName"),
+        "spec.resources.limits": whole.get("limits") if isinstance(whole, Mapping) else None,
+        NUMBERED: is_numbered(rules),
+    }
+    yield from (field for field, value in alone.items() if value)
 
 
 def _requests(pod: wire.Pod) -> Resources:
@@ -121,7 +180,7 @@ def _amounts(found: Resources) -> Raw:
     return {
         name: f"{n}m" if name == _MILLICORES else str(n)
         for name, n in found.amounts
-        if name != PODS and not ports.is_port(name)
+        if name != PODS
     }
 
 

@@ -241,6 +241,16 @@ TEMPLATE = {
             ]
         }
     },
+    "topologySpreadConstraints": [
+        {
+            "maxSkew": 1,
+            "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"tutti.dev/role": "worker"}},
+            "matchLabelKeys": ["app", "tutti.dev/pod-group"],
+        }
+    ],
+    "labels": {"app": "x"},
 }
 
 
@@ -257,15 +267,16 @@ def test_a_template_is_read_as_the_pod_that_will_be_made_of_it() -> None:
             "name": "p",
             "namespace": made.namespace,
             "uid": "u",
-            "labels": {"tutti.dev/pod-group": made.name, "tutti.dev/role": "worker"},
+            "labels": {"app": "x", "tutti.dev/pod-group": made.name, "tutti.dev/role": "worker"},
         },
         "spec": {
             "containers": [{"resources": {"requests": TEMPLATE["resources"]}}],
-            **{name: TEMPLATE[name] for name in ("nodeSelector", "tolerations", "affinity")},
+            **{name: TEMPLATE[name] for name in TEMPLATE.keys() - {"resources", "labels"}},
         },
     }
     member = decode_member(wire.parse_one(pod, wire.Pod))
     assert (role.template.shape, role.template.labels) == (member.shape, member.labels)
+    assert [len(one.peers.selector or ()) for one in member.shape.rules.even] == [3]
     assert made.absent_seconds == 600.0
     assert made.maker == ""
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tutti.kube import errors, wire
 from tutti.kube.decode import decode_member
-from tutti.kube.spark import decode_spark
+from tutti.kube.spark import decode_spark, joining
 from tutti.model.spark import Kept, SparkPod
 
 LABELS = {"spark-role": "driver", "spark-app-selector": "spark-1"}
@@ -131,3 +131,35 @@ def test_whatever_a_volume_is_it_is_read_or_refused(volume: object) -> None:
     raw = {"metadata": {"name": "p", "uid": "u", "labels": LABELS}, "spec": {"volumes": [volume]}}
     with contextlib.suppress(errors.BadObject):
         assert decode_member(wire.parse_one(raw, wire.Pod)).is_driver
+
+
+@pytest.mark.parametrize(
+    ("labels", "added"),
+    [
+        ({}, {"tutti.dev/pod-group": "spark-1", "tutti.dev/role": "executor"}),
+        ({"spark-role": "executor", "spark-app-selector": "spark-1"}, {}),
+        ({"spark-role": "executor", "spark-app-id": "spark-1"}, {}),
+        ({"spark-role": "executor"}, {"tutti.dev/pod-group": "spark-1"}),
+        (
+            {"spark-role": "executor", "spark-app-selector": "other"},
+            {"tutti.dev/pod-group": "spark-1"},
+        ),
+        (
+            {"spark-role": "driver", "spark-app-selector": "spark-1"},
+            {"tutti.dev/role": "executor"},
+        ),
+        (
+            {"tutti.dev/pod-group": "other", "tutti.dev/role": "worker", "team": "x"},
+            {"tutti.dev/pod-group": "spark-1", "tutti.dev/role": "executor"},
+        ),
+    ],
+)
+def test_labels_by_which_a_pod_joins_are_added_where_it_has_none(
+    labels: dict[str, str], added: dict[str, str]
+) -> None:
+    full = joining(labels, "spark-1", "executor")
+    assert full == {**labels, **added}
+    assert joining(full, "spark-1", "executor") == full
+    found = decode_member(pod(dict(full)))
+    assert found.role == "executor"
+    assert "spark-1" in (found.group, found.spark and found.spark.app)

@@ -9,13 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tutti.kube import wire
+from tutti.kube.decode import decode_group
 from tutti.model.cluster import Member
-from tutti.model.rules import Requirement
+from tutti.model.ports import HostPort, asked
+from tutti.model.resources import Resources
+from tutti.model.rules import Peers, PodRules, Requirement, Spread, Term
 from tutti.model.shapes import NodeTerm, Toleration
 from tutti.model.spark import SparkPod
+from tutti.planning.feasibility import preference
 from tutti.spark import BadProperties, BadProperty, Declared, by_properties, group, said
 
-from ...builders import labels, member, shape
+from ...builders import labels, member, node, shape
 
 PROPERTIES = {
     "spark.app.name": "etl",
@@ -25,7 +30,8 @@ PROPERTIES = {
     "spark.kubernetes.scheduler.name": "tutti",
 }
 DRIVER = SparkPod("spark-1", "driver")
-TEMPLATE = {"resources": {"cpu": "2", "memory": "4505Mi"}}
+OWN = {"spark-role": "executor", "spark-exec-id": "0", "spark-exec-resourceprofile-id": "0"}
+TEMPLATE = {"resources": {"cpu": "2", "memory": "4505Mi"}, "labels": OWN}
 
 
 def text(**changes: str) -> str:
@@ -69,6 +75,70 @@ def test_the_version_is_the_one_that_the_driver_carries(
     known = () if version is None else (("spark-version", version),)
     found = computed(text(executor__minMemoryOverhead="1g"), labels=known)
     assert found.template["resources"]["memory"] == f"{mebibytes}Mi"
+
+
+DRIVERS = {"spark-app-selector": "spark-1", "spark-app-name": "etl", "spark-version": "4.0.1"}
+
+
+def carried(given: str, template: str | None = None) -> dict[str, str]:
+    """The labels of a stand-in, without those that only say which kind of pod it is."""
+    found = computed(given, template, labels=labels(**DRIVERS, team="x"))
+    return {name: value for name, value in found.template["labels"].items() if name not in OWN}
+
+
+def test_executors_carry_the_labels_that_spark_and_its_properties_give_them() -> None:
+    """A property comes before the pod template, and Spark before both."""
+    assert carried(text()) == DRIVERS
+    given = {"kubernetes__executor__label__team": "a", "kubernetes__executor__label__tier": "b"}
+    assert carried(text(**given)) == {**DRIVERS, "team": "a", "tier": "b"}
+    file = {"kubernetes__executor__podTemplateFile": "/x.yml"}
+    template = "kind: Pod\nmetadata: {labels: {team: c, app: d, spark-role: driver}}\nspec: {}"
+    labels = {"team": "a", "tier": "b", "app": "d"}
+    assert carried(text(**given, **file), template) == {**DRIVERS, **labels}
+
+
+def test_placeholders_in_labels_are_filled_in_from_spark_4_on() -> None:
+    named = {"kubernetes__executor__label__id": "{{APP_ID}}-{{EXECUTOR_ID}}"}
+    assert carried(text(**named))["id"] == "spark-1-0"
+    before = computed(text(**named), labels=labels(**{"spark-version": "3.5.1"}))
+    with pytest.raises(BadProperty, match=r"^label id=\{\{APP_ID\}\}-\{\{EXECUTOR_ID\}\}: no pod"):
+        made(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("-x", "a"), ("team", "a b"), ("team", "x" * 64), ("", "a")]
+)
+def test_a_label_that_no_pod_can_have_is_named(name: str, value: str) -> None:
+    given = f"{text()}\nspark.kubernetes.executor.label.{name}={value}"
+    with pytest.raises(BadProperty, match=f"^label {name}=.*no pod can have such a label"):
+        made(computed(given))
+
+
+def test_more_labels_than_a_template_has_are_counted() -> None:
+    many = {f"kubernetes__executor__label__a{n}": "" for n in range(62)}
+    with pytest.raises(BadProperty, match=r"^labels of executors=65: a template has"):
+        made(computed(text(**many)))
+    many.popitem()
+    assert len(made(computed(text(**many)))["spec"]["roles"][1]["template"]["labels"]) == 64
+
+
+def test_executors_that_name_a_podgroup_of_their_own_are_not_counted() -> None:
+    named = "spark.kubernetes.executor.label.tutti.dev/pod-group=mine"
+    assert computed(f"{text()}\n{named}").executors == 0
+
+
+def test_claims_that_all_executors_share_are_said_and_not_held() -> None:
+    """Where their volumes can be reached no template says; one for each executor is refused."""
+    name = "spark.kubernetes.executor.volumes.persistentVolumeClaim.data.options"
+    given = text(kubernetes__executor__podTemplateFile="/x.yml")
+    given += f"\n{name}.claimName=shared\n{name}.storageClass=fast"
+    volumes = "volumes: [{name: a, persistentVolumeClaim: {claimName: other}}]"
+    found = computed(given, f"kind: Pod\nspec: {{{volumes}}}")
+    assert found.claims == ("other", "shared")
+    assert made(found)["metadata"]["annotations"] == {
+        "tutti.dev/not-held": "claims of executors: other, shared"
+    }
+    assert "annotations" not in made(computed(text()))["metadata"]
 
 
 def test_executors_of_another_scheduler_are_not_counted() -> None:
@@ -144,12 +214,23 @@ def test_references_that_multiply_come_to_an_end() -> None:
         computed(given)
 
 
-def test_what_opens_many_references_and_closes_none_is_read_at_once() -> None:
-    """Each was once read to the end of the text, for each reference to it."""
-    opened = "\n".join(f"spark.a{n}=${{spark.b}}" for n in range(40)) + "\nspark.b=" + "${" * 4090
-    given = f"{text(executor__memoryOverhead='${spark.a0}' * 40)}\n{opened}"
-    with pytest.raises(BadProperty):
-        computed(given)
+def test_a_value_has_at_most_a_hundred_references() -> None:
+    """Those to nothing at all are counted as well."""
+    many = {n: text(executor__memoryOverhead="${spark.x}" * n + "512m", x="") for n in (100, 101)}
+    assert computed(many[100]).template["resources"]["memory"] == "4608Mi"
+    with pytest.raises(BadProperty, match="very many"):
+        computed(many[101])
+
+
+def test_what_is_too_long_is_not_read() -> None:
+    with pytest.raises(BadProperties, match="has 262,145 characters, and 262,144 are read at most"):
+        computed(text().ljust(262_145))
+    assert computed(text().ljust(262_144)).executors == 3
+    given = text(kubernetes__executor__podTemplateFile="/x.yml")
+    template = "kind: Pod\nspec: {}\n"
+    assert computed(given, template.ljust(65_536)).executors == 3
+    with pytest.raises(BadProperty, match="has 65,537 characters, and 65,536 are read at most"):
+        computed(given, template.ljust(65_537))
 
 
 def test_a_template_of_many_levels_is_refused() -> None:
@@ -162,7 +243,7 @@ def test_a_template_of_many_levels_is_refused() -> None:
 
 def test_a_line_continued_without_end_is_read_at_once() -> None:
     """Each was once copied with all that came before it."""
-    assert computed(text() + "\nx=" + "\\\n" * 300_000).executors == 3
+    assert computed(text() + "\nx=" + "\\\n" * 100_000).executors == 3
 
 
 @given(st.text(max_size=80))
@@ -217,6 +298,48 @@ def test_an_annotation_that_cannot_be_read_is_named(marks: dict[str, str], sente
     assert str(refused.value).startswith(sentence)
 
 
+EVEN = PodRules(even=(Spread("zone", Peers((Requirement("app", "Exists"),), ("ml",)), 1, 1),))
+
+
+def test_what_a_template_can_say_of_the_executor_is_said() -> None:
+    found = client(
+        {"tutti.dev/executors": "2"},
+        shape=replace(shape(cpu=1), rules=EVEN),
+        labels=(("spark-exec-id", "7"), ("team", "x")),
+        claims=("shared",),
+    )
+    assert found is not None
+    (spread,) = found.template["topologySpreadConstraints"]
+    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("zone", "DoNotSchedule")
+    assert found.template["labels"] == {"spark-exec-id": "0", "team": "x"}
+    assert found.claims == ("shared",)
+
+
+NUMBERED = Peers((Requirement("spark-exec-id", "In", ("7",)),), ("ml",))
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"unmodelled": ("spec.resourceClaims",)}, "spec.resourceClaims"),
+        (
+            {"shape": replace(shape(), requests=Resources.of(asked([HostPort(80)])))},
+            "spec.containers[].ports[].hostPort",
+        ),
+        (
+            {"shape": replace(shape(), rules=PodRules(apart=(Term("zone", NUMBERED),)))},
+            "a selector of spark-exec-id",
+        ),
+    ],
+)
+def test_what_no_template_can_say_of_the_executor_is_named(
+    changes: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(BadProperty) as refused:
+        client({"tutti.dev/executors": "2"}, **changes)
+    assert f"the executor uses {field}, which room cannot be held for" in str(refused.value)
+
+
 PALANTIR = {
     "spark-driver-cpu": "1",
     "spark-driver-mem": "1Gi",
@@ -235,7 +358,7 @@ def annotated(**changes: str | None) -> Declared | None:
 
 
 def test_palantirs_annotations_say_number_and_size() -> None:
-    sizes = {"resources": {"cpu": "1500m", "memory": "2Gi"}}
+    sizes = {"resources": {"cpu": "1500m", "memory": "2Gi"}, "labels": OWN}
     assert annotated() == Declared(5, None, sizes)
     assert annotated(dynamic_allocation_enabled="False") == Declared(5, None, sizes)
     dynamic = annotated(
@@ -279,12 +402,32 @@ LABELLED = {"executors": "4", "exec-cpu": "2", "exec-mem": "3"}
 
 def test_labels_of_an_older_gang_scheduler_say_cores_and_gigabytes() -> None:
     found = said(pod(labels=labels(**LABELLED)), DRIVER, "tutti")
-    assert found == Declared(4, None, {"resources": {"cpu": "2", "memory": "3Gi"}})
+    assert found is not None
+    assert (found.executors, found.most) == (4, None)
+    assert found.template["resources"] == {"cpu": "2", "memory": "3Gi"}
+    assert found.template["labels"] == OWN
     assert said(pod(labels=labels(executors="4")), DRIVER, "tutti") is None
     with pytest.raises(BadProperty, match="executors=: is not set"):
         said(pod(labels=(("exec-cpu", "2"),)), DRIVER, "tutti")
     with pytest.raises(BadProperty, match=r"exec-mem=1\.5: is not a whole number"):
         said(pod(labels=labels(**{**LABELLED, "exec-mem": "1.5"})), DRIVER, "tutti")
+
+
+@pytest.mark.parametrize(
+    ("cost", "earned"), [(None, 100), *((n, 100 - n) for n in range(101)), (250, 0), ("low", 0)]
+)
+def test_with_such_labels_the_cheaper_of_two_nodes_is_preferred(
+    cost: int | str | None, earned: int
+) -> None:
+    """By the label that the older scheduler looked at: a node earns 100 less its cost."""
+    declared = said(pod(labels=labels(**LABELLED)), DRIVER, "tutti")
+    assert declared is not None
+    raw = made(declared)
+    raw["metadata"]["uid"] = "u"
+    _, executor = decode_group(wire.parse_one(raw, wire.PodGroup)).roles
+    assert executor.template is not None
+    has = {} if cost is None else {"cost": str(cost)}
+    assert preference(executor.template.shape, node("n1").labelled(**has).made) == earned
 
 
 def made(declared: Declared, **changes: Any) -> dict[str, Any]:

@@ -61,3 +61,17 @@ def test_a_gang_has_an_end() -> None:
 )
 def test_the_gang_has_the_applications_name(said: str, taken: tuple[str, ...], name: str) -> None:
     assert gang_name(app({"spark.app.name": said}), taken) == name
+
+
+def test_pods_carry_the_labels_that_properties_give_them() -> None:
+    """Each part its own; none comes before what says whose they are."""
+    given = {
+        "spark.kubernetes.executor.label.team": "etl",
+        "spark.kubernetes.executor.label.spark-role": "x",
+    }
+    pods = [one["metadata"]["labels"] for one in manifests(app(given), "a", "ml", "tutti")[1:]]
+    own = {"tutti.dev/pod-group": "a"}
+    assert pods == [
+        {**own, "spark-role": "driver", "tutti.dev/role": "driver"},
+        *[{**own, "team": "etl", "spark-role": "executor", "tutti.dev/role": "executor"}] * 2,
+    ]

@@ -103,16 +103,24 @@ def _label(metadata: Raw, key: str) -> None:
         metadata["labels"] = {key: metadata.get("name", ""), **found}
 
 
+def with_label_keys(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
+    """A pod's spec with what the API server merges into its terms, by the pod's own labels."""
+    affinity = _map(spec, "affinity")
+    merged = {
+        kind: _affinity(_map(affinity, kind), labels)
+        for kind in ("podAffinity", "podAntiAffinity")
+        if isinstance(affinity.get(kind), Mapping)
+    }
+    return {**spec, "affinity": {**affinity, **merged}} if merged else {**spec}
+
+
 def _pod_spec(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
     """Limits without requests are requests, too; what terms match by the pod's labels is merged."""
-    full: Raw = {**spec}
+    full = with_label_keys(spec, labels)
     for kind in ("containers", "initContainers"):
         found = spec.get(kind)
         if isinstance(found, list):
             full[kind] = [_container(one) if isinstance(one, dict) else one for one in found]
-    affinity = _map(spec, "affinity")
-    for kind in {"podAffinity", "podAntiAffinity"} & affinity.keys():
-        full["affinity"] = {**full["affinity"], kind: _affinity(_map(affinity, kind), labels)}
     return full
 
 

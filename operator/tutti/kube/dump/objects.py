@@ -195,7 +195,10 @@ def _role(value: Role) -> Raw:
         role["maxMember"] = value.max_member
     if value.template is not None:
         shape = value.template.shape
-        role["template"] = {"resources": _requests(shape.requests)}
+        role["template"] = {
+            "resources": _requests(shape.requests),
+            "labels": dict(value.template.labels),
+        }
         _add_node_rules(role["template"], shape)
         add_rules(role["template"], shape.rules)
         add_wishes(role["template"], shape.wishes)

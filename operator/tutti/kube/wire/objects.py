@@ -48,6 +48,8 @@ class Template(Wire):
     node_selector: dict[str, str] = Field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
     affinity: Affinity = Affinity()
+    topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
+    labels: dict[str, str] = Field(default_factory=dict)
 
 
 class Role(Wire):

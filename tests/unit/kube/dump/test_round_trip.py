@@ -164,11 +164,9 @@ TEMPLATE = shapes.Template(
     replace(
         _SHAPE,
         requests=resources(pods=1, cpu=1.5, memory=1, gpu=2),
-        rules=replace(_SHAPE.rules, even=()),
-        wishes=replace(_SHAPE.wishes, even=()),
         reach=(),
     ),
-    (("tutti.dev/pod-group", "a"), ("tutti.dev/role", "worker")),
+    (("app", "x"), ("tutti.dev/pod-group", "a"), ("tutti.dev/role", "worker")),
 )
 NODE: dict[str, Any] = {
     "allocatable": resources(cpu=3.25, memory=1, gpu=8, pods=110),
