@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from ..model.cluster import Member
 from ..strategies.problem import Demand, Outcome, Part, Problem, Solution, admitted_value
 from . import tally
-from .demand import Census, needed
-from .reduce import Grid, by_shape
+from .demand import Census, by_shape, needed
+from .reduce import Grid
 from .rounds import Round
 
 SENTENCE = "who is placed later might have let others start by the rules between pods"
@@ -53,7 +53,7 @@ class Later:
         """How many there are of each shape."""
         found = Counter[int]()
         wants = (want for step in self.left for want in step.wants)
-        groups = [group for want in wants for group in by_shape(want.members)]
+        groups = [group for want in wants for group in want.alike]
         for growing in (self.growing, *(step.growing for step in self.left)):
             groups += _further(growing)
         for group in groups:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from .base import Condition, Object, Quantities, Wire
-from .pods import Affinity, Toleration
+from .pods import Affinity, SpreadConstraint, Toleration
 
 
 class Taint(Wire):
