@@ -34,6 +34,8 @@ def test_by_default_nothing_optional_is_rendered() -> None:
     """Also where the API server could do it."""
     assert sorted(part["kind"] for part in render(POLICIES)) == [
         "ClusterRole",
+        "ClusterRole",
+        "ClusterRole",
         "ClusterRoleBinding",
         "Deployment",
         "PodDisruptionBudget",
