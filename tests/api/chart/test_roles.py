@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.api.bodies import held
+from tests.controlplane.errors import RequestError
 from tests.rig import pod_group
 
-from .places import USERS, ShellError
+from .places import ROOT, USERS, ShellError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from tests.controlplane import ControlPlane
+
     from .places import Place
 
 AGGREGATED_SECONDS = 30
+IN_FORCE_SECONDS = 60
+TEMPLATE = {"resources": {"cpu": "1"}}
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 GROUPS = f"/apis/tutti.dev/v1alpha1/namespaces/{USERS}/podgroups"
 RESERVATIONS = f"/apis/tutti.dev/v1alpha1/namespaces/{USERS}/reservations"
@@ -91,3 +97,36 @@ def test_whoever_runs_a_namespace_cannot_forge_or_edit_a_reservation(people: Pla
     finally:
         plane.request("DELETE", path)
         plane.request("DELETE", f"{GROUPS}/train")
+
+
+def test_the_docs_quota_and_policy_tame_a_tenant(people: Place) -> None:
+    """As docs/security.md writes them, for a namespace of that name; but for the number."""
+    plane, path = people.plane, "/apis/tutti.dev/v1alpha1/namespaces/tenant/podgroups"
+    plane.create_namespace("tenant")
+    (written,) = re.findall(r"(?ms)^```yaml\n(.*?)^```", (ROOT / "docs/security.md").read_text())
+    plane.kubectl("apply", "-f", "-", input=written.replace('"100"', '"1"'))
+    counted = "--for=jsonpath={.status.used}"  # before that, nobody knows how many there are
+    plane.kubectl("wait", "-n", "tenant", "quota/gangs", counted, f"--timeout={IN_FORCE_SECONDS}s")
+    refused = {
+        "let the priority be that of the pods": {"priorityClassName": "high"},
+        "room is not held here": {"roles": [{"name": "a", "minMember": 1, "template": TEMPLATE}]},
+        "exceeded quota: gangs": {},
+    }
+    plane.request("POST", path, pod_group("first", 1, namespace="tenant"))
+    for number, (said, more) in enumerate(refused.items()):
+        group = pod_group(f"more-{number}", 1, namespace="tenant")
+        group["spec"] |= more
+        deadline = time.monotonic() + IN_FORCE_SECONDS
+        while said not in (answer := _dry(plane, path, group)):
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.2)
+    plane.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", "--all")
+
+
+def _dry(plane: ControlPlane, path: str, body: object) -> str:
+    """What the API server says to an object that it would not take, if it would not."""
+    try:
+        plane.request("POST", f"{path}?dryRun=All", body)
+    except RequestError as refusal:
+        return str(refusal)
+    return "taken"
