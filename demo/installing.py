@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from tests.controlplane import build, credentials
-from tests.operator_process import RIGHTS
 
 from tutti.cli import crd_files
 
@@ -28,6 +27,13 @@ if TYPE_CHECKING:
 
 NAMESPACE = "tutti-demo"
 RELEASE = "tutti-demo"  # by the chart's rule, the name of account, role and binding, too
+RIGHTS = (
+    "serviceaccount.yaml",
+    "clusterrole.yaml",
+    "clusterrolebinding.yaml",
+    "role.yaml",
+    "rolebinding.yaml",
+)
 LABEL = {"tutti.dev/demo": "true"}
 GROUPS_CRD = "podgroups.tutti.dev"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

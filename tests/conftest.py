@@ -1,4 +1,4 @@
-"""Tiers: the quick ones first, each tier's time against its share at the end.
+"""Tiers: the quick ones first, each tier's time against its share at the end; and the rights used.
 
 A share that is exceeded is a warning, never a failure: machines are noisy.
 """
@@ -12,9 +12,14 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from . import operator_process, rights
+from .controlplane import ControlPlane, cluster
+
 # Minutes of a warm run on two cores; thirty in all.
 SHARES = {"unit": 3.0, "cycle": 3.0, "judge": 1.0, "api": 10.0, "e2e": 13.0}
 HERE = Path(__file__).parent
+LEDGER = rights.Ledger()
+TOLD = pytest.StashKey[list[str]]()  # of rights
 
 # Examples are drawn anew on every machine but the same everywhere: a failure is a defect, not luck.
 hypothesis.settings.register_profile("tutti", deadline=None, derandomize=True, print_blob=True)
@@ -33,6 +38,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.index(tier_of(item.path)))
 
 
+def pytest_configure() -> None:
+    """Hear from every control plane what the operator did there."""
+
+    def look(plane: ControlPlane) -> None:
+        if not plane.hosts_mutants:
+            LEDGER.read(plane.audit_log)
+
+    cluster.last_looks.append(look)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Compare what the operator did with what the chart grants."""
+    if not (LEDGER.used or LEDGER.denied):
+        return  # no operator ran
+    config = session.config
+    is_whole = (
+        exitstatus == pytest.ExitCode.OK
+        and config.args_source is pytest.Config.ArgsSource.TESTPATHS
+        and not (config.option.keyword or config.option.markexpr)
+    )
+    may = rights.granted(operator_process.rights("--set=spark.enabled=true"))
+    faults = rights.faults(LEDGER, may, is_whole=is_whole)
+    used = f"{len(LEDGER.used & may)} of {len(may)} that the chart grants were used"
+    config.stash[TOLD] = [used, *faults]
+    if faults and exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_cluster_of_the_user() -> None:
     """What the user's shell points at never decides what the tests run against."""
@@ -40,7 +73,10 @@ def _no_cluster_of_the_user() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print each tier's tests and minutes against its share."""
+    """Print what is wrong with the rights, and each tier's tests and minutes against its share."""
+    if told := terminalreporter.config.stash.get(TOLD, None):
+        terminalreporter.section("rights of the operator")
+        terminalreporter.line("\n".join(told))
     seconds: defaultdict[str, float] = defaultdict(float)
     tests: Counter[str] = Counter()
     for reports in terminalreporter.stats.values():

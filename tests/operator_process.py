@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import yaml
 
@@ -27,13 +27,7 @@ ROOT = Path(__file__).parents[1]
 NAMESPACE = "tutti-system"
 ACCOUNT = "tutti"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
-RIGHTS = (
-    "serviceaccount.yaml",
-    "clusterrole.yaml",
-    "clusterrolebinding.yaml",
-    "role.yaml",
-    "rolebinding.yaml",
-)
+RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")  # kinds
 READY_SECONDS = 30.0
 _DIE_WITH_PARENT = (sys.executable, die_with_parent.__file__)
 
@@ -73,17 +67,21 @@ def install(plane: ControlPlane, *values: str) -> None:
 
 def grant(plane: ControlPlane, *options: str) -> None:
     """Grant what the chart grants with these options of Helm, and no more."""
-    show = [f"--show-only=templates/{name}" for name in RIGHTS]
-    helm = build.binaries(("helm",), k8s=plane.k8s)["helm"]
+    plane.apply(rights(*options))
+
+
+def rights(*options: str) -> list[dict[str, Any]]:
+    """What the chart grants with these options of Helm, and to whom."""
+    helm = build.binaries(("helm",))["helm"]
     chart = str(ROOT / "charts/tutti")
     rendered = subprocess.run(
-        [helm, "template", "tutti", chart, "--namespace", NAMESPACE, *show, *options],
-        env=plane.environment,
+        [helm, "template", "tutti", chart, "--namespace", NAMESPACE, *options],
         capture_output=True,
         text=True,
         check=True,
     )
-    plane.apply([part for part in yaml.safe_load_all(rendered.stdout) if part])
+    parts = [part for part in yaml.safe_load_all(rendered.stdout) if part]
+    return [part for part in parts if part["kind"] in RIGHTS]
 
 
 class OperatorProcess:

@@ -106,8 +106,8 @@ class Rig:
         """Start a control plane with kwok and these components, install, and run the operator."""
         plane = ControlPlane.start(components=("kwok", *components))
         try:
+            plane.create_namespace("ml")  # the chart may grant something there
             operator_process.install(plane, *values)
-            plane.create_namespace("ml")
             rig = cls(plane, operator_process.OperatorProcess(plane, **options))
             if operator:
                 rig.operator.start()

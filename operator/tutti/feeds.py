@@ -3,10 +3,11 @@
 Separate from the composition root because a dump of a live cluster needs them, and nothing else.
 """
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from .kube import calls, decode, supply, volumes, wire
-from .model.cluster import Reservation
+from .model.cluster import Member, Occupant, Reservation
 from .world import World
 
 
@@ -29,25 +30,42 @@ class Feeds(NamedTuple):
         return (self.nodes, self.bound, self.pinned, self.reservations, *words)
 
 
-def feeds_into(world: World, name: str) -> Feeds:
-    """The streams that show a World its cluster; ``name`` is the scheduler's."""
+def feeds_into(world: World, name: str, served: Collection[str] = ()) -> Feeds:
+    """The streams that show a World its cluster; ``name`` is the scheduler's.
 
-    def bound(pod: wire.Pod) -> Any:
-        if pod.spec.scheduler_name == name:
+    Where the ``served`` namespaces are named, there are no gangs but theirs: what waits elsewhere
+    is left out, and whoever is bound there is in the way, no more.
+    """
+    ours = frozenset(served)
+
+    def is_served(one: wire.Object) -> bool:
+        return not ours or one.metadata.namespace in ours
+
+    def group(one: wire.PodGroup) -> decode.PodGroup | None:
+        return decode.decode_group(one) if is_served(one) else None
+
+    def waiting(pod: wire.Pod) -> Member | None:
+        return decode.decode_member(pod) if is_served(pod) else None
+
+    def bound(pod: wire.Pod) -> Member | Occupant | None:
+        if pod.spec.scheduler_name == name and is_served(pod):
             return decode.decode_member(pod)
         return decode.decode_occupant(pod)
 
-    def ours(held: wire.Reservation) -> Reservation | None:
-        return decode.decode_reservation(held) if held.spec.scheduler_name == name else None
+    def promised(held: wire.Reservation) -> Reservation | None:
+        is_ours = held.spec.scheduler_name == name and is_served(held)
+        return decode.decode_reservation(held) if is_ours else None
 
     others = calls.others_pending(name)
     return Feeds(
-        groups=supply.Feed(calls.GROUPS, wire.PodGroup, decode.decode_group, world.groups),
-        pending=supply.Feed(calls.pending(name), wire.Pod, decode.decode_member, world.pending),
+        groups=supply.Feed(calls.GROUPS, wire.PodGroup, group, world.groups),
+        pending=supply.Feed(calls.pending(name), wire.Pod, waiting, world.pending),
         nodes=supply.Feed(calls.NODES, wire.Node, decode.decode_node, world.nodes),
         bound=supply.Feed(calls.BOUND, wire.Pod, bound, world.bound),
         pinned=supply.Feed(others, wire.Pod, decode.decode_occupant, world.pinned),
-        reservations=supply.Feed(calls.RESERVATIONS, wire.Reservation, ours, world.reservations),
+        reservations=supply.Feed(
+            calls.RESERVATIONS, wire.Reservation, promised, world.reservations
+        ),
         classes=supply.Feed(
             calls.CLASSES, wire.PriorityClass, decode.decode_priority_class, world.classes
         ),

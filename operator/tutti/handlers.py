@@ -13,10 +13,9 @@ from typing import Any, NoReturn
 import aiohttp
 import kopf
 
-from .kube import client, decode, errors, supply, wire
+from .kube import client, errors, supply, wire
 from .kube.access import Access
 from .kube.client import Source
-from .store import Store
 from .world import World
 
 logger = logging.getLogger(__name__)
@@ -91,19 +90,20 @@ def registry(
 
     @kopf.on.event("tutti.dev", "v1alpha1", "podgroups", registry=handlers)
     async def group_seen(event: kopf.RawEvent, **_: Any) -> None:
-        _fold(event, world.groups)
+        _fold(event, groups)
 
     return handlers
 
 
-def _fold(event: Mapping[str, Any], store: Store[decode.PodGroup]) -> None:
+def _fold(event: Mapping[str, Any], groups: supply.Feed[Any, Any]) -> None:
     """Take one event in; an object that cannot be read is said and left out."""
     try:
         if event["type"] == "DELETED":
-            store.drop(supply.uid_of(wire.parse_one(event["object"], wire.Object)))
-        else:
-            one = wire.parse_one(event["object"], wire.PodGroup)
-            store.put(supply.item(one, decode.decode_group(one)))
+            groups.sink.drop(supply.uid_of(wire.parse_one(event["object"], wire.Object)))
+            return
+        one = wire.parse_one(event["object"], wire.PodGroup)
+        if (group := groups.decode(one)) is not None:
+            groups.sink.put(supply.item(one, group))
     except errors.BadObject as broken:
         logger.error("left out: %s", broken)  # noqa: TRY400
 

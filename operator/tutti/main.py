@@ -68,7 +68,7 @@ async def serve(
     world = World(alarm.ring, is_declaring=is_declaring)
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
-    feeds = feeds_into(world, name)
+    feeds = feeds_into(world, name, settings.namespaces)
     metrics = Metrics(settings.mode)
     async with Client(access, lease, heard=metrics.called) as api:
         cycle = Cycle(
@@ -119,9 +119,10 @@ async def serve(
             settings.probe_port, healthy=pulse.stuck, ready=ready, metrics=metrics.text
         ) as port:
             logger.info(
-                "tutti %s serves scheduler name %r on %s; probes on port %d",
+                "tutti %s serves scheduler name %r in %s on %s; probes on port %d",
                 __version__,
                 name,
+                ", ".join(settings.namespaces) or "all namespaces",
                 access.server,
                 port,
             )

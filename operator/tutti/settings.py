@@ -5,9 +5,9 @@ Each field is the variable ``TUTTI_<FIELD>``; its default's reason stands beside
 
 import difflib
 from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from .model.decisions import Mode, Objective, Policy, Restraint
 from .strategies import names
@@ -15,6 +15,16 @@ from .strategies.problem import Budget
 
 PREFIX = "TUTTI_"
 YEAR = 365 * 24 * 3600.0  # seconds
+
+
+def _words(value: object) -> object:
+    """A variable holds several values with commas between them."""
+    if not isinstance(value, str):
+        return value
+    return [word.strip() for word in value.split(",")] if value.strip() else []
+
+
+Namespace = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 
 
 class SettingsError(Exception):
@@ -35,6 +45,11 @@ class Settings(BaseModel):
         pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
         max_length=253,
         description="the spec.schedulerName of the pods that are served",
+    )
+    namespaces: Annotated[tuple[Namespace, ...], BeforeValidator(_words)] = Field(
+        default=(),  # a cluster has one Tutti
+        description="namespaces whose gangs are served, with commas between them; empty is all. "
+        "The room of nodes is the whole cluster's all the same",
     )
     strategy: str = Field(
         default="ilp",  # exact admission is what Tutti is for

@@ -32,7 +32,7 @@ from .processes import Process, spawn, stop
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from types import TracebackType
 
     from .components import Component
@@ -43,6 +43,8 @@ _STOP_SECONDS = 10
 _OK = 200
 _ADDRESS_TAKEN = "address already in use"
 _ATTEMPTS = 3
+# Who is shown each control plane when it has ended, before its files go.
+last_looks: list[Callable[[ControlPlane], None]] = []
 
 
 class ControlPlane(Access):
@@ -64,6 +66,7 @@ class ControlPlane(Access):
         self.k8s = k8s
         self.components = tuple(sorted(components))
         self.processes: list[Process] = []
+        self.hosts_mutants = False  # operators that are wrong on purpose
         self._owns_directory = owns_directory
         self._wiring: Wiring | None = None
 
@@ -130,6 +133,8 @@ class ControlPlane(Access):
         for process in reversed(self.processes):
             stop(process, seconds=_STOP_SECONDS)
         self.processes = []
+        for look in last_looks:
+            look(self)
         if self._owns_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
 

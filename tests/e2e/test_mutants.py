@@ -37,6 +37,7 @@ KINDS = (
 def plane() -> Iterator[ControlPlane]:
     """Two nodes of eight GPUs, the CRDs, and the operator's rights."""
     with ControlPlane.start(components=("kwok",)) as plane:
+        plane.hosts_mutants = True
         operator_process.install(plane)
         yield plane
 

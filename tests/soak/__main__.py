@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -12,7 +14,11 @@ from rich.table import Table
 from .. import operator_process
 from ..controlplane import ControlPlane
 from ..operator_process import OperatorProcess
-from . import finished, lives, long_life, one_object
+from ..rig import Rig
+from . import finished, flood, lives, long_life, one_object
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NODES = 200
 
@@ -106,6 +112,25 @@ def one_object_command(members: int) -> None:
             ),
         ],
     )
+
+
+@soak.command("flood")
+@click.option("--groups", default=10_000, show_default=True, help="PodGroups of one tenant.")
+def flood_command(groups: int) -> None:
+    """Start gangs while another tenant makes as many PodGroups as the API server takes."""
+    with Rig.start() as rig:
+        found = flood.run(rig, groups)
+    _say(
+        f"{groups:,} PodGroups in {found.seconds:.0f} s, every tenth with a pod that fits nowhere",
+        [
+            (f"{len(waits)} gangs of {flood.MEMBERS} {when}, s", _spread(waits), "bound", True)
+            for when, waits in (("meanwhile", found.rising), ("afterwards", found.standing))
+        ],
+    )
+
+
+def _spread(waits: Sequence[float]) -> str:
+    return f"{statistics.median(waits):.1f} in the middle, {max(waits):.1f} at most"
 
 
 Row = tuple[str, str, str, bool]

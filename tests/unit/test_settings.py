@@ -10,6 +10,7 @@ from tutti.settings import Settings, SettingsError
 def test_the_defaults_are_as_promised() -> None:
     assert Settings().model_dump() == {
         "scheduler_name": "tutti",
+        "namespaces": (),
         "strategy": "ilp",
         "budget_seconds": 30.0,
         "objective": "resources",
@@ -35,6 +36,21 @@ def test_variables_set_their_fields_and_others_are_none_of_our_business() -> Non
     assert chosen == Settings(strategy="bestfit", budget_seconds=2.5)
 
 
+@pytest.mark.parametrize(
+    ("told", "meant"),
+    [("", ()), (" ", ()), ("ml", ("ml",)), ("ml,etl", ("ml", "etl")), ("ml, etl", ("ml", "etl"))],
+)
+def test_several_namespaces_stand_between_commas(told: str, meant: tuple[str, ...]) -> None:
+    assert Settings.from_environment({"TUTTI_NAMESPACES": told}).namespaces == meant
+
+
+def test_the_list_of_settings_shows_each_as_it_is_set() -> None:
+    lines = CliRunner().invoke(cli.main, ["settings"]).output.splitlines()
+    shown = dict(line.split("=", 1) for line in lines if line.startswith("TUTTI_"))
+    assert Settings.from_environment(shown) == Settings()
+    assert len(shown) == len(Settings.model_fields)
+
+
 WRONG = {
     "TUTTI_STRATEGIE": ("ilp", "TUTTI_STRATEGIE is not a setting; the nearest is TUTTI_STRATEGY"),
     "TUTTI_PROBEPORT": ("1", "TUTTI_PROBEPORT is not a setting; the nearest is TUTTI_PROBE_PORT"),
@@ -52,6 +68,7 @@ WRONG = {
     "TUTTI_MODE": ("off", "Input should be 'active', 'shadow' or 'paused'"),
     "TUTTI_BINDINGS_PER_CYCLE": ("-1", "TUTTI_BINDINGS_PER_CYCLE: '-1' will not do"),
     "TUTTI_SCHEDULER_NAME": ("No Name", "TUTTI_SCHEDULER_NAME: 'No Name' will not do"),
+    "TUTTI_NAMESPACES": ("ml,,etl", "TUTTI_NAMESPACES: '' will not do"),
 }
 
 

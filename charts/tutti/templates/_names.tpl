@@ -20,9 +20,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* A value as a person writes it: Helm's numbers are floats, and 1000000 would come out as 1e+06. */}}
+{{/* A value as a person writes it: Helm's numbers are floats, and 1000000 would come out as 1e+06; the
+     words of a list stand between commas. */}}
 {{- define "tutti.plain" -}}
-{{- if and (kindIs "float64" .) (eq (floor .) (float64 .)) -}}
+{{- if kindIs "slice" . -}}
+{{- join "," . -}}
+{{- else if and (kindIs "float64" .) (eq (floor .) (float64 .)) -}}
 {{- int64 . -}}
 {{- else -}}
 {{- . -}}

@@ -66,7 +66,7 @@ def command(
             click.echo(f"tutti dump: {sentence}", err=True)
         sys.exit(WRONG_INPUT)
     try:
-        world = live.look(settings.scheduler_name, kubeconfig, context)
+        world = live.look(settings, kubeconfig, context)
     except live.OutOfReach as problem:
         click.echo(f"tutti dump: {problem}", err=True)
         sys.exit(NO_CLUSTER)

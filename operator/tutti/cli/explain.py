@@ -107,7 +107,7 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> tuple[Snapshot
         fail("; ".join(wrong.sentences))
     planner = planning.planner_of(operator.setup_of(settings))
     try:
-        world = live.look(settings.scheduler_name, kubeconfig, context)
+        world = live.look(settings, kubeconfig, context)
     except live.OutOfReach as problem:
         _not_found(str(problem))
     return world.snapshot(time.time()), planner

@@ -9,4 +9,5 @@ def command() -> None:
     from ..settings import PREFIX, Settings
 
     for name, field in Settings.model_fields.items():
-        click.echo(f"{PREFIX}{name.upper()}={field.default}\n    {field.description}")
+        default = ",".join(field.default) if isinstance(field.default, tuple) else field.default
+        click.echo(f"{PREFIX}{name.upper()}={default}\n    {field.description}")

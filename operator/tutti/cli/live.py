@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..settings import Settings
     from ..world import World
 
 NO_SUCH_KIND = 404  # what the API server answers for a kind that it does not know
@@ -20,7 +21,7 @@ class OutOfReach(Exception):  # noqa: N818 - named for the situation, as those o
     """The cluster cannot be looked at; the sentence says why, and what to do."""
 
 
-async def _listed(name: str, kubeconfig: str | None, context: str | None) -> World:
+async def _listed(settings: Settings, kubeconfig: str | None, context: str | None) -> World:
     """List everything once, in the operator's order: what waits before what counts."""
     from ..feeds import feeds_into, storage_into
     from ..kube import supply
@@ -31,15 +32,15 @@ async def _listed(name: str, kubeconfig: str | None, context: str | None) -> Wor
     world = World(lambda: None)
     access = await Access.load(kubeconfig, context)
     async with Client(access) as api:
-        for feed in feeds_into(world, name):
+        for feed in feeds_into(world, settings.scheduler_name, settings.namespaces):
             await supply.relist(api, feed)
         for feed in storage_into(world) if world.storage.are_wanted else ():
             await supply.relist(api, feed)
     return world
 
 
-def look(name: str, kubeconfig: str | None, context: str | None) -> World:
-    """The cluster as it is now.
+def look(settings: Settings, kubeconfig: str | None, context: str | None) -> World:
+    """The cluster as it is now, to an operator with these settings.
 
     Raises:
         OutOfReach: it cannot be looked at.
@@ -47,7 +48,7 @@ def look(name: str, kubeconfig: str | None, context: str | None) -> World:
     from ..kube import errors
 
     try:
-        return asyncio.run(_listed(name, kubeconfig, context))
+        return asyncio.run(_listed(settings, kubeconfig, context))
     except errors.ApiError as problem:
         raise OutOfReach(_what_to_do(problem.status, str(problem))) from problem
     except (errors.NoAccess, OSError) as problem:

@@ -99,7 +99,7 @@ def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> 
     except SettingsError as wrong:
         fail("; ".join(wrong.sentences))
     try:
-        world = live.look(settings.scheduler_name, kubeconfig, context)
+        world = live.look(settings, kubeconfig, context)
     except live.OutOfReach as problem:
         click.echo(f"{click.get_current_context().command_path}: {problem}", err=True)
         sys.exit(NO_CLUSTER)

@@ -32,6 +32,7 @@ OPTIONS: Mapping[str, Sequence[str]] = {
     "pod-monitor": ["--set=metrics.podMonitor.enabled=true,metrics.podMonitor.labels.release=mine"],
     "rules": ["--set=metrics.rules.enabled=true"],
     "dashboard": ["--set=metrics.dashboard.enabled=true"],
+    "namespaces": ["--set=settings.namespaces={ml,etl}"],
     "admission": ["--set=admission.enabled=true", POLICIES],
 }
 

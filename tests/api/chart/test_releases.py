@@ -66,12 +66,17 @@ def test_what_users_have_made_survives_the_release(installed: Place) -> None:
         is_same: bool = there["uid"] == made["metadata"]["uid"]
         return is_same and "deletionTimestamp" not in there
 
+    served = f"kubectl -n {USERS} get roles,rolebindings --output=name"
     options = "--set=settings.strategy=bestfit,replicas=1,networkPolicy.enabled=true"
-    installed.helm("upgrade", rest=f"charts/tutti {options}")
+    options += f",settings.namespaces={{{USERS}}}"
+    installed.helm("upgrade", rest=f"charts/tutti '{options}'")
     assert (_told(installed, "TUTTI_STRATEGY"), len(installed.pods())) == ({"bestfit"}, 1)
+    assert _told(installed, "TUTTI_NAMESPACES") == {USERS}
+    assert installed.run(served).count("tutti-served") == 2
     assert survives()
     installed.helm("rollback")  # to the one before
     assert (_told(installed, "TUTTI_STRATEGY"), len(installed.pods())) == ({"ilp"}, 2)
+    assert installed.run(served) == ""
     assert survives()
     installed.helm("uninstall")
     label = "--selector=app.kubernetes.io/name=tutti --all-namespaces --output=name"

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def _only(kind: str, *arguments: str) -> dict[str, Any]:
-    (found,) = (part for part in render(*arguments) if part["kind"] == kind)
+    named = (part for part in render(*arguments) if part["kind"] == kind)
+    (found,) = (part for part in named if part["metadata"]["name"] == "tutti")
     return found
 
 
@@ -32,6 +33,8 @@ def test_helm_finds_nothing_to_criticise() -> None:
 def test_by_default_nothing_optional_is_rendered() -> None:
     """Also where the API server could do it."""
     assert sorted(part["kind"] for part in render(POLICIES)) == [
+        "ClusterRole",
+        "ClusterRole",
         "ClusterRole",
         "ClusterRoleBinding",
         "Deployment",
@@ -152,7 +155,11 @@ def test_the_pods_may_be_told_where_to_run() -> None:
 
 
 def _rights(*arguments: str) -> set[tuple[str, str]]:
-    rules = _only("ClusterRole", *arguments)["rules"]
+    return _granted(_only("ClusterRole", *arguments))
+
+
+def _granted(role: Mapping[str, Any]) -> set[tuple[str, str]]:
+    rules = role["rules"]
     return {(name, verb) for rule in rules for name in rule["resources"] for verb in rule["verbs"]}
 
 
@@ -168,6 +175,30 @@ def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
     written = {right for right in shadow if right[1] not in ("get", "list", "watch")}
     assert written == {("podgroups/status", "patch"), ("events", "create")}
     assert _rights("--set=settings.mode=paused") == _rights()
+
+
+def test_where_namespaces_are_named_nothing_is_written_elsewhere() -> None:
+    """What is granted for the whole cluster is to look; the rest is a Role in each of them."""
+    chosen = "--set=settings.namespaces={ml,etl}"
+    wide = _rights(chosen)
+    assert {verb for _, verb in wide} == {"list", "watch"}
+    served = [part for part in render(chosen) if part["metadata"]["name"] == "tutti-served"]
+    roles = [part for part in served if part["kind"] == "Role"]
+    assert [role["metadata"]["namespace"] for role in roles] == ["ml", "etl"]
+    assert all(_granted(role) | wide == _rights() for role in roles)
+    bindings = [part for part in served if part["kind"] == "RoleBinding"]
+    assert [each["metadata"]["namespace"] for each in bindings] == ["ml", "etl"]
+    told = {each["name"]: each["value"] for each in _pod(chosen)["containers"][0]["env"]}
+    assert told["TUTTI_NAMESPACES"] == "ml,etl"
+
+
+def test_where_namespaces_are_named_no_other_can_opt_in() -> None:
+    """A pod that became Tutti's there would wait for ever."""
+    chosen = ["--set=admission.enabled=true,settings.namespaces={ml,etl}", POLICIES]
+    selector = _only("MutatingAdmissionPolicyBinding", *chosen)["spec"]["matchResources"]
+    (of_name,) = selector["namespaceSelector"]["matchExpressions"]
+    assert (of_name["key"], of_name["values"]) == ("kubernetes.io/metadata.name", ["ml", "etl"])
+    assert selector["namespaceSelector"]["matchLabels"] == {"tutti.dev/scheduler": "tutti"}
 
 
 def test_the_lease_and_the_right_to_it_are_in_the_chosen_namespace() -> None:
@@ -199,6 +230,7 @@ def test_the_notes_say_when_an_option_does_nothing(tmp_path: Path) -> None:
     assert "WARNING: with replicas: 0 nothing is started" in more
     assert "WARNING: with settings.mode: paused no gang starts" in more
     assert "tutti.dev/scheduler=tutti" in _notes(tmp_path, chosen, POLICIES)
+    assert " -n ml get ptg hello" in _notes(tmp_path, "--set=settings.namespaces={ml,etl}")
 
 
 REFUSED: Mapping[str, tuple[str, str]] = {
@@ -211,6 +243,8 @@ REFUSED: Mapping[str, tuple[str, str]] = {
     "a port that is none": ("settings.probePort=0", "at '/settings/probePort': minimum"),
     "a path that is relative": ("settings.dumpDirectory=dumps", "does not match pattern"),
     "a value that is missing": ("settings.schedulerName=null", "missing property 'schedulerName'"),
+    "a namespace twice": ("settings.namespaces={ml,ml}", "items at 0 and 1 are equal"),
+    "a namespace that is none": ("settings.namespaces={No}", "does not match pattern"),
     "two volumes in one": ("dumpVolume.hostPath.path=/", "at '/dumpVolume': maxProperties"),
     "one name for two": ("settings.identity=me", "several replicas need names of their own"),
     "a name too long for a label": (

@@ -1,0 +1,50 @@
+{{/*
+What Tutti does to the gangs that it serves: a part of the ClusterRole, or, where namespaces are named,
+a Role in each of these. A test compares it with the calls that the code makes.
+*/}}
+{{- define "tutti.served" -}}
+# One pod is read when a binding was refused, to learn whether it is bound all the same.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+# How many failures the Job of such members still stands: an evicted pod counts as one.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get]
+# What happened to a gang, for kubectl describe.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create]
+# Phase, conditions and counters. The specs of gangs belong to the users: never written.
+- apiGroups: [tutti.dev]
+  resources: [podgroups/status]
+  verbs: [patch]
+{{- if ne .Values.settings.mode "shadow" }}
+# Promises are made, signed anew by each new leader, and deleted once they are kept.
+- apiGroups: [tutti.dev]
+  resources: [reservations]
+  verbs: [create, patch, delete]
+# The point of it all: a member gets its node.
+- apiGroups: [""]
+  resources: [pods/binding]
+  verbs: [create]
+# Members of a gang that lost others and finds no room, where its PodGroup says onPartial: Release.
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
+# The condition PodScheduled, by which people and cluster autoscalers see why a pod waits.
+- apiGroups: [""]
+  resources: [pods/status]
+  verbs: [patch]
+{{- if .Values.spark.enabled }}
+# What a driver of Spark says of its executors: one ConfigMap by its name, which its pod mounts.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get]
+# The gang of such an application. It belongs to the driver's pod, and goes with it.
+- apiGroups: [tutti.dev]
+  resources: [podgroups]
+  verbs: [create]
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,80 @@
+"""Which objects are whose: of the scheduler's name, of the namespaces that are served."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tutti import handlers
+from tutti.feeds import feeds_into
+from tutti.kube import supply, wire
+from tutti.model.cluster import Member, Occupant
+from tutti.world import World
+
+from .kube import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+OURS, THEIRS = "ml", "elsewhere"
+
+
+def _feeds(world: World, *served: str) -> Mapping[str, supply.Feed[Any, Any]]:
+    return feeds_into(world, "tutti", served)._asdict()
+
+
+def _taken(feed: supply.Feed[Any, Any], body: objects.Json) -> Any:
+    return feed.decode(wire.parse_one(body, feed.kind))
+
+
+def _in(namespace: str, body: objects.Json, **spec: Any) -> objects.Json:
+    return objects.merged(body, {"metadata": {"namespace": namespace}, "spec": spec})
+
+
+GANG = {"groups": objects.GROUP, "pending": objects.POD, "reservations": objects.RESERVATION}
+
+
+@pytest.mark.parametrize("name", GANG)
+@pytest.mark.parametrize(
+    ("served", "seen"),
+    [((), {OURS, THEIRS}), ((OURS,), {OURS}), ((OURS, "etl"), {OURS}), (("etl",), set())],
+    ids=str,
+)
+def test_gangs_are_those_of_the_namespaces_that_are_served(
+    name: str, served: Collection[str], seen: set[str]
+) -> None:
+    """None named are all; what waits elsewhere is nobody's here."""
+    feed = _feeds(World(lambda: None), *served)[name]
+    found = {space for space in (OURS, THEIRS) if _taken(feed, _in(space, GANG[name])) is not None}
+    assert found == seen
+
+
+@pytest.mark.parametrize(
+    ("namespace", "scheduler", "kind"),
+    [(OURS, "tutti", Member), (THEIRS, "tutti", Occupant), (OURS, "other", Occupant)],
+)
+def test_whoever_is_bound_takes_room_wherever_it_lives(
+    namespace: str, scheduler: str, kind: type[Member | Occupant]
+) -> None:
+    """Room is the whole cluster's; a member is one of a gang that is served."""
+    body = _in(namespace, objects.POD, nodeName="n1", schedulerName=scheduler)
+    pod = _taken(_feeds(World(lambda: None), OURS)["bound"], body)
+    assert isinstance(pod, kind)
+    assert pod.node == "n1"
+
+
+def test_events_of_pod_groups_are_taken_in_where_they_are_served_only() -> None:
+    """The demand side hears of all; what is gone is forgotten, and what is no PodGroup left out."""
+    world = World(lambda: None)
+    groups = _feeds(world, OURS)["groups"]
+    for namespace in (OURS, THEIRS):
+        body = objects.merged(
+            objects.GROUP, {"metadata": {"namespace": namespace, "uid": namespace}}
+        )
+        handlers._fold({"type": "ADDED", "object": body}, groups)
+    handlers._fold({"type": "ADDED", "object": {"metadata": "none"}}, groups)
+    assert [group.namespace for group in world.groups] == [OURS]
+    gone = objects.merged(objects.GROUP, {"metadata": {"uid": OURS}})
+    handlers._fold({"type": "DELETED", "object": gone}, groups)
+    assert not list(world.groups)
