@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from .base import Condition, Object, Quantities, Wire
-from .pods import Affinity, SpreadConstraint, Toleration
+from .between import SpreadConstraint
+from .pods import Affinity, Toleration
 
 
 class Taint(Wire):
