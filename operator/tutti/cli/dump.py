@@ -29,7 +29,9 @@ is wrong.
 """
 
 
-@click.command("dump", epilog=EXAMPLES)
+@click.command(
+    "dump", epilog=EXAMPLES, short_help="Write what Tutti sees of a cluster as one file."
+)
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),

@@ -34,7 +34,7 @@ class Explained:
     advice: Advice | None
 
 
-@click.command("explain")
+@click.command("explain", short_help="Say why gangs wait and what would start them.")
 @click.argument("gang", required=False)
 @click.option(
     "-f",

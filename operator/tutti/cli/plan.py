@@ -47,7 +47,9 @@ Exit codes: 0 planned; 1 the plan breaks a promise, which is a bug; 2 a file or 
 """
 
 
-@click.command("plan", epilog=EXAMPLES)
+@click.command(
+    "plan", epilog=EXAMPLES, short_help="Plan offline: who would start, and why others wait."
+)
 @click.option(
     "-f",
     "--filename",
