@@ -16,7 +16,7 @@ from .outcome import Answer, Change, Kind, Line
 
 MOST_NODES = 6  # named in one line
 PIPE_WIDTH = 10_000  # a line is a line for grep, however long
-LEAST_FOLDED = 30  # columns of a terminal for what folds
+LEAST_FOLDED = 20  # columns of a terminal for what folds
 GAP = 2  # between two columns
 FILLING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$")
 STYLES: Mapping[Answer, str] = {

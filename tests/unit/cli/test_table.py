@@ -32,7 +32,7 @@ def test_where_there_is_room_the_last_column_folds(
     assert len(lines) == (3 if columns == 200 else 5)
 
 
-@pytest.mark.parametrize("columns", [70, 20])
+@pytest.mark.parametrize("columns", [60, 20])
 def test_where_there_is_none_a_line_is_a_line(
     columns: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
