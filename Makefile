@@ -53,6 +53,10 @@ lint: $(STAMP)  ## Check format, style, types and layers
 	@$(BIN)/mypy -p tutti
 	@$(BIN)/mypy tests demo
 
+.PHONY: docs
+docs: $(STAMP)  ## Build the site of docs/ into build/site; a dead link fails
+	@$(BIN)/python -m mkdocs build --quiet --strict
+
 .PHONY: test
 test: $(STAMP)  ## Run every tier: unit, cycle, api, e2e (30 minutes at most, plus the first build)
 	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
@@ -60,7 +64,8 @@ test: $(STAMP)  ## Run every tier: unit, cycle, api, e2e (30 minutes at most, pl
 
 .PHONY: test-fast
 test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle, oracle
-	@$(BIN)/python -m pytest tests/unit tests/cycle tests/mutants tests/oracle tests/test_architecture.py
+	@$(BIN)/python -m pytest tests/unit tests/cycle tests/mutants tests/oracle tests/docs tests/krew \
+	  tests/test_architecture.py
 
 .PHONY: bench
 bench: $(STAMP)  ## Measure the planner on clusters like real ones, without a control plane (BENCH=-h)

@@ -2,4 +2,4 @@
 
 from tutti.cli import main
 
-main()
+main(prog_name="tutti")

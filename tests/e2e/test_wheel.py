@@ -1,44 +1,50 @@
-"""The wheel, installed where nothing of the checkout is in reach."""
+"""The wheel, installed where nothing of the checkout is in reach: as krew's plugin does it.
+
+It is packed by the commands of docs/plugin.md.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
+from ..docs import commands
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 ROOT = Path(__file__).parents[2]
+PIP = {"PIP_CACHE_DIR": str(Path.home() / ".cache/pip"), "PIP_NO_COMPILE": "1"}
 
 
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new virtual environment's bin folder, with the wheel and its dependencies in it."""
+    """The bin folder of the environment that the plugin's first call makes."""
     place = tmp_path_factory.mktemp("wheel")
-    _run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(place), str(ROOT))
-    (wheel,) = place.glob("tutti-*.whl")
-    _run(sys.executable, "-m", "venv", str(place / "venv"))
-    pip = str(place / "venv/bin/pip")
-    _run(
-        pip,
-        "install",
-        "--quiet",
-        "--no-compile",
-        "-c",
-        str(ROOT / "constraints.txt"),
-        str(wheel),
-        cwd=place,
-    )
-    return place / "venv/bin"
+    path = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    for command in commands.of("docs/plugin.md"):
+        if command.line.startswith("python -m "):
+            line = command.line.replace("dist", str(place))
+            _run("bash", "-euc", f"{line} >/dev/null", cwd=ROOT, more=path)
+    (archive,) = place.glob("kubectl-tutti-*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(place / "store", filter="data")
+    (place / "kubectl-tutti").symlink_to("store/kubectl-tutti")
+    cache = {"XDG_CACHE_HOME": str(place / "cache"), "TUTTI_PYTHON": sys.executable}
+    said = _run(str(place / "kubectl-tutti"), "version", cwd=place, more={**cache, **PIP})
+    assert said.startswith("tutti ")
+    (made,) = (place / "cache/tutti").glob("kubectl-*")
+    return made / "bin"
 
 
-def _run(*command: str, cwd: Path | None = None) -> str:
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(Path.home())}
+def _run(*command: str, cwd: Path | None = None, more: Mapping[str, str] | None = None) -> str:
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(Path.home()), **(more or {})}
     done = subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )

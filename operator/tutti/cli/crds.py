@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 
-@click.command("crds")
+@click.command("crds", short_help="Print the CustomResourceDefinitions, for kubectl apply.")
 def command() -> None:
     """Print the CustomResourceDefinitions, ready for `kubectl apply -f -`."""
     for path in crd_files():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import live
-from .files import WRONG_INPUT, fail
+from .files import fail
 
 if TYPE_CHECKING:
     from ..model.cluster import Snapshot
@@ -30,7 +29,9 @@ is wrong.
 """
 
 
-@click.command("dump", epilog=EXAMPLES)
+@click.command(
+    "dump", epilog=EXAMPLES, short_help="Write what Tutti sees of a cluster as one file."
+)
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
@@ -62,14 +63,11 @@ def command(
     try:
         settings = Settings.from_environment(os.environ)
     except SettingsError as wrong:
-        for sentence in wrong.sentences:
-            click.echo(f"tutti dump: {sentence}", err=True)
-        sys.exit(WRONG_INPUT)
+        fail("; ".join(wrong.sentences))
     try:
         world = live.look(settings, kubeconfig, context)
     except live.OutOfReach as problem:
-        click.echo(f"tutti dump: {problem}", err=True)
-        sys.exit(NO_CLUSTER)
+        fail(str(problem), NO_CLUSTER)
     written = _written(world.snapshot(time.time()), settings, with_plan=not no_plan)
     if output is None:
         click.echo(written, nl=False)

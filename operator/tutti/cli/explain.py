@@ -5,12 +5,10 @@ It lists, plans and prints; nothing is ever written.
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,7 +34,7 @@ class Explained:
     advice: Advice | None
 
 
-@click.command("explain")
+@click.command("explain", short_help="Say why gangs wait and what would start them.")
 @click.argument("gang", required=False)
 @click.option(
     "-f",
@@ -50,11 +48,12 @@ class Explained:
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "yaml"]),
     default="text",
     show_default=True,
     help="Sentences, or the same as data.",
 )
+@click.option("-n", "--namespace", help="Gangs of this namespace. Default: of all.")
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
@@ -64,7 +63,9 @@ class Explained:
 def command(
     gang: str | None,
     paths: Sequence[str],
+    *,
     output: str,
+    namespace: str | None,
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
@@ -80,9 +81,15 @@ def command(
     cluster; 2: a file, a setting or the command line is wrong.
     """
     snapshot, planner = _from_files(paths) if paths else _from_cluster(kubeconfig, context)
-    explained = _one(snapshot, planner, gang) if gang else _all(snapshot, planner)
-    if output == "json":
-        click.echo(json.dumps({"gangs": [_plain(one) for one in explained]}, indent=2))
+    if gang:
+        is_plain = namespace is not None and "/" not in gang
+        explained = _one(snapshot, planner, f"{namespace}/{gang}" if is_plain else gang)
+    else:
+        explained = _all(snapshot, planner, namespace)
+    if output != "text":
+        from .looking import print_data
+
+        print_data({"gangs": [_plain(one) for one in explained]}, output)
         return
     click.echo("\n\n".join("\n".join(_lines(one)) for one in explained) or "no gang waits")
 
@@ -109,7 +116,7 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> tuple[Snapshot
     try:
         world = live.look(settings, kubeconfig, context)
     except live.OutOfReach as problem:
-        _not_found(str(problem))
+        fail(str(problem), NOT_FOUND)
     return world.snapshot(time.time()), planner
 
 
@@ -123,12 +130,12 @@ def _one(snapshot: Snapshot, planner: Planner, name: str) -> Sequence[Explained]
     return [Explained(found, advise(snapshot, plan, key, planner))] if found is not None else []
 
 
-def _all(snapshot: Snapshot, planner: Planner) -> Sequence[Explained]:
+def _all(snapshot: Snapshot, planner: Planner, namespace: str | None) -> Sequence[Explained]:
     from ..planning.advice import advise_all
     from ..planning.advice.standing import standing
 
     plan = planner.plan(snapshot)
-    given = advise_all(snapshot, plan, planner)
+    given = advise_all(snapshot, plan, planner, namespace)
     found = ((standing(snapshot, plan, advice.gang), advice) for advice in given)
     return [Explained(one, advice) for one, advice in found if one is not None]
 
@@ -146,7 +153,7 @@ def _key(snapshot: Snapshot, name: str) -> GangKey:
     meant.sort(key=lambda key: (key.origin is not Origin.POD_GROUP, key))
     spaces = sorted({key.namespace for key in meant})
     if not meant:
-        _not_found(f"there is no gang {name}")
+        fail(f"there is no gang {name}", NOT_FOUND)
     if len(spaces) > 1:
         fail(f"{name} is in {', '.join(spaces)}: say which, as {spaces[0]}/{name}")
     return meant[0]
@@ -182,8 +189,3 @@ def _plain(value: Any) -> Any:
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
-
-
-def _not_found(sentence: str) -> NoReturn:
-    click.echo(f"tutti explain: {sentence}", err=True)
-    sys.exit(NOT_FOUND)

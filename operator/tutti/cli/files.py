@@ -90,8 +90,8 @@ def _files(path: Path) -> Sequence[Path]:
     return found
 
 
-def fail(sentence: str) -> NoReturn:
-    """End the command: what was given cannot be used."""
+def fail(sentence: str, code: int = WRONG_INPUT) -> NoReturn:
+    """End the command with one line: by default, what was given cannot be used."""
     name = click.get_current_context().command_path
     click.echo(f"{name}: {sentence}", err=True)
-    sys.exit(WRONG_INPUT)
+    sys.exit(code)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -101,8 +100,7 @@ def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> 
     try:
         world = live.look(settings, kubeconfig, context)
     except live.OutOfReach as problem:
-        click.echo(f"{click.get_current_context().command_path}: {problem}", err=True)
-        sys.exit(NO_CLUSTER)
+        fail(str(problem), NO_CLUSTER)
     groups = {GangKey(one.namespace, one.name): one for one in world.groups}
     snapshot = world.snapshot(time.time())
     return Seen(snapshot, rows(snapshot, groups, namespace), namespace)
@@ -115,7 +113,8 @@ def print_data(data: Mapping[str, Any], output: str) -> None:
         return
     import yaml
 
-    click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
+    plain = json.loads(json.dumps(data))  # enums as words, nothing twice by reference
+    click.echo(yaml.safe_dump(plain, sort_keys=False), nl=False)
 
 
 def age(since: float, now: float) -> str:

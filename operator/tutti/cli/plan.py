@@ -47,7 +47,9 @@ Exit codes: 0 planned; 1 the plan breaks a promise, which is a bug; 2 a file or 
 """
 
 
-@click.command("plan", epilog=EXAMPLES)
+@click.command(
+    "plan", epilog=EXAMPLES, short_help="Plan offline: who would start, and why others wait."
+)
 @click.option(
     "-f",
     "--filename",
@@ -61,7 +63,7 @@ Exit codes: 0 planned; 1 the plan breaks a promise, which is a bug; 2 a file or 
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json", "picture"]),
+    type=click.Choice(["table", "json", "yaml", "picture"]),
     default="table",
     show_default=True,
     help="How the plan is shown.",
@@ -183,8 +185,8 @@ def _show(output: str, made: Planned, before: Planned | None = None) -> None:
     from . import outcome, table
 
     changes = None if before is None else outcome.changes(before.lines, made.lines)
-    if output == "json":
-        from . import records
+    if output in ("json", "yaml"):
+        from . import looking, records
 
         told = records.of_plan(made.snapshot, made.setup, made.plan, made.lines)
         if before is not None and changes is not None:
@@ -194,7 +196,7 @@ def _show(output: str, made: Planned, before: Planned | None = None) -> None:
                 "after": told,
                 "difference": records.of_changes(changes),
             }
-        click.echo(json.dumps(told, indent=2))
+        looking.print_data(told, output)
         return
     out = table.console()
     if output == "picture":

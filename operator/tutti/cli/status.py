@@ -31,7 +31,9 @@ Exit codes: 0 shown; 1 the cluster cannot be looked at; 2 an option or a setting
 """
 
 
-@click.command("status", epilog=EXAMPLES)
+@click.command(
+    "status", epilog=EXAMPLES, short_help="Show the cluster's room and gangs, and why gangs wait."
+)
 @looking.options
 def command(**asked: Any) -> None:
     """Show the cluster's room and gangs, and why gangs wait or what they lack.

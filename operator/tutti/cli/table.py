@@ -1,9 +1,11 @@
 """Plans and their differences as tables: coloured at a terminal, plain lines in a pipe."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import click
 from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +16,9 @@ from .outcome import Answer, Change, Kind, Line
 
 MOST_NODES = 6  # named in one line
 PIPE_WIDTH = 10_000  # a line is a line for grep, however long
+LEAST_FOLDED = 20  # columns of a terminal for what folds
+GAP = 2  # between two columns
+FILLING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$")
 STYLES: Mapping[Answer, str] = {
     Answer.STARTS: "bold green",
     Answer.GROWS: "green",
@@ -38,13 +43,31 @@ def console() -> Console:
 
 
 def show(out: Console, what: RenderableType) -> None:
-    """Print; in a pipe without the blanks that fill up columns."""
-    if out.is_terminal:
+    """Print; in a pipe, and where a terminal is too narrow for a table, a line is a line."""
+    is_cut = isinstance(what, Table) and _is_too_narrow(out, what)
+    if out.is_terminal and not is_cut:
         out.print(what)
         return
+    width, out.width = out.width, PIPE_WIDTH
     with out.capture() as printed:
         out.print(what)
-    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
+    out.width = width
+    # Without the blanks that fill up columns, also those that a style encloses.
+    click.echo("\n".join(FILLING.sub(r"\1", line) for line in printed.get().splitlines()))
+
+
+def _is_too_narrow(out: Console, table: Table) -> bool:
+    """Whether columns would be cut, or what folds be a strip: then the terminal folds lines."""
+    widths = {
+        index: max(
+            Measurement.get(out, out.options, cell).maximum
+            for cell in (column.header, *column.cells)
+        )
+        for index, column in enumerate(table.columns)
+    }
+    rigid = sum(n + GAP for index, n in widths.items() if table.columns[index].no_wrap)
+    folding = [n for index, n in widths.items() if not table.columns[index].no_wrap]
+    return out.width < rigid + sum(min(n, LEAST_FOLDED) for n in folding)
 
 
 def of_lines(lines: Iterable[Line]) -> Table:

@@ -23,7 +23,9 @@ Exit codes: 0 shown; 1 the cluster cannot be looked at; 2 an option or a setting
 """
 
 
-@click.command("top", epilog=EXAMPLES)
+@click.command(
+    "top", epilog=EXAMPLES, short_help="Show what gangs hold of the cluster, largest first."
+)
 @looking.options
 def command(**asked: Any) -> None:
     """Show what gangs hold: members bound or reserved, on how many nodes, and what they ask for.

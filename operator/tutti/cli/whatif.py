@@ -14,6 +14,7 @@ from ..model.resources import NOTHING
 HOSTNAME = "kubernetes.io/hostname"
 CONDITIONS = "node.kubernetes.io/"  # the taints that say how a node fares, not what it is for
 MOST_NODES = 100_000
+NAMED = 3  # nodes that are named where one is not found
 
 
 class WrongChange(Exception):  # noqa: N818 - named for the situation
@@ -104,8 +105,9 @@ def _node(of: Snapshot, name: str) -> Node:
     for node in of.nodes:
         if node.name == name:
             return node
-    some = ", ".join(node.name for node in of.nodes[:3])
-    raise WrongChange(f"{name}: there is no such node; there are {len(of.nodes)}: {some} …")
+    some = ", ".join(node.name for node in of.nodes[:NAMED])
+    more = " …" * (len(of.nodes) > NAMED)
+    raise WrongChange(f"{name}: there is no such node; there are {len(of.nodes)}: {some}{more}")
 
 
 def _labels(model: Node, name: NodeName) -> tuple[tuple[str, str], ...]:

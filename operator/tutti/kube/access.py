@@ -43,7 +43,10 @@ class Access:
             errors.NoAccess: neither can be read, in one sentence.
         """
         configuration = kubernetes_client.Configuration()
-        path = kubeconfig or os.environ.get("KUBECONFIG") or _default_kubeconfig()
+        named = kubeconfig or os.environ.get("KUBECONFIG") or _default_kubeconfig()
+        path = _existing(named)
+        if named and not path:
+            raise errors.NoAccess(f"cannot reach a cluster: kubeconfig {named} does not exist")
         try:
             if path:
                 await kubernetes_config.load_kube_config(
@@ -79,13 +82,21 @@ class Access:
 
 def namespace_of(kubeconfig: str | None = None, context: str | None = None) -> str:
     """The namespace that a context of a kubeconfig names, as kubectl reads it; else default."""
-    path = kubeconfig or os.environ.get("KUBECONFIG") or _default_kubeconfig()
+    path = _existing(kubeconfig or os.environ.get("KUBECONFIG") or _default_kubeconfig())
+    if not path:
+        return DEFAULT_NAMESPACE
     try:
         contexts, active = kubernetes_config.list_kube_config_contexts(path)
     except _UNREADABLE:
         return DEFAULT_NAMESPACE
     chosen = next((one for one in contexts if one["name"] == context), active)
     return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)
+
+
+def _existing(path: str | None) -> str | None:
+    """Of several files, separated by colons, those that are there, as for kubectl."""
+    found = (each for each in (path or "").split(os.pathsep) if os.path.exists(each))  # noqa: PTH110
+    return os.pathsep.join(found) or None
 
 
 def _default_kubeconfig() -> str | None:

@@ -78,6 +78,7 @@ def test_json_says_the_same_to_programs() -> None:
     assert told["proved"] is True
     assert told["levels"] == [{"priority": 0, "admitted": 1, "bound": 1, "gap": 0.0}]
     assert (told["strategy"], told["objective"]) == ("ilp", "gangs")
+    assert yaml.safe_load(run("-f", "-", "-o", "yaml", text=crowd()).stdout) == told
 
 
 def test_the_picture_shows_who_would_have_what() -> None:

@@ -38,16 +38,20 @@ def _ground(snapshot: Snapshot, plan: Plan, want: Want | None) -> Ground | None:
     return None if want is None else survey(snapshot, plan, want)
 
 
-def advise_all(snapshot: Snapshot, plan: Plan, planner: Planner) -> Sequence[Advice]:
+def advise_all(
+    snapshot: Snapshot, plan: Plan, planner: Planner, namespace: str | None = None
+) -> Sequence[Advice]:
     """One advice for every type of waiting gang, for the first of each in the plan's order.
 
-    Gangs are of one type where they ask for the same with the same priority.
+    Gangs are of one type where they ask for the same with the same priority. With ``namespace``
+    those of others are left out.
     """
-    asked = wants(snapshot, (rejection.gang for rejection in plan.rejections))
+    waiting = [one for one in plan.rejections if namespace in (None, one.gang.namespace)]
+    asked = wants(snapshot, (rejection.gang for rejection in waiting))
     members = (member for want in asked.values() for member in want.members)
     roll = looks.roll(snapshot, members, looks.there(snapshot))
     types: dict[object, list[Rejection]] = {}
-    for rejection in plan.rejections:
+    for rejection in waiting:
         want = asked.get(rejection.gang)
         types.setdefault(rejection.gang if want is None else _type(want, roll), []).append(
             rejection

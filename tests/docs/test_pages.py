@@ -1,0 +1,59 @@
+"""What pages list is what there is: reasons, fields, versions, and a site without dead links."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from ..controlplane import pins
+from . import reasons, reference
+from .reference import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DOCS = ROOT / "docs"
+
+
+def test_the_reference_is_what_the_crds_say() -> None:
+    """`python -m tests.docs.reference` writes it anew."""
+    assert reference.PAGE.read_text() == reference.written()
+
+
+def test_the_reference_has_every_field_that_users_write() -> None:
+    page = reference.PAGE.read_text()
+    for field in ("minMember", "onPartial", "absentMemberTimeoutSeconds", "nodeSelector"):
+        assert f"| `{field}` |" in page
+    assert "- the gang has no size: set minMember, or roles that each set theirs" in page
+    assert "- `roles`: two roles have the same name: give each role a name of its own" in page
+
+
+def test_every_reason_is_explained_and_no_other() -> None:
+    page = (DOCS / "troubleshooting.md").read_text()
+    explained = re.findall(r"(?m)^### (\w+)$", page)
+    assert len(explained) == len(set(explained))
+    assert set(explained) == reasons.known()
+
+
+def test_reasons_are_found_wherever_they_are_given() -> None:
+    """Enums, literals, names of literals, defaults, and what functions of reasons answer."""
+    found = reasons.known()
+    assert found >= {"NotEnoughRoom", "NodeLost", "Whole", "UnknownRole"}
+    assert found >= {"LargerThanDeclared", "Released", "SchedulerError", "Unschedulable"}
+
+
+def test_the_versions_are_those_that_are_pinned() -> None:
+    page = (DOCS / "versions.md").read_text()
+    told = re.findall(r"(?m)^\| (1\.\d+) \| (v[\d.]+) \|", page)
+    kubernetes = [pins.pins_for(minor)[0].version for minor in pins.KNOWN_K8S]
+    assert told == list(zip(pins.KNOWN_K8S, kubernetes, strict=True))
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """Strictly: every page is in the navigation, and every link and anchor leads somewhere."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "reference.html").exists()

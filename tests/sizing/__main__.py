@@ -1,0 +1,47 @@
+"""Measure it on real API servers of growing clusters; prints the table of docs/operations.md."""
+
+from __future__ import annotations
+
+import click
+from rich.progress import track
+
+from .. import operator_process
+from ..bench import usage
+from ..controlplane import ControlPlane, node_manifest
+from ..operator_process import OperatorProcess
+from ..rig import pod
+
+PODS = 10  # bound on each node, none of them Tutti's
+CLUSTERS = (10, 200, 1000)
+
+
+def measured(nodes: int) -> float:
+    """The peak of resident memory, in MB, until the replica knows a cluster of so many nodes."""
+    with ControlPlane.start() as plane:
+        operator_process.install(plane)
+        plane.create_namespace("ml")
+        plane.create(node_manifest(f"node-{n}", cpu=32, memory="128Gi") for n in range(nodes))
+        plane.create(
+            pod(f"pod-{n}", scheduler="other", cpu=1, spec={"nodeName": f"node-{n % nodes}"})
+            for n in track(range(nodes * PODS), f"{nodes} nodes", transient=True)
+        )
+        operator = OperatorProcess(plane)
+        operator.start()
+        try:
+            assert operator.process is not None, "it has just been started"
+            return usage.of(operator.process.pid).peak_megabytes
+        finally:
+            operator.stop()
+
+
+@click.command()
+@click.option("--nodes", multiple=True, type=int, default=CLUSTERS, show_default=True)
+def main(nodes: tuple[int, ...]) -> None:
+    """Print one row for each number of nodes, with ten bound pods of others on each."""
+    click.echo("| nodes | bound pods | MB |\n|---:|---:|---:|")
+    for count in nodes:
+        click.echo(f"| {count:,} | {count * PODS:,} | {measured(count):.0f} |")
+
+
+if __name__ == "__main__":
+    main()
