@@ -98,6 +98,11 @@ conformance: $(STAMP)  ## Compare with kube-scheduler, Spark and an independent 
 	K8S=$(K8S) $(BIN)/python -m tests.scrape || failed=1; \
 	exit $$failed
 
+.PHONY: image-check
+image-check: $(STAMP)  ## Carry out the Dockerfile without a Docker engine and try the result (root; needs debootstrap)
+	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
+	@K8S=$(K8S) $(BIN)/python -m tests.image
+
 .PHONY: release
 release: $(STAMP)  ## Build wheel, sdist, chart and SBOM of the last commit into dist/, the same bytes every time
 	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) helm
