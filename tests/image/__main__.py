@@ -42,18 +42,14 @@ def main() -> None:
 
 
 def _tell_sizes(image: Built) -> None:
-    """Sizes of this machine's kind; of the base they are debootstrap's, not the base image's."""
-    click.echo(f"size, {platform.machine()}:")
-    click.echo(f"  {image.base_megabytes:7.1f} MB  a clean Debian {image.stage.suite}, in place of")
-    click.echo("              the base image, which leaves out documentation and translations")
+    """Sizes on this machine's kind; of the base they are debootstrap's, not the base image's."""
+    above = sum(layer.megabytes for layer in image.layers)
+    click.echo(f"size on {platform.machine()}, unpacked; as a registry keeps it (tar, gzip):")
     for layer in image.layers:
-        click.echo(f"  {layer.megabytes:7.1f} MB  {layer.step[:80]}")
-    total = image.base_megabytes + sum(layer.megabytes for layer in image.layers)
-    click.echo(f"  {total:7.1f} MB  in all")
-    click.echo(
-        f"  {image.packed_megabytes:7.1f} MB  of it the layers above the base as a registry keeps "
-        f"them (gzip); the base: {image.base_packed_megabytes:.1f} MB"
-    )
+        click.echo(f"  {layer.megabytes:7.1f} MB            {layer.step[:80]}")
+    click.echo(f"  {above:7.1f} MB {image.packed_megabytes:7.1f} MB  above the base")
+    base_is = "a clean Debian, in place of the base image, which leaves out documentation"
+    click.echo(f"  {image.base_megabytes:7.1f} MB {image.base_packed_megabytes:7.1f} MB  {base_is}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image import dockerfile, sizes
+from tests.image import base, dockerfile, sizes
 from tests.image.dockerfile import Copy, DockerfileError, Run
 from tutti import __version__
 
@@ -99,6 +99,16 @@ REFUSED = {
 def test_what_cannot_be_carried_out_is_refused(case: str) -> None:
     with pytest.raises(DockerfileError):
         dockerfile.read(REFUSED[case])
+
+
+def test_a_machine_that_cannot_check_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(base.CannotCheckError, match="needs root"):
+        base.clean("trixie")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(base.CannotCheckError, match="apt-get install debootstrap"):
+        base.clean("trixie")
 
 
 def test_a_step_added_what_is_new_or_other_than_it_was(tmp_path: Path) -> None:
