@@ -36,6 +36,12 @@ def test_the_image_is_built_under_the_version_that_the_chart_asks_for() -> None:
     assert f"tutti:{__version__} .\n" in (ROOT / "Dockerfile").read_text()
 
 
+def test_an_image_with_more_gets_the_versions_that_are_tested() -> None:
+    added = re.findall(r"install '(\S+)'", (ROOT / "docs/install.md").read_text())
+    assert added
+    assert set(added) <= set((ROOT / "constraints.txt").read_text().splitlines())
+
+
 def test_everything_that_is_copied_exists_and_reaches_the_builder() -> None:
     """A .dockerignore that leaves everything out but what it names; one folder deep."""
     lines = (ROOT / ".dockerignore").read_text().splitlines()
