@@ -11,7 +11,6 @@ import hashlib
 import io
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from ..controlplane import build
 from . import dependencies, sbom
+from .running import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,19 +68,18 @@ def source_of(commit: str, place: Path) -> Path:
 
 
 def _git(*words: str) -> str:
-    command = ["git", "-C", str(dependencies.PROJECT), *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return run("git", *words, place=dependencies.PROJECT).strip()
 
 
 def _python(source: Path, folder: Path, epoch: int) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
-    _run(command, source, epoch)
+    command = (sys.executable, "-m", "hatchling", "build", "--directory", str(folder))
+    run(*command, place=source, SOURCE_DATE_EPOCH=str(epoch))
 
 
 def _chart(chart: Path, folder: Path, epoch: int) -> None:
     """By Helm itself; which writes the time of the day into it, so that is put right."""
     helm = str(build.binaries(("helm",))["helm"])
-    _run([helm, "package", str(chart), "--destination", str(folder)], chart, epoch)
+    run(helm, "package", str(chart), "--destination", str(folder))
     (archive,) = folder.glob("tutti-*.tgz")
     with tarfile.open(archive) as files:
         found = sorted(_members(files))
@@ -98,8 +97,3 @@ def _members(files: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
         body = files.extractfile(about)
         if body is not None:
             yield about.name, body.read()
-
-
-def _run(command: Sequence[str], place: Path, epoch: int) -> None:
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}
-    subprocess.run(command, cwd=place, env=environment, check=True, stdout=subprocess.DEVNULL)

@@ -6,7 +6,6 @@ package states of itself, and nothing else, so that nothing of this machine is i
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +15,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from . import dependencies
+from .running import run
 
 _DYNAMIC = 'dynamic = ["version"]'
 SCHEMA = SchemaVersion.V1_6  # what scanners of these days read
@@ -25,7 +25,7 @@ def write(path: Path, version: str) -> None:
     """Write the bill of what the image of this version of Tutti runs."""
     with TemporaryDirectory(prefix="tutti-sbom-") as place:
         environment = Path(place) / "environment"
-        _run("-m", "venv", "--without-pip", str(environment))
+        run(sys.executable, "-m", "venv", "--without-pip", str(environment))
         (packages,) = environment.glob("lib/python3*/site-packages")
         for package in dependencies.closure(dependencies.of_the_image(), "x86_64"):
             _state(package, packages)
@@ -33,7 +33,17 @@ def write(path: Path, version: str) -> None:
         about = ("--spec-version", SCHEMA.to_version(), "--mc-type=application")
         project = ("--pyproject", str(_project(Path(place), version)))
         python = str(environment / "bin" / "python")
-        _run("-m", "cyclonedx_py", *asked, *about, *project, "--output-file", str(path), python)
+        run(
+            sys.executable,
+            "-m",
+            "cyclonedx_py",
+            *asked,
+            *about,
+            *project,
+            "--output-file",
+            str(path),
+            python,
+        )
 
 
 def validate(path: Path) -> None:
@@ -64,7 +74,3 @@ def _state(package: str, packages: Path) -> None:
     if text is None:
         raise LookupError(f"{package} states nothing")
     (folder / "METADATA").write_text(text)
-
-
-def _run(*words: str) -> None:
-    subprocess.run([sys.executable, *words], check=True)

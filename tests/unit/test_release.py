@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.release import dependencies, licences, locking
+from tests.release.running import ProgramError, run
 from tutti import __version__
 
 ROOT = dependencies.PROJECT
@@ -109,3 +110,9 @@ def test_the_newest_changes_are_those_of_this_version_or_to_come() -> None:
     newest = re.search(r"(?m)^## \[(.*?)\]", (ROOT / "CHANGELOG.md").read_text())
     assert newest is not None
     assert newest[1] in ("Unreleased", __version__)
+
+
+def test_a_program_that_fails_is_quoted() -> None:
+    assert run("sh", "-c", "echo $WORD", WORD="quiet") == "quiet\n"
+    with pytest.raises(ProgramError, match="\nwhy\n"):
+        run("sh", "-c", "echo why >&2; exit 1")
