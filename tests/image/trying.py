@@ -20,6 +20,7 @@ from .. import rig as rigs
 from ..controlplane.cluster import ControlPlane
 from ..controlplane.nodes import node_manifest
 from ..operator_process import ACCOUNT, NAMESPACE, OperatorProcess, install
+from ..release.dependencies import PYTHON
 from . import root
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def _versions(image: Built) -> Iterator[str]:
         yield f"version: {line}"
     if not re.search(r"(?m)^cbc [\d.]+$", said):
         raise WrongError(f"CBC cannot be run:\n{said}")
+    if f"\npython {PYTHON}." not in said:
+        raise WrongError(f"the lock files are for Python {PYTHON}, and this is another:\n{said}")
 
 
 def _engines(image: Built) -> Iterator[str]:
