@@ -47,11 +47,12 @@ demo: $(STAMP)  ## See gangs wait, start and finish, in this terminal (CLUSTER=c
 	@$(BIN)/python -m demo $(if $(filter command line,$(origin CLUSTER)),--cluster "$(CLUSTER)")
 
 .PHONY: lint
-lint: $(STAMP)  ## Check format, style, types and layers
+lint: $(STAMP)  ## Check format, style, types and dependencies
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/mypy -p tutti
 	@$(BIN)/mypy tests demo
+	@$(BIN)/deptry operator
 
 .PHONY: docs
 docs: $(STAMP)  ## Build the site of docs/ into build/site; a dead link fails
@@ -101,6 +102,20 @@ conformance: $(STAMP)  ## Compare with kube-scheduler, Spark and an independent 
 	K8S=$(K8S) $(BIN)/python -m tests.sparks || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.scrape || failed=1; \
 	exit $$failed
+
+.PHONY: image-check
+image-check: $(STAMP)  ## Carry out the Dockerfile without a Docker engine and try the result (root; needs debootstrap)
+	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
+	@K8S=$(K8S) $(BIN)/python -m tests.image
+
+.PHONY: release
+release: $(STAMP)  ## Build wheel, sdist, chart and SBOM of the last commit into dist/, the same bytes every time
+	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) helm
+	@$(BIN)/python -m tests.release build
+
+.PHONY: lock
+lock: $(STAMP)  ## Pin what the image holds anew, from constraints.txt; list licences (locks/, docs/dependencies.md)
+	@$(BIN)/python -m tests.release lock
 
 .PHONY: clean
 clean:  ## Remove the environment and what was built in the checkout; the cache stays

@@ -56,6 +56,7 @@ _FEASIBLE = 2  # highspy's kSolutionStatusFeasible
 GRACE_SECONDS = 2.0  # for reading and writing files, beyond the limit that CBC keeps itself
 # Its "Continuous objective value" has six digits only, which may be less than the value.
 _BOUND = re.compile(rb"^Upper bound:\s+(-?[\d.e+]+)", re.MULTILINE)
+_VERSION = re.compile(rb"^Version:\s+(\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,15 @@ class Cbc:
         self._path = path or PULP_CBC_CMD.pulp_cbc_path
         self._grace_seconds = grace_seconds
 
+    def version(self) -> str:
+        """What it says of its version, asked by running it; or why it says nothing."""
+        try:
+            ended = _run([self._path, "-quit"], self._grace_seconds)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"could not be run: {error}"
+        found = _VERSION.search(ended.stdout)
+        return found.group(1).decode() if found else f"ended with status {ended.returncode}"
+
     def run(self, program: LpProblem, effort: Effort, *, relaxed: bool = False) -> Answer:
         """See ``Engine.run``."""
         if effort.seconds <= 0:
@@ -124,14 +134,7 @@ class Cbc:
         # No "threads": serial is CBC's default and the only mode that repeats itself exactly.
         options = f"-ratio 0 -allow 0 -timeMode elapsed -maxNodes {effort.nodes} -solve"
         command += [*options.split(), "-printingOptions", "all", "-solution", str(solved)]
-        ended = subprocess.run(  # noqa: S603 - our own arguments, no shell
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=effort.seconds + self._grace_seconds,
-            check=False,
-        )
+        ended = _run(command, effort.seconds + self._grace_seconds)
         if ended.returncode != 0:
             return Answer(Outcome.FAILED, {}, f"CBC ended with status {ended.returncode}")
         if not solved.exists():
@@ -144,6 +147,18 @@ class Cbc:
         detail = f"CBC answered with status {status} and solution status {solution}"
         bound = min((abs(float(each)) for each in _BOUND.findall(ended.stdout)), default=None)
         return Answer(outcome, values if has_values else {}, detail, bound, prices)
+
+
+def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
+    """Run CBC, for so long at most; what it prints is kept."""
+    return subprocess.run(  # noqa: S603 - our own arguments, no shell
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=seconds,
+        check=False,
+    )
 
 
 class Highs:

@@ -1,0 +1,1 @@
+"""The Dockerfile, carried out without a Docker engine: `make image-check`."""

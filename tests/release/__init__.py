@@ -1,0 +1,1 @@
+"""What a release is made of: lock files, licences, wheel, sdist, chart, SBOM."""

@@ -1,0 +1,62 @@
+"""The licences of what the image runs, as the packages state them: docs/dependencies.md."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from . import dependencies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = dependencies.PROJECT / "docs" / "dependencies.md"
+_STATED = ("License-Expression", "License")  # where; the newer one first
+# What packages of ours wrote before licences had SPDX expressions, and what is meant by it.
+_MEANT = {
+    "Apache 2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "MIT License": "MIT",
+}
+_HEAD = """\
+# Dependencies and their licences
+
+Written by `make lock`; a test compares it with the packages. The Python packages that the image
+holds beside Tutti (Apache-2.0), in the versions of [`locks/run.txt`](../locks/run.txt), with the
+licences that they state, as [SPDX](https://spdx.org/licenses/) names them. Two bring programs of
+others: PuLP the engine CBC (EPL-1.0, as the file beside it says), NumPy its libraries of
+linear algebra, whose licences are in its package. What comes from Debian (Python itself above all)
+states its licences under `/usr/share/doc` of a Debian system.
+
+"""
+
+
+def page() -> str:
+    """The page's text."""
+    return _HEAD + "\n".join(_table()) + "\n"
+
+
+def licence(about: metadata.PackageMetadata) -> str:
+    """What a package states, as an SPDX expression.
+
+    Raises:
+        LookupError: it states nothing that is understood here.
+    """
+    stated = next((about[name] for name in _STATED if name in about), "")
+    if not stated or "\n" in stated:
+        prefix = "License :: OSI Approved :: "
+        found = [one for one in about.get_all("Classifier") or () if one.startswith(prefix)]
+        stated = found[0].removeprefix(prefix) if len(found) == 1 else ""
+    if not stated:
+        raise LookupError(f"{about['Name']} states no licence")
+    return _MEANT.get(stated, stated)
+
+
+def _table() -> Iterator[str]:
+    needed = dependencies.closure(dependencies.of_the_image(), "x86_64")
+    yield "| package | version | licence | for |"
+    yield "|---|---|---|---|"
+    for package, by in needed.items():
+        users = ", ".join(name or "Tutti" for name in by)
+        about = metadata.metadata(package)
+        yield f"| {package} | {about['Version']} | {licence(about)} | {users} |"
