@@ -364,20 +364,21 @@ def awaiting(draw: st.DrawFn) -> Snapshot:
 
     Time may be up for the others, and somebody may have deleted a Reservation.
     """
-    names = [f"n{i}" for i in range(draw(st.integers(1, 4)))]
-    room = [
-        node(name, cpu=draw(st.integers(1, 5))).labelled(pool=draw(st.sampled_from(POOLS)))
-        for name in names
-    ]
+    left = {f"n{i}": draw(st.integers(1, 5)) for i in range(draw(st.integers(1, 4)))}
+    pools = {name: draw(st.sampled_from(POOLS)) for name in left}
+    room = [node(name, cpu=cpu).labelled(pool=pools[name]) for name, cpu in left.items()]
     room = [made.cordoned() if draw(st.integers(0, 7)) == 0 else made for made in room]
     begun, held = [], []
     for i in range(draw(st.integers(1, 3))):
         least = draw(st.integers(1, 4))
         made = gang(f"g{i}").role("driver", 1, cpu=1)
         made = made.role("worker", least, draw(st.integers(0, least + 1)), cpu=1).declaring(cpu=1)
-        made = made.bound_on(draw(st.sampled_from(names))).needing(1 + least)
+        on = draw(st.sampled_from(sorted(left)))
+        left[on] -= 1
+        made = made.bound_on(on).needing(1 + least)
         begun.append(made.where(lambda member: draw(arrived(member))))
-        slots = {name: draw(st.integers(0, 2)) for name in names}
+        slots = {name: draw(st.integers(0, max(0, min(2, n)))) for name, n in left.items()}
+        left = {name: n - slots[name] for name, n in left.items()}
         there = [Slots(NodeName(name), "worker", n) for name, n in slots.items() if n]
         held.append(reservation(made, at=float(i), slots=there))
     gone = [one for one in held if one.slots and draw(st.integers(0, 3)) == 0]

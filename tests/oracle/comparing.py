@@ -67,7 +67,12 @@ def judged(snapshot: Snapshot, policy: Policy, made: Plan) -> Comparison:
         if stage.found != best and (made.proved or stage.found < best)
     ]
     return Comparison(
-        wrong=(*off, *_overclaimed(reading, made), *_misplaced(reading, made), *reading.joinable(made)),
+        wrong=(
+            *off,
+            *_overclaimed(reading, made),
+            *_misplaced(reading, made),
+            *reading.joinable(made),
+        ),
         is_proved=made.proved,
         is_contended=any(
             sum(value for _, value in best) < sum(ask.value for ask in stage.case.asks)

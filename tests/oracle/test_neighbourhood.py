@@ -156,6 +156,4 @@ def test_a_proof_that_pods_of_a_later_round_refute_is_caught() -> None:
     made = plan(seen, STRATEGIES["ilp"](), BestFit(), Budget(), policy)
     assert judged(seen, policy, made).wrong == ()
     said = judged(seen, policy, replace(made, proved=True)).wrong
-    assert said == (
-        "it is proved, and beside all that came later the optimum is 2 on level 2",
-    )
+    assert said == ("it is proved, and beside all that came later the optimum is 2 on level 2",)

@@ -681,6 +681,7 @@ def test_a_class_that_a_gang_does_not_name_is_nothing_to_it() -> None:
     one.world.classes.put(Item(Uid("c"), one.next(), PriorityClass("", 9)))
     assert one.seen.gangs is before
 
+
 def test_a_reservation_that_somebody_deleted_is_kept_in_mind() -> None:
     one = Observed()
     group = one.group()
@@ -690,4 +691,3 @@ def test_a_reservation_that_somebody_deleted_is_kept_in_mind() -> None:
     assert one.seen.bereft == ()
     one.world.reservations.drop(Uid("r"))
     assert one.seen.bereft == (held,)
-

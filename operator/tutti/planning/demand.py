@@ -173,7 +173,8 @@ def whole(found: Census) -> Want | None:
     return Want(gang, needed(gang), found.waiting, minimums)
 
 
-Refused = Collection[tuple[Uid, str, Shape]]  # a gang's uid, a role, and a shape that has no room
+Refusal = tuple[Uid, str, Shape]  # a gang's uid, a role, and a shape that has no room
+Refused = Collection[Refusal]
 
 
 def repairs(found: Census, placed: Collection[Uid], refused: Refused) -> tuple[Want, ...]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Shape
 from ..model.decisions import Assignment, Policy
 from ..model.keys import Uid
 from ..strategies.problem import Budget, Demand, Outcome, Problem, Solution, Strategy
@@ -100,7 +99,7 @@ class Draft:
 
 def repair(draft: Draft, found: Sequence[Census], effort: Effort) -> Draft:
     """Replace lost members; where one shape has no room, a waiting member of another may have."""
-    refused: set[tuple[Uid, str, Shape]] = set()
+    refused: set[demand.Refusal] = set()
     while True:
         wants = [w for c in found for w in demand.repairs(c, draft.assigned, refused)]
         if not wants:

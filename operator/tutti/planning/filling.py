@@ -110,7 +110,10 @@ def filled(snapshot: Snapshot) -> Filled:
         if slots.are_open(held, gangs.get(held.uid), now) and _has_begun(held, gangs[held.uid])
     ]
     bereft = frozenset(
-        held.uid for held in snapshot.bereft if slots.are_open(held, gangs.get(held.uid), now)
+        held.uid
+        for held in snapshot.bereft
+        if slots.are_open(held, gangs.get(held.uid), now)
+        and now < slots.expiry(held, gangs[held.uid])
     )
     if not standing:
         return Filled(snapshot, {}, bereft)

@@ -492,6 +492,7 @@ def test_once_time_is_up_no_other_slots_take_the_place_of_lost_ones() -> None:
     assert names(placement) == {"a-1": "n1"}
     assert placement.slots == (Slots(N2, "worker", 2),)
 
+
 # A Reservation that somebody else deletes.
 
 
@@ -520,4 +521,3 @@ def test_a_gang_that_others_are_awaited_for_hears_nothing_of_it() -> None:
     other = other.role("worker", 2, 0).declaring(cpu=1).needing(3).bound_on("n1")
     made = planned(node("n1", cpu=9), of, other, held(of, n1=3), bereft=[held(other, n1=2)])
     assert [(one.gang.name, slots.number(one.slots)) for one in made.placements] == [("b", 2)]
-
