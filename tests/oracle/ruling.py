@@ -68,6 +68,20 @@ def gang(chance: Random, made: GangBuilder) -> GangBuilder:
     return made
 
 
+def following(chance: Random, gangs: list[GangBuilder]) -> list[GangBuilder]:
+    """Now and then one gang wants another near whose priority is lower, and nobody else is like it.
+
+    So it depends on pods that may be decided on later.
+    """
+    if len(gangs) < 2 or chance.random() < 0.6:
+        return gangs
+    first, second = chance.sample(range(len(gangs)), 2)
+    made = list(gangs)
+    made[first] = gangs[first].near(chance.choice(TOPOLOGIES), peers(app="z")).priority(2)
+    made[second] = gangs[second].labelled(app="z").priority(chance.choice([0, 1]))
+    return made
+
+
 def _distance(chance: Random) -> Term:
     return term(chance.choice(TOPOLOGIES), _peers(chance))
 

@@ -43,6 +43,7 @@ def cluster(seed: int) -> Snapshot:
         rules = Random(f"rules {seed}")
         nodes = [ruling.node(rules, made) for made in nodes]
         gangs = [ruling.gang(rules, made) for made in gangs]
+        gangs = ruling.following(Random(f"following {seed}"), gangs)
     started = [_started(chance, made, names) for made in gangs]
     held = [_held(chance, made, names) for made in started if _may_be_held(chance, made)]
     return snapshot(*nodes, *started, *held, *ruling.SPACES, at=NOW)

@@ -688,6 +688,6 @@ def test_a_reservation_that_somebody_deleted_is_kept_in_mind() -> None:
     made = reservation(gang("a").of(1), slots=[Slots(NodeName("n1"), "worker", 1)])
     held = replace(made, uid=group.uid, self_uid=Uid("r"))
     one.world.reservations.put(Item(Uid("r"), one.next(), held))
-    assert one.seen.bereft == ()
+    assert not one.seen.bereft
     one.world.reservations.drop(Uid("r"))
     assert one.seen.bereft == (held,)
