@@ -290,6 +290,17 @@ def tangled(name: str, large: int = 4, small: int = 5) -> GangBuilder:
     return gang(name).of(large, cpu=2).of(small, cpu=1)
 
 
+def test_once_room_is_held_the_others_are_decided_on_together() -> None:
+    busy = gang("busy").of(1, cpu=2).bound_on("n1")
+    top, low = gang("top").of(1, cpu=4).priority(2), gang("low").of(1, cpu=1).priority(1)
+    by = Counting()
+    made = planned(
+        node("n1", cpu=4), node("n2", cpu=2), busy, top, low, fresh(gang("new").of(1)), by=by
+    )
+    assert started(made) == {"low", "new"}
+    assert [demands for demands, _ in by.asked] == [1, 1, 2]
+
+
 ROOM = [node(f"n{i}", cpu=3) for i in range(4)]
 
 
