@@ -189,7 +189,13 @@ class Reporter:
     async def _tell_group(
         self, gang: Gang, reservation: Reservation | None, rejection: Rejection | None, now: float
     ) -> float:
-        """Write one PodGroup's status if it is time; answers the seconds until it is."""
+        """Write one PodGroup's status if it is time; answers the seconds until it is.
+
+        Whoever is not reached by the words of this cycle is not even looked at: a flood of
+        PodGroups must not hold up those that start.
+        """
+        if self._left < 1:
+            return 0.0
         group = self._world.group(gang.key)
         # At a restart the last write is unknown: taken as just now, so that nothing is written.
         never = now if group is not None and group.status else -math.inf
@@ -216,8 +222,6 @@ class Reporter:
         )
         if wait > 0:
             return wait
-        if self._left < 1:
-            return 0.0
         self._left -= 1
         await self._write(gang, wanted, wording.news(wanted, group.status), now)
         return math.inf

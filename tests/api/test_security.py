@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EVIL = "evil"
 GROUPS = "/apis/tutti.dev/v1alpha1/namespaces/{}/podgroups"
 FLOOD = 1_000  # ten times as many in `python -m tests.soak flood`
-FLOOD_SECONDS = 20.0  # that a gang may have to wait; one or two are usual
+FLOOD_SECONDS = 30.0  # that a gang may have to wait; one or two are usual
 BALLAST = "x" * 200_000  # of the 262,144 bytes that annotations may have
 FAT = 20  # objects of that size
 SECRET = "do-not-tell-anybody"
