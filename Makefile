@@ -100,6 +100,7 @@ conformance: $(STAMP)  ## Compare with kube-scheduler, Spark and an independent 
 	K8S=$(K8S) $(BIN)/python -m tests.differential --controls $(if $(SEED),--seed $(SEED)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.collisions || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.sparks || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.sparkjob || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.scrape || failed=1; \
 	exit $$failed
 

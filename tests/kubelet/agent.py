@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 
-from ..controlplane.nodes import RUN_SECONDS, STOP_SECONDS, node_manifest
+from ..controlplane.nodes import node_manifest
 from ..judge.background import Background
 from ..judge.kubeconfig import read_door
 from .admission import UNEXPECTED, Ledger, Rejection
+from .containers import Imagined
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ..controlplane.access import Access
+    from .containers import Containers
 
-FAIL_SECONDS = "kubelet.tutti.dev/fail-seconds"  # the pod fails so long after its start
 WATCH_SECONDS = 300
 RETRY_SECONDS = 0.1
 START_SECONDS = 20.0
@@ -42,12 +43,15 @@ _TROUBLE = (aiohttp.ClientError, OSError, TimeoutError, json.JSONDecodeError)
 class Kubelet:
     """The kubelets of the nodes made here; ``rejected`` tells whom they turned away, and why."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, containers: Containers | None = None) -> None:
+        """Without `containers`, they are imagined."""
         self._access = access
+        self._containers = containers or Imagined()
         self._ledgers: dict[str, Ledger] = {}
         self._refusals: dict[str, list[Rejection]] = {}
         self._seen: dict[str, str] = {}  # what was done about each pod last, by uid
         self._tasks: set[asyncio.Task[None]] = set()
+        self._problems: list[BaseException] = []  # what no kubelet should meet
         self._background = Background("kubelet")
         self._stopping = asyncio.Event()
         self._listed = threading.Event()
@@ -111,6 +115,10 @@ class Kubelet:
         trace: TracebackType | None,
     ) -> None:
         self._leave()
+        for problem in self._problems:
+            if error is None:
+                raise problem
+            error.add_note(f"the kubelets failed: {problem!r}")
 
     def _leave(self) -> None:
         self._background.loop.call_soon_threadsafe(self._stopping.set)
@@ -138,7 +146,12 @@ class Kubelet:
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            self._problems.append(problem)
 
     # The watch
 
@@ -229,14 +242,11 @@ class Kubelet:
     # A pod's life
 
     async def _play(self, pod: Mapping[str, Any]) -> None:
-        await self._write(pod, _running(pod))
-        notes = pod["metadata"].get("annotations") or {}
-        for annotation, phase in ((RUN_SECONDS, "Succeeded"), (FAIL_SECONDS, "Failed")):
-            if annotation in notes:
-                await asyncio.sleep(float(notes[annotation]))
-                if self._is_played(pod):
-                    await self._write(pod, _ended(pod, phase, 0 if phase == "Succeeded" else 1))
-                return
+        about = await self._containers.start(pod)
+        await self._write(pod, {**_running(pod), **about})
+        code = await self._containers.ended(pod)
+        if code is not None and self._is_played(pod):
+            await self._write(pod, _ended(pod, "Failed" if code else "Succeeded", code))
 
     def _is_played(self, pod: Mapping[str, Any]) -> bool:
         is_here = pod["spec"]["nodeName"] in self._ledgers
@@ -244,8 +254,7 @@ class Kubelet:
 
     async def _stop(self, pod: Mapping[str, Any]) -> None:
         """End its containers, say so, and let go of the object."""
-        notes = pod["metadata"].get("annotations") or {}
-        await asyncio.sleep(float(notes.get(STOP_SECONDS, 0)))
+        await self._containers.stop(pod)
         if pod["spec"]["nodeName"] not in self._ledgers:
             return
         if pod["status"].get("phase") not in OVER:

@@ -1,7 +1,8 @@
 """Print what Tutti computes of Spark's properties beside what the real Spark asks for.
 
-Run by `make conformance`, and not by `make test`: each Spark is 450 MB to fetch. One JVM per
-version, one SparkContext after another; the executors never run. 0 differences are expected.
+Run by `make conformance`; `make test` has a few of the cases, with the newest Spark, for each is
+450 MB to fetch. One JVM per version, one SparkContext after another; the executors never run. 0
+differences are expected.
 """
 
 from __future__ import annotations

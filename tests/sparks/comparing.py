@@ -13,7 +13,7 @@ from .asked import Driver, Pods, submitted
 from .cases import CASES, SUBMITTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from .asked import Door
@@ -51,14 +51,29 @@ def compared(pin: Pin, cases: int, door: Door, folder: Path) -> Iterator[Compare
     """As many cases as asked for, in client mode; then those that are submitted."""
     driver = Driver(pin, door, folder / f"driver-{pin.name}.log")
     try:
-        for name, properties in islice(CASES.items(), cases):
-            given = written({"spark.submit.deployMode": "client", **properties})
-            yield _executors(pin, name, given, driver, door)
+        yield from _in_client_mode(pin, islice(CASES, cases), driver, door)
         for name in SUBMITTED:
             yield from _cluster_mode(pin, name, driver, door, folder)
         yield _declared(pin, driver, door, folder)
     finally:
         driver.close()
+
+
+def sampled(pin: Pin, names: Sequence[str], door: Door, folder: Path) -> Iterator[Compared]:
+    """The cases of these names alone, in client mode."""
+    driver = Driver(pin, door, folder / f"driver-{pin.name}.log")
+    try:
+        yield from _in_client_mode(pin, names, driver, door)
+    finally:
+        driver.close()
+
+
+def _in_client_mode(
+    pin: Pin, names: Iterable[str], driver: Driver, door: Door
+) -> Iterator[Compared]:
+    for name in names:
+        given = written({"spark.submit.deployMode": "client", **CASES[name]})
+        yield _executors(pin, name, given, driver, door)
 
 
 def _executors(pin: Pin, name: str, text: str, driver: Driver, door: Door) -> Compared:

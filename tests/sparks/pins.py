@@ -21,6 +21,7 @@ class Pin(NamedTuple):
         return f"{self.version.major}.{self.version.minor}"
 
 
+# The newest first.
 PINS = (
     Pin(Version(4, 3), "4.3.0", "21.0.8.2", 25),
     Pin(Version(4, 0), "4.0.5", "21.0.8.2", 8),

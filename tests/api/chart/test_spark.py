@@ -1,0 +1,31 @@
+"""The command of docs/spark.md that turns Spark on, on a real API server by the real Helm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...sparkjob import page
+from .places import NAMESPACE
+
+if TYPE_CHECKING:
+    from .places import Place
+
+WAIT = " --wait --timeout=60s"
+
+
+def test_it_grants_what_the_page_says_and_tells_the_replicas(shell: Place) -> None:
+    """``get`` on ConfigMaps, and no more of them; nothing of it before."""
+    shell.install()
+    assert _configmaps(shell) == []
+    shell.run(page.command("helm upgrade") + WAIT)
+    assert _configmaps(shell) == [["get"]]
+    (pod, *_) = shell.pods()
+    told = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
+    shell.run(f"helm uninstall tutti -n {NAMESPACE}{WAIT}")
+    assert told["TUTTI_SPARK_ENABLED"] == "true"
+
+
+def _configmaps(shell: Place) -> list[list[str]]:
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/tutti"
+    rules = shell.plane.request("GET", path)["rules"]
+    return [rule["verbs"] for rule in rules if "configmaps" in rule["resources"]]
