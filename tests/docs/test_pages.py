@@ -8,11 +8,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..controlplane import pins
-from . import reasons, reference
+from . import reasons, reference, site
 from .reference import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 DOCS = ROOT / "docs"
 
@@ -49,6 +51,17 @@ def test_the_versions_are_those_that_are_pinned() -> None:
     told = re.findall(r"(?m)^\| (1\.\d+) \| (v[\d.]+) \|", page)
     kubernetes = [pins.pins_for(minor)[0].version for minor in pins.KNOWN_K8S]
     assert told == list(zip(pins.KNOWN_K8S, kubernetes, strict=True))
+
+
+def test_links_into_the_checkout_are_words_on_the_site(caplog: pytest.LogCaptureFixture) -> None:
+    """Those between pages stay, up a folder too; one that leads nowhere is a warning."""
+    kept = "[a](../planner.md), [b](https://example.com/../x), [c](0001.md#d), [e](#f)"
+    assert site.without_ways_out(kept, "decisions/0002.md") == kept
+    out = "[`d`](../Makefile), [e](../charts/tutti/values.yaml#f)"
+    assert site.without_ways_out(out, "install.md") == "`d`, e"
+    assert caplog.text == ""
+    assert site.without_ways_out("[g](../nowhere)", "install.md") == "g"
+    assert "install.md links to ../nowhere, which does not exist" in caplog.text
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
 import click
-from rich.progress import track
 
 from .. import operator_process
 from ..bench import usage
@@ -13,6 +14,7 @@ from ..rig import pod
 
 PODS = 10  # bound on each node, none of them Tutti's
 CLUSTERS = (10, 200, 1000)
+PATIENCE = 300.0  # seconds until it knows the cluster
 
 
 def measured(nodes: int) -> float:
@@ -23,12 +25,16 @@ def measured(nodes: int) -> float:
         plane.create(node_manifest(f"node-{n}", cpu=32, memory="128Gi") for n in range(nodes))
         plane.create(
             pod(f"pod-{n}", scheduler="other", cpu=1, spec={"nodeName": f"node-{n % nodes}"})
-            for n in track(range(nodes * PODS), f"{nodes} nodes", transient=True)
+            for n in range(nodes * PODS)
         )
         operator = OperatorProcess(plane)
-        operator.start()
+        operator.start(ready=False)
         try:
-            assert operator.process is not None, "it has just been started"
+            deadline = time.monotonic() + PATIENCE
+            while operator.probe("readyz") != "ok":
+                assert time.monotonic() < deadline, f"not ready:\n{operator.tail()}"
+                time.sleep(0.1)
+            assert operator.process is not None, "it has answered"
             return usage.of(operator.process.pid).peak_megabytes
         finally:
             operator.stop()

@@ -35,6 +35,7 @@ CRDS = "tutti crds | kubectl apply -f -"
 RELEASE = f"helm install tutti charts/tutti -n {NAMESPACE} --create-namespace"
 # Where the Prometheus operator would be: its kinds, and no more.
 MONITORING = "kubectl apply -f tests/api/chart/monitoring.yaml"
+ITS_OWN = ("TUTTI_PROBE_PORT", "TUTTI_LOG_FORMAT")  # of the pods, not of the process in their place
 # What a page takes to be there.
 BEFORE: Mapping[str, tuple[str, ...]] = {
     "README.md": (CRDS, "kubectl create -f tests/api/chart/tour.yaml"),
@@ -115,6 +116,9 @@ class Reader:
             line += " --wait --timeout=60s"
         if line.startswith("helm uninstall "):
             self._stop()
+        if line.startswith(RELEASE):  # another way to install it, on the same page
+            self._stop()
+            self.run(f"helm uninstall tutti -n {NAMESPACE} --ignore-not-found --wait")
         done = self.run(line)
         if command.printed.startswith("Error: "):
             assert done.returncode != 0, line
@@ -125,10 +129,13 @@ class Reader:
             self.serve()
 
     def serve(self) -> None:
-        """Run what the pods of the release would run, with their rights."""
+        """Run what the pods of the release would run, with their settings and rights."""
         plane = self._shell.plane
         account = plane.kubeconfig_for_service_account(NAMESPACE, "tutti")
-        self._operator = OperatorProcess(plane, kubeconfig=account)
+        (pod, *_) = self._shell.pods()
+        told = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
+        settings = {name: value for name, value in told.items() if value and name not in ITS_OWN}
+        self._operator = OperatorProcess(plane, environment=settings, kubeconfig=account)
         self._operator.start()
 
     def _stop(self) -> None:
