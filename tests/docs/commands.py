@@ -32,6 +32,8 @@ class Kind(StrEnum):
 ELSEWHERE: Mapping[tuple[str, str], str] = {
     ("docs/first-week.md", ""): "tests/api/chart/test_first_week.py",
     ("docs/plugin.md", "python -m "): "tests/e2e/test_wheel.py",
+    ("docs/spark.md", "spark-submit "): "tests/sparkjob/examples.py",
+    ("docs/spark.md", "pyspark "): "tests/sparkjob/examples.py",
     ("docs/operations.md", "python -m tests.sizing"): "tests/api/test_sizing.py",
 }
 # Targets of make: what runs the same, or why nothing runs all of it.
@@ -43,8 +45,10 @@ MAKE: Mapping[str, str] = {
     "demo": "tests/e2e/test_demo.py",
     "docs": "tests/docs/test_pages.py",
     "down": "tests/api/test_control_plane.py",
+    "image-check": ".ci/run, where it runs as root",
     "lint": ".ci/run",
     "load": "tests/e2e/test_load.py",
+    "release": "tests/e2e/test_release.py builds one, twice",
     "soak": "takes hours; tests/e2e/test_faults.py and test_long_life.py run its parts",
     "test": ".ci/run",
     "test-fast": "a part of `make test`",
@@ -52,8 +56,7 @@ MAKE: Mapping[str, str] = {
 }
 # What cannot be typed as it stands.
 NOT_RUN: Mapping[str, str] = {
-    "spark-submit": "has an ellipsis; tests/e2e/test_spark_gangs.py makes the pods that it makes",
-    "pyspark": "has an ellipsis; tests/e2e/test_spark_gangs.py has client mode, too",
+    "docker build": "needs a Docker engine; tests/image carries the Dockerfile out without one",
     "kubectl krew install": "krew is not among what is built; tests/krew unpacks as it does",
 }
 

@@ -39,7 +39,7 @@ ITS_OWN = ("TUTTI_PROBE_PORT", "TUTTI_LOG_FORMAT")  # of the pods, not of the pr
 # What a page takes to be there.
 BEFORE: Mapping[str, tuple[str, ...]] = {
     "README.md": (CRDS, "kubectl create -f tests/api/chart/tour.yaml"),
-    "docs/install.md": ("kubectl create namespace ml",),
+    "docs/install.md": ("kubectl create namespace ml", "kubectl create namespace etl"),
     "docs/operations.md": (RELEASE, MONITORING),
     "docs/plugin.md": (CRDS,),
     "docs/spark.md": (RELEASE,),
@@ -48,7 +48,7 @@ BEFORE: Mapping[str, tuple[str, ...]] = {
 }
 AFTER = (
     f"helm ls -n {NAMESPACE} -q | xargs -r -n1 helm uninstall --wait -n {NAMESPACE}",
-    "kubectl delete namespace ml --ignore-not-found",
+    "kubectl delete namespace ml etl --ignore-not-found",
     "kubectl delete node gpu-3 gpu-7 --ignore-not-found",
     "kubectl delete crd -l tutti.dev/test=monitoring",
     "kubectl delete jobs,pods --all --wait=false",
