@@ -8,6 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from ..controlplane import cache
+from . import root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +20,10 @@ deb {mirror} {suite} main
 deb {mirror} {suite}-updates main
 deb {mirror}-security {suite}-security main
 """
+_UPDATE = (
+    "mkdir -p /mnt/lists/partial && "
+    "apt-get -q -o Dir::State::Lists=/mnt/lists -o APT::Update::Error-Mode=any update"
+)
 _NEEDED = ("debootstrap", "unshare", "chroot")
 
 
@@ -42,12 +47,21 @@ def clean(suite: str) -> Path:
     with cache.locked(place.with_suffix(".lock"), lambda: print("waiting for another check")):
         if not place.exists():
             _make(suite, place)
+    _try(place)
     return place
 
 
 def folder() -> Path:
     """Where roots are kept."""
     return cache.root().parent / "image"
+
+
+def _try(place: Path) -> None:
+    """See that commands run in the root and reach what is to be installed; it stays as it is."""
+    try:
+        root.build(place, _UPDATE)
+    except root.StepError as problem:
+        raise CannotCheckError(f"nothing can be installed in its root: {problem}") from problem
 
 
 def _make(suite: str, place: Path) -> None:

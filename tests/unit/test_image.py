@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image import base, dockerfile, sizes
+from tests.image import base, dockerfile, root, sizes
 from tests.image.dockerfile import Copy, DockerfileError, Run
 from tutti import __version__
 
@@ -114,6 +114,23 @@ def test_a_machine_that_cannot_check_says_what_it_lacks(monkeypatch: pytest.Monk
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setenv("PATH", "")
     with pytest.raises(base.CannotCheckError, match="apt-get install debootstrap"):
+        base.clean("trixie")
+
+
+def test_a_machine_from_whose_root_nothing_is_reached_cannot_check(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fails(_root: Path, line: str) -> None:
+        raise root.StepError(f"{line}\nended with 100")
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    monkeypatch.setattr(base, "folder", lambda: tmp_path)
+    monkeypatch.setattr(root, "build", fails)
+    (tmp_path / "debian-trixie").mkdir()
+    with pytest.raises(
+        base.CannotCheckError, match=r"(?s)nothing can be installed.*100"
+    ):
         base.clean("trixie")
 
 
