@@ -78,8 +78,9 @@ class Binder:
         self._clock = clock
 
     async def bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
-        """Bind a member, unless its node has no room for it by now."""
-        await self.until_current()
+        """Bind a member, unless its node has no room for it by now, or that cannot be known."""
+        if self.is_late:
+            return  # who has taken it meanwhile is not shown yet: the next cycle waits, and looks
         node = self._world.node(assignment.node)
         if node is None or not verify.takes(node, member):
             return  # others were faster while this one stood in line: the next cycle sees it lost
@@ -105,14 +106,19 @@ class Binder:
         else:
             self._world.confirm(assignment.uid, self._clock())
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the watch shows what is bound later than it could."""
+        return self._world.late(self._clock()) >= LATE_SECONDS
+
     async def until_current(self) -> None:
-        """Wait while the watch shows what is bound later than it could; not for ever.
+        """Wait while the watch is late; not for ever.
 
         An API server that has too much to do answers bindings long before it shows them: what
         others took meanwhile would be taken twice.
         """
         for _ in range(MOST_WAITS):
-            if self._world.late(self._clock()) < LATE_SECONDS:
+            if not self.is_late:
                 return
             await asyncio.sleep(WAIT_SECONDS)
 

@@ -129,6 +129,11 @@ class Commit:
             await self._gate.all(partial(self.reserver.delete, held) for held in self.reserver.made)
             raise Deposed("the Lease names another term")
 
+    @property
+    def is_late(self) -> bool:
+        """Whether bindings wait for the watch to show earlier ones."""
+        return self._binder.is_late
+
     async def carry_out(
         self, placements: Sequence[Placement], term: Term
     ) -> tuple[Sequence[Released], Sequence[errors.ApiError]]:

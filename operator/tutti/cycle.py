@@ -33,7 +33,7 @@ from .world import World
 
 logger = logging.getLogger(__name__)
 
-NEXT_SECONDS = 0.1  # until the next cycle begins what the cap has left over
+NEXT_SECONDS = 0.1  # until the next cycle begins what the cap, or a late watch, has left over
 MOST_SENTENCES = 10  # about one plan that breaks promises; the dump has it whole
 
 
@@ -89,6 +89,7 @@ class Cycle:
         Raises:
             errors.ApiError: not all could be adopted; list again, and begin again.
         """
+        self._declarer.forget()
         if not self._only_watches:
             await self._commit.adopt(term)
 
@@ -122,7 +123,8 @@ class Cycle:
             due = await self._report(snapshot, plan, released)
         if problems:
             raise problems[0]
-        return due if len(placements) == len(ready) else NEXT_SECONDS
+        is_done = len(placements) == len(ready) and not self._commit.is_late
+        return due if is_done else NEXT_SECONDS
 
     async def _carry_out(
         self, placements: Sequence[Placement], evictions: Sequence[Eviction], term: Term

@@ -85,6 +85,12 @@ class Declarer:
         self._begun = None
         return begun.result()
 
+    def forget(self) -> None:
+        """Leave what goes on beside the cycles to the leader who is next."""
+        if self._begun is not None:
+            self._begun.cancel()
+            self._begun = None
+
     def _due(self) -> Sequence[Calling]:
         """What is worth a try now, the oldest first."""
         now, waiting = self._clock(), self._world.undeclared()

@@ -371,6 +371,40 @@ async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
     assert played.cluster.declared == {}
 
 
+async def test_what_goes_on_beside_cycles_is_left_to_the_next_leader(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    played, answer = Played(), asyncio.Event()
+    played.keep(ALONE)
+    pauses: list[int] = []
+
+    async def pause(number: int, _is_committed: bool) -> None:  # noqa: FBT001 - as it is called
+        pauses.append(number)
+        await answer.wait()
+
+    played.cluster.pause = pause
+    played.cluster.add_pod(driver())
+    played.life.watch.catch_up()
+    declarer = Declarer(
+        played.life.world,
+        played.cluster,
+        scheduler="tutti",
+        clock=played.clock,
+        in_flight=4,
+        patience=0.0,
+    )
+    declarer.forget()  # nothing
+    while not pauses:
+        assert list(await declarer.declare()) == []
+    declarer.forget()
+    answer.set()
+    going_on = asyncio.all_tasks() - {asyncio.current_task()}
+    assert going_on
+    await asyncio.wait(going_on)
+    assert played.cluster.declared == {}
+    assert caplog.records == []
+
+
 class Counted(ThreadPoolExecutor):
     """Threads that know how many at a time were asked for."""
 

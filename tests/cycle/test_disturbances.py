@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from tutti import binding
+from tutti import binding, cycle
 from tutti.kube import errors
 from tutti.model.cluster import Member, Phase
 from tutti.model.keys import GangKey
 from tutti.model.shapes import Taint
+from tutti.world import MOST_LATE
 
 from .. import builders
 from ..builders import NAMESPACE, gang, node, single
@@ -78,12 +79,12 @@ async def test_nothing_is_bound_while_the_watch_is_late_by_our_own_bindings() ->
     life.cluster.add(gang("b").of(2, cpu=1))
     life.watch.catch_up("pending", "groups")
     life.clock.now += 1.0
-    cycle = asyncio.create_task(life.cycle.run_once(life.term))
+    turn = asyncio.create_task(life.cycle.run_once(life.term))
     for _ in range(3):
-        await asyncio.wait([cycle], timeout=0.1)
+        await asyncio.wait([turn], timeout=0.1)
         assert life.cluster.made.count("bind") == 2
     life.watch.catch_up()
-    await cycle
+    await turn
     assert life.cluster.made.count("bind") == 2
     await life.settle()
     scenarios.assert_promises(life.cluster)
@@ -100,8 +101,27 @@ async def test_a_binding_that_is_never_shown_holds_up_the_next_for_a_while_only(
     life.cluster.add(gang("b").of(2, cpu=1))
     life.watch.catch_up("pending", "groups", "reservations")
     life.clock.now += 1.0
+    assert await life.cycle.run_once(life.term) == cycle.NEXT_SECONDS
+    assert life.cluster.made.count("bind") == 2
+    life.clock.now += MOST_LATE
     await life.cycle.run_once(life.term)
     assert life.cluster.made.count("bind") == 4
+
+
+async def test_bindings_in_line_are_left_to_the_next_cycle_once_the_watch_is_late() -> None:
+    life = a_life(node("n1", cpu=99), node("n2", cpu=99), gang("a").of(150, cpu=1))
+    await life.cycle.begin(life.term)
+
+    def later(name: str) -> None:
+        life.clock.now += 0.01 if name == "bind" else 0.0
+
+    life.cluster.before = later
+    assert await life.cycle.run_once(life.term) == cycle.NEXT_SECONDS
+    assert life.cluster.made.count("bind") == 2 * 64  # so many are sent at a time
+    life.cluster.before = lambda _: None
+    life.watch.catch_up()
+    await life.settle()
+    assert len(scenarios.places(life.cluster, "a")) == 150
 
 
 async def test_room_taken_after_the_last_look_at_all_of_it_gets_no_binding() -> None:

@@ -13,6 +13,7 @@ from . import root
 if TYPE_CHECKING:
     from pathlib import Path
 
+PATIENCE = 1200  # seconds
 MIRROR = "http://deb.debian.org/debian"
 # As in the image: what is installed there comes from these.
 _SOURCES = """\
@@ -69,8 +70,18 @@ def _make(suite: str, place: Path) -> None:
     partial, log = place.with_suffix(".partial"), place.with_suffix(".log")
     shutil.rmtree(partial, ignore_errors=True)
     command = ["debootstrap", "--variant=minbase", suite, str(partial), MIRROR]
-    with log.open("wb") as output:
-        done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False)
+    try:
+        with log.open("wb") as output:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+                timeout=PATIENCE,
+            )
+    except subprocess.TimeoutExpired as problem:
+        raise CannotCheckError(f"debootstrap took more than {PATIENCE} s") from problem
     if done.returncode != 0:
         end = "\n".join(log.read_text(errors="replace").splitlines()[-10:])
         raise CannotCheckError(f"debootstrap ended with {done.returncode}:\n{end}")

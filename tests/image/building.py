@@ -81,7 +81,11 @@ def _carried_out(step: Copy | Run, here: Path, context: Path, roots: Mapping[str
 def _context(folder: Path) -> Path:
     """What a builder is given of a clean clone: the files that git tracks, as they are now."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=PROJECT, check=True, capture_output=True, text=True
+        ["git", "-c", f"safe.directory={PROJECT}", "ls-files", "-z"],
+        cwd=PROJECT,
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     for name in listed.split("\0"):
         if name and (PROJECT / name).is_file():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,6 +109,7 @@ def _namespace(script: str, *, network: bool = True) -> list[str]:
 def _ways_out(beside: Path) -> dict[str, str]:
     """The variables that say how this machine reaches mirrors; files they name go ``beside``."""
     variables = {name: os.environ[name] for name in (*_WAYS, *_INDEX) if name in os.environ}
+    variables.setdefault("PIP_INDEX_URL", _index())
     trusted = next((os.environ[name] for name in _TRUSTED if os.environ.get(name)), "")
     if trusted and Path(trusted).is_file():
         shutil.copy(trusted, beside / "trusted.pem")
@@ -118,8 +120,17 @@ def _ways_out(beside: Path) -> dict[str, str]:
     return variables
 
 
+def _index() -> str:
+    """The package index that this machine's pip is set to; pip's own default if to none."""
+    asked = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "https://pypi.org/simple"
+
+
 def _apt_settings() -> str:
     """How apt of this machine fetches: proxies, and what it puts up with from its mirrors."""
+    if shutil.which("apt-config") is None:
+        return ""
     dump = ["apt-config", "dump", "--no-empty", "--format", '%F "%v";%n', "Acquire"]
     return subprocess.run(dump, capture_output=True, text=True, check=False).stdout
 

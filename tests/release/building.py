@@ -68,7 +68,8 @@ def source_of(commit: str, place: Path) -> Path:
 
 
 def _git(*words: str) -> str:
-    return run("git", *words, place=dependencies.PROJECT).strip()
+    project = dependencies.PROJECT
+    return run("git", "-c", f"safe.directory={project}", *words, place=project).strip()
 
 
 def _python(source: Path, folder: Path, epoch: int) -> None:

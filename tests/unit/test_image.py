@@ -128,9 +128,7 @@ def test_a_machine_from_whose_root_nothing_is_reached_cannot_check(
     monkeypatch.setattr(base, "folder", lambda: tmp_path)
     monkeypatch.setattr(root, "build", fails)
     (tmp_path / "debian-trixie").mkdir()
-    with pytest.raises(
-        base.CannotCheckError, match=r"(?s)nothing can be installed.*100"
-    ):
+    with pytest.raises(base.CannotCheckError, match=r"(?s)nothing can be installed.*100"):
         base.clean("trixie")
 
 

@@ -3,14 +3,6 @@ What Tutti does to the gangs that it serves: a part of the ClusterRole, or, wher
 a Role in each of these. A test compares it with the calls that the code makes.
 */}}
 {{- define "tutti.served" -}}
-# One pod is read when a binding was refused, to learn whether it is bound all the same.
-- apiGroups: [""]
-  resources: [pods]
-  verbs: [get]
-# How many failures the Job of such members still stands: an evicted pod counts as one.
-- apiGroups: [batch]
-  resources: [jobs]
-  verbs: [get]
 # What happened to a gang, for kubectl describe.
 - apiGroups: [""]
   resources: [events]
@@ -20,6 +12,14 @@ a Role in each of these. A test compares it with the calls that the code makes.
   resources: [podgroups/status]
   verbs: [patch]
 {{- if ne .Values.settings.mode "shadow" }}
+# One pod is read when a binding was refused, to learn whether it is bound all the same.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+# How many failures the Job of such members still stands: an evicted pod counts as one.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get]
 # Promises are made, signed anew by each new leader, and deleted once they are kept.
 - apiGroups: [tutti.dev]
   resources: [reservations]

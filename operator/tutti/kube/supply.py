@@ -116,13 +116,13 @@ async def follow(source: Source, feed: Feed[W, V], version: str = "") -> NoRetur
             if not version:
                 version = await relist(source, feed)
                 fruitless = 0
-            heard = False
+            before = version
             async for line in source.watch(feed.stream, version):
-                wait, fruitless, heard = FIRST_WAIT, 0, True
+                wait, fruitless = FIRST_WAIT, 0
                 version = _take(feed, line) or version
             # A server that is late ends watches that have much to show, and is asked again at
-            # once; one, or something in between, that shows nothing and ends them is not.
-            if not heard:
+            # once; one, or something in between, that shows nothing new and ends them is not.
+            if version == before:
                 await asyncio.sleep(FIRST_WAIT)
         except errors.ApiError as problem:
             if isinstance(problem, errors.Gone):

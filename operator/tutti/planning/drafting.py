@@ -133,6 +133,11 @@ def _decide(draft: Draft, steps: Sequence[Round], effort: Effort) -> Draft:
     draft, left = replace(draft, hold=None), list(steps)
     while left:
         step = left.pop(0)
+        if step.starved is not None and draft.hold is None and left:
+            whole = _undivided(draft, (step, *left), effort)
+            if whole is not None:
+                draft, left = whole
+                continue
         draft = _start(draft, step, left, effort)
         first = step.starved
         if first is not None and draft.hold is None and not draft.has_placed(first.want):
@@ -144,6 +149,20 @@ def _decide(draft: Draft, steps: Sequence[Round], effort: Effort) -> Draft:
         # A second look may let some start who are followed by others: no bound of a round holds.
         return replace(draft, tally=tally.unbounded(draft.tally))
     return draft
+
+
+def _undivided(
+    draft: Draft, steps: Sequence[Round], effort: Effort
+) -> tuple[Draft, list[Round]] | None:
+    """One decision over steps that starved gangs part; None if one of these does not start."""
+    ends = next((i for i, step in enumerate(steps) if step.growing), len(steps) - 1) + 1
+    (joint,) = rounds.once_held(steps[:ends])
+    left = list(steps[ends:])
+    tried = _start(draft, joint, left, effort)
+    firsts = (step.starved for step in steps[:ends])
+    if not all(tried.has_placed(first.want) for first in firsts if first is not None):
+        return None
+    return _extend(tried, joint.growing, effort), left
 
 
 def _start(draft: Draft, step: Round, left: Sequence[Round], effort: Effort) -> Draft:
@@ -179,8 +198,10 @@ def _round(
         solution = effort.fallback.solve(problem, effort.budget)
     if solution.outcome is Outcome.FAILED:
         return replace(draft, proved=False, shortfall=draft.shortfall or shortfall)
-    if later is not None and later.might_help(problem, solution, effort.with_a_share(2).ask):
-        shortfall = shortfall or followers.SENTENCE
+    if later is not None and draft.proved and not shortfall:
+        share = effort.with_a_share(2)
+        if later.might_help(problem, solution, share.ask):
+            shortfall = followers.SENTENCE
     given = reduce.assignments(draft.base, wants, solution)
     crowds = draft.crowds.joined(reduce.seated(wants, solution))
     return replace(

@@ -88,6 +88,9 @@ def by_properties(text: str, template: str | None, driver: Member, scheduler: st
         named = scheduler  # which the operator's webhook puts into its pods
     if named != scheduler or marks.GROUP_LABEL in raw["labels"]:
         return Declared(0, None, {})  # another scheduler's, or another group's: the driver is alone
+    if (role := raw["labels"].get(marks.ROLE_LABEL, EXECUTOR)) != EXECUTOR:
+        why = f"executors have the role {EXECUTOR}: name a PodGroup for them"
+        raise BadProperty(f"label {marks.ROLE_LABEL}", role, why)
     return Declared(found.executors, _most(found), raw, tuple(sorted(claims)))
 
 

@@ -167,6 +167,8 @@ def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
     """All that it lacks is what moves pods; all that it may write is what it says of PodGroups."""
     shadow = _rights("--set=settings.mode=shadow")
     assert _rights() - shadow == {
+        ("pods", "get"),
+        ("jobs", "get"),
         ("pods/binding", "create"),
         ("pods/eviction", "create"),
         ("pods/status", "patch"),

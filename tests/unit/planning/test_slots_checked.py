@@ -159,6 +159,23 @@ def test_one_may_be_planned_to_have_what_another_gives_back(priority: int) -> No
     assert verify.violations(seen, made) == ()
 
 
+def test_who_is_gone_gives_nothing_back_that_stands_for_its_namesake() -> None:
+    picky = app().of(1, role="worker", cpu=1).bound_on("n1")
+    shape = replace(picky.members[1].shape, node_selector=(("pool", "x"),))
+    picky = picky.only("a-1", shape=shape)
+    two = node("n1", cpu=2), node("n2", cpu=1)
+    seen = snapshot(
+        *two, picky, gang("b").of(1, cpu=1), reservation(picky, slots=workers(n1=1, n2=1))
+    )
+    made = plan(seen, BestFit(), BestFit(), Budget())
+    placements = [
+        replace(one, uid=Uid("gone")) if one.gang.name == "a" else one for one in made.placements
+    ]
+    told = verify.violations(seen, replace(made, placements=tuple(placements)))
+    assert any("gang ml/a" in one for one in told)
+    assert any("gang ml/a" not in one for one in told)
+
+
 def test_one_that_came_takes_its_slot_where_others_have_overdrawn_the_node() -> None:
     """Of the two slots there is room for one, and the other is kept: its node may do again."""
     made = app().of(1, role="worker", cpu=1).bound_on("n1")

@@ -298,7 +298,28 @@ def test_once_room_is_held_the_others_are_decided_on_together() -> None:
         node("n1", cpu=4), node("n2", cpu=2), busy, top, low, fresh(gang("new").of(1)), by=by
     )
     assert started(made) == {"low", "new"}
-    assert [demands for demands, _ in by.asked] == [1, 1, 2]
+    # Each of the two priorities tried, all of them together, and those beside the hold.
+    assert [demands for demands, _ in by.asked] == [1, 1, 2, 2]
+
+
+def test_gangs_that_starve_and_start_do_not_part_the_joint_decision() -> None:
+    """The first of them alone would sit where only another, or a lower one, fits."""
+    first, second = gang("first").priority(9), gang("second").priority(5)
+    made = planned(
+        *(node("n0", cpu=6, mem=1), node("n1", cpu=5, mem=5), node("n2", cpu=4, mem=3)),
+        first.of(1, cpu=2, mem=1),
+        second.of(2, cpu=2, mem=3),
+        by=STRATEGIES["ilp"](),
+    )
+    assert started(made) == {"first", "second"}
+    made = planned(
+        *(node("n0", cpu=4, mem=6), node("n1", cpu=5, mem=4), node("n2", cpu=2, mem=3)),
+        first.of(1, cpu=1, mem=1),
+        second.of(2, cpu=1, mem=2),
+        fresh(gang("new").of(2, cpu=3, mem=2)),
+        by=STRATEGIES["ilp"](),
+    )
+    assert started(made) == {"first", "second", "new"}
 
 
 ROOM = [node(f"n{i}", cpu=3) for i in range(4)]

@@ -114,6 +114,13 @@ def test_a_label_that_no_pod_can_have_is_named(name: str, value: str) -> None:
         made(computed(given))
 
 
+def test_executors_of_another_role_would_never_take_the_room_that_is_held_for_them() -> None:
+    given = f"{text()}\nspark.kubernetes.executor.label.tutti.dev/role="
+    with pytest.raises(BadProperty, match=r"^label tutti\.dev/role=worker: executors have"):
+        made(computed(f"{given}worker"))
+    assert made(computed(f"{given}executor"))
+
+
 def test_more_labels_than_a_template_has_are_counted() -> None:
     many = {f"kubernetes__executor__label__a{n}": "" for n in range(62)}
     with pytest.raises(BadProperty, match=r"^labels of executors=65: a template has"):
