@@ -33,7 +33,7 @@ BELOW: Mapping[str, frozenset[str]] = {
         "gangs": "model kube planning apps",
         "claimants": "model",
         "attaching": "model claimants occupancy",
-        "catalogue": "model attaching",
+        "catalogue": "model attaching claimants",
         "storage": "model kube store attaching catalogue claimants occupancy",
         "world": "model kube store bereft occupancy neighbours gangs storage",
         "election": "model kube",
