@@ -69,8 +69,11 @@ def _add_gang(
                 elif amount:
                     used.setdefault((node, resource), []).append(amount * count)
     everyone = [count for counts in of_role.values() for count in counts]
-    model.add(sum(everyone) >= ask.need * start)
-    model.add(sum(everyone) <= (ask.need if ask.most is None else ask.most) * start)
+    if ask.most is None:
+        model.add(sum(everyone) == ask.need * start)
+    else:
+        model.add(sum(everyone) >= ask.need * start)
+        model.add(sum(everyone) <= ask.most * start)
     for role, least in enumerate(ask.least):
         model.add(sum(of_role[role]) >= least * start)
     return placed
