@@ -42,7 +42,7 @@ class Ledger:
 
     def read(self, log: Path) -> None:
         """Take in an audit log, if there is one; a last line that is cut off is left out."""
-        if not log.exists():
+        if not log.is_file():
             return
         with log.open("rb") as lines:
             for line in lines:
