@@ -24,7 +24,7 @@ Clock = Callable[[], float]  # seconds since the epoch
 REFUSED_SECONDS = 30.0  # what was refused is asked again, but not at once: rights get granted
 CONFLICT_SECONDS = 5.0  # what stands in the way is usually seen and gone within milliseconds
 LATE_SECONDS = 0.5  # how much later than its answer a binding may be shown
-WAIT_SECONDS, MOST_WAITS = 0.05, 200  # until it is shown
+WAIT_SECONDS, MOST_WAITS = 0.05, 20  # until it is shown, or the next cycle waits for it
 SENTENCE_LIMIT = 500  # characters of a reason that is put on a pod
 
 
