@@ -59,7 +59,7 @@ docs: $(STAMP)  ## Build the site of docs/ into build/site; a dead link fails
 	@$(BIN)/python -m mkdocs build --quiet --strict
 
 .PHONY: test
-test: $(STAMP)  ## Run every tier: unit, cycle, api, e2e (30 minutes at most, plus the first build)
+test: $(STAMP)  ## Run every tier: unit, cycle, api, e2e (about 40 minutes, plus the first build)
 	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@K8S=$(K8S) $(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
 
