@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NAMESPACE = "tutti-demo"
-RELEASE = "tutti-demo"  # by the chart's rule, the name of account, role and binding, too
+RELEASE = "tutti-demo"  # by the chart's rule, the name of the account, too
 RIGHTS = (
     "serviceaccount.yaml",
     "clusterrole.yaml",

@@ -1,11 +1,13 @@
 """Tiers: the quick ones first, each tier's time against its share at the end; and the rights used.
 
+``--tiers unit,cycle`` runs these alone; they need no control plane, and so may run side by side.
 A share that is exceeded is a warning, never a failure: machines are noisy.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -32,14 +34,39 @@ def tier_of(path: Path) -> str:
     return first if first in SHARES else "unit"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the quick tiers first, so that a simple mistake is seen within seconds."""
-    order = list(SHARES)
-    items.sort(key=lambda item: order.index(tier_of(item.path)))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let tiers be chosen by name."""
+    parser.addoption(
+        "--tiers", default=",".join(SHARES), help="the tiers to run, with commas between them"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tiers asked for, the quick ones first: a simple mistake is seen within seconds."""
+    asked, order = _asked(config), list(SHARES)
+    left_out = [item for item in items if tier_of(item.path) not in asked]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = sorted(
+        (item for item in items if tier_of(item.path) in asked),
+        key=lambda item: order.index(tier_of(item.path)),
+    )
+
+
+def _asked(config: pytest.Config) -> frozenset[str]:
+    tiers = frozenset(config.option.tiers.split(","))
+    if unknown := tiers - SHARES.keys():
+        message = f"--tiers: {', '.join(sorted(unknown))} is none of {', '.join(SHARES)}"
+        raise pytest.UsageError(message)
+    return tiers
 
 
 def pytest_configure() -> None:
-    """Hear from every control plane what the operator did there."""
+    """Hear from every control plane what the operator did there, and pass SIGINT on.
+
+    A job in the background of a script ignores it, and so would all that is started here.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def look(plane: ControlPlane) -> None:
         if not plane.hosts_mutants:
@@ -56,6 +83,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     is_whole = (
         exitstatus == pytest.ExitCode.OK
         and config.args_source is pytest.Config.ArgsSource.TESTPATHS
+        and {"api", "e2e"} <= _asked(config)
         and not (config.option.keyword or config.option.markexpr)
     )
     may = rights.granted(operator_process.rights("--set=spark.enabled=true"))

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from tutti.cycle import Cycle
 from tutti.election import Deposed
-from tutti.kube import decode, encode, errors, wire
-from tutti.kube.decode import PodGroup
+from tutti.kube import decode, encode, errors, groups, wire
+from tutti.kube.groups import PodGroup
 from tutti.kube.supply import Item
 from tutti.model.cluster import (
     Member,
@@ -299,7 +299,7 @@ class FakeCluster:
                 raise errors.Conflict("it exists already", status=409)
             body["metadata"] |= {"uid": self._uid(), "resourceVersion": "0", "generation": 1}
             self.declared[key] = body
-            self._put_group(decode.decode_group(wire.parse_one(body, wire.PodGroup)))
+            self._put_group(groups.decode_group(wire.parse_one(body, wire.PodGroup)))
             return self.groups[key]
 
         return await self._call("declare", commit)

@@ -373,7 +373,7 @@ def awaiting(draw: st.DrawFn) -> Snapshot:
     gone = [one for one in held if one.slots and draw(st.integers(0, 3)) == 0]
     at = draw(st.sampled_from([10.0, 9e9]))
     seen = snapshot(*room, *begun, *(one for one in held if one not in gone), at=at)
-    return replace(seen, bereft=tuple(gone))
+    return replace(seen, bereft=frozenset(one.uid for one in gone))
 
 
 @st.composite

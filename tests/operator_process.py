@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import yaml
 
 from .controlplane import build, die_with_parent
+from .controlplane.components import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,15 +54,21 @@ class OperatorError(AssertionError):
     """The operator did not do what every test relies on; its log's end is in the message."""
 
 
-def install(plane: ControlPlane, *values: str) -> None:
+def install(plane: ControlPlane, *values: str, crds: bool = True) -> None:
     """Install the CRDs and the chart's rights, as `helm install` would, but no Deployment.
 
     ``values`` are the chart's, as ``name=value``.
     """
-    plane.kubectl("apply", "-f", str(ROOT / "crds"))
-    plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / "crds"))
+    if crds:
+        install_crds(plane)
     plane.create_namespace(NAMESPACE)
     grant(plane, *(f"--set={one}" for one in values))
+
+
+def install_crds(plane: ControlPlane) -> None:
+    """Install the CRDs, and wait until objects of their kinds can be made."""
+    plane.kubectl("apply", "-f", str(ROOT / "crds"))
+    plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / "crds"))
 
 
 def grant(plane: ControlPlane, *options: str) -> None:
@@ -84,6 +90,12 @@ def rights(*options: str) -> list[dict[str, Any]]:
     return [part for part in parts if part["kind"] in RIGHTS]
 
 
+def told(spec: Mapping[str, Any]) -> dict[str, str]:
+    """What variables tell the container of a pod of the chart."""
+    (container,) = spec["containers"]
+    return {each["name"]: each.get("value", "") for each in container["env"]}
+
+
 class OperatorProcess:
     """`tutti run` against a control plane; started, killed and started again at will."""
 
@@ -101,7 +113,7 @@ class OperatorProcess:
         self._environment = dict(environment or {})
         self._kubeconfig = kubeconfig or plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT)
         self.log = plane.directory / "operator.log"
-        self.port = _free_port()
+        self.port = free_ports("probes")["probes"]
         self.identity = "tutti-0"
         self.process: Process | None = None
 
@@ -121,7 +133,9 @@ class OperatorProcess:
             self.await_ready()
 
     def _launch(self, environment: Mapping[str, str]) -> Process:
-        command = [*self._command, "--kubeconfig", str(self._kubeconfig)]
+        return self._spawn([*self._command, "--kubeconfig", str(self._kubeconfig)], environment)
+
+    def _spawn(self, command: Sequence[str], environment: Mapping[str, str]) -> Process:
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [*_DIE_WITH_PARENT, str(os.getpid()), *command],
@@ -186,9 +200,3 @@ class OperatorProcess:
         """The end of its log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])

@@ -101,13 +101,18 @@ class Rig:
 
     @classmethod
     def start(
-        cls, *components: str, operator: bool = True, values: Sequence[str] = (), **options: Any
+        cls,
+        *components: str,
+        operator: bool = True,
+        crds: bool = True,
+        values: Sequence[str] = (),
+        **options: Any,
     ) -> Self:
         """Start a control plane with kwok and these components, install, and run the operator."""
         plane = ControlPlane.start(components=("kwok", *components))
         try:
             plane.create_namespace("ml")  # the chart may grant something there
-            operator_process.install(plane, *values)
+            operator_process.install(plane, *values, crds=crds)
             rig = cls(plane, operator_process.OperatorProcess(plane, **options))
             if operator:
                 rig.operator.start()
@@ -221,7 +226,7 @@ class Rig:
 
     # Wait
 
-    def until(self, look: Callable[[], T], what: str, seconds: float = PATIENCE) -> T:
+    def until(self, look: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
         """Wait until something is so, and answer it."""
         deadline = time.monotonic() + seconds
         seen: object = None
@@ -244,13 +249,19 @@ class Rig:
 
     def until_waiting(self, group: str, reason: str, namespace: str = "ml") -> str:
         """Wait until a PodGroup says this reason under Reserved; answers its sentence."""
+        return self.until_says(group, "Reserved", reason, namespace=namespace)
+
+    def until_says(
+        self, group: str, kind: str, reason: str, words: str = "", namespace: str = "ml"
+    ) -> str:
+        """Wait until a condition has this reason and these words; answers its sentence."""
 
         def sentence() -> str:
-            line = self.condition(group, "Reserved", namespace)
-            is_said = line.get("status") == "False" and line.get("reason") == reason
+            line = self.condition(group, kind, namespace)
+            is_said = line.get("reason") == reason and words in line["message"]
             return str(line["message"]) if is_said else ""
 
-        return self.until(sentence, f"{group} says {reason}")
+        return self.until(sentence, f"{group} says {kind} {reason} {words}")
 
     def quiet(self, seconds: float = 2.0) -> list[dict[str, Any]]:
         """The writes of the operator in the next seconds, but to its Lease: none, once settled."""

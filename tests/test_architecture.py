@@ -30,24 +30,30 @@ BELOW: Mapping[str, frozenset[str]] = {
         "neighbours": "model",
         "apps": "model kube",
         "bereft": "model kube",
+        "refusals": "model kube",
         "gangs": "model kube planning apps",
         "claimants": "model",
         "attaching": "model claimants occupancy",
         "catalogue": "model attaching claimants",
         "storage": "model kube store attaching catalogue claimants occupancy",
-        "world": "model kube store bereft occupancy neighbours gangs storage",
+        "world": "model kube store bereft occupancy neighbours gangs refusals storage",
         "election": "model kube",
-        "binding": "model kube planning world",
-        "reserving": "model kube world binding",
-        "commit": "model kube planning world election binding reserving",
-        "reporting": "model kube planning world reserving",
+        "binding": "model kube planning world refusals",
+        "reserving": "model kube world refusals",
+        "adopting": "model kube world refusals reserving",
+        "freeing": "model kube planning refusals reserving binding",
+        "commit": (
+            "model kube planning world election adopting binding freeing refusals reserving"
+        ),
+        "silence": "model kube",
+        "reporting": "model kube planning world reserving silence",
         "evicting": "model kube planning world reporting",
         "declaring": "model kube spark world",
         "feeds": "model kube world",
         "dumps": "model kube",
         "metrics": "model kube planning",
         "cycle": (
-            "model kube planning strategies world binding commit declaring dumps evicting "
+            "model kube planning strategies world commit declaring dumps evicting refusals "
             "reserving reporting metrics"
         ),
         "replay": "model kube planning store world",
@@ -56,11 +62,12 @@ BELOW: Mapping[str, frozenset[str]] = {
         "handlers": "model kube store world",
         "probes": "",
         "settings": "model strategies",
+        "logs": "model",
         "main": (
             "model kube strategies world feeds election cycle dumps takeover pulse handlers probes "
             "settings metrics"
         ),
-        "cli": "model kube spark planning strategies world replay feeds main settings",
+        "cli": "model kube spark planning strategies world replay feeds main settings logs",
         "__main__": "cli",
         "__init__": "",
     }.items()
@@ -105,7 +112,7 @@ ONLY: Mapping[str, frozenset[str]] = {
             "settings",
         }
     ),
-    "aiohttp": frozenset({"kube.access", "kube.client", "handlers", "probes"}),
+    "aiohttp": frozenset({"kube.access", "kube.client", "kube.unreached", "handlers", "probes"}),
     "kubernetes": frozenset({"kube.access"}),
     "prometheus_client": frozenset({"metrics"}),
     "pulp": frozenset({"strategies.engine", "strategies.program", "strategies.rulerows"}),

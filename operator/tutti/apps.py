@@ -7,7 +7,7 @@ exists. Separate from ``gangs``, which then has it like any other.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from .kube.decode import PodGroup
+from .kube.groups import PodGroup
 from .model.cluster import Member
 from .model.keys import GangKey, Uid
 from .model.spark import SparkPod

@@ -24,6 +24,8 @@ from .model.volumes import (
 )
 from .occupancy import NOTHING_ATTACHED, Attached
 
+V = TypeVar("V")
+
 # The drivers that have taken over volumes in the tree, by their kinds and by their provisioners.
 TAKEN_OVER: Mapping[str, str] = {
     **dict.fromkeys(("awsElasticBlockStore", "kubernetes.io/aws-ebs"), "ebs.csi.aws.com"),
@@ -54,9 +56,6 @@ def handle(claim: Claim, volume: Volume | None, of_class: StorageClass | None) -
         return Handle(volume.driver, volume.handle) if volume.handle else None
     taken_over = TAKEN_OVER.get(volume.in_tree)
     return Handle(taken_over, f"volume {volume.name}") if taken_over else None
-
-
-V = TypeVar("V")
 
 
 def _drop(by_node: dict[NodeName, dict[Uid, V]], node: NodeName, uid: Uid) -> None:

@@ -1,18 +1,18 @@
-"""Reservations that went away before their time: somebody else deleted them.
+"""Gangs whose Reservation went although members may still come for the slots in it.
 
-Tutti deletes one with slots only once nobody is awaited for them any more. Whichever else goes is
-kept in mind, so that room is looked for anew. Separate from the World's stores, which forget.
+Somebody else has deleted it, or Tutti gave it back where nothing followed from it: room is looked
+for anew either way. Separate from the World's stores, which forget.
 """
 
 from collections.abc import Callable
 
-from .kube.decode import PodGroup
+from .kube.groups import PodGroup
 from .model.cluster import Reservation
 from .model.keys import GangKey, Uid
 
 
 class Bereft:
-    """What such Reservations have held, until their members' time is up."""
+    """What such Reservations were, until their members' time is up."""
 
     def __init__(self, group: Callable[[GangKey], PodGroup | None]) -> None:
         """``group`` is the PodGroup of a name, as it is now."""
@@ -26,13 +26,11 @@ class Bereft:
         elif old is not None and old.slots:
             self._gone[old.uid] = old
 
-    def shown(self, now: float) -> tuple[Reservation, ...]:
-        """Those of gangs that exist and may still await members."""
+    def shown(self, now: float) -> frozenset[Uid]:
+        """The gangs of those that exist and whose time is not up."""
         if self._gone:
-            self._gone = {
-                uid: held for uid, held in sorted(self._gone.items()) if self._is_due(held, now)
-            }
-        return tuple(self._gone.values())
+            self._gone = {uid: held for uid, held in self._gone.items() if self._is_due(held, now)}
+        return frozenset(self._gone)
 
     def _is_due(self, held: Reservation, now: float) -> bool:
         group = self._group(held.gang)

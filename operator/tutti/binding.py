@@ -5,8 +5,6 @@ Separate from the commit, which says what is bound when; nothing here knows of R
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 from .kube import encode, errors
 from .kube.client import Api
@@ -15,66 +13,22 @@ from .model.cluster import Member
 from .model.decisions import Assignment
 from .model.keys import GangKey, PodKey, Uid
 from .planning import verify
+from .refusals import CONFLICT_SECONDS, REFUSED_SECONDS, Clock
 from .world import World
 
 logger = logging.getLogger(__name__)
 
-Clock = Callable[[], float]  # seconds since the epoch
-
-REFUSED_SECONDS = 30.0  # what was refused is asked again, but not at once: rights get granted
-CONFLICT_SECONDS = 5.0  # what stands in the way is usually seen and gone within milliseconds
 LATE_SECONDS = 0.5  # how much later than its answer a binding may be shown
 WAIT_SECONDS, MOST_WAITS = 0.05, 20  # until it is shown, or the next cycle waits for it
 SENTENCE_LIMIT = 500  # characters of a reason that is put on a pod
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What the API server would not do for a gang, and when it is asked again."""
-
-    gang: GangKey
-    sentence: str
-    until: float
-
-
-class Refusals:
-    """What was refused a moment ago, by gang to reserve for or pod to bind."""
-
-    def __init__(self, clock: Clock) -> None:
-        """Start with none."""
-        self._clock = clock
-        self._known: dict[Uid, Refusal] = {}
-
-    def hold_off(self, uid: Uid, gang: GangKey, sentence: str, seconds: float) -> None:
-        """Ask this no more for a while, and say so: asking again at once is no use."""
-        known = self._known.get(uid)
-        if known is None or known.sentence != sentence:
-            logger.error("gang %s: %s", gang, sentence)
-        self._known[uid] = Refusal(gang, sentence, self._clock() + seconds)
-
-    def holds_off(self, uid: Uid, now: float) -> bool:
-        """Whether this gang or pod was refused a moment ago."""
-        known = self._known.get(uid)
-        return known is not None and now < known.until
-
-    def forget(self, uid: Uid) -> None:
-        """It was not refused this time."""
-        self._known.pop(uid, None)
-
-    def of(self, gangs: Collection[GangKey], now: float) -> Mapping[GangKey, Refusal]:
-        """What the API server would not do, for these gangs; what others met is forgotten."""
-        self._known = {uid: one for uid, one in self._known.items() if one.gang in gangs}
-        return {one.gang: one for one in self._known.values() if now < one.until}
-
-
 class Binder:
     """Binds members, and finds out what became of bindings that had no clear answer."""
 
-    def __init__(self, world: World, api: Api, refusals: Refusals, clock: Clock) -> None:
-        """What is refused is put down in ``refusals``."""
+    def __init__(self, world: World, api: Api, clock: Clock) -> None:
         self._world = world
         self._api = api
-        self._refusals = refusals
         self._clock = clock
 
     async def bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
@@ -92,19 +46,26 @@ class Binder:
             if now is not None and now.is_waiting and now.version == assignment.version:
                 # Nothing has changed that could explain it, so nothing will tell when it has.
                 sentence = f"pod {assignment.pod}: binding refused: {answer}"
-                self._refusals.hold_off(assignment.uid, gang, sentence, CONFLICT_SECONDS)
+                self._hold_off(gang, assignment, sentence, CONFLICT_SECONDS)
         except errors.Refused as refusal:
             self._world.retract(assignment.uid)
             sentence = f"pod {assignment.pod}: binding refused: {refusal}"
-            self._refusals.hold_off(assignment.uid, gang, sentence, REFUSED_SECONDS)
+            self._hold_off(gang, assignment, sentence, REFUSED_SECONDS)
         except errors.Unavailable as trouble:
             if is_away(trouble):
                 raise
             sentence = f"pod {assignment.pod}: binding failed: {trouble}"
             if await self.make_sure(member, sentence):
-                self._refusals.hold_off(assignment.uid, gang, sentence, CONFLICT_SECONDS)
+                self._hold_off(gang, assignment, sentence, CONFLICT_SECONDS)
         else:
             self._world.confirm(assignment.uid, self._clock())
+            self._world.refusals.forget(assignment.uid)
+
+    def _hold_off(
+        self, gang: GangKey, assignment: Assignment, sentence: str, seconds: float
+    ) -> None:
+        refusals, now = self._world.refusals, self._clock()
+        refusals.hold_off(assignment.uid, gang, sentence, seconds=seconds, now=now)
 
     @property
     def is_late(self) -> bool:

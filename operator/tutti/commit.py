@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from .binding import Binder, Clock, Refusals
+from .adopting import Adoption
+from .binding import Binder
 from .election import Deposed
+from .freeing import Freer
 from .kube import errors
 from .kube.client import Api
 from .kube.gate import Gate
@@ -19,8 +21,11 @@ from .model.decisions import Assignment, Eviction, Placement
 from .model.keys import GangKey, Origin, Uid
 from .model.lease import Term
 from .planning import progress, verify
+from .refusals import Clock
 from .reserving import Released, Reserver
 from .world import World
+
+VANISHED = "its Reservation went before it could be signed"
 
 
 class Commit:
@@ -35,43 +40,64 @@ class Commit:
         self._scheduler = scheduler
         self._clock = clock
         self._gate = Gate(in_flight)
-        self.refusals = Refusals(clock)
-        self._binder = Binder(world, api, self.refusals, clock)
-        self.reserver = Reserver(world, api, self.refusals)
+        self._refusals = world.refusals
+        self._binder = Binder(world, api, clock)
+        self.reserver = Reserver(world, api, clock)
+        self._freer = Freer(self.reserver, self._binder, world.refusals, self._gate, clock)
+        self._adoption = Adoption(world, self.reserver, self._gate, clock)
 
     async def adopt(self, term: Term) -> None:
         """Begin a term: sign the standing Reservations, so that nobody before can delete them.
 
-        The World must have been listed since the term began.
+        The World must have been listed since the term began. One that the API server will not have
+        signed keeps its room, and is tried again before each plan.
 
         Raises:
-            errors.ApiError: not all could be signed; list again, and adopt again.
+            errors.Unavailable: the API server is away; list again, and adopt again.
         """
-        problems = await self._gate.all(
-            partial(self.reserver.adopt, held, term)
-            for held in tuple(self._world.reservations)
-            if held.term != term
-        )
-        if problems:
-            raise problems[0]
+        await self._adoption.begin(term)
 
-    async def settle(self) -> Sequence[errors.ApiError]:
-        """Ask about the bindings that were sent and never answered."""
-        return await self._gate.all(
-            partial(self._binder.make_sure, member, "the binding got no answer")
+    async def settle(self, term: Term) -> None:
+        """Ask about the bindings that were never answered, and sign what could not be signed.
+
+        Raises:
+            errors.Unavailable: the API server is away; or room may be taken of which nothing is
+                known, and nobody could be asked.
+        """
+        now = self._clock()
+        await self._gate.all(
+            partial(self._ask, member)
             for member in self._world.unsure()
+            if not self._refusals.holds_off(member.uid, now)
         )
+        await self._adoption.go_on(term)
+        # Who was bound meanwhile is read at the first look, and known at the second.
+        if not (await self._is_sure_of_vanished() or await self._is_sure_of_vanished()):
+            raise errors.Unavailable(f"{VANISHED}, and not all of its pods can be looked at")
 
-    async def reserve(
-        self, decided: Sequence[Placement | Eviction], term: Term
-    ) -> Sequence[errors.ApiError]:
+    async def _is_sure_of_vanished(self) -> bool:
+        """Forget what went unsigned and cannot be bound any more; whether that is all of it."""
+        vanished = self._adoption.vanished()
+        if not vanished:
+            return True
+        snapshot = self._world.snapshot(self._clock())
+        kept = await self._freer.free([Released(held, VANISHED) for held in vanished], snapshot)
+        self._adoption.forget(held for held in vanished if held.uid not in kept)
+        return not kept
+
+    async def _ask(self, member: Member) -> None:
+        what = f"pod {member.key}: settling its binding"
+        with self._refusals.sparing(member.uid, member.gang, what, self._clock):
+            await self._binder.make_sure(member, "the binding got no answer")
+
+    async def reserve(self, decided: Sequence[Placement | Eviction], term: Term) -> None:
         """Write down what was decided for every gang before its first pod is bound, or evicted."""
         self.reserver.begin()
         standing = {
             held.uid: held for held in self._world.reservations if held.slots and held.term == term
         }
         members = progress.members_by_uid(self._world.snapshot(self._clock())) if standing else {}
-        return await self._gate.all(
+        await self._gate.all(
             partial(self.reserver.amend, self._amended(held, one, members), one.remark)
             if isinstance(one, Placement) and (held := standing.get(one.uid)) is not None
             else partial(self.reserver.create, self._reservation(one, term))
@@ -134,14 +160,13 @@ class Commit:
         """Whether bindings wait for the watch to show earlier ones."""
         return self._binder.is_late
 
-    async def carry_out(
-        self, placements: Sequence[Placement], term: Term
-    ) -> tuple[Sequence[Released], Sequence[errors.ApiError]]:
+    async def carry_out(self, placements: Sequence[Placement], term: Term) -> Sequence[Released]:
         """Carry out every standing Reservation and bind the gangs of one.
 
-        Answers what was released, or placed anew, and the problems that single calls met.
+        Answers what was released, or placed anew. What the API server refuses is held off.
 
         Raises:
+            errors.Unavailable: the API server is away.
             Deposed: see ``_prove``; nothing was bound.
         """
         await self._binder.until_current()
@@ -152,7 +177,7 @@ class Commit:
         bindings: list[tuple[GangKey, Assignment]] = []
         kept: set[Uid] = set()
         is_evicting = False
-        for reservation, step in await _next_steps(snapshot, term):
+        for reservation, step in await self._next_steps(snapshot, term):
             match step:
                 case progress.Bind(assignments):
                     bindings.extend((reservation.gang, one) for one in assignments)
@@ -171,101 +196,68 @@ class Commit:
         alone = await asyncio.to_thread(verify.upheld, snapshot, singles, kept) if singles else ()
         for placement in alone:
             bindings.extend((placement.gang, one) for one in placement.assignments)
-        bindings = [one for one in bindings if not self.refusals.holds_off(one[1].uid, now)]
+        bindings = [one for one in bindings if not self._refusals.holds_off(one[1].uid, now)]
         if self.reserver.made or bindings or is_evicting:
             await self._prove(term)
-        problems = list(await self._gate.all(partial(self.reserver.delete, held) for held in stale))
-        problems += await self._free(released, snapshot)
+        await self._gate.all(partial(self.reserver.delete, held) for held in stale)
+        await self._freer.free(released, snapshot)
         members = progress.members_by_uid(snapshot) if bindings else {}
-        problems += await self._gate.all(
-            partial(self._binder.bind, gang, assignment, members[assignment.uid])
+        await self._gate.all(
+            partial(self._bind, gang, assignment, members[assignment.uid])
             for gang, assignment in bindings
         )
-        finished, failed = await self._finish(term)
-        return [*self.reserver.replanned, *released, *finished], [*problems, *failed]
+        return [*self.reserver.replanned, *released, *await self._finish(term)]
 
-    async def _finish(self, term: Term) -> tuple[Sequence[Released], Sequence[errors.ApiError]]:
-        """Delete the Reservations that have nothing left to bind; answers of which people hear."""
+    async def _next_steps(self, snapshot: Snapshot, term: Term) -> progress.Steps:
+        """What to do about the standing Reservations, worked out beside the event loop.
+
+        One of which a change was refused a moment ago stays as it is; its pods are bound.
+        """
+        if not snapshot.reservations:
+            return ()
+        unsigned, now = self._adoption.unsigned, self._clock()
+        found = await asyncio.to_thread(progress.next_steps, snapshot, term, unsigned)
+        return tuple(
+            (held, _unchanged(step) if self._refusals.holds_off(held.uid, now) else step)
+            for held, step in found
+        )
+
+    async def _bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
+        what = f"pod {assignment.pod}: looking at its binding"
+        with self._refusals.sparing(assignment.uid, gang, what, self._clock):
+            await self._binder.bind(gang, assignment, member)
+
+    async def _finish(self, term: Term) -> Sequence[Released]:
+        """Delete the Reservations that have nothing left to bind, or cannot be carried out.
+
+        Answers of which people hear.
+        """
         snapshot = self._world.snapshot(self._clock())
         unsure = {member.uid for member in self._world.unsure()}
         done: list[Released] = []
         told: list[Released] = []
-        for held, step in await _next_steps(snapshot, term):
+        for held, step in await self._next_steps(snapshot, term):
             if not unsure.isdisjoint(entry.uid for entry in held.entries):
-                continue
-            if self.refusals.holds_off(held.uid, self._clock()):
                 continue
             match step:
                 case progress.Finish(sentence):
                     one = Released(held, sentence or "its node will not do any more")
                     done.append(one)
                     told.extend([one] if sentence else [])
+                case progress.Release(sentence):
+                    done.append(Released(held, sentence))
+                    told.append(Released(held, sentence))
                 case progress.Trim(rest):
                     why = "its node will not do any more"
                     done.append(Released(held, why, replace(held, entries=rest)))
                 case _:
                     pass
-        return told, await self._free(done, snapshot)
-
-    async def _free(
-        self, ended: Sequence[Released], snapshot: Snapshot
-    ) -> Sequence[errors.ApiError]:
-        """Delete Reservations, each once no binding that was sent for it can succeed any more.
-
-        A binding may still be under way, of ours or of a leader before us: it names a version of
-        the pod, and changing the pod makes it fail. Only then is the room free.
-        """
-        if not ended:
-            return ()
-        members = progress.members_by_uid(snapshot)
-        kept: set[Uid] = set()
-
-        async def touch(one: Released, member: Member, entry: Entry) -> None:
-            is_sure = False
-            why = f"its room on {entry.node} was given back: {one.sentence}"
-            try:
-                is_sure = await self._binder.make_sure(member, why, reason="Released")
-            finally:
-                if not is_sure:
-                    kept.add(one.reservation.uid)
-
-        async def look(one: Released, entry: Entry) -> None:
-            """Whom no list shows may have been bound a moment ago, by a leader before us."""
-            if await self._binder.look_again(entry.pod, entry.uid) is not None:
-                kept.add(one.reservation.uid)
-
-        problems = list(
-            await self._gate.all(
-                partial(look, one, entry)
-                for one in ended
-                if one.rest is None
-                for entry in one.ended
-                if entry.uid not in members and entry.pod.name
-            )
-        )
-        problems += list(
-            await self._gate.all(
-                partial(touch, one, member, entry)
-                for one in ended
-                for entry in one.ended
-                if (member := members.get(entry.uid)) is not None and member.may_get_a_node
-            )
-        )
-        problems += await self._gate.all(
-            partial(self.reserver.delete, one.reservation)
-            if one.rest is None
-            else partial(self.reserver.amend, one.rest)
-            for one in ended
-            if one.reservation.uid not in kept
-        )
-        return problems
+        await self._freer.free(done, snapshot)
+        return told
 
 
-async def _next_steps(snapshot: Snapshot, term: Term) -> progress.Steps:
-    """What to do about the standing Reservations, worked out beside the event loop."""
-    if not snapshot.reservations:
-        return ()
-    return await asyncio.to_thread(progress.next_steps, snapshot, term)
+def _unchanged(step: progress.Step) -> progress.Step:
+    return step if isinstance(step, progress.Bind | progress.Evict) else progress.Await()
 
 
 def _entries(assignments: Sequence[Assignment]) -> tuple[Entry, ...]:

@@ -10,12 +10,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from .binding import Clock
 from .commit import Commit
 from .declaring import Declarer
 from .dumps import Dumps
 from .evicting import Evictor
-from .kube import errors
 from .kube.client import Api
 from .metrics import Metrics, Stage
 from .model.cluster import Gang, Snapshot
@@ -26,6 +24,7 @@ from .planning import plan as planning
 from .planning import restraint as restraining
 from .planning import verify
 from .planning.kept import Kept
+from .refusals import Clock
 from .reporting import Reporter
 from .reserving import Released
 from .strategies.problem import Budget, Strategy
@@ -87,7 +86,7 @@ class Cycle:
         Whoever only watches adopts nothing.
 
         Raises:
-            errors.ApiError: not all could be adopted; list again, and begin again.
+            errors.Unavailable: the API server is away; list again, and begin again.
         """
         self._declarer.forget()
         if not self._only_watches:
@@ -96,13 +95,16 @@ class Cycle:
     async def run_once(self, term: Term) -> float | None:
         """Run one cycle; answers when the next is due without a change, in seconds from now.
 
+        What the API server refuses for one object is held off, and stops nothing else.
+
         Raises:
-            errors.ApiError: the API server refuses or cannot be reached; nothing is lost by it.
+            errors.Unavailable: the API server is away; nothing is lost by it.
             Deposed: the Lease names another term; what was reserved is given back.
         """
         # 1 observe
         with self._metrics.stage(Stage.OBSERVE):
-            problems = [*await self._commit.settle(), *await self._declarer.declare()]
+            await self._declarer.declare()
+            await self._commit.settle(term)
             snapshot = self._world.snapshot(self._clock())
         # 2 plan
         with self._metrics.stage(Stage.PLAN):
@@ -116,29 +118,25 @@ class Cycle:
         # 4 reserve, and 5 bind, or evict
         released: Sequence[Released] = ()
         if not self._only_watches:
-            released, failed = await self._carry_out(placements, evictions, term)
-            problems += failed
+            released = await self._carry_out(placements, evictions, term)
         # 6 report
         with self._metrics.stage(Stage.REPORT):
-            due = await self._report(snapshot, plan, released)
-        if problems:
-            raise problems[0]
+            due = await self._report(snapshot, self._evictor.told(plan), released)
         is_done = len(placements) == len(ready) and not self._commit.is_late
         return due if is_done else NEXT_SECONDS
 
     async def _carry_out(
         self, placements: Sequence[Placement], evictions: Sequence[Eviction], term: Term
-    ) -> tuple[Sequence[Released], Sequence[errors.ApiError]]:
-        """Reserve, bind and evict; answers what was given back, and the problems."""
+    ) -> Sequence[Released]:
+        """Reserve, bind and evict; answers what was given back."""
         # 4 reserve: the commit point
         with self._metrics.stage(Stage.RESERVE):
-            problems = list(await self._commit.reserve((*placements, *evictions), term))
+            await self._commit.reserve((*placements, *evictions), term)
         # 5 bind, or evict
         with self._metrics.stage(Stage.BIND):
-            released, failed = await self._commit.carry_out(placements, term)
-            problems += failed
-            problems += await self._evictor.carry_out(term)
-        return released, problems
+            released = await self._commit.carry_out(placements, term)
+            await self._evictor.carry_out(term)
+        return released
 
     async def _planned(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
         """Plan, or find that nothing has changed since; without the evictions that must not be."""
@@ -186,14 +184,11 @@ class Cycle:
     async def _verified(self, snapshot: Snapshot, plan: Plan) -> Sequence[Placement]:
         """The placements that break no promise in the world as it is by now."""
         now = self._clock()
-        waiting = tuple(
-            p for p in plan.placements if not self._commit.refusals.holds_off(p.uid, now)
-        )
         current = self._world.snapshot(now)
         is_unchanged = current == replace(snapshot, taken_at=now)
         if is_unchanged:
-            return waiting
-        return await asyncio.to_thread(verify.upheld, current, waiting)
+            return plan.placements
+        return await asyncio.to_thread(verify.upheld, current, plan.placements)
 
     async def _first(self, placements: Sequence[Placement]) -> Sequence[Placement]:
         """As many of these as one cycle begins; all of them without a cap."""
@@ -211,12 +206,7 @@ class Cycle:
         now = self._clock()
         planned = {gang.key: gang for gang in snapshot.gangs}
         current = {gang.key: gang for gang in self._world.snapshot(now).gangs}
-        return [
-            one
-            for one in plan.evictions
-            if planned[one.gang] == current.get(one.gang)
-            and not self._commit.refusals.holds_off(one.uid, now)
-        ]
+        return [one for one in plan.evictions if planned[one.gang] == current.get(one.gang)]
 
     async def _report(
         self, planned: Snapshot, plan: Plan, released: Sequence[Released]
@@ -225,7 +215,8 @@ class Cycle:
         now = self._clock()
         current = self._world.snapshot(now)
         self._metrics.saw(current, plan)
-        refusals = self._commit.refusals.of({gang.key for gang in current.gangs}, now)
+        known = {one.key for one in current.gangs} | {held.gang for held in current.reservations}
+        refusals = self._world.refusals.of(known, now)
         sentences = {gang: one.sentence for gang, one in refusals.items()}
         snapshot = _without_the_unsaid(planned, plan, current, sentences)
         due = await self._reporter.report(snapshot, plan, released, sentences)

@@ -62,10 +62,10 @@ class Declarer:
         self._gate = Gate(in_flight)
         self._reading = asyncio.Lock()
         self._patience = patience
-        self._begun: asyncio.Future[Sequence[errors.ApiError]] | None = None
+        self._begun: asyncio.Future[None] | None = None
         self._waits: dict[Uid, _Wait] = {}
 
-    async def declare(self) -> Sequence[errors.ApiError]:
+    async def declare(self) -> None:
         """Make the PodGroups that waiting pods of Spark lack; says of each why it cannot be made.
 
         What takes longer than a cycle waits goes on beside it, and a later one hears what came of
@@ -76,14 +76,13 @@ class Declarer:
         """
         if self._begun is None:
             if not (due := self._due()):
-                return ()
+                return
             self._begun = asyncio.ensure_future(self._gate.all(due))
         begun = self._begun
         await asyncio.wait([begun], timeout=self._patience)
-        if not begun.done():
-            return ()
-        self._begun = None
-        return begun.result()
+        if begun.done():
+            self._begun = None
+            begun.result()
 
     def forget(self) -> None:
         """Leave what goes on beside the cycles to the leader who is next."""

@@ -68,7 +68,8 @@ class Election:
     async def look(self) -> None:
         """Look once, and do what there is to do; trouble is said and waited out."""
         try:
-            await asyncio.wait_for(self._step(), DEADLINE_SECONDS)
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                await self._step()
         except errors.Conflict:
             self.trouble = ""  # someone was faster: the next look tells who
         except (errors.ApiError, errors.BadObject, TimeoutError) as problem:

@@ -6,7 +6,7 @@ Separate from the composition root because a dump of a live cluster needs them, 
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from .kube import calls, decode, supply, volumes, wire
+from .kube import calls, decode, groups, supply, volumes, wire
 from .model.cluster import Member, Occupant, Reservation
 from .world import World
 
@@ -41,8 +41,8 @@ def feeds_into(world: World, name: str, served: Collection[str] = ()) -> Feeds:
     def is_served(one: wire.Object) -> bool:
         return not ours or one.metadata.namespace in ours
 
-    def group(one: wire.PodGroup) -> decode.PodGroup | None:
-        return decode.decode_group(one) if is_served(one) else None
+    def group(one: wire.PodGroup) -> groups.PodGroup | None:
+        return groups.decode_group(one) if is_served(one) else None
 
     def waiting(pod: wire.Pod) -> Member | None:
         return decode.decode_member(pod) if is_served(pod) else None

@@ -6,8 +6,8 @@ Separate from the World, which knows where every pod is, as ``occupancy`` is for
 from collections.abc import Callable, Iterable
 
 from .apps import Apps
-from .kube.decode import PodGroup
-from .model.cluster import Gang, Member, Phase
+from .kube.groups import PodGroup
+from .model.cluster import Gang, Member, Phase, Reservation
 from .model.keys import GangKey, Origin, Uid
 from .planning import demand, finishing
 
@@ -18,24 +18,25 @@ class Gangs:
     def __init__(
         self,
         value_of: Callable[[str], int | None],
-        is_held: Callable[[GangKey], bool],
+        holding: Callable[[GangKey], Iterable[Reservation]],
         *,
         is_declaring: bool,
     ) -> None:
         """``value_of`` is that of a PriorityClass, None where there is no such class.
 
-        ``is_held`` says whether a Reservation names a gang.
+        ``holding`` gives the Reservations that name a gang.
         While this operator ``is_declaring`` the gangs of Spark applications, those whose PodGroup
         is still to be made wait for it.
         """
         self._value_of = value_of
-        self._apps = Apps(self.group, is_held, is_declaring=is_declaring)
+        self._holding = holding
+        self._apps = Apps(self.group, lambda key: any(holding(key)), is_declaring=is_declaring)
         self._members: dict[Uid, Member] = {}
         self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
         self._group_by_key: dict[GangKey, PodGroup] = {}
         self._made: dict[GangKey, Gang] = {}  # but for those at rest
         self._strays: dict[GangKey, tuple[Member, ...]] = {}
-        self._finished: dict[GangKey, list[str]] = {}  # roles of members that ended well and left
+        self._finished: dict[GangKey, list[Member]] = {}  # that ended well and left
         self._settled: dict[GangKey, Uid] = {}
         self._stale: set[GangKey] = set()
         self._is_moved = False  # since ``look``
@@ -80,12 +81,14 @@ class Gangs:
             return
         key = GangKey(seen.namespace, seen.name)
         known = before = self._group_by_key.get(key)
-        if new is not None and (known is None or int(known.version) < int(new.version)):
+        if new is not None and (known is None or known.uid == new.uid or _is_older(known, new)):
             self._group_by_key[key] = new
         elif new is None and known is not None and known.uid == seen.uid:
             del self._group_by_key[key]
         self._stale.add(key)
         now = self._group_by_key.get(key)
+        if before and (now is None or now.uid != before.uid):
+            self._finished.pop(key, None)
         if (before and (before.uid, before.owner)) != (now and (now.uid, now.owner)):
             self.look_at_app(key)  # else its pods join what they joined before
 
@@ -115,7 +118,7 @@ class Gangs:
             siblings = self._by_gang[key]
             siblings.pop(uid, None)
             if member is None and old.phase is Phase.SUCCEEDED:
-                self._finished.setdefault(key, []).append(old.role)
+                self._finished.setdefault(key, []).append(old)
             if not siblings:
                 del self._by_gang[key]
                 if member is None:
@@ -157,7 +160,23 @@ class Gangs:
         group = self._group_by_key.get(key)
         if group is None:
             return None
-        gang = group.with_members(members, class_value=self._value_of(group.priority_class))
+        class_value = self._value_of(group.priority_class)
+        gang = self._in_its_run(group.with_members(members, class_value))
         if key not in self._made and (recalled := finishing.recalled(gang, group.status)):
             self._finished[key] = list(recalled)
-        return finishing.with_finished(gang, self._finished.get(key, ()))
+        roles = [member.role for member in self._finished.get(key, ())]
+        return finishing.with_finished(gang, roles)
+
+    def _in_its_run(self, gang: Gang) -> Gang:
+        """The gang without what earlier runs have left; who left in one of them is forgotten."""
+        gone = self._finished.get(gang.key, [])
+        if not (gone or any(member.phase is Phase.SUCCEEDED for member in gang.members)):
+            return gang
+        held = next((one for one in self._holding(gang.key) if one.uid == gang.uid), None)
+        run = finishing.run(gang, held)
+        gone[:] = [member for member in gone if run.has(member)]
+        return run.of(gang)
+
+
+def _is_older(one: PodGroup, other: PodGroup) -> bool:
+    return int(one.version) < int(other.version)

@@ -96,7 +96,7 @@ def registry(
 
 
 def _fold(event: Mapping[str, Any], groups: supply.Feed[Any, Any]) -> None:
-    """Take one event in; an object that cannot be read is said and left out."""
+    """Take one event in; an object that cannot be read is said and left out, as by a list."""
     try:
         if event["type"] == "DELETED":
             groups.sink.drop(supply.uid_of(wire.parse_one(event["object"], wire.Object)))
@@ -106,6 +106,8 @@ def _fold(event: Mapping[str, Any], groups: supply.Feed[Any, Any]) -> None:
             groups.sink.put(supply.item(one, group))
     except errors.BadObject as broken:
         logger.error("left out: %s", broken)  # noqa: TRY400
+        with contextlib.suppress(errors.BadObject):  # then the next regular list clears it
+            groups.sink.leave(supply.uid_of(wire.parse_one(event["object"], wire.Object)))
 
 
 def _listing_along(

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import signal
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import kopf
-from pythonjsonlogger.json import JsonFormatter
 
 from . import __version__, handlers, probes
 from .cycle import Cycle
@@ -279,22 +277,3 @@ def _own_namespace() -> str:
         return NAMESPACE_FILE.read_text().strip() or CONTROL_PLANE
     except OSError:
         return CONTROL_PLANE
-
-
-def configure_logs(style: str, level: str) -> None:
-    """Write log lines to stderr: for people at a terminal, as JSON elsewhere."""
-    out = logging.StreamHandler(sys.stderr)
-    if style == "json" or (style == "auto" and not sys.stderr.isatty()):
-        out.setFormatter(
-            JsonFormatter(
-                "{asctime}{levelname}{name}{message}",
-                style="{",
-                rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
-            )
-        )
-    else:
-        out.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
-    logging.basicConfig(level=level.upper(), handlers=[out], force=True)
-    # kopf tells its own life at info; what it says of ours is at warning and above.
-    logging.getLogger("kopf").setLevel(logging.WARNING)
-    logging.getLogger("aiohttp").setLevel(logging.WARNING)

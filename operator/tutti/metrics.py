@@ -97,7 +97,8 @@ class Metrics(Collector):
         )
         self._calls = self._counter(
             "tutti_api_requests",
-            "Calls of the API server, watches that began included; code 0 is no answer.",
+            "Calls of the API server, watches that began included, but for those of the watch of "
+            "PodGroups; code 0 is no answer.",
             *("verb", "resource", "code"),
         )
         self._stages = Histogram(
@@ -214,7 +215,9 @@ def _of_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
         states.add_metric([state], n)
     yield states
     reasons = GaugeMetricFamily(
-        "tutti_waiting_gangs", "Gangs that wait, or wait for more, by why.", labels=["reason"]
+        "tutti_waiting_gangs",
+        "Gangs that wait, or wait for more members, by the reason that they are told.",
+        labels=["reason"],
     )
     said = [rejection.reason for rejection in plan.rejections]
     for reason in Reason:

@@ -35,7 +35,8 @@ class Alarm:
     async def sleep(self, seconds: float | None) -> None:
         """Sleep until something changes or the time is up, then until the burst is over."""
         try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
         except TimeoutError:
             return
         deadline = time.monotonic() + LONGEST_SETTLE

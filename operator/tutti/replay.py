@@ -38,7 +38,7 @@ def snapshot_of(found: Found) -> Snapshot:
     _fill(world.storage.drivers, ((one.name, one) for one in found.drivers))
     numbered = enumerate(found.attachments)
     _fill(world.storage.attachments, ((f"attachment-{i}", one) for i, one in numbered))
-    return _with_the_finished(world.snapshot(found.taken_at), found)
+    return _reminded(world.snapshot(found.taken_at), found)
 
 
 def _fill(store: Store[V], values: Iterable[tuple[str, V]]) -> None:
@@ -46,8 +46,8 @@ def _fill(store: Store[V], values: Iterable[tuple[str, V]]) -> None:
     store.replace(items, 1, store.began())
 
 
-def _with_the_finished(snapshot: Snapshot, found: Found) -> Snapshot:
-    """What only the operator that wrote the dump remembered: members that finished and left."""
+def _reminded(snapshot: Snapshot, found: Found) -> Snapshot:
+    """What only the operator that wrote the dump remembered: what went, and what was refused."""
     if found.header is None:
         return snapshot
     finished = found.header.finished
@@ -58,4 +58,5 @@ def _with_the_finished(snapshot: Snapshot, found: Found) -> Snapshot:
 
     gangs = tuple(reminded(gang) for gang in snapshot.gangs)
     settled = frozenset(gang.uid for gang in gangs if demand.is_settled(gang))
-    return replace(snapshot, gangs=gangs, settled=settled)
+    bereft, refused = found.header.bereft, found.header.refused
+    return replace(snapshot, gangs=gangs, settled=settled, bereft=bereft, refused=refused)

@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 
 from .kube import encode, errors
 from .kube.client import Api
-from .kube.decode import PodGroup
 from .kube.gate import Calling, Gate, is_away
-from .model.cluster import Gang, Reservation, Snapshot
+from .kube.groups import PodGroup
+from .model.cluster import Gang, Snapshot
 from .model.decisions import Plan, Reason, Rejection
 from .model.keys import GangKey, NodeName, Uid
 from .planning import status as wording
 from .planning.notes import Note, notes_of, stray_notes
 from .reserving import Released
+from .silence import About, Silence
 from .world import World
 
 logger = logging.getLogger(__name__)
@@ -30,19 +31,21 @@ AGAIN_SECONDS = 5.0  # until a report is tried again that met a broken server
 CONFLICT_SECONDS = 1.0  # or a newer object; watches show it within milliseconds
 # Pods of a gang that is still being created are left alone; creation times are whole seconds.
 PODS_QUIET_SECONDS = wording.QUIET_SECONDS + 1.0
+MOST_AHEAD_SECONDS = 2.0  # by so much may the API server's clock be, and its dates still count
 NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next binding
-GROUPS_PER_CYCLE = 12  # likewise: while gangs wait for nodes, what others have come to can wait
+# Likewise: while gangs wait for nodes, what others have come to can wait. But whoever is untold is
+# looked at in every cycle, so that of thousands a share is told, and the cycles get shorter.
+GROUPS_PER_CYCLE, SHARE_PER_CYCLE = 4, 1 / 50
 IN_FLIGHT = 16
 LEAST_FORGOTTEN = 1000  # write times kept of PodGroups that may be gone, before they are looked up
 
 
-class _Silent(NamedTuple):
-    """All that is said of a gang depends on, when it needed no word: unchanged, it needs none."""
+class _Word(NamedTuple):
+    """The status that a PodGroup is to have, and what of it is news."""
 
     gang: Gang
-    group: PodGroup | None
-    reservation: Reservation | None
-    rejection: Rejection | None
+    wanted: Mapping[str, Any]
+    news: Sequence[wording.Line]
 
 
 class Reporter:
@@ -59,9 +62,8 @@ class Reporter:
         self._nodes: Mapping[NodeName, bool] = {}  # of every node, whether it is ready
         self._most_written = LEAST_FORGOTTEN
         self._mute: dict[Uid, float] = {}  # until when no report is written to an object
-        self._silent: dict[Uid, _Silent] = {}  # gangs of which nothing is left to say
+        self._silence = Silence()
         self._shortfall = ("", -math.inf)  # what was said last of a missing proof, and when
-        self._left = GROUPS_PER_CYCLE  # of this cycle
 
     async def report(
         self,
@@ -79,90 +81,145 @@ class Reporter:
         """
         now = snapshot.taken_at
         self._log_shortfall(plan.shortfall, now)
-        self._left = GROUPS_PER_CYCLE
-        self._look_at_nodes(snapshot)
+        self._mute = {uid: until for uid, until in self._mute.items() if now < until}
+        self._forget(snapshot)
+        all_about = self._all_about(snapshot, plan, released, refusals)
+        broken, quiet_until = self._silence.broken(all_about, now)
+        words, notes, due = self._looked_at(broken, now)
+        await self._gate.all(
+            partial(self._spare, word.gang.uid, now, partial(self._write, word, now))
+            for word in words
+        )
+        for one in released:
+            about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
+            await say(self._api, encode.Event(about, one.reason, one.sentence, now, warning=True))
+        if self._of_pods:
+            notes += _unsaid(stray_notes(snapshot.strays))
+            due = min(due, await self._tell_pods(notes, now))
+        due = min(due, quiet_until, *self._mute.values())
+        return None if due == math.inf else max(0.0, due - now)
+
+    def _all_about(
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        released: Sequence[Released],
+        refusals: Mapping[GangKey, str],
+    ) -> Iterable[About]:
+        """What is to be said depends on, gang by gang; nothing is said of what was given back."""
         rejections = {rejection.gang: rejection for rejection in plan.rejections}
         for gang_key, sentence in refusals.items():
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, sentence)
         held = {reservation.uid: reservation for reservation in snapshot.reservations}
         given_back = {one.reservation.uid for one in released if one.rest is None}
-        gangs = [
-            gang
+        return (
+            About(gang, self._world.group(gang.key), held.get(gang.uid), rejections.get(gang.key))
             for gang in snapshot.gangs
             if gang.uid not in given_back
-            and not self._is_silent(gang, held.get(gang.uid), rejections.get(gang.key))
-        ]
-        self._mute = {uid: until for uid, until in self._mute.items() if now < until}
-        waits = [until - now for until in self._mute.values()]
-
-        async def tell(gang: Gang) -> None:
-            rejection = rejections.get(gang.key)
-            waits.append(await self._tell_group(gang, held.get(gang.uid), rejection, now))
-
-        groups = [gang for gang in gangs if not gang.is_single and gang.uid not in self._mute]
-        # Not all get their turn in each cycle: first whoever was told nothing for the longest time.
-        groups.sort(key=lambda gang: (self._written.get(gang.uid, -math.inf), gang.created))
-        await self._gate.all(
-            partial(self._spare, gang.uid, now, partial(tell, gang)) for gang in groups
         )
-        for one in released:
-            about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
-            await say(self._api, encode.Event(about, one.reason, one.sentence, now, warning=True))
-        notes = list(stray_notes(snapshot.strays)) if self._of_pods else []
-        for gang in gangs:
-            rejection = rejections.get(gang.key)
-            if gang.is_single and rejection is None and not _has_waiting(gang):
-                self._silence(gang, _Silent(gang, None, None, None))
-            if not self._of_pods:
-                continue
-            quiet_for = now - _newest(gang)
-            if quiet_for >= PODS_QUIET_SECONDS:
-                notes.extend(notes_of(gang, rejection))
-            elif rejection is not None:
-                waits.append(PODS_QUIET_SECONDS - quiet_for)
-        waits.append(await self._tell_pods(notes, now))
-        here = {gang.uid for gang in snapshot.gangs}
-        self._forget()
-        self._silent = {uid: one for uid, one in self._silent.items() if uid in here}
-        return min((wait for wait in waits if wait < math.inf), default=None)
 
-    def _look_at_nodes(self, snapshot: Snapshot) -> None:
-        """Whoever has a member on a node that came, went or turned has something to say again."""
+    def _forget(self, snapshot: Snapshot) -> None:
+        """Forget who is gone; PodGroups only now and then, for those at rest are many.
+
+        Whoever has a member on a node that came, went or turned has something to say again.
+        """
         nodes = {node.name: node.ready for node in snapshot.nodes}
+        turned: set[NodeName] = set()
         if nodes != self._nodes:
             turned = {name for name, _ in nodes.items() ^ self._nodes.items()}
-            self._silent = {
-                uid: one
-                for uid, one in self._silent.items()
-                if turned.isdisjoint(member.node for member in one.gang.members)
-            }
-            self._nodes = nodes
-
-    def _forget(self) -> None:
-        """Forget PodGroups that are gone, now and then: those at rest are many."""
+        self._nodes = nodes
+        self._silence.forget({gang.uid for gang in snapshot.gangs}, turned)
         if len(self._written) > self._most_written:
             known = self._world.groups
             self._written = {u: at for u, at in self._written.items() if known.get(u) is not None}
             self._most_written = 2 * len(self._written) + LEAST_FORGOTTEN
 
-    def _silence(self, gang: Gang, about: _Silent) -> None:
-        """Say no more of a gang until it changes; one of which nothing lives is at rest."""
-        self._silent[gang.uid] = about
-        if gang.is_idle and about.reservation is None:
-            self._world.rest(gang)
+    def _looked_at(
+        self, all_about: list[About], now: float
+    ) -> tuple[Sequence[_Word], list[Note], float]:
+        """What to say of these gangs, and until when there is no more; the rest falls silent.
 
-    def _is_silent(
-        self, gang: Gang, reservation: Reservation | None, rejection: Rejection | None
-    ) -> bool:
-        """Whether nothing has changed since there was nothing left to say of the gang."""
-        known = self._silent.get(gang.uid)
-        return (
-            known is not None
-            and known.gang is gang
-            and known.reservation is reservation
-            and known.rejection == rejection
-            and (gang.is_single or known.group is self._world.group(gang.key))
+        Not all get their turn in each cycle: first whoever was told nothing for the longest time.
+        Whom the words of this cycle do not reach is not even looked at: a flood of PodGroups must
+        not hold up those that start.
+        """
+        words: list[_Word] = []
+        notes: list[Note] = []
+        due = math.inf
+        most = max(GROUPS_PER_CYCLE, int(len(all_about) * SHARE_PER_CYCLE))
+        all_about.sort(key=self._turn)
+        for about in all_about:
+            untold, quiet_until, reworded = self._of_its_pods(about, now)
+            notes += untold
+            if about.group is None:
+                until = math.inf
+            elif len(words) == most:
+                due = now
+                continue
+            else:
+                said = self._of_group(about, about.group, now)
+                if isinstance(said, _Word):
+                    words.append(said)
+                    continue
+                until = said
+                reworded = min(reworded, self._written[about.gang.uid] + SENTENCE_SECONDS)
+            until = min(until, quiet_until)
+            due = min(due, until)
+            if not untold:
+                self._fall_silent(about, until, reworded)
+        return words, notes, due
+
+    def _turn(self, about: About) -> tuple[float, float]:
+        return self._written.get(about.gang.uid, -math.inf), about.gang.created
+
+    def _fall_silent(self, about: About, until: float, reworded: float) -> None:
+        """Say no more of a gang for now; one of which nothing lives is at rest."""
+        self._silence.keep(about, until, reworded)
+        if until == math.inf and about.gang.is_idle and about.reservation is None:
+            self._world.rest(about.gang)
+
+    def _of_group(self, about: About, group: PodGroup, now: float) -> _Word | float:
+        """The status that a PodGroup is to have now, or until when it may stay as it is."""
+        gang, rejection = about.gang, about.rejection
+        # At a restart the last write is unknown: taken as just now, so that nothing is written.
+        never = now if group.status else -math.inf
+        written = self._written.setdefault(gang.uid, never)
+        if (muted := self._mute.get(gang.uid)) is not None:
+            return muted
+        status = wording.status_of(
+            gang,
+            about.reservation,
+            rejection,
+            self._nodes,
+            group.status,
+            scheduler=self._scheduler,
         )
+        at = encode.timestamp(now)
+        is_fresh = now < written + SENTENCE_SECONDS
+        wanted = wording.merged(status, group.status, at, keep_sentences=is_fresh)
+        newest = wording.merged(status, group.status, at, keep_sentences=False)
+        may_stay = wording.may_stay(gang, group.status, self._scheduler)
+        if may_stay or wanted == newest == group.status:
+            return math.inf
+        if wanted == group.status:
+            return written + SENTENCE_SECONDS
+        # ``newest``: a write that is made anyway contradicts no counter of its own.
+        wait = wording.patience(
+            newest, group.status, quiet_for=now - _newest(gang, now), since_write=now - written
+        )
+        return now + wait if wait > 0 else _Word(gang, newest, wording.news(newest, group.status))
+
+    def _of_its_pods(self, about: About, now: float) -> tuple[Sequence[Note], float, float]:
+        """What its pods are to say; until when that is all, and if the reason has other words."""
+        gang = about.gang
+        if not (self._of_pods and any(member.is_waiting for member in gang.members)):
+            return (), math.inf, math.inf
+        quiet_until = _newest(gang, now) + PODS_QUIET_SECONDS
+        if now < quiet_until:
+            return (), quiet_until, quiet_until
+        notes = list(notes_of(gang, about.rejection))
+        reworded = -math.inf if any(note.may_change for note in notes) else math.inf
+        return _unsaid(notes), math.inf, reworded
 
     async def _spare(self, uid: Uid, now: float, tell: Calling) -> None:
         """Tell, or leave an object alone for a while that the API server will not have touched."""
@@ -186,72 +243,29 @@ class Reporter:
             logger.warning("no proof: %s", shortfall)
             self._shortfall = (shortfall, now)
 
-    async def _tell_group(
-        self, gang: Gang, reservation: Reservation | None, rejection: Rejection | None, now: float
-    ) -> float:
-        """Write one PodGroup's status if it is time; answers the seconds until it is.
-
-        Whoever is not reached by the words of this cycle is not even looked at: a flood of
-        PodGroups must not hold up those that start.
-        """
-        if self._left < 1:
-            return 0.0
-        group = self._world.group(gang.key)
-        # At a restart the last write is unknown: taken as just now, so that nothing is written.
-        never = now if group is not None and group.status else -math.inf
-        since_write = now - self._written.setdefault(gang.uid, never)
-        if group is None or group.uid != gang.uid:
-            return math.inf
-        status = wording.status_of(
-            gang, reservation, rejection, self._nodes, group.status, scheduler=self._scheduler
-        )
-        at = encode.timestamp(now)
-        is_fresh = since_write < SENTENCE_SECONDS
-        wanted = wording.merged(status, group.status, at, keep_sentences=is_fresh)
-        newest = wording.merged(status, group.status, at, keep_sentences=False)
-        may_stay = wording.may_stay(gang, group.status, self._scheduler)
-        if may_stay or wanted == newest == group.status:
-            if not _has_waiting(gang):
-                self._silence(gang, _Silent(gang, group, reservation, rejection))
-            return math.inf
-        if wanted == group.status:
-            return SENTENCE_SECONDS - since_write
-        wanted = newest  # a write that is made anyway contradicts no counter of its own
-        wait = wording.patience(
-            wanted, group.status, quiet_for=now - _newest(gang), since_write=since_write
-        )
-        if wait > 0:
-            return wait
-        self._left -= 1
-        await self._write(gang, wanted, wording.news(wanted, group.status), now)
-        return math.inf
-
-    async def _write(
-        self, gang: Gang, wanted: Mapping[str, Any], news: Sequence[wording.Line], now: float
-    ) -> None:
-        self._world.learn_group(await self._api.write_status(gang.key, wanted))
+    async def _write(self, word: _Word, now: float) -> None:
+        gang = word.gang
+        self._world.learn_group(await self._api.write_status(gang.key, word.wanted))
         self._written[gang.uid] = now
         about = encode.Regarding.gang(gang.key, gang.uid)
-        if news:
-            said = "; ".join(f"{line.reason}: {line.message}" for line in news)
+        if word.news:
+            said = "; ".join(f"{line.reason}: {line.message}" for line in word.news)
             logger.info("gang %s: %s", gang.key, said)
-        for line in news:
+        for line in word.news:
             is_bad = line.type is wording.Condition.HEALTHY and not line.holds
             await say(
                 self._api, encode.Event(about, line.reason, line.message, now, warning=is_bad)
             )
 
     async def _tell_pods(self, notes: Iterable[Note], now: float) -> float:
-        """Say it once per pod and reason; answers 0 seconds where more is left to say."""
-        unsaid = [
-            note for note in notes if not _is_said(note) and note.member.uid not in self._mute
-        ]
-        told = sorted(unsaid, key=lambda note: note.member.created)[:NOTES_PER_CYCLE]
+        """Say it once per pod and reason; answers until when that is all."""
+        open_ones = [note for note in notes if note.member.uid not in self._mute]
+        told = sorted(open_ones, key=lambda note: note.member.created)[:NOTES_PER_CYCLE]
         await self._gate.all(
             partial(self._spare, note.member.uid, now, partial(self._tell_pod, note, now))
             for note in told
         )
-        return math.inf if len(told) == len(unsaid) else 0.0
+        return math.inf if len(told) == len(open_ones) else now
 
     async def _tell_pod(self, note: Note, now: float) -> None:
         why = encode.Why(note.reason, note.message, now)
@@ -285,9 +299,11 @@ def _is_said(note: Note) -> bool:
     return said.reason == note.reason and (is_same or not note.may_change)
 
 
-def _has_waiting(gang: Gang) -> bool:
-    return any(member.is_waiting for member in gang.members)
+def _unsaid(notes: Iterable[Note]) -> list[Note]:
+    return [note for note in notes if not _is_said(note)]
 
 
-def _newest(gang: Gang) -> float:
-    return max((member.created for member in gang.members), default=gang.created)
+def _newest(gang: Gang, now: float) -> float:
+    """When its last member was made, or itself; dates far ahead of our clock say nothing."""
+    made = [member.created for member in gang.members] or [gang.created]
+    return max((at for at in made if at <= now + MOST_AHEAD_SECONDS), default=-math.inf)

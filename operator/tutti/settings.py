@@ -47,7 +47,7 @@ class Settings(BaseModel):
         description="the spec.schedulerName of the pods that are served",
     )
     namespaces: Annotated[tuple[Namespace, ...], BeforeValidator(_words)] = Field(
-        default=(),  # a cluster has one Tutti
+        default=(),
         description="namespaces whose gangs are served, with commas between them; empty is all. "
         "The room of nodes is the whole cluster's all the same",
     )

@@ -17,7 +17,9 @@ MOST_GONE = 50_000  # remembered deletions; what comes later than so many others
 class Store(Generic[V]):
     """The objects of one stream: the newest version wins, and what is gone stays gone.
 
-    Two sources may feed one store, a watch and a re-list or a write's answer, in any order.
+    Two sources may feed one store, a watch and a re-list or a write's answer, in any order. Lists
+    are consistent reads: one asked for later is no older than anything known before it, unless
+    etcd was restored from a backup and its versions went back.
     """
 
     def __init__(
@@ -30,6 +32,8 @@ class Store(Generic[V]):
         self._gone: dict[Uid, int] = {}  # the oldest first
         self._lists = 0
         self._list_version = 0
+        self._newest = 0  # of all versions seen
+        self._newest_at = 0  # as many lists were begun before it was seen
         self._old_lists = 0  # as many were begun before what was listed had to be listed anew
         self._changed = changed
         self._listed = listed
@@ -49,15 +53,22 @@ class Store(Generic[V]):
 
     def put(self, item: Item[V]) -> None:
         """Take in an object unless something newer is known of it, its absence from a list too."""
-        if item.uid in self._items or item.version > self._list_version:
+        known = self._items.get(item.uid)
+        newest = self._list_version if known is None else known.version
+        if item.version > newest:
             self._take(item)
 
     def _take(self, item: Item[V]) -> None:
-        known = self._items.get(item.uid)
-        if item.uid in self._gone or (known is not None and known.version >= item.version):
+        if item.uid in self._gone:
             return
+        self._see(item.version)
+        known = self._items.get(item.uid)
         self._items[item.uid] = item
         self._changed(item.uid, None if known is None else known.value, item.value)
+
+    def _see(self, version: int) -> None:
+        if version > self._newest:
+            self._newest, self._newest_at = version, self._lists
 
     def has_seen(self, uid: Uid) -> bool:
         """Whether the object is here, or was until lately."""
@@ -93,17 +104,28 @@ class Store(Generic[V]):
         """Make the store what a list of that version said; what came later is kept.
 
         This is what clears ghosts: an object deleted while no watch was looking is not in the list.
+        After a restore of etcd nothing that was known before came later, whatever its version.
         """
         self.is_fresh |= began > self._old_lists
+        if began > self._newest_at and version < self._newest:
+            self._rewind()
         if version < self._list_version:
             return  # a later list was faster
         listed = {item.uid: item for item in items}
-        for uid in [u for u, known in self._items.items() if u not in listed]:
+        self._gone = {uid: mark for uid, mark in self._gone.items() if mark >= began}
+        for uid in [uid for uid, known in self._items.items() if uid not in listed]:
             if self._items[uid].version <= version:
                 self.leave(uid)
-        for item in listed.values():
-            self._take(item)
-        self._list_version = max(self._list_version, version)
-        self._gone = {uid: mark for uid, mark in self._gone.items() if mark >= began}
+        for uid, item in listed.items():
+            known = self._items.get(uid)
+            if known is None or (known.version <= version and known.version != item.version):
+                self._take(item)
+        self._list_version = version
+        self._see(version)
         self.is_synced = True
         self._listed(began)
+
+    def _rewind(self) -> None:
+        """Let anything be newer than what is known: versions have gone back."""
+        self._items = {uid: item._replace(version=0) for uid, item in self._items.items()}
+        self._list_version = self._newest = 0

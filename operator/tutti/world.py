@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from .bereft import Bereft
 from .gangs import Gangs
-from .kube.decode import PodGroup
+from .kube.groups import PodGroup
 from .kube.supply import Item
 from .model.cluster import (
     Gang,
@@ -25,10 +25,11 @@ from .model.keys import GangKey, NodeName, Uid
 from .model.resources import NOTHING
 from .neighbours import Neighbours
 from .occupancy import Occupancy
+from .refusals import Refusals
 from .storage import Claims
 from .store import Store
 
-MOST_LATE = 15.0  # seconds
+MOST_LATE = 15.0  # seconds that a binding of ours says how late the watch is
 
 
 @dataclass(slots=True)
@@ -65,8 +66,9 @@ class World:
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
         self._neighbours = Neighbours(self._met)
-        self._gangs = Gangs(self._value_of, self._is_held, is_declaring=is_declaring)
+        self._gangs = Gangs(self._value_of, self._holding, is_declaring=is_declaring)
         self._bereft = Bereft(self.group)
+        self.refusals = Refusals(wake)
         self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
 
     @property
@@ -91,6 +93,7 @@ class World:
             namespaces=self._neighbours.namespaces(self.namespaces),
             storage=self.storage.shown(),
             bereft=self._bereft.shown(now),
+            refused=self.refusals.shown(),
             settled=self._gangs.settled,
         )
 
@@ -154,8 +157,8 @@ class World:
     def late(self, now: float) -> float:
         """For how many seconds at least the watch of bound pods is late, by our own bindings.
 
-        What the API server has taken and the watch does not show was bound before whatever else
-        it does not show. One that it has not shown for long says nothing of its other pods.
+        A watch shows pods in the order in which they were bound: whatever others bound after one
+        of ours is not shown before it. One that is not shown for very long says nothing any more.
         """
         answered = (known.confirmed for known in self._assumed.values())
         ages = (now - one for one in answered if one is not None)
@@ -209,8 +212,8 @@ class World:
                 self._gangs.look_at_app(key)
         self._wake()
 
-    def _is_held(self, key: GangKey) -> bool:
-        return any(held.gang == key for held in self.reservations)
+    def _holding(self, key: GangKey) -> Iterable[Reservation]:
+        return (held for held in self.reservations if held.gang == key)
 
     def _group_changed(self, uid: Uid, old: PodGroup | None, new: PodGroup | None) -> None:
         self._gangs.group_changed(old, new)

@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 
-from tutti import main
+from tutti import logs, main
 from tutti.settings import Settings
 from tutti.strategies import load
 from tutti.strategies.engine import Cbc
@@ -23,5 +23,5 @@ def strategy_of(name: str) -> Strategy:
 
 
 settings = Settings.from_environment(os.environ)
-main.configure_logs(settings.log_format, settings.log_level)
+logs.configure(settings.log_format, settings.log_level)
 asyncio.run(main.serve(settings, kubeconfig, strategy_of=strategy_of))

@@ -107,13 +107,7 @@ class Place:
 
     def until_says(self, group: str, kind: str, reason: str, words: str = "") -> str:
         """Wait until a condition has this reason and these words; answers its sentence."""
-
-        def sentence() -> str:
-            line = self.condition(group, kind)
-            is_said = line.get("reason") == reason and words in line["message"]
-            return str(line["message"]) if is_said else ""
-
-        return self.rig.until(sentence, f"{group} says {kind} {reason} {words}")
+        return self.rig.until_says(group, kind, reason, words, self.name)
 
     def until_event(self, name: str, reason: str) -> str:
         """Wait for an Event about an object; answers what it says."""

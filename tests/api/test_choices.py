@@ -8,7 +8,7 @@ from ..differential.choosing import run, sentences, unnoticed
 from ..differential.running import control_plane
 from ..differential.wishing import WISHES
 
-CASES = 60
+CASES = 200
 # Wrong scores that take the hundreds of choices of `make conformance`, where all must be noticed.
 RARE = {"terminating pods are spread, too"}
 

@@ -1,7 +1,8 @@
-"""/metrics of the running operator, as promtool sees it; `make conformance` has a Prometheus."""
+"""/metrics of the running operator, as promtool sees it; test_scrape.py has a Prometheus."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -65,5 +66,19 @@ def test_whatever_dashboard_and_alerts_ask_for_is_told(scraped: str) -> None:
     assert queries.metrics() <= told
 
 
+def test_the_dashboard_can_show_one_release_of_several() -> None:
+    """Whatever it asks for, it asks of those that are chosen."""
+    for title, expr in queries.of_dashboard():
+        asked = re.findall(r"\b(?:tutti|process)_[a-z_]+", expr)
+        assert expr.count(f'{{job=~"{queries.ANY_JOB}"') == len(asked), title
+
+
 def test_the_alert_rules_are_sound() -> None:
     assert "FAIL" not in promtool("check", "rules", str(queries.RULES))
+
+
+def test_each_alert_fires_for_the_release_that_is_in_trouble_and_for_no_other() -> None:
+    """Two releases, one that vanishes, and none, as `tests/scrape/alerts.yaml` plays them."""
+    assert "SUCCESS" in promtool("test", "rules", str(queries.ALERTS))
+    played = set(re.findall(r'alertname="(\w+)"', queries.ALERTS.read_text()))
+    assert played == {name for name, _ in queries.of_rules()}

@@ -81,7 +81,7 @@ def test_a_gang_that_waits_for_volumes_says_so_and_starts_where_they_are(place: 
     for claim in claims:
         mounted = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
         place.rig.create(place.pod(claim, "data", spec={"volumes": [mounted]}, cpu=1))
-    said = place.until_waiting("data", "WaitingForVolumes", "does not exist")
+    said = place.until_waiting("data", "WaitingForVolumes", "claim data-1 does not exist")
     assert (
         said == "2 pods wait for volumes: claim data-0 does not exist, claim data-1 does not exist"
     )

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from tests.operator_process import ROOT
+import subprocess
+import sys
+
+from tests.operator_process import ROOT, install_crds
 from tests.rig import Rig, members, pod_group
 
-CRDS = str(ROOT / "crds")
+HELP = "helm install it, or tutti crds | kubectl apply -f -"
+NOT_INSTALLED = (1, "", f"tutti status: Tutti is not installed there: {HELP}\n")
+
+
+def plugin(rig: Rig, *words: str) -> tuple[int, str, str]:
+    """What `tutti …` ends with, and prints on standard output and error."""
+    given = {**rig.plane.environment, "PYTHONPATH": str(ROOT / "operator")}
+    command = [sys.executable, "-m", "tutti", *words]
+    done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 def test_crds_may_come_after_the_operator() -> None:
-    """It says what is missing, and serves gangs within seconds once they are there."""
-    rig = Rig.start(operator=False)
-    rig.plane.kubectl("delete", "-f", CRDS, "--wait=true")
-    with rig:
+    """It says what is missing, as the plugin does; and serves gangs once they are there."""
+    with Rig.start(operator=False, crds=False) as rig:
         rig.nodes(1, cpu=8, memory="16Gi")
+        assert plugin(rig, "status", "-A") == NOT_INSTALLED
         operator = rig.operator
         operator.start(ready=False)
         rig.until(lambda: "tutti crds | kubectl apply -f -" in operator.tail(), "it is said")
         assert operator.probe("readyz") == "the cluster is still being listed"
         assert operator.probe("healthz") == "ok"
-        rig.plane.kubectl("apply", "-f", CRDS)
-        rig.plane.kubectl("wait", "--for=condition=Established", "-f", CRDS)
+        install_crds(rig.plane)
         operator.await_ready()
         rig.create(pod_group("late", 2), *members("late", 2, cpu=1))
         rig.until_bound("late", 2)

@@ -143,7 +143,16 @@ def test_a_watch_shows_it_again_until_it_is_stopped(rig: Rig) -> None:
     assert not any("Traceback" in line or "Aborted" in line for line in lines)
 
 
-def test_without_rights_or_crds_one_line_says_what_to_do(rig: Rig) -> None:
+def test_kubectl_completes_what_is_typed(rig: Rig) -> None:
+    """By the program beside the plugin; the last line is a directive to the shell."""
+    command = ["kubectl", "__complete", "tutti", "status", "--output", "w"]
+    done = subprocess.run(
+        command, env=dict(environment(rig)), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["wide", ":4"]
+
+
+def test_without_rights_one_line_says_what_to_do(rig: Rig) -> None:
     plane = rig.plane
     plane.kubectl("create", "serviceaccount", "nobody", "-n", "ml")
     config = plane.kubeconfig_for_service_account("ml", "nobody")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
 from typing import TYPE_CHECKING, Any
 
 from ..controlplane import build
+from ..controlplane.components import free_ports
 from ..controlplane.processes import spawn
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ def start(plane: ControlPlane, name: str, **settings: Any) -> None:
     }
     path = plane.directory / f"kube-scheduler-{name}.json"
     path.write_text(json.dumps(configuration))
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    port = free_ports(name)[name]
     command = [
         str(build.binaries(("kube-scheduler",), k8s=plane.k8s)["kube-scheduler"]),
         f"--config={path}",

@@ -20,6 +20,7 @@ from . import build, cache, credentials
 from .access import Access
 from .components import (
     AUDIT_POLICY,
+    SERVERS,
     Wiring,
     base_components,
     free_ports,
@@ -89,7 +90,7 @@ class ControlPlane(Access):
         names = frozenset(components)
         for attempt in range(1, _ATTEMPTS + 1):
             place = directory or Path(tempfile.mkdtemp(prefix="tutti-control-plane-"))
-            wiring = Wiring(place, binaries, free_ports(), minor, names, audit_policy)
+            wiring = Wiring(place, binaries, free_ports(*SERVERS), minor, names, audit_policy)
             plane = cls(
                 place,
                 wiring.server,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .nodes import MANAGED
+from .pins import NATIVE_GANG_API
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -21,14 +22,12 @@ _BINARY = {
     "controller-manager": "kube-controller-manager",
     "coscheduling": "coscheduling",
 }
+SERVERS = ("etcd", "etcd-peer", "kube-apiserver", *_BINARY.values())  # who need a port each
 _HERE = Path(__file__).parent
 AUDIT_POLICY = _HERE / "audit-policy.yaml"
 _LOOPBACK = "127.0.0.1"
 # Of kube-scheduler's own gang scheduling: off by default in both minors, and its API with it.
-_NATIVE_GANG = {
-    "1.37": ("GenericWorkload=true", "scheduling.k8s.io/v1beta1=true"),
-    "1.36": ("GenericWorkload=true,GangScheduling=true", "scheduling.k8s.io/v1alpha2=true"),
-}
+_NATIVE_GANG = {"1.37": "GenericWorkload=true", "1.36": "GenericWorkload=true,GangScheduling=true"}
 # kwok renews a node's lease four times in this time: cheap for a thousand nodes on two cores.
 _LEASE_SECONDS = 200
 _NODE_GRACE_SECONDS = 400
@@ -65,7 +64,7 @@ class Wiring:
 
     def gates(self) -> list[str]:
         """The feature gates that native gang scheduling needs, if asked for."""
-        return [f"--feature-gates={_NATIVE_GANG[self.k8s][0]}"] if self.native_gang else []
+        return [f"--feature-gates={_NATIVE_GANG[self.k8s]}"] if self.native_gang else []
 
     @property
     def native_gang(self) -> bool:
@@ -83,9 +82,8 @@ def needed_binaries(components: Collection[str]) -> set[str]:
     return {"etcd", "kube-apiserver", "kubectl"} | optional
 
 
-def free_ports() -> dict[str, int]:
-    """A free port for each purpose, all different."""
-    names = ("etcd", "etcd-peer", "kube-apiserver", *_BINARY.values())
+def free_ports(*names: str) -> dict[str, int]:
+    """A port for each purpose that nobody listens on at this moment, all different."""
     with ExitStack() as stack:
         sockets = {name: stack.enter_context(socket.socket()) for name in names}
         for each in sockets.values():
@@ -139,7 +137,7 @@ def _etcd(wiring: Wiring) -> Component:
 
 
 def _kube_apiserver(wiring: Wiring) -> Component:
-    flags: dict[str, object] = {"runtime_config": _NATIVE_GANG[wiring.k8s][1]}
+    flags: dict[str, object] = {"runtime_config": f"{NATIVE_GANG_API[wiring.k8s]}=true"}
     return _component(
         wiring,
         "kube-apiserver",

@@ -332,8 +332,8 @@ async def test_many_drivers_take_turns() -> None:
     assert played.cluster.made.count("read_text") == 150
 
 
-async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
-    """What was begun goes on beside it, is not begun again, and is heard of later."""
+def slow() -> tuple[Played, Declarer, asyncio.Event]:
+    """A driver that waits, whom a declarer without patience sees, and what lets calls end."""
     played, answer = Played(), asyncio.Event()
     played.keep(ALONE)
 
@@ -351,10 +351,16 @@ async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
         in_flight=4,
         patience=0.0,
     )
+    return played, declarer, answer
+
+
+async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
+    """What was begun goes on beside it, is not begun again, and is heard of later."""
+    played, declarer, answer = slow()
     while "read_text" not in played.cluster.made:
-        assert list(await declarer.declare()) == []
+        await declarer.declare()
     for _ in range(3):
-        assert list(await declarer.declare()) == []
+        await declarer.declare()
         assert declarer.again_in() == 0.0
     assert played.cluster.made.count("read_text") == 1
     played.cluster.fault = lambda _, name: (
@@ -363,8 +369,8 @@ async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
     answer.set()
 
     async def hear() -> None:
-        while not await declarer.declare():
-            pass
+        while True:
+            await declarer.declare()
 
     with pytest.raises(errors.Unavailable, match="no answer"):
         await hear()
@@ -374,28 +380,10 @@ async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
 async def test_what_goes_on_beside_cycles_is_left_to_the_next_leader(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    played, answer = Played(), asyncio.Event()
-    played.keep(ALONE)
-    pauses: list[int] = []
-
-    async def pause(number: int, _is_committed: bool) -> None:  # noqa: FBT001 - as it is called
-        pauses.append(number)
-        await answer.wait()
-
-    played.cluster.pause = pause
-    played.cluster.add_pod(driver())
-    played.life.watch.catch_up()
-    declarer = Declarer(
-        played.life.world,
-        played.cluster,
-        scheduler="tutti",
-        clock=played.clock,
-        in_flight=4,
-        patience=0.0,
-    )
+    played, declarer, answer = slow()
     declarer.forget()  # nothing
-    while not pauses:
-        assert list(await declarer.declare()) == []
+    while "read_text" not in played.cluster.made:
+        await declarer.declare()
     declarer.forget()
     answer.set()
     going_on = asyncio.all_tasks() - {asyncio.current_task()}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tutti.kube import errors
+from tutti.model.decisions import Mode, Restraint
 from tutti.model.keys import GangKey
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution
@@ -80,9 +81,7 @@ async def test_a_proof_that_comes_and_goes_is_said_once_a_minute_at_most_and_is_
     crowd = [gang(name).of(3, cpu=1) for name in ("b", "c")]
     cluster.add(node("n1", cpu=4), *crowd)
     # Nothing may start, so that every cycle asks the strategy anew.
-    refused = Fault(errors.Unavailable("the server is busy", status=503))
-    cluster.fault = lambda _, name: refused if name == "reserve" else None
-    life = Life(cluster, Clock(), strategy=Fickle())
+    life = Life(cluster, Clock(), strategy=Fickle(), restraint=Restraint(Mode.SHADOW))
     for _ in range(5):
         life.clock.now += 1.0
         await life.turn()
@@ -101,7 +100,7 @@ async def test_a_gang_that_could_not_be_reserved_does_not_say_that_members_are_m
     life.cluster.delete_pod("a-0")
     life.watch.catch_up()
     said = await told(life, "b", seconds=20)
-    assert [reason for reason, _ in said] == ["NotEnoughRoom"]
+    assert [reason for reason, _ in said] == ["NotEnoughRoom", "Refused"]
     life.cluster.fault = lambda _number, _name: None
     await life.settle()
     assert reserved(life, "b")[0] == "Reserved"
@@ -147,3 +146,34 @@ async def test_what_is_left_of_the_room_is_told_once_a_minute_at_most() -> None:
         life.watch.catch_up()
         assert await told(life, "c", seconds=20) == [before]
     assert len(await told(life, "c", seconds=60)) == 2
+
+
+async def test_after_a_restart_another_sentence_waits_for_a_minute_too() -> None:
+    life = await waiting()
+    before = reserved(life, "c")
+    life.cluster.occupy("n1", builders.resources(cpu=0.5))
+    again = Life(life.cluster, life.clock)
+    assert await told(again, "c", seconds=20) == [before]
+    assert len(await told(again, "c", seconds=60)) == 2
+
+
+async def test_that_claims_are_being_listed_is_said_no_longer_than_it_is_so() -> None:
+    cluster, clock = FakeCluster(), Clock()
+    made = gang("data").of(2, cpu=1).each(claims=("c",), created=clock.now)
+    cluster.add(node("n1", cpu=4), made.but(created=clock.now))
+    life = Life(cluster, clock)
+    clock.now += 10.0
+    await life.turn()
+    listing = "2 pods wait for volumes: claims and volumes are still being listed"
+    assert reserved(life, "data") == ("WaitingForVolumes", listing)
+    known = life.world.storage
+    for store in (known.claims, known.volumes, known.classes):
+        store.replace([], 1, store.began())
+    for place in (known.nodes, known.drivers, known.attachments):
+        place.replace([], 1, place.began())
+    clock.now += 2.0
+    await life.turn()
+    lacking = "2 pods wait for volumes: claim c does not exist"
+    assert reserved(life, "data") == ("WaitingForVolumes", lacking)
+    said = {pod.said.message for pod in cluster.pods.values()}
+    assert said == {"1 pod waits for volumes: claim c does not exist"}

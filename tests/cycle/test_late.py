@@ -1,11 +1,12 @@
 """Members that do not exist yet: awaited over crashes and refusals, and given up in time."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from tutti.kube import errors
-from tutti.model.cluster import Phase, Slots
+from tutti.model.cluster import Phase, Said, Slots
 from tutti.model.decisions import Assignment, Mode, Restraint
 from tutti.model.keys import GangKey, NodeName
 
@@ -14,6 +15,7 @@ from ..builders import NAMESPACE, gang, node
 from ..fakes import Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
 
+NO_VALUES = {"key": "app", "operator": "In"}
 N1, N2 = NodeName("n1"), NodeName("n2")
 
 
@@ -86,6 +88,62 @@ async def test_those_that_never_come_are_given_up_and_that_is_said() -> None:
     make(life.cluster, "w-0", "w-1", "w-2")
     life.watch.catch_up()
     await life.settle()
+    scenarios.assert_promises(life.cluster)
+
+
+async def test_pods_are_told_of_a_template_that_cannot_be_read() -> None:
+    cluster = cluster_of(node("n1", cpu=8))
+    terms = [{"topologyKey": "zone", "labelSelector": {"matchExpressions": [NO_VALUES]}}]
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    template = {"resources": {"cpu": "1"}, "affinity": rules}
+    role = {"name": "worker", "minMember": 2, "template": template}
+    metadata = {"name": "a", "namespace": NAMESPACE}
+    await cluster.declare(NAMESPACE, {"metadata": metadata, "spec": {"roles": [role]}})
+    make(cluster, "w-0")
+    life = Life(cluster, Clock())
+    await life.settle()
+    sentence = (
+        "role worker: 1 of 2 exist; no room is held for absent members of role worker, since its "
+        "template has a malformed spec.affinity.podAntiAffinity"
+    )
+    (reserved,) = cluster.groups[GangKey(NAMESPACE, "a")].status["conditions"]
+    assert (reserved["reason"], reserved["message"]) == ("WaitingForMembers", sentence)
+    (pod,) = cluster.pods.values()
+    assert pod.said == Said("WaitingForMembers", sentence)
+    make(cluster, "w-1")
+    life.watch.catch_up()
+    await life.settle()
+    assert bound(cluster) == ["w-0", "w-1"]
+
+
+def last_one_is_bound_by_hand(life: Life) -> None:
+    life.cluster.change_node("n1", allocatable=builders.resources(cpu=3, pods=110))
+    one = builders.member("w-2", builders.shape(cpu=1), role="worker")
+    life.cluster.add_pod(replace(one, group="a", node=N1))
+
+
+def two_are_enough_by_now(life: Life) -> None:
+    group = life.cluster.groups[GangKey(NAMESPACE, "a")]
+    fewer = (group.roles[0], replace(group.roles[1], min_member=2))
+    life.cluster.change_group("a", min_member=3, roles=fewer)
+
+
+@pytest.mark.parametrize("change", [last_one_is_bound_by_hand, two_are_enough_by_now])
+async def test_slots_that_a_whole_gang_does_not_need_are_given_back(
+    change: Callable[[Life], None],
+) -> None:
+    life = await waiting_life()
+    make(life.cluster, "w-0", "w-1")
+    life.watch.catch_up()
+    await turns(life, 4)
+    assert sum(slot.count for slot in held(life.cluster)) == 1
+    change(life)
+    life.cluster.add(gang("b").of(1, cpu=1))
+    life.watch.catch_up()
+    await life.settle()
+    assert life.clock.now <= 1_060.0
+    assert life.cluster.reservations == {}
+    assert "b-0" in bound(life.cluster)
     scenarios.assert_promises(life.cluster)
 
 
@@ -302,4 +360,4 @@ async def test_a_change_that_is_refused_is_not_tried_in_every_cycle() -> None:
     life.cluster.fault, life.cluster.before = fault, before
     await turns(life, 8)
     assert bound(life.cluster) == ["a-0"]
-    assert len(amended) == 2
+    assert len(amended) == 3

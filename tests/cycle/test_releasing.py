@@ -130,6 +130,30 @@ async def test_a_job_that_would_fail_is_spared_and_asked_again_later(
     assert terminating(cluster) == ["a-0", "a-1"]
 
 
+async def test_a_job_that_is_not_asked_about_any_more_makes_no_cycle_due() -> None:
+    """Two gangs are spared; one is completed, and the other goes on waiting."""
+    cluster, clock = lost_one(JOB), Clock()
+    cluster.jobs |= {KEY: Job("a", 2), (NAMESPACE, "b"): Job("b", 2)}
+    owner = Owner("Job", "b", "batch")
+    other = gang("b").of(3, cpu=2).bound_on("n3", "n3", "n4").each(owner=owner)
+    cluster.add(node("n3", cpu=4), node("n4", cpu=2), other)
+    cluster.change_group("b", on_partial=OnPartial.RELEASE)
+    cluster.change_node("n4", unschedulable=True)
+    cluster.delete_pod("b-2")
+    successor = builders.member("b-3", builders.shape(cpu=2))
+    cluster.add_pod(replace(successor, group="b", created=9.0, owner=owner))
+    life = Life(cluster, clock)
+    for _ in range(3):
+        await life.turn()
+    assert calls(cluster, "read_job") == 2
+    cluster.change_node("n2", unschedulable=False)
+    for _ in range(3):
+        await life.turn()
+    clock.now += 31.0
+    assert [await life.turn() for _ in range(3)] == [30.0, 30.0, 30.0]
+    assert calls(cluster, "read_job") == 3, "of the one that waits"
+
+
 async def test_a_job_that_has_failed_more_since_is_spared_at_the_last_moment() -> None:
     cluster = lost_one(JOB)
     cluster.jobs[KEY] = Job("a", 3)
@@ -143,6 +167,7 @@ async def test_a_job_that_has_failed_more_since_is_spared_at_the_last_moment() -
     assert not terminating(cluster)
     assert not cluster.reservations
     assert calls(cluster, "reserve") == 1
+    assert "but not yet: Job a" in said(cluster)
 
 
 Change = Callable[[FakeCluster], object]
@@ -167,23 +192,6 @@ async def test_an_eviction_that_a_dead_leader_left_is_dropped_if_it_makes_no_sen
     await live(cluster, clock)
     assert not terminating(cluster)
     assert not cluster.reservations
-
-
-async def test_a_pod_that_a_budget_protects_stays_and_is_asked_again_later() -> None:
-    cluster, clock = lost_one(), Clock()
-    cluster.protected.add("a-1")
-    life = Life(cluster, clock)
-    for _ in range(5):
-        await life.turn()
-    assert terminating(cluster) == ["a-0"]
-    assert calls(cluster, "evict") == 2
-    assert not life.problems
-    assert cluster.reservations, "the rest is still to be done"
-    cluster.protected.clear()
-    clock.now += 30.0
-    for _ in range(3):
-        await life.turn()
-    assert terminating(cluster) == ["a-0", "a-1"]
 
 
 async def test_a_pod_that_left_by_itself_is_no_problem() -> None:
@@ -220,3 +228,24 @@ async def test_a_call_without_an_answer_is_made_again(call: str, status: int) ->
     assert failed
     assert terminating(cluster) == ["a-0", "a-1"]
     assert not cluster.reservations
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_an_eviction_that_is_refused_in_other_words_concerns_that_pod_alone(
+    status: int,
+) -> None:
+    cluster, clock = lost_one(), Clock()
+    refused = Fault(errors.Unavailable("a webhook says: not now", status=status))
+    cluster.fault = lambda _, name: refused if name == "evict" else None
+    cluster.add(gang("new").of(2, cpu=64))
+    life = Life(cluster, clock)
+    for _ in range(5):
+        await life.turn()
+    assert not life.problems
+    assert calls(cluster, "evict") == 2, "not in every cycle"
+    assert cluster.groups[GangKey(NAMESPACE, "new")].status, "others are told why they wait"
+    cluster.fault = lambda _, __: None
+    clock.now += 30.0
+    for _ in range(3):
+        await life.turn()
+    assert terminating(cluster) == ["a-0", "a-1"]

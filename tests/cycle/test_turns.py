@@ -1,13 +1,15 @@
 """Whoever has something to be told is told in turn, however much there is to tell each cycle."""
 
+import pytest
+
 from tutti.model.keys import GangKey
 
 from ..builders import NAMESPACE, gang, node, single
 from ..fakes import Clock, FakeCluster, Life
 
-CROWD = 30  # more PodGroups than one cycle writes about
-CYCLES = 60
-SOON = 10
+CROWD = 12  # more PodGroups than one cycle writes about
+CYCLES = 30
+SOON = 3
 
 
 async def test_a_gang_is_told_in_turn_while_newer_ones_keep_coming() -> None:
@@ -24,6 +26,15 @@ async def test_a_gang_is_told_in_turn_while_newer_ones_keep_coming() -> None:
     assert cluster.groups[GangKey(NAMESPACE, "zulu")].status["phase"] == "Waiting"
 
 
+@pytest.mark.parametrize(("crowd", "told"), [(12, 4), (1000, 20)])
+async def test_of_a_crowd_a_share_is_told_in_each_cycle(crowd: int, told: int) -> None:
+    """So a flood does not take thousands of cycles, each of which looks at all that is left."""
+    cluster = FakeCluster()
+    cluster.add(*(gang(f"g-{number}").needing(1) for number in range(crowd)))
+    await Life(cluster, Clock()).turn()
+    assert sum(bool(group.status) for group in cluster.groups.values()) == told
+
+
 async def test_a_pod_is_told_in_turn_while_newer_ones_keep_coming() -> None:
     cluster, clock = FakeCluster(), Clock()
     cluster.add(node("n1", cpu=1))
@@ -36,3 +47,16 @@ async def test_a_pod_is_told_in_turn_while_newer_ones_keep_coming() -> None:
         await life.turn()
     (zulu,) = [pod for pod in cluster.pods.values() if pod.key.name == "zulu"]
     assert zulu.said.reason == "Unschedulable"
+
+
+@pytest.mark.parametrize("ahead", [0.0, 2.0, 60.0, 600.0])
+async def test_a_gang_is_told_soon_where_the_api_server_is_ahead_of_our_clock(ahead: float) -> None:
+    cluster, clock = FakeCluster(), Clock()
+    made = gang("a").of(2, cpu=2).each(created=clock.now + ahead).but(created=clock.now + ahead)
+    cluster.add(node("n1", cpu=1), made)
+    life = Life(cluster, clock)
+    for _ in range(5):
+        await life.turn()
+        clock.now += 1.0
+    assert cluster.groups[GangKey(NAMESPACE, "a")].status["phase"] == "Waiting"
+    assert {pod.said.reason for pod in cluster.pods.values()} == {"Unschedulable"}

@@ -49,7 +49,8 @@ def main(arguments: Sequence[str]) -> int:
     console.print(table(tally))
     console.print(
         f"{plans.plans} plans placed {plans.placed} of {plans.gangs} gangs; {plans.asked} members,"
-        f" each as if it came last: {len(plans.wrong)} could not run where they were put",
+        f" each as if it came last: {len(plans.wrong)} could not run where they were put,"
+        f" {plans.older} as only an older minor answers",
         highlight=False,
     )
     for case, node in plans.wrong:

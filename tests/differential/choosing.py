@@ -167,9 +167,15 @@ CONTROLS: Mapping[str, Callable[[Choice], frozenset[str]]] = {
 
 
 def unnoticed(choices: Sequence[Choice]) -> list[str]:
-    """The wrong scores that these choices, which agree, do not tell from the right ones."""
+    """The wrong scores that these choices, which agree, do not tell from the right ones.
+
+    Among equals kube-scheduler takes one by chance; a wrong score counts as told only where it
+    likes none of them.
+    """
     return [
-        name for name, wrong in CONTROLS.items() if all(one.node in wrong(one) for one in choices)
+        name
+        for name, wrong in CONTROLS.items()
+        if not any(one.best.isdisjoint(wrong(one)) for one in choices)
     ]
 
 

@@ -42,7 +42,8 @@ def sentences(case: Case, ours: Ours) -> Iterator[str]:
             about = {
                 key: each["spec"][key] for key in ("taints", "unschedulable") if key in each["spec"]
             }
-            yield f"  {name}: {each['metadata']['labels']} {about} {each['status']['allocatable']}"
+            labels = each["metadata"].get("labels", {})
+            yield f"  {name}: {labels} {about} {each['status']['allocatable']}"
         elif each["kind"] == "Pod" and each["spec"].get("nodeName") in differing:
             yield f"  {each['spec']['nodeName']} has {_flat(_brief(each))}"
 
@@ -80,6 +81,7 @@ def table(tally: Tally) -> Table:
     made.add_row("in all", f"{tally.cases}", f"{tally.telling}", f"{len(tally.wrong)}")
     made.caption = (
         f"{tally.agreed} agreed, {sum(tally.unmodelled.values())} times a field not modelled, "
-        f"{tally.refused} pods refused by the API server, {tally.late} answers taken back"
+        f"{tally.refused} pods refused by the API server, {tally.late} answers taken back,"
+        f" {tally.older} as only an older minor answers"
     )
     return made

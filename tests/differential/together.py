@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import ours
-from .comparing import Case
+from .comparing import Case, is_of_an_older_minor
 from .drawing import drawn
 from .oracle import Answer
 from .pools import CLAIMS
@@ -37,6 +37,7 @@ class Plans:
     gangs: int = 0
     placed: int = 0  # gangs
     asked: int = 0  # members, each as if it came last
+    older: int = 0  # could not, as this minor is known to answer, and the newest not
     wrong: list[tuple[Case, str]] = field(default_factory=list)  # where the plan put the member
 
 
@@ -97,8 +98,13 @@ async def carried_out(stage: Stage, scene: Scene, plans: Plans) -> None:
             pod, answer = await stage.ask(_clone(waiting[name]))
             plans.asked += 1
             if answer is None or node not in answer.nodes:
-                case = Case(name, ("plan",), there, pod, answer or Answer(frozenset()))
-                plans.wrong.append((case, node))
+                removed = bound[name]["metadata"]["uid"]
+                others = [each for each in there if each["metadata"]["uid"] != removed]
+                case = Case(name, ("plan",), others, pod, answer or Answer(frozenset()))
+                if is_of_an_older_minor(case):
+                    plans.older += 1
+                else:
+                    plans.wrong.append((case, node))
             bound[name] = await stage.bind(waiting[name], node)
     finally:
         await stage.clear()

@@ -31,7 +31,6 @@ class Kind(StrEnum):
 # Pages, and parts of them, that a test of their own executes.
 ELSEWHERE: Mapping[tuple[str, str], str] = {
     ("docs/first-week.md", ""): "tests/api/chart/test_first_week.py",
-    ("docs/plugin.md", "python -m "): "tests/e2e/test_wheel.py",
     ("docs/spark.md", "spark-submit "): "tests/sparkjob/examples.py",
     ("docs/spark.md", "pyspark "): "tests/sparkjob/examples.py",
     ("docs/operations.md", "python -m tests.sizing"): "tests/api/test_sizing.py",

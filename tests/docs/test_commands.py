@@ -35,6 +35,13 @@ def test_every_command_is_executed_in_one_way() -> None:
     assert [one for one in EVERY if len(one.kinds) != 1] == []
 
 
+def test_an_upgrade_that_sets_a_value_forgets_no_other() -> None:
+    """Helm would: the image, first of all, and so nothing would start."""
+    upgrades = [one.line for one in EVERY if re.match(r"helm upgrade .* --set ", one.line)]
+    assert upgrades
+    assert [line for line in upgrades if " --reset-then-reuse-values " not in line] == []
+
+
 def test_what_is_said_of_commands_is_said_of_some() -> None:
     """No reason outlives its command, and tests that are named read the page."""
     assert {one.target for one in EVERY} - {""} == set(commands.MAKE)

@@ -75,7 +75,8 @@ class Corner:
         path = f"/apis/policy/v1/namespaces/{self.name}/poddisruptionbudgets/{group}"
 
         def is_counted() -> bool:
-            return bool(self.rig.plane.request("GET", path)["status"].get("currentHealthy") == n)
+            status = self.rig.plane.request("GET", path)["status"]
+            return bool(status.get("currentHealthy", 0) >= n)
 
         self.rig.until(is_counted, "the budget knows its pods")
 
@@ -155,13 +156,7 @@ class Corner:
 
     def until_says(self, group: str, kind: str, reason: str, words: str = "") -> str:
         """Wait until a condition has this reason and these words; answers its sentence."""
-
-        def sentence() -> str:
-            line = self.condition(group, kind)
-            is_said = line.get("reason") == reason and words in line["message"]
-            return str(line["message"]) if is_said else ""
-
-        return self.rig.until(sentence, f"{group} says {kind} {reason} {words}")
+        return self.rig.until_says(group, kind, reason, words, self.name)
 
     def until_running(self, group: str, n: int) -> None:
         """Wait until so many members run, and the gang says that it is whole."""

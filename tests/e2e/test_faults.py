@@ -31,7 +31,7 @@ COMMIT = frozenset({Write.RESERVE, Write.BIND, Write.RELEASE})
 
 FORGETS = Mutant(
     "forgets what its predecessor reserved",
-    (Patch("commit.py", "if held.term != term", "if not held.term"),),
+    (Patch("adopting.py", "if held.term != term", "if not held.term"),),
 )
 
 

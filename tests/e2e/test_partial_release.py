@@ -106,25 +106,51 @@ def test_a_spark_driver_is_never_evicted(corner: Corner) -> None:
     corner.until_running("app", 2)
 
 
-def test_a_disruption_budget_keeps_a_pod_and_holds_up_nobody_else(corner: Corner) -> None:
-    """The API server answers 429, as to a flood of requests, but only one pod is meant."""
+def test_a_gang_that_a_disruption_budget_keeps_is_completed_once_there_is_room(
+    corner: Corner,
+) -> None:
+    """The API server answers 429, as to a flood of requests, but only one pod is meant.
+
+    The budget asks for all of the gang, so it would never allow what stood in the way of a repair.
+    """
     corner.nodes(2, cpu=1)
     corner.group("serve", 2, on_partial="Release")
     corner.replicas("serve", 2)
     corner.until_running("serve", 2)
     corner.budget("serve", 2)
     _lose_one_for_good(corner, "serve")
-    corner.until_says("serve", "Bound", "Released")
-    corner.rig.until(lambda: corner.evictions() == 1, "it is tried")
+    said = corner.until_says("serve", "Reserved", "NotEnoughRoom", "but not yet")
+    assert "disruption budget serve needs 2 healthy pods and has 1 currently" in said
     (name,) = corner.kubelet.nodes(1, f"{corner.name}-other", cpu=1, memory="8Gi")
     corner.group("next", 1)
     spec = {"nodeSelector": {"kubernetes.io/hostname": name}}
     corner.rig.create(rigs.pod("next-0", "next", namespace=corner.name, spec=spec, cpu=1))
     corner.until_running("next", 1)
     assert corner.running("serve") == 1
-    assert corner.evictions() == 1
-    corner.delete("replicaset", "serve")
-    corner.rig.until(lambda: not corner.pods("serve"), "all of it is gone")
+    tried = corner.evictions()
+    assert tried
+    corner.nodes(1, "new", cpu=1)
+    corner.until_running("serve", 2)
+    assert corner.evictions() <= tried + 1, "one in 30 seconds"
+
+
+def test_a_gang_of_which_a_disruption_budget_keeps_a_part_is_completed_nevertheless(
+    corner: Corner,
+) -> None:
+    """One of two goes; the other is asked once more, and then the gang is repaired."""
+    corner.nodes(3, cpu=1)
+    corner.group("serve", 3, on_partial="Release")
+    corner.replicas("serve", 3)
+    corner.until_running("serve", 3)
+    corner.budget("serve", 1)
+    _lose_one_for_good(corner, "serve")
+    corner.until_says("serve", "Reserved", "NotEnoughRoom", "evicting 2 bound members")
+    corner.rig.until(lambda: corner.evictions() == 3, "the other one is asked once more")
+    corner.rig.until(lambda: corner.running("serve") == 2, "who replaces the one has its room")
+    corner.until_says("serve", "Reserved", "NotEnoughRoom", "1 other had gone")
+    corner.nodes(1, "new", cpu=1)
+    corner.until_running("serve", 3)
+    assert corner.evictions() == 3
 
 
 def test_a_job_is_not_driven_into_its_backoff_limit(corner: Corner) -> None:

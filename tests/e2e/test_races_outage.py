@@ -6,6 +6,8 @@ away nodes are cordoned, filled, deleted or lost, members and PodGroups come and
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -21,7 +23,10 @@ from .endings import OF_GANGS, OF_NODES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from aiohttp import web
+
     from tests.proxy import Call
+    from tests.proxy.exchange import Exchange
 
     from .endings import Change
 
@@ -29,6 +34,26 @@ AWAY = timedelta(hours=1)
 KINDS = ("Node", "PodGroup", "Pod")
 HELD = refuse(409, "held back")
 CHANGES = {**OF_NODES, **OF_GANGS}
+
+
+class Hold:
+    """Keeps calls without an answer, and forwards none of them.
+
+    Refused ones would not do: a Reservation of which nothing may be bound is given back.
+    """
+
+    def __init__(self) -> None:
+        self._is_over = threading.Event()
+
+    async def __call__(self, exchange: Exchange) -> web.StreamResponse:
+        """Hold one call."""
+        while not self._is_over.is_set():  # noqa: ASYNC110 - a test's thread sets it
+            await asyncio.sleep(0.01)
+        return await HELD(exchange)
+
+    def end(self) -> None:
+        """Refuse what is held."""
+        self._is_over.set()
 
 
 class Trial(Race):
@@ -79,11 +104,18 @@ def test_reservations_that_stood_through_an_outage_end_well(arena: Arena) -> Non
         trials = [_trial(judged, change, is_begun) for change in CHANGES for is_begun in (0, 1)]
         for trial in trials:
             cleared.callback(trial.clear)
-        with arena.proxy.rule(lambda call: any(one.holds(call) for one in trials), HELD):
+        hold = Hold()
+        cleared.callback(hold.end)
+        begun, others = ([one for one in trials if bool(one.is_begun) is n] for n in (True, False))
+        with (
+            arena.proxy.rule(lambda call: any(one.holds(call) for one in begun), HELD),
+            arena.proxy.rule(lambda call: any(one.holds(call) for one in others), hold),
+        ):
             _begin(trials)
             for trial in trials:
                 trial.rig.until(trial.is_ready, "the gang is reserved for")
             arena.operator.kill()
+            hold.end()
         for trial in trials:
             trial.age()
             trial.keep()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.controlplane import build
+from tests.krew import packing, rules
 from tests.release import building, dependencies
 from tutti import __version__
 
@@ -20,7 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NAME = f"tutti-{__version__}"
-MADE = {f"{NAME}-py3-none-any.whl", f"{NAME}.tar.gz", f"{NAME}.tgz", f"{NAME}.cdx.json"}
+ADDRESS = "https://example.com/tutti"
+WHEEL = f"{NAME}-py3-none-any.whl"
+KREW = f"kubectl-{NAME}.tar.gz"
+MADE = {WHEEL, f"{NAME}.tar.gz", f"{NAME}.tgz", f"{NAME}.cdx.json", KREW, building.MANIFEST}
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +41,15 @@ def _bill(folder: Path) -> Any:
     return json.loads((folder / f"{NAME}.cdx.json").read_text())
 
 
-def test_a_release_is_wheel_sdist_chart_and_bill_with_their_sums(made: Path) -> None:
+def test_a_release_is_all_that_its_page_lists_with_their_sums(made: Path) -> None:
     assert {path.name for path in made.iterdir()} == {*MADE, building.SUMS}
     done = subprocess.run(
         ["sha256sum", "--check", building.SUMS], cwd=made, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    page = (dependencies.PROJECT / "docs/releases.md").read_text()
+    listed = re.findall(r"(?m)^\| `(\S+)` \|", page)
+    assert {name.replace("X", __version__) for name in listed} == {*MADE, building.SUMS}
 
 
 def test_a_release_is_built_the_same_to_the_byte_again(made: Path, tmp_path: Path) -> None:
@@ -76,6 +85,24 @@ def test_helm_makes_of_the_archive_what_it_makes_of_the_chart(made: Path, tmp_pa
 
     source = building.source_of("HEAD", tmp_path)
     assert rendered(made / f"{NAME}.tgz") == rendered(source / "charts/tutti")
+
+
+def test_krew_finds_of_the_commit_what_its_manifest_names(made: Path, tmp_path: Path) -> None:
+    """The addresses alone are left open: whoever publishes it has them."""
+    text = (made / building.MANIFEST).read_text()
+    (platform,) = yaml.safe_load(text)["spec"]["platforms"]
+    assert platform["uri"] == f"<url>/{KREW}"
+    assert platform["sha256"] == hashlib.sha256((made / KREW).read_bytes()).hexdigest()
+    named = text.replace("<url>", ADDRESS).replace("<homepage>", ADDRESS)
+    assert rules.complaints("tutti", named) == []
+    source = building.source_of("HEAD", tmp_path)
+    assert named == packing.manifest(made / KREW, ADDRESS, ADDRESS, source)
+    with tarfile.open(made / KREW) as archive:
+        archive.extractall(tmp_path / "store", filter="data")
+    unpacked = tmp_path / "store"
+    assert (unpacked / WHEEL).read_bytes() == (made / WHEEL).read_bytes()
+    assert (unpacked / "kubectl-tutti").read_text() == (source / packing.LAUNCHER).read_text()
+    assert (unpacked / platform["bin"]).stat().st_mode & 0o111
 
 
 def test_the_bill_names_what_the_image_runs_with_versions_and_licences(made: Path) -> None:

@@ -1,7 +1,4 @@
-"""The wheel, installed where nothing of the checkout is in reach: as krew's plugin does it.
-
-It is packed by the commands of docs/plugin.md.
-"""
+"""The wheel, installed where nothing of the checkout is in reach: as krew's plugin does it."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from ..docs import commands
+from ..krew import packing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,13 +24,10 @@ PIP = {"PIP_CACHE_DIR": str(Path.home() / ".cache/pip"), "PIP_NO_COMPILE": "1"}
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bin folder of the environment that the plugin's first call makes."""
     place = tmp_path_factory.mktemp("wheel")
-    path = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
-    for command in commands.of("docs/plugin.md"):
-        if command.line.startswith("python -m "):
-            line = command.line.replace("dist", str(place))
-            _run("bash", "-euc", f"{line} >/dev/null", cwd=ROOT, more=path)
-    (archive,) = place.glob("kubectl-tutti-*.tar.gz")
-    with tarfile.open(archive) as tar:
+    wheel = ("wheel", "--quiet", "--no-deps", "--wheel-dir", str(place), ".")
+    _run(sys.executable, "-m", "pip", *wheel, cwd=ROOT, more=PIP)
+    (built,) = place.glob("*.whl")
+    with tarfile.open(packing.pack(built, place)) as tar:
         tar.extractall(place / "store", filter="data")
     (place / "kubectl-tutti").symlink_to("store/kubectl-tutti")
     cache = {"XDG_CACHE_HOME": str(place / "cache"), "TUTTI_PYTHON": sys.executable}

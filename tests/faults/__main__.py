@@ -27,6 +27,7 @@ WRITES_MORE = 1.15  # than in an unbroken run, which makes a few more or less as
 LEASE_WRITES = 4  # a run has one every two seconds, and one at each start
 SECONDS_AFTER = (1, 2, 4, 8)  # the writes after a restart at which it is killed again
 TWICE_EVERY = 5
+LINE_EVERY = 50  # runs, where no bar is drawn
 SERIES = ("kills", "leases", "twice", "answers", "roads", "chance")
 
 
@@ -93,6 +94,8 @@ def main(series: Sequence[str], only: str, seed: int, runs: int, first: int) -> 
                 progress.advance(bar)
                 if outcomes[-1].violations:
                     console.print(account(outcomes[-1]), markup=False, highlight=False)
+                if not console.is_terminal and len(outcomes) % LINE_EVERY == 0:
+                    console.print(f"{len(outcomes)} of {len(chosen) + 1} runs")
     console.print(table(outcomes, f"{arena.writes} writes in an unbroken run, seed {seed}"))
     sys.exit(any(outcome.violations for outcome in outcomes))
 

@@ -1,4 +1,4 @@
-"""Build the image's root from the Dockerfile without a Docker engine, and try what is in it.
+"""Build the image's root from the Dockerfile without a Docker engine; try and install the result.
 
 The base image itself is not tested: a clean Debian of the same release, by debootstrap, stands in
 its place. 0: all of it works. 1: something does not. 3: this machine cannot check it.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import platform
 import sys
 import time
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
-from . import base, building, dockerfile, root, trying
+from . import base, building, dockerfile, installing, root, trying
 
 if TYPE_CHECKING:
     from .building import Built
@@ -29,7 +30,7 @@ def main() -> None:
         stages = dockerfile.read((building.PROJECT / "Dockerfile").read_text())
         base.clean(stages[-1].suite)
         with building.built(stages) as image:
-            for line in trying.tried(image):
+            for line in chain(trying.tried(image), installing.installed(image)):
                 click.echo(line)
             _tell_sizes(image)
     except base.CannotCheckError as problem:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # What a container runtime sets where an image says nothing.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 BESIDE = "/mnt"  # in every root: where files of this machine are seen, in memory
+ACCOUNT = "serviceaccount"  # of these, the folder that a pod finds where its account is mounted
 _WAYS = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 _INDEX = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST")
 _TRUSTED = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
@@ -39,7 +40,8 @@ for file in /etc/resolv.conf /etc/hosts; do
 done
 exec chroot "$root" "$@"
 """
-# As the chart starts it: nothing but /tmp can be written to. Before the command: the user.
+# As the chart starts it: nothing but /tmp can be written to, and an account is where pods find it,
+# in /var/run, which is a link to /run. Before the command: the user.
 _START = """
 set -e
 root=$1 given=$2 user=$3; shift 3
@@ -52,6 +54,12 @@ chmod 1777 "$root/tmp"
 mount -t tmpfs tmpfs "$root/mnt"
 cp -r "$given/." "$root/mnt/"
 chmod -R a+rX "$root/mnt"
+if [ -d "$root/mnt/serviceaccount" ]; then
+  mount -t tmpfs tmpfs "$root/run"
+  mkdir -p "$root/run/secrets/kubernetes.io"
+  cp -r "$root/mnt/serviceaccount" "$root/run/secrets/kubernetes.io/"
+  mount -o remount,ro "$root/run"
+fi
 exec chroot --userspec="$user" --groups="" "$root" "$@"
 """
 

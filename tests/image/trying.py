@@ -1,7 +1,6 @@
-"""What is asked of the image: versions, plans by each engine, and a gang on a real control plane.
+"""What is asked of the image without a cluster: versions, engines, and plans by each of them.
 
-Started as the chart starts it: its user, a root that cannot be written to, and no network but for
-the last.
+Started as the chart starts it: its user and a root that cannot be written to; and no network.
 """
 
 from __future__ import annotations
@@ -17,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from .. import rig as rigs
-from ..controlplane.cluster import ControlPlane
 from ..controlplane.nodes import node_manifest
-from ..operator_process import ACCOUNT, NAMESPACE, OperatorProcess, install
 from ..release.dependencies import PYTHON
 from . import root
 
@@ -68,7 +65,6 @@ def tried(image: Built) -> Iterator[str]:
     yield from _versions(image)
     yield from _engines(image)
     yield from _plans(image)
-    yield _gang(image)
 
 
 def _started(image: Built, *words: str, files: dict[str, str] | None = None) -> str:
@@ -135,32 +131,3 @@ def _cluster() -> Iterator[dict[str, Any]]:
     for name in ("a", "b"):
         yield rigs.pod_group(name, GANG)
         yield from rigs.members(name, GANG, cpu=1)
-
-
-def _gang(image: Built) -> str:
-    """The operator of the image binds a gang, with the chart's rights."""
-    with tempfile.TemporaryDirectory() as beside, _rig(image, Path(beside)) as rig:
-        rig.operator.start()
-        rig.nodes(1, cpu=GANG, memory="32Gi")
-        rig.create(rigs.pod_group("image", GANG), *rigs.members("image", GANG, cpu=1))
-        rig.until_bound("image", GANG)
-    return f"run: a gang of {GANG} is bound on a real control plane"
-
-
-def _rig(image: Built, beside: Path) -> rigs.Rig:
-    """A control plane, and the image's operator with the chart's rights, not started yet."""
-    plane = ControlPlane.start(components=("kwok",))
-    try:
-        install(plane)
-        plane.create_namespace("ml")
-        kubeconfig = plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT)
-        shutil.copy(kubeconfig, beside / "kubeconfig")
-        # Of the environment that tests give an operator, what belongs to the checkout goes.
-        clean = ("env", "--unset=PYTHONPATH", f"PATH={root.PATH}", "HOME=/", "LOGNAME=tutti")
-        words = (*clean, *image.stage.entrypoint, "run")
-        command = root.starting(image.root, image.stage.user, beside, *words, network=True)
-        inside = Path(root.BESIDE) / "kubeconfig"
-        return rigs.Rig(plane, OperatorProcess(plane, command=command, kubeconfig=inside))
-    except BaseException:
-        plane.stop()
-        raise

@@ -9,9 +9,8 @@ import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "krew"
-MANIFEST = FOLDER / "tutti.yaml"
-LAUNCHER = FOLDER / "kubectl-tutti"
+MANIFEST = "krew/tutti.yaml"
+LAUNCHER = "krew/kubectl-tutti"
 PROGRAM, PLAIN = 0o755, 0o644
 
 
@@ -20,7 +19,7 @@ def version_of(wheel: Path) -> str:
     return wheel.name.split("-")[1]
 
 
-def pack(wheel: Path, into: Path) -> Path:
+def pack(wheel: Path, into: Path, source: Path = ROOT) -> Path:
     """Write the archive: launcher, wheel, and the versions that are installed beside it."""
     archive = into / f"kubectl-tutti-{version_of(wheel)}.tar.gz"
     with (
@@ -28,11 +27,11 @@ def pack(wheel: Path, into: Path) -> Path:
         gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w") as tar,
     ):
-        _add(tar, "LICENSE", ROOT / "LICENSE", PLAIN)
-        _add(tar, "constraints.txt", ROOT / "constraints.txt", PLAIN)
+        _add(tar, "LICENSE", source / "LICENSE", PLAIN)
+        _add(tar, "constraints.txt", source / "constraints.txt", PLAIN)
         # kubectl looks for what completes words by a name of its own; krew unpacks no links.
         for name in ("kubectl-tutti", "kubectl_complete-tutti"):
-            _add(tar, name, LAUNCHER, PROGRAM)
+            _add(tar, name, source / LAUNCHER, PROGRAM)
         _add(tar, wheel.name, wheel, PLAIN)
     return archive
 
@@ -44,8 +43,8 @@ def _add(tar: tarfile.TarFile, name: str, path: Path, mode: int) -> None:
     tar.addfile(entry, io.BytesIO(content))
 
 
-def manifest(archive: Path, url: str, homepage: str) -> str:
-    """The manifest of an archive that can be had below ``url``."""
+def manifest(archive: Path, url: str = "", homepage: str = "", source: Path = ROOT) -> str:
+    """The manifest of an archive that can be had below ``url``; what is not said stays open."""
     version = archive.name.removeprefix("kubectl-tutti-").removesuffix(".tar.gz")
     filled = {
         "version": version,
@@ -53,8 +52,9 @@ def manifest(archive: Path, url: str, homepage: str) -> str:
         "url": url.rstrip("/"),
         "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
     }
-    lines = [line for line in MANIFEST.read_text().splitlines() if not line.startswith("#")]
+    kept = (source / MANIFEST).read_text()
+    lines = [line for line in kept.splitlines() if not line.startswith("#")]
     text = "\n".join([*lines, ""])
     for name, value in filled.items():
-        text = text.replace(f"<{name}>", value)
+        text = text.replace(f"<{name}>", value or f"<{name}>")
     return text

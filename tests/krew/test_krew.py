@@ -9,14 +9,13 @@ import hashlib
 import os
 import subprocess
 import tarfile
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from . import packing, rules
-from .__main__ import main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +48,7 @@ def test_krew_would_take_the_manifest(wheel: Path) -> None:
 
 def test_the_manifest_as_it_is_kept_is_refused() -> None:
     """It cannot be published by mistake."""
-    wrong = " ".join(rules.complaints("tutti", packing.MANIFEST.read_text()))
+    wrong = " ".join(rules.complaints("tutti", (packing.ROOT / packing.MANIFEST).read_text()))
     for field in ("spec.version", "spec.homepage", "uri", "sha256"):
         assert field in wrong
 
@@ -88,14 +87,21 @@ def test_the_archive_holds_what_the_launcher_needs_and_is_the_same_every_time(wh
     }
 
 
-def test_the_command_writes_both(wheel: Path, tmp_path: Path) -> None:
-    out = tmp_path / "dist"
-    given = [str(wheel), "--url", URL, "--homepage", URL, "-o", str(out)]
-    assert CliRunner().invoke(main, given).exit_code == 0
-    assert {each.name for each in out.iterdir()} == {"kubectl-tutti-1.2.3.tar.gz", "tutti.yaml"}
-    given[2] = "file:///here"
-    refused = CliRunner().invoke(main, given)
-    assert (refused.exit_code, refused.stderr) == (1, "uri: not the address of an archive\n")
+def test_a_manifest_without_addresses_lacks_these_and_nothing_else(wheel: Path) -> None:
+    archive, _ = packed(wheel)
+    assert rules.complaints("tutti", packing.manifest(archive)) == [
+        "spec.homepage: not an address",
+        "uri: not the address of an archive",
+    ]
+
+
+def test_make_takes_the_addresses_from_its_command_line_alone() -> None:
+    """A variable of that name in somebody's shell is not ours."""
+    command = ["make", "--dry-run", "release"]
+    run = partial(subprocess.run, cwd=packing.ROOT, capture_output=True, text=True, check=True)
+    told = run([*command, "URL=u", "HOMEPAGE=h"]).stdout
+    assert '--url "u" --homepage "h"' in told
+    assert "--url" not in run(command, env={**os.environ, "URL": "u"}).stdout
 
 
 # Stands for Python: makes what `-m venv` makes, and is then the environment's own.

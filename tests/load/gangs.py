@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from ..controlplane.pins import NATIVE_GANG_API, chosen_k8s
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -32,15 +34,23 @@ SCHEDULERS: Mapping[Form, str] = {
     Form.NATIVE: "default-scheduler",
     Form.COSCHEDULING: "coscheduling",
 }
-VERSIONS: Mapping[Form, str] = {
-    Form.TUTTI: "tutti.dev/v1alpha1",
-    Form.NATIVE: "scheduling.k8s.io/v1beta1",
-    Form.COSCHEDULING: "scheduling.x-k8s.io/v1alpha1",
-}
 _LABELS: Mapping[Form, str] = {
     Form.TUTTI: "tutti.dev/pod-group",
     Form.COSCHEDULING: "scheduling.x-k8s.io/pod-group",
 }
+
+
+def version(form: Form) -> str | None:
+    """The API version of a form's PodGroups, for the minor that K8S names; None if it has none."""
+    match form:
+        case Form.TUTTI:
+            return "tutti.dev/v1alpha1"
+        case Form.NATIVE:
+            return NATIVE_GANG_API[chosen_k8s()]
+        case Form.COSCHEDULING:
+            return "scheduling.x-k8s.io/v1alpha1"
+        case Form.PLAIN:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +81,14 @@ class Load:
 
     def group(self, name: str, size: int) -> Manifest | None:
         """The PodGroup of a gang; None where the scheduler knows no gangs."""
-        if self.form is Form.PLAIN:
+        api = version(self.form)
+        if api is None:
             return None
         spec: Manifest = {"minMember": size}
         if self.form is Form.NATIVE:
             spec = {"schedulingPolicy": {"gang": {"minCount": size}}}
         metadata = {"name": name, "namespace": self.namespace, "labels": dict(self.labels)}
-        version = VERSIONS[self.form]
-        return {"apiVersion": version, "kind": "PodGroup", "metadata": metadata, "spec": spec}
+        return {"apiVersion": api, "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
     def pods(self, name: str, size: int) -> Iterator[Manifest]:
         """The members of a gang, `<gang>-0` to `<gang>-<size - 1>`."""

@@ -13,7 +13,7 @@ from demo.cluster import DemoError, RefusedError, collection
 
 from .figures import percentile
 from .following import Following
-from .gangs import VERSIONS, Load, gang_of
+from .gangs import Load, gang_of, version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -62,9 +62,12 @@ class Run:
         Raises:
             DemoError: it cannot.
         """
-        version = VERSIONS.get(self._load.form)
-        if version is not None and self._cluster.find(f"/apis/{version}") is None:
-            raise DemoError(f"this cluster does not serve {version}: install its CRDs first")
+        try:
+            api = version(self._load.form)
+        except ValueError as unknown:
+            raise DemoError(str(unknown)) from unknown
+        if api is not None and self._cluster.find(f"/apis/{api}") is None:
+            raise DemoError(f"this cluster does not serve {api}: install its CRDs first")
 
     def prepare(self, *, creates_namespace: bool) -> None:
         """Make the namespace, or see that it is there."""

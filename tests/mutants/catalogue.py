@@ -52,7 +52,7 @@ STARTS_INCOMPLETE_GANGS = Mutant(
     (
         Patch(
             "planning/demand.py",
-            "return max(gang.min_member, sum(role.min_member for role in gang.roles), 1)",
+            "return max(gang.min_member, sum([role.min_member for role in gang.roles]), 1)",
             "return 1",
         ),
         Patch("planning/verify.py", "if len(starting) < gang.min_member:", "if not starting:"),
@@ -95,7 +95,8 @@ BINDS_WITHOUT_ASKING_WHO_LEADS = Mutant(
 CARRIES_OUT_WHAT_A_PAST_LEADER_RESERVED = Mutant(
     "carries out what a past leader reserved",
     (
-        Patch("planning/progress.py", "if held.term != term)", "if not held.term)"),
+        Patch("planning/progress.py", "if held.term != term]", "if not held.term]"),
+        Patch("planning/progress.py", "if held.term == term or", "if held.term or"),
         Patch("planning/progress.py", "if held.term == term)", "if held.term)"),
     ),
 )
@@ -118,7 +119,7 @@ FREES_ROOM_WITHOUT_A_TOUCH = Mutant(
     "frees room without a touch",
     (
         Patch(
-            "commit.py",
+            "freeing.py",
             "if (member := members.get(entry.uid)) is not None and member.may_get_a_node",
             "if (member := members.get(entry.uid)) is not None and not members",
         ),

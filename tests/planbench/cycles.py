@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
 from tutti.cycle import Cycle
-from tutti.kube.decode import PodGroup
+from tutti.kube.groups import PodGroup
 from tutti.kube.supply import Item
 from tutti.model.cluster import Member, Occupant
 from tutti.model.keys import Uid

@@ -1,4 +1,4 @@
-"""Wheel, sdist, chart and SBOM of a commit, the same to the byte wherever they are built.
+"""Wheel, sdist, chart, SBOM and krew archive of a commit, the same to the byte wherever built.
 
 Made from what git has of the commit, not from the work tree; every time in them is that of the
 commit, or SOURCE_DATE_EPOCH (https://reproducible-builds.org/specs/source-date-epoch/).
@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ..controlplane import build
+from ..krew import packing
 from . import dependencies, sbom
 from .running import run
 
@@ -26,10 +27,16 @@ if TYPE_CHECKING:
 
 SUMS = "SHA256SUMS"
 BILL = ".cdx.json"
+MANIFEST = "tutti.yaml"  # krew wants it to have the name of the plugin
 
 
-def release(folder: Path, commit: str = "HEAD") -> Sequence[Path]:
-    """Build all of it into this folder, which is emptied first; answers the files."""
+def release(
+    folder: Path, commit: str = "HEAD", *, url: str = "", homepage: str = ""
+) -> Sequence[Path]:
+    """Build all of it into this folder, which is emptied first; answers the files.
+
+    The addresses are for krew: of the folder where the archive will be, and of the project.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with TemporaryDirectory(prefix="tutti-release-") as place:
@@ -42,6 +49,8 @@ def release(folder: Path, commit: str = "HEAD") -> Sequence[Path]:
         (wheel,) = folder.glob("*.whl")
         name, version, *_ = wheel.name.split("-")
         sbom.write(folder / f"{name}-{version}{BILL}", version)
+        archive = packing.pack(wheel, folder, source)
+        (folder / MANIFEST).write_text(packing.manifest(archive, url, homepage, source))
     made = sorted(folder.iterdir())
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made]
     (folder / SUMS).write_text("".join(lines))

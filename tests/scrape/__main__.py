@@ -1,7 +1,7 @@
 """`python -m tests.scrape`: does every query of dashboard and alert rules return data?
 
 The operator runs on a real API server with gangs that start, wait and lose members; Prometheus
-scrapes it every second. A part of `make conformance`: building Prometheus takes minutes.
+scrapes it every second. A part of `make conformance`, and a test of the tier api.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tests.controlplane import build, die_with_parent
+from tests.controlplane.components import free_ports
 from tests.rig import Rig, members, pod_group
 
 from . import queries
@@ -93,7 +93,7 @@ def prometheus(rig: Rig) -> Iterator[str]:
     place.mkdir()
     config = place / "config.yaml"
     config.write_text(CONFIG.format(rules=queries.RULES, port=rig.operator.port))
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_ports('web')['web']}"
     command = [
         *(sys.executable, die_with_parent.__file__, str(os.getpid())),
         *(str(program), f"--config.file={config}", f"--storage.tsdb.path={place / 'data'}"),
@@ -115,12 +115,6 @@ def _is_ready(address: str) -> bool:
             return True
     except OSError:
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 FILES = Path(__file__).parents[2] / "charts" / "tutti" / "files"
 RULES = FILES / "rules.yaml"
+ALERTS = Path(__file__).with_name("alerts.yaml")  # when each of them fires
 INTERVAL = "20s"  # for Grafana's own variable
+ANY_JOB = ".+"  # for the dashboard's own: all releases
 _THRESHOLD = re.compile(r"\s*(==|<|>)\s*[\d.]+$")
 
 
@@ -22,7 +24,8 @@ def of_dashboard() -> Iterator[tuple[str, str]]:
     """The panels' titles and queries, as Grafana would send them."""
     for panel in json.loads((FILES / "dashboard.json").read_text())["panels"]:
         for target in panel["targets"]:
-            yield panel["title"], target["expr"].replace("$__rate_interval", INTERVAL)
+            expr = target["expr"].replace("$__rate_interval", INTERVAL)
+            yield panel["title"], expr.replace("$job", ANY_JOB)
 
 
 def of_rules() -> Iterator[tuple[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 import sys
-from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -16,9 +15,6 @@ from ..controlplane import ControlPlane
 from ..operator_process import OperatorProcess
 from ..rig import Rig
 from . import finished, flood, lives, long_life, one_object
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NODES = 200
 
@@ -120,17 +116,40 @@ def flood_command(groups: int) -> None:
     """Start gangs while another tenant makes as many PodGroups as the API server takes."""
     with Rig.start() as rig:
         found = flood.run(rig, groups)
+    parts = (
+        ("before", found.calm),
+        ("while they come", found.rising),
+        ("while they are told", found.telling),
+        ("afterwards", found.standing),
+    )
+    growth = f"{1e3 * found.calm.cycles.mean:.0f} ms, then {1e3 * found.standing.cycles.mean:.0f}"
     _say(
-        f"{groups:,} PodGroups in {found.seconds:.0f} s, every tenth with a pod that fits nowhere",
+        f"{groups:,} PodGroups in {found.rising_seconds:.0f} s, told why they wait in "
+        f"{found.telling_seconds:.0f} s more; every tenth has a pod that fits nowhere",
         [
-            (f"{len(waits)} gangs of {flood.MEMBERS} {when}, s", _spread(waits), "bound", True)
-            for when, waits in (("meanwhile", found.rising), ("afterwards", found.standing))
+            *(
+                (
+                    f"{len(part.waits)} gangs of {flood.MEMBERS} {when}, s",
+                    _waits(part),
+                    f"< {flood.WAIT:.0f}",
+                    part.longest < flood.WAIT,
+                )
+                for when, part in parts
+            ),
+            (
+                "a cycle, before and afterwards",
+                f"{growth}: {found.growth:.1f} times",
+                f"< {flood.GROWTH}",
+                found.growth < flood.GROWTH,
+            ),
         ],
     )
 
 
-def _spread(waits: Sequence[float]) -> str:
-    return f"{statistics.median(waits):.1f} in the middle, {max(waits):.1f} at most"
+def _waits(part: flood.Part) -> str:
+    middle = statistics.median(part.waits)
+    cycles = f"{part.cycles.number:.0f} cycles of {1e3 * part.cycles.mean:.0f} ms"
+    return f"{middle:.1f} in the middle, {part.longest:.1f} at most; {cycles}"
 
 
 Row = tuple[str, str, str, bool]

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tutti.kube.decode import PodGroup
+from tutti.kube.groups import PodGroup
 from tutti.kube.supply import Item
 from tutti.model.cluster import Phase
 from tutti.planning import status

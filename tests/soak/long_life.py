@@ -11,8 +11,9 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from .. import rig
 from ..controlplane.nodes import node_manifest
 from ..operator_process import ROOT
 from . import lives
@@ -24,9 +25,13 @@ if TYPE_CHECKING:
     from ..controlplane.cluster import ControlPlane
     from ..operator_process import OperatorProcess
 
+T = TypeVar("T")
+
 SAMPLE_SECONDS = 0.5
 ANSWER_SECONDS = 60.0
 REST_SECONDS = 90.0  # until everything that the gangs have set off is over; kopf's workers linger
+FIRST = "first"  # a PodGroup that shows that the operator's start is over
+WORKER = "worker"  # a task of kopf's, for each object that it was shown a moment ago
 GROWTH = 0.10  # of the resident memory in the second quarter
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -90,20 +95,20 @@ def run(
     tell: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
     """Play all lives on a cluster with nodes and an operator that can be looked into."""
-    before = look(plane, operator)
     plane.create_namespace(lives.NAMESPACE)
+    before = _begun(plane, operator)
     memory = Memory(casting.gangs)
     began = time.monotonic()
     played = asyncio.run(_play(plane, operator, casting, memory, tell))
     seconds = time.monotonic() - began
-    deadline = time.monotonic() + REST_SECONDS
-    while True:
+
+    def outcome() -> Outcome:
         after = look(plane, operator)
-        outcome = Outcome(played, seconds, memory, _standing(plane), before, after)
-        is_clean = not (outcome.reservations or outcome.leaked or after.differences)
-        if is_clean or time.monotonic() > deadline:
-            return outcome
-        time.sleep(1)
+        return Outcome(played, seconds, memory, _standing(plane), before, after)
+
+    return _at_rest(
+        outcome, lambda one: not (one.reservations or one.leaked or one.after.differences)
+    )
 
 
 def add_nodes(plane: ControlPlane, count: int) -> None:
@@ -128,6 +133,30 @@ def look(plane: ControlPlane, operator: OperatorProcess) -> Look:
         assert time.monotonic() < deadline, f"no answer:\n{operator.tail()}"
         time.sleep(0.05)
     return Look(**json.loads(path.read_text()))
+
+
+def _begun(plane: ControlPlane, operator: OperatorProcess) -> Look:
+    """What is in an operator whose start is over: it has followed one PodGroup to its end.
+
+    Who is ready knows the cluster, but may still be about to watch it: tasks that were counted then
+    are too few.
+    """
+    path = f"{lives.GROUPS}/{FIRST}"
+    plane.create([rig.pod_group(FIRST, 1, namespace=lives.NAMESPACE)])
+    told = _at_rest(lambda: plane.request("GET", path), lambda group: "status" in group)
+    assert "status" in told, f"the first PodGroup was told nothing:\n{operator.tail()}"
+    plane.request("DELETE", path)
+    return _at_rest(
+        lambda: look(plane, operator), lambda one: not (one.differences or WORKER in one.tasks)
+    )
+
+
+def _at_rest(see: Callable[[], T], is_so: Callable[[T], bool]) -> T:
+    """What is seen once it is so, or has not become so in the time that rest may take."""
+    deadline = time.monotonic() + REST_SECONDS
+    while not is_so(seen := see()) and time.monotonic() < deadline:
+        time.sleep(1)
+    return seen
 
 
 async def _play(

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tutti import main
-from tutti.kube import calls, decode, supply, wire
+from tutti import logs, main
+from tutti.kube import calls, decode, groups, supply, wire
 from tutti.kube.access import Access
 from tutti.kube.client import Client
 from tutti.settings import Settings
@@ -44,7 +44,7 @@ def feeds(world: World, name: str) -> tuple[supply.Feed[Any, Any], ...]:
 
     others = calls.others_pending(name)
     return (
-        supply.Feed(calls.GROUPS, wire.PodGroup, decode.decode_group, world.groups),
+        supply.Feed(calls.GROUPS, wire.PodGroup, groups.decode_group, world.groups),
         supply.Feed(calls.pending(name), wire.Pod, decode.decode_member, world.pending),
         supply.Feed(calls.NODES, wire.Node, decode.decode_node, world.nodes),
         supply.Feed(calls.BOUND, wire.Pod, bound, world.bound),
@@ -134,7 +134,7 @@ def watched(kubeconfig: str) -> None:
     """Run the operator; each SIGUSR1 is answered in a file."""
     answer = Path(kubeconfig).with_name(ANSWER)
     settings = Settings.from_environment(os.environ)
-    main.configure_logs(settings.log_format, settings.log_level)
+    logs.configure(settings.log_format, settings.log_level)
 
     async def run() -> None:
         answering: set[asyncio.Task[None]] = set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tutti import spark
-from tutti.kube import decode, wire
+from tutti.kube import decode, groups, wire
 
 from .asked import NAMESPACE, Pods, submitted
 
@@ -42,17 +42,18 @@ TEMPLATE = """
 apiVersion: v1
 kind: Pod
 metadata:
-  labels: {team: other, tier: batch}
+  labels: {team: other, tier: batch, year: 2026, beta: true, ratio: 1.10, code: 007, no: yes}
 spec:
   schedulerName: other
-  nodeSelector: {pool: batch, disk: hdd}
+  nodeSelector: {pool: batch, disk: hdd, rack: 7}
   tolerations:
     - {key: spot, operator: Exists, effect: NoSchedule}
+    - {key: level, operator: Equal, value: 1, effect: NoSchedule}
   affinity:
     nodeAffinity:
       requiredDuringSchedulingIgnoredDuringExecution:
         nodeSelectorTerms:
-          - matchExpressions: [{key: zone, operator: In, values: [a, b]}]
+          - matchExpressions: [{key: zone, operator: In, values: [a, b, 3]}]
     podAntiAffinity:
       requiredDuringSchedulingIgnoredDuringExecution:
         - topologyKey: kubernetes.io/hostname
@@ -117,7 +118,7 @@ def _text(door: Door, kept: Kept | None) -> str:
 
 def _role(body: dict[str, Any]) -> Any:
     metadata = {**body["metadata"], "uid": "declared"}
-    group = decode.decode_group(wire.parse_one({**body, "metadata": metadata}, wire.PodGroup))
+    group = groups.decode_group(wire.parse_one({**body, "metadata": metadata}, wire.PodGroup))
     return group.roles[1]
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tutti.apps import UNREAD, UNSEEN
-from tutti.kube.decode import PodGroup
+from tutti.kube.groups import PodGroup
 from tutti.kube.supply import Item
 from tutti.model.cluster import Member
 from tutti.model.keys import GangKey, NodeName, Origin, Uid

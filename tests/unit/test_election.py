@@ -1,5 +1,6 @@
 """Who leads, when, and what a replica that was paused or cut off believes."""
 
+import asyncio
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -234,3 +235,26 @@ async def test_who_writes_second_waits(replicas: Replicas) -> None:
     await two.look()
     assert (two.term, two.trouble) == ("", "")
     assert replicas.shelf.lease.holder == "a"
+
+
+class SlowShelf(Shelf):
+    """One that takes a moment to read."""
+
+    async def read_lease(self) -> Lease:
+        """See ``Leases.read_lease``."""
+        await asyncio.sleep(0)
+        return await super().read_lease()
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_campaign_ends_when_it_is_cancelled_at_whatever_turn(turns: int) -> None:
+    """``asyncio.wait_for`` of Python 3.11 loses a cancellation that comes with the answer."""
+    replicas = Replicas()
+    replicas.shelf = SlowShelf()
+    campaign = asyncio.create_task(replicas.add("a").campaign())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    campaign.cancel()
+    done, _ = await asyncio.wait([campaign], timeout=1.0)
+    campaign.cancel()
+    assert done

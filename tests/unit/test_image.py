@@ -2,12 +2,15 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.image import base, dockerfile, root, sizes
+from tests.image import base, dockerfile, installing, root, sizes
 from tests.image.dockerfile import Copy, DockerfileError, Run
+from tests.judge.audit import AuditEntry
+from tests.operator_process import NAMESPACE
 from tutti import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -143,3 +146,41 @@ def test_a_step_added_what_is_new_or_other_than_it_was(tmp_path: Path) -> None:
     more = sizes.added(before, sizes.picture(tmp_path))
     assert (set(more), sizes.unpacked(more)) == ({"other", "folder/new", "link"}, 7)
     assert 0 < sizes.packed(tmp_path, more) < 10_000
+
+
+def test_what_is_measured_is_the_documented_install() -> None:
+    assert f"$ {installing.HELM}\n" in (ROOT / "docs/install.md").read_text()
+
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _binding(namespace: str, name: str, seconds: float, code: int = 201) -> AuditEntry:
+    at = BEGAN + timedelta(seconds=seconds)
+    return AuditEntry("u", "create", "pods/binding", "", namespace, name, code, at, answered=at)
+
+
+REPLICAS = [_binding(NAMESPACE, "tutti-b", 3.0), _binding(NAMESPACE, "tutti-a", 2.0)]
+MEMBERS = [_binding(installing.USERS, f"first-{n}", 5.0 + n) for n in range(installing.GANG)]
+
+
+def test_a_gang_is_bound_when_its_last_member_is_and_counted_from_the_begin_of_helm() -> None:
+    took = installing.measured(BEGAN, BEGAN + timedelta(seconds=1), [*REPLICAS, *MEMBERS])
+    assert took == (1.0, 2.0, 5.0 + installing.GANG - 1)
+    helm, gang, left_out = took.lines()
+    assert "helm took 1.0 s; kube-scheduler had a node for a replica after 2.0 s" in helm
+    assert "bound 8.0 s after" in gang
+    assert "not in it are pulling the image" in left_out
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        [*REPLICAS, *MEMBERS[:-1]],
+        [*REPLICAS, *MEMBERS[:-1], _binding(installing.USERS, "first-3", 9.0, code=409)],
+        MEMBERS,
+    ],
+    ids=["a member is missing", "a member was refused", "no replica has a node"],
+)
+def test_nothing_is_measured_before_all_is_there(log: list[AuditEntry]) -> None:
+    assert installing.measured(BEGAN, BEGAN, log) is None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from demo.cluster import Cluster
 
 from ..load.command import main
 from ..load.following import bound_pod
@@ -66,3 +67,13 @@ def test_a_kubeconfig_that_is_none_ends_with_a_sentence(monkeypatch: pytest.Monk
     done = CliRunner().invoke(main, ["--cluster", "current", "--yes"])
     assert done.exit_code == 1
     assert "kubeconfig" in done.output
+
+
+def test_a_minor_without_native_gangs_that_are_known_ends_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Cluster, "__init__", lambda _: None)
+    monkeypatch.setenv("K8S", "1.12")
+    done = CliRunner().invoke(main, ["--cluster", "current", "--form", "native", "--yes"])
+    assert done.exit_code == 1
+    assert "Kubernetes 1.12 is not pinned here; pinned are 1.37, 1.36" in done.output

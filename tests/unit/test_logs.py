@@ -5,10 +5,11 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 import pytest
 
-from tutti import main
+from tutti import logs
 
 
 class Terminal(io.StringIO):
@@ -48,7 +49,7 @@ def test_lines_suit_whoever_reads_them(
     style: str, stream: io.StringIO, *, is_json: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
-    main.configure_logs(style, "warning")
+    logs.configure(style, "warning")
     logging.getLogger("tutti.cycle").warning("gang %s: %s", "ml/a", 'it says "no"')
     logging.getLogger("tutti.cycle").info("nobody reads this")
     (line,) = stream.getvalue().splitlines()
@@ -56,9 +57,26 @@ def test_lines_suit_whoever_reads_them(
         assert line.endswith(' WARNING gang ml/a: it says "no"')
         return
     told = json.loads(line)
-    assert told.pop("time")
+    assert datetime.fromisoformat(told.pop("time")).utcoffset() == timedelta(0), "whose time it is"
     assert told == {
         "level": "WARNING",
         "logger": "tutti.cycle",
         "message": 'gang ml/a: it says "no"',
     }
+
+
+def test_somebody_elses_words_begin_no_line_and_move_no_cursor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What an exception adds keeps its lines."""
+    out = Terminal()
+    monkeypatch.setattr(sys, "stderr", out)
+    logs.configure("human", "info")
+    logging.getLogger("tutti.cycle").info("gang %s", "a\n12:00:00 INFO forged \x1b[2J")
+    (line,) = out.getvalue().splitlines()
+    assert line.endswith(r" INFO    gang a\n12:00:00 INFO forged \x1b[2J")
+    try:
+        int("x")
+    except ValueError:
+        logging.getLogger("tutti.cycle").exception("failed")
+    assert out.getvalue().splitlines()[-1].startswith("ValueError: ")

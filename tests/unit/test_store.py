@@ -1,5 +1,7 @@
 """A Store: the newest version wins, what is gone stays gone, and a list clears ghosts."""
 
+import pytest
+
 from tutti import store
 from tutti.kube.supply import Item
 from tutti.model.keys import Uid
@@ -89,10 +91,11 @@ def test_a_store_that_was_never_listed_is_not_synced() -> None:
 
 def test_a_list_does_not_remove_what_came_after_it() -> None:
     one = Watched()
+    first, second = one.store.began(), one.store.began()
     one.put(A, 9)
-    one.list(5, (A, 4), (B, 3))
+    one.list(5, (A, 4), (B, 3), began=first)
     one.put(B, 8)
-    one.list(6)
+    one.list(6, began=second)
     assert sorted(one.store) == ["a9", "b8"]
 
 
@@ -125,10 +128,58 @@ def test_an_object_left_out_of_one_list_is_taken_from_the_next() -> None:
 
 def test_an_older_list_does_not_turn_the_time_back() -> None:
     one = Watched()
-    one.list(9, (A, 8))
-    one.list(5)
+    began, overtaking = one.store.began(), one.store.began()
+    one.list(9, (A, 8), began=overtaking)
+    one.list(5, began=began)
     one.put(B, 7)
     assert list(one.store) == ["a8"]
+
+
+def test_a_list_that_was_asked_for_later_and_answered_before_does_not_either() -> None:
+    one = Watched()
+    began, later = one.store.began(), one.store.began()
+    one.list(9, (A, 8), began=began)
+    one.list(5, began=later)
+    assert list(one.store) == ["a8"]
+
+
+def restored(*, at: int) -> Watched:
+    """A store that was listed at 10, saw ``a`` at 90, and lists again: etcd is at ``at`` by now."""
+    one = Watched()
+    one.list(10, (A, 5), (B, 6))
+    one.put(A, 90)
+    one.put(Uid("new"), 80)
+    one.store.drop(Uid("c"))
+    one.list(at, (A, 5), (Uid("c"), 7))
+    return one
+
+
+@pytest.mark.parametrize("at", [8, 50, 100], ids=["before the list", "after it", "already ahead"])
+def test_after_a_restore_of_etcd_a_list_is_taken_whole_whatever_came_before(at: int) -> None:
+    one = restored(at=at)
+    assert sorted(one.store) == ["a5", "c7"]
+    assert one.lists == 2
+    one.put(A, at + 1)
+    one.put(B, at + 2)
+    one.put(Uid("c"), 6)
+    assert sorted(one.store) == [f"a{at + 1}", f"b{at + 2}", "c7"]
+
+
+def test_after_a_restore_of_etcd_older_lists_are_told_from_later_ones_as_ever() -> None:
+    one = restored(at=50)
+    began = one.store.began()
+    one.put(B, 61)
+    one.list(55, (A, 54), began=began)
+    assert sorted(one.store) == ["a54", "b61"]
+    one.list(70, (A, 54))
+    assert sorted(one.store) == ["a54"]
+
+
+def test_a_list_that_shows_nothing_new_tells_of_nothing() -> None:
+    one = Watched()
+    one.list(5, (A, 3))
+    one.list(6, (A, 3))
+    assert one.changes == [("a", None, "a3")]
 
 
 def test_deletions_are_forgotten_after_a_later_list_and_beyond_a_number() -> None:

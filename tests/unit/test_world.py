@@ -2,11 +2,11 @@
 
 import random
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tutti.kube.decode import PodGroup
+from tutti.kube.groups import PodGroup
 from tutti.kube.supply import Item
 from tutti.model.cluster import (
     Member,
@@ -26,6 +26,9 @@ from tutti.world import World
 
 from ..builders import gang, labels, member, node, peers, reservation, resources, shape, term
 from ..fakes import FakeCluster, Watch
+
+if TYPE_CHECKING:
+    from tutti.store import Store
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 ONE = resources(pods=1, cpu=1)
@@ -177,6 +180,26 @@ def test_late_news_of_a_deleted_pod_group_does_not_replace_its_successor() -> No
     late = replace(old, version=str(int(old.version)))
     one.world.groups.put(Item(Uid("older"), int(late.version), replace(late, uid=Uid("older"))))
     assert [found.uid for found in one.seen.gangs] == ["new"]
+
+
+def test_after_a_restore_of_etcd_the_world_is_what_lists_show_then() -> None:
+    """The gang was smaller, its pod had no node yet, and the later one had never been made."""
+    one = Observed()
+    group, pod = one.group(min_member=1), one.pend()
+    one.group(min_member=2)
+    one.bind(pod)
+    one.bind(one.pend("a-1"))
+    listed: list[tuple[Store[Any], tuple[PodGroup | Member, ...]]] = [
+        (one.world.groups, (group,)),
+        (one.world.pending, (pod,)),
+        (one.world.bound, ()),
+    ]
+    for store, values in listed:
+        items = [Item(each.uid, int(each.version), each) for each in values]
+        store.replace(items, int(pod.version), store.began())
+    assert [found.min_member for found in one.seen.gangs] == [1]
+    assert one.members() == [("a-0", None)]
+    assert one.used() == NOTHING
 
 
 def test_a_bound_pod_uses_room_until_it_is_over_or_gone() -> None:
@@ -587,6 +610,31 @@ def test_members_that_succeeded_and_are_gone_still_count_while_others_do() -> No
     assert _finished(world) == 0, "the PodGroup is used again"
 
 
+def test_a_pod_group_made_anew_knows_nobody_that_is_gone() -> None:
+    world, cluster, watch = _finishing("rrs")
+    cluster.delete_pod("a-2")
+    watch.catch_up()
+    assert _finished(world) == 1
+    cluster.delete_group("a")
+    cluster.add_group(gang("a").needing(3))
+    watch.catch_up()
+    assert _finished(world) == 0
+
+
+def test_what_earlier_runs_left_is_no_member() -> None:
+    world, cluster, watch = _finishing("sss")
+    cluster.delete_pod("a-2")
+    again = replace(member("b-0", shape(cpu=1)), group="a", created=9.0)
+    cluster.add_pod(again)
+    watch.catch_up()
+    (seen,) = world.snapshot(0.0).gangs
+    assert [one.key.name for one in seen.members] == ["b-0"]
+    assert seen.finished == ()
+    cluster.change_pod("b-0", node=NodeName("n1"))
+    watch.catch_up()
+    assert _finished(world) == 0, "it is forgotten"
+
+
 def test_members_that_were_lost_do_not_count_as_finished() -> None:
     world, cluster, watch = _finishing("rrs")
     cluster.delete_pod("a-0")
@@ -707,4 +755,4 @@ def test_a_reservation_that_somebody_deleted_is_kept_in_mind() -> None:
     one.world.reservations.put(Item(Uid("r"), one.next(), held))
     assert not one.seen.bereft
     one.world.reservations.drop(Uid("r"))
-    assert one.seen.bereft == (held,)
+    assert one.seen.bereft == {group.uid}

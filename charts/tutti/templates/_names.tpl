@@ -1,10 +1,16 @@
-{{/* One name for everything in the release; the chart's own name is not said twice. */}}
+{{/* One name for everything in the release's namespace; the chart's own name is not said twice. */}}
 {{- define "tutti.name" -}}
 {{- if contains .Chart.Name .Release.Name -}}
 {{- .Release.Name | trunc 63 | trimSuffix "-" -}}
 {{- else -}}
 {{- printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The name of what is elsewhere, or may be: a release of another namespace may be named the same. No
+     namespace has a dot, so no two of these are equal. */}}
+{{- define "tutti.wide" -}}
+{{- printf "%s.%s" .Release.Namespace (include "tutti.name" .) -}}
 {{- end -}}
 
 {{/* What the Deployment finds its pod by; never changes in the life of a release. */}}

@@ -4,8 +4,10 @@ A command's file is read when it is called or listed, and what it needs when it 
 ``--help`` is instant.
 """
 
+import copy
 from collections.abc import Mapping
 from importlib import import_module
+from typing import Self
 
 import click
 
@@ -31,22 +33,44 @@ COMMANDS: Mapping[str, str] = {
 class _Commands(click.Group):
     """The commands by name, in the order of the table."""
 
+    left_out: frozenset[str] = frozenset()
+
+    def without(self, *names: str) -> Self:
+        """The same, but for these."""
+        fewer = copy.copy(self)
+        fewer.left_out = frozenset(names)
+        return fewer
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Name them all."""
-        return list(COMMANDS)
+        return [name for name in COMMANDS if name not in self.left_out]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one of them."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.list_commands(ctx):
             return None
         found: click.Command = import_module(f".{COMMANDS[cmd_name]}", __name__).command
         return found
+
+
+def _print_versions(context: click.Context, _option: click.Parameter, is_asked: object) -> None:
+    if is_asked and not context.resilient_parsing:
+        import_module(".version", __name__).tell()
+        context.exit()
 
 
 @click.command(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with: tutti crds | kubectl apply -f -",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_versions,
+    help="Print versions, as the command of that name.",
 )
 def main() -> None:
     """Gang scheduling for Kubernetes: a gang's pods start together or not at all.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..model.cluster import Gang, Member, Node, Snapshot
 from ..model.decisions import Plan
 from ..model.keys import NodeName, Uid
+from ..model.words import visible
 from .picture import Block, ClusterPicture, Hold, NodeRow
 
 CPU = "cpu"
@@ -27,7 +28,7 @@ class _Unit:
     def name(self) -> str:
         """As the picture's titles have it."""
         if self.resource != CPU:
-            return self.resource.rpartition("/")[2].upper()
+            return visible(self.resource.rpartition("/")[2].upper())
         return "CPU" if self.amount == 1000 else f"× {self.amount // 1000} CPU"  # noqa: PLR2004, RUF001 - thousandths; a multiplication
 
     def slots(self, amount: int) -> int:
@@ -35,10 +36,13 @@ class _Unit:
         return -(-amount // self.amount)
 
 
-def drawn(snapshot: Snapshot, plan: Plan) -> ClusterPicture:
-    """The nodes that have what the gangs compete for, with who has it once the plan is done."""
+def drawn(snapshot: Snapshot, plan: Plan, namespace: str = "") -> ClusterPicture:
+    """The nodes that have what the gangs compete for, with who has it once the plan is done.
+
+    With a ``namespace``, gangs of all others are drawn as what other schedulers bound.
+    """
     unit = _unit(snapshot)
-    names = _names(snapshot.gangs)
+    names = _names([one for one in snapshot.gangs if namespace in ("", one.key.namespace)])
     held = _held(snapshot, plan, names, unit)
     rows = [
         _row(node, held.get(node.name, ()), unit)
@@ -46,7 +50,7 @@ def drawn(snapshot: Snapshot, plan: Plan) -> ClusterPicture:
         if node.allocatable[unit.resource] >= unit.amount
     ]
     placed = {placement.gang for placement in plan.placements}
-    first = [gang for gang in snapshot.gangs if gang.key in placed]
+    first = [gang for gang in snapshot.gangs if gang.key in placed and gang.key in names]
     order = [names[gang.key] for gang in first]
     return ClusterPicture(rows, order, unit.name, MOST_ROWS)
 
@@ -71,7 +75,8 @@ def _names(gangs: Sequence[Gang]) -> Mapping[object, str]:
     """Names without their namespace, where they are unique."""
     several = Counter(gang.key.name for gang in gangs)
     return {
-        gang.key: gang.key.name if several[gang.key.name] == 1 else str(gang.key) for gang in gangs
+        gang.key: visible(gang.key.name if several[gang.key.name] == 1 else str(gang.key))
+        for gang in gangs
     }
 
 
@@ -87,10 +92,20 @@ def _held(
     for gang in snapshot.gangs:
         for member in gang.members:
             at = None if member.is_over else member.node or promised.get(member.uid)
-            if at is not None and (slots := _slots(member, unit)):
-                hold = Hold.RESERVED if member.node is None else Hold.BOUND
-                blocks.setdefault(at, []).append(Block(names[gang.key], slots, hold))
+            block = _block(member, names.get(gang.key, ""), unit)
+            if at is not None and block is not None:
+                blocks.setdefault(at, []).append(block)
     return blocks
+
+
+def _block(member: Member, name: str, unit: _Unit) -> Block | None:
+    """What one member has; None of what is nothing, or is counted among what others have bound."""
+    slots = _slots(member, unit)
+    if not slots or not (name or member.node is None):
+        return None
+    if not name:
+        return Block("", slots, Hold.FOREIGN)
+    return Block(name, slots, Hold.RESERVED if member.node is None else Hold.BOUND)
 
 
 def _slots(member: Member, unit: _Unit) -> int:
@@ -101,6 +116,6 @@ def _row(node: Node, blocks: Sequence[Block], unit: _Unit) -> NodeRow:
     ours = sum(block.slots for block in blocks if block.hold is Hold.BOUND)
     foreign = unit.slots(node.used[unit.resource]) - ours
     others = (Block("", foreign, Hold.FOREIGN),) if foreign > 0 else ()
-    kind = dict(node.labels).get(KIND, UNNAMED)
+    kind = visible(dict(node.labels).get(KIND, UNNAMED))
     slots = node.allocatable[unit.resource] // unit.amount
-    return NodeRow(node.name, kind, slots, (*blocks, *others))
+    return NodeRow(visible(node.name), kind, slots, (*blocks, *others))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..settings import Settings
 
 NO_CLUSTER = 1
+FORMATS = ("json", "yaml", "wide", "table")  # what -o means to the other commands
 
 EXAMPLES = """\b
 Examples:
@@ -24,8 +25,8 @@ Examples:
   tutti dump -o now.json --context prod
   tutti dump | jq -c '.items[] | select(.kind == "PodGroup")'
 \b
-Exit codes: 0 written; 1 the cluster cannot be reached or does not answer; 2 an option or a setting
-is wrong.
+Exit codes: 0 written; 1 the cluster cannot be reached or does not answer;
+2 an option or a setting is wrong.
 """
 
 
@@ -42,7 +43,7 @@ is wrong.
     "-o",
     "--output",
     type=click.Path(dir_okay=False, writable=True),
-    help="File to write. Default: standard output.",
+    help="File to write, as JSON. Default: standard output.",
 )
 @click.option("--no-plan", is_flag=True, help="Leave out the plan that Tutti would make of it.")
 def command(
@@ -60,6 +61,8 @@ def command(
     """
     from ..settings import Settings, SettingsError
 
+    if output in FORMATS:
+        fail(f"-o names the file to write, and a dump is JSON; a file of that name is ./{output}")
     try:
         settings = Settings.from_environment(os.environ)
     except SettingsError as wrong:

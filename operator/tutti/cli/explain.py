@@ -6,19 +6,20 @@ It lists, plans and prints; nothing is ever written.
 from __future__ import annotations
 
 import os
-import time
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..model.words import visible
 from . import files
 from .files import fail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..model.cluster import Snapshot
+    from ..model.decisions import Plan
     from ..model.keys import GangKey
     from ..planning.advice import Advice, Planner
     from ..planning.advice.standing import Standing
@@ -34,12 +35,32 @@ class Explained:
     advice: Advice | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is looked at, who plans it, and what keeps every gang from starting, if anything."""
+
+    snapshot: Snapshot
+    planner: Planner
+    hindrance: str = ""
+
+    def explained(self, plan: Plan, key: GangKey, advice: Advice | None) -> Iterator[Explained]:
+        """What has become of the gang; nothing where there is none."""
+        from ..planning.advice.standing import State, standing
+
+        found = standing(self.snapshot, plan, key)
+        if found is not None and found.state is State.STARTS:
+            found = replace(found, hindrance=self.hindrance)
+        if found is not None:
+            yield Explained(found, advice)
+
+
 @click.command("explain", short_help="Say why gangs wait and what would start them.")
 @click.argument("gang", required=False)
 @click.option(
     "-f",
     "--filename",
     "paths",
+    type=files.FILE,
     multiple=True,
     metavar="FILE",
     help="Look at files instead of a cluster: a dump, `kubectl get -o yaml` output, manifests, "
@@ -55,6 +76,9 @@ class Explained:
 )
 @click.option("-n", "--namespace", help="Gangs of this namespace. Default: of all.")
 @click.option(
+    "-A", "--all-namespaces", "everywhere", is_flag=True, help="Gangs of all, whatever -n says."
+)
+@click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
     help="Cluster to look at. Default: $KUBECONFIG, the pod's own service account, ~/.kube/config.",
@@ -66,6 +90,7 @@ def command(
     *,
     output: str,
     namespace: str | None,
+    everywhere: bool,
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
@@ -80,64 +105,70 @@ def command(
     files by what a dump says, else by the defaults. Exit code 1: there is no such gang, or no
     cluster; 2: a file, a setting or the command line is wrong.
     """
-    snapshot, planner = _from_files(paths) if paths else _from_cluster(kubeconfig, context)
+    if everywhere:
+        namespace = None
+    space, is_full, _ = (gang or "").partition("/")
+    if namespace and is_full and space != namespace:
+        fail(f"{gang} and -n {namespace} contradict each other: leave one of them out")
+    asked = _from_files(paths) if paths else _from_cluster(kubeconfig, context)
     if gang:
         is_plain = namespace is not None and "/" not in gang
-        explained = _one(snapshot, planner, f"{namespace}/{gang}" if is_plain else gang)
+        explained = _one(asked, f"{namespace}/{gang}" if is_plain else gang)
     else:
-        explained = _all(snapshot, planner, namespace)
+        explained = _all(asked, namespace)
     if output != "text":
         from .looking import print_data
 
         print_data({"gangs": [_plain(one) for one in explained]}, output)
         return
-    click.echo("\n\n".join("\n".join(_lines(one)) for one in explained) or "no gang waits")
+    nobody = f"no gang waits{f' in namespace {namespace}' if namespace else ''}"
+    said = ("\n".join(map(visible, _lines(one))) for one in explained)
+    click.echo("\n\n".join(said) or visible(nobody))
 
 
-def _from_files(paths: Sequence[str]) -> tuple[Snapshot, Planner]:
+def _from_files(paths: Sequence[str]) -> _Asked:
     """What the files hold, and who planned it, if one of them is a dump."""
     from . import planning
 
     snapshot, found = files.observed(paths)
-    return snapshot, planning.planner_of(planning.setup_of(found))
+    return _Asked(snapshot, planning.planner_of(planning.setup_of(found)))
 
 
-def _from_cluster(kubeconfig: str | None, context: str | None) -> tuple[Snapshot, Planner]:
+def _from_cluster(kubeconfig: str | None, context: str | None) -> _Asked:
     """The cluster as it is now, and who plans it, as far as the environment says it."""
     from .. import main as operator
-    from ..settings import Settings, SettingsError
-    from . import live, planning
+    from ..settings import Settings
+    from . import live, looking, planning
+    from .standing import hindrance
 
     try:
-        settings = Settings.from_environment(os.environ)
-    except SettingsError as wrong:
-        fail("; ".join(wrong.sentences))
-    planner = planning.planner_of(operator.setup_of(settings))
-    try:
-        world = live.look(settings, kubeconfig, context)
+        seen = looking.look(None, kubeconfig, context)
     except live.OutOfReach as problem:
         fail(str(problem), NOT_FOUND)
-    return world.snapshot(time.time()), planner
+    planner = planning.planner_of(operator.setup_of(Settings.from_environment(os.environ)))
+    return _Asked(seen.snapshot, planner, hindrance(seen.rows))
 
 
-def _one(snapshot: Snapshot, planner: Planner, name: str) -> Sequence[Explained]:
+def _one(asked: _Asked, name: str) -> Sequence[Explained]:
     from ..planning.advice import advise
-    from ..planning.advice.standing import standing
 
+    snapshot, planner = asked.snapshot, asked.planner
     key = _key(snapshot, name)
     plan = planner.plan(snapshot)
-    found = standing(snapshot, plan, key)
-    return [Explained(found, advise(snapshot, plan, key, planner))] if found is not None else []
+    return list(asked.explained(plan, key, advise(snapshot, plan, key, planner)))
 
 
-def _all(snapshot: Snapshot, planner: Planner, namespace: str | None) -> Sequence[Explained]:
+def _all(asked: _Asked, namespace: str | None) -> Sequence[Explained]:
     from ..planning.advice import advise_all
-    from ..planning.advice.standing import standing
 
-    plan = planner.plan(snapshot)
-    given = advise_all(snapshot, plan, planner, namespace)
-    found = ((standing(snapshot, plan, advice.gang), advice) for advice in given)
-    return [Explained(one, advice) for one, advice in found if one is not None]
+    plan = asked.planner.plan(asked.snapshot)
+    held_back = plan.placements if asked.hindrance else ()
+    given: list[tuple[GangKey, Advice | None]] = [
+        (one.gang, None) for one in held_back if namespace in (None, one.gang.namespace)
+    ]
+    found = advise_all(asked.snapshot, plan, asked.planner, namespace)
+    given += [(advice.gang, advice) for advice in found]
+    return [each for key, advice in given for each in asked.explained(plan, key, advice)]
 
 
 def _key(snapshot: Snapshot, name: str) -> GangKey:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from ..model.words import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 WRONG_INPUT = 2  # click's own exit code for a wrong command line
 SUFFIXES = (".yaml", ".yml", ".json")
 STANDARD_INPUT = "-"
+# How a file is given: words are completed with names of files; whoever reads it says what is wrong.
+FILE = click.Path(readable=False)
 
 
 def observed(paths: Sequence[str], scheduler: str = "") -> tuple[Snapshot, dump.Found]:
@@ -58,7 +62,7 @@ def understood(found: Sequence[dump.Text], scheduler: str = "") -> tuple[Snapsho
         gc.enable()
     if held.skipped:
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(held.skipped.items()))
-        click.echo(f"skipped, since no decision looks at them: {kinds}", err=True)
+        say(f"skipped, since no decision looks at them: {kinds}", aside=True)
     if held.repeated:
         click.echo(f"{held.repeated} came more than once: the last of each counts", err=True)
     return snapshot, held
@@ -90,8 +94,13 @@ def _files(path: Path) -> Sequence[Path]:
     return found
 
 
+def say(sentence: str, *, aside: bool = False) -> None:
+    """Print a line; ``aside``, on standard error."""
+    click.echo(visible(sentence), err=aside)
+
+
 def fail(sentence: str, code: int = WRONG_INPUT) -> NoReturn:
     """End the command with one line: by default, what was given cannot be used."""
     name = click.get_current_context().command_path
-    click.echo(f"{name}: {sentence}", err=True)
+    say(f"{name}: {sentence}", aside=True)
     sys.exit(code)

@@ -51,8 +51,9 @@ def look(settings: Settings, kubeconfig: str | None, context: str | None) -> Wor
         return asyncio.run(_listed(settings, kubeconfig, context))
     except errors.ApiError as problem:
         raise OutOfReach(_what_to_do(problem.status, str(problem))) from problem
-    except (errors.NoAccess, OSError) as problem:
-        raise OutOfReach(f"{problem}; name a cluster with --kubeconfig or --context") from problem
+    except errors.NoAccess as problem:
+        todo = problem.todo or "name a cluster with --kubeconfig or --context"
+        raise OutOfReach(f"{problem}; {todo}") from problem
 
 
 def _what_to_do(status: int, sentence: str) -> str:

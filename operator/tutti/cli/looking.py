@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from . import live
-from .files import fail
+from .files import fail, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +23,19 @@ if TYPE_CHECKING:
 
 NO_CLUSTER = 1
 WATCH_SECONDS = 2.0
+MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
+UNITS: Mapping[str, int] = {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY, "y": YEAR}
+# What is younger is said in this unit, and the rest in that one, if any.
+AGES = (
+    (2 * MINUTE, "s", ""),
+    (10 * MINUTE, "m", "s"),
+    (3 * HOUR, "m", ""),
+    (8 * HOUR, "h", "m"),
+    (2 * DAY, "h", ""),
+    (8 * DAY, "d", "h"),
+    (2 * YEAR, "d", ""),
+    (8 * YEAR, "y", "d"),
+)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -72,23 +87,49 @@ def show(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Look and print, once or until somebody has seen enough."""
+    """Look and print, once or until somebody has seen enough.
+
+    Where the cluster cannot be seen at first, one line ends the command.
+    """
     from ..kube.access import namespace_of
 
     space = None if everywhere else namespace or namespace_of(kubeconfig, context)
-    print_it(look(space, kubeconfig, context), output)
     try:
-        while watch:
-            time.sleep(WATCH_SECONDS)
-            seen = look(space, kubeconfig, context)
-            click.clear()  # at a terminal alone
-            print_it(seen, output)
-    except KeyboardInterrupt:
-        return
+        print_it(look(space, kubeconfig, context), output)
+    except live.OutOfReach as problem:
+        fail(str(problem), NO_CLUSTER)
+    if watch:
+        looking = partial(look, space, kubeconfig, context)
+        again(looking, lambda seen: print_it(seen, output), time.sleep)
+
+
+def again(
+    looking: Callable[[], Seen], print_it: Callable[[Seen], None], wait: Callable[[float], None]
+) -> None:
+    """Look again and again until Ctrl-C; why a look failed is said once, and it is tried again."""
+    name = click.get_current_context().command_path
+    said = ""
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            wait(WATCH_SECONDS)
+            try:
+                seen = looking()
+            except live.OutOfReach as problem:
+                if said != str(problem):
+                    said = str(problem)
+                    say(f"{name}: {said} (tried again every two seconds)", aside=True)
+            else:
+                said = ""
+                click.clear()  # at a terminal alone
+                print_it(seen)
 
 
 def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> Seen:
-    """The cluster as it is now; ends the command with one line where it cannot be seen."""
+    """The cluster as it is now; a wrong setting ends the command with one line.
+
+    Raises:
+        live.OutOfReach: it cannot be seen.
+    """
     from ..model.keys import GangKey
     from ..settings import Settings, SettingsError
     from .standing import rows
@@ -97,10 +138,7 @@ def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> 
         settings = Settings.from_environment(os.environ)
     except SettingsError as wrong:
         fail("; ".join(wrong.sentences))
-    try:
-        world = live.look(settings, kubeconfig, context)
-    except live.OutOfReach as problem:
-        fail(str(problem), NO_CLUSTER)
+    world = live.look(settings, kubeconfig, context)
     groups = {GangKey(one.namespace, one.name): one for one in world.groups}
     snapshot = world.snapshot(time.time())
     return Seen(snapshot, rows(snapshot, groups, namespace), namespace)
@@ -118,9 +156,12 @@ def print_data(data: Mapping[str, Any], output: str) -> None:
 
 
 def age(since: float, now: float) -> str:
-    """How long something has been there, as kubectl says it."""
+    """How long something has been there, as kubectl says it.
+
+    By the bounds of HumanDuration in k8s.io/apimachinery's pkg/util/duration.
+    """
     seconds = max(0, int(now - since))
-    for unit, size, most in (("s", 1, 120), ("m", 60, 120 * 60), ("h", 3600, 48 * 3600)):
-        if seconds < most:
-            return f"{seconds // size}{unit}"
-    return f"{seconds // 86400}d"
+    unit, part = next(((unit, part) for most, unit, part in AGES if seconds < most), ("y", ""))
+    whole, rest = divmod(seconds, UNITS[unit])
+    more = rest // UNITS[part] if part else 0
+    return f"{whole}{unit}" + (f"{more}{part}" if more else "")

@@ -167,8 +167,8 @@ class ClusterPicture:
             body.append(f"\n… {len(rest)} more: {_room(rest)}", style=QUIET)
         return Panel(
             body,
-            title=f"[bold]{self._title(kind, nodes)}[/]",
-            subtitle=_room(nodes),
+            title=Text(self._title(kind, nodes), style="bold"),
+            subtitle=Text(_room(nodes)),
             border_style=QUIET,
             width=width,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .files import contents, fail, understood
+from .files import FILE, contents, fail, say, understood
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,16 +19,18 @@ if TYPE_CHECKING:
 
 BROKEN = 1
 NOT_REPRODUCED = 3
-ABOUT_SPARK = ("spark_conf", "spark_version", "namespace")
+ABOUT_SPARK = ("spark_conf", "spark_version")
+AS_IT_IS = ("scheduler_name", "namespace", "everywhere")  # options that change nothing
 OBJECTIVES = ("resources", "gangs", "members")
 
 EXAMPLES = """\b
 Examples:
   # what would start now, and why the rest waits
   tutti dump -o now.json && tutti plan -f now.json
-  kubectl get nodes,ns,pods,podgroups,reservations,priorityclasses -A -o yaml | tutti plan -f -
+  kubectl get nodes,ns,pods,ptg,reservations,priorityclasses -A -o yaml \\
+    | tutti plan -f -
 \b
-  # before you create it: would this gang start, and would it be in somebody's way?
+  # before you create it: would it start, and would it be in somebody's way?
   tutti plan -f now.json --add train.yaml
 \b
   # before you submit it: would this Spark application start now?
@@ -42,9 +44,16 @@ Examples:
   tutti plan -f now.json --objective gangs
   tutti plan -f now.json --set-priority ml/train=1000
 \b
-Exit codes: 0 planned; 1 the plan breaks a promise, which is a bug; 2 a file or an option is wrong;
-3 the plan that a dump holds was not reproduced.
+Exit codes: 0 planned; 1 the plan breaks a promise, which is a bug;
+2 a file or an option is wrong; 3 the plan in a dump was not reproduced.
 """
+
+
+def _strategies(_context: click.Context, _option: click.Parameter, begin: str) -> list[str]:
+    """What a word may become: strategies that are installed."""
+    from ..strategies import names
+
+    return [name for name in names() if name.startswith(begin)]
 
 
 @click.command(
@@ -54,12 +63,13 @@ Exit codes: 0 planned; 1 the plan breaks a promise, which is a bug; 2 a file or 
     "-f",
     "--filename",
     "files",
+    type=FILE,
     multiple=True,
     metavar="FILE",
     help="A dump, `kubectl get -o yaml` output or manifests; a directory; - for standard input. "
     "May be given several times: all files together are one cluster.",
 )
-@click.argument("more", nargs=-1, metavar="[FILE]...")
+@click.argument("more", type=FILE, nargs=-1, metavar="[FILE]...")
 @click.option(
     "-o",
     "--output",
@@ -68,24 +78,43 @@ Exit codes: 0 planned; 1 the plan breaks a promise, which is a bug; 2 a file or 
     show_default=True,
     help="How the plan is shown.",
 )
+@click.option(
+    "-n",
+    "--namespace",
+    help="Show gangs of this namespace; the plan is that of all. Default: of all.",
+)
+@click.option(
+    "-A",
+    "--all-namespaces",
+    "everywhere",
+    is_flag=True,
+    help="Show gangs of all, whatever -n says.",
+)
 @click.option("--scheduler-name", default="", help="Whose pods are planned. Default: the dump's.")
 @click.option("--add-nodes", type=int, multiple=True, help="What if: so many more nodes …")
 @click.option("--like", metavar="NODE", multiple=True, help="… of this node's kind, and empty.")
 @click.option("--remove-node", metavar="NODE", multiple=True, help="What if: without this node.")
-@click.option("--add", metavar="FILE", multiple=True, help="What if: with these objects, too.")
+@click.option(
+    "--add", type=FILE, metavar="FILE", multiple=True, help="What if: with these objects, too."
+)
 @click.option(
     "--spark-properties",
+    type=FILE,
     metavar="FILE",
     multiple=True,
-    help="What if: with the Spark application that this properties file describes, too.",
+    help="What if: with the Spark application that this properties file describes, too; in the "
+    "namespace that -n names, else in the one that it names.",
 )
 @click.option("--spark-conf", metavar="NAME=VALUE", multiple=True, help="… with this set over it.")
 @click.option("--spark-version", metavar="X.Y", help="… run by this Spark. Default: the newest.")
-@click.option("-n", "--namespace", help="… in this namespace. Default: the one that it names.")
 @click.option(
     "--set-priority", metavar="GANG=N", multiple=True, help="What if: a gang's pods had this one."
 )
-@click.option("--strategy", help="What if: placements were found by this strategy.")
+@click.option(
+    "--strategy",
+    shell_complete=_strategies,
+    help="What if: placements were found by this strategy.",
+)
 @click.option("--objective", type=click.Choice(OBJECTIVES), help="What if: this was chosen for.")
 def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked: object) -> None:
     """Plan offline: which gangs would start, where, and why the others wait.
@@ -97,7 +126,7 @@ def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked:
     With a what-if option two plans are made, without and with it, and the difference is shown:
     who starts, who no longer does, who moves, who waits for another reason.
     """
-    from . import planning
+    from . import planning, showing
 
     paths = (*files, *more)
     if not paths:
@@ -108,15 +137,15 @@ def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked:
     setup = planning.setup_of(found)
     before = planning.planned(snapshot, setup)
     if not wish.all("spark_properties") and wish.is_about_spark:
-        fail("--spark-conf, --spark-version and --namespace go with --spark-properties")
+        fail("--spark-conf and --spark-version go with --spark-properties")
     if not wish.is_any:
-        _show(output, before)
+        showing.show(output, before, namespace=wish.shown)
         sys.exit(BROKEN if before.broken else _compared(before, found))
     if added := _added(wish, before.snapshot, found):
         snapshot, _ = understood([*given, *added], name)
     again = planning.changed(setup, wish.text("strategy") or None, wish.text("objective") or None)
     after = planning.planned(_changed(snapshot, wish), again)
-    _show(output, after, before)
+    showing.show(output, after, before, namespace=wish.shown)
     if output == "table" and wish.all("spark_properties"):
         _tell_what_is_missing(before, after)
     sys.exit(BROKEN if before.broken or after.broken else 0)
@@ -131,12 +160,18 @@ class _Wish:
     @property
     def is_any(self) -> bool:
         """Whether anything is to be different."""
-        return any(value for name, value in self._asked.items() if name != "scheduler_name")
+        return any(value for name, value in self._asked.items() if name not in AS_IT_IS)
 
     @property
     def is_about_spark(self) -> bool:
         """Whether it is said how a Spark application is to be read."""
         return any(self._asked.get(name) for name in ABOUT_SPARK)
+
+    @property
+    def shown(self) -> str:
+        """The namespace whose gangs are shown, empty for all; with Spark, -n is not for that."""
+        is_for_spark = bool(self.all("spark_properties"))
+        return "" if is_for_spark or self._asked.get("everywhere") else self.text("namespace")
 
     def text(self, name: str) -> str:
         """An option that can be given once; empty where it was not."""
@@ -181,43 +216,6 @@ def _changed(snapshot: Snapshot, wish: _Wish) -> Snapshot:
     return snapshot
 
 
-def _show(output: str, made: Planned, before: Planned | None = None) -> None:
-    from . import outcome, table
-
-    changes = None if before is None else outcome.changes(before.lines, made.lines)
-    if output in ("json", "yaml"):
-        from . import looking, records
-
-        told = records.of_plan(made.snapshot, made.setup, made.plan, made.lines)
-        if before is not None and changes is not None:
-            first = records.of_plan(before.snapshot, before.setup, before.plan, before.lines)
-            told = {
-                "before": first,
-                "after": told,
-                "difference": records.of_changes(changes),
-            }
-        looking.print_data(told, output)
-        return
-    out = table.console()
-    if output == "picture":
-        from . import drawing
-
-        out.width = min(out.width, 120)
-        table.show(out, drawing.drawn(made.snapshot, made.plan))
-    elif changes is None:
-        table.show(out, table.of_lines(made.lines))
-    if changes:
-        table.show(out, table.of_changes(changes))
-    if before is not None and changes is not None:
-        table.show(out, f"before: {table.summary(before.lines, before.plan)}")
-        table.show(out, f"after:  {table.summary(made.lines, made.plan)}")
-        table.show(out, table.difference(changes))
-    else:
-        table.show(out, table.summary(made.lines, made.plan))
-    if made.snapshot.strays:
-        table.show(out, f"{len(made.snapshot.strays)} pods name a PodGroup that is not there")
-
-
 def _tell_what_is_missing(before: Planned, after: Planned) -> None:
     """Of gangs that are new and wait, what would start them."""
     from ..planning.advice import advise, words
@@ -231,7 +229,8 @@ def _tell_what_is_missing(before: Planned, after: Planned) -> None:
         if line.gang.key not in known
     )
     for advice in filter(None, advised):
-        click.echo("\n".join(words.of_advice(advice)))
+        for sentence in words.of_advice(advice):
+            say(sentence)
 
 
 def _compared(made: Planned, found: Found) -> int:

@@ -4,8 +4,6 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
-import click
-
 from ..kube.dump import Found, Setup
 from ..model.cluster import Snapshot
 from ..model.decisions import Objective, Plan, Policy
@@ -13,7 +11,7 @@ from ..planning import verify
 from ..planning.advice import Planner
 from ..strategies import StrategyError, load, names
 from ..strategies.problem import Budget
-from .files import fail
+from .files import fail, say
 from .outcome import Line, lines
 
 FALLBACK = "bestfit"
@@ -62,7 +60,7 @@ def planned(snapshot: Snapshot, setup: Setup) -> Planned:
     made = planner_of(setup).plan(snapshot)
     broken = verify.violations(snapshot, made)
     for sentence in broken:
-        click.echo(f"the plan breaks a promise, this is a bug of Tutti's: {sentence}", err=True)
+        say(f"the plan breaks a promise, this is a bug of Tutti's: {sentence}", aside=True)
     return Planned(snapshot, setup, made, lines(snapshot, made), broken)
 
 

@@ -1,4 +1,4 @@
-"""Plans and their differences as JSON, for programs; docs/what-if.md describes the fields."""
+"""Plans and their differences as JSON, for programs; docs/plugin.md describes the fields."""
 
 from collections.abc import Sequence
 from typing import Any

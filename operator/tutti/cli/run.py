@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from .files import WRONG_INPUT
+from .files import WRONG_INPUT, say
 
 NO_CLUSTER = 1
 
@@ -30,18 +30,23 @@ def command(kubeconfig: str | None) -> None:
         settings = Settings.from_environment(os.environ)
     except SettingsError as wrong:
         for sentence in wrong.sentences:
-            click.echo(f"tutti run: {sentence}", err=True)
+            say(f"tutti run: {sentence}", aside=True)
         sys.exit(WRONG_INPUT)
+    from .. import logs
     from .. import main as operator
     from ..kube.errors import NoAccess
     from ..strategies import StrategyError
 
-    operator.configure_logs(settings.log_format, settings.log_level)
+    logs.configure(settings.log_format, settings.log_level)
     try:
         asyncio.run(operator.serve(settings, kubeconfig))
     except StrategyError as problem:
-        click.echo(f"tutti run: {problem}", err=True)
+        say(f"tutti run: {problem}", aside=True)
         sys.exit(WRONG_INPUT)
-    except (NoAccess, OSError) as problem:
-        click.echo(f"tutti run: {problem}", err=True)
+    except NoAccess as problem:
+        todo = problem.todo or "name a cluster with --kubeconfig"
+        say(f"tutti run: {problem}; {todo}", aside=True)
+        sys.exit(NO_CLUSTER)
+    except OSError as problem:
+        say(f"tutti run: {problem}", aside=True)
         sys.exit(NO_CLUSTER)

@@ -10,9 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
-from .files import fail
+from .files import fail, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +58,7 @@ def texts(
                 f"{path}: nothing of it is left to {scheduler}: see spark.kubernetes.scheduler.name"
             )
         for sentence in _notes(app, properties, scheduler):
-            click.echo(f"{path}: {sentence}", err=True)
+            say(f"{path}: {sentence}", aside=True)
         taken.add((space, name))
         whole = {"apiVersion": "v1", "kind": "List", "items": objects}
         made.append(Text(path, json.dumps(whole).encode()))

@@ -1,13 +1,14 @@
 """Where each gang stands, and what it holds: the figures of ``tutti status`` and ``tutti top``.
 
-Values only. Why a gang waits is what the operator has said of it, so a pause is told, too.
+Values only. Why a gang waits is what the operator has said of it, so a pause is told, too, and can
+be told from it: nobody else knows how the operator was started.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..kube.decode import PodGroup
+from ..kube.groups import PodGroup
 from ..model.cluster import Gang, Snapshot
 from ..model.keys import GangKey
 from ..model.resources import NOTHING, Resources
@@ -15,6 +16,7 @@ from ..planning import slots
 from ..planning.demand import needed
 from ..planning.inventory import State, state_of
 from ..planning.reduce import footprint
+from ..planning.restraint import SAID
 
 SPOKEN: Mapping[State, str] = {State.WAITING: "Reserved", State.DEGRADED: "Healthy"}
 
@@ -49,6 +51,12 @@ def rows(
         if (state := state_of(gang, snapshot)) is not None
     ]
     return sorted(found, key=lambda row: (-row.gang.priority, row.gang.created, row.gang.key))
+
+
+def hindrance(found: Iterable[Row]) -> str:
+    """What the operator says keeps every gang from starting: that it is paused, or only watches."""
+    said = [row.message for row in found if row.state is State.WAITING]
+    return next((why for why in SAID.values() if any(one.startswith(why) for one in said)), "")
 
 
 def largest(found: Iterable[Row], snapshot: Snapshot) -> Sequence[Row]:

@@ -22,12 +22,14 @@ STYLES: Mapping[str, str] = {
 }
 EXAMPLES = """\b
 Examples:
-  kubectl tutti status                  # gangs of your namespace that wait, and why
-  kubectl tutti status -A -w            # of all, again every two seconds
-  kubectl tutti status -A -o wide       # those that run, too
-  kubectl tutti status -A -o json | jq '.gangs[] | select(.reason == "NoNodeFits")'
+  kubectl tutti status              # who waits in your namespace, and why
+  kubectl tutti status -A -w        # in all, again every two seconds
+  kubectl tutti status -A -o wide   # those that run, too
+  kubectl tutti status -A -o json \\
+    | jq '.gangs[] | select(.reason == "NoNodeFits")'
 \b
-Exit codes: 0 shown; 1 the cluster cannot be looked at; 2 an option or a setting is wrong.
+Exit codes: 0 shown; 1 the cluster cannot be looked at;
+2 an option or a setting is wrong.
 """
 
 
@@ -102,11 +104,16 @@ def _data(seen: Seen) -> Mapping[str, Any]:
     from dataclasses import asdict
 
     from ..planning import inventory
+    from ..planning.amounts import quantity
 
+    rooms = inventory.rooms(seen.snapshot)
     return {
         "nodes": len(seen.snapshot.nodes),
         "states": {state.value: n for state, n in inventory.states(seen.snapshot).items()},
-        "resources": {name: asdict(one) for name, one in inventory.rooms(seen.snapshot).items()},
+        "resources": {
+            name: {part: quantity(name, n) for part, n in asdict(room).items()}
+            for name, room in rooms.items()
+        },
         "gangs": [
             {
                 "namespace": row.gang.key.namespace,

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ..model.decisions import Plan
 from ..model.keys import NodeName
+from ..model.words import visible
 from ..planning.amounts import count
 from .outcome import Answer, Change, Kind, Line
 
@@ -38,8 +39,10 @@ KINDS: Mapping[Kind, str] = {
 
 def console() -> Console:
     """Standard output, as wide as it is."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH, no_color=True)
+    out = Console(highlight=False, markup=False)
+    if out.is_terminal:
+        return out
+    return Console(highlight=False, markup=False, width=PIPE_WIDTH, no_color=True)
 
 
 def show(out: Console, what: RenderableType) -> None:
@@ -74,12 +77,12 @@ def of_lines(lines: Iterable[Line]) -> Table:
     """One row per gang."""
     table = _table("GANG", "PRIORITY", "NEEDED", "ANSWER", "NODES, OR WHY NOT")
     for line in lines:
-        where = Text(_places(line.nodes))
+        where = _cell(_places(line.nodes))
         if line.reason:
-            where = Text.assemble((line.reason, "yellow"), f" {line.sentence}")
+            where = Text.assemble((line.reason, "yellow"), f" {visible(line.sentence)}")
         answer = Text(line.answer.value, style=STYLES[line.answer])
         gang = line.gang
-        table.add_row(str(gang.key), str(gang.priority), str(line.needed), answer, where)
+        table.add_row(_cell(str(gang.key)), str(gang.priority), str(line.needed), answer, where)
     return table
 
 
@@ -87,9 +90,9 @@ def of_rows(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Tab
     """A table as kubectl prints it; only the last column folds where it must."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, no_wrap=column != columns[-1], overflow="fold")
+        table.add_column(_cell(column), no_wrap=column != columns[-1], overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_cell, row))
     return table
 
 
@@ -98,7 +101,8 @@ def of_changes(changes: Iterable[Change]) -> Table:
     table = _table("GANG", "CHANGE", "BEFORE", "AFTER")
     for change in changes:
         kind = Text(change.kind.value, style=KINDS.get(change.kind, ""))
-        table.add_row(str(change.gang), kind, _said(change.before), _said(change.after))
+        cells = map(_cell, (_said(change.before), _said(change.after)))
+        table.add_row(_cell(str(change.gang)), kind, *cells)
     return table
 
 
@@ -124,6 +128,11 @@ def difference(changes: Sequence[Change]) -> str:
         if (n := sum(change.kind is kind for change in changes))
     ]
     return f"{count(len(changes), 'gang')} would fare otherwise: {', '.join(counted)}"
+
+
+def _cell(content: str | Text) -> Text:
+    """What stands in a cell, character by character: names and messages are no markup."""
+    return content if isinstance(content, Text) else Text(visible(content))
 
 
 def _table(*columns: str) -> Table:

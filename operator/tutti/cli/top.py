@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  kubectl tutti top -A                  # whoever holds most comes first
-  kubectl tutti top -o wide             # with every resource that anybody holds
+  kubectl tutti top -A        # whoever holds most comes first
+  kubectl tutti top -o wide   # with every resource that anybody holds
 \b
-Exit codes: 0 shown; 1 the cluster cannot be looked at; 2 an option or a setting is wrong.
+Exit codes: 0 shown; 1 the cluster cannot be looked at;
+2 an option or a setting is wrong.
 """
 
 
@@ -77,6 +78,8 @@ def _resources(rows: Sequence[Row], *, is_wide: bool) -> Sequence[str]:
 
 
 def _data(row: Row) -> Mapping[str, Any]:
+    from ..planning.amounts import listed
+
     return {
         "namespace": row.gang.key.namespace,
         "name": row.gang.key.name,
@@ -84,5 +87,5 @@ def _data(row: Row) -> Mapping[str, Any]:
         "held": row.held,
         "needed": row.needed,
         "nodes": row.nodes,
-        "resources": dict(row.resources.amounts),
+        "resources": dict(listed(row.resources)),
     }

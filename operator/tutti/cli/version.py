@@ -20,6 +20,11 @@ def command() -> None:
     not installed belong to extras; without them the strategies ilp-highs (highspy) and flow
     (ortools) cannot be chosen.
     """
+    tell()
+
+
+def tell() -> None:
+    """Print them."""
     click.echo(f"tutti {__version__}")
     click.echo(f"python {platform.python_version()} {platform.machine()}")
     for name, told in _packages():

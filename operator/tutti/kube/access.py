@@ -4,15 +4,20 @@ Separate from the client because kopf needs a session too. Credentials are the k
 business: exec plugins, rotated tokens, certificates.
 """
 
+import logging
 import os
-from typing import Self
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
 
 import aiohttp
 import yaml
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
+from kubernetes.aio.config import kube_config
 
-from . import errors
+from . import errors, unreadable
 
 # What a file that is no kubeconfig may raise.
 _UNREADABLE = (
@@ -21,9 +26,13 @@ _UNREADABLE = (
     OSError,
     ValueError,
     TypeError,
+    LookupError,
+    AttributeError,
 )
 
 DEFAULT_NAMESPACE = "default"
+NO_WAY = "cannot reach a cluster"
+NAMED = 8  # contexts that one line names at most; arbitrary
 
 
 class Access:
@@ -46,18 +55,16 @@ class Access:
         named = kubeconfig or os.environ.get("KUBECONFIG") or _default_kubeconfig()
         path = _existing(named)
         if named and not path:
-            raise errors.NoAccess(f"cannot reach a cluster: kubeconfig {named} does not exist")
+            raise errors.NoAccess(f"{NO_WAY}: kubeconfig {named} does not exist")
+        where = f"kubeconfig {path}" if path else "no kubeconfig and no pod service account"
         try:
             if path:
-                await kubernetes_config.load_kube_config(
-                    config_file=path, context=context, client_configuration=configuration
-                )
+                await _take_in(configuration, path, context)
             else:
                 kubernetes_config.load_incluster_config(client_configuration=configuration)
+            return cls(configuration)
         except _UNREADABLE as problem:
-            where = f"kubeconfig {path}" if path else "no kubeconfig and no pod service account"
-            raise errors.NoAccess(f"cannot reach a cluster: {where}: {problem}") from problem
-        return cls(configuration)
+            raise errors.NoAccess(f"{NO_WAY}: {where}: {unreadable.why(problem)}") from problem
 
     def session(self, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
         """Make a session that signs every request with fresh credentials."""
@@ -72,9 +79,13 @@ class Access:
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         # What an exec plugin or a rotated service account token says is asked for every time.
-        token = await self._configuration.get_api_key_with_prefix(
-            "BearerToken", alias="authorization"
-        )
+        try:
+            token = await self._configuration.get_api_key_with_prefix(
+                "BearerToken", alias="authorization"
+            )
+        except _UNREADABLE as problem:
+            why = unreadable.why(problem)
+            raise errors.Unavailable(f"credentials cannot be renewed: {why}") from problem
         if token:
             request.headers["Authorization"] = token
         return await send(request)
@@ -86,11 +97,69 @@ def namespace_of(kubeconfig: str | None = None, context: str | None = None) -> s
     if not path:
         return DEFAULT_NAMESPACE
     try:
-        contexts, active = kubernetes_config.list_kube_config_contexts(path)
-    except _UNREADABLE:
+        _, chosen = _chosen(path, context)
+        return str(chosen.get("namespace") or DEFAULT_NAMESPACE)
+    except (errors.NoAccess, *_UNREADABLE):
         return DEFAULT_NAMESPACE
-    chosen = next((one for one in contexts if one["name"] == context), active)
-    return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)
+
+
+async def _take_in(
+    configuration: kubernetes_client.Configuration, path: str, context: str | None
+) -> None:
+    """Set what these files say of a context.
+
+    Raises:
+        errors.NoAccess: there is no such context, or its exec plugin gives no credentials.
+    """
+    chosen, _ = _chosen(path, context)
+    with _said_of_plugins() as said:
+        await kubernetes_config.load_kube_config(
+            config_file=path, context=chosen, client_configuration=configuration
+        )
+    if said:
+        why = f"its exec plugin gives no credentials: {unreadable.of_plugin(said[-1])}"
+        raise errors.NoAccess(f"{NO_WAY}: kubeconfig {path}: {why}", "mend that, or log in anew")
+
+
+@contextmanager
+def _said_of_plugins() -> Iterator[list[str]]:
+    """What the loader logs of an exec plugin that fails, in place of its log: it would go on."""
+    said: list[str] = []
+
+    def is_other(record: logging.LogRecord) -> bool:
+        if record.levelno < logging.ERROR:
+            return True
+        said.append(record.getMessage())
+        return False
+
+    kube_config.logger.addFilter(is_other)
+    try:
+        yield said
+    finally:
+        kube_config.logger.removeFilter(is_other)
+
+
+def _chosen(path: str, context: str | None) -> tuple[str, Mapping[str, Any]]:
+    """Name and content of the context of these files that is asked for, or else the current one.
+
+    Raises:
+        errors.NoAccess: there is no such context; the sentence says which there are. Or a file
+            holds nothing.
+    """
+    for each in path.split(os.pathsep):
+        if yaml.safe_load(Path(each).read_text()) is None:
+            raise errors.NoAccess(f"{NO_WAY}: kubeconfig {each} is empty")
+    merged = kube_config.KubeConfigMerger(path).config.value
+    contexts = {str(one.value["name"]): one.value.get("context") for one in merged["contexts"]}
+    name = str(context or merged.get("current-context") or "")
+    if name in contexts:
+        return name, contexts[name] or {}
+    known = sorted(contexts)
+    some = ", ".join(known[:NAMED]) or "none"
+    more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
+    lacking = f"no context {name}" if name else "no current context"
+    where = f"kubeconfig {path} has {lacking}; it has {some}{more}"
+    raise errors.NoAccess(f"{NO_WAY}: {where}")
 
 
 def _existing(path: str | None) -> str | None:

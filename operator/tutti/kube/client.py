@@ -18,7 +18,7 @@ from ..model.keys import GangKey, LeaseKey, PodKey
 from ..model.lease import Lease, Term
 from ..model.owners import Job
 from ..model.spark import Kept
-from . import decode, encode, errors, jobs, wire
+from . import decode, encode, errors, groups, jobs, unreached, wire
 from .access import Access
 from .calls import Call, Stream
 
@@ -71,7 +71,7 @@ class Api(Protocol):
         Raises ``Gone`` where there is no such ConfigMap, and ``BadObject`` where it is none.
         """
 
-    async def declare(self, namespace: str, group: Mapping[str, Any]) -> decode.PodGroup:
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> groups.PodGroup:
         """Create a PodGroup; raises ``Conflict`` where there is one of that name."""
 
     async def reserve(self, reservation: Reservation) -> Reservation:
@@ -89,7 +89,7 @@ class Api(Protocol):
     async def read_lease(self) -> Lease:
         """Read the Lease as it is now, not from a cache; without a version where there is none."""
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> decode.PodGroup:
+    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> groups.PodGroup:
         """Merge fields into a PodGroup's status; answers the PodGroup as it then is."""
 
     async def say(self, event: encode.Event) -> None:
@@ -179,11 +179,11 @@ class Client:
         body = await self._send(call, call.path(namespace, kept.config_map))
         return wire.parse_one(body, wire.ConfigMap).data.get(kept.key)
 
-    async def declare(self, namespace: str, group: Mapping[str, Any]) -> decode.PodGroup:
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> groups.PodGroup:
         """See ``Api.declare``."""
         call = Call.CREATE_POD_GROUP
         body = await self._send(call, call.path(namespace), group)
-        return decode.decode_group(wire.parse_one(body, wire.PodGroup))
+        return groups.decode_group(wire.parse_one(body, wire.PodGroup))
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """See ``Api.reserve``."""
@@ -212,12 +212,12 @@ class Client:
         path = Call.DELETE_RESERVATION.path(reservation.gang.namespace, reservation.uid)
         await self._send(Call.DELETE_RESERVATION, path, encode.delete_options(reservation))
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> decode.PodGroup:
+    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> groups.PodGroup:
         """See ``Api.write_status``."""
         call = Call.PATCH_POD_GROUP_STATUS
         path = call.path(gang.namespace, gang.name)
         body = await self._send(call, path, {"status": status}, kind="merge-patch")
-        return decode.decode_group(wire.parse_one(body, wire.PodGroup))
+        return groups.decode_group(wire.parse_one(body, wire.PodGroup))
 
     async def read_lease(self) -> Lease:
         """See ``Leases.read_lease``; a GET that names no version is answered from etcd's quorum."""
@@ -273,7 +273,7 @@ class Client:
                 async for line in _lines(response.content):
                     yield line
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
-            raise errors.Unavailable(f"watching {stream.name}: {problem!r}") from problem
+            raise self._unreached(f"WATCH {stream.path}", problem) from problem
 
     async def _send(
         self,
@@ -301,7 +301,10 @@ class Client:
                 return answer
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             self._heard(call, NO_ANSWER)
-            raise errors.Unavailable(f"{call.method} {path}: {problem!r}") from problem
+            raise self._unreached(f"{call.method} {path}", problem) from problem
+
+    def _unreached(self, asked: str, problem: Exception) -> errors.Unavailable:
+        return errors.Unavailable(f"{asked}: {unreached.why(problem, self._server)}.")
 
 
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:

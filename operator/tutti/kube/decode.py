@@ -5,27 +5,20 @@ nothing here guesses in favour of a placement.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from sys import intern
-from typing import Any
 
 from ..model import ports
 from ..model.cluster import (
-    ABSENT_SECONDS,
     Entry,
-    Gang,
     Member,
     Namespace,
     Node,
     Occupant,
-    OnPartial,
-    OnTimeout,
     Phase,
     PriorityClass,
     Reservation,
-    Role,
     Said,
     Slots,
 )
@@ -33,62 +26,19 @@ from ..model.keys import GangKey, NodeName, PodKey, Uid
 from ..model.lease import Lease
 from ..model.owners import Owner
 from ..model.resources import Resources
-from ..model.shapes import NO_WISHES, Taint, Template
+from ..model.shapes import NO_WISHES, Taint
 from ..model.spark import DRIVER
 from . import wire
 from .errors import BadObject
 from .quantity import QuantityError, offered
 from .rules import decode_apart, decode_labels, decode_rules
 from .shapes import claims, decode_requests, decode_shape, pinned_to, unmodelled
-from .spark import GROUP_LABEL, SPARK_LABEL, decode_spark, joining, role_of
+from .spark import GROUP_LABEL, SPARK_LABEL, decode_spark, role_of
 from .wishes import decode_likings, decode_wishes
 
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
 PHASES = {str(phase): phase for phase in Phase}
 NOTHING_SAID = Said()
-
-
-@dataclass(frozen=True, slots=True)
-class PodGroup:
-    """A PodGroup object as the API has it now; with its pods it makes a Gang."""
-
-    namespace: str
-    name: str
-    uid: Uid
-    generation: int
-    min_member: int
-    roles: tuple[Role, ...]
-    created: float  # seconds since the epoch
-    terminating: bool
-    version: str  # metadata.resourceVersion
-    on_partial: OnPartial = OnPartial.COMPLETE
-    priority_class: str = ""
-    timeout_seconds: float | None = None
-    on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
-    absent_seconds: float = ABSENT_SECONDS
-    maker: str = ""
-    status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
-    owner: Uid | None = None  # of the pod that it was made for, and goes with
-
-    def with_members(self, members: tuple[Member, ...], class_value: int | None) -> Gang:
-        """The gang that it makes with these pods; the value is that of its PriorityClass."""
-        return Gang(
-            GangKey(self.namespace, self.name),
-            self.uid,
-            self.min_member,
-            roles=self.roles,
-            members=members,
-            created=self.created,
-            generation=self.generation,
-            terminating=self.terminating,
-            on_partial=self.on_partial,
-            priority_class=self.priority_class,
-            class_value=class_value,
-            timeout_seconds=self.timeout_seconds,
-            on_timeout=self.on_timeout,
-            absent_seconds=self.absent_seconds,
-            maker=self.maker,
-        )
 
 
 def decode_node(node: wire.Node) -> Node:
@@ -122,7 +72,7 @@ def decode_member(pod: wire.Pod) -> Member:
         uid=Uid(metadata.uid),
         version=metadata.resource_version,
         shape=shape,
-        created=_seconds(metadata.creation_timestamp),
+        created=seconds_of(metadata.creation_timestamp),
         group=labels.get(GROUP_LABEL, ""),
         role=role_of(labels),
         priority=spec.priority,
@@ -138,6 +88,7 @@ def decode_member(pod: wire.Pod) -> Member:
         labels=decode_labels(labels),
         spark=decode_spark(pod) if SPARK_LABEL in labels else None,
         claims=claims(spec),
+        ended=_ended(pod) if phase is Phase.SUCCEEDED else None,
     )
 
 
@@ -173,67 +124,6 @@ def decode_occupant(pod: wire.Pod) -> Occupant | None:
         )
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
-
-
-def decode_group(group: wire.PodGroup) -> PodGroup:
-    """Read a PodGroup; ``minMember`` is the sum over its roles where it is absent, at least 1."""
-    named(group)
-    metadata, spec = group.metadata, group.spec
-    roles = tuple(_role(each, metadata) for each in spec.roles)
-    absent = spec.absent_member_timeout_seconds
-    needed = spec.min_member
-    if needed is None:
-        needed = sum(role.min_member for role in roles)
-    return PodGroup(
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=Uid(metadata.uid),
-        generation=metadata.generation,
-        min_member=max(1, needed),
-        roles=roles,
-        created=_seconds(metadata.creation_timestamp),
-        terminating=metadata.deletion_timestamp is not None,
-        version=metadata.resource_version,
-        on_partial=OnPartial.RELEASE
-        if spec.on_partial == OnPartial.RELEASE
-        else OnPartial.COMPLETE,
-        priority_class=spec.priority_class_name,
-        timeout_seconds=spec.schedule_timeout_seconds,
-        on_timeout=OnTimeout.FAIL if spec.on_timeout == OnTimeout.FAIL else OnTimeout.KEEP_WAITING,
-        absent_seconds=ABSENT_SECONDS if absent is None else max(0, absent),
-        maker=next((each.name for each in metadata.owner_references if each.kind == "Pod"), ""),
-        status=group.status,
-        owner=next((Uid(o.uid) for o in metadata.owner_references if o.kind == "Pod"), None),
-    )
-
-
-def _role(role: wire.Role, group: wire.Metadata) -> Role:
-    least, most = max(0, role.min_member), role.max_member
-    template = None if role.template is None else _template(role.template, role.name, group)
-    return Role(role.name, least, None if most is None else max(least, most), template)
-
-
-def _template(template: wire.Template, role: str, group: wire.Metadata) -> Template:
-    """Read a template as the pod that will be made of it is read, which joins the gang."""
-    labels = dict(joining(template.labels, group.name, role))
-    asked = wire.ResourceAmounts(requests=template.resources)
-    spec = wire.PodSpec(
-        containers=(wire.Container(resources=asked),),
-        node_selector=template.node_selector,
-        tolerations=template.tolerations,
-        affinity=template.affinity,
-        topology_spread_constraints=template.topology_spread_constraints,
-    )
-    pod = wire.Pod(metadata=wire.Metadata(namespace=group.namespace, labels=labels), spec=spec)
-    name = f"{group.namespace}/{group.name}"
-    rules, malformed = decode_rules(pod)
-    if malformed:
-        raise BadObject(name, f"the template of role {role} has {', '.join(malformed)}")
-    try:
-        return Template(decode_shape(pod, rules, decode_wishes(pod)), decode_labels(labels))
-    except QuantityError as problem:
-        sentence = f"the template of role {role} cannot be read: {problem}"
-        raise BadObject(name, sentence) from problem
 
 
 def decode_namespace(one: wire.Namespace) -> Namespace:
@@ -320,7 +210,8 @@ def _offers(allocatable: wire.Quantities) -> Mapping[str, int]:
     return amounts
 
 
-def _seconds(moment: datetime | None) -> float:
+def seconds_of(moment: datetime | None) -> float:
+    """A moment in seconds since the epoch; 0 where there is none."""
     return moment.timestamp() if moment is not None else 0.0
 
 
@@ -331,13 +222,20 @@ def _phase(pod: wire.Pod) -> Phase:
 def _owner(metadata: wire.Metadata) -> Owner | None:
     for each in metadata.owner_references:
         if each.controller:
-            return _shared_owner(each.kind, each.name, each.api_version.rpartition("/")[0])
+            group = each.api_version.rpartition("/")[0]
+            return _shared_owner(each.kind, each.name, group, Uid(each.uid) if each.uid else None)
     return None
 
 
 @lru_cache(maxsize=4096)
-def _shared_owner(kind: str, name: str, group: str) -> Owner:
-    return Owner(kind, name, group)
+def _shared_owner(kind: str, name: str, group: str, uid: Uid | None) -> Owner:
+    return Owner(kind, name, group, uid)
+
+
+def _ended(pod: wire.Pod) -> float | None:
+    """When the last container of a pod that is over ended, by its node's clock."""
+    moments = [each.state.terminated.finished_at for each in pod.status.container_statuses]
+    return max((seconds_of(at) for at in moments if at is not None), default=None)
 
 
 def _said(status: wire.PodStatus) -> Said:

@@ -12,7 +12,7 @@
 # ruff: noqa: N818 - they are named for the situation, not for being errors
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 MESSAGE_LIMIT = 500  # the API server may quote a whole object
@@ -20,6 +20,7 @@ GONE = (404, 410)
 REFUSED = (400, 401, 403, 405, 406, 413, 415, 422)
 TOO_LARGE = "too large"  # etcd's answer to a request over its limit comes as a 500
 TOO_LARGE_FOR_GRPC = "larger than max"  # the same limit, met by the API server's etcd client
+BUDGET_CAUSE = "DisruptionBudget"  # the reason of a cause that names a disruption budget
 
 
 class ApiError(Exception):
@@ -59,6 +60,10 @@ class Unavailable(ApiError):
 class NoAccess(Exception):
     """There is no kubeconfig or service account to reach a cluster with."""
 
+    def __init__(self, sentence: str, todo: str = "") -> None:
+        super().__init__(sentence)
+        self.todo = todo  # what may help; empty where that is to name another cluster
+
 
 class BadObject(Exception):
     """One object holds something that cannot be read."""
@@ -91,7 +96,9 @@ def from_status(
     reason = _text(answer.get("reason"))
     message = _text(answer.get("message")) or reason or f"HTTP {status} without a message"
     details = answer.get("details")
-    seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
+    details = details if isinstance(details, dict) else {}
+    message = " ".join((message, *_budgets(details.get("causes"))))
+    seconds = details.get("retryAfterSeconds")
     if isinstance(seconds, int | float) and seconds > 0:
         retry_after = float(seconds)
     kind = _kind(status, message)
@@ -112,6 +119,13 @@ def _kind(status: int, message: str) -> type[ApiError]:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _budgets(causes: object) -> Iterator[str]:
+    """What a disruption budget has against an eviction; the message does not name it."""
+    for cause in causes if isinstance(causes, list) else ():
+        if isinstance(cause, dict) and cause.get("reason") == BUDGET_CAUSE:
+            yield _text(cause.get("message"))
 
 
 def _shortened(message: str) -> str:

@@ -5,7 +5,7 @@ answer at all is not asked thousands of times, and one broken object does not ho
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 
 from . import errors
 
@@ -25,11 +25,12 @@ class Gate:
     def __init__(self, width: int) -> None:
         self._slots = asyncio.Semaphore(width)
 
-    async def all(self, calls: Iterable[Calling]) -> Sequence[errors.ApiError]:
-        """Make the calls; answers the problems that single ones met.
+    async def all(self, calls: Iterable[Calling]) -> None:
+        """Make the calls, all of them whatever one of them meets, unless the server is away.
 
         Raises:
             errors.Unavailable: the server is away; calls that had not begun are left undone.
+            errors.ApiError: what a call met and did not deal with itself.
         """
         problems: list[errors.ApiError] = []
 
@@ -46,7 +47,5 @@ class Gate:
         for result in made:
             if isinstance(result, BaseException):
                 raise result
-        for problem in problems:
-            if is_away(problem):
-                raise problem
-        return problems
+        if problems:
+            raise next(filter(is_away, problems), problems[0])

@@ -143,7 +143,7 @@ def _take(feed: Feed[W, V], line: bytes) -> str:
         event = wire.parse_event(line, feed.kind)
     except errors.BadObject as broken:
         logger.error("%s: left out: %s", feed.stream.name, broken)  # noqa: TRY400
-        return ""
+        return _leave_out(feed, line)
     if event.type == "DELETED":
         feed.sink.drop(uid_of(event.item))
     elif event.type in ("ADDED", "MODIFIED"):
@@ -154,6 +154,24 @@ def _take(feed: Feed[W, V], line: bytes) -> str:
             # It may have been of interest a moment ago, as a pod that is over now was, and may be
             # again, as a gated one will.
             feed.sink.leave(uid_of(event.item))
+    return event.version
+
+
+def _leave_out(feed: Feed[W, V], line: bytes) -> str:
+    """Forget an object that cannot be read, as a list does that leaves it out.
+
+    Raises:
+        errors.Gone: nothing says which object that is; a list shows what is left.
+    """
+    try:
+        event = wire.parse_event(line, wire.Object)
+    except errors.BadObject as broken:
+        raise errors.Gone(f"{broken}.") from broken
+    uid = uid_of(event.item)
+    if event.type == "DELETED":
+        feed.sink.drop(uid)
+    else:
+        feed.sink.leave(uid)
     return event.version
 
 

@@ -3,6 +3,7 @@
 A Snapshot is immutable and complete: whatever a decision uses is in it, and nothing else is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -62,6 +63,7 @@ class Member:
     unconfigured: str = ""  # why nobody knows yet how large its gang is; it waits until then
     claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
     lacking: tuple[str, ...] = ()  # what is wrong with them, in words: until it is put right
+    ended: float | None = None  # when it succeeded, in seconds since the epoch; None if unknown
 
     @property
     def gang(self) -> GangKey:
@@ -69,6 +71,11 @@ class Member:
         if self.group:
             return GangKey(self.key.namespace, self.group)
         return GangKey(self.key.namespace, self.key.name, Origin.POD)
+
+    @property
+    def made_by(self) -> Uid:
+        """The uid of its controller; its own where it has none."""
+        return self.uid if self.owner is None or self.owner.uid is None else self.owner.uid
 
     @property
     def is_over(self) -> bool:
@@ -170,13 +177,14 @@ class Role:
     """A named part of a gang, and how many members of it the gang cannot start without.
 
     At most ``max_member`` of them have a node at a time; None is as many as there are. Room is
-    reserved for absent ones only where a ``template`` says for what.
+    reserved for absent ones only where a ``template`` says for what, and can be read.
     """
 
     name: str
     min_member: int
     max_member: int | None = None
     template: Template | None = None
+    unreadable: tuple[str, ...] = ()  # what is wrong with its template, which is None then; sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +203,7 @@ class Gang:
     uid: Uid
     min_member: int
     roles: tuple[Role, ...] = ()
-    members: tuple[Member, ...] = ()  # sorted by name
+    members: tuple[Member, ...] = ()  # sorted by name; without those that succeeded in earlier runs
     created: float = 0.0
     generation: int = 0
     terminating: bool = False
@@ -281,6 +289,14 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """What the API server has refused, in its own words, and until when it is not asked again."""
+
+    sentence: str
+    until: float  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything a decision may use, at one moment."""
 
@@ -295,7 +311,10 @@ class Snapshot:
     residents: tuple[Resident, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     storage: Storage = NO_STORAGE  # what the claims of members lead to
-    # Reservations that were deleted although members might still have come for their slots.
-    bereft: tuple[Reservation, ...] = ()
-    # Gangs known to have nothing to decide: planning passes over them, and would do so anyway.
+    # Gangs whose Reservation went although members may still come for the slots in it.
+    bereft: frozenset[Uid] = frozenset()
+    # By gang or pod, what the API server refused twice in a row and has not granted since.
+    refused: Mapping[Uid, Refused] = field(default_factory=dict)
+    # Gangs known to have nothing to decide but the fate of a Reservation: without one, planning
+    # passes over them, and would do so anyway.
     settled: frozenset[Uid] = field(default=frozenset(), compare=False)

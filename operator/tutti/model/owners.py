@@ -1,9 +1,11 @@
 """Controllers: who makes pods, and what they stand when one is evicted.
 
-Separate from the cluster because no placement depends on them.
+Separate from the cluster, of which a decision knows only which pods have the same controller.
 """
 
 from dataclasses import dataclass
+
+from .keys import Uid
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +15,7 @@ class Owner:
     kind: str
     name: str
     group: str = ""  # of its API: "batch" of a Job
+    uid: Uid | None = None  # None where it was never created, as in a manifest
 
     @property
     def is_job(self) -> bool:

@@ -19,9 +19,15 @@ def format_amount(name: str, n: int) -> str:
     """One amount of one resource, rounded down where exact figures would be long."""
     if name == "cpu":
         return f"{n}m" if n % 1000 else str(n // 1000)
-    if name in _BYTES or name.startswith("hugepages-"):
-        return _bytes(n)
-    return str(n)
+    return _bytes(n) if _is_bytes(name) else str(n)
+
+
+def quantity(name: str, n: int) -> str:
+    """One amount of one resource, exactly: what programs read, as a Kubernetes quantity."""
+    if _is_bytes(name):
+        exact, unit = _exact_bytes(n)
+        return f"{exact}{unit}"
+    return format_amount(name, n)
 
 
 def format_resources(requests: Resources) -> str:
@@ -42,9 +48,9 @@ def format_name(resource: str) -> str:
 
 
 def listed(requests: Resources) -> Mapping[str, str]:
-    """What one pod asks for, name by name."""
+    """What is asked for, name by name, exactly."""
     others = ((n, k) for n, k in requests.amounts if not ports.is_port(n))
-    amounts = {format_name(n): format_amount(n, k) for n, k in others}
+    amounts = {format_name(n): quantity(n, k) for n, k in others}
     return {**amounts, **{format_name(name): "1" for name in _port_names(requests)}}
 
 
@@ -78,12 +84,22 @@ def _rank(name: str) -> tuple[int, str]:
     return (1 + usual.index(name) if name in usual else len(usual) + 1), name
 
 
-def _bytes(n: int) -> str:
+def _is_bytes(name: str) -> bool:
+    return name in _BYTES or name.startswith("hugepages-")
+
+
+def _exact_bytes(n: int) -> tuple[int, str]:
+    """In the largest unit of which it is a whole number."""
     exact, unit = n, ""
     for larger in _UNITS:
         if exact % 1024 or not exact:
             break
         exact, unit = exact // 1024, larger
+    return exact, unit
+
+
+def _bytes(n: int) -> str:
+    exact, unit = _exact_bytes(n)
     if abs(exact) < _MOST_DIGITS:
         return f"{exact}{unit}"
     tenths, unit = n * 10, ""

@@ -5,7 +5,7 @@ Separate from room: these sentences need the gang alone, and nothing is scaled u
 
 from collections.abc import Iterable, Sequence
 
-from ..model.cluster import Member, Phase
+from ..model.cluster import Gang, Member, Phase
 from ..model.decisions import Reason, Rejection
 from .amounts import count
 from .demand import Census, is_enough, needed
@@ -30,9 +30,10 @@ def absence(found: Census) -> Rejection | None:
 
 def _too_few(found: Census) -> Rejection:
     """Why too few members of a gang that has not started could be bound now."""
-    if is_enough(found.gang, found.waiting + found.unmodelled):
+    others = found.waiting + found.unmodelled
+    if found.unmodelled and is_enough(found.gang, others):
         return _not_modelled(found)
-    if is_enough(found.gang, found.waiting + found.unmodelled + found.lacking):
+    if found.lacking and is_enough(found.gang, others + found.lacking):
         return _without_volumes(found)
     return _waiting(found, _before_the_start(found))
 
@@ -104,7 +105,7 @@ def _before_the_start(found: Census) -> str:
     ]
     total = f"{len(present)} of {count(needed(gang), 'member')} exist"
     advice = "" if is_enough(gang, present) else _advice(needed(gang), present)
-    others = f"{_gates(found)}{_failed(found)}{_roleless(found)}{_surplus(found)}"
+    others = f"{_gates(found)}{_failed(found)}{_roleless(found)}{_surplus(found)}{_unread(gang)}"
     return f"{'; '.join(short) or total}{others}{advice}"
 
 
@@ -143,6 +144,16 @@ def beyond(surplus: Sequence[Member]) -> str:
 def _surplus(found: Census) -> str:
     n = len(found.surplus)
     return f"; {n} more {'is' if n == 1 else 'are'} beyond the maxMember of their role" * bool(n)
+
+
+def _unread(gang: Gang) -> str:
+    """Whose absent members must exist although there is a template of them."""
+    return "".join(
+        f"; no room is held for absent members of role {role.name}, since its template has "
+        f"{', '.join(role.unreadable)}"
+        for role in gang.roles
+        if role.unreadable
+    )
 
 
 def _advice(least: int, present: Iterable[Member]) -> str:

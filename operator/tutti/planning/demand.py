@@ -91,7 +91,7 @@ class Census:
 
 def needed(gang: Gang) -> int:
     """How many members the gang cannot start without: one at least, and all that roles demand."""
-    return max(gang.min_member, sum(role.min_member for role in gang.roles), 1)
+    return max(gang.min_member, sum([role.min_member for role in gang.roles]), 1)
 
 
 def census(
@@ -102,6 +102,8 @@ def census(
     ``room`` is held for these stand-ins of absent members, as long as any may come; None where
     the gang has no Reservation that is open for them.
     """
+    if not gang.members and room is None:
+        return Census(gang)  # thousands of PodGroups may wait for their first pod
     roles = {role.name for role in gang.roles}
     kinds: dict[str, list[Member]] = {
         "bound": [],
@@ -229,7 +231,7 @@ def may_grow(found: Census) -> bool:
     """Whether members could join that the gang does not need to start."""
     if found.is_committed:
         return bool(found.ready) and not found.gang.terminating
-    return whole(found) is not None and len(found.ready) > needed(found.gang)
+    return len(found.ready) > needed(found.gang) and whole(found) is not None
 
 
 def extras(found: Census, placed: Collection[Uid]) -> tuple[Want, ...]:

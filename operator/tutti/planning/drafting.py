@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..model.decisions import Assignment, Policy
 from ..model.keys import Uid
-from ..strategies.problem import Budget, Demand, Outcome, Problem, Solution, Strategy
+from ..strategies.problem import Budget, Outcome, Problem, Solution, Strategy
 from . import demand, followers, reduce, rounds, shortage, starving, tally, value
 from .crowds import Crowds
 from .demand import Census, Want
@@ -23,7 +23,6 @@ from .shortage import Rooms
 from .starving import Hold
 from .tally import Tally
 
-MOST_TRIALS = 8  # kinds of starved gangs that are tried on the empty cluster
 MOST_REPAIRS = 8  # rounds of repairs that together may take as long as the search
 
 
@@ -41,37 +40,9 @@ class Effort:
         """The strategy's answer; it may have none."""
         return self.strategy.solve(problem, self.budget)
 
-    def answer(self, problem: Problem) -> Solution:
-        """The strategy's answer, or the fallback's where it has none."""
-        solution = self.ask(problem)
-        if solution.outcome is Outcome.FAILED:
-            return self.fallback.solve(problem, self.budget)
-        return solution
-
-    def with_a_share(self, of: int) -> "Effort":
+    def with_a_share(self, of: float) -> "Effort":
         """The same with one of so many shares of the seconds, so that all of a plan has an end."""
         return replace(self, budget=replace(self.budget, seconds=self.budget.seconds / of))
-
-
-class Trials:
-    """Whether gangs would fit the empty cluster; equal ones are asked about once."""
-
-    def __init__(self, effort: Effort) -> None:
-        self._effort = effort.with_a_share(MOST_TRIALS)
-        self._known: dict[Demand, Solution] = {}
-        self.shortfall = ""  # why one of them may have been passed over wrongly
-
-    def __call__(self, problem: Problem) -> Solution:
-        """The answer for a problem of one demand; none once too many were asked for."""
-        (asked,) = problem.demands
-        if asked not in self._known and len(self._known) >= MOST_TRIALS:
-            self._known[asked] = Solution(Outcome.BUDGET_EXHAUSTED, ((),))
-        elif asked not in self._known:
-            self._known[asked] = self._effort.answer(problem)
-        solution = self._known[asked]
-        if solution.outcome is Outcome.BUDGET_EXHAUSTED and not solution.shares[0]:
-            self.shortfall = "not all that have starved could be looked at"
-        return solution
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,8 +86,7 @@ def repair(draft: Draft, found: Sequence[Census], effort: Effort) -> Draft:
 
 def search(draft: Draft, steps: Sequence[Round], effort: Effort) -> Draft:
     """Go through the rounds; again for as long as a search without a proof has overlooked room."""
-    seconds = effort.budget.seconds / max(len(steps), 1)
-    effort = replace(effort, budget=replace(effort.budget, seconds=seconds))
+    effort = effort.with_a_share(max(_most_searches(draft, steps), 1))
     draft = _decide(draft, steps, effort)
     again = replace(effort, strategy=effort.fallback)
     while not draft.proved:
@@ -125,6 +95,16 @@ def search(draft: Draft, steps: Sequence[Round], effort: Effort) -> Draft:
             break
         draft = more
     return draft
+
+
+def _most_searches(draft: Draft, steps: Sequence[Round]) -> float:
+    """How many searches of a full share the steps may ask for.
+
+    One each, one more for all that starved gangs part, and half of one to look who might help.
+    """
+    joint = sum(step.starved is not None for step in steps[:-1])
+    rules = draft.base.rules
+    return (len(steps) + joint) * (1.5 if rules.near or rules.even else 1.0)
 
 
 def _decide(draft: Draft, steps: Sequence[Round], effort: Effort) -> Draft:

@@ -110,10 +110,7 @@ def filled(snapshot: Snapshot) -> Filled:
         if slots.are_open(held, gangs.get(held.uid), now) and _has_begun(held, gangs[held.uid])
     ]
     bereft = frozenset(
-        held.uid
-        for held in snapshot.bereft
-        if slots.are_open(held, gangs.get(held.uid), now)
-        and now < slots.expiry(held, gangs[held.uid])
+        uid for uid in snapshot.bereft if uid in gangs and slots.may_come(gangs[uid])
     )
     if not standing:
         return Filled(snapshot, {}, bereft)

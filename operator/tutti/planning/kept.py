@@ -1,16 +1,18 @@
 """The last plan, for as long as its answer cannot have changed: all that is kept between cycles.
 
 A plan that starts nothing and evicts nobody is the answer again until something it was made of
-changes: a node, or its room; a gang that is not settled, or its pods; a Reservation; whoever a rule
-between pods may count, while there is one; or until a moment that it named. Whoever is started
-changes a node's room, so such a plan is never kept. Gangs that waited longer meanwhile may be worth
-more, but no more of them fits.
+changes: a node, or its room; a gang that is not settled, or has a Reservation, or its pods; a
+Reservation; whoever a rule between pods may count, while there is one; or until a moment that it
+named. Whoever is started changes a node's room, so such a plan is never kept. Gangs that waited
+longer meanwhile may be worth more, but no more of them fits.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..model.cluster import Gang, Member, Namespace, Node, Reservation, Resident, Snapshot
+from ..model.cluster import Gang, Member, Namespace, Node, Refused, Reservation, Resident, Snapshot
 from ..model.decisions import Plan
+from ..model.keys import Uid
 
 UNPROVED_SECONDS = 30.0  # a search that was cut short may find more the next time
 
@@ -25,12 +27,14 @@ class _Basis:
     strays: tuple[Member, ...]
     residents: tuple[Resident, ...]
     namespaces: tuple[Namespace, ...]
-    bereft: tuple[Reservation, ...]
+    bereft: frozenset[Uid]
+    refused: Mapping[Uid, Refused]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "_Basis":
         """Of this Snapshot."""
-        gangs = tuple(gang for gang in snapshot.gangs if gang.uid not in snapshot.settled)
+        passed_over = snapshot.settled - {held.uid for held in snapshot.reservations}
+        gangs = tuple(gang for gang in snapshot.gangs if gang.uid not in passed_over)
         return cls(
             snapshot.nodes,
             gangs,
@@ -39,6 +43,7 @@ class _Basis:
             snapshot.residents,
             snapshot.namespaces,
             snapshot.bereft,
+            snapshot.refused,
         )
 
 

@@ -19,7 +19,7 @@ class Note:
     reason: str
     message: str
     is_its_own: bool = False
-    may_change: bool = False  # with what its author writes: then it is said anew
+    may_change: bool = False  # with what others write, as its author: then it is said anew
 
 
 def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
@@ -37,7 +37,7 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[Note]:
             yield Note(member, "UnknownRole", sentence, is_its_own=True, may_change=True)
         elif member.lacking:
             sentence = attendance.wanting([member])
-            yield Note(member, Reason.WAITING_FOR_VOLUMES, sentence)
+            yield Note(member, Reason.WAITING_FOR_VOLUMES, sentence, may_change=True)
         elif member.unmodelled:
             sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
             yield Note(member, Reason.NOT_MODELLED, sentence, is_its_own=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ..model.cluster import Gang, Member, OnPartial, Phase, Snapshot
 from ..model.decisions import Eviction, Plan, Reason, Rejection
-from ..model.keys import GangKey, NodeName
+from ..model.keys import NodeName, Uid
 from ..model.owners import Job
 from . import health
 from .amounts import count
@@ -54,7 +54,9 @@ def _verdict(
     if obstacle := _obstacle(gang, nodes) or company.awaited(census):
         return Verdict(None, _adding(rejection, f"not released: {obstacle}"))
     members = evictable(gang)
-    sentence = f"released: {count(len(members), 'bound member')} evicted, to start again whole"
+    sentence = (
+        f"to be released: {count(len(members), 'bound member')} to evict, to start again whole"
+    )
     eviction = Eviction(gang.key, gang.uid, gang.generation, members)
     return Verdict(eviction, _adding(rejection, sentence))
 
@@ -77,20 +79,22 @@ def is_given_up(gang: Gang) -> bool:
 
 def spared(plan: Plan, jobs: Jobs) -> Plan:
     """The plan without evictions that would make a Job fail, and with a word about each."""
-    kept: list[Eviction] = []
-    said: dict[GangKey, str] = {}
-    for eviction in plan.evictions:
-        if sentence := fatal(eviction.members, jobs):
-            said[eviction.gang] = sentence
-        else:
-            kept.append(eviction)
+    return without(plan, {one.uid: fatal(one.members, jobs) for one in plan.evictions})
+
+
+def without(plan: Plan, why: Mapping[Uid, str]) -> Plan:
+    """The plan without evictions that are not to be, and why, by the uid of the gang."""
+    said = {one.gang: why[one.uid] for one in plan.evictions if why.get(one.uid)}
+    if not said:
+        return plan
     rejections = tuple(
         replace(one, sentence=f"{one.sentence}; but not yet: {said[one.gang]}")
         if one.gang in said
         else one
         for one in plan.rejections
     )
-    return replace(plan, evictions=tuple(kept), rejections=rejections)
+    evictions = tuple(one for one in plan.evictions if one.gang not in said)
+    return replace(plan, evictions=evictions, rejections=rejections)
 
 
 def fatal(members: Sequence[Member], jobs: Jobs) -> str:

@@ -4,12 +4,12 @@ Repairs of gangs that have started come first, then whole gangs in one joint dec
 beyond those needed follow the whole gangs of their priority. The same Snapshot gives the same Plan.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..model.cluster import Slots, Snapshot
 from ..model.decisions import Assignment, Placement, Plan, Policy
-from ..model.keys import Uid
+from ..model.keys import GangKey, Uid
 from ..strategies.problem import Budget, Strategy
 from . import (
     choosing,
@@ -22,6 +22,7 @@ from . import (
     order,
     partial,
     reduce,
+    refused,
     rounds,
     shortage,
     slots,
@@ -32,10 +33,11 @@ from . import (
 from .company import Company
 from .crowds import Crowds
 from .demand import Census, Want
-from .drafting import Draft, Effort, Trials
+from .drafting import Draft, Effort
 from .filling import Filled
 from .reduce import Grid
 from .shortage import Rooms
+from .trials import Trials
 
 DEFAULT_POLICY = Policy()
 
@@ -49,9 +51,11 @@ def plan(
 ) -> Plan:
     """Decide for every gang that has no standing Reservation; ``fallback`` answers if needed."""
     effort = Effort(strategy, fallback, budget, policy, snapshot.taken_at)
+    slots_due = slots.due(snapshot)  # of those too that this plan gives back
     came = filling.filled(snapshot)
     snapshot = came.snapshot
-    wishing = _censuses(came)
+    held_off = refused.rejections(snapshot)
+    wishing = _censuses(came, held_off)
     found = choosing.plain(wishing)
     residents = looks.there(snapshot)
     promised = looks.promised(snapshot)
@@ -73,12 +77,14 @@ def plan(
     empty, before = Rooms(base, base.capacity), Rooms(repaired.base, repaired.free)
     tried = [one for one in found if not timeouts.is_given_up(one, snapshot.taken_at)]
     wants = _startable(empty, tried)
-    trials = Trials(effort)
+    trials = Trials(effort, len(wants))
 
     def cleared() -> Grid:
         return Crowds.of(base, roll, looks.staying(snapshot)).grid()
 
-    starved = starving.starved(snapshot, cleared, wants, policy, trials)
+    doubtful = refused.doubtful(snapshot)
+    granted = [want for want in wants if want.gang.key not in doubtful]
+    starved = starving.starved(snapshot, cleared, granted, policy, trials)
     steps = rounds.rounds(tried, wants, starved)
     start = replace(
         repaired,
@@ -102,13 +108,14 @@ def plan(
     ground = moves.Ground(snapshot, residents, begun.base, draft.room)
     assigned = choosing.improved(ground, wishing, found, draft.assigned)
     dues = (
-        starving.due(wants, starved, snapshot, policy),
+        starving.due(granted, starved, snapshot, policy),
+        refused.due(snapshot),
         timeouts.due(found, snapshot.taken_at),
-        slots.due(snapshot),
+        slots_due,
     )
     return Plan(
         placements=_placements(found, assigned, came),
-        rejections=rejections,
+        rejections=(*rejections, *held_off.values()),
         evictions=evictions,
         proved=draft.proved,
         shortfall=draft.shortfall,
@@ -117,10 +124,11 @@ def plan(
     )
 
 
-def _censuses(came: Filled) -> Sequence[Census]:
+def _censuses(came: Filled, held_off: Collection[GangKey]) -> Sequence[Census]:
     """The gangs to decide on, in the order considered; a reserved one is being carried out.
 
-    One whose Reservation is open for absent members may be repaired, and grow, all the same.
+    One whose Reservation is open for absent members may be repaired, and grow, all the same; if it
+    lacks nobody any more, their room is given back.
     """
     snapshot = came.snapshot
     reserved = {held.gang for held in snapshot.reservations if held.uid not in came.open}
@@ -128,7 +136,8 @@ def _censuses(came: Filled) -> Sequence[Census]:
     gangs = (
         gang
         for gang in snapshot.gangs
-        if gang.uid not in snapshot.settled and gang.key not in reserved
+        if (gang.uid not in snapshot.settled or gang.uid in came.open)
+        and not (gang.key in reserved or gang.key in held_off)
     )
     found = ((g, demand.census(g, promised, came.room(g))) for g in order.considered(gangs))
     return [one if came.awaits(gang) else replace(one, absent=()) for gang, one in found]

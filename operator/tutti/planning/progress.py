@@ -75,45 +75,53 @@ def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
     return found
 
 
-def next_steps(snapshot: Snapshot, term: Term) -> Steps:
+def next_steps(snapshot: Snapshot, term: Term, unsigned: Collection[Uid | None] = ()) -> Steps:
     """What to do about every standing Reservation, the oldest first.
 
-    Those found at the beginning of ``term`` were adopted; another's that turns up later was made
-    by a leader that had lost the Lease by then, and saw that before its first binding.
+    Those found at the beginning of ``term`` were adopted, or could not be yet: ``unsigned`` ones,
+    by the uid of the object, keep their room and are left alone. Another's that turns up later was
+    made by a leader that had lost the Lease by then, and saw that before its first binding.
     """
     if not snapshot.reservations:
         return ()
-    stale = tuple(held for held in snapshot.reservations if held.term != term)
-    snapshot = replace(
-        snapshot, reservations=tuple(held for held in snapshot.reservations if held.term == term)
+    others = [held for held in snapshot.reservations if held.term != term]
+    stale = [held for held in others if held.self_uid not in unsigned]
+    standing = tuple(
+        held for held in snapshot.reservations if held.term == term or held.self_uid in unsigned
     )
-    return (*((held, Discard()) for held in stale), *_own_steps(snapshot))
+    found = _steps(replace(snapshot, reservations=standing))
+    own = ((held, step) for held, step in found if held.term == term)
+    return (*((held, Discard()) for held in stale), *own)
 
 
-def _own_steps(snapshot: Snapshot) -> Steps:
+def _steps(snapshot: Snapshot) -> Steps:
     lost = promises.lost(snapshot)
     members = members_by_uid(snapshot)
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     ordered = sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang))
-    now = snapshot.taken_at
     return tuple(
-        (held, _next_step(held, gangs.get(held.uid), members, lost.get(held.uid, Lost()), now))
+        (held, _next_step(held, gangs.get(held.uid), members, lost.get(held.uid, Lost()), snapshot))
         for held in ordered
     )
 
 
 def _next_step(
-    held: Reservation, gang: Gang | None, members: Mapping[Uid, Member], gone: Lost, now: float
+    held: Reservation,
+    gang: Gang | None,
+    members: Mapping[Uid, Member],
+    gone: Lost,
+    snapshot: Snapshot,
 ) -> Step:
     """The ladder of design §4: lost before the first bind → release; after it → go on."""
     if held.evict:
         return _next_eviction(held, gang, members)
+    now = snapshot.taken_at
     lost, is_open = gone.entries, slots.are_open(held, gang, now)
     here = [(entry, members.get(entry.uid)) for entry in held.entries]
     reserved = [member for _, member in here if member is not None]
     placed = demand.census(gang).bound if gang is not None else ()
     is_begun = any(member.counts_as_bound for member in (*reserved, *placed))
-    if not is_begun and (why := _why_not_begin(held, gang, reserved, gone, now)):
+    if not is_begun and (why := _why_not_begin(held, gang, reserved, gone, snapshot)):
         return Release(why)
     lost_ones = frozenset(lost)
     open_entries = tuple(
@@ -129,7 +137,11 @@ def _next_step(
 
 
 def _why_not_begin(
-    held: Reservation, gang: Gang | None, reserved: Sequence[Member], gone: Lost, now: float
+    held: Reservation,
+    gang: Gang | None,
+    reserved: Sequence[Member],
+    gone: Lost,
+    snapshot: Snapshot,
 ) -> str:
     """Why a Reservation of which nothing is bound cannot be carried out; empty if it can."""
     if gang is None or gang.terminating:
@@ -137,10 +149,13 @@ def _why_not_begin(
     if gone:
         return _release_sentence(gone.entries, gone.slots)
     waiting = [member for member in reserved if member.is_waiting]
-    awaited = slots.seats(gang, held.slots) if slots.are_open(held, gang, now) else ()
+    is_open = slots.are_open(held, gang, snapshot.taken_at)
+    awaited = slots.seats(gang, held.slots) if is_open else ()
     if not waiting or not demand.is_enough(gang, [*waiting, *(one for one, _ in awaited)]):
         return "the gang needs other members by now; planning again"
-    return ""
+    refused = (snapshot.refused.get(member.uid) for member in waiting)
+    met = (one.sentence for one in refused if one is not None and snapshot.taken_at < one.until)
+    return next(met, "")
 
 
 def _next_wait(

@@ -106,9 +106,9 @@ def are_open(held: Reservation, gang: Gang | None, now: float) -> bool:
     then nobody is left who would make them. Time runs for those who do not exist alone: whoever is
     there and has no slot yet, as in a pause, will have one of them.
     """
-    if not held.slots or gang is None or gang.terminating or gang.is_idle:
+    if not held.slots or gang is None or not may_come(gang):
         return False
-    return may_come(gang) and (now < expiry(held, gang) or _has_arrivals(held, gang))
+    return now < expiry(held, gang) or _has_arrivals(held, gang)
 
 
 def _has_arrivals(held: Reservation, gang: Gang) -> bool:
@@ -132,8 +132,8 @@ def may_take(gang: Gang, member: Member) -> bool:
 
 
 def may_come(gang: Gang) -> bool:
-    """Whether somebody is left who would make absent members: not once their driver has ended."""
-    return not any(
+    """Whether somebody is left who would make absent members: not once their driver is over."""
+    return not (gang.terminating or gang.is_idle) and not any(
         member.is_driver and member.is_over and member.key.name == gang.maker
         for member in gang.members
     )

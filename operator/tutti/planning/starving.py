@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import inf
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Policy
-from ..strategies.problem import Problem, Share, Solution
+from ..strategies.problem import Problem, Share
 from ..strategies.room import fits_per_node
 from . import order, reduce, shortage
 from .demand import Want
@@ -23,7 +24,18 @@ from .shortage import Rooms
 
 PORTIONS = 1024  # of a member, in which is counted how much of it has room
 
-Answer = Callable[[Problem], Solution]
+
+class Trials(Protocol):
+    """Places in the empty cluster, for problems of one demand."""
+
+    def look(self, problem: Problem) -> Sequence[Share]:
+        """A place that is found at once; empty if none."""
+
+    def choose(self, problems: Iterable[Problem]) -> None:
+        """Say for whom none is found at once."""
+
+    def search(self, problem: Problem) -> Sequence[Share]:
+        """A place that a search finds for one of those; empty if none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +74,7 @@ def starved(
     cleared: Callable[[], Grid],
     wants: Sequence[Want],
     policy: Policy,
-    answer: Answer,
+    trials: Trials,
 ) -> tuple[Starved, ...]:
     """Of each priority the gang that has waited longest, if for too long; the top one first.
 
@@ -77,7 +89,9 @@ def starved(
     vacant = reduce.vacant(snapshot, base)
     late.sort(key=lambda w: (-w.gang.priority, _falls_due(w, policy), w.gang.key))
     levels = groupby(late, key=lambda want: want.gang.priority)
-    firsts = (_first_to_fit(level, base, vacant, answer) for _, level in levels)
+    looked = [_looked(level, base, vacant, trials) for _, level in levels]
+    trials.choose(problem for one in looked for _, problem in one.doubtful)
+    firsts = (_first_to_fit(one, base, vacant, trials) for one in looked)
     return tuple(one for one in firsts if one is not None)
 
 
@@ -123,16 +137,35 @@ def _falls_due(want: Want, policy: Policy) -> float:
     return order.waiting_since(want.gang, want.members) + policy.starvation_seconds
 
 
-def _first_to_fit(
-    level: Iterable[Want], base: Grid, vacant: NDArray[np.int64], answer: Answer
-) -> Starved | None:
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """The first gang of a priority that has a place at once, and who waits longer without one."""
+
+    doubtful: Sequence[tuple[Want, Problem]]
+    easy: Starved | None = None
+
+
+def _looked(
+    level: Iterable[Want], base: Grid, vacant: NDArray[np.int64], trials: Trials
+) -> _Looked:
     rooms = Rooms(base, vacant)
+    doubtful: list[tuple[Want, Problem]] = []
     for want in level:
         if shortage.short(rooms, want) is None:
-            solution = answer(reduce.problem(base, vacant, [want], [1]))
-            if any(solution.shares):
-                return Starved(want, base, vacant, solution.shares[0])
-    return None
+            problem = reduce.problem(base, vacant, [want], [1])
+            if shares := trials.look(problem):
+                return _Looked(doubtful, Starved(want, base, vacant, tuple(shares)))
+            doubtful.append((want, problem))
+    return _Looked(doubtful)
+
+
+def _first_to_fit(
+    looked: _Looked, base: Grid, vacant: NDArray[np.int64], trials: Trials
+) -> Starved | None:
+    for want, problem in looked.doubtful:
+        if shares := trials.search(problem):
+            return Starved(want, base, vacant, tuple(shares))
+    return looked.easy
 
 
 def _by_shape(one: Starved) -> Sequence[tuple[int, int]]:

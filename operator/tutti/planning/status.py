@@ -123,7 +123,7 @@ def _reserved(
         sentence = "every needed member has its node"
         return Line(Condition.RESERVED, holds=True, reason="Reserved", message=sentence)
     if reservation is not None and reservation.evict:
-        sentence = f"{count(len(reservation.evict), 'member')} evicted, to start again whole"
+        sentence = f"evicting {count(len(reservation.evict), 'bound member')}, to start again whole"
         return Line(
             Condition.RESERVED, holds=False, reason=Reason.NOT_ENOUGH_ROOM, message=sentence
         )
@@ -213,7 +213,8 @@ def merged(
 ) -> dict[str, object]:
     """The status as the API keeps it; unchanged conditions keep their transition time.
 
-    ``keep_sentences`` leaves reason and message of a condition that says the same as before.
+    ``keep_sentences`` leaves reason and message of a condition that says the same as before, but
+    for claims: what is said of these changes with them alone.
     """
     before = {
         str(line["type"]): line
@@ -225,7 +226,8 @@ def merged(
         value = "True" if line.holds else "False"
         old = before.get(line.type, {})
         is_same = old.get("status") == value
-        keeps = is_same and keep_sentences and _is_alike(old.get("reason"), line.reason)
+        is_kept = keep_sentences and line.reason != Reason.WAITING_FOR_VOLUMES
+        keeps = is_same and is_kept and _is_alike(old.get("reason"), line.reason)
         conditions.append(
             {
                 "type": line.type.value,

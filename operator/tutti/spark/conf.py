@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from ..kube.quantity import QuantityError, nanos
+from ..model.words import visible
 
 INT_LIMIT = 2**31 - 1
 LONG_LIMIT = 2**63 - 1
@@ -38,7 +39,7 @@ class BadProperty(Exception):  # noqa: N818 - named for the situation
 
     def __init__(self, name: str, value: str, why: str) -> None:
         shown = value if len(value) <= SHOWN else value[:SHOWN] + "…"
-        super().__init__(" ".join(f"{name}={shown}: {why}".split()))
+        super().__init__(visible(" ".join(f"{name}={shown}: {why}".split())))
         self.name = name
         self.value = value
 

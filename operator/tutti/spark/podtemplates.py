@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ..kube import wire
-from ..kube.dump.documents import BadFile, Document, Text, documents
+from ..kube.dump.documents import BadFile, Document, JsonLoader, Text, documents
 from ..kube.dump.handwritten import with_label_keys
 from ..kube.errors import BadObject
 from ..kube.quantity import QuantityError
@@ -25,8 +25,14 @@ from .conf import BadProperty
 
 FILE = "spark.kubernetes.executor.podTemplateFile"
 CONTAINER = "spark.kubernetes.executor.podTemplateContainerName"
+SHOWN = 40  # characters of a value that is quoted
 LENGTH_LIMIT = 65_536  # characters; real ones have a few thousand, and YAML is slow to read
 PARTS = ("tolerations", "affinity", "topologySpreadConstraints")  # of a pod, and of a template
+SELECTOR = "nodeSelector"
+# What is no text in them; where keys are anybody's, all is.
+_NUMBERS = ("maxSkew", "minDomains", "tolerationSeconds", "weight")
+_FREE = ("labels", "matchLabels", SELECTOR)
+_PLAIN = (1e-3, 1e7)  # fractions of this size are written alike by Java and Python
 PORTS = "spec.containers[].ports[].hostPort"
 NUMBERED = f"a selector of {NUMBER_LABEL}"
 UNHELD = "which room cannot be held for yet: name a PodGroup for the executors"
@@ -62,7 +68,8 @@ def merged(asked: Asked, text: str, container: str, labels: Mapping[str, str]) -
     """
     document = _document(text)
     spec = _completed_spec(document, asked, container)
-    own = _read({"metadata": {"labels": document.metadata.get("labels") or {}}}).metadata.labels
+    written = _worded(document.metadata.get("labels") or {}, "metadata.labels")
+    own = _read({"metadata": {"labels": written}}).metadata.labels
     labels = {**own, **asked.labels, **labels}
     spec = with_label_keys(spec, labels)
     found = _read({"metadata": {"labels": labels}, "spec": spec})
@@ -70,7 +77,7 @@ def merged(asked: Asked, text: str, container: str, labels: Mapping[str, str]) -
         _refuse(f"the template uses {', '.join(unheld)}, {UNHELD}")
     template: Raw = {"resources": _amounts(_requests(found))}
     selector = {**found.spec.node_selector, **asked.node_selector}
-    parts = {"nodeSelector": selector, **{name: spec.get(name) for name in PARTS}}
+    parts = {SELECTOR: selector, **{name: spec.get(name) for name in PARTS}}
     template |= {name: part for name, part in parts.items() if part}
     template["labels"] = labels
     _demand_json(template)
@@ -93,7 +100,9 @@ def _document(text: str) -> Document:
         _refuse(f"the template has {len(text):,} characters, and {LENGTH_LIMIT:,} are read at most")
     try:
         found = [
-            one for one in documents(Text("the template", text.encode())) if one.kind != "List"
+            one
+            for one in documents(Text("the template", text.encode()), JsonLoader)
+            if one.kind != "List"
         ]
     except BadFile as problem:
         raise BadProperty(FILE, "", str(problem)) from problem
@@ -110,14 +119,43 @@ def _completed_spec(document: Document, asked: Asked, container: str) -> Raw:
     containers = _maps(spec.get("containers"))
     chosen = next((one for one in containers if container and one.get("name") == container), None)
     mine = chosen or next(iter(containers), {})
+    parts = {name: part for name, part in spec.items() if name in (*PARTS, SELECTOR)}
     return {
         **spec,
+        **_worded(parts, "spec"),
         "containers": [
             *(_completed(one) for one in containers if one is not mine),
             _completed(mine, asked),
         ],
         "initContainers": [_completed(one) for one in _maps(spec.get("initContainers"))],
     }
+
+
+def _worded(value: Any, at: str) -> Any:
+    """The value with text where the API has text, whatever is written there.
+
+    Spark reads a template by fabric8's client, whose Jackson takes any scalar for text.
+    """
+    name = at.rpartition(".")[2]
+    if isinstance(value, Mapping):
+        if name in _FREE:
+            return {_text(key, at): _text(one, f"{at}.{key}") for key, one in value.items()}
+        present = {key: one for key, one in value.items() if one is not None}
+        return {key: _worded(one, f"{at}.{key}") for key, one in present.items()}
+    if isinstance(value, list):
+        return [_worded(one, f"{at}[]") for one in value]
+    return value if name in _NUMBERS else _text(value, at)
+
+
+def _text(value: object, at: str) -> str:
+    """What Spark takes a scalar for; nothing at all is empty text."""
+    if isinstance(value, bool) or value is None:
+        return "" if value is None else str(value).lower()
+    least, most = _PLAIN
+    is_plain = isinstance(value, float) and (value == 0 or least <= abs(value) < most)
+    if not (isinstance(value, str | int) or is_plain):
+        _refuse(f"{at} is {str(value)[:SHOWN]}, which is no text: put it in quotes")
+    return str(value)
 
 
 def _maps(value: object) -> Sequence[Mapping[str, Any]]:

@@ -25,8 +25,10 @@ class ShellError(AssertionError):
 class Place:
     """What a person at a shell in the checkout does to the cluster."""
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, namespace: str = NAMESPACE) -> None:
+        """``namespace`` is where the releases are."""
         self.plane = plane
+        self.namespace = namespace
 
     def run(self, line: str) -> str:
         """What a line of shell prints; kubectl and helm are on the path."""
@@ -45,7 +47,7 @@ class Place:
     def helm(self, command: str, release: str = "tutti", rest: str = "") -> str:
         """Helm, and wait until what it installed is there and runs, or is gone."""
         wait = "--wait --timeout=60s"
-        return self.run(f"helm {command} {release} --namespace={NAMESPACE} {wait} {rest}")
+        return self.run(f"helm {command} {release} --namespace={self.namespace} {wait} {rest}")
 
     def install(self, release: str = "tutti", rest: str = "") -> str:
         """Install the chart, the namespace with it."""
@@ -59,7 +61,7 @@ class Place:
     def pods(self, release: str = "tutti") -> list[dict[str, Any]]:
         """The replicas of a release that are not on their way out."""
         label = f"labelSelector=app.kubernetes.io/instance={release}"
-        found = self.items(f"/api/v1/namespaces/{NAMESPACE}/pods?{label}")
+        found = self.items(f"/api/v1/namespaces/{self.namespace}/pods?{label}")
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -18,7 +19,7 @@ import pytest
 
 from tests.docs import commands
 from tests.docs.commands import Kind
-from tests.operator_process import OperatorProcess
+from tests.operator_process import OperatorProcess, told
 
 from .places import NAMESPACE, ROOT
 
@@ -36,6 +37,7 @@ RELEASE = f"helm install tutti charts/tutti -n {NAMESPACE} --create-namespace"
 # Where the Prometheus operator would be: its kinds, and no more.
 MONITORING = "kubectl apply -f tests/api/chart/monitoring.yaml"
 ITS_OWN = ("TUTTI_PROBE_PORT", "TUTTI_LOG_FORMAT")  # of the pods, not of the process in their place
+PATIENCE = 60.0  # seconds until a cluster is as a page shows it
 # What a page takes to be there.
 BEFORE: Mapping[str, tuple[str, ...]] = {
     "README.md": (CRDS, "kubectl create -f tests/api/chart/tour.yaml"),
@@ -49,7 +51,7 @@ BEFORE: Mapping[str, tuple[str, ...]] = {
 AFTER = (
     f"helm ls -n {NAMESPACE} -q | xargs -r -n1 helm uninstall --wait -n {NAMESPACE}",
     "kubectl delete namespace ml etl --ignore-not-found",
-    "kubectl delete node gpu-3 gpu-7 --ignore-not-found",
+    "kubectl delete nodes -l tutti.dev/test=tour",
     "kubectl delete crd -l tutti.dev/test=monitoring",
     "kubectl delete jobs,pods --all --wait=false",
     "kubectl get crd podgroups.tutti.dev -o name && kubectl delete ptg --all || true",
@@ -125,16 +127,28 @@ class Reader:
             assert command.printed.split() == done.stderr.split(), line
             return
         assert done.returncode == 0, f"{line}\n{done.stderr}"
+        if command.printed.strip():
+            self._compare(command, done.stdout)
         if line.startswith(RELEASE):
             self.serve()
+
+    def _compare(self, command: Command, printed: str) -> None:
+        """It prints what the page shows, ages aside; what only looks may be typed until it does."""
+        want, deadline = _words(command.printed), time.monotonic() + PATIENCE
+        while _words(printed) != want and time.monotonic() < deadline:
+            if not command.line.startswith("kubectl get "):
+                break
+            time.sleep(0.5)
+            printed = self.run(command.line).stdout
+        assert _words(printed) == want, f"{command.page}: {command.line}\n{printed}"
 
     def serve(self) -> None:
         """Run what the pods of the release would run, with their settings and rights."""
         plane = self._shell.plane
         account = plane.kubeconfig_for_service_account(NAMESPACE, "tutti")
         (pod, *_) = self._shell.pods()
-        told = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
-        settings = {name: value for name, value in told.items() if value and name not in ITS_OWN}
+        variables = told(pod["spec"]).items()
+        settings = {name: value for name, value in variables if value and name not in ITS_OWN}
         self._operator = OperatorProcess(plane, environment=settings, kubeconfig=account)
         self._operator.start()
 
@@ -155,6 +169,13 @@ class Reader:
                 start_new_session=True,
             )
         )
+
+
+def _words(printed: str) -> list[list[str]]:
+    """Line by line; of a table without its last column, if that is AGE."""
+    lines = [line.split() for line in printed.strip().splitlines()]
+    has_ages = bool(lines) and lines[0][-1] == "AGE"
+    return [line[:-1] for line in lines] if has_ages else lines
 
 
 @pytest.mark.parametrize("page", LIVE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,10 @@ import pytest
 from tests.operator_process import OperatorProcess
 from tests.rig import members, pod_group
 
-from .places import NAMESPACE, ROOT, USERS
+from .places import CHART, NAMESPACE, ROOT, USERS, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from .places import Place
 
 GROUPS = f"/apis/tutti.dev/v1alpha1/namespaces/{USERS}/podgroups"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.tutti.dev"
@@ -87,16 +86,30 @@ def test_what_users_have_made_survives_the_release(installed: Place) -> None:
     installed.plane.request("DELETE", path)
 
 
-def test_a_second_release_serves_another_name_beside_the_first(installed: Place) -> None:
+def test_an_upgrade_keeps_the_values_that_were_set_before(shell: Place) -> None:
+    """Without `--set` and `-f`."""
+    shell.install("keeps", "--set=settings.schedulerName=kept,replicas=0")
+    shell.helm("upgrade", "keeps", CHART)
+    told = shell.run(f"helm get values keeps --namespace={NAMESPACE} --output=json")
+    assert json.loads(told) == {"settings": {"schedulerName": "kept"}, "replicas": 0}
+    shell.helm("uninstall", "keeps")
+
+
+@pytest.mark.parametrize(("release", "namespace"), [("second", NAMESPACE), ("tutti", "elsewhere")])
+def test_a_second_release_serves_another_name_beside_the_first(
+    installed: Place, release: str, namespace: str
+) -> None:
     """Whatever is on: nothing of one is the other's, and the first outlives the second."""
+    second = Place(installed.plane, namespace)
     options = "settings.schedulerName=second,admission.enabled=true,networkPolicy.enabled=true"
-    installed.install("second", f"--set={options}")
+    second.install(release, f"--set={options}")
     assert _told(installed, "TUTTI_SCHEDULER_NAME") == {"tutti"}
-    assert _told(installed, "TUTTI_SCHEDULER_NAME", "second") == {"second"}
-    installed.helm("uninstall", "second")
+    assert _told(second, "TUTTI_SCHEDULER_NAME", release) == {"second"}
+    second.helm("uninstall", release)
     assert len(installed.pods()) == 2
     for kind in ("clusterroles", "clusterrolebindings"):
-        installed.plane.request("GET", f"/apis/rbac.authorization.k8s.io/v1/{kind}/tutti")
+        path = f"/apis/rbac.authorization.k8s.io/v1/{kind}/{NAMESPACE}.tutti"
+        installed.plane.request("GET", path)
 
 
 def test_two_releases_speak_each_for_the_pod_groups_of_its_own_pods(installed: Place) -> None:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from .rendering import CHART, OPTIONS, POLICIES, RENDERED, HelmError, added, helm, render
+from tutti import __version__
+from tutti.settings import Settings
+
+from ...controlplane import pins
+from .rendering import CHART, OPTIONS, POLICIES, RENDERED, ROOT, HelmError, added, helm, render
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 
+WIDE = "tutti-system.tutti"  # what is not in the release's namespace, or may be elsewhere
+
+
 def _only(kind: str, *arguments: str) -> dict[str, Any]:
     named = (part for part in render(*arguments) if part["kind"] == kind)
-    (found,) = (part for part in named if part["metadata"]["name"] == "tutti")
+    (found,) = (part for part in named if part["metadata"]["name"] in ("tutti", WIDE))
     return found
 
 
@@ -99,6 +108,46 @@ def test_every_setting_becomes_its_variable_in_a_persons_spelling() -> None:
     assert told["TUTTI_BINDINGS_IN_FLIGHT"] == "64"
 
 
+CHOSEN: Mapping[str, Any] = {
+    "schedulerName": "mine",
+    "namespaces": ["ml", "etl"],
+    "strategy": "bestfit",
+    "budgetSeconds": 0.5,
+    "objective": "gangs",
+    "ageSeconds": 1000000,
+    "starvationSeconds": 60,
+    "mode": "paused",
+    "bindingsPerCycle": 16,
+    "dumpDirectory": "/dumps",
+    "identity": "me",
+    "leaseNamespace": "leases",
+    "bindingsInFlight": 8,
+    "probePort": 9000,
+    "logFormat": "json",
+    "logLevel": "debug",
+}
+
+
+def test_every_setting_reaches_the_operator_as_it_was_chosen() -> None:
+    """Each of another value than its default: none is lost on the way, and none is another's."""
+    chosen = {re.sub(r"(?=[A-Z])", "_", name).lower(): value for name, value in CHOSEN.items()}
+    meant = Settings.model_validate({**chosen, "spark_enabled": True})
+    usual = Settings()
+    same = [name for name in Settings.model_fields if getattr(meant, name) == getattr(usual, name)]
+    assert same == []
+    options = [f"--set-json=settings={json.dumps(CHOSEN)}", "--set=spark.enabled=true,replicas=1"]
+    container = _pod(*options)["containers"][0]
+    told = {each["name"]: each["value"] for each in container["env"]}
+    assert Settings.from_environment(told) == meant
+
+
+def test_an_image_may_be_named_by_its_digest() -> None:
+    """As values.yaml says, after the tag: who pins does so by that."""
+    name = "--set=image.repository=registry.example.com/tutti,image.tag=0.1.0@sha256:abc"
+    (container,) = _pod(name)["containers"]
+    assert container["image"] == "registry.example.com/tutti:0.1.0@sha256:abc"
+
+
 def test_the_probes_follow_the_setting() -> None:
     (container,) = _pod("--set=settings.probePort=9000")["containers"]
     assert container["ports"] == [{"name": "probes", "containerPort": 9000}]
@@ -123,10 +172,15 @@ def test_dumps_can_be_written_wherever_they_go(directory: str) -> None:
     assert [each["name"] for each in pod["volumes"]] == [each["name"] for each in mounts]
 
 
+def test_by_default_dumps_go_with_the_pod() -> None:
+    pod = _pod("--set=settings.dumpDirectory=/dumps")
+    assert pod["volumes"][1] == {"name": "dumps", "emptyDir": {"sizeLimit": "512Mi"}}
+
+
 def test_dumps_can_outlive_the_pod() -> None:
-    """The usual volume goes with it; another kind replaces it."""
-    claim = "--set-json=dumpVolume={'persistentVolumeClaim':{'claimName':'dumps'},'emptyDir':null}"
-    pod = _pod("--set=settings.dumpDirectory=/dumps", claim.replace("'", '"'))
+    """By the option that docs/install.md names: another kind of volume replaces the usual one."""
+    (option,) = re.findall(r"`(--set \S*dumpVolume\S*)`", (ROOT / "docs/install.md").read_text())
+    pod = _pod(*option.split())
     kept = {"name": "dumps", "persistentVolumeClaim": {"claimName": "dumps"}}
     assert pod["volumes"][1] == kept
     assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsUser"]
@@ -184,7 +238,7 @@ def test_where_namespaces_are_named_nothing_is_written_elsewhere() -> None:
     chosen = "--set=settings.namespaces={ml,etl}"
     wide = _rights(chosen)
     assert {verb for _, verb in wide} == {"list", "watch"}
-    served = [part for part in render(chosen) if part["metadata"]["name"] == "tutti-served"]
+    served = [part for part in render(chosen) if part["metadata"]["name"] == f"{WIDE}-served"]
     roles = [part for part in served if part["kind"] == "Role"]
     assert [role["metadata"]["namespace"] for role in roles] == ["ml", "etl"]
     assert all(_granted(role) | wide == _rights() for role in roles)
@@ -201,6 +255,20 @@ def test_where_namespaces_are_named_no_other_can_opt_in() -> None:
     (of_name,) = selector["namespaceSelector"]["matchExpressions"]
     assert (of_name["key"], of_name["values"]) == ("kubernetes.io/metadata.name", ["ml", "etl"])
     assert selector["namespaceSelector"]["matchLabels"] == {"tutti.dev/scheduler": "tutti"}
+
+
+def test_releases_of_one_name_in_two_namespaces_have_no_object_in_common() -> None:
+    """Not even where they serve one namespace and have their Leases in one."""
+    chosen = "settings.namespaces={ml},settings.leaseNamespace=leases,admission.enabled=true"
+    first, second = (
+        {
+            (part["kind"], part["metadata"].get("namespace"), part["metadata"]["name"])
+            for part in render(f"--set={chosen}", POLICIES, f"--namespace={namespace}")
+        }
+        for namespace in ("here", "there")
+    )
+    assert len(first) == len(second)
+    assert not first & second
 
 
 def test_the_lease_and_the_right_to_it_are_in_the_chosen_namespace() -> None:
@@ -235,6 +303,27 @@ def test_the_notes_say_when_an_option_does_nothing(tmp_path: Path) -> None:
     assert " -n ml get ptg hello" in _notes(tmp_path, "--set=settings.namespaces={ml,etl}")
 
 
+def test_the_notes_say_that_the_image_has_to_be_made(tmp_path: Path) -> None:
+    """Only while nobody has said where it is; where they send their reader, it is described."""
+    usual = _notes(tmp_path)
+    assert f"Its image, tutti:{__version__}, is published nowhere: build it" in usual
+    assert 'docs/install.md, "The image"' in usual
+    assert "\n## The image\n" in (ROOT / "docs/install.md").read_text()
+    named = _notes(tmp_path, "--set=image.repository=registry.example.com/tutti")
+    assert "published nowhere" not in named
+
+
+@pytest.mark.parametrize("minor", sorted({"1.29", "1.35", "1.38", *pins.KNOWN_K8S}))
+def test_no_kubernetes_is_refused_and_the_notes_warn_of_one_that_is_not_tested(
+    tmp_path: Path, minor: str
+) -> None:
+    """What is rendered is the same: `helm template` alone takes a minor of Helm's own choice."""
+    of_minor = f"--kube-version={minor}.1"
+    assert render(of_minor) == render()
+    warning = f"WARNING: this is Kubernetes v{minor}.1, on which this version of Tutti is not"
+    assert (warning in _notes(tmp_path, of_minor)) == (minor not in pins.KNOWN_K8S)
+
+
 REFUSED: Mapping[str, tuple[str, str]] = {
     "an unknown value": ("setings.strategy=ilp", "additional properties 'setings' not allowed"),
     "an unknown setting": ("settings.stratgy=ilp", "additional properties 'stratgy' not allowed"),
@@ -247,7 +336,10 @@ REFUSED: Mapping[str, tuple[str, str]] = {
     "a value that is missing": ("settings.schedulerName=null", "missing property 'schedulerName'"),
     "a namespace twice": ("settings.namespaces={ml,ml}", "items at 0 and 1 are equal"),
     "a namespace that is none": ("settings.namespaces={No}", "does not match pattern"),
-    "two volumes in one": ("dumpVolume.hostPath.path=/", "at '/dumpVolume': maxProperties"),
+    "two volumes in one": (
+        "dumpVolume.hostPath.path=/,dumpVolume.emptyDir.medium=Memory",
+        "at '/dumpVolume': maxProperties: got 2, want 1",
+    ),
     "one name for two": ("settings.identity=me", "several replicas need names of their own"),
     "a name too long for a label": (
         f"admission.enabled=true,settings.schedulerName={'s' * 64}",

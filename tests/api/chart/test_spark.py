@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...operator_process import told
 from ...sparkjob import page
 from .places import NAMESPACE
 
@@ -20,12 +21,11 @@ def test_it_grants_what_the_page_says_and_tells_the_replicas(shell: Place) -> No
     shell.run(page.command("helm upgrade") + WAIT)
     assert _configmaps(shell) == [["get"]]
     (pod, *_) = shell.pods()
-    told = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
     shell.run(f"helm uninstall tutti -n {NAMESPACE}{WAIT}")
-    assert told["TUTTI_SPARK_ENABLED"] == "true"
+    assert told(pod["spec"])["TUTTI_SPARK_ENABLED"] == "true"
 
 
 def _configmaps(shell: Place) -> list[list[str]]:
-    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/tutti"
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/tutti-system.tutti"
     rules = shell.plane.request("GET", path)["rules"]
     return [rule["verbs"] for rule in rules if "configmaps" in rule["resources"]]

@@ -1,19 +1,35 @@
 """``tutti explain`` on files: sentences, data and exit codes."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from click.testing import CliRunner, Result
 
 from tutti import cli
+from tutti.cli import explain as explain_command
 from tutti.cli import files
 from tutti.kube import dump
 from tutti.model.decisions import Policy
 
 ROOT = Path(__file__).parents[3]
 CLUSTER = ROOT / "docs" / "explain" / "cluster.yaml"
+
+
+FITS = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 4, pods: 9},
+   conditions: [{type: Ready, status: "True"}]}}
+- {apiVersion: tutti.dev/v1alpha1, kind: PodGroup, metadata: {name: fits, namespace: ml, uid: u},
+   spec: {minMember: 1}}
+- {apiVersion: v1, kind: Pod, metadata: {name: fits-0, namespace: ml, uid: v,
+   labels: {tutti.dev/pod-group: fits}}, spec: {schedulerName: tutti, containers: [{name: c}]}}
+"""
 
 
 def explain(*arguments: str, env: dict[str, str] | None = None) -> Result:
@@ -32,13 +48,21 @@ def test_all_that_wait_are_explained_without_a_name() -> None:
 
 
 def test_gangs_of_one_namespace_are_explained() -> None:
-    """All that wait there, or the one of this name there; a namespace in the name comes first."""
+    """All that wait there, or the one of this name there."""
     assert on_the_example("-n", "ml").stdout == on_the_example().stdout
-    assert on_the_example("-n", "other").stdout == "no gang waits\n"
+    assert on_the_example("-n", "other").stdout == "no gang waits in namespace other\n"
     named = on_the_example("train", "-n", "ml")
     assert (named.exit_code, named.stdout) == (0, on_the_example("ml/train").stdout)
-    assert on_the_example("ml/train", "-n", "other").stdout == named.stdout
+    assert on_the_example("ml/train", "-n", "ml").stdout == named.stdout
+    assert on_the_example("ml/train", "-n", "other", "-A").stdout == named.stdout
     assert "no gang other/train" in on_the_example("train", "-n", "other").stderr
+    assert on_the_example("-n", "other", "-A").stdout == on_the_example().stdout
+
+
+def test_two_namespaces_contradict_each_other() -> None:
+    said = on_the_example("ml/train", "-n", "other")
+    why = "ml/train and -n other contradict each other: leave one of them out"
+    assert (said.exit_code, said.stdout, said.stderr) == (2, "", f"tutti explain: {why}\n")
 
 
 def test_where_nobody_waits_it_is_said(tmp_path: Path) -> None:
@@ -145,3 +169,22 @@ def test_a_cluster_that_cannot_be_reached_ends_with_1(tmp_path: Path) -> None:
     said = explain("ml/train", "--kubeconfig", str(nowhere))
     assert said.exit_code == 1
     assert said.stderr.startswith("tutti explain: ")
+
+
+def test_what_would_start_is_told_while_nothing_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gang that the plan places waits, too, as long as Tutti is paused."""
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    why = "Tutti is paused (TUTTI_MODE=paused), so nothing starts"
+    fits = tmp_path / "fits.yaml"
+    fits.write_text(FITS)
+    found = explain_command._from_files([str(fits)])
+    assert explain("-f", str(fits)).stdout == "no gang waits\n"
+    paused = replace(found, hindrance=why)
+    monkeypatch.setattr(explain_command, "_from_cluster", lambda *_: paused)
+    said = f"ml/fits would start now, 1 on n1; {why}\n"
+    assert explain().stdout == explain("ml/fits").stdout == explain("-n", "ml").stdout == said
+    assert "no gang waits" in explain("-n", "other").stdout
+    (told,) = json.loads(explain("-o", "json").stdout)["gangs"]
+    assert (told["standing"]["hindrance"], told["advice"]) == (why, None)

@@ -88,6 +88,74 @@ def test_the_picture_shows_who_would_have_what() -> None:
     assert "1 of 4 free" in drawn
 
 
+def test_names_are_no_markup_and_move_no_cursor() -> None:
+    """Files may come from anybody."""
+    text = crowd().replace('"a"', '"[/x]\\u001b[2J"').replace('"n1"', '"[/n]"')
+    tables = run("-f", "-", text=text).stdout
+    drawn = run("-f", "-", "-o", "picture", text=text).stdout
+    removed = run("-f", "-", "--remove-node", "[/n]", text=text).stdout
+    for shown in (tables, drawn, removed):
+        assert r"[/x]\x1b[2J" in shown
+        assert "\x1b" not in shown
+    assert "[/n]" in tables
+    assert "[/n]" in drawn
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two namespaces: one gang starts in each, and in one of them another waits."""
+    path = tmp_path_factory.mktemp("two") / "dump.json"
+    parts = (node("n1", cpu=4).using(cpu=1), gang("a").of(1, cpu=1), gang("b").of(9, cpu=1))
+    other = gang("c", namespace="etl").of(2, cpu=1)
+    path.write_text(dumped(*parts, other))
+    return str(path)
+
+
+def test_gangs_of_one_namespace_are_shown_of_the_plan_of_all(two: str) -> None:
+    first, of_all = run("-n", "etl", two).stdout.splitlines()[1:]
+    assert first.split() == ["etl/c", "0", "2", "starts", "2", "on", "n1"]
+    assert of_all.startswith("in all namespaces, 2 gangs would start, 1 would wait; ")
+    assert run("-n", "etl", "-A", two).stdout == run(two).stdout
+    nobody, again = run("-n", "nope", two).stdout.splitlines()
+    assert (nobody, again) == ("no gang is in namespace nope", of_all)
+    told = json.loads(run("-n", "etl", "-o", "json", two).stdout)
+    assert answers(told) == {"etl/c": "starts"}
+    assert told["levels"] == json.loads(run("-o", "json", two).stdout)["levels"]
+
+
+def test_pods_without_their_podgroup_are_counted_in_one_namespace(tmp_path: Path) -> None:
+    group = "metadata: {name: p, namespace: ml, labels: {tutti.dev/pod-group: gone}}"
+    pod = f"{{apiVersion: v1, kind: Pod, {group}, spec: {{schedulerName: tutti, containers: []}}}}"
+    (tmp_path / "pod.yaml").write_text(pod)
+    said = "1 pods name a PodGroup that is not there\n"
+    assert run("-n", "ml", str(tmp_path)).stdout.endswith(said)
+    assert "PodGroup" not in run("-n", "etl", str(tmp_path)).stdout
+
+
+def test_who_fares_otherwise_is_shown_of_one_namespace(two: str) -> None:
+    less = ("--remove-node", "n1", two)
+    assert "ml/a" in run(*less).stdout
+    lines = run("-n", "etl", *less).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["GANG", "etl/c", "before:", "after:", "in"]
+    assert lines[2].startswith("before: in all namespaces, 2 gangs would start")
+    assert lines[4].startswith("in namespace etl, 1 gang would fare otherwise: ")
+    quiet = run("-n", "nope", *less).stdout.splitlines()
+    assert quiet[-1] == "in namespace nope, no gang fares otherwise"
+    told = json.loads(run("-n", "etl", "-o", "json", *less).stdout)
+    assert [one["gang"] for one in told["difference"]] == ["etl/c"]
+    assert list(answers(told["before"])) == list(answers(told["after"])) == ["etl/c"]
+
+
+def test_the_picture_of_one_namespace_draws_the_others_as_strangers(two: str) -> None:
+    drawn = run("-n", "etl", "-o", "picture", two).stdout
+    assert "c reserved 2" in drawn
+    assert "others 2" in drawn
+    assert "0 of 4 free" in drawn
+    held = gang("held").of(1, cpu=1).bound_on("n1")
+    drawn = run("-o", "picture", "-n", "x", "-", text=dumped(node("n1", cpu=2), held)).stdout
+    assert "held" not in drawn
+
+
 def test_devices_are_drawn_where_members_ask_for_them() -> None:
     text = dumped(
         node("n1", cpu=8, gpu=4).using(gpu=1),

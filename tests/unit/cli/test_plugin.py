@@ -10,7 +10,12 @@ COMPLETED = {
     "commands": (["pl"], ["plan", ":4"]),
     "options": (["plan", "--remove"], ["--remove-node", ":4"]),
     "values": (["plan", "--output", "p"], ["picture", ":4"]),
+    "strategies": (["plan", "--strategy", "i"], ["ilp", "ilp-highs", ":4"]),
     "files": (["dump", "--output", "x"], [":0"]),
+    "manifests": (["plan", "--filename", "x"], [":0"]),
+    "more manifests": (["plan", "x"], [":0"]),
+    "what only you know": (["status", "--namespace", "x"], [":4"]),
+    "nothing more": (["status", ""], [":4"]),
 }
 
 
@@ -23,7 +28,15 @@ def test_a_word_is_completed(name: str, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_nothing_yet_may_become_any_command(capsys: pytest.CaptureFixture[str]) -> None:
     plugin.complete([])
-    assert {"run", "plan", "dump"} <= set(capsys.readouterr().out.splitlines())
+    offered = set(capsys.readouterr().out.splitlines())
+    assert offered == {*cli.COMMANDS, ":4"} - {"run"}
+
+
+def test_kubectl_starts_no_operator() -> None:
+    for command, code in (("run", 2), ("version", 0)):
+        assert CliRunner().invoke(plugin.COMMANDS, [command]).exit_code == code
+    assert "run " not in CliRunner().invoke(plugin.COMMANDS, ["--help"]).stdout
+    assert "  run " in CliRunner().invoke(cli.main, ["--help"]).stdout
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
@@ -31,6 +44,15 @@ def test_every_command_has_help_that_teaches(command: str) -> None:
     told = CliRunner().invoke(cli.main, [command, "--help"])
     assert told.exit_code == 0
     assert len(told.stdout.splitlines()) > 3
+
+
+@pytest.mark.parametrize("command", ["", *cli.COMMANDS])
+def test_help_fits_a_terminal_of_80_columns(command: str) -> None:
+    """Under the longer of its two names."""
+    words = [*command.split(), "--help"]
+    told = CliRunner().invoke(cli.main, words, prog_name=plugin.NAME, env={"COLUMNS": "80"})
+    assert told.exit_code == 0
+    assert [line for line in told.stdout.splitlines() if len(line) > 80] == []
 
 
 def test_help_shows_what_to_type() -> None:

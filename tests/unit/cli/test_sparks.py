@@ -163,8 +163,16 @@ def test_an_option_that_says_nothing_is_refused(
 
 
 def test_what_is_said_of_no_application_is_refused() -> None:
-    for words in (("-n", "ml"), ("--spark-conf", "spark.a=b"), ("--spark-version", "4.0")):
-        assert "go with --spark-properties" in refused(*words)
+    for words in (("--spark-conf", "spark.a=b"), ("--spark-version", "4.0")):
+        assert "--spark-conf and --spark-version go with --spark-properties" in refused(*words)
+
+
+def test_beside_an_application_the_gangs_of_all_namespaces_are_shown(file: Path) -> None:
+    """There -n says where the application would be."""
+    there = gang("b").of(1, cpu=1)
+    result = run("-o", "json", "-n", "etl", "--spark-properties", file, parts=(big(), there))
+    told = json.loads(result.stdout)["after"]["gangs"]
+    assert {one["gang"] for one in told} == {"etl/nightly-etl", "ml/b"}
 
 
 @pytest.mark.parametrize(("line", "output"), EXAMPLES)

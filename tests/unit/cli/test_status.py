@@ -4,20 +4,27 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from tutti import cli
 from tutti.cli import live, looking, status, top
 from tutti.cli.looking import Seen
-from tutti.cli.standing import largest, rows
+from tutti.cli.standing import hindrance, largest, rows
 from tutti.kube import access
-from tutti.kube.decode import PodGroup
+from tutti.kube.groups import PodGroup
 from tutti.model.cluster import Phase, Said, Slots, Snapshot
 from tutti.model.keys import GangKey, NodeName, Uid
+from tutti.planning.restraint import SAID
 
 from ...builders import NAMESPACE, gang, node, reservation, single, snapshot
+
+
+def tutti(*words: str, **more: Any) -> Result:
+    """What is printed for a command line."""
+    return CliRunner().invoke(cli.main, words, prog_name="tutti", **more)
 
 
 def said(name: str, kind: str, reason: str, message: str) -> PodGroup:
@@ -122,6 +129,31 @@ def test_the_table_lists_whoever_waits_or_lacks_members(capsys: pytest.CaptureFi
     assert "0/2" in lines["new"]
 
 
+HOSTILE = (
+    "spark.executor.memory=[/boom] [red]lots at TCP [fd00::1]:80 \x1b[2J\x1b]0;x\x07\nend\u202e"
+)
+HARMLESS = (
+    r"spark.executor.memory=[/boom] [red]lots at TCP [fd00::1]:80 \x1b[2J\x1b]0;x\x07\nend\u202e"
+)
+
+
+def test_what_others_have_written_is_shown_as_it_is_and_moves_no_cursor(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    groups = {GangKey(NAMESPACE, "waits"): said("waits", "Reserved", "[/x]", HOSTILE)}
+    picture = cluster()
+    status._print(Seen(picture, rows(picture, groups, None), None), "table")
+    line = next(line for line in capsys.readouterr().out.splitlines() if " waits " in line)
+    assert line.split(None, 6)[-2:] == ["[/x]", HARMLESS]
+
+
+def test_a_pause_is_known_by_what_the_operator_says() -> None:
+    picture = cluster()
+    for why in (*SAID.values(), ""):
+        groups = {GangKey(NAMESPACE, "waits"): said("waits", "Reserved", "x", f"{why}; and more")}
+        assert hindrance(rows(picture, groups, None)) == why
+
+
 def test_wide_lists_those_that_run_too(capsys: pytest.CaptureFixture[str]) -> None:
     status._print(seen(NAMESPACE), "wide")
     lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line}
@@ -143,11 +175,19 @@ def test_data_says_what_the_tables_say(
     status._print(seen(), output)
     told = read(capsys.readouterr().out)
     assert told["states"] == {"waiting": 3, "reserved": 0, "started": 1, "degraded": 1}
-    assert told["resources"]["cpu"]["free"] == 5000
+    assert told["resources"]["cpu"] == {
+        "allocatable": "8",
+        "allocated": "3",
+        "reserved": "0",
+        "free": "5",
+        "stranded": "0",
+    }
+    assert told["resources"]["memory"]["free"] == "16Gi"
     assert {one["name"] for one in told["gangs"]} == {"waits", "new", "runs", "lost", "s1"}
     top._print(seen(), output)
     first, _ = read(capsys.readouterr().out)["gangs"]
-    assert (first["name"], first["held"], first["resources"]["nvidia.com/gpu"]) == ("runs", 2, 2)
+    assert (first["name"], first["held"]) == ("runs", 2)
+    assert first["resources"] == {"cpu": "2", "nvidia.com/gpu": "2", "pods": "2"}
 
 
 def test_top_shows_devices_and_who_holds_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,21 +231,97 @@ users: [{name: it, user: {}}]
 @pytest.mark.parametrize("command", ["status", "top", "explain", "dump"])
 def test_a_cluster_that_is_away_is_one_line_and_exit_code_1(command: str, tmp_path: Path) -> None:
     (tmp_path / "config").write_text(KUBECONFIG)
-    told = CliRunner().invoke(cli.main, [command, "--kubeconfig", str(tmp_path / "config")])
+    told = tutti(command, "--kubeconfig", str(tmp_path / "config"))
+    asked = "GET /apis/tutti.dev/v1alpha1/podgroups: 127.0.0.1:1 refused the connection"
+    todo = "is the API server up, and this the right --context?"
+    assert (told.exit_code, told.stdout) == (1, "")
+    assert told.stderr == f"tutti {command}: {asked}; {todo}\n"
+
+
+@click.command("tutti")
+def watching() -> None:
+    """Five looks, of which the second, third and fifth fail; then Ctrl-C."""
+    away = live.OutOfReach("n1:6443 refused the connection; is it up?")
+    looks = [None, away, away, None, away]
+
+    def look() -> Seen:
+        problem = looks.pop(0)
+        if problem is not None:
+            raise problem
+        return seen()
+
+    def wait(_seconds: float) -> None:
+        click.echo("waits")
+        if not looks:
+            raise KeyboardInterrupt
+
+    looking.again(look, lambda _: click.echo("seen"), wait)
+
+
+def test_a_watch_says_once_why_it_fails_and_goes_on() -> None:
+    told = CliRunner().invoke(watching)
+    line = "tutti: n1:6443 refused the connection; is it up? (tried again every two seconds)"
+    words = "waits seen waits waits waits seen waits waits"
+    assert (told.exit_code, told.stdout.split()) == (0, words.split())
+    assert told.stderr.splitlines() == [line, line]
+
+
+def test_a_watch_whose_first_look_fails_ends(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(KUBECONFIG)
+    told = tutti("status", "-w", "--kubeconfig", str(tmp_path / "config"))
     assert (told.exit_code, told.stdout, told.stderr.count("\n")) == (1, "", 1)
-    assert told.stderr.endswith("is the API server up, and this the right --context?\n")
 
 
-def test_a_kubeconfig_that_is_none_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "config").write_text("- no\n- kubeconfig\n")
-    told = CliRunner().invoke(cli.main, ["status", "--kubeconfig", str(tmp_path / "config")])
-    assert (told.exit_code, told.stderr.count("\n")) == (1, 1)
-    assert told.stderr.endswith("; name a cluster with --kubeconfig or --context\n")
+@pytest.mark.parametrize("command", ["status", "top", "explain", "dump"])
+def test_a_context_that_is_not_there_is_one_line_with_those_that_are(
+    command: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(KUBECONFIG)
+    told = tutti(command, "--kubeconfig", str(path), "--context", "nope")
+    said = f"kubeconfig {path} has no context nope; it has it, other"
+    todo = "name a cluster with --kubeconfig or --context"
+    assert (told.exit_code, told.stdout) == (1, "")
+    assert told.stderr == f"tutti {command}: cannot reach a cluster: {said}; {todo}\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("- no\n- kubeconfig\n", ": it is not written as kubectl writes it"), ("", " is empty")],
+)
+def test_a_kubeconfig_that_is_none_is_one_line(content: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(content)
+    told = tutti("status", "--kubeconfig", str(path))
+    said = f"cannot reach a cluster: kubeconfig {path}{words}"
+    todo = "name a cluster with --kubeconfig or --context"
+    assert (told.exit_code, told.stderr) == (1, f"tutti status: {said}; {todo}\n")
+
+
+def test_an_exec_plugin_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    plugin = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-plugin}}"
+    path.write_text(KUBECONFIG.replace("user: {}", f"user: {plugin}"))
+    told = tutti("status", "--kubeconfig", str(path))
+    why = "its exec plugin gives no credentials: no-such-plugin: No such file or directory"
+    said = f"cannot reach a cluster: kubeconfig {path}: {why}"
+    assert (told.exit_code, told.stderr) == (
+        1,
+        f"tutti status: {said}; mend that, or log in anew\n",
+    )
 
 
 def test_a_wrong_setting_is_one_line() -> None:
     told = CliRunner().invoke(cli.main, ["top"], env={"TUTTI_MODE": "off"})
     assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("word", ["json", "yaml", "wide"])
+def test_a_format_is_no_file_to_write_a_dump_to(word: str) -> None:
+    """Whoever knows kubectl types it, and would not look for such a file."""
+    told = CliRunner().invoke(cli.main, ["dump", "-o", word])
+    assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
+    assert told.stderr.endswith(f"a dump is JSON; a file of that name is ./{word}\n")
 
 
 def test_the_namespace_is_the_contexts(tmp_path: Path) -> None:
@@ -216,8 +332,29 @@ def test_the_namespace_is_the_contexts(tmp_path: Path) -> None:
     assert access.namespace_of(str(tmp_path / "none")) == "default"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(-5, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (172800, "2d")]
-)
+AGES = {
+    -5: "0s",
+    119: "119s",
+    120: "2m",
+    599: "9m59s",
+    600: "10m",
+    7200: "120m",
+    10800: "3h",
+    17999: "4h59m",
+    28800: "8h",
+    172799: "47h",
+    172800: "2d",
+    266400: "3d2h",
+    691200: "8d",
+    63071999: "729d",
+    63072000: "2y",
+    66614400: "2y41d",
+    252288000: "8y",
+    290000000: "9y",
+}
+
+
+@pytest.mark.parametrize(("seconds", "words"), AGES.items())
 def test_ages_are_as_kubectl_says_them(seconds: float, words: str) -> None:
+    """On both sides of the bounds that its HumanDuration has."""
     assert looking.age(0.0, seconds) == words

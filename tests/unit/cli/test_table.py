@@ -42,3 +42,12 @@ def test_where_there_is_none_a_line_is_a_line(
     assert first.endswith(f"NotEnoughRoom  {MESSAGE}")
     assert second.endswith("all is well")
     assert header == header.rstrip()
+
+
+def test_cells_and_titles_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    out = table.console()
+    table.show(out, table.of_rows(["[/x]", "B\x1b"], [["[red]lots", "[/y]\t"]]))
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["[/x]", r"B\x1b"],
+        ["[red]lots", r"[/y]\t"],
+    ]

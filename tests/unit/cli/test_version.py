@@ -22,6 +22,11 @@ def test_the_first_line_is_tuttis_own() -> None:
     assert told.splitlines()[0] == f"tutti {__version__}"
 
 
+def test_the_option_says_what_the_command_says() -> None:
+    told = CliRunner().invoke(cli.main, ["--version"])
+    assert (told.exit_code, told.stdout) == (0, CliRunner().invoke(cli.main, ["version"]).stdout)
+
+
 def test_python_the_api_side_and_every_engine_are_named() -> None:
     told = versions()
     assert told["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}.")

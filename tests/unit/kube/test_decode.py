@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from tutti.kube import wire
 from tutti.kube.decode import (
-    PodGroup,
-    decode_group,
     decode_member,
     decode_namespace,
     decode_node,
@@ -22,6 +20,7 @@ from tutti.kube.decode import (
     decode_reservation,
 )
 from tutti.kube.errors import BadObject
+from tutti.kube.groups import PodGroup, decode_group
 from tutti.kube.jobs import decode_job
 from tutti.model.cluster import (
     Entry,
@@ -80,7 +79,7 @@ def test_a_pod_of_ours_is_read_whole() -> None:
         group="train",
         role="worker",
         priority=1000,
-        owner=Owner("Job", "train", "batch"),
+        owner=Owner("Job", "train", "batch", Uid("j")),
         said=Said("WaitingForMembers", "1 of 2 exist"),
         labels=(("app", "t"), ("tutti.dev/pod-group", "train"), ("tutti.dev/role", "worker")),
     )
@@ -102,6 +101,16 @@ def test_a_scheduled_pod_was_told_nothing() -> None:
 )
 def test_every_phase_is_known(said: str, phase: Phase) -> None:
     assert decode_member(pod(status={"phase": said})).phase is phase
+
+
+def test_a_pod_that_succeeded_ended_with_the_last_of_its_containers() -> None:
+    ended = [{"finishedAt": at} for at in ("2026-01-01T00:00:09Z", "2026-01-01T00:00:07Z", None)]
+    states: list[dict[str, Any]] = [{"terminated": one} for one in ended]
+    statuses = [{"state": state} for state in (*states, {"running": {}})]
+    said = {"phase": "Succeeded", "containerStatuses": statuses}
+    assert decode_member(pod(status=said)).ended == NEW_YEAR + 9
+    assert decode_member(pod(status=said | {"phase": "Failed"})).ended is None
+    assert decode_member(pod(status={"phase": "Succeeded"})).ended is None
 
 
 def test_why_a_pod_failed_is_known_and_nothing_is_said_of_others() -> None:
@@ -291,31 +300,25 @@ def test_for_how_long_absent_members_are_awaited_and_who_makes_them() -> None:
     assert made.with_members((), None).maker == "driver"
 
 
+def test_a_template_whose_amounts_cannot_be_read_is_not_guessed() -> None:
+    with pytest.raises(BadObject) as caught:
+        templated({"resources": {"cpu": "two"}})
+    assert caught.value.sentence.startswith("the template of role worker cannot be read: ")
+
+
 @pytest.mark.parametrize(
-    ("template", "sentence"),
+    "selector",
     [
-        ({"resources": {"cpu": "two"}}, "the template of role worker cannot be read: "),
-        (
-            {
-                "resources": {"cpu": "1"},
-                "affinity": {
-                    "podAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": [
-                            {"topologyKey": "zone", "labelSelector": {"matchLabels": {"-": "x"}}}
-                        ]
-                    }
-                },
-            },
-            "the template of role worker has a malformed spec.affinity.podAffinity",
-        ),
+        {"matchLabels": {"-": "x"}},
+        {"matchExpressions": [{"key": "app", "operator": "In"}]},
     ],
 )
-def test_a_template_that_cannot_be_read_is_not_guessed(
-    template: Mapping[str, Any], sentence: str
-) -> None:
-    with pytest.raises(BadObject) as caught:
-        templated(template)
-    assert caught.value.sentence.startswith(sentence)
+def test_a_template_with_a_selector_that_cannot_be_read_is_none(selector: object) -> None:
+    term = {"topologyKey": "zone", "labelSelector": selector}
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    made = templated({"resources": {"cpu": "1"}, "affinity": {"podAffinity": terms}})
+    unreadable = ("a malformed spec.affinity.podAffinity",)
+    assert made.roles == (Role("worker", 2, unreadable=unreadable),)
 
 
 @pytest.mark.parametrize(("said", "meant"), [(None, None), (8, 8), (1, 2), (-1, 2)])

@@ -42,6 +42,20 @@ def test_each_answer_has_its_kind(code: int, message: str, kind: type[errors.Api
     assert (problem.status, problem.reason, str(problem)) == (code, "Word", message)
 
 
+def test_the_disruption_budget_is_named() -> None:
+    """The server's message does not: its cause does."""
+    named = "The disruption budget a needs 3 healthy pods and has 2 currently"
+    causes = [{"reason": "DisruptionBudget", "message": named}]
+    problem = errors.from_response(429, status(429, "Not now.", details={"causes": causes}))
+    assert str(problem) == f"Not now. {named}"
+
+
+@pytest.mark.parametrize("causes", [7, [7], [{"reason": "Other", "message": "no"}], []])
+def test_other_causes_are_not_repeated(causes: object) -> None:
+    problem = errors.from_response(429, status(429, "Not now.", details={"causes": causes}))
+    assert str(problem) == "Not now."
+
+
 def test_a_long_message_is_cut() -> None:
     problem = errors.from_response(422, status(422, "x" * 10_000))
     assert len(str(problem)) == errors.MESSAGE_LIMIT

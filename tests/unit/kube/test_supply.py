@@ -177,6 +177,18 @@ async def test_a_list_that_is_not_there_is_not_asked_for_in_a_loop() -> None:
     assert len(source.asked) == 1
 
 
+async def test_where_no_watch_begins_any_more_all_are_listed_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After a restore of etcd the version to watch from is in the future for a long time."""
+    monkeypatch.setattr(supply, "LONGEST_WAIT", 0.0)
+    tries = supply.MOST_FRUITLESS + 1
+    ahead: Script = [errors.Unavailable("Too large resource version.")] * tries
+    told, asked = await followed([[page(9, pod("a", 8))], [page(5, pod("b", 1))]], ahead)
+    assert told == [(9, ["a"], 1), (5, ["b"], 1)]
+    assert asked == ["list", *["9"] * tries, "list", "5"]
+
+
 async def test_an_answer_that_is_no_list_clears_nothing() -> None:
     told, _ = await followed([[b"{}"], [b"not json"], [page(5)]], [])
     assert told == [(5, [], 1)]
@@ -184,18 +196,33 @@ async def test_an_answer_that_is_no_list_clears_nothing() -> None:
 
 async def test_broken_objects_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
     listed = page(5, pod("a", 1), pod("bad", 2, cpu="many"), {"metadata": {"name": 3}})
+    unreadable = objects.merged(pod("b", 8), {"spec": "none"})
     lines = [
         line("ADDED", pod("worse", 6, cpu=[])),
-        line("ADDED", {"metadata": {"labels": 3}}),
         line("ADDED", pod("c", 7)),
+        line("MODIFIED", unreadable),
+        line("DELETED", objects.merged(pod("c", 9), {"status": 7})),
     ]
     with caplog.at_level(logging.ERROR):
         told, asked = await followed([[listed]], [lines])
-    assert told == [(5, ["a"], 1), ("leave", "worse"), ("put", "c", 7)]
-    assert asked[-1] == "7"
+    assert told == [
+        (5, ["a"], 1),
+        ("leave", "worse"),
+        ("put", "c", 7),
+        ("leave", "b"),
+        ("drop", "c"),
+    ]
+    assert asked[-1] == "9"
     said = [record.getMessage() for record in caplog.records]
-    assert len(said) == 4
+    assert len(said) == 5
     assert all("left out" in one for one in said)
+
+
+async def test_where_nothing_says_which_object_is_broken_all_are_listed_anew() -> None:
+    lines = [line("DELETED", {"metadata": {"labels": 3}}), line("ADDED", pod("b", 7))]
+    told, asked = await followed([[page(5, pod("a", 1))], [page(9, pod("b", 7))]], [lines])
+    assert told == [(5, ["a"], 1), (9, ["b"], 1)]
+    assert asked == ["list", "5", "list", "9"]
 
 
 async def test_the_collector_runs_again_after_a_list_that_failed() -> None:

@@ -5,7 +5,7 @@ import pytest
 from tutti.model import ports
 from tutti.model.ports import HostPort
 from tutti.model.resources import Resources
-from tutti.planning.amounts import count, cut, format_amount, format_resources, listed
+from tutti.planning.amounts import count, cut, format_amount, format_resources, listed, quantity
 
 from ...builders import resources
 
@@ -32,6 +32,23 @@ from ...builders import resources
 )
 def test_an_amount_reads_as_people_write_it(name: str, n: int, text: str) -> None:
     assert format_amount(name, n) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "text"),
+    [
+        ("cpu", 4000, "4"),
+        ("cpu", 1500, "1500m"),
+        ("memory", 0, "0"),
+        ("memory", 65_837_156 * 2**10, "65837156Ki"),
+        ("memory", 1_000_000_000, "1000000000"),
+        ("memory", 2**34, "16Gi"),
+        ("hugepages-2Mi", 4 * 2**20, "4Mi"),
+        ("nvidia.com/gpu", 8, "8"),
+    ],
+)
+def test_programs_read_it_exactly(name: str, n: int, text: str) -> None:
+    assert quantity(name, n) == text
 
 
 def test_devices_come_first_then_cpu_and_memory_and_pods_go_without_saying() -> None:

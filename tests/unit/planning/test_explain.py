@@ -1,7 +1,10 @@
 """The sentences that tell people why a gang waits."""
 
+from dataclasses import replace
+
 import pytest
 
+from tutti.model.cluster import Role
 from tutti.model.decisions import Reason
 from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
@@ -362,6 +365,15 @@ def test_members_beyond_what_their_role_may_have_are_told_so() -> None:
     assert waits(both) == "roles x, y have their maxMember; 3 more wait until a member has ended"
     few = gang("a").role("x", 1, 3).at_most(2).role("y", 2, 1).needing(4)
     assert waits(few) == "role y: 1 of 2 exist; 1 more is beyond the maxMember of their role"
+
+
+def test_a_template_that_cannot_be_read_is_said() -> None:
+    unread = Role("worker", 2, unreadable=("a malformed spec.affinity.podAffinity",))
+    made = gang("a").role("driver", 1, cpu=1).needing(3)
+    assert waits(replace(made, roles=(*made.roles, unread))) == (
+        "role worker: 0 of 2 exist; no room is held for absent members of role worker, since its "
+        "template has a malformed spec.affinity.podAffinity"
+    )
 
 
 def test_a_gang_of_a_class_that_does_not_exist_is_told_so_beside_why_it_waits() -> None:

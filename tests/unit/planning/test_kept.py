@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.model.cluster import Phase, Snapshot
+from tutti.model.cluster import Phase, Refused, Slots, Snapshot
 from tutti.model.decisions import Eviction, Plan
+from tutti.model.keys import NodeName
 from tutti.planning.kept import UNPROVED_SECONDS, Kept
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
@@ -47,9 +48,19 @@ def test_where_nothing_has_changed_the_plan_is_the_same() -> None:
         snapshot(node("n1", cpu=4), WAITING.only("a-0", phase=Phase.FAILED)),
         snapshot(node("n1", cpu=4), WAITING, reservation(WAITING, ("a-0", "n1"))),
         snapshot(node("n1", cpu=4), WAITING, strays=gang("s").of(1).members),
-        replace(SEEN, bereft=(reservation(WAITING),)),
+        replace(SEEN, bereft=frozenset({WAITING.made.uid})),
+        replace(SEEN, refused={WAITING.made.uid: Refused("no", 9.0)}),
     ],
-    ids=["room", "node", "gang", "member", "reservation", "stray", "deleted reservation"],
+    ids=[
+        "room",
+        "node",
+        "gang",
+        "member",
+        "reservation",
+        "stray",
+        "deleted reservation",
+        "refusal",
+    ],
 )
 def test_whatever_a_plan_is_made_of_makes_a_new_one(changed: Snapshot) -> None:
     assert kept(SEEN).plan(changed) is None
@@ -81,6 +92,17 @@ def test_what_happens_to_settled_gangs_changes_no_plan() -> None:
     runs = running.only("b-0", phase=Phase.RUNNING)
     after = replace(snapshot(node("n1", cpu=4), WAITING, runs), settled=settled)
     assert kept(before).plan(after) is NOTHING
+
+
+def test_what_happens_to_a_settled_gang_that_holds_room_makes_a_new_plan() -> None:
+    running = gang("b").of(1, cpu=1).bound_on("n1")
+    held = reservation(running, slots=[Slots(NodeName("n1"), "", 1)])
+    settled = frozenset({running.made.uid})
+    before = replace(snapshot(node("n1", cpu=4), WAITING, running, held), settled=settled)
+    fewer = running.but(absent_seconds=5.0)
+    after = replace(snapshot(node("n1", cpu=4), WAITING, fewer, held), settled=settled)
+    assert kept(before).plan(later(before)) is NOTHING
+    assert kept(before).plan(after) is None
 
 
 def test_a_plan_that_starts_or_evicts_something_is_not_kept() -> None:

@@ -57,7 +57,9 @@ def test_a_gang_that_cannot_be_completed_is_released_where_that_was_asked_for() 
     found = decide(lost_one())
     assert evicted(found) == ["a-0", "a-1"]
     (rejection,) = found.rejections
-    assert rejection.sentence.endswith("; released: 2 bound members evicted, to start again whole")
+    assert rejection.sentence.endswith(
+        "; to be released: 2 bound members to evict, to start again whole"
+    )
     assert found.evictions[0].uid == lost_one().made.uid
 
 

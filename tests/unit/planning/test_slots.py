@@ -29,9 +29,9 @@ def driven(workers: int = 0, *, least: int = 3, cpu: float = 1) -> GangBuilder:
     return base.declaring(cpu=1).needing(1 + least)
 
 
-def planned(*parts: Part, at: float = 0.0, bereft: Sequence[Reservation] = ()) -> Plan:
+def planned(*parts: Part, at: float = 0.0, bereft: Sequence[GangBuilder] = ()) -> Plan:
     """The plan, which breaks no promise."""
-    seen = replace(snapshot(*parts, at=at), bereft=tuple(bereft))
+    seen = replace(snapshot(*parts, at=at), bereft=frozenset(one.made.uid for one in bereft))
     made = plan(seen, BEST_FIT, BEST_FIT, Budget())
     assert verify.violations(seen, made) == ()
     assert verify.upheld(seen, made.placements) == made.placements
@@ -190,6 +190,19 @@ def test_no_more_slots_are_held_than_members_are_lacking() -> None:
     came = driven(2).bound_on("n1", "n1", "n1")
     placement = only(planned(node("n1", cpu=9), node("n2", cpu=2), came, held(came, n1=1, n2=2)))
     assert placement.slots == (Slots(N1, "worker", 1),)
+
+
+def test_a_gang_that_lacks_nobody_any_more_gives_its_slots_back() -> None:
+    whole = driven(3).bound_on("n1", "n1", "n1", "n1")
+    seen = snapshot(node("n1", cpu=5), whole, held(whole, n1=1))
+    made = plan(replace(seen, settled=frozenset({whole.made.uid})), BEST_FIT, BEST_FIT, Budget())
+    assert only(made) == Placement(whole.made.key, whole.made.uid, 0, ())
+    assert verify.violations(seen, made) == ()
+
+
+def test_the_end_of_slots_is_due_though_the_plan_gives_them_back() -> None:
+    whole = driven(3).bound_on("n1", "n1", "n1", "n1").but(absent_seconds=60.0)
+    assert planned(node("n1", cpu=5), whole, held(whole, n1=1), at=5.0).due == 60.0
 
 
 def test_a_lost_member_is_replaced_by_the_room_that_is_held_first() -> None:
@@ -498,26 +511,23 @@ def test_once_time_is_up_no_other_slots_take_the_place_of_lost_ones() -> None:
 
 def test_a_gang_whose_reservation_was_deleted_gets_room_for_the_absent_again() -> None:
     of = driven(1).bound_on("n1")
-    nodes, gone = (node("n1", cpu=2), node("n2", cpu=9)), held(of, ("a-0", "n1"), n1=1, n2=2)
-    placement = only(planned(*nodes, of, bereft=[gone]))
+    nodes = node("n1", cpu=2), node("n2", cpu=9)
+    placement = only(planned(*nodes, of, bereft=[of]))
     assert set(names(placement)) == {"a-1"}
     assert sum(slot.count for slot in placement.slots) == 2
     nobody = driven().bound_on("n1")
-    placement = only(planned(*nodes, nobody, bereft=[held(nobody, n1=3)]))
+    placement = only(planned(*nodes, nobody, bereft=[nobody]))
     assert placement.assignments == ()
     assert sum(slot.count for slot in placement.slots) == 3
 
 
 def test_that_is_no_longer_so_once_nobody_may_come_any_more() -> None:
-    of = driven().bound_on("n1")
-    gone = held(of, n1=3)
-    assert planned(node("n1", cpu=9), of, at=600.0, bereft=[gone]).placements == ()
-    over = of.each(phase=Phase.SUCCEEDED)
-    assert planned(node("n1", cpu=9), over, bereft=[gone]).placements == ()
+    over = driven().bound_on("n1").each(phase=Phase.SUCCEEDED)
+    assert planned(node("n1", cpu=9), over, bereft=[over]).placements == ()
 
 
 def test_a_gang_that_others_are_awaited_for_hears_nothing_of_it() -> None:
     of, other = driven().bound_on("n1"), gang("b").role("driver", 1, cpu=1)
     other = other.role("worker", 2, 0).declaring(cpu=1).needing(3).bound_on("n1")
-    made = planned(node("n1", cpu=9), of, other, held(of, n1=3), bereft=[held(other, n1=2)])
+    made = planned(node("n1", cpu=9), of, other, held(of, n1=3), bereft=[other])
     assert [(one.gang.name, slots.number(one.slots)) for one in made.placements] == [("b", 2)]

@@ -1,19 +1,22 @@
 """Gangs that have waited too long go first, and room for one of them is held as it frees up."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from math import inf
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.ports import HostPort
 from tutti.planning import demand, reduce, starving
-from tutti.planning.drafting import MOST_TRIALS
+from tutti.planning.drafting import Effort
 from tutti.planning.plan import plan
 from tutti.planning.starving import PORTIONS
+from tutti.planning.trials import MOST_TRIALS, TURN_SECONDS, Trials
 from tutti.strategies import STRATEGIES
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution, Strategy
@@ -25,8 +28,10 @@ POLICY = Policy(starvation_seconds=100.0)
 LATE = 1_000.0  # the time of all Snapshots here
 
 
-def planned(*parts: Part, policy: Policy = POLICY, by: Strategy = BEST_FIT) -> Plan:
-    return plan(snapshot(*parts, at=LATE), by, BEST_FIT, Budget(), policy)
+def planned(
+    *parts: Part, policy: Policy = POLICY, by: Strategy = BEST_FIT, at: float = LATE
+) -> Plan:
+    return plan(snapshot(*parts, at=at), by, BEST_FIT, Budget(), policy)
 
 
 def started(made: Plan) -> set[str]:
@@ -42,17 +47,14 @@ def fresh(of: GangBuilder) -> GangBuilder:
     return of.but(created=LATE - 1)
 
 
-def answered(problem: Problem) -> Solution:
-    return BEST_FIT.solve(problem, Budget())
-
-
 def firsts(*parts: Part, policy: Policy = POLICY) -> list[str]:
     """Who goes first, the top priority first."""
     seen = snapshot(*parts, at=LATE)
     found = [demand.census(each) for each in seen.gangs]
     base = reduce.grid(seen, (m.shape for census in found for m in census.ready))
     wants = [want for census in found if (want := demand.whole(census)) is not None]
-    starved = starving.starved(seen, lambda: base, wants, policy, answered)
+    trials = Trials(Effort(BEST_FIT, BEST_FIT, Budget(), policy, LATE), len(wants))
+    starved = starving.starved(seen, lambda: base, wants, policy, trials)
     return [one.want.gang.key.name for one in starved]
 
 
@@ -298,8 +300,8 @@ def test_once_room_is_held_the_others_are_decided_on_together() -> None:
         node("n1", cpu=4), node("n2", cpu=2), busy, top, low, fresh(gang("new").of(1)), by=by
     )
     assert started(made) == {"low", "new"}
-    # Each of the two priorities tried, all of them together, and those beside the hold.
-    assert [demands for demands, _ in by.asked] == [1, 1, 2, 2]
+    # All of them together, and those beside the hold; best fit saw that either could start.
+    assert [demands for demands, _ in by.asked] == [2, 2]
 
 
 def test_gangs_that_starve_and_start_do_not_part_the_joint_decision() -> None:
@@ -323,6 +325,7 @@ def test_gangs_that_starve_and_start_do_not_part_the_joint_decision() -> None:
 
 
 ROOM = [node(f"n{i}", cpu=3) for i in range(4)]
+PAIR = [node("n1", cpu=12), node("n2", cpu=12)]
 
 
 def test_a_starved_gang_that_was_passed_over_too_early_leaves_no_proof() -> None:
@@ -346,8 +349,78 @@ def test_no_more_kinds_of_gangs_are_tried_than_there_is_time_for() -> None:
     assert not made.proved
 
 
+def hopeless(kinds: int) -> list[GangBuilder]:
+    """Older gangs that counting does not rule out and two nodes of 12 cores cannot hold."""
+    return [gang(f"h{n:03}").of(2, cpu=7).of(1, cpu=5 + (n + 1) / 128) for n in range(kinds)]
+
+
+@pytest.mark.parametrize("by", ["bestfit", "ilp"])
+@pytest.mark.parametrize("kinds", [1, MOST_TRIALS, 10 * MOST_TRIALS])
+def test_gangs_that_no_cluster_could_hold_keep_room_from_nobody(kinds: int, by: str) -> None:
+    busy, large = gang("busy").of(1, cpu=1).bound_on("n1"), gang("large").of(2, cpu=12)
+    new = fresh(gang("new").of(1, cpu=1))
+    made = planned(*PAIR, *hopeless(kinds), busy, large, new, by=STRATEGIES[by]())
+    assert "room is held for it on 2 nodes" in told(made)["large"]
+    assert "held for gang ml/large" in told(made)["new"]
+
+
+# 6 + 3 + 3 and 4 + 4 + 3 cores would do; best fit begins with 6 + 4.
+PACKED = gang("packed").of(3, cpu=3).of(2, cpu=4).of(1, cpu=6)
+
+
+def test_who_has_a_place_that_best_fit_does_not_find_has_turns_behind_many_without_one() -> None:
+    busy = gang("busy").of(1, cpu=2).bound_on("n1")
+
+    def is_held(at: float) -> bool:
+        made = planned(*PAIR, *hopeless(15), busy, PACKED, by=STRATEGIES["ilp"](), at=at)
+        assert "not all" in made.shortfall
+        return "room is held" in told(made)["packed"]
+
+    turns = [n * TURN_SECONDS for n in range(1, 7)]
+    held = [is_held(at) for at in turns]
+    # Twelve kinds have turns, four at a time.
+    assert held == held[:3] * 2
+    assert sum(held) == 2
+    assert is_held(turns[held.index(True)] + TURN_SECONDS - 1)
+
+
+def test_the_oldest_is_searched_for_in_every_turn() -> None:
+    busy = gang("busy").of(1, cpu=2).bound_on("n1")
+    parts: list[Part] = [*PAIR, *hopeless(30), busy, PACKED.each(created=-1.0).but(created=-1.0)]
+    for turn in range(1, 5):
+        made = planned(*parts, by=STRATEGIES["ilp"](), at=turn * TURN_SECONDS)
+        assert "room is held" in told(made)["packed"]
+
+
 def test_the_empty_cluster_has_the_host_ports_of_bound_members_and_not_those_of_others() -> None:
     web = HostPort(80)
     waiting, running = gang("a").of(1, cpu=1).listening(web), gang("b").of(1).listening(web)
     assert firsts(node("n1", cpu=8), waiting, fresh(running).bound_on("n1")) == ["a"]
     assert firsts(node("n1", cpu=8).listening(web), waiting) == []
+
+
+class Spender:
+    """Best fit, which says that it proved nothing short, and uses all the seconds it is given."""
+
+    name = "spender"
+
+    def __init__(self) -> None:
+        self.spent: list[float] = []
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:
+        """What best fit says, as if proved."""
+        self.spent.append(budget.seconds)
+        return replace(BEST_FIT.solve(problem, budget), outcome=Outcome.PROVED)
+
+
+def test_all_searches_of_a_plan_share_its_seconds() -> None:
+    """While one that starves does not start, each is asked about alone, and with those after it."""
+    starving = [gang(name).of(1, cpu=3).priority(9 - n) for n, name in enumerate("abd")]
+    spender = Spender()
+    made = planned(
+        node("n1", cpu=4), node("n2", cpu=4), *starving, fresh(gang("c").of(1, cpu=1)), by=spender
+    )
+    assert set(started(made)) == {"a", "b", "c"}
+    searches = [spent for spent in spender.spent if spent != Budget().seconds / MOST_TRIALS]
+    assert len(searches) > 4
+    assert sum(searches) <= Budget().seconds

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tutti.model.decisions import Plan, Policy
 from tutti.planning.plan import plan
+from tutti.planning.trials import MOST_TRIALS
 from tutti.strategies import STRATEGIES
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Strategy
@@ -43,6 +44,7 @@ class Stream:
     policy: Policy
     strategy: Strategy = BEST_FIT
     large: GangBuilder = LARGE
+    hopeless: Sequence[GangBuilder] = ()  # older ones without a place in any cluster
     now: float = 0.0
     running: list[tuple[str, str]] = field(default_factory=list)  # name and node, oldest first
     waiting: list[tuple[str, float]] = field(default_factory=list)  # name and creation
@@ -72,7 +74,7 @@ class Stream:
         small = [single(name, gpu=1).bound_on(on) for name, on in self.running]
         queued = [single(name, gpu=1).each(created=at).but(created=at) for name, at in self.waiting]
         nodes = [node(name, gpu=GPUS, cpu=1) for name in NODES]
-        seen = snapshot(*nodes, *small, *queued, self.large, at=self.now)
+        seen = snapshot(*nodes, *small, *queued, *self.hopeless, self.large, at=self.now)
         return plan(seen, self.strategy, BEST_FIT, Budget(), self.policy)
 
 
@@ -87,6 +89,14 @@ def test_a_large_gang_among_an_endless_stream_starts_within_the_bound() -> None:
     taken = departures(Stream(PATIENT), began + BOUND)
     assert taken is not None
     assert taken >= began
+
+
+def test_gangs_that_no_cluster_could_hold_do_not_loosen_the_bound() -> None:
+    """Counting alone rules none out: there is room for one GPU six times, for two thrice."""
+    sizes = [(ones, pairs) for ones in range(1, 7) for pairs in range(1, 4) if ones + 2 * pairs > 6]
+    hopeless = [gang(f"h{a}{b}").of(a, gpu=1).of(b, gpu=2).but(created=-1.0) for a, b in sizes]
+    assert len(hopeless) > MOST_TRIALS
+    assert departures(Stream(PATIENT, hopeless=hopeless), 10 + BOUND) is not None
 
 
 def test_without_the_guard_the_same_gang_starves() -> None:

@@ -218,6 +218,12 @@ def test_a_sentence_stands_for_a_while_but_a_new_reason_is_told() -> None:
     assert other["conditions"][0]["message"] == "no node"
 
 
+def test_what_claims_lack_is_told_anew() -> None:
+    first = wanted(two(), waits(Reason.WAITING_FOR_VOLUMES, "claim x does not exist"), {})
+    bound = waits(Reason.WAITING_FOR_VOLUMES, "claim x is not bound yet")
+    assert wanted(two(), bound, first, keep=True) == wanted(two(), bound, first)
+
+
 @pytest.mark.parametrize(
     "odd", [{"conditions": None}, {"conditions": "x"}, {"conditions": [3, {}, {"type": 4}]}]
 )
@@ -390,7 +396,7 @@ def test_a_gang_that_is_given_up_for_now_says_that_it_is_released() -> None:
     assert found.phase == "Degraded"
     assert said(found)["Bound"] == "False Released"
     assert said(found)["Reserved"] == "False NotEnoughRoom"
-    assert found.conditions[0].message == "1 member evicted, to start again whole"
+    assert found.conditions[0].message == "evicting 1 bound member, to start again whole"
 
 
 def test_a_pod_beyond_what_its_role_may_have_waits_for_its_siblings_not_for_room() -> None:

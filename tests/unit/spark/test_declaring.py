@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.kube import wire
-from tutti.kube.decode import decode_group
+from tutti.kube.groups import decode_group
 from tutti.model.cluster import Member
 from tutti.model.ports import HostPort, asked
 from tutti.model.resources import Resources
@@ -95,6 +95,13 @@ def test_executors_carry_the_labels_that_spark_and_its_properties_give_them() ->
     template = "kind: Pod\nmetadata: {labels: {team: c, app: d, spark-role: driver}}\nspec: {}"
     labels = {"team": "a", "tier": "b", "app": "d"}
     assert carried(text(**given, **file), template) == {**DRIVERS, **labels}
+
+
+def test_what_is_quoted_moves_no_cursor() -> None:
+    with pytest.raises(
+        BadProperty, match=r"^spark\.executor\.memory=\[/x\]\\x1b\[2J: is not a size"
+    ):
+        computed(text(executor__memory="[/x]\x1b[2J"))
 
 
 def test_placeholders_in_labels_are_filled_in_from_spark_4_on() -> None:
@@ -240,9 +247,9 @@ def test_what_is_too_long_is_not_read() -> None:
         computed(given, template.ljust(65_537))
 
 
-def test_a_template_of_many_levels_is_refused() -> None:
-    """What can just be read could not be written again."""
-    template = '{"a":' * 900 + "1" + "}" * 900
+@pytest.mark.parametrize("template", ['{"a":' * 900 + "1" + "}" * 900, "[" * 65_000, "- " * 32_000])
+def test_a_template_of_many_levels_is_refused(template: str) -> None:
+    """What can just be read could not be written again, and more would end the process."""
     given = text(kubernetes__executor__podTemplateFile="/x.yml")
     with pytest.raises((BadProperty, BadProperties), match="nested"):
         computed(given, template=template)

@@ -1,11 +1,15 @@
 """Pod templates of executors: what they add to what the properties say."""
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tutti.kube import wire
-from tutti.kube.decode import decode_group, decode_member
+from tutti.kube.decode import decode_member
+from tutti.kube.groups import decode_group
 from tutti.spark import BadProperty, app
 from tutti.spark.podtemplates import Merged, merged, plain
 
@@ -142,6 +146,59 @@ def test_rules_of_the_template_are_those_of_the_pods_that_are_made_of_it() -> No
     assert len(pod.shape.wishes.even) == 1
 
 
+UNQUOTED = """
+kind: Pod
+metadata:
+  labels: {year: 2026, beta: true, ratio: 1.10, code: 007, on: yes, day: 2026-01-01, none: , 8: x}
+spec:
+  nodeSelector: {rack: 7}
+  tolerations: [{key: spot, operator: Equal, value: 1, effect: , tolerationSeconds: 60}]
+  affinity:
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 5
+          preference: {matchExpressions: [{key: rack, operator: In, values: [1, false]}]}
+  topologySpreadConstraints:
+    - maxSkew: 1
+      topologyKey: zone
+      whenUnsatisfiable: ScheduleAnyway
+      labelSelector: {matchLabels: {weight: 3}}
+"""
+
+
+def test_what_is_not_in_quotes_is_read_as_spark_reads_it() -> None:
+    """Numbers and truth values are texts wherever the API has texts, and stay numbers elsewhere."""
+    template = found(UNQUOTED).template
+    own = {"year": "2026", "beta": "true", "ratio": "1.1", "code": "007", "on": "yes"}
+    assert template["labels"] == {**own, "day": "2026-01-01", "none": "", "8": "x", **LABELS}
+    assert template["nodeSelector"] == {"disk": "ssd", "rack": "7"}
+    assert template["tolerations"] == [
+        {"key": "spot", "operator": "Equal", "value": "1", "tolerationSeconds": 60}
+    ]
+    (wish,) = template["affinity"]["nodeAffinity"].popitem()[1]
+    assert wish["weight"] == 5
+    assert wish["preference"]["matchExpressions"][0]["values"] == ["1", "false"]
+    (spread,) = template["topologySpreadConstraints"]
+    assert (spread["maxSkew"], spread["labelSelector"]) == (1, {"matchLabels": {"weight": "3"}})
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(0.5, 1e6) | st.text()
+
+
+@given(
+    st.dictionaries(st.text(), SCALARS | st.lists(SCALARS) | st.dictionaries(st.text(), SCALARS))
+)
+def test_labels_are_texts_or_the_one_that_is_none_is_named(labels: dict[str, Any]) -> None:
+    text = json.dumps({"kind": "Pod", "metadata": {"labels": labels}, "spec": {}})
+    if any(isinstance(one, list | dict) for one in labels.values()):
+        with pytest.raises(BadProperty, match="which is no text: put it in quotes"):
+            found(text)
+        return
+    given = found(text).template["labels"]
+    assert given.keys() == labels.keys() | LABELS.keys()
+    assert all(isinstance(each, str) for each in given.values())
+
+
 PORT = "containerPort: 1, hostPort: 1"
 NEAR_ONE = (
     "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
@@ -207,16 +264,20 @@ LAUGHS = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
         ("kind: Pod\nspec: {initContainers: text}", "no list of containers"),
         ("kind: Pod\nspec: {containers: [{resources: [1]}]}", "are no map"),
         ("kind: Pod\nspec: {containers: [{resources: {limits: [1]}}]}", "are no map"),
-        ("kind: Pod\nspec: {nodeSelector: {a: 1}}", "cannot be read"),
-        ("kind: Pod\nmetadata: {labels: {a: 1}}\nspec: {}", "cannot be read: metadata.labels.a"),
+        ("kind: Pod\nspec: {nodeSelector: [a]}", "cannot be read: spec.nodeSelector"),
+        (
+            "kind: Pod\nmetadata: {labels: {a: []}}\nspec: {}",
+            "metadata.labels.a is [], which is no",
+        ),
+        ("kind: Pod\nmetadata: {labels: {a: 1e9}}\nspec: {}", "is 1000000000.0, which is no text:"),
+        ("kind: Pod\nmetadata: {labels: {a: .nan}}\nspec: {}", "is nan, which is no text: put it"),
         ("kind: Pod\nmetadata: {labels: [a]}\nspec: {}", "cannot be read: metadata.labels"),
         ("kind: Pod\nspec: {affinity: {podAffinity: 1}}", "cannot be read"),
         (
             "kind: Pod\nspec: {containers: [{}, {resources: {requests: {cpu: many}}}]}",
             "requests cannot be read",
         ),
-        ("kind: Pod\nspec: {affinity: {x: 2026-01-01}}", "no API object can"),
-        ("kind: Pod\nspec: {affinity: {x: .nan}}", "no API object can"),
+        ("kind: Pod\nspec: {tolerations: [{tolerationSeconds: .nan}]}", "no API object can"),
     ],
 )
 def test_a_template_that_cannot_be_read_is_refused_by_name(text: str, why: str) -> None:

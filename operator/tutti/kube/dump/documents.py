@@ -5,8 +5,9 @@ objects or in one sentence.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
@@ -59,8 +60,8 @@ class Document(NamedTuple):
         return found if isinstance(found, Mapping) else {}
 
 
-class _Loader(yaml.CSafeLoader):
-    """Plain YAML whose merge keys cannot grow without end."""
+class Loader(yaml.CSafeLoader):
+    """YAML 1.1, as kubectl reads it, with merge keys that cannot grow without end."""
 
     merged = 0
 
@@ -76,19 +77,37 @@ class _Loader(yaml.CSafeLoader):
             raise yaml.YAMLError(f"merge keys copy more than {MERGE_LIMIT:,} values")
 
 
-def documents(text: Text) -> Iterator[Document]:
+class JsonLoader(Loader):
+    """YAML 1.2 by its JSON schema, as Java's snakeyaml-engine reads it.
+
+    ``yes``, ``007`` and ``2026-01-01`` are text there, and ``<<`` is a name like any other.
+    """
+
+
+JsonLoader.yaml_implicit_resolvers = {}  # none of YAML 1.1's
+for _kind, _pattern in (
+    ("null", "null|"),
+    ("bool", "true|false"),
+    ("int", "-?(0|[1-9][0-9]*)"),
+    ("float", r"-?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|-?\.inf|\.nan"),
+):
+    _tag, _whole = f"tag:yaml.org,2002:{_kind}", re.compile(rf"(?:{_pattern})\Z")
+    JsonLoader.add_implicit_resolver(_tag, _whole, None)
+
+
+def documents(text: Text, loader: type[Loader] = Loader) -> Iterator[Document]:
     """The API objects of one file, those in Lists one by one, the Lists themselves first.
 
     Raises:
         BadFile: the text is no YAML or JSON, or something in it is no API object.
     """
-    for number, raw in enumerate(_parsed(text), start=1):
+    for number, raw in enumerate(_parsed(text, loader), start=1):
         place = f"{text.name}, document {number}"
         if raw is not None:
             yield from _objects(raw, place)
 
 
-def _parsed(text: Text) -> Iterator[Any]:
+def _parsed(text: Text, kind: type[Loader]) -> Iterator[Any]:
     try:
         content = text.content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -102,10 +121,11 @@ def _parsed(text: Text) -> Iterator[Any]:
             _demand_sane(raw, f"{text.name}, document 1")
             yield raw
             return
+    _demand_shallow(content, text.name)
     number = 1
     loader = None
     try:
-        loader = _Loader(content)
+        loader = kind(content)
         while loader.check_data():  # type: ignore[no-untyped-call]  # the stub forgot
             raw = loader.get_data()
             _demand_sane(raw, f"{text.name}, document {number}")
@@ -118,6 +138,28 @@ def _parsed(text: Text) -> Iterator[Any]:
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _demand_shallow(content: str, name: str) -> None:
+    """Refuse what is nested too deeply before libyaml composes it, in C and by recursion."""
+    number = depth = 0
+    parser = Loader(content)
+    try:
+        while parser.check_event():
+            event = parser.get_event()
+            number += isinstance(event, yaml.DocumentStartEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEPTH_LIMIT:
+                _refuse_depth(f"{name}, document {number}")
+    except yaml.YAMLError:
+        return  # whoever reads it will say it
+    finally:
+        parser.dispose()
+
+
+def _refuse_depth(place: str) -> NoReturn:
+    raise BadFile(place, f"it is nested more than {DEPTH_LIMIT} deep")
 
 
 def _said(problem: Exception) -> str:
@@ -147,7 +189,7 @@ def _demand_sane(raw: Any, place: str) -> None:
         elif name not in sizes and isinstance(value, dict | list | tuple | set):
             path.add(name)
             if len(path) > DEPTH_LIMIT:
-                raise BadFile(place, f"it is nested more than {DEPTH_LIMIT} deep")
+                _refuse_depth(place)
             todo.append((value, True))
             todo.extend((inner, False) for inner in _inner(value))
 

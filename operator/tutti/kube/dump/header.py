@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
-from ...model.cluster import Gang
+from ...model.cluster import Refused, Snapshot
 from ...model.decisions import Plan, Policy
-from ...model.keys import GangKey, Origin
+from ...model.keys import GangKey, Origin, Uid
 from .. import errors
 
 PREFIX = "tutti.dev/"
-TAKEN_AT, SETTINGS, PLAN, FINISHED = "taken-at", "settings", "plan", "finished"
+TAKEN_AT, SETTINGS, PLAN = "taken-at", "settings", "plan"
+FINISHED, BEREFT, REFUSED = "finished", "bereft", "refused"
 _DIGITS = 9  # decimal places: more than a float of seconds since 1970 has
 
 
@@ -38,6 +39,8 @@ class Header:
     setup: Setup
     plan: Mapping[str, Any] | None = None
     finished: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    bereft: frozenset[Uid] = frozenset()
+    refused: Mapping[Uid, Refused] = field(default_factory=dict)
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
@@ -76,9 +79,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
     }
 
 
-def annotations(
-    taken_at: float, setup: Setup, plan: Plan | None, gangs: Sequence[Gang]
-) -> dict[str, str]:
+def annotations(snapshot: Snapshot, setup: Setup, plan: Plan | None) -> dict[str, str]:
     """What ``header`` reads back."""
     values = {field.name: getattr(setup.policy, field.name) for field in fields(Policy)}
     settings = {
@@ -87,12 +88,19 @@ def annotations(
         "policy": {name: v.value if isinstance(v, Enum) else v for name, v in values.items()},
         "budget": dict(setup.budget),
     }
+    gangs = snapshot.gangs
     finished = {str(gang.key): list(gang.finished) for gang in gangs if gang.finished}
-    words = {TAKEN_AT: exactly(taken_at), SETTINGS: json.dumps(settings)}
+    bereft = {str(gang.key): gang.uid for gang in gangs if gang.uid in snapshot.bereft}
+    words = {TAKEN_AT: exactly(snapshot.taken_at), SETTINGS: json.dumps(settings)}
     if plan is not None:
         words[PLAN] = json.dumps(plan_record(plan), separators=(",", ":"))
     if finished:
         words[FINISHED] = json.dumps(finished)
+    if bereft:
+        words[BEREFT] = json.dumps(bereft)
+    if snapshot.refused:
+        refused = {uid: [one.sentence, one.until] for uid, one in snapshot.refused.items()}
+        words[REFUSED] = json.dumps(refused)
     return {PREFIX + name: word for name, word in words.items()}
 
 
@@ -114,7 +122,20 @@ def header(found: Mapping[Any, Any]) -> Header | None:
     for gang, roles in finished.items():
         if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
             raise _wrong(FINISHED, f"{gang}: not a list of roles")
-    return Header(_moment(words[TAKEN_AT]), _setup(_json(words, SETTINGS)), plan, finished)
+    bereft = _json(words, BEREFT) if BEREFT in words else {}
+    for gang, uid in bereft.items():
+        if not isinstance(uid, str):
+            raise _wrong(BEREFT, f"{gang}: not a uid")
+    refused = _json(words, REFUSED) if REFUSED in words else {}
+    taken_at, setup = _moment(words[TAKEN_AT]), _setup(_json(words, SETTINGS))
+    return Header(
+        taken_at,
+        setup,
+        plan,
+        finished,
+        frozenset(map(Uid, bereft.values())),
+        {Uid(uid): _refused(uid, one) for uid, one in refused.items()},
+    )
 
 
 def exactly(seconds: float) -> str:
@@ -123,6 +144,14 @@ def exactly(seconds: float) -> str:
     text = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     fraction = f"{seconds:.{_DIGITS}f}".partition(".")[2]
     return f"{text}.{fraction}Z" if int(fraction) else f"{text}Z"
+
+
+def _refused(uid: str, one: object) -> Refused:
+    match one:
+        case [str() as sentence, float() | int() as until]:
+            return Refused(sentence, float(until))
+        case _:
+            raise _wrong(REFUSED, f"{uid}: no sentence and a time")
 
 
 def _moment(word: object) -> float:

@@ -123,8 +123,8 @@ def member(value: Member, scheduler: str, taken_at: float) -> Raw:
         metadata["deletionTimestamp"] = timestamp(taken_at)
     if (owner := value.owner) is not None:
         version = f"{owner.group}/v1" if owner.group else "v1"
-        reference = {"apiVersion": version, "kind": owner.kind, "name": owner.name, "uid": ""}
-        metadata["ownerReferences"] = [{**reference, "controller": True}]
+        names = {"kind": owner.kind, "name": owner.name, "uid": owner.uid or ""}
+        metadata["ownerReferences"] = [{"apiVersion": version, **names, "controller": True}]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -202,6 +202,10 @@ def _role(value: Role) -> Raw:
         _add_node_rules(role["template"], shape)
         add_rules(role["template"], shape.rules)
         add_wishes(role["template"], shape.wishes)
+    elif value.unreadable:
+        role["template"] = {"resources": {}}
+        for field in value.unreadable:
+            add_unreadable(role["template"], field)
     return role
 
 
@@ -245,6 +249,9 @@ def _status(value: Member) -> Raw:
     status: Raw = {"phase": value.phase.value}
     if value.failure:
         status["reason"] = value.failure
+    if value.ended is not None:
+        terminated = {"finishedAt": timestamp(value.ended)}
+        status["containerStatuses"] = [{"name": "main", "state": {"terminated": terminated}}]
     if value.said.reason or value.said.message:
         said = {"reason": value.said.reason, "message": value.said.message}
         status["conditions"] = [{"type": "PodScheduled", "status": "False", **said}]

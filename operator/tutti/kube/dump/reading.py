@@ -14,6 +14,7 @@ from ...model.cluster import Member, Namespace, Node, Occupant, PriorityClass, R
 from ...model.volumes import Attachment, Claim, Driver, NodeDrivers, StorageClass, Volume
 from .. import decode, errors, volumes, wire
 from ..encode import API_VERSION, moment
+from ..groups import PodGroup, decode_group
 from . import handwritten, sparks
 from .documents import BadFile, Document, Text, documents
 from .header import Header, header
@@ -49,7 +50,7 @@ class Found:
     nodes: tuple[Node, ...] = ()
     members: tuple[Member, ...] = ()
     occupants: tuple[Occupant, ...] = ()
-    groups: tuple[decode.PodGroup, ...] = ()
+    groups: tuple[PodGroup, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     classes: tuple[PriorityClass, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
@@ -165,7 +166,7 @@ def _decoded(found: Iterable[Document], into: Found) -> Found:
         nodes=all_of(wire.Node, decode.decode_node),
         members=members,
         occupants=present,
-        groups=all_of(wire.PodGroup, decode.decode_group),
+        groups=all_of(wire.PodGroup, decode_group),
         reservations=tuple(one for one in held if one.scheduler == into.scheduler),
         classes=all_of(wire.PriorityClass, decode.decode_priority_class),
         namespaces=(*namespaces, *implied),

@@ -17,7 +17,7 @@ def write(snapshot: Snapshot, setup: Setup, plan: Plan | None = None) -> str:
     Pods of other schedulers are known by what they use of a node alone, and written so; their
     labels are there as long as some rule between pods may ask for them.
     """
-    words = annotations(snapshot.taken_at, setup, plan, snapshot.gangs)
+    words = annotations(snapshot, setup, plan)
     head = {"apiVersion": "v1", "kind": "List", "metadata": {"annotations": words}}
     lines = (json.dumps(one, separators=(",", ":")) for one in _items(snapshot, setup.scheduler))
     return f'{json.dumps(head)[:-1]}, "items": [\n' + ",\n".join(lines) + "\n]}\n"

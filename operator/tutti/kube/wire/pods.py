@@ -5,7 +5,7 @@ Separate from ``objects`` because it grows with every rule that is honoured.
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from .base import Condition, Int32, Object, Quantities, Requirement, Wire
 from .between import PodAffinity, SpreadConstraint
@@ -106,10 +106,23 @@ class PodSpec(Wire):
     scheduling_group: dict[str, Any] | None = None
 
 
+class Terminated(Wire):
+    """How a container ended."""
+
+    finished_at: AwareDatetime | None = None
+
+
+class ContainerState(Wire):
+    """What a container does now."""
+
+    terminated: Terminated = Terminated()
+
+
 class ContainerStatus(Wire):
-    """What the kubelet has granted a container; differs from the spec while it is resized."""
+    """How far a container has come, and what the kubelet has granted it while it is resized."""
 
     name: str = ""
+    state: ContainerState = ContainerState()
     allocated_resources: Quantities | None = None
     resources: ResourceAmounts | None = None
 

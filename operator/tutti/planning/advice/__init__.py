@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...model.cluster import Snapshot
-from ...model.decisions import Plan, Rejection
+from ...model.decisions import Plan, Reason, Rejection
 from ...model.keys import GangKey
 from .. import looks
 from ..demand import Want
@@ -71,7 +71,7 @@ def _type(want: Want, roll: Roll) -> object:
 
 
 def _advice(rejection: Rejection, ground: Ground | None, planner: Planner) -> Advice:
-    if ground is None:
+    if ground is None or rejection.reason is Reason.REFUSED:  # no change of the cluster's would do
         return Advice(rejection.gang, 0, rejection.reason, rejection.sentence)
     diagnosis = _diagnosis(ground, planner)
     need = ground.want.need

@@ -34,6 +34,7 @@ class Standing:
     bound: int  # members that count as bound
     nodes: tuple[tuple[NodeName, int], ...] = ()
     ailment: str = ""  # what a gang that has started lacks
+    hindrance: str = ""  # why it does not start, though this plan places it
 
 
 def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> Standing | None:

@@ -41,6 +41,8 @@ def of_standing(found: Standing) -> str:
     match found.state:
         case State.WAITS:
             return f"{found.gang} waits"
+        case State.STARTS if found.hindrance:
+            return f"{found.gang} would start now, {_nodes(found)}; {found.hindrance}"
         case State.STARTS:
             return f"{found.gang} starts in the next cycle: {_nodes(found)}"
         case State.RESERVED:

@@ -20,8 +20,15 @@ NAMES = (
     *("creationTimestamp", "resourceVersion", "generation", "containers", "resources", "requests"),
     *("limits", "template", "parallelism", "replicas", "completions", "schedulerName", "nodeName"),
     *("affinity", "tolerations", "placement", "podGroup", "roles", "minMember", "allocatable"),
-    *("conditions", "capacity", "taints", "volumes", "cpu", "tutti.dev/taken-at"),
-    *("tutti.dev/settings", "tutti.dev/plan", "tutti.dev/finished", "kind", "apiVersion"),
+    *("apiVersion", "conditions", "capacity", "taints", "volumes", "cpu", "tutti.dev/taken-at"),
+    *(
+        "tutti.dev/settings",
+        "tutti.dev/plan",
+        "tutti.dev/finished",
+        "tutti.dev/bereft",
+        "tutti.dev/refused",
+        "kind",
+    ),
 )
 SCALARS = (
     st.none()
@@ -125,6 +132,11 @@ BOMBS: dict[str, Callable[[], str]] = {
     "lists in lists": lambda: "kind: Pod\nspec: " + "[" * 5000 + "]" * 5000,
     "maps in maps": lambda: '{"kind": "Pod", "spec": ' + '{"a":' * 5000 + "1" + "}" * 5001,
     "Lists in Lists": lambda: '{"kind": "List", "items": [' * 100 + '{"kind": "Pod"}' + "]}" * 100,
+    "lists without end": lambda: "kind: Pod\nspec: " + "[" * 1_000_000,
+    "maps without end": lambda: "kind: Pod\nspec: " + "{a: " * 200_000,
+    "items of items": lambda: "- " * 200_000,
+    "keys of keys": lambda: "? " * 200_000,
+    "a second document": lambda: "kind: Pod\n---\n" + "[" * 200_000,
     "blocks in blocks": lambda: "\n".join(" " * n + "a:" for n in range(2000)),
 }
 
@@ -181,6 +193,32 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a moment": (
         {"kind": "List", "metadata": {"annotations": {"tutti.dev/taken-at": "then"}}},
         "some.yaml, document 1: metadata.annotations.tutti.dev/taken-at: 'then' is not a time",
+    ),
+    "gangs without their Reservation": (
+        {
+            "kind": "List",
+            "metadata": {
+                "annotations": {
+                    "tutti.dev/taken-at": "2026-01-01T00:00:00Z",
+                    "tutti.dev/settings": '{"schedulerName": "tutti", "strategy": "ilp"}',
+                    "tutti.dev/bereft": '{"ml/a": 7}',
+                }
+            },
+        },
+        "some.yaml, document 1: metadata.annotations.tutti.dev/bereft: ml/a: not a uid",
+    ),
+    "what was refused": (
+        {
+            "kind": "List",
+            "metadata": {
+                "annotations": {
+                    "tutti.dev/taken-at": "2026-01-01T00:00:00Z",
+                    "tutti.dev/settings": '{"schedulerName": "tutti", "strategy": "ilp"}',
+                    "tutti.dev/refused": '{"a": 7}',
+                }
+            },
+        },
+        "some.yaml, document 1: metadata.annotations.tutti.dev/refused: a: no sentence and a time",
     ),
     "settings": (
         {

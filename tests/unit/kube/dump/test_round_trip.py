@@ -21,6 +21,7 @@ from tutti.model.cluster import (
     OnPartial,
     OnTimeout,
     Phase,
+    Refused,
     Reservation,
     Resident,
     Role,
@@ -36,6 +37,7 @@ from tutti.model.resources import Resources
 from tutti.model.rules import Liking, Peers, PodRules, Requirement, Spread, Term
 from tutti.model.shapes import NO_WISHES, Effect, NodeTerm, Taint, Toleration, Wishes
 from tutti.model.spark import Kept, SparkPod
+from tutti.planning import finishing
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget
@@ -57,7 +59,7 @@ def read(text: str) -> Snapshot:
 def as_kept(of: Snapshot) -> Snapshot:
     """The Snapshot as a cluster could show it: real fields, and Reservations that were created.
 
-    What a member is by its labels is among its labels.
+    What a member is by its labels is among its labels, and what earlier runs left is no member.
     """
 
     def real(member: Member) -> Member:
@@ -80,6 +82,9 @@ def as_kept(of: Snapshot) -> Snapshot:
         members = tuple(sorted(map(real, one.members), key=lambda member: member.key))
         if one.is_single:
             return Gang(one.key, members[0].uid, 1, members=members, created=members[0].created)
+        runs = [held for held in of.reservations if held.uid == one.uid]
+        kept = replace(one, members=members)
+        members = finishing.run(kept, next(iter(runs), None)).of(kept).members
         value = next((known for known in values if known is not None), None)
         return replace(one, members=members, class_value=value if one.priority_class else None)
 
@@ -147,7 +152,7 @@ MEMBER: dict[str, Any] = {
     "terminating": True,
     "gates": ("example.com/quota", "hold"),
     "unmodelled": ("spec.resourceClaims",),
-    "owner": Owner("Job", "train", "batch"),
+    "owner": Owner("Job", "train", "batch", Uid("job-1")),
     "said": Said("Unschedulable", "no room"),
     "is_driver": True,
     "spark": SparkPod(
@@ -157,6 +162,7 @@ MEMBER: dict[str, Any] = {
     ),
     "unconfigured": "nobody knows",
     "failure": "OutOfcpu",
+    "ended": 1_767_225_660.0,
     "labels": (("app", "x"), ("tutti.dev/pod-group", "a")),
 }
 _SHAPE = MEMBER["shape"]
@@ -178,7 +184,18 @@ NODE: dict[str, Any] = {
 }
 GANG: dict[str, Any] = {
     "min_member": 3,
-    "roles": (Role("worker", 2, 5, TEMPLATE), Role("driver", 1)),
+    "roles": (
+        Role("worker", 2, 5, TEMPLATE),
+        Role("driver", 1),
+        Role(
+            "cook",
+            1,
+            unreadable=(
+                "a malformed spec.affinity.podAntiAffinity",
+                "a malformed spec.topologySpreadConstraints",
+            ),
+        ),
+    ),
     "absent_seconds": 5.0,
     "maker": "driver",
     "priority_class": "high",
@@ -221,6 +238,8 @@ def test_no_field_of_a_member_is_lost(name: str) -> None:
     made = gang("a").of(2, cpu=1).last(1, **{name: MEMBER[name]})
     if name == "failure":
         made = made.last(1, phase=Phase.FAILED)
+    if name == "ended":
+        made = made.last(1, phase=Phase.SUCCEEDED)
     if name == "role":
         made = made.but(roles=(Role("worker", 1),))
     kept = as_kept(snapshot(node("n1", cpu=8, gpu=8, memory=8), made))
@@ -246,6 +265,20 @@ def test_no_field_of_a_node_is_lost(name: str) -> None:
 def test_no_field_of_a_gang_is_lost(name: str) -> None:
     made = gang("a").of(2, cpu=1).but(**{"priority_class": "low", name: GANG[name]})
     kept = snapshot(node("n1", cpu=8), made, single("s", cpu=1))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_whose_reservation_went_before_its_time_is_kept() -> None:
+    made = gang("a").of(2, cpu=1)
+    seen = snapshot(node("n1", cpu=8), made, gang("b").of(1, cpu=1))
+    kept = replace(seen, bereft=frozenset({made.made.uid}))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_what_the_api_server_refused_a_moment_ago_is_kept() -> None:
+    made = gang("a").of(2, cpu=1)
+    seen = snapshot(node("n1", cpu=8), made)
+    kept = replace(seen, refused={made.made.uid: Refused('no: "a quota"', 1.25)})
     assert read(dump.write(kept, SETUP)) == kept
 
 

@@ -1,0 +1,84 @@
+"""Room that is given back, once no binding that was sent for it can succeed any more.
+
+Separate from the commit, which says what ends. A binding may still be under way, of ours or of a
+leader before us: it names a version of the pod, and changing the pod makes it fail. Only then is
+the room free (docs/decisions/0005).
+"""
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+
+from .binding import Binder
+from .kube.gate import Gate
+from .model.cluster import Entry, Member, Snapshot
+from .model.keys import Uid
+from .planning import progress
+from .refusals import Clock, Refusals
+from .reserving import Released, Reserver
+
+
+class Freer:
+    """Deletes Reservations, and shortens those that go on."""
+
+    def __init__(
+        self, reserver: Reserver, binder: Binder, refusals: Refusals, gate: Gate, clock: Clock
+    ) -> None:
+        self._reserver = reserver
+        self._binder = binder
+        self._refusals = refusals
+        self._gate = gate
+        self._clock = clock
+
+    async def free(self, ended: Sequence[Released], snapshot: Snapshot) -> Collection[Uid]:
+        """Give back what has ended; answers the Reservations that were kept, to be tried again.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        if not ended:
+            return ()
+        members = progress.members_by_uid(snapshot)
+        kept: set[Uid] = set()
+        await self._gate.all(
+            partial(self._look, one, entry, kept)
+            for one in ended
+            if one.rest is None
+            for entry in one.ended
+            if entry.uid not in members and entry.pod.name
+        )
+        await self._gate.all(
+            partial(self._touch, one, entry, member, kept)
+            for one in ended
+            for entry in one.ended
+            if (member := members.get(entry.uid)) is not None and member.may_get_a_node
+        )
+        await self._gate.all(
+            partial(self._reserver.delete, one.reservation)
+            if one.rest is None
+            else partial(self._reserver.amend, one.rest)
+            for one in ended
+            if one.reservation.uid not in kept
+        )
+        return kept
+
+    async def _touch(self, one: Released, entry: Entry, member: Member, kept: set[Uid]) -> None:
+        """Change a pod that has no node; its Reservation is kept unless that is sure."""
+        is_sure = False
+        why = f"its room on {entry.node} was given back: {one.sentence}"
+        with self._sparing(one, entry):
+            is_sure = await self._binder.make_sure(member, why, reason="Released")
+        if not is_sure:
+            kept.add(one.reservation.uid)
+
+    async def _look(self, one: Released, entry: Entry, kept: set[Uid]) -> None:
+        """Whom no list shows may have been bound a moment ago, by a leader before us."""
+        is_gone = False
+        with self._sparing(one, entry):
+            is_gone = await self._binder.look_again(entry.pod, entry.uid) is None
+        if not is_gone:
+            kept.add(one.reservation.uid)
+
+    def _sparing(self, one: Released, entry: Entry) -> AbstractContextManager[None]:
+        held, what = one.reservation, f"giving back the room of pod {entry.pod}"
+        return self._refusals.sparing(held.uid, held.gang, what, self._clock)

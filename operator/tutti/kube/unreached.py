@@ -1,0 +1,80 @@
+"""Why a request got no answer, in words: who was asked, and what became of it.
+
+Separate from the client because what the HTTP library raises is in its own terms, and may hold
+headers with credentials: nothing of it is quoted but hosts, ports and the system's own words.
+"""
+
+import errno
+import os
+import ssl
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import aiohttp
+
+TIMED_OUT = "timed out"
+CLOSED = "closed the connection without an answer"
+BY_NUMBER: Mapping[int, str] = {
+    errno.ECONNREFUSED: "refused the connection",
+    errno.ECONNRESET: CLOSED,
+    errno.EPIPE: CLOSED,
+    errno.ETIMEDOUT: TIMED_OUT,
+}
+
+
+def why(problem: Exception, server: str) -> str:
+    """What became of a request to ``server``: one clause in one line."""
+    if isinstance(problem, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
+        return "the server is not named by an address with http:// or https://"
+    return f"{_asked(problem, server)} {_outcome(problem)}"
+
+
+def _asked(problem: Exception, server: str) -> str:
+    """Host and port that were asked: the server's, or those of a proxy before it."""
+    if isinstance(problem, aiohttp.ClientConnectorError):
+        host, port = problem.host, problem.port
+    else:
+        address = urlsplit(server)
+        host, port = address.hostname or "", address.port
+    name = f"[{host}]" if ":" in host else host
+    is_proxy = isinstance(problem, aiohttp.ClientProxyConnectionError)
+    return f"{'the proxy ' * is_proxy}{name}{f':{port}' if port else ''}"
+
+
+def _outcome(problem: Exception) -> str:
+    match problem:
+        case aiohttp.ClientConnectorDNSError():
+            said = "is not found: there is no address of that name"
+        case aiohttp.ClientConnectorCertificateError():
+            said = f"has a certificate that is not trusted{_mistrust(problem.certificate_error)}"
+        case aiohttp.ClientSSLError():
+            said = "does not speak TLS as it should"
+        case TimeoutError():
+            said = TIMED_OUT
+        case aiohttp.ServerDisconnectedError():
+            said = CLOSED
+        case aiohttp.ClientPayloadError():
+            said = "broke off in the middle of its answer"
+        case aiohttp.ClientHttpProxyError():
+            said = f"is behind a proxy that answered {problem.status}"
+        case aiohttp.ClientResponseError():
+            said = "does not answer as an API server does"
+        case OSError():
+            said = _by_number(problem)
+        case _:
+            said = "gave no answer"
+    return said
+
+
+def _mistrust(problem: Exception) -> str:
+    """What is wrong with a certificate, where the engine says it."""
+    said = problem.verify_message if isinstance(problem, ssl.SSLCertVerificationError) else ""
+    return f": {said.rstrip('.')}" if said else ""
+
+
+def _by_number(problem: OSError) -> str:
+    """What the system says; of a file, such as a token's, that it stood in the way."""
+    said = os.strerror(problem.errno) if problem.errno else "no reason is given"
+    if problem.filename is not None:
+        return f"was not asked: {problem.filename}: {said}"
+    return BY_NUMBER.get(problem.errno or 0, f"cannot be reached: {said}")

@@ -1,0 +1,68 @@
+"""Why a kubeconfig cannot be used, in words.
+
+Separate from ``access`` because what its readers raise is in their own terms, and may hold a whole
+entry of the file, with its token: nothing of an entry is quoted but names.
+"""
+
+import ast
+import re
+import ssl
+from collections.abc import Sequence
+
+import yaml
+
+from .errors import MESSAGE_LIMIT
+
+# What the kubernetes client's loader says, and what it means.
+SAID: Sequence[tuple[re.Pattern[str], str]] = (
+    (re.compile(r".*Expected key (\S+) in .*", re.DOTALL), r"\1 is not there, or is empty"),
+    (
+        re.compile(r".*Expected object with name (\S+) in \S*/(\w+) list"),
+        r"there is no \1 among its \2",
+    ),
+    (re.compile(r"File does not exists: (.*)"), r"\1 does not exist"),
+    (re.compile(r"Invalid kube-config file\. (.*)"), r"\1"),
+)
+# What it logs of an exec plugin that gave nothing.
+ENDED = re.compile(r"exec: process returned (-?\d+)(?:\. (b['\"].*))?", re.DOTALL)
+NOT_RUN = re.compile(r"\[Errno \d+\] (.*): '(.*)'")
+
+
+def why(problem: Exception) -> str:
+    """What is wrong with a kubeconfig, or with a file that it names: one clause in one line."""
+    match problem:
+        case yaml.MarkedYAMLError():
+            line = f"in line {problem.problem_mark.line + 1}: " if problem.problem_mark else ""
+            return f"it is not YAML: {line}{problem.problem}"
+        case yaml.YAMLError() | UnicodeDecodeError():
+            return "it is not YAML: it is not text"
+        case ssl.SSLError():
+            return "a certificate or key in it cannot be read"
+        case OSError():
+            return f"{problem.filename}: {problem.strerror}"
+        case TypeError() | LookupError() | AttributeError():
+            return "it is not written as kubectl writes it"
+    return _translated(str(problem))
+
+
+def of_plugin(said: str) -> str:
+    """Why an exec plugin gave no credentials, from what the kubernetes client logs of it."""
+    if found := NOT_RUN.fullmatch(said):
+        return f"{found[2]}: {found[1]}"
+    found = ENDED.fullmatch(said)
+    if found is None:
+        return _line(said.removeprefix("exec: "))
+    words = ast.literal_eval(found[2]).decode(errors="replace") if found[2] else ""
+    return _line(f"it ended with exit code {found[1]}" + f": {words}" * bool(words))
+
+
+def _translated(said: str) -> str:
+    for pattern, meaning in SAID:
+        if found := pattern.fullmatch(said):
+            return _line(found.expand(meaning))
+    return _line(said)
+
+
+def _line(text: str) -> str:
+    """One line, not too long, without the full stop."""
+    return " ".join(text.split())[:MESSAGE_LIMIT].rstrip(".")

@@ -1,0 +1,94 @@
+"""What ``-o json`` holds is what docs/plugin.md says, name by name."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tutti import cli
+from tutti.cli import status, top
+from tutti.cli.looking import Seen
+from tutti.cli.standing import rows
+from tutti.kube import dump
+from tutti.model.decisions import Policy
+
+from ...builders import gang, node, snapshot
+
+ROOT = Path(__file__).parents[3]
+CLUSTER = str(ROOT / "docs" / "explain" / "cluster.yaml")
+ROW = re.compile(r"(?m)^\| `(status|top|explain|plan)` \| (`[^|]*`) \|")
+ANY = r"[^\[\]]+"  # what <name> stands for; names of resources have dots
+
+
+def documented(command: str) -> Sequence[str]:
+    """The paths of a command's fields; those after the first of a row are its neighbours."""
+    found = []
+    for at, cell in ROW.findall((ROOT / "docs" / "plugin.md").read_text()):
+        names = re.findall(r"`([^`]+)`", cell) if at == command else []
+        parent = names[0].rpartition(".")[0] if names else ""
+        found += names[:1] + [f"{parent}.{name}".removeprefix(".") for name in names[1:]]
+    return found
+
+
+def printed(value: Any, path: str = "") -> Iterator[str]:
+    """The paths of all that is there; what is null or empty ends with a mark."""
+    if isinstance(value, dict) and value:
+        for name, part in value.items():
+            yield from printed(part, f"{path}.{name}".removeprefix("."))
+    elif isinstance(value, list) and value:
+        for part in value:
+            yield from [f"{path}[]"] if isinstance(part, list) else printed(part, f"{path}[]")
+    else:
+        yield f"{path}{'?' * (value in (None, [], {}))}"
+
+
+def is_meant(path: str, field: str) -> bool:
+    """Whether a documented field stands for a printed one, or for what is in one that is empty."""
+    pattern = re.sub(r"<\w+>", lambda _: ANY, re.escape(field))
+    if re.fullmatch(pattern, path):
+        return True
+    return path.endswith("?") and re.match(rf"{re.escape(path[:-1])}($|[.\[])", field) is not None
+
+
+def lines(*words: str) -> Mapping[str, Any]:
+    told = CliRunner().invoke(cli.main, [*words, "-o", "json"], catch_exceptions=False)
+    found: Mapping[str, Any] = json.loads(told.stdout)
+    return found
+
+
+def app() -> str:
+    """A dump of an application that starts, with room for executors to come, and two that wait."""
+    spark = gang("app").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=1).needing(3)
+    twins = [gang(name).role("worker", 9, cpu=2).needing(9) for name in "bc"]
+    setup = dump.Setup("tutti", "ilp", Policy(), {})
+    return dump.write(snapshot(node("n1", cpu=8, memory=16), spark, *twins), setup)
+
+
+def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "app.json").write_text(app())
+    files = (CLUSTER, str(tmp_path / "app.json"))
+    if command in ("plan", "explain"):
+        for file in files:
+            yield from printed(lines(command, "-f", file))
+        if command == "explain":
+            yield from printed(lines(command, "-f", CLUSTER, "eval"))
+        return
+    held = gang("runs").of(2, cpu=1, gpu=1).bound_on("n1", "n1")
+    picture = snapshot(node("n1", cpu=8, memory=16, gpu=4), held, gang("w").of(9, cpu=1))
+    print_it = {"status": status._print, "top": top._print}[command]
+    print_it(Seen(picture, rows(picture, {}, None), None), "json")
+    yield from printed(json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize("command", ["status", "top", "explain", "plan"])
+def test_every_field_is_documented_and_no_other(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    there, named = list(told(command, capsys, tmp_path)), documented(command)
+    assert [one for one in there if not any(is_meant(one, field) for field in named)] == []
+    whole = [one for one in there if not one.endswith("?")]
+    assert [field for field in named if not any(is_meant(one, field) for one in whole)] == []
