@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .controlplane.cluster import ControlPlane
 
 ROOT = Path(__file__).parents[1]
+CRDS = ROOT / "crds"
 NAMESPACE = "tutti-system"
 ACCOUNT = "tutti"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
@@ -60,15 +61,9 @@ def install(plane: ControlPlane, *values: str, crds: bool = True) -> None:
     ``values`` are the chart's, as ``name=value``.
     """
     if crds:
-        install_crds(plane)
+        plane.install_crds(CRDS)
     plane.create_namespace(NAMESPACE)
     grant(plane, *(f"--set={one}" for one in values))
-
-
-def install_crds(plane: ControlPlane) -> None:
-    """Install the CRDs, and wait until objects of their kinds can be made."""
-    plane.kubectl("apply", "-f", str(ROOT / "crds"))
-    plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / "crds"))
 
 
 def grant(plane: ControlPlane, *options: str) -> None:

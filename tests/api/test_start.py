@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.operator_process import ROOT, install_crds
+from tests.operator_process import CRDS, ROOT
 from tests.rig import Rig, members, pod_group
 
 HELP = "helm install it, or tutti crds | kubectl apply -f -"
@@ -30,7 +30,7 @@ def test_crds_may_come_after_the_operator() -> None:
         rig.until(lambda: "tutti crds | kubectl apply -f -" in operator.tail(), "it is said")
         assert operator.probe("readyz") == "the cluster is still being listed"
         assert operator.probe("healthz") == "ok"
-        install_crds(rig.plane)
+        rig.plane.install_crds(CRDS)
         operator.await_ready()
         rig.create(pod_group("late", 2), *members("late", 2, cpu=1))
         rig.until_bound("late", 2)

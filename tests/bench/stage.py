@@ -91,8 +91,7 @@ def collection(manifest: Mapping[str, Any]) -> str:
 
 def install_coscheduling(plane: ControlPlane) -> None:
     """Let the API server know the PodGroups of scheduler-plugins."""
-    plane.kubectl("apply", "-f", str(_COSCHEDULING_CRD))
-    plane.kubectl("wait", "--for=condition=Established", "-f", str(_COSCHEDULING_CRD))
+    plane.install_crds(_COSCHEDULING_CRD)
 
 
 @contextmanager

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import ssl
 import subprocess
+import time
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from . import credentials
 from .api import Bulk, Connection
-from .errors import KubectlError, RequestError
+from .errors import KubectlError, RequestError, StartError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_SERVED_SECONDS = 30.0
+_POLL_SECONDS = 0.05
 _TOKEN_SECONDS = 30 * 24 * 3600
 _CONFLICT = 409
 
@@ -74,6 +78,30 @@ class Access:
             message = f"kubectl {' '.join(arguments)}: {done.stderr.strip()}"
             raise KubectlError(message)
         return done.stdout
+
+    def install_crds(self, path: Path) -> None:
+        """Install the CRDs of a file or folder; objects of their kinds can be made at once.
+
+        `kubectl wait` fails on one that has no conditions yet (kubernetes/kubernetes#66439).
+        """
+        for name in self.kubectl("apply", "--output=name", "-f", str(path)).split():
+            spec = self.request("GET", f"{_CRDS}/{Path(name).name}")["spec"]
+            kind, (version, *_) = spec["names"]["plural"], spec["versions"]
+            self.until_served(f"/apis/{spec['group']}/{version['name']}/{kind}")
+
+    def until_served(self, path: str) -> None:
+        """Wait until the API server answers there, which it may not know yet, or be starting."""
+        deadline = time.monotonic() + _SERVED_SECONDS
+        while True:
+            try:
+                self.request("GET", path)
+            except (RequestError, OSError) as answer:
+                if time.monotonic() > deadline:
+                    message = f"{path} is not served after {_SERVED_SECONDS:.0f} s: {answer}"
+                    raise StartError(message) from None
+                time.sleep(_POLL_SECONDS)
+            else:
+                return
 
     def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
         """Make these objects so by server-side apply; side by side while the kind is the same."""

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ..controlplane import ControlPlane
-from ..controlplane.errors import RequestError
 from ..controlplane.processes import spawn
 from . import Change, History, Kind, Promise, Witness, judge
 
@@ -26,25 +24,6 @@ def plane() -> Iterator[ControlPlane]:
     """A control plane of this module's own: one test kills its API server."""
     with ControlPlane.start(components=()) as started:
         yield started
-
-
-def _install_crds(plane: ControlPlane) -> None:
-    for path in sorted(CRDS.glob("*.yaml")):
-        plane.apply([yaml.safe_load(path.read_text(encoding="utf-8"))])
-    _until_served(plane, f"{TUTTI}/podgroups")
-    _until_served(plane, f"{TUTTI}/reservations")
-
-
-def _until_served(plane: ControlPlane, path: str) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            plane.request("GET", path)
-        except (RequestError, OSError):
-            assert time.monotonic() < deadline, f"{path} is not served"
-            time.sleep(0.05)
-        else:
-            return
 
 
 def _pod(plane: ControlPlane, name: str) -> dict[str, Any]:
@@ -78,7 +57,7 @@ def _told(history: History) -> list[tuple[Kind, Change, str]]:
 
 def test_a_gang_bound_as_it_should_be_is_seen_in_order_and_judged(plane: ControlPlane) -> None:
     with Witness(plane.kubeconfig) as witness:
-        _install_crds(plane)
+        plane.install_crds(CRDS)
         _node(plane, "a")
         group = plane.request(
             "POST",
@@ -149,7 +128,7 @@ def test_what_happened_before_the_start_is_the_initial_state(plane: ControlPlane
 def test_an_api_server_killed_and_started_again_leaves_at_most_a_marked_gap(
     plane: ControlPlane,
 ) -> None:
-    _install_crds(plane)
+    plane.install_crds(CRDS)
     with Witness(plane.kubeconfig) as witness:
         _pod(plane, "first")
         server = plane.process("kube-apiserver")
@@ -160,8 +139,8 @@ def test_an_api_server_killed_and_started_again_leaves_at_most_a_marked_gap(
         log = Path(server.log)
         again = spawn(server.name, command, log, environment=plane.environment, detached=False)
         plane.processes[plane.processes.index(server)] = again
-        _until_served(plane, PODS)
-        _until_served(plane, f"{TUTTI}/podgroups")
+        plane.until_served(PODS)
+        plane.until_served(f"{TUTTI}/podgroups")
         time.sleep(1)  # the watches come back
         _pod(plane, "second")
         plane.request("DELETE", f"{PODS}/first?gracePeriodSeconds=0")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.api.bodies import held
-from tests.operator_process import OperatorProcess
+from tests.operator_process import CRDS, OperatorProcess
 from tests.proxy import Proxy, refuse
 from tests.rig import Rig, members, pod, pod_group
 
@@ -153,13 +153,13 @@ def _nobody_else_serves(rig: Rig, shell: Place) -> None:
 
 def test_with_the_crds_every_pod_group_and_reservation_goes(shell: Place) -> None:
     """By the command of the page; none is there when the CRDs come again."""
-    crds = "kubectl apply -f crds && kubectl wait --for=condition=Established -f crds"
-    shell.run(crds)
+    shell.plane.install_crds(CRDS)
     (line,) = re.findall(
         r"(?m)^\$ (kubectl delete crd .*)$", (ROOT / "docs/operations.md").read_text()
     )
     kinds = {"podgroups": pod_group("train", 1, namespace="default"), "reservations": held()}
     for kind, body in kinds.items():
         shell.plane.request("POST", f"{TUTTIS}/namespaces/default/{kind}", body)
-    shell.run(f"{line} && {crds}")
+    shell.run(line)
+    shell.plane.install_crds(CRDS)
     assert shell.run("kubectl get podgroups,reservations --all-namespaces --output=name") == ""
