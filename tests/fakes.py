@@ -588,6 +588,7 @@ class Life:
         self.is_woken = False
         self.is_deposed = False
         self.problems: list[errors.ApiError] = []
+        self.late: tuple[str, ...] = ()  # streams that show nothing after a turn
         self.term = cluster.take_lease(identity)
         self._begun = False
         self.world = World(self._wake, is_declaring=is_declaring)
@@ -606,19 +607,23 @@ class Life:
     def _wake(self) -> None:
         self.is_woken = True
 
+    async def begin(self) -> None:
+        """Take over, unless that is done."""
+        if not self._begun:
+            await self.cycle.begin(self.term)
+            self._begun = True
+
     async def turn(self) -> float | None:
         """One cycle, with what it may raise noted, then the news of it."""
         due: float | None = 1.0
         try:
-            if not self._begun:
-                await self.cycle.begin(self.term)
-                self._begun = True
+            await self.begin()
             due = await self.cycle.run_once(self.term)
         except errors.ApiError as problem:
             self.problems.append(problem)
         except Deposed:
             self.is_deposed = True
-        self.watch.catch_up()
+        self.watch.catch_up(*(stream for stream in STREAMS if stream not in self.late))
         return due
 
     async def settle(self, *, most: int = 40) -> None:

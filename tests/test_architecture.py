@@ -41,7 +41,7 @@ BELOW: Mapping[str, frozenset[str]] = {
         "binding": "model kube planning world refusals",
         "reserving": "model kube world refusals",
         "adopting": "model kube world refusals reserving",
-        "freeing": "model kube planning refusals reserving binding",
+        "freeing": "model kube planning world refusals reserving binding",
         "commit": (
             "model kube planning world election adopting binding freeing refusals reserving"
         ),

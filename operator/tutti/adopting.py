@@ -17,19 +17,20 @@ from .world import World
 
 
 class Adoption:
-    """Signs what stood at the beginning of a term, and knows what is unsigned yet."""
+    """Signs what stood at the beginning of a term, and knows what of it is unsigned, or went."""
 
     def __init__(self, world: World, reserver: Reserver, gate: Gate, clock: Clock) -> None:
         self._world = world
         self._reserver = reserver
         self._gate = gate
         self._clock = clock
-        self._unsigned: dict[Uid | None, Reservation] = {}  # by the uid of the object
+        self._term: Term | None = None
+        self._found: dict[Uid | None, Reservation] = {}  # of past terms, by the uid of the object
 
     @property
     def unsigned(self) -> Collection[Uid | None]:
         """The objects that are to be signed still, by uid."""
-        return frozenset(self._unsigned)
+        return frozenset(uid for uid, held in self._found.items() if held.term != self._term)
 
     async def begin(self, term: Term) -> None:
         """Sign what stands; the pods are listed after this.
@@ -37,10 +38,10 @@ class Adoption:
         Raises:
             errors.Unavailable: the API server is away.
         """
+        self._term = term
         standing = (held for held in self._world.reservations if held.term != term)
-        self._unsigned = {held.self_uid: held for held in standing}
+        self._found = {held.self_uid: held for held in standing}
         await self.go_on(term)
-        self.forget(self.vanished())
 
     async def go_on(self, term: Term) -> None:
         """Sign what could not be signed before, unless it was refused a moment ago.
@@ -49,27 +50,31 @@ class Adoption:
             errors.Unavailable: the API server is away.
         """
         now = self._clock()
-        for held in self._world.reservations:
-            if held.self_uid in self._unsigned:
-                self._unsigned[held.self_uid] = held
+        self._look()
         await self._gate.all(
-            partial(self._reserver.adopt, held, term)
-            for held in self._unsigned.values()
-            if not self._world.refusals.holds_off(held.uid, now)
+            partial(self._reserver.adopt, self._found[uid], term)
+            for uid in self.unsigned
+            if not self._world.refusals.holds_off(self._found[uid].uid, now)
         )
+        self._look()
+
+    def _look(self) -> None:
         for held in self._world.reservations:
-            if held.term == term:
-                self._unsigned.pop(held.self_uid, None)
+            if held.self_uid in self._found:
+                self._found[held.self_uid] = held
 
     def vanished(self) -> Sequence[Reservation]:
-        """Those that went before they were signed, until they are forgotten.
+        """Those that somebody else has deleted, until they are forgotten.
 
-        Whoever made one could still delete it, with all of it bound, and no list may show that yet.
+        Whoever made one may have bound all of it, which no list shows yet, or wake up to do so:
+        the garbage collector asks nobody.
         """
+        self.forget(self._reserver.deleted)
+        self._reserver.deleted.clear()
         standing = {held.self_uid for held in self._world.reservations}
-        return [held for uid, held in self._unsigned.items() if uid not in standing]
+        return [held for uid, held in self._found.items() if uid not in standing]
 
     def forget(self, freed: Iterable[Reservation]) -> None:
         """Nothing of these can be bound any more, or it is known by now."""
         for held in freed:
-            del self._unsigned[held.self_uid]
+            self._found.pop(held.self_uid, None)

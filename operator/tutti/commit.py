@@ -25,7 +25,7 @@ from .refusals import Clock
 from .reserving import Released, Reserver
 from .world import World
 
-VANISHED = "its Reservation went before it could be signed"
+VANISHED = "its Reservation was deleted by somebody else"
 
 
 class Commit:
@@ -43,7 +43,7 @@ class Commit:
         self._refusals = world.refusals
         self._binder = Binder(world, api, clock)
         self.reserver = Reserver(world, api, clock)
-        self._freer = Freer(self.reserver, self._binder, world.refusals, self._gate, clock)
+        self._freer = Freer(world, self.reserver, self._binder, self._gate, clock)
         self._adoption = Adoption(world, self.reserver, self._gate, clock)
 
     async def adopt(self, term: Term) -> None:
@@ -71,12 +71,13 @@ class Commit:
             if not self._refusals.holds_off(member.uid, now)
         )
         await self._adoption.go_on(term)
+        await self._freer.look_for_absent()
         # Who was bound meanwhile is read at the first look, and known at the second.
         if not (await self._is_sure_of_vanished() or await self._is_sure_of_vanished()):
             raise errors.Unavailable(f"{VANISHED}, and not all of its pods can be looked at")
 
     async def _is_sure_of_vanished(self) -> bool:
-        """Forget what went unsigned and cannot be bound any more; whether that is all of it."""
+        """Forget what went and cannot be bound any more; whether that is all of it."""
         vanished = self._adoption.vanished()
         if not vanished:
             return True
@@ -129,17 +130,22 @@ class Commit:
     def _amended(
         self, held: Reservation, placement: Placement, members: Mapping[Uid, Member]
     ) -> Reservation:
-        """The standing Reservation with this placement, and without pods that are surely bound."""
-        unsure = {member.uid for member in self._world.unsure()}
-        entries = tuple(
-            entry
-            for entry in held.entries
-            if (member := members.get(entry.uid)) is not None
-            and (member.may_get_a_node or entry.uid in unsure)
-        )
+        """The standing Reservation with this placement, and without pods that use no room.
+
+        Those that are bound stay: a leader to come may not have signed it yet, and be shown this
+        before it is shown them.
+        """
+        entries = tuple(entry for entry in held.entries if self._keeps(entry, members))
         return replace(
             held, entries=(*entries, *_entries(placement.assignments)), slots=placement.slots
         )
+
+    def _keeps(self, entry: Entry, members: Mapping[Uid, Member]) -> bool:
+        member = members.get(entry.uid)
+        if member is None:
+            return bool(entry.pod.name) and not self._freer.is_gone(entry.uid)
+        is_unsure = any(one.uid == entry.uid for one in self._world.unsure())
+        return is_unsure or member.may_get_a_node or not (member.node is None or member.is_over)
 
     async def _prove(self, term: Term) -> None:
         """Ask who leads, after reserving and before binding.
@@ -197,7 +203,7 @@ class Commit:
         for placement in alone:
             bindings.extend((placement.gang, one) for one in placement.assignments)
         bindings = [one for one in bindings if not self._refusals.holds_off(one[1].uid, now)]
-        if self.reserver.made or bindings or is_evicting:
+        if self.reserver.made or bindings or stale or is_evicting:
             await self._prove(term)
         await self._gate.all(partial(self.reserver.delete, held) for held in stale)
         await self._freer.free(released, snapshot)

@@ -216,6 +216,7 @@ class Cycle:
         current = self._world.snapshot(now)
         self._metrics.saw(current, plan)
         known = {one.key for one in current.gangs} | {held.gang for held in current.reservations}
+        known |= {one.gang for one in current.strays}
         refusals = self._world.refusals.of(known, now)
         sentences = {gang: one.sentence for gang, one in refusals.items()}
         snapshot = _without_the_unsaid(planned, plan, current, sentences)

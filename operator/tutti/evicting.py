@@ -128,7 +128,7 @@ class Evictor:
             refusal = self._holding.get(held.uid)
             if refusal is None:
                 await self._evict_all(held, step.members)
-            elif not refusal.is_standing:
+            elif not (refusal.is_standing or self._world.refusals.holds_off(held.uid, now)):
                 await self._leave(held, refusal)
 
     async def _evict_all(self, held: Reservation, members: Sequence[Member]) -> None:

@@ -12,23 +12,59 @@ from functools import partial
 from .binding import Binder
 from .kube.gate import Gate
 from .model.cluster import Entry, Member, Snapshot
-from .model.keys import Uid
+from .model.keys import GangKey, Uid
 from .planning import progress
-from .refusals import Clock, Refusals
+from .refusals import Clock
 from .reserving import Released, Reserver
+from .world import World
 
 
 class Freer:
     """Deletes Reservations, and shortens those that go on."""
 
     def __init__(
-        self, reserver: Reserver, binder: Binder, refusals: Refusals, gate: Gate, clock: Clock
+        self, world: World, reserver: Reserver, binder: Binder, gate: Gate, clock: Clock
     ) -> None:
+        self._world = world
         self._reserver = reserver
         self._binder = binder
-        self._refusals = refusals
+        self._refusals = world.refusals
         self._gate = gate
         self._clock = clock
+        self._gone: set[Uid] = set()  # reserved pods that were looked for, and do not exist
+
+    def is_gone(self, uid: Uid) -> bool:
+        """Whether a reserved pod is known not to exist any more."""
+        return uid in self._gone
+
+    async def look_for_absent(self) -> None:
+        """Look at reserved pods that no list shows, until they are known to be gone.
+
+        A leader before us may have bound one a moment ago; how much room it has is known only then.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        now = self._clock()
+        absent = [
+            (held.gang, entry)
+            for held in self._world.reservations
+            for entry in held.entries
+            if entry.pod.name and not self._world.shows(entry.uid)
+        ]
+        self._gone &= {entry.uid for _, entry in absent}
+        await self._gate.all(
+            partial(self._look_for, gang, entry)
+            for gang, entry in absent
+            if entry.uid not in self._gone and not self._refusals.holds_off(entry.uid, now)
+        )
+
+    async def _look_for(self, gang: GangKey, entry: Entry) -> None:
+        what = f"looking for pod {entry.pod}, which has a Reservation"
+        with self._refusals.sparing(entry.uid, gang, what, self._clock):
+            if await self._binder.look_again(entry.pod, entry.uid) is None:
+                self._gone.add(entry.uid)
+            self._refusals.forget(entry.uid)
 
     async def free(self, ended: Sequence[Released], snapshot: Snapshot) -> Collection[Uid]:
         """Give back what has ended; answers the Reservations that were kept, to be tried again.
@@ -43,9 +79,8 @@ class Freer:
         await self._gate.all(
             partial(self._look, one, entry, kept)
             for one in ended
-            if one.rest is None
             for entry in one.ended
-            if entry.uid not in members and entry.pod.name
+            if entry.uid not in members and entry.uid not in self._gone and entry.pod.name
         )
         await self._gate.all(
             partial(self._touch, one, entry, member, kept)

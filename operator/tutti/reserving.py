@@ -43,6 +43,7 @@ class Reserver:
         self._api = api
         self._clock = clock
         self.made: list[Reservation] = []  # in this cycle
+        self.deleted: list[Reservation] = []  # until somebody clears it
         self.replanned: list[Released] = []  # likewise, and of which people hear
 
     def begin(self) -> None:
@@ -103,8 +104,13 @@ class Reserver:
                     await self._api.release(reservation)
             except errors.Conflict as answer:
                 logger.info("gang %s: its Reservation stays for now: %s", reservation.gang, answer)
+                if reservation in self._world.reservations:
+                    # Nothing has changed that could explain it, so nothing will tell when it has.
+                    self._hold_off(reservation, f"deletion of its Reservation refused: {answer}")
             else:
+                self.deleted.append(reservation)
                 self._world.unhold(reservation)
+                self._world.refusals.forget(reservation.uid)
 
     def _sparing(self, held: Reservation, what: str) -> AbstractContextManager[None]:
         return self._world.refusals.sparing(held.uid, held.gang, what, self._clock)

@@ -101,6 +101,10 @@ class World:
         """One node with what is used of it at this moment, our own bindings included."""
         return self._occupancy.node(name)
 
+    def shows(self, uid: Uid) -> bool:
+        """Whether a pod is listed, or was just bound by us; a watch that is late may hide one."""
+        return self._said(uid) is not None
+
     def rest(self, gang: Gang) -> None:
         """Leave a gang out of snapshots until something about it changes.
 

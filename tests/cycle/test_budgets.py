@@ -12,6 +12,7 @@ from tutti.model.keys import GangKey, PodKey
 from .. import builders
 from ..builders import NAMESPACE
 from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+from .test_refused import pass_time
 from .test_releasing import SET, calls, dying_at, lost_one, moments, said, terminating
 
 HOUR = 3600.0
@@ -255,3 +256,17 @@ async def test_a_reservation_that_could_not_be_deleted_is_deleted_by_the_next_cy
     assert life.problems == []
     assert not cluster.reservations
     assert calls(cluster, "evict") == (2 if least == 3 else 3)
+
+
+async def test_a_reservation_that_may_not_be_deleted_is_asked_for_rarely() -> None:
+    cluster = lost_one()
+    cluster.protected = {"a-0", "a-1"}
+    refused = Fault(errors.Refused("a webhook says no", status=403))
+    cluster.fault = lambda _, name: refused if name == "release" else None
+    life = Life(cluster, Clock())
+    await pass_time(life, 20)
+    assert 1 <= calls(cluster, "release") <= 8
+    cluster.fault = lambda *_: None
+    await pass_time(life, 60)
+    assert calls(cluster, "release") <= 10
+    assert not life.problems

@@ -358,3 +358,57 @@ async def test_room_that_cannot_be_given_back_safely_is_kept_and_nobody_else_wai
     cluster.fault = lambda *_: None
     await life.settle()
     scenarios.assert_promises(cluster)
+
+
+async def test_an_answer_of_too_many_requests_that_one_object_gets_stops_nobody_else() -> None:
+    """A webhook's; a server that has too much to do says when to come back."""
+    answer = errors.Unavailable("a webhook says: too many", status=429)
+    for call in ("reserve", "bind"):
+        life = a_life(
+            node("n1", cpu=8),
+            gang("a").of(2, cpu=1),
+            gang("b").of(2, cpu=1).but(created=500.0),
+            refuse=never(call, "a", answer),
+        )
+        await pass_time(life, 30)
+        assert not life.problems
+        assert scenarios.places(life.cluster, "b") == ["n1", "n1"]
+        assert not life.cluster.reservations
+        assert life.cluster.groups[GangKey(NAMESPACE, "b")].status["phase"] == "Bound"
+
+
+@pytest.mark.parametrize("is_waiting", [True, False])
+async def test_a_deletion_that_is_answered_with_a_conflict_without_a_cause_is_asked_for_again(
+    *, is_waiting: bool
+) -> None:
+    """Nothing tells when it would succeed, and asking at once would go on for ever."""
+    answer = ANSWERS["a conflict without a cause"]
+    life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=2), refuse=never("release", "a", answer))
+
+    def lose_a_member(call: str) -> None:
+        if call == "reserve" and is_waiting:
+            life.cluster.before = lambda _: None
+            life.cluster.delete_pod("a-1")
+            life.watch.catch_up()
+
+    life.cluster.before = lose_a_member
+    await pass_time(life, 60)
+    assert 2 <= asked(life, "release") <= 8
+    assert life.cluster.made.count("say_of_pod") < 12
+    relent(life)
+    await pass_time(life, 60)
+    assert not life.cluster.reservations
+
+
+async def test_a_binding_that_cannot_be_settled_is_asked_about_rarely() -> None:
+    """Though its PodGroup is gone."""
+    life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1), refuse=nothing)
+    broken = Fault(errors.Unavailable("failed calling webhook", status=500))
+    life.cluster.fault = lambda _, name: broken if name in ("bind", "say_of_pod") else None
+    await turns(life, 2)
+    life.cluster.delete_group("a")
+    life.cluster.collect()
+    life.watch.catch_up()
+    before = life.cluster.made.count("say_of_pod")
+    await pass_time(life, 20)
+    assert life.cluster.made.count("say_of_pod") - before <= 12

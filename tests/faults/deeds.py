@@ -128,6 +128,7 @@ ANSWERS: dict[str, Deed] = {
     "sent twice, second answer": plain(proxy.duplicate_unanswered),
     f"sent again after {LATE_SECONDS:g} s": plain(proxy.echo(LATE_SECONDS)),
     **{f"answered {status}": plain(proxy.refuse(status)) for status in (409, 429, 500, 503)},
+    "answered 429, to come back": plain(proxy.refuse(429, retry_after=1)),
     "answered 500 after the commit": plain(proxy.refuse(500, after_commit=True)),
 }
 

@@ -15,8 +15,14 @@ TOO_MANY = 429
 
 
 def is_away(problem: errors.ApiError) -> bool:
-    """Whether the server itself is the problem, so that asking for something else is no use."""
-    return isinstance(problem, errors.Unavailable) and problem.status in (0, TOO_MANY)
+    """Whether the server itself is the problem, so that asking for something else is no use.
+
+    One that has too much to do says when to come back (apiserver's priority and fairness);
+    a webhook that answers so does not, and means one object.
+    """
+    if not isinstance(problem, errors.Unavailable):
+        return False
+    return not problem.status or (problem.status == TOO_MANY and problem.retry_after is not None)
 
 
 class Gate:

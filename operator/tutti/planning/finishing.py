@@ -38,11 +38,11 @@ class Run:
 def run(gang: Gang, held: Reservation | None) -> Run:
     """The run of those who are not over; once all are, that of the youngest.
 
-    What ended before the PodGroup was created is no run of its. ``held`` is its Reservation: the
-    run that it was made for goes on while it stands.
+    What ended before the PodGroup was created is no run of its. ``held`` is its Reservation: whom
+    it names is of the run that it was made for, and so is who came after it for one of its slots.
     """
     here: Sequence[Member] = [member for member in gang.members if not member.is_over]
-    is_yet_to_begin = held is None and bool(here) and all(one.node is None for one in here)
+    is_yet_to_begin = bool(here) and all(one.node is None for one in here)
     since = inf if is_yet_to_begin else gang.created
     if not here:
         # A driver is older than the PodGroup that was made for it.
@@ -52,9 +52,11 @@ def run(gang: Gang, held: Reservation | None) -> Run:
             if member.key.name == gang.maker or _ended(member, since) >= gang.created
         ]
         here = by_age(own)[-1:]
-    makers = {member.made_by for member in here}
+    reserved = frozenset(entry.uid for entry in held.entries) if held is not None else ()
+    makers = {member.made_by for member in gang.members if member.uid in reserved}
+    makers.update(member.made_by for member in here)
     began = min((m.created for m in gang.members if m.made_by in makers), default=inf)
-    if held is not None:
+    if held is not None and held.slots:
         began = min(began, held.reserved_at)
     for last, first, maker in sorted(_spans(gang, since), reverse=True):
         if last < began:
@@ -103,7 +105,9 @@ def recalled(gang: Gang, status: Mapping[str, object]) -> tuple[Member, ...]:
     found = demand.census(gang)
     if not found.bound:
         return ()
-    gone = said - sum(member.phase is Phase.SUCCEEDED for member in found.bound)
+    # Who waits has not finished, and may be of a run that began since.
+    gone = said - sum(member.may_get_a_node for member in gang.members)
+    gone -= sum(member.phase is Phase.SUCCEEDED for member in found.bound)
     lacking = [role for role, n in found.missing_by_role.items() for _ in range(n)]
     lacking += [""] * (found.missing - len(lacking))
     like = replace(found.bound[-1], phase=Phase.SUCCEEDED, ended=found.bound[-1].created)

@@ -1,11 +1,11 @@
 """A gang that is finishing: members that ended well count in their own run, and in no other."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
-from tutti.model.cluster import Member, Phase
+from tutti.model.cluster import Entry, Member, Phase, Slots
 from tutti.model.keys import NodeName, Uid
 from tutti.model.owners import Owner
 from tutti.planning import demand, finishing, health
@@ -112,12 +112,17 @@ def unknown(name: str) -> Member:
     return pod(name, 0, phase=Phase.SUCCEEDED)
 
 
-def counted(*members: Member, created: float = 0.0, reserved_at: float | None = None) -> list[str]:
-    """The members that succeeded and count."""
+def counted(
+    *members: Member, created: float = 0.0, reserved: Sequence[str] = (), slots: int = 0
+) -> list[str]:
+    """The members that succeeded and count, beside a Reservation made at 4 that names these."""
     asked = gang("a").but(created=created)
-    held = None if reserved_at is None else reservation(asked, at=reserved_at)
     made = replace(asked.made, members=members)
-    left = finishing.run(made, held).of(made).members
+    entries = tuple(Entry(one.key, one.uid, N1) for one in members if one.key.name in reserved)
+    held = replace(
+        reservation(asked, at=4.0, slots=[Slots(N1, "", slots)] * bool(slots)), entries=entries
+    )
+    left = finishing.run(made, held if entries else None).of(made).members
     return [one.key.name for one in left if one.phase is Phase.SUCCEEDED]
 
 
@@ -191,7 +196,13 @@ def test_a_pod_group_made_anew_finds_its_run_under_way() -> None:
 
 
 @pytest.mark.parametrize("ended", [None, 5.0])
-def test_a_run_goes_on_while_its_reservation_stands(ended: float | None) -> None:
+def test_whom_a_reservation_names_is_of_the_run_that_it_was_made_for(ended: float | None) -> None:
     members = replace(unknown("a"), ended=ended), pod("b", 6)
     assert counted(*members) == []
-    assert counted(*members, reserved_at=4.0) == ["a"]
+    assert counted(*members, reserved=["a", "b"]) == ["a"]
+    assert counted(*members, reserved=["b"]) == [], "it was made after the last run"
+
+
+def test_who_came_for_a_slot_after_another_had_ended_is_of_the_same_run() -> None:
+    members = pod("a", 0, 5), pod("b", 6)
+    assert counted(*members, reserved=["b"], slots=1) == ["a"]
