@@ -53,6 +53,7 @@ class Follower:
         self.events: list[Event] = []
         self.gaps: list[Gap] = []
         self.settled = asyncio.Event()
+        self.is_watching = False
         self._session = session
         self._progress = progress
         self._revision: int | None = None  # None: the kind does not exist (yet)
@@ -182,7 +183,7 @@ class Follower:
                 raise ExpiredError
             response.raise_for_status()
             loop = asyncio.get_running_loop()
-            settling = loop.call_later(SETTLED_SECONDS, self.settled.set)
+            settling = loop.call_later(SETTLED_SECONDS, self._settle)
             rest = b""
             try:
                 async for chunk in response.content.iter_any():
@@ -191,8 +192,13 @@ class Follower:
                         yield json.loads(line)
             finally:
                 settling.cancel()
+                self.is_watching = False
                 if response.connection and response.connection.transport:
                     response.connection.transport.abort()  # a watch has no polite end
+
+    def _settle(self) -> None:
+        self.is_watching = True
+        self.settled.set()
 
     def _take(self, line: dict[str, Any]) -> None:
         body = line["object"]

@@ -140,8 +140,11 @@ def test_an_api_server_killed_and_started_again_leaves_at_most_a_marked_gap(
         again = spawn(server.name, command, log, environment=plane.environment, detached=False)
         plane.processes[plane.processes.index(server)] = again
         plane.until_served(PODS)
-        plane.until_served(f"{TUTTI}/podgroups")
-        time.sleep(1)  # the watches come back
+        deadline = time.monotonic() + 30
+        while not witness.is_watching:
+            assert time.monotonic() < deadline, "the watches do not come back"
+            time.sleep(0.05)
+        time.sleep(1)  # one that the server refuses after all says so by then
         _pod(plane, "second")
         plane.request("DELETE", f"{PODS}/first?gracePeriodSeconds=0")
     history = witness.history()

@@ -75,6 +75,11 @@ class Witness:
         finally:
             self._leave()
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether every watch runs, as it does not for a while after the API server was away."""
+        return all(each.is_watching for each in self._followers)
+
     def history(self) -> History:
         """Give what was seen, from the start's revision to the end's."""
         if self._end is None:
