@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from .kube.gate import Gate
-from .model.cluster import Reservation
-from .model.keys import Uid
+from .model.cluster import Entry, Reservation
+from .model.keys import GangKey, Uid
 from .model.lease import Term
 from .refusals import Clock
 from .reserving import Reserver
@@ -26,42 +26,57 @@ class Adoption:
         self._clock = clock
         self._term: Term | None = None
         self._found: dict[Uid | None, Reservation] = {}  # of past terms, by the uid of the object
+        self.left: list[tuple[GangKey, Entry]] = []  # of unsigned ones, until somebody clears it
 
     @property
-    def unsigned(self) -> Collection[Uid | None]:
-        """The objects that are to be signed still, by uid."""
-        return frozenset(uid for uid, held in self._found.items() if held.term != self._term)
+    def found(self) -> Collection[Uid | None]:
+        """The objects of past terms, signed or not, by uid: no stranger's, whoever signs them."""
+        return frozenset(self._found)
 
-    async def begin(self, term: Term) -> None:
-        """Sign what stands; the pods are listed after this.
+    def is_signed(self, held: Reservation) -> bool:
+        """Whether a Reservation bore our signature when it was last seen."""
+        return held.term == self._term
+
+    async def begin(self, term: Term) -> bool:
+        """Sign what stands, and say whether there was anything; the pods are listed after this.
 
         Raises:
             errors.Unavailable: the API server is away.
         """
-        self._term = term
+        if term != self._term:
+            self._term, self._found = term, {}
         standing = (held for held in self._world.reservations if held.term != term)
-        self._found = {held.self_uid: held for held in standing}
-        await self.go_on(term)
+        self._found.update((held.self_uid, held) for held in standing)
+        return await self.go_on(term)
 
-    async def go_on(self, term: Term) -> None:
+    async def go_on(self, term: Term) -> bool:
         """Sign what could not be signed before, unless it was refused a moment ago.
+
+        Answers whether anything was asked for.
 
         Raises:
             errors.Unavailable: the API server is away.
         """
         now = self._clock()
         self._look()
-        await self._gate.all(
-            partial(self._reserver.adopt, self._found[uid], term)
-            for uid in self.unsigned
-            if not self._world.refusals.holds_off(self._found[uid].uid, now)
-        )
+        asked = [
+            partial(self._reserver.adopt, held, term)
+            for held in self._found.values()
+            if not (self.is_signed(held) or self._world.refusals.holds_off(held.uid, now))
+        ]
+        await self._gate.all(asked)
         self._look()
+        return bool(asked)
 
     def _look(self) -> None:
+        """See what has become of them; who leaves an unsigned one may have been bound."""
         for held in self._world.reservations:
-            if held.self_uid in self._found:
-                self._found[held.self_uid] = held
+            known = self._found.get(held.self_uid)
+            if known is None:
+                continue
+            if not self.is_signed(known):
+                self.left += ((held.gang, one) for one in known.entries if one not in held.entries)
+            self._found[held.self_uid] = held
 
     def vanished(self) -> Sequence[Reservation]:
         """Those that somebody else has deleted, until they are forgotten.

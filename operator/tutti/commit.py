@@ -54,8 +54,10 @@ class Commit:
 
         Raises:
             errors.Unavailable: the API server is away; list again, and adopt again.
+            Deposed: somebody else leads by now, and signs what was signed once more.
         """
-        await self._adoption.begin(term)
+        if await self._adoption.begin(term):
+            await self._look(term)
 
     async def settle(self, term: Term) -> None:
         """Ask about the bindings that were never answered, and sign what could not be signed.
@@ -63,6 +65,7 @@ class Commit:
         Raises:
             errors.Unavailable: the API server is away; or room may be taken of which nothing is
                 known, and nobody could be asked.
+            Deposed: as of ``adopt``.
         """
         now = self._clock()
         await self._gate.all(
@@ -70,21 +73,26 @@ class Commit:
             for member in self._world.unsure()
             if not self._refusals.holds_off(member.uid, now)
         )
-        await self._adoption.go_on(term)
-        await self._freer.look_for_absent()
+        if await self._adoption.go_on(term):
+            await self._look(term)
+        await self._freer.look_for_absent(self._adoption.left)
+        self._adoption.left.clear()
         # Who was bound meanwhile is read at the first look, and known at the second.
-        if not (await self._is_sure_of_vanished() or await self._is_sure_of_vanished()):
+        await self._free_vanished()
+        left = await self._free_vanished()
+        if not all(map(self._adoption.is_signed, left)):
             raise errors.Unavailable(f"{VANISHED}, and not all of its pods can be looked at")
+        self._adoption.forget(left)  # one object stops nobody for ever
 
-    async def _is_sure_of_vanished(self) -> bool:
-        """Forget what went and cannot be bound any more; whether that is all of it."""
+    async def _free_vanished(self) -> Sequence[Reservation]:
+        """Forget what went and cannot be bound any more; answers of which that is not sure."""
         vanished = self._adoption.vanished()
         if not vanished:
-            return True
+            return ()
         snapshot = self._world.snapshot(self._clock())
         kept = await self._freer.free([Released(held, VANISHED) for held in vanished], snapshot)
         self._adoption.forget(held for held in vanished if held.uid not in kept)
-        return not kept
+        return [held for held in vanished if held.uid in kept]
 
     async def _ask(self, member: Member) -> None:
         what = f"pod {member.key}: settling its binding"
@@ -130,22 +138,25 @@ class Commit:
     def _amended(
         self, held: Reservation, placement: Placement, members: Mapping[Uid, Member]
     ) -> Reservation:
-        """The standing Reservation with this placement, and without pods that use no room.
+        """The standing Reservation with this placement, without who is surely bound, or gone."""
+        unsure = {member.uid for member in self._world.unsure()}
 
-        Those that are bound stay: a leader to come may not have signed it yet, and be shown this
-        before it is shown them.
+        def stays(entry: Entry) -> bool:
+            if (member := members.get(entry.uid)) is None:
+                return bool(entry.pod.name) and not self._freer.is_gone(entry.uid)
+            return member.may_get_a_node or entry.uid in unsure
+
+        entries = (*filter(stays, held.entries), *_entries(placement.assignments))
+        return replace(held, entries=entries, slots=placement.slots)
+
+    async def _look(self, term: Term) -> None:
+        """Ask who leads, after something was written and before anything follows from it.
+
+        Raises:
+            Deposed: another term does.
         """
-        entries = tuple(entry for entry in held.entries if self._keeps(entry, members))
-        return replace(
-            held, entries=(*entries, *_entries(placement.assignments)), slots=placement.slots
-        )
-
-    def _keeps(self, entry: Entry, members: Mapping[Uid, Member]) -> bool:
-        member = members.get(entry.uid)
-        if member is None:
-            return bool(entry.pod.name) and not self._freer.is_gone(entry.uid)
-        is_unsure = any(one.uid == entry.uid for one in self._world.unsure())
-        return is_unsure or member.may_get_a_node or not (member.node is None or member.is_over)
+        if (await self._api.read_lease()).term != term:
+            raise Deposed("the Lease names another term")
 
     async def _prove(self, term: Term) -> None:
         """Ask who leads, after reserving and before binding.
@@ -157,9 +168,11 @@ class Commit:
         Raises:
             Deposed: what this cycle has reserved is given back.
         """
-        if (await self._api.read_lease()).term != term:
+        try:
+            await self._look(term)
+        except Deposed:
             await self._gate.all(partial(self.reserver.delete, held) for held in self.reserver.made)
-            raise Deposed("the Lease names another term")
+            raise
 
     @property
     def is_late(self) -> bool:
@@ -221,8 +234,8 @@ class Commit:
         """
         if not snapshot.reservations:
             return ()
-        unsigned, now = self._adoption.unsigned, self._clock()
-        found = await asyncio.to_thread(progress.next_steps, snapshot, term, unsigned)
+        of_the_past, now = self._adoption.found, self._clock()
+        found = await asyncio.to_thread(progress.next_steps, snapshot, term, of_the_past)
         return tuple(
             (held, _unchanged(step) if self._refusals.holds_off(held.uid, now) else step)
             for held, step in found

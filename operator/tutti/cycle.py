@@ -104,7 +104,8 @@ class Cycle:
         # 1 observe
         with self._metrics.stage(Stage.OBSERVE):
             await self._declarer.declare()
-            await self._commit.settle(term)
+            if not self._only_watches:
+                await self._commit.settle(term)
             snapshot = self._world.snapshot(self._clock())
         # 2 plan
         with self._metrics.stage(Stage.PLAN):

@@ -37,8 +37,8 @@ class Freer:
         """Whether a reserved pod is known not to exist any more."""
         return uid in self._gone
 
-    async def look_for_absent(self) -> None:
-        """Look at reserved pods that no list shows, until they are known to be gone.
+    async def look_for_absent(self, others: Sequence[tuple[GangKey, Entry]]) -> None:
+        """Look at reserved pods that no list shows, until they are known to be gone; and at others.
 
         A leader before us may have bound one a moment ago; how much room it has is known only then.
 
@@ -55,7 +55,7 @@ class Freer:
         self._gone &= {entry.uid for _, entry in absent}
         await self._gate.all(
             partial(self._look_for, gang, entry)
-            for gang, entry in absent
+            for gang, entry in (*absent, *others)
             if entry.uid not in self._gone and not self._refusals.holds_off(entry.uid, now)
         )
 

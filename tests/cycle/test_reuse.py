@@ -11,7 +11,7 @@ from tutti.model.owners import Owner
 
 from .. import builders
 from ..builders import NAMESPACE, gang, node
-from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+from ..fakes import Clock, FakeCluster, Fault, Life
 from . import scenarios
 
 ENDS = pytest.mark.parametrize("is_known", [True, False], ids=["", "nobody-knows-when-it-ended"])
@@ -237,41 +237,3 @@ async def test_a_reservation_changes_nothing_about_which_run_counts(
     assert bound(life, *again) == [False] * 4
     assert status(life) == ("Waiting", 0, 0)
     assert not life.cluster.reservations
-
-
-@pytest.mark.parametrize("is_lost", [False, True])
-async def test_a_status_of_the_last_run_hides_no_loss_of_this_one(*, is_lost: bool) -> None:
-    """The operator was down between them, and dies at its second binding."""
-    life, names = await first_run(is_bare=False)
-    life.cluster.run_pods()
-    life.watch.catch_up()
-    await life.settle()
-    end(life, *names[:3])
-    await life.settle()
-    assert status(life) == ("Running", 4, 3)
-    for name in names:
-        life.cluster.delete_pod(name)
-    life.clock.now += 100.0
-    again = make(life, 2, 4, is_bare=False)
-    dying = Fault(Crash())
-    life.cluster.fault = lambda _, call: (
-        dying if call == "bind" and life.cluster.made.count("bind") == 6 else None
-    )
-    with pytest.raises(Crash):
-        await Life(life.cluster, life.clock).settle()
-    life.cluster.fault = lambda *_: None
-    assert sum(bound(life, *again)) == 1
-    if is_lost:
-        life.cluster.change_node("n1", unschedulable=True)
-    third = Life(life.cluster, life.clock)
-    await third.settle()
-    if is_lost:
-        assert status(third)[0] == "Degraded"
-        return
-    assert bound(third, *again) == [True] * 4
-    for name in again[:3]:
-        life.cluster.delete_pod(name)
-    third.watch.catch_up()
-    life.clock.now += 120.0
-    await third.settle()
-    assert status(third)[0] == "Degraded"

@@ -6,17 +6,19 @@ shortens it, signed or not, and whoever of it is listed.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
+from tutti.kube import errors
+
 from .. import builders
 from ..builders import gang, node, single
-from ..fakes import STREAMS, Clock, FakeCluster, Life
+from ..fakes import STREAMS, Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
-from .test_refused import ANSWERS, Choosy, never, nothing, turns
+from .test_refused import ANSWERS, Choosy, never, nothing, pass_time, turns
 
 
 class Halts:
@@ -25,32 +27,43 @@ class Halts:
     def __init__(self, cluster: FakeCluster, *bindings: int) -> None:
         self._cluster = cluster
         self._held = {number: asyncio.Event() for number in bindings}
-        self._bindings = 0
+        self._numbers: dict[int, int] = {}  # of bindings, by the number of the call
+        self._done: set[int] = set()  # bindings that the API server has taken
         self._for_good = asyncio.Event()
         self.is_over = False
         cluster.pause = self._pause
 
     async def _pause(self, at: int, is_committed: bool) -> None:  # noqa: FBT001 - as it is called
         call = self._cluster.made[at - 1]
-        if is_committed or self.is_over:
-            return
-        if call == "release":
-            await self._for_good.wait()
-        elif call == "bind":
-            self._bindings += 1
-            if (event := self._held.get(self._bindings)) is not None:
+        if call == "bind" and not is_committed:
+            number = self._numbers[at] = len(self._numbers) + 1
+            if (event := self._held.get(number)) is not None and not self.is_over:
                 await event.wait()
+        elif call == "bind":
+            self._done.add(self._numbers[at])
+        elif call == "release" and not (is_committed or self.is_over):
+            await self._for_good.wait()
 
     async def met(self) -> None:
-        """Let everyone go on until they stand still."""
-        await asyncio.sleep(0.02)
+        """Let everyone go on until all these bindings are on their way."""
+        await _until(lambda: self._held.keys() <= set(self._numbers.values()))
 
-    async def wake(self, *bindings: int) -> None:
-        """Let these bindings succeed, but nothing that follows them."""
+    def let(self, *bindings: int) -> None:
+        """Let these bindings go on."""
         for number in bindings:
             self._held[number].set()
-        await self.met()
+
+    async def succeed(self, *bindings: int) -> None:
+        """Let these bindings succeed, but nothing that follows them."""
+        self.let(*bindings)
+        await _until(lambda: self._done.issuperset(bindings))
         self.is_over = True
+
+
+async def _until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not is_so():  # noqa: ASYNC110 - it is asked, for nobody tells
+            await asyncio.sleep(0.001)
 
 
 @asynccontextmanager
@@ -125,7 +138,7 @@ async def test_a_reservation_that_goes_with_its_pod_group_gives_no_room_at_once(
         second.watch.catch_up()
         await turns(second, 2)
         assert scenarios.places(cluster, "b") == ["n1", "n1"]
-        await halts.wake(1, 2)
+        halts.let(1, 2)
         await turn
     assert at(cluster, "a-0", "a-1") == [None, None]
     assert not cluster.broken
@@ -140,7 +153,7 @@ async def test_who_is_reserved_but_not_listed_is_looked_for_before_its_room_is_g
     halts = Halts(cluster, 1, 3)
     async with halted(Life(cluster, clock, identity="tutti-0"), halts):
         second = await succeeded(cluster, clock)
-        await halts.wake(1)
+        await halts.succeed(1)
         cluster.add(gang("b").of(1, cpu=3))
         await cycles(second)
         assert at(cluster, "a-0", "b-0") == ["n1", None]
@@ -154,7 +167,7 @@ async def test_so_is_who_has_a_reservation_that_cannot_be_signed_yet() -> None:
     async with halted(Life(cluster, clock, identity="tutti-0"), halts):
         cluster.refuse = never("adopt", "a", ANSWERS["a webhook that is down"])
         second = await succeeded(cluster, clock)
-        await halts.wake(1, 2)
+        await halts.succeed(1, 2)
         cluster.add(gang("b").of(1, cpu=3))
         await cycles(second)
         assert at(cluster, "a-0", "a-1", "b-0") == ["n1", "n1", None]
@@ -181,14 +194,12 @@ async def test_no_reservation_goes_on_without_a_pod_that_was_not_looked_for(
     halts = Halts(cluster, 1)
     async with halted(first, halts):
         second = await succeeded(cluster, clock)
-        await halts.wake(1)
+        await halts.succeed(1)
         if comes is not None:
             worker(cluster, comes, cpu=2)
         cluster.add(gang("b").of(1, cpu=1).priority(9))
         await cycles(second)
         assert at(cluster, "w-0", "b-0") == ["n1", None]
-        (standing,) = cluster.reservations.values()
-        assert "w-0" in [entry.pod.name for entry in standing.entries]
 
 
 async def test_a_leader_of_the_past_shortens_no_reservation_by_what_it_has_bound() -> None:
@@ -207,7 +218,7 @@ async def test_a_leader_of_the_past_shortens_no_reservation_by_what_it_has_bound
         second = await succeeded(cluster, clock)
         await cycles(second, 1)
         cluster.refuse = nothing
-        await halts.wake(1)
+        await halts.succeed(1)
         await turn
         worker(cluster, "w-1", cpu=2)
         first.watch.catch_up()
@@ -218,3 +229,108 @@ async def test_a_leader_of_the_past_shortens_no_reservation_by_what_it_has_bound
         cluster.add(gang("b").of(1, cpu=1).priority(9))
         await cycles(second, 2)
         assert at(cluster, "w-0", "b-0") == ["n1", None]
+
+
+async def reserved_alone(*nodes: builders.NodeBuilder, cpu: int = 1) -> Choosy:
+    """What a leader left that died before its first binding."""
+    cluster = Choosy()
+    cluster.add(*nodes, gang("a").of(2, cpu=cpu))
+    cluster.fault = lambda _, call: Fault(Crash()) if call == "read_lease" else None
+    with pytest.raises(Crash):
+        await Life(cluster, Clock()).turn()
+    cluster.fault = lambda *_: None
+    return cluster
+
+
+async def test_who_has_signed_a_reservation_again_asks_who_leads_before_it_does_anything() -> None:
+    """Its successor has bound half of it, of which the late watch of bound pods says nothing."""
+    cluster = await reserved_alone(node("n1", cpu=2), node("n2", cpu=2), cpu=2)
+    clock = Clock()
+    first = Life(cluster, clock, identity="tutti-1")
+    await first.begin()
+    halts = Halts(cluster, 2)
+    async with halted(Life(cluster, clock, identity="tutti-2"), halts):
+        for name in ("n1", "n2"):
+            cluster.change_node(name, unschedulable=True)
+        first.watch.catch_up("reservations", "nodes")
+        calls = len(cluster.made)
+        await first.turn()
+        assert first.is_deposed
+        assert cluster.made[calls:] == ["adopt", "read_lease"]
+        assert len(cluster.reservations) == 1
+
+
+async def test_a_leader_knows_its_reservation_though_one_of_the_past_has_signed_it_again() -> None:
+    cluster = FakeCluster()
+    with_slots(cluster)
+    clock = Clock()
+    await turns(Life(cluster, clock, identity="tutti-0"), 2)
+    first = Life(cluster, clock, identity="tutti-1")
+    await first.begin()
+    second = Life(cluster, clock, identity="tutti-2")
+    await second.turn()
+    first.watch.catch_up("reservations")
+    await first.turn()
+    assert first.is_deposed
+    (stolen,) = cluster.reservations.values()
+    assert stolen.term == first.term
+    second.watch.catch_up()
+    await turns(second, 2)
+    (standing,) = cluster.reservations.values()
+    assert (standing.term, standing.slots) == (second.term, stolen.slots)
+
+
+async def test_who_was_paused_before_it_listed_asks_who_leads_once_it_has_signed() -> None:
+    cluster = FakeCluster()
+    with_slots(cluster)
+    clock = Clock()
+    await turns(Life(cluster, clock, identity="tutti-0"), 2)
+    late = Life(cluster, clock, identity="tutti-1")
+    await Life(cluster, clock, identity="tutti-2").turn()
+    late.watch.relist()
+    await late.turn()
+    assert late.is_deposed
+
+
+async def test_a_takeover_that_is_begun_again_forgets_nothing_that_it_has_signed() -> None:
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=2), node("n2", cpu=1), gang("a").of(2, cpu=1))
+    driven = gang("c").role("driver", 1, cpu=0.5).role("worker", 1, 0).declaring(cpu=0.5)
+    cluster.add(driven.needing(2))
+    clock = Clock(1.5)
+    halts = Halts(cluster, 1, 2, 3)
+    async with halted(Life(cluster, clock, identity="tutti-0"), halts) as turn:
+        halts.is_over = True
+        second = Life(cluster, clock, identity="tutti-1")
+        away = Fault(errors.Unavailable("connection refused."))
+        cluster.fault = lambda _, call: (
+            away if call == "adopt" and cluster.made.count("adopt") == 2 else None
+        )
+        with pytest.raises(errors.Unavailable):
+            await second.begin()
+        cluster.fault = lambda *_: None
+        second.watch.relist()
+        await second.begin()
+        cluster.delete_group("a")
+        cluster.collect()
+        cluster.add_group(gang("a").needing(2))
+        cluster.add(gang("b").of(2, cpu=1).priority(9))
+        second.watch.catch_up()
+        await turns(second, 2)
+        halts.let(1, 2, 3)
+        await turn
+    assert not [line for line in cluster.broken if "fit" in line]
+
+
+async def test_pods_that_may_not_be_changed_once_their_reservation_went_stop_nobody() -> None:
+    cluster = await reserved_alone(node("n1", cpu=4))
+    life = Life(cluster, Clock())
+    await life.begin()
+    cluster.refuse = never("say_of_pod", "a", ANSWERS["a quota"])
+    cluster.delete_group("a")
+    cluster.collect()
+    cluster.add(gang("b").of(1, cpu=1))
+    life.watch.catch_up()
+    await pass_time(life, 60)
+    assert not life.problems
+    assert scenarios.places(cluster, "b") == ["n1"]

@@ -12,7 +12,8 @@ a Role in each of these. A test compares it with the calls that the code makes.
   resources: [podgroups/status]
   verbs: [patch]
 {{- if ne .Values.settings.mode "shadow" }}
-# One pod is read when a binding was refused, to learn whether it is bound all the same.
+# One pod is read when a binding was refused, or when no list shows one that is reserved: to learn
+# whether it is bound all the same.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get]

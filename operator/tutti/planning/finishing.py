@@ -52,8 +52,9 @@ def run(gang: Gang, held: Reservation | None) -> Run:
             if member.key.name == gang.maker or _ended(member, since) >= gang.created
         ]
         here = by_age(own)[-1:]
-    reserved = frozenset(entry.uid for entry in held.entries) if held is not None else ()
+    reserved = frozenset(entry.uid for entry in held.entries) if held is not None else frozenset()
     makers = {member.made_by for member in gang.members if member.uid in reserved}
+    makers.update(reserved)  # a bare pod, gone by now, has made itself
     makers.update(member.made_by for member in here)
     began = min((m.created for m in gang.members if m.made_by in makers), default=inf)
     if held is not None and held.slots:
@@ -105,9 +106,7 @@ def recalled(gang: Gang, status: Mapping[str, object]) -> tuple[Member, ...]:
     found = demand.census(gang)
     if not found.bound:
         return ()
-    # Who waits has not finished, and may be of a run that began since.
-    gone = said - sum(member.may_get_a_node for member in gang.members)
-    gone -= sum(member.phase is Phase.SUCCEEDED for member in found.bound)
+    gone = said - sum(member.phase is Phase.SUCCEEDED for member in found.bound)
     lacking = [role for role, n in found.missing_by_role.items() for _ in range(n)]
     lacking += [""] * (found.missing - len(lacking))
     like = replace(found.bound[-1], phase=Phase.SUCCEEDED, ended=found.bound[-1].created)

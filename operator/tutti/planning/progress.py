@@ -75,19 +75,19 @@ def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
     return found
 
 
-def next_steps(snapshot: Snapshot, term: Term, unsigned: Collection[Uid | None] = ()) -> Steps:
+def next_steps(snapshot: Snapshot, term: Term, of_the_past: Collection[Uid | None] = ()) -> Steps:
     """What to do about every standing Reservation, the oldest first.
 
-    Those found at the beginning of ``term`` were adopted, or could not be yet: ``unsigned`` ones,
-    by the uid of the object, keep their room and are left alone. Another's that turns up later was
-    made by a leader that had lost the Lease by then, and saw that before its first binding.
+    Those ``of_the_past``, by the uid of the object, were found at the beginning of ``term``: one
+    that does not bear its signature keeps its room and is left alone. Another's that turns up later
+    was made by a leader that had lost the Lease by then, and saw that before its first binding.
     """
     if not snapshot.reservations:
         return ()
     others = [held for held in snapshot.reservations if held.term != term]
-    stale = [held for held in others if held.self_uid not in unsigned]
+    stale = [held for held in others if held.self_uid not in of_the_past]
     standing = tuple(
-        held for held in snapshot.reservations if held.term == term or held.self_uid in unsigned
+        held for held in snapshot.reservations if held.term == term or held.self_uid in of_the_past
     )
     found = _steps(replace(snapshot, reservations=standing))
     own = ((held, step) for held, step in found if held.term == term)

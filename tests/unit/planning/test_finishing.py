@@ -203,6 +203,13 @@ def test_whom_a_reservation_names_is_of_the_run_that_it_was_made_for(ended: floa
     assert counted(*members, reserved=["b"]) == [], "it was made after the last run"
 
 
+def test_a_bare_pod_that_a_reservation_names_and_that_is_gone_is_of_the_run() -> None:
+    asked = gang("a").of(1, cpu=1)
+    gone = pod("gone", 0, 5)
+    held = replace(reservation(asked), entries=(Entry(gone.key, gone.uid, N1),))
+    assert finishing.run(asked.made, held).has(gone)
+
+
 def test_who_came_for_a_slot_after_another_had_ended_is_of_the_same_run() -> None:
     members = pod("a", 0, 5), pod("b", 6)
     assert counted(*members, reserved=["b"], slots=1) == ["a"]
