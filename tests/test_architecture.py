@@ -40,7 +40,7 @@ BELOW: Mapping[str, frozenset[str]] = {
         "election": "model kube",
         "binding": "model kube planning world refusals",
         "reserving": "model kube world refusals",
-        "adopting": "model kube world refusals reserving",
+        "adopting": "model kube world election refusals reserving",
         "freeing": "model kube planning world refusals reserving binding",
         "commit": (
             "model kube planning world election adopting binding freeing refusals reserving"

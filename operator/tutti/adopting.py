@@ -7,25 +7,31 @@ have signed keeps its room, and everyone else is served meanwhile (docs/decision
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
+from .election import ask_who_leads
+from .kube.client import Api
 from .kube.gate import Gate
 from .model.cluster import Entry, Reservation
 from .model.keys import GangKey, Uid
 from .model.lease import Term
 from .refusals import Clock
-from .reserving import Reserver
+from .reserving import Released, Reserver
 from .world import World
 
 
 class Adoption:
     """Signs what stood at the beginning of a term, and knows what of it is unsigned, or went."""
 
-    def __init__(self, world: World, reserver: Reserver, gate: Gate, clock: Clock) -> None:
+    def __init__(
+        self, world: World, api: Api, reserver: Reserver, gate: Gate, clock: Clock
+    ) -> None:
         self._world = world
+        self._api = api
         self._reserver = reserver
         self._gate = gate
         self._clock = clock
         self._term: Term | None = None
         self._found: dict[Uid | None, Reservation] = {}  # of past terms, by the uid of the object
+        self._is_to_ask = False  # who leads, since something was signed
         self.left: list[tuple[GangKey, Entry]] = []  # of unsigned ones, until somebody clears it
 
     @property
@@ -37,25 +43,25 @@ class Adoption:
         """Whether a Reservation bore our signature when it was last seen."""
         return held.term == self._term
 
-    async def begin(self, term: Term) -> bool:
-        """Sign what stands, and say whether there was anything; the pods are listed after this.
+    async def begin(self, term: Term) -> None:
+        """Sign what stands; the pods are listed after this.
 
         Raises:
             errors.Unavailable: the API server is away.
+            Deposed: somebody else leads by now, and signs what was signed once more.
         """
         if term != self._term:
             self._term, self._found = term, {}
         standing = (held for held in self._world.reservations if held.term != term)
         self._found.update((held.self_uid, held) for held in standing)
-        return await self.go_on(term)
+        await self.go_on(term)
 
-    async def go_on(self, term: Term) -> bool:
+    async def go_on(self, term: Term) -> None:
         """Sign what could not be signed before, unless it was refused a moment ago.
-
-        Answers whether anything was asked for.
 
         Raises:
             errors.Unavailable: the API server is away.
+            Deposed: as of ``begin``.
         """
         now = self._clock()
         self._look()
@@ -64,9 +70,12 @@ class Adoption:
             for held in self._found.values()
             if not (self.is_signed(held) or self._world.refusals.holds_off(held.uid, now))
         ]
+        self._is_to_ask |= bool(asked)
         await self._gate.all(asked)
         self._look()
-        return bool(asked)
+        if self._is_to_ask:
+            await ask_who_leads(self._api, term)
+            self._is_to_ask = False
 
     def _look(self) -> None:
         """See what has become of them; who leaves an unsigned one may have been bound."""
@@ -75,7 +84,8 @@ class Adoption:
             if known is None:
                 continue
             if not self.is_signed(known):
-                self.left += ((held.gang, one) for one in known.entries if one not in held.entries)
+                left = Released(known, "", held).ended
+                self.left += ((held.gang, entry) for entry in left if entry.pod.name)
             self._found[held.self_uid] = held
 
     def vanished(self) -> Sequence[Reservation]:

@@ -11,7 +11,7 @@ from functools import partial
 
 from .adopting import Adoption
 from .binding import Binder
-from .election import Deposed
+from .election import Deposed, ask_who_leads
 from .freeing import Freer
 from .kube import errors
 from .kube.client import Api
@@ -44,7 +44,7 @@ class Commit:
         self._binder = Binder(world, api, clock)
         self.reserver = Reserver(world, api, clock)
         self._freer = Freer(world, self.reserver, self._binder, self._gate, clock)
-        self._adoption = Adoption(world, self.reserver, self._gate, clock)
+        self._adoption = Adoption(world, api, self.reserver, self._gate, clock)
 
     async def adopt(self, term: Term) -> None:
         """Begin a term: sign the standing Reservations, so that nobody before can delete them.
@@ -56,8 +56,7 @@ class Commit:
             errors.Unavailable: the API server is away; list again, and adopt again.
             Deposed: somebody else leads by now, and signs what was signed once more.
         """
-        if await self._adoption.begin(term):
-            await self._look(term)
+        await self._adoption.begin(term)
 
     async def settle(self, term: Term) -> None:
         """Ask about the bindings that were never answered, and sign what could not be signed.
@@ -73,8 +72,7 @@ class Commit:
             for member in self._world.unsure()
             if not self._refusals.holds_off(member.uid, now)
         )
-        if await self._adoption.go_on(term):
-            await self._look(term)
+        await self._adoption.go_on(term)
         await self._freer.look_for_absent(self._adoption.left)
         self._adoption.left.clear()
         # Who was bound meanwhile is read at the first look, and known at the second.
@@ -149,15 +147,6 @@ class Commit:
         entries = (*filter(stays, held.entries), *_entries(placement.assignments))
         return replace(held, entries=entries, slots=placement.slots)
 
-    async def _look(self, term: Term) -> None:
-        """Ask who leads, after something was written and before anything follows from it.
-
-        Raises:
-            Deposed: another term does.
-        """
-        if (await self._api.read_lease()).term != term:
-            raise Deposed("the Lease names another term")
-
     async def _prove(self, term: Term) -> None:
         """Ask who leads, after reserving and before binding.
 
@@ -169,7 +158,7 @@ class Commit:
             Deposed: what this cycle has reserved is given back.
         """
         try:
-            await self._look(term)
+            await ask_who_leads(self._api, term)
         except Deposed:
             await self._gate.all(partial(self.reserver.delete, held) for held in self.reserver.made)
             raise

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .kube import encode, errors
-from .kube.client import Leases
+from .kube.client import Api, Leases
 from .model.lease import Lease, Term
 
 logger = logging.getLogger(__name__)
@@ -23,6 +23,17 @@ DEADLINE_SECONDS = 8.0  # without a renewal, until the leader begins no further 
 
 class Deposed(Exception):  # noqa: N818 - named for the situation, as those of ``kube.errors`` are
     """The term has ended; somebody else leads, or may."""
+
+
+async def ask_who_leads(api: Api, term: Term) -> None:
+    """Look at the Lease after something was written, before anything follows from it.
+
+    Raises:
+        Deposed: it names another term.
+        errors.ApiError: nobody knows.
+    """
+    if (await api.read_lease()).term != term:
+        raise Deposed("the Lease names another term")
 
 
 class Election:

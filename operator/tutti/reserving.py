@@ -43,8 +43,8 @@ class Reserver:
         self._api = api
         self._clock = clock
         self.made: list[Reservation] = []  # in this cycle
-        self.deleted: list[Reservation] = []  # until somebody clears it
         self.replanned: list[Released] = []  # likewise, and of which people hear
+        self.deleted: list[Reservation] = []  # until somebody clears it
 
     def begin(self) -> None:
         """Begin a cycle: nothing was made in it yet."""

@@ -393,11 +393,12 @@ async def test_a_deletion_that_is_answered_with_a_conflict_without_a_cause_is_as
 
     life.cluster.before = lose_a_member
     await pass_time(life, 60)
-    assert 2 <= asked(life, "release") <= 8
+    assert 4 <= asked(life, "release") <= 8
     assert life.cluster.made.count("say_of_pod") < 12
     relent(life)
     await pass_time(life, 60)
     assert not life.cluster.reservations
+    assert not life.world.refusals.shown(), "the gang may reserve at once"
 
 
 async def test_a_binding_that_cannot_be_settled_is_asked_about_rarely() -> None:

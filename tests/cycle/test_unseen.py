@@ -13,6 +13,8 @@ from dataclasses import replace
 import pytest
 
 from tutti.kube import errors
+from tutti.strategies.bestfit import BestFit
+from tutti.strategies.problem import Budget, Problem, Solution
 
 from .. import builders
 from ..builders import gang, node, single
@@ -179,18 +181,23 @@ def with_slots(cluster: FakeCluster) -> None:
     cluster.add(node("n1", cpu=7), driven)
 
 
+async def who_binds_a_worker(cluster: FakeCluster, clock: Clock) -> Life:
+    """A leader that has made such a gang start, and is about to bind a worker, and a pod alone."""
+    with_slots(cluster)
+    life = Life(cluster, clock, identity="tutti-0")
+    await turns(life, 2)
+    worker(cluster, "w-0", cpu=1)
+    cluster.add(single("c", cpu=1))
+    life.watch.catch_up()
+    return life
+
+
 @pytest.mark.parametrize("comes", [None, "w-1"], ids=["shortened", "amended"])
 async def test_no_reservation_goes_on_without_a_pod_that_was_not_looked_for(
     comes: str | None,
 ) -> None:
-    cluster = FakeCluster()
-    with_slots(cluster)
-    clock = Clock()
-    first = Life(cluster, clock, identity="tutti-0")
-    await turns(first, 2)
-    worker(cluster, "w-0", cpu=1)
-    cluster.add(single("c", cpu=1))
-    first.watch.catch_up()
+    cluster, clock = FakeCluster(), Clock()
+    first = await who_binds_a_worker(cluster, clock)
     halts = Halts(cluster, 1)
     async with halted(first, halts):
         second = await succeeded(cluster, clock)
@@ -204,14 +211,8 @@ async def test_no_reservation_goes_on_without_a_pod_that_was_not_looked_for(
 
 async def test_a_leader_of_the_past_shortens_no_reservation_by_what_it_has_bound() -> None:
     """The next one could not sign it yet, and is shown its change before its binding."""
-    cluster = Choosy()
-    with_slots(cluster)
-    clock = Clock()
-    first = Life(cluster, clock, identity="tutti-0")
-    await turns(first, 2)
-    worker(cluster, "w-0", cpu=1)
-    cluster.add(single("c", cpu=1))
-    first.watch.catch_up()
+    cluster, clock = Choosy(), Clock()
+    first = await who_binds_a_worker(cluster, clock)
     halts = Halts(cluster, 1)
     async with halted(first, halts) as turn:
         cluster.refuse = never("adopt", "a", ANSWERS["a webhook that is down"])
@@ -258,6 +259,34 @@ async def test_who_has_signed_a_reservation_again_asks_who_leads_before_it_does_
         assert first.is_deposed
         assert cluster.made[calls:] == ["adopt", "read_lease"]
         assert len(cluster.reservations) == 1
+
+
+async def test_who_leads_is_asked_again_where_nobody_knew_after_signing() -> None:
+    cluster = await reserved_alone(node("n1", cpu=2))
+    life = Life(cluster, Clock(), identity="tutti-1")
+    away = Fault(errors.Unavailable("connection refused."))
+    cluster.fault = lambda _, call: away if call == "read_lease" else None
+    for _ in range(2):
+        calls = len(cluster.made)
+        with pytest.raises(errors.Unavailable):
+            await life.begin()
+        assert cluster.made[calls:][-1] == "read_lease"
+    assert cluster.made.count("adopt") == 1
+
+
+async def test_who_leaves_an_unsigned_reservation_is_read_once_if_it_says_who_that_is() -> None:
+    cluster = await reserved_alone(node("n1", cpu=2))
+    cluster.refuse = never("adopt", "a", ANSWERS["a quota"])
+    life = Life(cluster, Clock(), identity="tutti-1")
+    await turns(life, 2)
+    (held,) = cluster.reservations.values()
+    nameless = tuple(replace(one, pod=one.pod._replace(name="")) for one in held.entries)
+    for entries in (held.entries, nameless, ()):
+        (held,) = cluster.reservations.values()
+        await cluster.amend(replace(held, entries=entries))
+        life.watch.catch_up()
+        await life.turn()
+    assert cluster.made.count("read_member") == 2
 
 
 async def test_a_leader_knows_its_reservation_though_one_of_the_past_has_signed_it_again() -> None:
@@ -334,3 +363,34 @@ async def test_pods_that_may_not_be_changed_once_their_reservation_went_stop_nob
     await pass_time(life, 60)
     assert not life.problems
     assert scenarios.places(cluster, "b") == ["n1"]
+
+
+class Slow(BestFit):
+    """News comes while it plans."""
+
+    def __init__(self, news: Callable[[], None]) -> None:
+        self._news = news
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:
+        """See ``Strategy.solve``."""
+        self._news()
+        return super().solve(problem, budget)
+
+
+async def test_who_is_not_listed_any_more_by_the_time_of_the_plan_keeps_its_entry() -> None:
+    """It was shown without a node when it could still be looked for, and is bound since."""
+    cluster, clock = FakeCluster(), Clock()
+    first = await who_binds_a_worker(cluster, clock)
+    halts = Halts(cluster, 1)
+    async with halted(first, halts):
+        slow = Slow(lambda: second.watch.catch_up("pending"))
+        second = Life(cluster, clock, slow, identity="tutti-1")
+        await second.begin()
+        worker(cluster, "w-1", cpu=2)
+        cluster.add(node("n2", cpu=1), gang("b").of(1, cpu=1))
+        second.watch.catch_up()
+        await halts.succeed(1)
+        second.late = ("bound",)
+        await second.turn()
+        (standing,) = cluster.reservations.values()
+        assert [entry.pod.name for entry in standing.entries] == ["w-0", "w-1"]

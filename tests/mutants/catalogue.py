@@ -90,7 +90,7 @@ WRITES_INTO_THE_POD_GROUP = Mutant(
 
 BINDS_WITHOUT_ASKING_WHO_LEADS = Mutant(
     "binds without asking who leads",
-    (Patch("commit.py", "(await self._api.read_lease()).term != term", "False"),),
+    (Patch("election.py", "(await api.read_lease()).term != term", "False"),),
 )
 CARRIES_OUT_WHAT_A_PAST_LEADER_RESERVED = Mutant(
     "carries out what a past leader reserved",
