@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from .. import operator_process
+from .. import background, operator_process
 from ..differential import hostile
 from ..differential.ours import Reading
 from ..differential.running import control_plane
@@ -32,7 +32,7 @@ def test_hostile_rules_are_answered_as_kube_scheduler_does_and_leave_no_trace_in
         operator = OperatorProcess(plane)
         stack.callback(operator.stop)
         operator.start(ready=False)  # it hears of all that is asked of kube-scheduler, too
-        answers, objects = asyncio.run(_asked(plane))
+        answers, objects = background.run(_asked(plane))
         assert {name for name, one in answers.items() if one is None} == hostile.REFUSED.keys()
         reading = Reading(objects)
         told = {name: one for name, one in answers.items() if one is not None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from tutti.planning.scores import WEIGHTS, Weights
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget
 
+from .. import background
 from . import feasible
 from .chooser import Chooser
 from .ours import Reading
@@ -102,7 +102,7 @@ def run(plane: ControlPlane, cases: int, seed: int) -> Choices:
                 number += 1
         return choices
 
-    return asyncio.run(all_of_them())
+    return background.run(all_of_them())
 
 
 async def _played(ours: Stage, number: int, choices: Choices) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .. import background
 from ..controlplane.cluster import ControlPlane
 from .comparing import Tally, played
 from .scenes import scene
@@ -60,4 +60,4 @@ def run(
                 number += 1
         return tally, plans
 
-    return asyncio.run(all_of_them())
+    return background.run(all_of_them())

@@ -12,7 +12,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from ..judge.background import Background
+from ..background import Background
 from .exchange import Call, Exchange
 
 if TYPE_CHECKING:

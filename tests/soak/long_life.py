@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .. import rig
+from .. import background, rig
 from ..controlplane.nodes import node_manifest
 from ..operator_process import ROOT
 from . import lives
@@ -99,7 +99,7 @@ def run(
     before = _begun(plane, operator)
     memory = Memory(casting.gangs)
     began = time.monotonic()
-    played = asyncio.run(_play(plane, operator, casting, memory, tell))
+    played = background.run(_play(plane, operator, casting, memory, tell))
     seconds = time.monotonic() - began
 
     def outcome() -> Outcome:
