@@ -112,7 +112,7 @@ class Declarer:
         try:
             group = spark.group(member, app, await self._declared(member, app))
             made = await self._api.declare(member.key.namespace, group)
-        except (spark.BadProperty, spark.BadProperties, errors.BadObject) as problem:
+        except (spark.BadProperty, spark.BadProperties) as problem:
             self._put_off(member, str(problem))
         except errors.Conflict:
             # Made in a cycle before, which a watch will show; or made for another pod.

@@ -83,7 +83,7 @@ class Election:
                 await self._step()
         except errors.Conflict:
             self.trouble = ""  # someone was faster: the next look tells who
-        except (errors.ApiError, errors.BadObject, TimeoutError) as problem:
+        except (errors.ApiError, TimeoutError) as problem:
             sentence = f"Lease: {str(problem) or 'no answer'}"
             if sentence != self.trouble:
                 logger.warning("%s Will try again", sentence)

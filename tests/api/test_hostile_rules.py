@@ -7,11 +7,12 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from .. import background, operator_process
+from .. import operator_process
 from ..differential import hostile
 from ..differential.ours import Reading
 from ..differential.running import control_plane
 from ..differential.stage import RefusedError, stage
+from ..judge import background
 from ..operator_process import OperatorProcess
 from ..rig import PATIENCE
 

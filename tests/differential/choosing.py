@@ -11,7 +11,7 @@ from tutti.planning.scores import WEIGHTS, Weights
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget
 
-from .. import background
+from ..judge import background
 from . import feasible
 from .chooser import Chooser
 from .ours import Reading

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import background
 from ..controlplane.cluster import ControlPlane
+from ..judge import background
 from .comparing import Tally, played
 from .scenes import scene
 from .smaller import smallest

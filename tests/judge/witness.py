@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from ..background import Answer, Background
+from .background import Answer, Background
 from .following import RETRY_SECONDS, Follower, Progress
 from .history import Gap, History, Kind
 from .kubeconfig import read_door

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 
-from ..background import Background
 from ..controlplane.nodes import node_manifest
+from ..judge.background import Background
 from ..judge.kubeconfig import read_door
 from .admission import UNEXPECTED, Ledger, Rejection
 from .containers import Imagined

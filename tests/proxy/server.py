@@ -12,7 +12,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from ..background import Background
+from ..judge.background import Background
 from .exchange import Call, Exchange
 
 if TYPE_CHECKING:

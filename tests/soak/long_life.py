@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .. import background, rig
+from .. import rig
 from ..controlplane.nodes import node_manifest
+from ..judge import background
 from ..operator_process import ROOT
 from . import lives
 from .watched import ANSWER

@@ -8,7 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import aiohttp
 
@@ -26,10 +26,11 @@ REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
 DEFAULT_LEASE = LeaseKey("kube-system", "tutti")
 BUDGET = "disruption budget"  # what a refusal for one's sake says
-TOO_MANY = 429
+OK, TOO_MANY = 200, 429
 PAGE = 500  # kubectl's and client-go's page size
 
-
+V = TypeVar("V")
+W = TypeVar("W", bound=wire.Object)
 Heard = Callable[[Call, int], None]
 NO_ANSWER = 0  # the status that is heard of a call that got none
 
@@ -41,7 +42,7 @@ def unheard(_call: Call, _status: int) -> None:
 class Api(Protocol):
     """What the cycle does to the cluster: the seam that the in-memory fake stands behind.
 
-    Every method raises ``errors.ApiError``.
+    Every method raises ``errors.ApiError``: ``Unavailable`` also where an answer cannot be read.
     """
 
     async def bind(self, assignment: Assignment) -> None:
@@ -68,7 +69,7 @@ class Api(Protocol):
     async def read_text(self, namespace: str, kept: Kept) -> str | None:
         """Read a text of a ConfigMap, None where it has no such key.
 
-        Raises ``Gone`` where there is no such ConfigMap, and ``BadObject`` where it is none.
+        Raises ``Gone`` where there is no such ConfigMap.
         """
 
     async def declare(self, namespace: str, group: Mapping[str, Any]) -> groups.PodGroup:
@@ -150,14 +151,14 @@ class Client:
     async def read_member(self, key: PodKey) -> Member:
         """See ``Api.read_member``."""
         body = await self._send(Call.GET_POD, Call.GET_POD.path(*key))
-        return decode.decode_member(wire.parse_one(body, wire.Pod))
+        return _read(body, wire.Pod, decode.decode_member)
 
     async def say_of_pod(self, member: Member, why: encode.Why) -> Member:
         """See ``Api.say_of_pod``."""
         call = Call.PATCH_POD_STATUS
         patch = encode.pod_condition(member, why)
         body = await self._send(call, call.path(*member.key), patch, kind="strategic-merge-patch")
-        return decode.decode_member(wire.parse_one(body, wire.Pod))
+        return _read(body, wire.Pod, decode.decode_member)
 
     async def evict(self, member: Member) -> None:
         """See ``Api.evict``; the server answers 429 for a budget as for a flood of requests."""
@@ -171,25 +172,25 @@ class Client:
     async def read_job(self, namespace: str, name: str) -> Job:
         """See ``Api.read_job``."""
         body = await self._send(Call.GET_JOB, Call.GET_JOB.path(namespace, name))
-        return jobs.decode_job(wire.parse_one(body, wire.Job))
+        return _read(body, wire.Job, jobs.decode_job)
 
     async def read_text(self, namespace: str, kept: Kept) -> str | None:
         """See ``Api.read_text``."""
         call = Call.GET_CONFIG_MAP
         body = await self._send(call, call.path(namespace, kept.config_map))
-        return wire.parse_one(body, wire.ConfigMap).data.get(kept.key)
+        return _read(body, wire.ConfigMap, lambda one: one.data.get(kept.key))
 
     async def declare(self, namespace: str, group: Mapping[str, Any]) -> groups.PodGroup:
         """See ``Api.declare``."""
         call = Call.CREATE_POD_GROUP
         body = await self._send(call, call.path(namespace), group)
-        return groups.decode_group(wire.parse_one(body, wire.PodGroup))
+        return _read(body, wire.PodGroup, groups.decode_group)
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """See ``Api.reserve``."""
         path = Call.CREATE_RESERVATION.path(reservation.gang.namespace)
         body = await self._send(Call.CREATE_RESERVATION, path, encode.reservation(reservation))
-        return decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+        return _read(body, wire.Reservation, decode.decode_reservation)
 
     async def adopt(self, reservation: Reservation, term: Term) -> Reservation:
         """See ``Api.adopt``."""
@@ -197,7 +198,7 @@ class Client:
         path = call.path(reservation.gang.namespace, reservation.uid)
         patch = encode.adoption(reservation, term)
         body = await self._send(call, path, patch, kind="merge-patch")
-        return decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+        return _read(body, wire.Reservation, decode.decode_reservation)
 
     async def amend(self, reservation: Reservation) -> Reservation:
         """See ``Api.amend``."""
@@ -205,7 +206,7 @@ class Client:
         path = call.path(reservation.gang.namespace, reservation.uid)
         patch = encode.amendment(reservation)
         body = await self._send(call, path, patch, kind="merge-patch")
-        return decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+        return _read(body, wire.Reservation, decode.decode_reservation)
 
     async def release(self, reservation: Reservation) -> None:
         """See ``Api.release``."""
@@ -217,7 +218,7 @@ class Client:
         call = Call.PATCH_POD_GROUP_STATUS
         path = call.path(gang.namespace, gang.name)
         body = await self._send(call, path, {"status": status}, kind="merge-patch")
-        return groups.decode_group(wire.parse_one(body, wire.PodGroup))
+        return _read(body, wire.PodGroup, groups.decode_group)
 
     async def read_lease(self) -> Lease:
         """See ``Leases.read_lease``; a GET that names no version is answered from etcd's quorum."""
@@ -225,7 +226,7 @@ class Client:
             body = await self._send(Call.GET_LEASE, Call.GET_LEASE.path(*self._lease))
         except errors.Gone:
             return Lease()
-        return decode.decode_lease(wire.parse_one(body, wire.Lease))
+        return _read(body, wire.Lease, decode.decode_lease)
 
     async def write_lease(self, lease: Lease) -> Lease:
         """See ``Leases.write_lease``."""
@@ -234,7 +235,7 @@ class Client:
             call, name = Call.UPDATE_LEASE, self._lease.name
         path = call.path(self._lease.namespace, name)
         body = await self._send(call, path, encode.lease(self._lease, lease))
-        return decode.decode_lease(wire.parse_one(body, wire.Lease))
+        return _read(body, wire.Lease, decode.decode_lease)
 
     async def say(self, event: encode.Event) -> None:
         """See ``Api.say``."""
@@ -313,6 +314,18 @@ def _refusal(response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:
     return errors.from_response(
         response.status, body, float(seconds) if seconds.isdigit() else None
     )
+
+
+def _read(body: bytes, kind: type[W], decode_one: Callable[[W], V]) -> V:
+    """What the answer to a call says.
+
+    Raises:
+        errors.Unavailable: it cannot be read; what was asked for may have been done.
+    """
+    try:
+        return decode_one(wire.parse_one(body, kind))
+    except errors.BadObject as problem:
+        raise errors.Unavailable(f"the answer cannot be read: {problem}", status=OK) from problem
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

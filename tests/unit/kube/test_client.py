@@ -1,11 +1,20 @@
-"""The table of calls: every request is made from it, so its rights are the ones used."""
+"""The table of calls, from which all requests are made, and answers that are none."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
-from tutti.kube import calls, client
+from tests import builders
+from tutti.kube import access, calls, client, encode, errors
 from tutti.kube.calls import Call
+from tutti.kube.gate import is_away
+from tutti.model.lease import Lease
+from tutti.model.spark import Kept
+
+MEMBER = builders.member("a-0", builders.shape(cpu=1))
+HELD = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"))
 
 
 @pytest.mark.parametrize(
@@ -42,3 +51,50 @@ def test_a_call_knows_its_method_and_path(
 def test_no_right_is_named_that_no_call_uses(call: Call) -> None:
     used = [Path(str(module.__file__)).read_text() for module in (calls, client)]
     assert any(f"Call.{call.name}" in text for text in used)
+
+
+ANSWERED: dict[str, Callable[[client.Client], Awaitable[object]]] = {
+    "a pod that is read": lambda api: api.read_member(MEMBER.key),
+    "a pod that is changed": lambda api: api.say_of_pod(MEMBER, encode.Why("R", "s", 0.0)),
+    "a Job": lambda api: api.read_job("ml", "a"),
+    "a ConfigMap": lambda api: api.read_text("ml", Kept("c", "key")),
+    "a PodGroup that is made": lambda api: api.declare("ml", {}),
+    "a PodGroup that is changed": lambda api: api.write_status(HELD.gang, {}),
+    "a Reservation that is made": lambda api: api.reserve(HELD),
+    "a Reservation that is signed": lambda api: api.adopt(HELD, "term"),
+    "a Reservation that is changed": lambda api: api.amend(HELD),
+    "a Lease that is read": lambda api: api.read_lease(),
+    "a Lease that is written": lambda api: api.write_lease(Lease()),
+}
+
+
+@pytest.mark.parametrize("body", ["<html>Sign in</html>", "", "[]", '{"metadata": {"uid": []}}'])
+async def test_an_answer_that_cannot_be_read_says_nothing_of_the_server(
+    body: str, tmp_path: Path
+) -> None:
+    """Something in between may have given it; what was asked for may have been done."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text=body)
+
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        path = tmp_path / "config"
+        path.write_text(f"""
+            current-context: it
+            contexts: [{{name: it, context: {{cluster: it, user: it}}}}]
+            clusters: [{{name: it, cluster: {{server: "http://127.0.0.1:{runner.addresses[0][1]}"}}}}]
+            users: [{{name: it, user: {{token: hunter2}}}}]
+        """)
+        async with client.Client(await access.Access.load(str(path))) as api:
+            for what, ask in ANSWERED.items():
+                with pytest.raises(errors.Unavailable) as said:
+                    await ask(api)
+                assert str(said.value).startswith("the answer cannot be read: "), what
+                assert not is_away(said.value), what
+    finally:
+        await runner.cleanup()
