@@ -54,8 +54,8 @@ def command(
     Lists nodes, namespaces, pods, PodGroups, Reservations and PriorityClasses, and what is of
     storage where a pod of Tutti's names a claim; nothing is changed. The file is a v1 List that
     kubectl reads, too. It holds only what decisions use: no environment variables, secrets, images
-    or annotations; of other schedulers' pods only what they ask for, and their labels while a rule
-    between pods may count them.
+    or annotations, but those that say how large a Spark application is; of other schedulers' pods
+    only what they ask for, and their labels while a rule between pods may count them.
 
     How is planned comes from the same variables as the operator's settings: see `tutti settings`.
     """
