@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 FIRST_WAIT = 0.2  # seconds after a cycle that failed
 LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
 SETTLE_SECONDS = 0.02  # changes come in bursts: a gang's pods are created together
-LONGEST_SETTLE = 0.2  # but an endless burst must not keep the cycle waiting
+LONGEST_SETTLE = 0.2  # but no change waits longer for the end of a burst, the last cycle included
 
 
 class Alarm:
@@ -27,10 +27,13 @@ class Alarm:
 
     def __init__(self) -> None:
         self._changed = asyncio.Event()
+        self._since = 0.0  # when the first change came that nobody has looked at
 
     def ring(self) -> None:
         """Something changed."""
-        self._changed.set()
+        if not self._changed.is_set():
+            self._since = time.monotonic()
+            self._changed.set()
 
     async def sleep(self, seconds: float | None) -> None:
         """Sleep until something changes or the time is up, then until the burst is over."""
@@ -39,7 +42,7 @@ class Alarm:
                 await self._changed.wait()
         except TimeoutError:
             return
-        deadline = time.monotonic() + LONGEST_SETTLE
+        deadline = self._since + LONGEST_SETTLE
         while self._changed.is_set() and time.monotonic() < deadline:
             self._changed.clear()
             await asyncio.sleep(SETTLE_SECONDS)

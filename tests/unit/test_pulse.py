@@ -8,7 +8,7 @@ import pytest
 
 from tutti.election import Deposed
 from tutti.kube import errors
-from tutti.pulse import Alarm, Pulse
+from tutti.pulse import LONGEST_SETTLE, Alarm, Pulse
 
 
 class Leader:
@@ -106,3 +106,24 @@ async def test_a_cycle_that_runs_for_too_long_is_stuck() -> None:
     await cycle.pulse.beat()
     assert ends == ["done"]
     assert "more than" in seen[0]
+
+
+async def wakes_at_once(alarm: Alarm) -> bool:
+    """Whether a cycle begins without waiting for the end of a burst."""
+    sleeping = asyncio.create_task(alarm.sleep(None))
+    await asyncio.sleep(0)
+    is_awake = sleeping.done()
+    await sleeping
+    return is_awake
+
+
+async def test_a_change_waits_for_the_end_of_its_burst_unless_the_last_cycle_took_as_long() -> None:
+    alarm = Alarm()
+    alarm.ring()
+    assert not await wakes_at_once(alarm)
+    alarm.ring()
+    await asyncio.sleep(LONGEST_SETTLE)
+    alarm.ring()
+    assert await wakes_at_once(alarm)
+    alarm.ring()
+    assert not await wakes_at_once(alarm), "what comes later begins a burst of its own"
