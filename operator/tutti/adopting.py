@@ -47,7 +47,7 @@ class Adoption:
         """Sign what stands; the pods are listed after this.
 
         Raises:
-            errors.Unavailable: the API server is away.
+            errors.ApiError: the API server is away, or nobody knows who leads.
             Deposed: somebody else leads by now, and signs what was signed once more.
         """
         if term != self._term:
@@ -60,8 +60,7 @@ class Adoption:
         """Sign what could not be signed before, unless it was refused a moment ago.
 
         Raises:
-            errors.Unavailable: the API server is away.
-            Deposed: as of ``begin``.
+            errors.ApiError, Deposed: as of ``begin``.
         """
         now = self._clock()
         self._look()

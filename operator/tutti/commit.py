@@ -50,10 +50,10 @@ class Commit:
         """Begin a term: sign the standing Reservations, so that nobody before can delete them.
 
         The World must have been listed since the term began. One that the API server will not have
-        signed keeps its room, and is tried again before each plan.
+        signed keeps its room, and is tried again, ever more rarely.
 
         Raises:
-            errors.Unavailable: the API server is away; list again, and adopt again.
+            errors.ApiError: the API server is away, or nobody knows who leads; adopt again.
             Deposed: somebody else leads by now, and signs what was signed once more.
         """
         await self._adoption.begin(term)
@@ -62,8 +62,8 @@ class Commit:
         """Ask about the bindings that were never answered, and sign what could not be signed.
 
         Raises:
-            errors.Unavailable: the API server is away; or room may be taken of which nothing is
-                known, and nobody could be asked.
+            errors.ApiError: as of ``adopt``; or room may be taken of which nothing is known, and
+                nobody could be asked.
             Deposed: as of ``adopt``.
         """
         now = self._clock()

@@ -86,7 +86,8 @@ class Cycle:
         Whoever only watches adopts nothing.
 
         Raises:
-            errors.Unavailable: the API server is away; list again, and begin again.
+            errors.ApiError: the API server is away, or nobody knows who leads; begin again.
+            Deposed: somebody else leads by now.
         """
         self._declarer.forget()
         if not self._only_watches:
@@ -98,7 +99,8 @@ class Cycle:
         What the API server refuses for one object is held off, and stops nothing else.
 
         Raises:
-            errors.Unavailable: the API server is away; nothing is lost by it.
+            errors.ApiError: the API server is away, or nobody knows who leads, or what is bound;
+                nothing is lost by it.
             Deposed: the Lease names another term; what was reserved is given back.
         """
         # 1 observe

@@ -20,7 +20,7 @@ import kopf
 from . import __version__, handlers, probes
 from .cycle import Cycle
 from .dumps import Dumps
-from .election import Election
+from .election import Deposed, Election
 from .feeds import Feeds, feeds_into, storage_into
 from .kube import dump, errors, supply
 from .kube.access import Access
@@ -180,6 +180,7 @@ class _Run:
             listing = asyncio.create_task(self._first_lists())
             await asyncio.wait([listing, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
             if listing.done():
+                listing.result()  # a bug in it ends the run, rather than that nobody is served
                 await self._follow()
                 # kopf has set its own, which would cancel everything at once, bindings too.
                 _stop_on_signals(stopping)
@@ -214,7 +215,10 @@ class _Run:
 
     async def _list_demand(self) -> None:
         if self._election.term:
-            await self._takeover.adopt(self._election.term)
+            try:
+                await self._takeover.adopt(self._election.term)
+            except Deposed as why:
+                self._election.stand_down(str(why))
         await supply.relist(self._api, self._feeds.groups)
         self._waiting_since = await supply.relist(self._api, self._feeds.pending)
 

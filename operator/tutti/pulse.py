@@ -25,14 +25,16 @@ LONGEST_SETTLE = 0.2  # but no change waits longer for the end of a burst, the l
 class Alarm:
     """Wakes the cycle when something changed, once per burst of changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` gives seconds since any moment."""
+        self._clock = clock
         self._changed = asyncio.Event()
         self._since = 0.0  # when the first change came that nobody has looked at
 
     def ring(self) -> None:
         """Something changed."""
         if not self._changed.is_set():
-            self._since = time.monotonic()
+            self._since = self._clock()
             self._changed.set()
 
     async def sleep(self, seconds: float | None) -> None:
@@ -43,7 +45,7 @@ class Alarm:
         except TimeoutError:
             return
         deadline = self._since + LONGEST_SETTLE
-        while self._changed.is_set() and time.monotonic() < deadline:
+        while self._changed.is_set() and self._clock() < deadline:
             self._changed.clear()
             await asyncio.sleep(SETTLE_SECONDS)
         self._changed.clear()

@@ -40,6 +40,7 @@ class Takeover:
 
         Raises:
             errors.ApiError: not all could be adopted; begin again.
+            Deposed: somebody else leads by now.
         """
         if term == self._adopted:
             return
@@ -54,6 +55,7 @@ class Takeover:
 
         Raises:
             errors.ApiError: not done; begin again.
+            Deposed: as of ``adopt``.
         """
         await self.adopt(term)
         fresh = (self._world.pending.is_fresh, self._world.bound.is_fresh)

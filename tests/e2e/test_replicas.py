@@ -33,6 +33,16 @@ def test_a_leader_stopped_at_a_write_and_woken_later_does_no_harm(
     assert paused.call
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_leader_stopped_where_it_begins_again_stands_by_when_it_wakes(
+    trial: Pausing, mode: str
+) -> None:
+    operator = trial.restart(mode)
+    operator.await_ready()
+    assert operator.stop() == 0
+    operator.start()
+
+
 def test_both_are_ready_and_one_leads(trial: Pausing) -> None:
     assert {one.probe("readyz") for one in trial.replicas.values()} == {"ok"}
     assert trial.leader() in trial.replicas

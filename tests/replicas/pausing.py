@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ..controlplane.errors import RequestError
 from ..operator_process import ACCOUNT, NAMESPACE, OperatorProcess
-from ..proxy import Proxy, nth
+from ..proxy import Proxy, before, nth
 from ..rig import Rig, members, pod, pod_group
 
 if TYPE_CHECKING:
@@ -32,6 +32,14 @@ PATIENCE = 60.0
 def counts(call: Call) -> bool:
     """Whether a call is one of the writes that are counted; renewals come by the clock."""
     return call.is_write and "/leases" not in call.path
+
+
+def _binds(call: Call) -> bool:
+    return call.is_write and call.path.endswith("/binding")
+
+
+def _signs(call: Call) -> bool:
+    return call.method == "PATCH" and "/reservations/" in call.path
 
 
 class Victim:
@@ -132,6 +140,31 @@ class Pausing:
             self._until_it_stands_by(first, seen)
         self._clean_up(name)
         return Paused(victim.call, taken)
+
+    def restart(self, mode: str) -> OperatorProcess:
+        """Kill the leader at a binding, and stop it where it signs what it left; the other leads.
+
+        Answers the one that was stopped, awake again.
+        """
+        name = f"restart-{mode}"
+        first = self.rig.until(self.leader, "somebody leads")
+        (second,) = set(IDENTITIES) - {first}
+        operator, road = self.replicas[first], self.roads[first]
+        with road.rule(nth(1, _binds), before(operator.strike)):
+            self.rig.create(pod_group(name, SIZE), *members(name, SIZE, cpu=1))
+            self.rig.until(lambda: operator.is_down, f"{first} is killed")
+        seen = self._times_stood_down(first)
+        victim = Victim(operator, after_commit=mode == "after")
+        with road.rule(nth(1, _signs), victim):
+            try:
+                operator.start(ready=False)
+                self.rig.until(victim.is_stopped.is_set, f"{first} signs")
+                self._take_over(name, second)
+            finally:
+                victim.wake()
+            self._until_it_stands_by(first, seen)
+        self._clean_up(name)
+        return operator
 
     def _stops_first(self, victim: Victim, name: str) -> bool:
         """Whether the leader comes to its k-th write before all is done and said."""
