@@ -23,6 +23,7 @@ from ..controlplane import (
 )
 from ..controlplane.errors import KubectlError, RequestError
 from ..controlplane.pins import chosen_k8s, pins_for
+from ..controlplane.processes import spawn, stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -190,6 +191,22 @@ def test_up_and_down_ignore_the_kubeconfig_of_the_shell_and_leave_nothing(tmp_pa
     assert not any(is_running(process.pid) for process in plane.processes)
     assert not directory.exists()
     assert run("down") == ""
+
+
+def test_a_process_is_alive_until_its_last_thread_has_ended(tmp_path: Path) -> None:
+    """A killed server whose first thread ends first still holds its port for a moment."""
+    program = (
+        "import ctypes, threading, time\n"
+        "threading.Thread(target=time.sleep, args=[600]).start()\n"
+        "ctypes.CDLL(None).pthread_exit(None)\n"
+    )
+    command = [sys.executable, "-c", program]
+    process = spawn("two", command, tmp_path / "log", environment=dict(os.environ), detached=False)
+    state = Path(f"/proc/{process.pid}/stat")
+    until(lambda: state.read_text().rpartition(")")[2].split()[0] == "Z", "the first has ended")
+    assert process.is_alive
+    stop(process, seconds=10)
+    assert not process.is_alive
 
 
 def test_down_spares_a_process_that_took_over_a_recorded_pid(control_plane: ControlPlane) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
+import signal
 import tempfile
 import time
 import urllib.request
@@ -158,6 +159,19 @@ class ControlPlane(Access):
         if ready:
             self._await_ready([component])
         return process
+
+    def restart(self, name: str) -> None:
+        """Kill one of its servers as a power cut would, and start it again; it is ready then."""
+        if self._wiring is None:
+            message = "servers are started again by the program that started the control plane"
+            raise StartError(message)
+        before = self.process(name)
+        before.send(signal.SIGKILL)
+        self.remove(before)
+        servers = [*base_components(self._wiring), *optional_components(self._wiring)]
+        again = [server for server in servers if server.name == name]
+        self._spawn(*again, detached=False)
+        self._await_ready(again)
 
     def remove(self, process: Process) -> None:
         """End one of its processes."""

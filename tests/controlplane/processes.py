@@ -101,11 +101,15 @@ def _gone(process: Process, seconds: float) -> bool:
 
 
 def _started(pid: int) -> tuple[int, ...]:
-    """When the process began, in clock ticks; empty if there is none, or only its zombie."""
+    """When the process began, in clock ticks; empty if there is none, or only its zombie.
+
+    A first thread that has ended is a zombie, too, while others still hold memory and ports.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return ()
     # The second field, the name, may hold anything; what follows its last parenthesis is plain.
     state, *fields = stat.rpartition(")")[2].split()
-    return () if state in "ZX" else (int(fields[18]),)
+    threads, began = int(fields[16]), int(fields[18])
+    return () if state in "ZX" and threads <= 1 else (began,)

@@ -1,7 +1,5 @@
 """The Witness on a real API server: what it sees is complete, ordered, and honest about gaps."""
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +8,6 @@ from typing import Any
 import pytest
 
 from ..controlplane import ControlPlane
-from ..controlplane.processes import spawn
 from . import Change, History, Kind, Promise, Witness, judge
 
 CRDS = Path(__file__).parents[2] / "crds"
@@ -131,15 +128,7 @@ def test_an_api_server_killed_and_started_again_leaves_at_most_a_marked_gap(
     plane.install_crds(CRDS)
     with Witness(plane.kubeconfig) as witness:
         _pod(plane, "first")
-        server = plane.process("kube-apiserver")
-        command = Path(f"/proc/{server.pid}/cmdline").read_text(encoding="utf-8").split("\0")[:-1]
-        os.kill(server.pid, signal.SIGKILL)
-        while server.is_alive:
-            time.sleep(0.02)
-        log = Path(server.log)
-        again = spawn(server.name, command, log, environment=plane.environment, detached=False)
-        plane.processes[plane.processes.index(server)] = again
-        plane.until_served(PODS)
+        plane.restart("kube-apiserver")
         deadline = time.monotonic() + 30
         while not witness.is_watching:
             assert time.monotonic() < deadline, "the watches do not come back"
