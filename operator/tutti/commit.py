@@ -45,6 +45,7 @@ class Commit:
         self.reserver = Reserver(world, api, clock)
         self._freer = Freer(world, self.reserver, self._binder, self._gate, clock)
         self._adoption = Adoption(world, api, self.reserver, self._gate, clock)
+        self._over: list[Reservation] = []  # all bound, of whole gangs: to be cleared
 
     async def adopt(self, term: Term) -> None:
         """Begin a term: sign the standing Reservations, so that nobody before can delete them.
@@ -169,7 +170,7 @@ class Commit:
         return self._binder.is_late
 
     async def carry_out(self, placements: Sequence[Placement], term: Term) -> Sequence[Released]:
-        """Carry out every standing Reservation and bind the gangs of one.
+        """Carry out every standing Reservation and bind the gangs of one; then ``clear`` is due.
 
         Answers what was released, or placed anew. What the API server refuses is held off.
 
@@ -198,7 +199,7 @@ class Commit:
                     is_evicting = True  # by the Evictor, once the term is proved
                 case progress.Trim() | progress.Await():
                     kept.add(reservation.uid)
-                case progress.Finish():
+                case progress.Finish() | progress.Clear():
                     pass
         singles = [p for p in placements if p.gang.origin is Origin.POD]
         alone = await asyncio.to_thread(verify.upheld, snapshot, singles, kept) if singles else ()
@@ -215,6 +216,15 @@ class Commit:
             for gang, assignment in bindings
         )
         return [*self.reserver.replanned, *released, *await self._finish(term)]
+
+    async def clear(self) -> None:
+        """Delete the Reservations of gangs that are whole, all of them bound: nobody waits for it.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        over, self._over = self._over, []
+        await self._gate.all(partial(self.reserver.delete, held) for held in over)
 
     async def _next_steps(self, snapshot: Snapshot, term: Term) -> progress.Steps:
         """What to do about the standing Reservations, worked out beside the event loop.
@@ -238,16 +248,19 @@ class Commit:
     async def _finish(self, term: Term) -> Sequence[Released]:
         """Delete the Reservations that have nothing left to bind, or cannot be carried out.
 
-        Answers of which people hear.
+        Answers of which people hear; those of whole gangs are left to ``clear``.
         """
         snapshot = self._world.snapshot(self._clock())
         unsure = {member.uid for member in self._world.unsure()}
         done: list[Released] = []
         told: list[Released] = []
+        self._over.clear()
         for held, step in await self._next_steps(snapshot, term):
             if not unsure.isdisjoint(entry.uid for entry in held.entries):
                 continue
             match step:
+                case progress.Clear():
+                    self._over.append(held)
                 case progress.Finish(sentence):
                     one = Released(held, sentence or "its node will not do any more")
                     done.append(one)

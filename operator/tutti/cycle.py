@@ -6,7 +6,7 @@ what was promised is in Reservations, and standing ones take the same path as ne
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -124,7 +124,8 @@ class Cycle:
             released = await self._carry_out(placements, evictions, term)
         # 6 report
         with self._metrics.stage(Stage.REPORT):
-            due = await self._report(snapshot, self._evictor.told(plan), released)
+            reporting = self._report(snapshot, self._evictor.told(plan), released)
+            due = await self._beside_clearing(reporting)
         is_done = len(placements) == len(ready) and not self._commit.is_late
         return due if is_done else NEXT_SECONDS
 
@@ -140,6 +141,15 @@ class Cycle:
             released = await self._commit.carry_out(placements, term)
             await self._evictor.carry_out(term)
         return released
+
+    async def _beside_clearing(self, reporting: Awaitable[float | None]) -> float | None:
+        """Report while the Reservations of whole gangs are cleared away; both to their end."""
+        due, cleared = await asyncio.gather(reporting, self._commit.clear(), return_exceptions=True)
+        if isinstance(due, BaseException):
+            raise due
+        if cleared is not None:
+            raise cleared
+        return due
 
     async def _planned(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
         """Plan, or find that nothing has changed since; without the evictions that must not be."""

@@ -57,7 +57,11 @@ def successor(name: str, group: str, **amounts: float) -> Member:
 async def test_a_gang_is_reserved_first_then_bound_then_nothing_is_held() -> None:
     life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1))
     await life.turn()
-    assert life.cluster.made[:5] == ["reserve", "read_lease", "bind", "bind", "release"]
+    first, last = life.cluster.made[:4], life.cluster.made[4:]
+    assert first == ["reserve", "read_lease", "bind", "bind"]
+    assert sorted(last) == ["release", "say", "write_status"], (
+        "nobody's node waits for any of these"
+    )
     scenarios.assert_promises(life.cluster)
     assert phase(life, "a") == "Bound"
 
@@ -201,6 +205,33 @@ async def test_a_pod_group_deleted_in_the_middle_leaves_nothing_behind(
     life.cluster.collect()
     await life.settle()
     assert life.cluster.broken == []
+
+
+@pytest.mark.parametrize("status", [0, 503])
+async def test_reports_are_made_though_what_has_ended_cannot_be_cleared_away_meanwhile(
+    status: int,
+) -> None:
+    life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1))
+    away = Fault(errors.Unavailable("away.", status=status))
+    life.cluster.fault = lambda _, name: away if name == "release" else None
+    if status:
+        await life.turn()
+    else:
+        with pytest.raises(errors.Unavailable, match="away"):
+            await life.cycle.run_once(life.term)
+    assert phase(life, "a") == "Bound"
+    assert len(life.cluster.reservations) == 1
+    life.cluster.fault = lambda *_: None
+    await life.settle()
+    scenarios.assert_promises(life.cluster)
+
+
+async def test_a_bug_in_the_reports_is_not_hidden_by_a_server_that_goes_away_meanwhile() -> None:
+    life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1))
+    faults = {"write_status": Fault(ValueError("a bug")), "release": Fault(errors.Unavailable("-"))}
+    life.cluster.fault = lambda _, name: faults.get(name)
+    with pytest.raises(ValueError, match="a bug"):
+        await life.cycle.run_once(life.term)
 
 
 async def test_the_pods_of_a_deleted_pod_group_wait_and_say_so() -> None:

@@ -11,7 +11,7 @@ from ..model.cluster import Entry, Gang, Member, Reservation, Snapshot
 from ..model.decisions import Assignment
 from ..model.keys import Uid
 from ..model.lease import Term
-from . import demand, partial, promises, slots
+from . import demand, health, partial, promises, slots
 from .promises import Lost
 from .slots import Places
 
@@ -41,6 +41,11 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
+class Clear:
+    """Delete the Reservation when nobody waits: all of it is bound, and the gang is whole."""
+
+
+@dataclass(frozen=True, slots=True)
 class Trim:
     """Keep the room for members that do not exist yet, and give back what cannot be carried out."""
 
@@ -64,7 +69,7 @@ class Evict:
     members: tuple[Member, ...]
 
 
-Step = Bind | Release | Finish | Trim | Await | Discard | Evict
+Step = Bind | Release | Finish | Clear | Trim | Await | Discard | Evict
 Steps = tuple[tuple[Reservation, Step], ...]
 
 
@@ -133,7 +138,11 @@ def _next_step(
         return Bind(open_entries)
     if is_open:
         return _next_wait(held, here, lost_ones)
-    return Finish(slots.never_came(held, gang, now))
+    sentence = slots.never_came(held, gang, now)
+    is_bound = all(member is not None and member.node is not None for _, member in here)
+    is_whole = gang is not None and is_bound and health.is_whole(gang)
+    is_quiet = not sentence and held.uid not in snapshot.refused
+    return Clear() if is_whole and is_quiet else Finish(sentence)
 
 
 def _why_not_begin(

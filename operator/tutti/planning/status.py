@@ -94,7 +94,7 @@ def status_of(
         if line is not None
     )
     is_well = healthy is not None and healthy.holds
-    phase = _phase(reservation, counts, is_well=is_well)
+    phase = _phase(None if is_whole(gang) else reservation, counts, is_well=is_well)
     if gang.is_finished:
         phase = "Finished"
     if phase == "Waiting" and _has_failed(gang, rejection):

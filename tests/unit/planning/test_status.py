@@ -156,6 +156,12 @@ def spoken(of: Gang, held: Reservation | None, rejection: Rejection | None) -> s
     return status.status_of(of, held, rejection, NODES, {}, scheduler="tutti")
 
 
+def test_a_whole_gang_that_loses_a_node_is_degraded_though_its_reservation_stands_still() -> None:
+    nodes = {NodeName("n1"): False, NodeName("n2"): True}
+    found = status.status_of(bound().made, HELD, None, nodes, {}, scheduler="tutti")
+    assert (found.phase, said(found)["Healthy"]) == ("Degraded", "False NodeLost")
+
+
 def said(of: status.GroupStatus) -> Mapping[str, str]:
     return {line.type.value: f"{line.holds} {line.reason}" for line in of.conditions}
 
