@@ -114,7 +114,7 @@ class Settings(BaseModel):
         description="whether pending drivers of Spark get a PodGroup by themselves",
     )
     bindings_in_flight: int = Field(
-        default=64,  # with 32 the last of many gangs waited longer while others wrote too
+        default=64,  # with 24 or 128 the last of many gangs waits longer: docs/decisions/0007
         ge=1,
         le=256,
         description="bindings that are sent to the API server at the same time",
