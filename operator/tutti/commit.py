@@ -45,7 +45,7 @@ class Commit:
         self.reserver = Reserver(world, api, clock)
         self._freer = Freer(world, self.reserver, self._binder, self._gate, clock)
         self._adoption = Adoption(world, api, self.reserver, self._gate, clock)
-        self._over: list[Reservation] = []  # all bound, of whole gangs: to be cleared
+        self.over: Sequence[Reservation] = ()  # of this cycle, with nothing left to bind or free
 
     async def adopt(self, term: Term) -> None:
         """Begin a term: sign the standing Reservations, so that nobody before can delete them.
@@ -218,13 +218,12 @@ class Commit:
         return [*self.reserver.replanned, *released, *await self._finish(term)]
 
     async def clear(self) -> None:
-        """Delete the Reservations of gangs that are whole, all of them bound: nobody waits for it.
+        """Delete what is ``over``; no report waits for it.
 
         Raises:
             errors.Unavailable: the API server is away.
         """
-        over, self._over = self._over, []
-        await self._gate.all(partial(self.reserver.delete, held) for held in over)
+        await self._gate.all(partial(self.reserver.delete, held) for held in self.over)
 
     async def _next_steps(self, snapshot: Snapshot, term: Term) -> progress.Steps:
         """What to do about the standing Reservations, worked out beside the event loop.
@@ -248,19 +247,19 @@ class Commit:
     async def _finish(self, term: Term) -> Sequence[Released]:
         """Delete the Reservations that have nothing left to bind, or cannot be carried out.
 
-        Answers of which people hear; those of whole gangs are left to ``clear``.
+        Answers of which people hear; what is ``over`` is left to ``clear``.
         """
         snapshot = self._world.snapshot(self._clock())
         unsure = {member.uid for member in self._world.unsure()}
         done: list[Released] = []
         told: list[Released] = []
-        self._over.clear()
+        over: list[Reservation] = []
         for held, step in await self._next_steps(snapshot, term):
             if not unsure.isdisjoint(entry.uid for entry in held.entries):
                 continue
             match step:
                 case progress.Clear():
-                    self._over.append(held)
+                    over.append(held)
                 case progress.Finish(sentence):
                     one = Released(held, sentence or "its node will not do any more")
                     done.append(one)
@@ -274,6 +273,7 @@ class Commit:
                 case _:
                     pass
         await self._freer.free(done, snapshot)
+        self.over = over
         return told
 
 

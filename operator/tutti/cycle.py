@@ -6,7 +6,7 @@ what was promised is in Reservations, and standing ones take the same path as ne
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,8 +15,9 @@ from .declaring import Declarer
 from .dumps import Dumps
 from .evicting import Evictor
 from .kube.client import Api
+from .kube.gate import Gate
 from .metrics import Metrics, Stage
-from .model.cluster import Gang, Snapshot
+from .model.cluster import Gang, Reservation, Snapshot
 from .model.decisions import Eviction, Mode, Placement, Plan, Policy, Restraint
 from .model.keys import GangKey
 from .model.lease import Term
@@ -124,8 +125,7 @@ class Cycle:
             released = await self._carry_out(placements, evictions, term)
         # 6 report
         with self._metrics.stage(Stage.REPORT):
-            reporting = self._report(snapshot, self._evictor.told(plan), released)
-            due = await self._beside_clearing(reporting)
+            due = await self._conclude(snapshot, self._evictor.told(plan), released)
         is_done = len(placements) == len(ready) and not self._commit.is_late
         return due if is_done else NEXT_SECONDS
 
@@ -141,15 +141,6 @@ class Cycle:
             released = await self._commit.carry_out(placements, term)
             await self._evictor.carry_out(term)
         return released
-
-    async def _beside_clearing(self, reporting: Awaitable[float | None]) -> float | None:
-        """Report while the Reservations of whole gangs are cleared away; both to their end."""
-        due, cleared = await asyncio.gather(reporting, self._commit.clear(), return_exceptions=True)
-        if isinstance(due, BaseException):
-            raise due
-        if cleared is not None:
-            raise cleared
-        return due
 
     async def _planned(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
         """Plan, or find that nothing has changed since; without the evictions that must not be."""
@@ -221,12 +212,25 @@ class Cycle:
         current = {gang.key: gang for gang in self._world.snapshot(now).gangs}
         return [one for one in plan.evictions if planned[one.gang] == current.get(one.gang)]
 
+    async def _conclude(
+        self, planned: Snapshot, plan: Plan, released: Sequence[Released]
+    ) -> float | None:
+        """Report, and delete the Reservations that are over; neither waits for the other."""
+        due: float | None = None
+
+        async def report() -> None:
+            nonlocal due
+            due = await self._report(planned, plan, released)
+
+        await Gate(2).all((report, self._commit.clear))
+        return due
+
     async def _report(
         self, planned: Snapshot, plan: Plan, released: Sequence[Released]
     ) -> float | None:
         """Tell people; answers when there is more to say or to try, in seconds from now."""
         now = self._clock()
-        current = self._world.snapshot(now)
+        current = _without(self._commit.over, self._world.snapshot(now))
         self._metrics.saw(current, plan)
         known = {one.key for one in current.gangs} | {held.gang for held in current.reservations}
         known |= {one.gang for one in current.strays}
@@ -238,6 +242,13 @@ class Cycle:
         replan = None if plan.due is None else max(0.0, plan.due - now)
         waits = (due, self._evictor.again_in(), self._declarer.again_in(), *retries, replan)
         return min((wait for wait in waits if wait is not None), default=None)
+
+
+def _without(over: Collection[Reservation], snapshot: Snapshot) -> Snapshot:
+    """The picture without Reservations that are being deleted."""
+    going = {held.self_uid for held in over}
+    standing = (held for held in snapshot.reservations if held.self_uid not in going)
+    return replace(snapshot, reservations=tuple(standing)) if over else snapshot
 
 
 def _without_the_unsaid(

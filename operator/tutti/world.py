@@ -108,10 +108,11 @@ class World:
     def rest(self, gang: Gang) -> None:
         """Leave a gang out of snapshots until something about it changes.
 
-        Nothing of it lives, no Reservation stands for it, and all has been said: thousands of
-        finished gangs cost a cycle nothing.
+        Nothing of it lives, and all has been said: thousands of finished gangs cost a cycle
+        nothing. One for which a Reservation stands is shown still.
         """
-        self._gangs.rest(gang)
+        if not any(self._holding(gang.key)):
+            self._gangs.rest(gang)
 
     def group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of that name, with the status it carries now."""

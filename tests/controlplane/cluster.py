@@ -160,18 +160,16 @@ class ControlPlane(Access):
             self._await_ready([component])
         return process
 
-    def restart(self, name: str) -> None:
-        """Kill one of its servers as a power cut would, and start it again; it is ready then."""
+    def restart_api_server(self) -> None:
+        """Kill the API server as a power cut would, and start it again; it is ready then."""
         if self._wiring is None:
-            message = "servers are started again by the program that started the control plane"
+            message = "an API server is started again by the program that started it"
             raise StartError(message)
-        before = self.process(name)
+        before, again = self.process("kube-apiserver"), base_components(self._wiring)[-1]
         before.send(signal.SIGKILL)
         self.remove(before)
-        servers = [*base_components(self._wiring), *optional_components(self._wiring)]
-        again = [server for server in servers if server.name == name]
-        self._spawn(*again, detached=False)
-        self._await_ready(again)
+        self._spawn(again, detached=False)
+        self._await_ready([again])
 
     def remove(self, process: Process) -> None:
         """End one of its processes."""

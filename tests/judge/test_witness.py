@@ -128,7 +128,7 @@ def test_an_api_server_killed_and_started_again_leaves_at_most_a_marked_gap(
     plane.install_crds(CRDS)
     with Witness(plane.kubeconfig) as witness:
         _pod(plane, "first")
-        plane.restart("kube-apiserver")
+        plane.restart_api_server()
         deadline = time.monotonic() + 30
         while not witness.is_watching:
             assert time.monotonic() < deadline, "the watches do not come back"

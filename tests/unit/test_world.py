@@ -715,6 +715,18 @@ def test_a_gang_at_rest_comes_back_with_a_reservation() -> None:
     assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
 
 
+def test_a_gang_for_which_a_reservation_stands_does_not_rest() -> None:
+    one = Observed()
+    one.group()
+    one.bind(one.pend(), phase=Phase.SUCCEEDED)
+    held = replace(reservation(gang("a").of(1, cpu=1), ("a-0", "n1")), self_uid=Uid("r"))
+    one.world.reservations.put(Item(Uid("r"), one.next(), held))
+    (gang_now,) = one.seen.gangs
+    one.world.rest(gang_now)
+    one.group("b", uid="h")
+    assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
+
+
 def test_a_gang_that_has_changed_since_it_was_looked_at_does_not_rest() -> None:
     one = Observed()
     one.group()

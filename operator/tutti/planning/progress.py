@@ -42,7 +42,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Delete the Reservation when nobody waits: all of it is bound, and the gang is whole."""
+    """Delete the Reservation, whenever: all of it is bound, the gang is whole, no room is freed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +138,22 @@ def _next_step(
         return Bind(open_entries)
     if is_open:
         return _next_wait(held, here, lost_ones)
-    sentence = slots.never_came(held, gang, now)
-    is_bound = all(member is not None and member.node is not None for _, member in here)
-    is_whole = gang is not None and is_bound and health.is_whole(gang)
-    is_quiet = not sentence and held.uid not in snapshot.refused
-    return Clear() if is_whole and is_quiet else Finish(sentence)
+    if gang is not None and _is_plain(held, gang, reserved, snapshot):
+        return Clear()
+    return Finish(slots.never_came(held, gang, now))
+
+
+def _is_plain(
+    held: Reservation, gang: Gang, reserved: Sequence[Member], snapshot: Snapshot
+) -> bool:
+    """Whether nothing hangs on the deletion: all that it names is bound, and lives, and is enough.
+
+    One that could not be deleted twice has something to be told of it.
+    """
+    if held.slots or held.uid in snapshot.refused or len(reserved) < len(held.entries):
+        return False
+    is_bound = all(member.node is not None and not member.is_over for member in reserved)
+    return is_bound and health.is_whole(gang)
 
 
 def _why_not_begin(
