@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -270,10 +269,9 @@ class Rig:
         return self._writes()[before:]
 
     def _writes(self) -> list[dict[str, Any]]:
-        lines = [json.loads(line) for line in self.plane.audit_log.read_text().splitlines()]
         return [
             line
-            for line in lines
+            for line in self.plane.audited()
             if line["user"]["username"] == operator_process.USER
             and line["verb"] not in ("get", "list", "watch")
             and line["objectRef"]["resource"] != "leases"

@@ -6,7 +6,6 @@ Several checks share one control plane that way, and none sees another's room or
 from __future__ import annotations
 
 import itertools
-import json
 from typing import TYPE_CHECKING, Any
 
 from .. import rig as rigs
@@ -129,10 +128,9 @@ class Place:
 
 def written(rig: Rig) -> list[dict[str, Any]]:
     """Every write of the operator, from the audit log; the Lease is renewed by the clock."""
-    lines = (json.loads(line) for line in rig.plane.audit_log.read_text().splitlines())
     return [
         line
-        for line in lines
+        for line in rig.plane.audited()
         if line["user"]["username"] == USER
         and line["verb"] not in LOOKS
         and line["objectRef"]["resource"] != "leases"

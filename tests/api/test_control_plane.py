@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -71,11 +70,6 @@ def is_running(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] not in "ZX"
-
-
-def audited(plane: ControlPlane) -> list[dict[str, Any]]:
-    """All that the audit log says so far."""
-    return [json.loads(line) for line in plane.audit_log.read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -301,7 +295,7 @@ def test_a_service_account_has_its_own_rights_and_its_reads_are_audited(
         control_plane.kubectl(*own, "get", "pods", "-n", namespace)
     read = [
         event
-        for event in audited(control_plane)
+        for event in control_plane.audited()
         if event["user"]["username"] == user and event["verb"] == "list"
     ]
     assert {event["objectRef"]["resource"] for event in read} == {"pods"}
@@ -322,14 +316,14 @@ def test_a_binding_is_audited_with_its_content(control_plane: ControlPlane, name
     control_plane.request("POST", path, binding)
     (written,) = (
         event
-        for event in audited(control_plane)
+        for event in control_plane.audited()
         if event.get("objectRef", {}).get("subresource") == "binding"
         and event["objectRef"]["name"] == "bound"
     )
     assert written["requestObject"]["target"]["name"] == "worker"
     assert written["user"]["username"] == "admin"
     # Reads of people are not in the log at all.
-    reads = [event for event in audited(control_plane) if event["verb"] in {"get", "list"}]
+    reads = [event for event in control_plane.audited() if event["verb"] in {"get", "list"}]
     assert not [event for event in reads if event["user"]["username"] == "admin"]
 
 

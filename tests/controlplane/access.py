@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import ssl
 import subprocess
@@ -46,6 +47,11 @@ class Access:
     def audit_log(self) -> Path:
         """One JSON document per line, in the order of the API server's answers."""
         return self.directory / "audit.log"
+
+    def audited(self) -> list[dict[str, Any]]:
+        """What the audit log says by now, entry by entry; the last line may be half written."""
+        *whole, _ = self.audit_log.read_text().split("\n")
+        return [json.loads(line) for line in whole]
 
     @property
     def bin(self) -> Path:

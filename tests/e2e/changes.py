@@ -49,10 +49,12 @@ def lose_contact(race: Race) -> Collection[Told]:
 
 
 def set_ready(race: Race, node: str, status: str) -> None:
-    """Set what a node says of itself, once kwok has let go of it."""
-    race.patch_node(node, {"metadata": {"annotations": dict.fromkeys(MANAGED)}})
+    """Set what a node says of itself, and have kwok let go of it."""
     ready = {"type": "Ready", "status": status, "reason": "NodeStatusUnknown", "message": ""}
-    race.patch(f"/api/v1/nodes/{node}/status", {"status": {"conditions": [ready]}})
+    # In one patch: whoever is told that the node has changed is told all of it.
+    changed = {"annotations": dict.fromkeys(MANAGED)}
+    body = {"metadata": changed, "status": {"conditions": [ready]}}
+    race.patch(f"/api/v1/nodes/{node}/status", body)
 
 
 def fill(race: Race) -> Collection[Told]:

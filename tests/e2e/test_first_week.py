@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from tests import operator_process
@@ -27,8 +26,7 @@ def run_with(rig: Rig, settings: Mapping[str, str]) -> None:
 
 def calls(rig: Rig) -> Iterator[dict[str, Any]]:
     """What the operator has asked of the API server, Lease aside."""
-    for line in rig.plane.audit_log.read_text().splitlines():
-        said = json.loads(line)
+    for said in rig.plane.audited():
         asked = said.get("objectRef", {}).get("resource", "leases")  # or for what the API has
         if said["user"]["username"] == operator_process.USER and asked != "leases":
             yield said

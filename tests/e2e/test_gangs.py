@@ -63,13 +63,8 @@ def _alternately(rig: Rig, scheduler: str, run_seconds: float | None = None) -> 
     bound = dict.fromkeys(sides, 0)
 
     def has_started() -> bool:
-        for each in rig.pods():
-            side = each["metadata"]["name"].split("-")[0]
-            bound[side] = sum(
-                "nodeName" in one["spec"]
-                for one in rig.pods()
-                if one["metadata"]["name"].startswith(side)
-            )
+        placed = [one["metadata"]["name"] for one in rig.pods() if "nodeName" in one["spec"]]
+        bound.update((side, sum(name.startswith(side) for name in placed)) for side in sides)
         return sum(bound.values()) >= 12 and (scheduler == "tutti" or sum(bound.values()) == 20)
 
     rig.until(has_started, "what can start has started")

@@ -52,9 +52,17 @@ def _told(history: History) -> list[tuple[Kind, Change, str]]:
     ]
 
 
+def _until_watching(witness: Witness) -> None:
+    deadline = time.monotonic() + 30
+    while not witness.is_watching:
+        assert time.monotonic() < deadline, "not everything is watched"
+        time.sleep(0.05)
+
+
 def test_a_gang_bound_as_it_should_be_is_seen_in_order_and_judged(plane: ControlPlane) -> None:
     with Witness(plane.kubeconfig) as witness:
         plane.install_crds(CRDS)
+        _until_watching(witness)
         _node(plane, "a")
         group = plane.request(
             "POST",
@@ -129,10 +137,7 @@ def test_an_api_server_killed_and_started_again_leaves_at_most_a_marked_gap(
     with Witness(plane.kubeconfig) as witness:
         _pod(plane, "first")
         plane.restart_api_server()
-        deadline = time.monotonic() + 30
-        while not witness.is_watching:
-            assert time.monotonic() < deadline, "the watches do not come back"
-            time.sleep(0.05)
+        _until_watching(witness)
         time.sleep(1)  # one that the server refuses after all says so by then
         _pod(plane, "second")
         plane.request("DELETE", f"{PODS}/first?gracePeriodSeconds=0")

@@ -30,6 +30,7 @@ SMALL = {
     "spark.kubernetes.submission.waitAppCompletion": "false",
     # No task starts before all executors have come: each has its part.
     "spark.scheduler.minRegisteredResourcesRatio": "1",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "600s",
 }
 
 

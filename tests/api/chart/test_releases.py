@@ -77,7 +77,7 @@ def test_what_users_have_made_survives_the_release(installed: Place) -> None:
     assert (_told(installed, "TUTTI_STRATEGY"), len(installed.pods())) == ({"ilp"}, 2)
     assert installed.run(served) == ""
     assert survives()
-    installed.helm("uninstall")
+    installed.helm("uninstall", rest="--cascade=foreground")  # what it made for these, too
     label = "--selector=app.kubernetes.io/name=tutti --all-namespaces --output=name"
     assert installed.run(f"kubectl get {KINDS} {label}") == ""
     assert survives()
