@@ -50,7 +50,7 @@ def record_command(rev: str, jobs: int) -> None:
     wrong = [one.name for one in outcomes if cases.is_generated(one.name) and one.exit_code != 0]
     if wrong:
         raise click.ClickException(f"cases that this revision refuses: {', '.join(wrong)}")
-    record.write(revision, [one for one in outcomes if one.exit_code == 0])
+    record.write(revision, list(_worth_recording(outcomes)), record.RECORD)
     click.echo(f"recorded {revision} in {record.RECORD}")
 
 
@@ -59,9 +59,9 @@ def record_command(rev: str, jobs: int) -> None:
 @_jobs
 def check_command(number: int, jobs: int) -> None:
     """Plan every case with the present code, and compare; 1 where something differs."""
-    known = record.read()
+    known = record.read(record.RECORD)
     outcomes = _present(known, number, jobs)
-    verdict = record.judged(known, record.defects(), outcomes)
+    verdict = record.judged(known, record.defects(record.DELIBERATE), outcomes)
     _tell_figures(outcomes)
     for name in verdict.inputs:
         click.echo(f"{name}: its input is not the recorded one: record the revision anew")
@@ -84,15 +84,15 @@ def check_command(number: int, jobs: int) -> None:
 @_jobs
 def accept_command(defect: str, because: str, jobs: int) -> None:
     """Record what differs now, and is not listed yet, as meant by a defect's fix."""
-    meant = record.defects()
+    meant = record.defects(record.DELIBERATE)
     if not because and defect not in {one.name for one in meant}:
         raise click.UsageError("a new defect needs --because")
-    known = record.read()
+    known = record.read(record.RECORD)
     verdict = record.judged(known, meant, _present(known, cases.NUMBER, jobs))
     if verdict.inputs:
         raise click.ClickException(f"inputs changed: {', '.join(verdict.inputs)}")
     for one in record.accept(meant, record.Defect(defect, because), verdict):
-        record.write_defect(one)
+        record.write_defect(one, record.DELIBERATE)
     n, m = len(verdict.differing), len(verdict.stale)
     click.echo(f"{n} differences are listed under {defect}; {m} that were listed are gone")
 
@@ -101,7 +101,16 @@ def accept_command(defect: str, because: str, jobs: int) -> None:
 @click.argument("name")
 def show_command(name: str) -> None:
     """Print the input of a case, for ``tutti plan -f -``."""
-    click.echo(_case(record.read(), name).text, nl=False)
+    click.echo(_case(record.read(record.RECORD), name).text, nl=False)
+
+
+def _worth_recording(outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
+    """Generated cases, and files that ``tutti plan`` reads and finds gangs in."""
+    planned = {one.name for one in outcomes if one.exit_code == 0 and one.seen.keys() - {"proved"}}
+    for one in outcomes:
+        plain = one.name.removesuffix(".explain").removesuffix("+cluster")
+        if one.exit_code == 0 and (cases.is_generated(one.name) or plain in planned):
+            yield one
 
 
 def _present(known: record.Record, number: int, jobs: int) -> Sequence[Outcome]:
@@ -110,7 +119,9 @@ def _present(known: record.Record, number: int, jobs: int) -> Sequence[Outcome]:
     given: list[Given] = [_case(known, name) for name in files]
     given += cases.numbered(range(number))
     outcomes = list(_outcomes(given, jobs, planner.OPERATOR))
-    slow = [one for one in outcomes if one.seconds > planner.MOST_SECONDS]
+    # An explanation is many plans, each with a budget of its own.
+    plans = (one for one in outcomes if not one.name.endswith(".explain"))
+    slow = [one for one in plans if one.seconds > planner.MOST_SECONDS]
     if slow:
         told = ", ".join(f"{one.name} {one.seconds:.0f} s" for one in slow)
         raise click.ClickException(f"so long that the clock may have ended a search: {told}")

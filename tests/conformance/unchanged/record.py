@@ -52,7 +52,7 @@ class Verdict:
         return not (self.inputs or self.differing or self.stale)
 
 
-def read(path: Path = RECORD) -> Record:
+def read(path: Path) -> Record:
     """Read the record."""
     lines = [line.split() for line in path.read_text().splitlines() if not line.startswith("#")]
     (_, revision), *others = lines
@@ -62,7 +62,7 @@ def read(path: Path = RECORD) -> Record:
     return Record(revision, found)
 
 
-def write(revision: str, outcomes: Sequence[Outcome], path: Path = RECORD) -> None:
+def write(revision: str, outcomes: Sequence[Outcome], path: Path) -> None:
     """Write the record, with what the plans come to as a comment."""
     seen = sum((one.seen for one in outcomes), Counter[str]())
     lines = [f"# name input {' '.join(PARTS)}: digests of what tutti answers at this revision"]
@@ -72,7 +72,7 @@ def write(revision: str, outcomes: Sequence[Outcome], path: Path = RECORD) -> No
     path.write_text("\n".join(lines) + "\n")
 
 
-def defects(folder: Path = DELIBERATE) -> Sequence[Defect]:
+def defects(folder: Path) -> Sequence[Defect]:
     """The changes that are meant, a file each: first why, then case, part and digest."""
     found = []
     for path in sorted(folder.glob("*.txt")):
@@ -83,7 +83,7 @@ def defects(folder: Path = DELIBERATE) -> Sequence[Defect]:
     return found
 
 
-def write_defect(defect: Defect, folder: Path = DELIBERATE) -> None:
+def write_defect(defect: Defect, folder: Path) -> None:
     """Write a defect's file; one without cases has none."""
     path = folder / f"{defect.name}.txt"
     if not defect.digests:
