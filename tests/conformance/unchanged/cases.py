@@ -54,7 +54,8 @@ def generated(number: int) -> Case:
     """The generated case of this number, the same on every machine."""
     rng = Random(number)
     made = clusters.cluster(rng)
-    for _ in range(rng.randint(5, 9) if made.is_contended else rng.choice((1, 2, 2, 3, 3, 4))):
+    is_crowded = made.theme in ("contended", "held")
+    for _ in range(rng.randint(5, 9) if is_crowded else rng.choice((1, 2, 2, 3, 3, 4))):
         gangs.add_gang(made)
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
         singles.add_single(made)

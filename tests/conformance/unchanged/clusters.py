@@ -33,7 +33,9 @@ CHANCES = {
     "priorities": 60,
     "starved gangs": 35,
 }
-# Of clusters with many gangs that compete for little room, and ask for nothing else.
+# Many gangs compete for little room; there is room for most, so that preferences decide; running
+# gangs leave too little for one that has starved, and enough for younger ones.
+THEMES = (*("any",) * 6, "contended", "contended", "roomy", "roomy", "held")
 CONTENDED = frozenset({"GPUs", "priorities", "starved gangs", "foreign pods", "timeouts"})
 
 
@@ -43,7 +45,7 @@ class Cluster:
 
     rng: Random
     is_manifest: bool = False  # objects as users write them: none was ever created
-    is_contended: bool = False
+    theme: str = "any"
     features: set[str] = field(default_factory=set)
     shown: set[str] = field(default_factory=set)
     objects: list[Object] = field(default_factory=list)
@@ -83,10 +85,12 @@ def cluster(rng: Random) -> Cluster:
     """Nodes with pods of other schedulers on them, as far as the drawn features say so."""
     features = {name for name, share in CHANCES.items() if rng.randrange(100) < share}
     made = Cluster(rng, is_manifest=rng.random() < 0.1, features=features)
-    if rng.random() < 0.3:
-        made.is_contended = True
+    made.theme = rng.choice(THEMES)
+    made.shown.add(made.theme)
+    if made.theme == "roomy":
+        made.features |= {"preferred rules", "priorities"}
+    elif made.theme != "any":
         made.features &= CONTENDED
-        made.shown.add("contended")
     for space in (*SPACES, "kube-system"):
         one = named("Namespace", space)
         one["metadata"]["labels"] = {
@@ -94,7 +98,8 @@ def cluster(rng: Random) -> Cluster:
             "team": rng.choice(TEAMS),
         }
         made.objects.append(one)
-    for i in range(rng.choice((1, 2, 3, 3, 4, 4, 5, 6))):
+    fewest = 4 if made.theme == "roomy" else 1
+    for i in range(max(fewest, rng.choice((1, 2, 3, 3, 4, 4, 5, 6)))):
         _add_node(made, f"n{i}")
     if made.may("volumes"):
         storage.add_drivers(made)
@@ -108,6 +113,8 @@ def _add_node(made: Cluster, name: str) -> None:
     rng = made.rng
     cpu, memory = rng.choice((2000, 4000, 4000, 8000, 7500)), rng.choice((4, 8, 16, 16)) * 1024
     gpus = rng.choice((0, 1, 2, 4, 8)) if made.may("GPUs", 0.7) else 0
+    if made.theme == "roomy":
+        cpu, memory = cpu * 2, memory * 2
     room = Room(cpu, memory - rng.choice((0, 0, 100)), gpus, rng.choice((110, 110, 110, 4, 2)))
     labels = {"rank": str(rng.randint(1, 4))}
     if rng.random() < 0.9:

@@ -30,21 +30,23 @@ STATES = (
     *("waits",) * 9,
     *("runs",) * 2,
     *("partial",) * 3,
-    *("reserved",) * 4,
-    *("grows", "ended", "short", "deleted"),
+    *("reserved",) * 6,
+    *("grows", "ended", "short", "short", "deleted"),
 )
+RUNNING = 3  # gangs that run where room is held for the next one
 CONTROLLERS = (("batch/v1", "Job"), ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet"))
 
 
 def add_gang(made: Cluster) -> None:
     """One more gang: a PodGroup and its pods, in any state."""
     rng = made.rng
-    waits_long = "starved gangs" in made.features and rng.random() < 0.5
-    age = rng.choice(STARVED if waits_long else YOUNG)
+    number = made.names["gang-"]
+    age = rng.choice(STARVED if _is_old(made, number) else YOUNG)
     priority = rng.choice((0, 10, 1000, -5)) if made.may("priorities", 0.7) else 0
     gang = Gang(made.name("gang-"), rng.choice(SPACES), age, priority, _roles(made))
-    only_waits = made.is_manifest or (made.is_contended and rng.random() < 0.8)
-    state = "waits" if only_waits else rng.choice(STATES)
+    state = _state(made, number)
+    if made.theme == "held" and number == RUNNING:
+        gang.roles[-1].number = gang.roles[-1].least = rng.randint(4, 7)
     if state == "waits" and age in STARVED:
         made.shown.add("starved gangs")
     _add_pods(made, gang, state)
@@ -60,6 +62,23 @@ def add_gang(made: Cluster) -> None:
         made.shown.add("refused")
         until = NOW + rng.choice((60, 600, -10))
         made.refused[group["metadata"]["uid"]] = ["quota exceeded", float(until)]
+
+
+def _is_old(made: Cluster, number: int) -> bool:
+    """Whether the gang of this number waits for longer than an hour, if it waits."""
+    if made.theme == "held" and not made.is_manifest:
+        return number == RUNNING
+    return "starved gangs" in made.features and made.rng.random() < 0.5
+
+
+def _state(made: Cluster, number: int) -> str:
+    """How far the gang of this number has come."""
+    if made.is_manifest:
+        return "waits"
+    if made.theme == "held":
+        return "runs" if number < RUNNING else "waits"
+    only_waits = made.theme != "any" and made.rng.random() < 0.8
+    return "waits" if only_waits else made.rng.choice(STATES)
 
 
 def _roles(made: Cluster) -> list[Role]:
@@ -100,7 +119,7 @@ def _ask(made: Cluster, app: str) -> Ask:
         cpu = 16000  # more than any node has
     gpus = rng.choice((1, 1, 2, 4)) if made.may("GPUs", 0.5) else 0
     ask = Ask(Room(cpu, memory, gpus, 1), {"app": app})
-    for rule in RULES:
+    for rule in (*RULES, *("preferred rules",) * (2 if made.theme == "roomy" else 0)):
         if made.may(rule, 0.45):
             ask = with_rule(rng, ask, rule)
     return ask

@@ -17,12 +17,23 @@ OFTEN = (
     *("elastic gangs", "maxMember", "heterogeneous roles", "priorities", "GPUs", "host ports"),
     *("taints", "tolerations", "node selector", "node affinity", "unschedulable nodes"),
     *("nodes not ready", "single pods", "foreign pods", "terminating pods", "finished pods"),
-    *("not modelled", "scheduling gates", "claims that are not bound", "refused", "contended"),
-    *("timeouts with onTimeout: Fail", "PodGroups being deleted", "Spark", "manifests"),
+    *(
+        "not modelled",
+        "scheduling gates",
+        "claims that are not bound",
+        "refused",
+        "contended",
+        "roomy",
+        "held",
+    ),
+    *("timeouts with onTimeout: Fail", "Spark", "manifests"),
     *("workloads", "too few members", "pods that name no PodGroup that is there"),
     *(f"strategy {name}" for name in sorted(set(cases.STRATEGIES))),
 )
-NOW_AND_THEN = ("Reservations that evict", "slots that were lost", "Spark without a PodGroup")
+NOW_AND_THEN = (
+    *("PodGroups being deleted", "Reservations that evict", "slots that were lost"),
+    "Spark without a PodGroup",
+)
 
 
 def test_every_feature_is_shown_often() -> None:
