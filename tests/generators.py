@@ -13,8 +13,9 @@ from tutti.kube.rules import term_order
 from tutti.model.cluster import Gang, Member, Node, OnTimeout, Phase, Reservation, Slots, Snapshot
 from tutti.model.keys import NodeName
 from tutti.model.ports import HostPort
+from tutti.model.resources import NOTHING
 from tutti.model.rules import Liking, Peers, Requirement, Spread
-from tutti.model.shapes import NodeTerm, Toleration, Wishes
+from tutti.model.shapes import Effect, NodeTerm, Shape, Taint, Toleration, Wishes
 
 from .builders import (
     GangBuilder,
@@ -146,6 +147,76 @@ def standing(draw: st.DrawFn, of: GangBuilder, on: Sequence[str]) -> Reservation
         *entries,
         at=float(draw(st.integers(0, 2))),
         slots=slots if draw(st.booleans()) else (),
+    )
+
+
+KEYS = ("pool", "n", "zone", "absent")
+VALUES = ("a", "b", "1", "07", "-3", "9" * 30, "")
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Else")
+TAINTED = ("node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "dedicated", "n")
+
+requirements = st.builds(
+    Requirement,
+    st.sampled_from(KEYS),
+    st.sampled_from(OPERATORS),
+    st.lists(st.sampled_from(VALUES), max_size=3).map(tuple),
+)
+fields = st.builds(
+    Requirement,
+    st.sampled_from(["metadata.name", "metadata.name", "else"]),
+    st.sampled_from(OPERATORS),
+    st.lists(st.sampled_from(["n0", "n1", ""]), max_size=2).map(tuple),
+)
+node_terms = st.builds(
+    NodeTerm,
+    st.lists(requirements, max_size=3).map(tuple),
+    st.sampled_from([0, 0, 1, 2]).flatmap(lambda n: st.lists(fields, max_size=n).map(tuple)),
+)
+tolerations = st.builds(
+    Toleration,
+    st.sampled_from(["", *TAINTED]),
+    st.sampled_from(["", "Equal", "Exists", "Gt", "Lt", "Else"]),
+    st.sampled_from(VALUES),
+    st.sampled_from(["", *(effect.value for effect in Effect)]),
+)
+taints = st.builds(
+    Taint, st.sampled_from(TAINTED), st.sampled_from(VALUES), st.sampled_from(Effect)
+)
+
+
+@st.composite
+def demanding(draw: st.DrawFn) -> Shape:
+    """A shape that asks much of its node, with or without sense, but for room."""
+    made = single("any").labelled(app="x")
+    if draw(st.integers(0, 3)) == 0:
+        made = made.near(draw(st.sampled_from(KEYS)))
+    if draw(st.integers(0, 3)) == 0:
+        made = made.even(draw(st.sampled_from(KEYS)))
+    chosen = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=2)
+    ways = st.lists(st.lists(requirements, max_size=2).map(tuple), max_size=2).map(tuple)
+    return replace(
+        made.members[0].shape,
+        requests=NOTHING,
+        node_selector=tuple(sorted(draw(st.just({}) | chosen).items())),
+        required=draw(st.none() | st.lists(node_terms, max_size=4).map(tuple)),
+        tolerations=tuple(draw(st.lists(tolerations, max_size=4))),
+        reach=tuple(draw(st.just([]) | st.lists(ways, max_size=2))),
+        wishes=Wishes(
+            nodes=tuple(draw(st.lists(st.tuples(node_terms, st.integers(1, 9)), max_size=3)))
+        ),
+    )
+
+
+@st.composite
+def ruled_nodes(draw: st.DrawFn) -> Node:
+    """A node that such a shape may or may not run on."""
+    labels = draw(st.dictionaries(st.sampled_from(KEYS[:3]), st.sampled_from(VALUES)))
+    return replace(
+        node("any").made,
+        labels=tuple(sorted(labels.items())),
+        taints=tuple(draw(st.lists(taints, max_size=2))),
+        unschedulable=draw(st.integers(0, 4)) == 0,
+        ready=draw(st.integers(0, 4)) > 0,
     )
 
 

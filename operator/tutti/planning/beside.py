@@ -1,8 +1,9 @@
 """May a pod stay where it is, looked at as if it came last: rules between pods, counted anew.
 
 A part of ``verify``, apart from it because it is of one piece; it shares nothing with what turns
-the same rules into a plan's numbers but the question whether a selector selects. Nobody is counted
-before a rule asks for it, and who leaves is taken off the counts. Sources: InterPodAffinity and
+the same rules into a plan's numbers but the questions whether a selector selects, and which nodes a
+shape may run on. Nobody is counted before a rule asks for it, and who leaves is taken off the
+counts. Sources: InterPodAffinity and
 PodTopologySpread of kube-scheduler 1.37.
 """
 
@@ -11,11 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nsmallest
 
-from ..model.cluster import Member, Node, Resident, Snapshot
+import numpy as np
+
+from ..model.cluster import Member, Resident, Snapshot
 from ..model.keys import NodeName
 from ..model.rules import Labels, Peers, Spread, Term
 from ..model.shapes import Shape
-from .feasibility import is_tolerated, is_wanted
+from .nodeindex import Mask, NodeIndex
 from .peers import Group, Spaces, is_counted, spaces
 
 Seat = tuple[Member, NodeName]  # a member and the node that it is to have
@@ -30,6 +33,7 @@ class Bystanders:
     def __init__(self, snapshot: Snapshot, seats: Iterable[Seat]) -> None:
         """Take in all who have a node, and these; nodes that do not exist are in no domain."""
         self._nodes = {node.name: node for node in snapshot.nodes}
+        self._index = NodeIndex(snapshot.nodes)
         seats = tuple(seats)
         self._residents = snapshot.residents
         self._spaces = spaces(snapshot.namespaces)
@@ -158,13 +162,22 @@ class Bystanders:
         key = spread.topology, needed, spread.heeds_affinity, spread.heeds_taints, asked
         if key not in self._places:
             needs = [self._domains(topology) for topology in needed]
+            rows, counts = self._index.rows, self._counting(shape, spread)
             self._places[key] = {
                 name: domain
                 for name, domain in self._domains(spread.topology).items()
-                if all(name in each for each in needs)
-                and _counts_for(shape, spread, self._nodes[name])
+                if all(name in each for each in needs) and counts[rows[name]]
             }
         return self._places[key]
+
+    def _counting(self, shape: Shape, spread: Spread) -> Mask:
+        """The nodes that the constraint's policies leave in."""
+        found = np.ones(len(self._nodes), np.bool_)
+        if spread.heeds_affinity:
+            found &= self._index.wanted(shape)
+        if spread.heeds_taints:
+            found &= self._index.tolerated(shape)
+        return found
 
 
 class _Count:
@@ -242,13 +255,6 @@ def _traits(pod: Member | Resident, keys: Collection[str]) -> Traits:
     """All that selectors by these keys can see of a pod."""
     space = pod.namespace if isinstance(pod, Resident) else pod.key.namespace
     return space, tuple([label for label in pod.labels if label[0] in keys])
-
-
-def _counts_for(shape: Shape, spread: Spread, node: Node) -> bool:
-    """Whether the constraint's policies leave the node in."""
-    return (not spread.heeds_affinity or is_wanted(shape, node)) and (
-        not spread.heeds_taints or is_tolerated(shape, node)
-    )
 
 
 def _peers(shape: Shape) -> Iterator[Peers]:

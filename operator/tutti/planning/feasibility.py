@@ -3,11 +3,11 @@
 These are its filters NodeUnschedulable, TaintToleration and NodeAffinity, what VolumeBinding and
 VolumeZone ask of the volumes of bound claims, and what the rules between pods ask of a node's
 labels. Separate from the arithmetic of room, because these rules answer for a pair and never depend
-on what else runs.
+on what else runs. ``nodeindex`` answers the same for all nodes at once.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..model.cluster import Node
 from ..model.rules import Requirement
@@ -23,40 +23,40 @@ UNREADY = tuple(
 )
 MAX_VALUE = 63
 
+NODE_NAME = "metadata.name"  # the one field of nodes that terms may look at
+NOT_WANTED = "node affinity"
+OUT_OF_REACH = "out of reach of a volume"
+
 # Tolerations compare plain decimals only (KEP-5471); labels are read as Go's ParseInt reads them.
-_DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
-_PARSE_INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
+DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+PARSE_INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64 = range(-(2**63), 2**63)
+
+Tolerates = Callable[[Taint], bool]
 
 
 def fits_node(shape: Shape, node: Node) -> str | None:
     """Why the shape may not run on the node, in a short phrase; None if it may."""
-    own = _repels(shape, node) or _is_avoided(shape, node)
-    return own or _is_out_of_reach(shape, node) or _lacks_label(shape, node)
+    labels = dict(node.labels)
+    own = repelled(node, _tolerating(shape)) or _is_avoided(shape, node, labels)
+    return own or _is_out_of_reach(shape, labels) or lacks_label(shape, labels)
 
 
 def is_wanted(shape: Shape, node: Node) -> bool:
     """Whether node selector and required node affinity of the shape let it run there."""
-    return _is_avoided(shape, node) is None
+    return _is_avoided(shape, node, dict(node.labels)) is None
 
 
 def is_tolerated(shape: Shape, node: Node) -> bool:
     """Whether the shape tolerates all hard taints of the node; a cordon is none of them."""
-    return _untolerated(shape, node) is None
+    return untolerated(node, _tolerating(shape)) is None
 
 
-def unwelcome(shape: Shape, node: Node) -> int:
-    """How many taints of the node would rather not have the shape (PreferNoSchedule)."""
+def unwelcome(node: Node, tolerates: Tolerates) -> int:
+    """How many taints of the node would rather not have a shape (PreferNoSchedule)."""
     return sum(
-        taint.effect == Effect.PREFER_NO_SCHEDULE and not _is_tolerated(taint, shape.tolerations)
-        for taint in node.taints
+        taint.effect == Effect.PREFER_NO_SCHEDULE and not tolerates(taint) for taint in node.taints
     )
-
-
-def preference(shape: Shape, node: Node) -> int:
-    """The weights of the shape's preferred node affinity that the node has earned."""
-    labels = dict(node.labels)
-    return sum(n for term, n in shape.wishes.nodes if _holds(term, labels, node))
 
 
 def topologies(shape: Shape) -> Iterator[str]:
@@ -65,55 +65,61 @@ def topologies(shape: Shape) -> Iterator[str]:
     yield from (spread.topology for spread in shape.rules.even)
 
 
-def _repels(shape: Shape, node: Node) -> str | None:
-    """Why the node does not take the shape."""
-    if node.unschedulable and not _is_tolerated(CORDON, shape.tolerations):
+def repelled(node: Node, tolerates: Tolerates) -> str | None:
+    """Why the node does not take a shape that tolerates this."""
+    if node.unschedulable and not tolerates(CORDON):
         return "is cordoned"
-    if not node.ready and not any(_is_tolerated(each, shape.tolerations) for each in UNREADY):
+    if not node.ready and not any(map(tolerates, UNREADY)):
         return "is not ready"
-    if (taint := _untolerated(shape, node)) is not None:
+    if (taint := untolerated(node, tolerates)) is not None:
         value = f"={taint.value}" if taint.value else ""
         return f"taint {taint.key}{value}:{taint.effect}"
     return None
 
 
-def _untolerated(shape: Shape, node: Node) -> Taint | None:
-    """The first hard taint of the node that the shape does not tolerate."""
+def untolerated(node: Node, tolerates: Tolerates) -> Taint | None:
+    """The first hard taint of the node that is not tolerated."""
     for taint in node.taints:
-        if taint.effect in HARD_EFFECTS and not _is_tolerated(taint, shape.tolerations):
+        if taint.effect in HARD_EFFECTS and not tolerates(taint):
             return taint
     return None
 
 
-def _lacks_label(shape: Shape, node: Node) -> str | None:
-    """Which label the node lacks, without which it is in no domain of that topology."""
-    if not (shape.rules.near or shape.rules.even):
-        return None
-    present = {key for key, _ in node.labels}
-    lacking = next((key for key in topologies(shape) if key not in present), None)
-    return None if lacking is None else f"without label {lacking}"
-
-
-def _is_avoided(shape: Shape, node: Node) -> str | None:
-    """Why the shape does not want the node."""
-    labels = dict(node.labels)
+def not_selected(shape: Shape, labels: Mapping[str, str]) -> str | None:
+    """The first label of the node selector that a node with these labels does not have."""
     for key, value in shape.node_selector:
         if labels.get(key) != value:
             return f"nodeSelector {key}={value}"
-    if shape.required is None or any(_holds(term, labels, node) for term in shape.required):
+    return None
+
+
+def lacks_label(shape: Shape, labels: Mapping[str, str]) -> str | None:
+    """Which label a node lacks, without which it is in no domain of that topology."""
+    lacking = next((key for key in topologies(shape) if key not in labels), None)
+    return None if lacking is None else f"without label {lacking}"
+
+
+def _is_avoided(shape: Shape, node: Node, labels: Mapping[str, str]) -> str | None:
+    """Why the shape does not want the node."""
+    if (why := not_selected(shape, labels)) is not None:
+        return why
+    fields = {NODE_NAME: str(node.name)}
+    if shape.required is None or any(_holds(term, labels, fields) for term in shape.required):
         return None
-    return "node affinity"
+    return NOT_WANTED
 
 
-def _is_out_of_reach(shape: Shape, node: Node) -> str | None:
+def _is_out_of_reach(shape: Shape, labels: Mapping[str, str]) -> str | None:
     """Why the shape's volumes cannot be reached from the node."""
-    if not shape.reach:
-        return None
-    labels = dict(node.labels)
     for reach in shape.reach:
         if not any(all(label_holds(one, labels) for one in way) for way in reach):
-            return "out of reach of a volume"
+            return OUT_OF_REACH
     return None
+
+
+def _tolerating(shape: Shape) -> Tolerates:
+    """The question whether the shape tolerates a taint."""
+    return lambda taint: _is_tolerated(taint, shape.tolerations)
 
 
 def _is_tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
@@ -129,18 +135,17 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
         case "Exists":
             return True
         case "Lt" | "Gt":
-            bound = _integer(toleration.value, _DECIMAL)
-            found = _integer(taint.value, _DECIMAL)
+            bound = integer(toleration.value, DECIMAL)
+            found = integer(taint.value, DECIMAL)
             return _compares(found, toleration.operator, bound)
         case _:
             return False
 
 
-def _holds(term: NodeTerm, labels: Mapping[str, str], node: Node) -> bool:
+def _holds(term: NodeTerm, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
     """A term holds if all of it holds; an empty term selects nothing."""
     if not (term.labels or term.fields):
         return False
-    fields = {"metadata.name": str(node.name)}
     return all(label_holds(requirement, labels) for requirement in term.labels) and all(
         _field_holds(requirement, fields) for requirement in term.fields
     )
@@ -160,7 +165,7 @@ def label_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
         case "DoesNotExist":
             return value is None and not values
         case "Gt" | "Lt" if value is not None and len(values) == 1:
-            found, bound = _integer(value, _PARSE_INT), _integer(values[0], _PARSE_INT)
+            found, bound = integer(value, PARSE_INT), integer(values[0], PARSE_INT)
             return _compares(found, requirement.operator, bound)
         case _:
             return False
@@ -180,7 +185,7 @@ def _field_holds(requirement: Requirement, fields: Mapping[str, str]) -> bool:
             return False
 
 
-def _integer(text: str, form: re.Pattern[str]) -> int | None:
+def integer(text: str, form: re.Pattern[str]) -> int | None:
     """The 64-bit integer that the text spells in this form; None if it spells none."""
     # Label and taint values have at most 63 characters; no other text is worth reading.
     if len(text) > MAX_VALUE or form.fullmatch(text) is None:

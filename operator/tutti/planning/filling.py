@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..model.cluster import Entry, Gang, Member, Node, Reservation, Slots, Snapshot
+from ..model.cluster import Entry, Gang, Member, Reservation, Slots, Snapshot
 from ..model.decisions import Assignment, Placement
-from ..model.keys import NodeName, Uid
+from ..model.keys import Uid
 from . import beside, matching, picture, promises, slots
 from .amounts import count, format_resources
-from .feasibility import fits_node
+from .nodeindex import NodeIndex
 from .order import by_age
 from .slots import Places
 
@@ -114,7 +114,7 @@ def filled(snapshot: Snapshot) -> Filled:
     )
     if not standing:
         return Filled(snapshot, {}, bereft)
-    nodes = {node.name: node for node in snapshot.nodes}
+    nodes = NodeIndex(snapshot.nodes)
     named = {entry.uid for held in snapshot.reservations for entry in held.entries}
     lost = promises.lost(snapshot)
     found = {
@@ -139,7 +139,7 @@ def _has_begun(held: Reservation, gang: Gang) -> bool:
 def _taken(
     held: Reservation,
     gang: Gang,
-    nodes: Mapping[NodeName, Node],
+    nodes: NodeIndex,
     named: Collection[Uid],
     lost: Places,
 ) -> Open:
@@ -154,12 +154,9 @@ def _taken(
             (came if slots.may_take(gang, member) else larger).append(member)
     asking = [(member.role, member.shape) for member in came]
     places = sorted(free)
+    allowed = {shape: nodes.allowed(shape) for shape in {shape for _, shape in asking}}
     fits = {
-        (role, shape): [
-            place
-            for place in places
-            if place[1] == role and fits_node(shape, nodes[place[0]]) is None
-        ]
+        (role, shape): [at for at in places if at[1] == role and allowed[shape][nodes.rows[at[0]]]]
         for role, shape in dict.fromkeys(asking)
     }
     given = matching.matched(asking, fits, free)

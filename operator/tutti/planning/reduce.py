@@ -21,9 +21,11 @@ from ..model.shapes import Shape
 from ..strategies.problem import NO_RULES, Demand, Part, Problem, Rules, Solution
 from . import slots
 from .demand import Want
-from .feasibility import fits_node, topologies
+from .feasibility import topologies
+from .nodeindex import Mask, NodeIndex
 
 PODS = "pods"
+MOST_MISSING = 2  # columns for resources that one shape asks for and no node offers
 
 # 1 Pi. Larger amounts count as this much, one less on nodes: what is asked never becomes less than
 # what is there, and a gang of 5,000 cannot overflow 64 bits.
@@ -41,15 +43,18 @@ class Grid:
     free: NDArray[np.int64]  # [node, resource]: before this plan; zero where overdrawn
     requests: NDArray[np.int64]  # [shape, resource]
     allowed: NDArray[np.bool_]  # [shape, node]
+    index: NodeIndex  # of the nodes, for whoever says why one is not allowed
     rules: Rules = NO_RULES
 
 
 def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
     """The numbers of a Snapshot, as far as these shapes ask for them."""
     nodes = tuple(sorted(snapshot.nodes, key=lambda node: node.name))
-    index = {shape: i for i, shape in enumerate(dict.fromkeys(shapes))}
-    resources = tuple(sorted({PODS, *(n for shape in index for n in shape.requests.names)}))
+    known = {id(shape): shape for shape in shapes}  # members that are alike share theirs
+    index = {shape: i for i, shape in enumerate(dict.fromkeys(known.values()))}
+    resources = _columns(index, nodes)
     held = reserved_room(snapshot)
+    by_label = NodeIndex(nodes)
     capacity = _table([node.allocatable for node in nodes], resources, AMOUNT_LIMIT - 1)
     for column, name in enumerate(resources):
         if ports.is_port(name):
@@ -64,8 +69,28 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
         # Overdrawn by others: nothing more of it fits, and what asks for none of it still may.
         free=np.maximum(capacity - used - promised, 0),
         requests=_table([footprint(shape) for shape in index], resources),
-        allowed=_allowed(tuple(index), nodes),
+        allowed=_allowed(tuple(index), by_label, len(nodes)),
+        index=by_label,
     )
+
+
+def _columns(shapes: Iterable[Shape], nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The resources that tell where these shapes have room, sorted.
+
+    Of those that a shape asks for and no node offers two are enough, whatever else it invents: one
+    keeps it off every node, and the other still does where somebody asks what plenty of one would
+    change. So names that a pod makes up cost two columns, not one each.
+    """
+    offered = {PODS, *(name for node in nodes for name, n in node.allocatable.amounts if n > 0)}
+    found = {PODS}
+    for shape in shapes:
+        missing = 0
+        for name, n in shape.requests.amounts:
+            is_missing = n > 0 and name not in offered and not ports.is_port(name)
+            missing += is_missing
+            if not is_missing or missing <= MOST_MISSING:
+                found.add(name)
+    return tuple(sorted(found))
 
 
 def footprint(shape: Shape) -> Resources:
@@ -232,45 +257,17 @@ def _table(
     return table
 
 
-def _allowed(shapes: Sequence[Shape], nodes: Sequence[Node]) -> NDArray[np.bool_]:
-    """Where each shape may run; what no rule tells apart, among shapes or nodes, is asked once."""
-    allowed = np.zeros((len(shapes), len(nodes)), dtype=np.bool_)
-    alike: dict[object, list[int]] = {}
-    for i, shape in enumerate(shapes):
+def _allowed(shapes: Sequence[Shape], index: NodeIndex, nodes: int) -> NDArray[np.bool_]:
+    """[shape, node]: where each may run; shapes that no rule tells apart are asked about once."""
+    known: dict[object, Mask] = {}
+    allowed = np.zeros((len(shapes), nodes), np.bool_)
+    for row, shape in enumerate(shapes):
         wants = (shape.node_selector, shape.required, shape.tolerations, shape.reach)
         rules = (*wants, *topologies(shape))
-        alike.setdefault(rules, []).append(i)
-    rows = list(alike.values())
-    by_labels = [own for own in rows if not _reads_names(shapes[own[0]])]
-    keys = frozenset(k for own in by_labels for k in label_keys(shapes[own[0]]))
-    present = frozenset(k for own in by_labels for k in topologies(shapes[own[0]]))
-    groups = [np.array(group) for group in _alike(nodes, keys, present)]
-    labelled = _labelled(groups, nodes)
-    for own in by_labels:
-        selected = (labelled.get(label, []) for label in shapes[own[0]].node_selector)
-        for group in min(selected, key=len, default=groups):
-            if fits_node(shapes[own[0]], nodes[group[0]]) is None:
-                allowed[np.ix_(np.array(own), group)] = True
-    for own in rows:
-        if _reads_names(shapes[own[0]]):
-            allowed[own] = [fits_node(shapes[own[0]], node) is None for node in nodes]
+        if rules not in known:
+            known[rules] = index.allowed(shape)
+        allowed[row] = known[rules]
     return allowed
-
-
-Group = NDArray[np.intp]  # positions of nodes
-
-
-def _labelled(groups: Sequence[Group], nodes: Sequence[Node]) -> Mapping[object, list[Group]]:
-    """The groups whose nodes have a label, by label: no node selector looks beyond them."""
-    found: dict[object, list[Group]] = {}
-    for group in groups:
-        for label in nodes[group[0]].labels:
-            found.setdefault(label, []).append(group)
-    return found
-
-
-def _reads_names(shape: Shape) -> bool:
-    return any(term.fields for term in shape.required or ())
 
 
 def label_keys(shape: Shape) -> Iterable[str]:
@@ -279,19 +276,3 @@ def label_keys(shape: Shape) -> Iterable[str]:
     for term in shape.required or ():
         yield from (requirement.key for requirement in term.labels)
     yield from (one.key for reach in shape.reach for way in reach for one in way)
-
-
-def _alike(
-    nodes: Sequence[Node], keys: frozenset[str], present: frozenset[str]
-) -> Iterable[Sequence[int]]:
-    """Positions of nodes that differ in nothing but room, names and labels nobody asks about.
-
-    Of the labels ``present`` is asked whether a node has them, not what they say.
-    """
-    groups: dict[object, list[int]] = {}
-    for i, node in enumerate(nodes):
-        labels = tuple(label for label in node.labels if label[0] in keys)
-        has = tuple(key for key, _ in node.labels if key in present) if present else ()
-        looks = (labels, has, node.taints, node.unschedulable, node.ready)
-        groups.setdefault(looks, []).append(i)
-    return groups.values()

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ..model.cluster import Node, Resident
 from ..model.rules import Liking, Spread, Term
 from ..model.shapes import Shape
-from .feasibility import preference, unwelcome
 from .looks import Roll
+from .nodeindex import NodeIndex
 from .terrain import Domains, Mask, Terrain
 
 Scores = NDArray[np.int64]  # [node]
@@ -98,7 +98,7 @@ class Scorer:
     ) -> None:
         """Nobody is there yet; scores are scaled by the nodes that ``will_do`` for a kind."""
         self._nodes, self._roll, self._kinds, self._weights = nodes, roll, kinds, weights
-        self._terrain = Terrain(nodes)
+        self._terrain, self._index = Terrain(nodes), NodeIndex(nodes)
         self._selected = {group for kind in kinds for group in kind.groups}
         self._drawing: dict[Term, _Tally] = {}  # the weights of those who like members of a kind
         self._drawn: dict[int, list[_Tally]] = {}  # the same by the group that they like
@@ -244,13 +244,13 @@ class Scorer:
     def _by_taints(self, shape: Shape, will_do: Mask) -> Scores:
         key = "taints", shape.tolerations
         if key not in self._fixed:
-            self._fixed[key] = np.array([unwelcome(shape, node) for node in self._nodes], np.int64)
+            self._fixed[key] = self._index.unwelcome(shape)
         return _scaled(self._fixed[key], will_do)
 
     def _by_nodes(self, shape: Shape, will_do: Mask) -> Scores:
         key = "nodes", shape.wishes.nodes
         if key not in self._fixed:
-            self._fixed[key] = np.array([preference(shape, node) for node in self._nodes], np.int64)
+            self._fixed[key] = self._index.preference(shape)
         return _scaled(self._fixed[key], will_do)
 
 

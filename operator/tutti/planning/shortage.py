@@ -19,7 +19,6 @@ from ..model.shapes import Shape
 from ..strategies.room import fits_per_node
 from .amounts import count, format_amount, format_resources
 from .demand import Want
-from .feasibility import fits_node
 from .reduce import Grid, footprint
 
 MOST_KINDS = 3  # kinds of obstacles, or shapes, named in one sentence
@@ -233,7 +232,7 @@ def nowhere(base: Grid, shape: Shape) -> str:
 
 def _obstacles(base: Grid, shape: Shape) -> str:
     """What keeps the shape off nodes, the most frequent first."""
-    whys = Counter(why for node in base.nodes if (why := fits_node(shape, node)) is not None)
+    whys = Counter(why for why in base.index.obstacles(shape) if why is not None)
     ranked = sorted(whys.items(), key=lambda item: (-item[1], item[0]))
     listed = [f"{n} {why.removeprefix('is ')}" for why, n in ranked[:MOST_KINDS]]
     if rest := sum(n for _, n in ranked[MOST_KINDS:]):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..model.cluster import Node
 from ..model.rules import Spread
 from ..model.shapes import Shape
-from .feasibility import is_tolerated, is_wanted
+from .nodeindex import NodeIndex
 
 Domains = NDArray[np.intp]  # [node]: the number of its domain, or -1
 Mask = NDArray[np.bool_]  # [node]
@@ -23,6 +23,7 @@ class Terrain:
     def __init__(self, nodes: Sequence[Node]) -> None:
         """Look at nobody's labels yet."""
         self._nodes = nodes
+        self._index = NodeIndex(nodes)
         self._labels: Sequence[Mapping[str, str]] = ()
         self._known: dict[str, Domains] = {}
         self._heeded: dict[object, Mask] = {}
@@ -71,14 +72,12 @@ class Terrain:
         """The nodes that the policies leave in."""
         key = wants, tolerates
         if key not in self._heeded:
-            self._heeded[key] = np.array(
-                [
-                    (wants is None or is_wanted(shape, node))
-                    and (tolerates is None or is_tolerated(shape, node))
-                    for node in self._nodes
-                ],
-                dtype=np.bool_,
-            )
+            found = np.ones(len(self._nodes), np.bool_)
+            if wants is not None:
+                found &= self._index.wanted(shape)
+            if tolerates is not None:
+                found &= self._index.tolerated(shape)
+            self._heeded[key] = found
         return self._heeded[key]
 
 

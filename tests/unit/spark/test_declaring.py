@@ -17,7 +17,7 @@ from tutti.model.resources import Resources
 from tutti.model.rules import Peers, PodRules, Requirement, Spread, Term
 from tutti.model.shapes import NodeTerm, Toleration
 from tutti.model.spark import SparkPod
-from tutti.planning.feasibility import preference
+from tutti.planning.nodeindex import NodeIndex
 from tutti.spark import BadProperties, BadProperty, Declared, by_properties, group, said
 
 from ...builders import labels, member, node, shape
@@ -441,7 +441,8 @@ def test_with_such_labels_the_cheaper_of_two_nodes_is_preferred(
     _, executor = decode_group(wire.parse_one(raw, wire.PodGroup)).roles
     assert executor.template is not None
     has = {} if cost is None else {"cost": str(cost)}
-    assert preference(executor.template.shape, node("n1").labelled(**has).made) == earned
+    index = NodeIndex([node("n1").labelled(**has).made])
+    assert index.preference(executor.template.shape).tolist() == [earned]
 
 
 def made(declared: Declared, **changes: Any) -> dict[str, Any]:

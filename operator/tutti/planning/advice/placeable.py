@@ -13,7 +13,6 @@ import numpy as np
 from ...model.shapes import Shape
 from ...strategies.problem import Demand, Outcome, Part, Problem
 from .. import shortage
-from ..feasibility import fits_node
 from ..reduce import Grid
 from .asking import Planner
 from .ground import Counts, Ground, Table
@@ -151,8 +150,8 @@ def _avoided_for(ground: Ground) -> str:
     whys = Counter(
         why
         for shape in ground.shapes
-        for node in ground.base.nodes
-        if (why := fits_node(shape, node)) is not None
+        for why in ground.base.index.obstacles(shape)
+        if why is not None
     )
     for shape in ground.shapes:
         for asked in ground.crowds.asked(shape):
