@@ -15,7 +15,7 @@ from tutti.model.keys import NodeName
 from tutti.model.ports import HostPort
 from tutti.model.resources import NOTHING
 from tutti.model.rules import Liking, Peers, Requirement, Spread
-from tutti.model.shapes import Effect, NodeTerm, Shape, Taint, Toleration, Wishes
+from tutti.model.shapes import Effect, NodeTerm, Shape, Taint, Template, Toleration, Wishes
 
 from .builders import (
     GangBuilder,
@@ -416,6 +416,32 @@ def crowds(draw: st.DrawFn) -> Snapshot:
         created = draw(st.sampled_from([0.0, 5000.0])) + i
         crowd.append(made.priority(draw(st.sampled_from([0, 0, 1, 1, 2]))).but(created=created))
     return snapshot(*room, *crowd, at=8000.0)
+
+
+@st.composite
+def declaring(draw: st.DrawFn) -> Snapshot:
+    """Gangs most of whose members do not exist yet, with rules and wishes, for too little room."""
+    nodes = [draw(inhabited(node(f"n{i}", cpu=draw(st.integers(1, 6))))) for i in range(4)]
+    made = []
+    for i in range(draw(st.integers(1, 4))):
+        least = draw(st.integers(1, 5))
+        one = gang(f"g{i}").role("driver", 1, cpu=1).role("worker", least, cpu=1)
+        one = one.needing(draw(st.integers(1, least + 2))).but(created=float(i))
+        one = draw(ruled(one)) if draw(st.booleans()) else one.labelled(app="x")
+        one = draw(wishing(one)) if draw(st.booleans()) else one
+        made.append(_declared(one, draw(st.integers(0, least - 1))))
+    made = [one.priority(draw(st.integers(0, 1))) for one in made]
+    return snapshot(*nodes, *made, space("ml"), space("other", team="a"))
+
+
+def _declared(made: GangBuilder, there: int) -> GangBuilder:
+    """The gang with so many workers; what the last of them is like is said by the role."""
+    driver, *workers = made.members
+    like = Template(workers[-1].shape, workers[-1].labels)
+    roles = tuple(
+        replace(role, template=like) if role.name == "worker" else role for role in made.roles
+    )
+    return replace(made, members=(driver, *workers[:there]), roles=roles)
 
 
 @st.composite

@@ -13,6 +13,7 @@ from ..model.cluster import Member
 from ..model.decisions import Assignment
 from ..model.keys import Uid
 from ..model.shapes import NO_WISHES, Effect, Shape
+from . import slots
 from .demand import Census
 from .moves import Ground, Moves, Seat
 from .reduce import Grid
@@ -36,13 +37,12 @@ def plain(found: Sequence[Census]) -> Sequence[Census]:
 def _plain(members: tuple[Member, ...], known: dict[int, Shape]) -> tuple[Member, ...]:
     if all(member.shape.wishes is NO_WISHES for member in members):
         return members
-    return tuple(
-        replace(
-            member,
-            shape=known.setdefault(id(member.shape), replace(member.shape, wishes=NO_WISHES)),
-        )
-        for member in members
-    )
+
+    def changed(member: Member) -> Member:
+        shape = known.setdefault(id(member.shape), replace(member.shape, wishes=NO_WISHES))
+        return replace(member, shape=shape)
+
+    return slots.mapped(members, changed)
 
 
 def improved(

@@ -7,6 +7,7 @@ started is repaired or extended, and the difference is seen here alone.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from ..model.cluster import Gang, Member
 from ..model.keys import Uid
@@ -37,11 +38,13 @@ class Want:
 def by_shape(members: tuple[Member, ...]) -> tuple[tuple[Member, ...], ...]:
     """Members by shape, in the order in which the first of each comes."""
     # Equal pods share one Shape: to see that they do is cheaper than to hash each.
-    if len({id(member.shape) for member in members}) == 1:
+    shapes = {id(member.shape): member.shape for member in members}
+    if len(shapes) == 1:
         return (members,)
-    groups: dict[Shape, list[Member]] = {}
+    groups: dict[Shape, list[Member]] = {shape: [] for shape in shapes.values()}
+    group_of = {key: groups[shape] for key, shape in shapes.items()}
     for member in members:
-        groups.setdefault(member.shape, []).append(member)
+        group_of[id(member.shape)].append(member)
     return tuple(tuple(group) for group in groups.values())
 
 
@@ -129,17 +132,34 @@ def census(
     found = Census(gang, ready=ready, surplus=surplus, **sorted_out)
     if (room is None and found.is_committed) or not (found.is_committed or ready):
         return found  # nobody is there yet who would make the others, or they had their time
-    absent = _absent(gang, (*there, *ready))
+    absent = _absent(found, (*there, *ready))
     return replace(found, absent=absent) if absent else found
 
 
-def _absent(gang: Gang, present: Iterable[Member]) -> tuple[Member, ...]:
-    """Stand-ins of those that the gang cannot start without and that do not exist."""
+def _absent(census: Census, present: Iterable[Member]) -> tuple[Member, ...]:
+    """Stand-ins of those that the gang cannot start without and that do not exist.
+
+    A gang that has not started needs all of them at once: until then they are ``alike``.
+    """
+    gang = census.gang
     if not (any(role.template is not None for role in gang.roles) and slots.may_come(gang)):
         return ()
     here = Counter([*(member.role for member in present), *gang.finished])
     lacking = slots.absent(gang, here).items()
-    return tuple(one for role, n in lacking for one in slots.stand_ins(gang, role, n, NEW))
+    made = slots.stand_ins if census.is_committed else slots.alike
+    return tuple(chain.from_iterable(made(gang, role, n, NEW) for role, n in lacking))
+
+
+def numbered(census: Census, placed: Collection[Uid]) -> Census:
+    """The census of a gang that starts, with a uid for each absent member that has a node."""
+    if census.is_committed or not any(one.uid in placed for one in census.absent):
+        return census
+    times = Counter[Uid]()
+    absent = []
+    for one in census.absent:
+        absent.append(replace(one, uid=slots.nth(one.uid, times[one.uid])))
+        times[one.uid] += 1
+    return replace(census, absent=tuple(absent))
 
 
 def _within_limits(
@@ -181,10 +201,10 @@ def is_settled(gang: Gang) -> bool:
 
 def is_enough(gang: Gang, members: Collection[Member]) -> bool:
     """Whether the gang could start with these: enough in all, and enough of each role."""
-    return len(members) >= needed(gang) and all(
-        sum(member.role == role.name for member in members) >= role.min_member
-        for role in gang.roles
-    )
+    if len(members) < needed(gang):
+        return False
+    there = Counter([member.role for member in members]) if gang.roles else Counter[str]()
+    return all(there[role.name] >= role.min_member for role in gang.roles)
 
 
 def whole(found: Census) -> Want | None:

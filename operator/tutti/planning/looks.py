@@ -86,7 +86,7 @@ class Roll:
         """The same members; whoever is among some group has the Look for its shape."""
         if not self.number:
             return members
-        return tuple(self._seen(member) for member in members)
+        return slots.mapped(members, self._seen)
 
     def _seen(self, member: Member) -> Member:
         groups = self.among(member.key.namespace, member.labels)

@@ -92,6 +92,9 @@ def plan(
         shortfall=repaired.shortfall or trials.shortfall,
     )
     draft = drafting.search(start, steps, effort)
+    found, wishing = (
+        [demand.numbered(one, draft.assigned) for one in censuses] for censuses in (found, wishing)
+    )
     evidence = explain.Evidence(
         empty=empty,
         before=before,

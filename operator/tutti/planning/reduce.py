@@ -4,7 +4,8 @@ A Grid holds what all rounds of one plan share, so that shapes and node rules ar
 Amounts are 64-bit integers; everything is in the order of the nodes' names.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -204,15 +205,24 @@ def assignments(
     """Who goes where, per want: within a part the oldest members take the first nodes."""
     named: list[tuple[Assignment, ...]] = []
     for want, shares in zip(wants, solution.shares, strict=True):
-        pools = [iter(group) for group in parts(want)] if shares else []
+        pools = [iter(_named(group)) for group in parts(want)] if shares else []
         named.append(
             tuple(
-                Assignment(member.key, member.uid, member.version, base.nodes[share.node].name)
+                Assignment(member.key, uid, member.version, base.nodes[share.node].name)
                 for share in sorted(shares, key=lambda share: (share.part, share.node))
-                for member in islice(pools[share.part], share.count)
+                for member, uid in islice(pools[share.part], share.count)
             )
         )
     return tuple(named)
+
+
+def _named(group: Iterable[Member]) -> Iterator[tuple[Member, Uid]]:
+    """Members of one part, each with a uid of its own: absent ones may be alike in theirs."""
+    times = Counter[Uid]()
+    for member in group:
+        n = times[member.uid]
+        yield member, slots.nth(member.uid, n) if n else member.uid
+        times[member.uid] += 1
 
 
 class Seated(NamedTuple):

@@ -6,7 +6,7 @@ role on a node. Separate from ``demand`` because whoever verifies asks the same.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 
 from ..model.cluster import Gang, Member, Reservation, Role, Slots, Snapshot
@@ -47,6 +47,27 @@ def stand_ins(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Membe
         )
         for i in range(first, first + number)
     )
+
+
+def alike(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Member, ...]:
+    """The same as one object, so many times, for a gang of which nobody has a node yet.
+
+    Thousands of gangs may each declare thousands of members that never come: what waits is counted,
+    and only who is given a node needs a uid of its own, which is ``nth``.
+    """
+    return stand_ins(gang, role, 1, first) * number
+
+
+def nth(uid: Uid, number: int) -> Uid:
+    """The uid of the stand-in that comes so many after this one."""
+    own, _, first = uid.rpartition("/")
+    return Uid(f"{own}/{int(first) + number}")
+
+
+def mapped(members: tuple[Member, ...], change: Callable[[Member], Member]) -> tuple[Member, ...]:
+    """The members, each changed; those who are one object stay one."""
+    changed = {key: change(one) for key, one in {id(one): one for one in members}.items()}
+    return tuple([changed[id(one)] for one in members])
 
 
 def seats(gang: Gang, slots: Iterable[Slots]) -> Sequence[tuple[Member, NodeName]]:

@@ -5,7 +5,6 @@ that sums of them are exact.
 """
 
 from collections.abc import Sequence
-from itertools import islice
 
 import numpy as np
 
@@ -76,10 +75,12 @@ def _share(base: Grid, prices: Sequence[tuple[int, int]], want: Want) -> int:
 
 
 def _oldest_needed(want: Want) -> Sequence[Member]:
+    left = dict(want.minimums)
     chosen: list[Member] = []
-    for role, least in want.minimums:
-        chosen.extend(islice((m for m in want.members if m.role == role), least))
-    taken = {member.uid for member in chosen}
-    rest = (member for member in want.members if member.uid not in taken)
-    chosen.extend(islice(rest, want.need - len(chosen)))
-    return chosen
+    rest: list[Member] = []
+    for member in want.members:
+        is_first = left.get(member.role, 0) > 0
+        (chosen if is_first else rest).append(member)
+        if is_first:
+            left[member.role] -= 1
+    return [*chosen, *rest[: want.need - len(chosen)]]

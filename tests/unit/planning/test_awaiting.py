@@ -1,9 +1,11 @@
 """What holds of every plan for gangs that await members, whoever of these has come."""
 
 from collections import Counter
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tutti.model.cluster import Snapshot
 from tutti.planning import demand, filling, promises, slots, verify
@@ -32,6 +34,27 @@ def test_no_plan_breaks_a_promise_and_none_is_left_to_make(name: str) -> None:
         assert plan(after, strategy, BestFit(), Budget()).placements == ()
 
     tried()
+
+
+@QUIETLY
+@given(st.sampled_from([generators.declaring, generators.awaiting]).flatmap(lambda some: some()))
+def test_absent_members_are_planned_as_if_each_were_an_object_of_its_own(seen: Snapshot) -> None:
+    made = plan(seen, BestFit(), BestFit(), Budget())
+    assert verify.violations(seen, made) == ()
+    with (
+        mock.patch.object(slots, "alike", slots.stand_ins),
+        mock.patch.object(slots, "nth", lambda uid, _: uid),
+    ):
+        assert plan(seen, BestFit(), BestFit(), Budget()) == made
+
+
+@pytest.mark.parametrize("there", [1, 2])
+def test_however_many_members_a_gang_declares_they_are_few_objects(there: int) -> None:
+    one = builders.gang("a").role("driver", 1, cpu=1).role("worker", 4999, there, cpu=1)
+    census = demand.census(one.declaring(cpu=1).needing(5000).made)
+    assert len(census.absent) == 4999 - there
+    assert len({id(member) for member in census.absent}) == 1
+    assert len({id(member) for member in demand.numbered(census, ()).absent}) == 1
 
 
 @QUIETLY
