@@ -13,6 +13,8 @@ import yaml
 
 ALIAS_LIMIT = 100_000  # lists and maps that aliases may add to a document
 DEPTH_LIMIT = 200  # far more than any API object has
+DOCUMENTS_LIMIT = 100_000  # of one text
+YAML_LIMIT = 16_000_000  # characters; libyaml's nodes take 70 bytes for each of them
 LISTS_LIMIT = 3  # Lists in Lists
 MERGE_LIMIT = 1_000_000  # keys that ``<<`` may copy in one document
 SOURCES_LIMIT = 16  # of one ``<<``
@@ -121,6 +123,10 @@ def _parsed(text: Text, kind: type[Loader]) -> Iterator[Any]:
             _demand_sane(raw, f"{text.name}, document 1")
             yield raw
             return
+    if len(content) > YAML_LIMIT:
+        size = f"is {len(content) / 1e6:,.0f} million characters of YAML"
+        most = f"at most {YAML_LIMIT // 1_000_000} million are read"
+        raise BadFile(text.name, f"{size}, {most}: write it as JSON, as `kubectl get -o json` does")
     _demand_shallow(content, text.name)
     number = 1
     loader = None
@@ -148,6 +154,9 @@ def _demand_shallow(content: str, name: str) -> None:
         while parser.check_event():
             event = parser.get_event()
             number += isinstance(event, yaml.DocumentStartEvent)
+            if number > DOCUMENTS_LIMIT:
+                most = f"has more than {DOCUMENTS_LIMIT:,} documents"
+                raise BadFile(name, f"{most}: leave out empty ones, or make Lists of them")
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEPTH_LIMIT:

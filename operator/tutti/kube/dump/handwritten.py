@@ -30,7 +30,7 @@ WORKLOADS: Mapping[tuple[str, str], str] = {
     ("apps", "ReplicaSet"): "replicas",
     ("apps", "StatefulSet"): "replicas",
 }
-MOST_PODS = 100_000  # of one workload
+MOST_PODS = 100_000  # of all workloads together
 
 
 def is_new(document: Document) -> bool:
@@ -38,17 +38,23 @@ def is_new(document: Document) -> bool:
     return not document.metadata.get("uid")
 
 
-def pods(document: Document, now: str) -> Iterator[Document]:
+def pods(document: Document, now: str, left: int = MOST_PODS) -> Iterator[Document]:
     """The pods that a controller would make of a workload that was never created.
 
+    So many are ``left`` of those that all workloads may make together.
+
     Raises:
-        BadFile: how many is no number that makes sense.
+        BadFile: how many is no number that makes sense, or more than are left.
     """
     spec = _map(document.raw, "spec")
     template = _map(spec, "template")
     count = _count(document, spec, WORKLOADS[document.group, document.kind])
     if document.kind == "Job" and spec.get("completions") is not None:
         count = min(count, _count(document, spec, "completions"))
+    if count > left:
+        asked = f"asks for {count:,} pods, and workloads before it for {MOST_PODS - left:,}"
+        most = f"together at most {MOST_PODS:,} are allowed: lower some, or plan them apart"
+        raise BadFile(_place(document), f"{asked}; {most}")
     own = document.metadata
     name = own.get("name")
     version = document.raw.get("apiVersion")
@@ -68,9 +74,14 @@ def pods(document: Document, now: str) -> Iterator[Document]:
 def _count(document: Document, spec: Mapping[str, Any], field: str) -> int:
     n = spec.get(field, 1)
     if not isinstance(n, int) or isinstance(n, bool) or not 0 <= n <= MOST_PODS:
-        place = f"{document.place} ({document.kind} {document.metadata.get('name')})"
-        raise BadFile(place, f"spec.{field}: is not a number of pods up to {MOST_PODS:,}")
+        raise BadFile(
+            _place(document), f"spec.{field}: is not a number of pods up to {MOST_PODS:,}"
+        )
     return n
+
+
+def _place(document: Document) -> str:
+    return f"{document.place} ({document.kind} {document.metadata.get('name')})"
 
 
 def filled(document: Document, now: str) -> Document:

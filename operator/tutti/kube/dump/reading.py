@@ -14,8 +14,8 @@ from ...model.cluster import Member, Namespace, Node, Occupant, PriorityClass, R
 from ...model.volumes import Attachment, Claim, Driver, NodeDrivers, StorageClass, Volume
 from .. import decode, errors, volumes, wire
 from ..encode import API_VERSION, moment
-from ..groups import PodGroup, decode_group
-from . import handwritten, sparks
+from ..groups import PodGroup
+from . import handwritten, limits, sparks
 from .documents import BadFile, Document, Text, documents
 from .header import Header, header
 
@@ -78,10 +78,13 @@ def read(texts: Iterable[Text], scheduler: str = "") -> Found:
     skipped: Counter[str] = Counter()
     repeated = 0
     now = moment(taken_at)
+    pods_left = handwritten.MOST_PODS
     for document in all_of_them:
         if document.kind == "List":
             continue
-        made = _made(document, now)
+        made = _made(document, now, pods_left)
+        if (document.group, document.kind) in handwritten.WORKLOADS:
+            pods_left -= len(made or ())
         if made is None:
             skipped[f"{document.kind}.{document.group}".rstrip(".")] += 1
         for each in made or ():
@@ -112,15 +115,18 @@ def _header(found: Sequence[Document]) -> Header | None:
     return over
 
 
-def _made(document: Document, now: str) -> Sequence[Document] | None:
-    """The objects that count: itself, or its pods-to-be; None where no decision looks at it."""
+def _made(document: Document, now: str, pods_left: int) -> Sequence[Document] | None:
+    """The objects that count: itself, or its pods-to-be; None where no decision looks at it.
+
+    So many pods may be ``left`` for it to make.
+    """
     is_known = (document.group, document.kind) in _PRESENT
     if not handwritten.is_new(document):
         return (document,) if is_known else None
     if is_known:
         return (handwritten.filled(document, now),)
     if (document.group, document.kind) in handwritten.WORKLOADS:
-        return list(handwritten.pods(document, now))
+        return list(handwritten.pods(document, now, pods_left))
     return None
 
 
@@ -158,7 +164,7 @@ def _decoded(found: Iterable[Document], into: Found) -> Found:
     occupants = [_one(each, wire.Pod, decode.decode_occupant) for each in others]
     present = tuple(one for one in occupants if one is not None)
     attachments = all_of(wire.VolumeAttachment, volumes.decode_attachment)
-    held = all_of(wire.Reservation, decode.decode_reservation)
+    held = all_of(wire.Reservation, limits.reservation)
     namespaces = all_of(wire.Namespace, decode.decode_namespace)
     implied = () if into.header is not None else _implied(namespaces, members, present)
     return replace(
@@ -166,7 +172,7 @@ def _decoded(found: Iterable[Document], into: Found) -> Found:
         nodes=all_of(wire.Node, decode.decode_node),
         members=members,
         occupants=present,
-        groups=all_of(wire.PodGroup, decode_group),
+        groups=all_of(wire.PodGroup, limits.group),
         reservations=tuple(one for one in held if one.scheduler == into.scheduler),
         classes=all_of(wire.PriorityClass, decode.decode_priority_class),
         namespaces=(*namespaces, *implied),
