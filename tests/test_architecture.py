@@ -52,9 +52,10 @@ BELOW: Mapping[str, frozenset[str]] = {
         "feeds": "model kube world",
         "dumps": "model kube",
         "metrics": "model kube planning",
+        "overdue": "model planning strategies",
         "cycle": (
-            "model kube planning strategies world commit declaring dumps evicting refusals "
-            "reserving reporting metrics"
+            "model kube planning strategies world commit declaring dumps evicting overdue "
+            "refusals reserving reporting metrics"
         ),
         "replay": "model kube planning store world",
         "takeover": "model kube world cycle",

@@ -21,6 +21,7 @@ from .model.cluster import Gang, Reservation, Snapshot
 from .model.decisions import Eviction, Mode, Placement, Plan, Policy, Restraint
 from .model.keys import GangKey
 from .model.lease import Term
+from .overdue import Planner
 from .planning import plan as planning
 from .planning import restraint as restraining
 from .planning import verify
@@ -63,8 +64,7 @@ class Cycle:
         self._world = world
         self._strategy = strategy
         self._fallback = fallback
-        self._budget = budget
-        self._policy = policy
+        self.planner = Planner(fallback, budget, policy)
         self._restraint = restraint
         self._kept = Kept()
         self._dumps = dumps
@@ -146,9 +146,7 @@ class Cycle:
         """Plan, or find that nothing has changed since; without the evictions that must not be."""
         plan = self._kept.plan(snapshot) if strategy is self._strategy else None
         if plan is None:
-            plan = await asyncio.to_thread(
-                planning.plan, snapshot, strategy, self._fallback, self._budget, self._policy
-            )
+            plan = await self.planner.plan(snapshot, strategy)
             self._kept.keep(snapshot, plan)
             self._metrics.planned(plan)
         return await self._evictor.spared(plan)
