@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
+from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
 from tutti.model.cluster import Resident
 from tutti.model.decisions import Objective
-from tutti.planning.value import AGE_STEPS, MOST_WEIGHT, SHARE_SCALE
+from tutti.planning.value import AGE_STEPS, MOST_WEIGHT
 
 from .case import Ask, Case
 from .neighbourhood import Neighbourhood
@@ -51,6 +53,8 @@ class Reading:
             for gang in snapshot.gangs
             if gang.key not in held and not any(member.node for member in gang.members)
         }
+        # A whole number of which every gang's share of the cluster is one, too.
+        self._parts = lcm(*(self._share(gang).denominator for gang in self.waiting.values()))
 
     def case(self) -> Case:
         """The gangs that could start, and the room that nobody holds."""
@@ -228,23 +232,28 @@ class Reading:
 
     def _value(self, gang: Gang) -> int:
         """What the objective says it is worth."""
-        need, ready = _need(gang), self._ready(gang)
         if self._policy.objective is Objective.GANGS:
             return 1
         if self._policy.objective is Objective.MEMBERS:
-            return need
+            return _need(gang)
+        waited = (self._snapshot.taken_at - gang.created) / self._policy.age_seconds
+        weight = AGE_STEPS + min(int(AGE_STEPS * waited), AGE_STEPS * MOST_WEIGHT)
+        return int(self._share(gang) * self._parts * weight)
+
+    def _share(self, gang: Gang) -> Fraction:
+        """The largest share of a resource's total that the gang's oldest members ask for."""
+        need, ready = _need(gang), self._ready(gang)
         first: list[Member] = []
         for role in gang.roles:
             first += [member for member in ready if member.role == role.name][: role.min_member]
         first += [member for member in ready if member not in first][: need - len(first)]
         totals = {name: sum(node.allocatable[name] for node in self._nodes) for name in self.axes}
         shares = [
-            sum(_taken(member)[name] for member in first) * SHARE_SCALE // total
+            Fraction(sum(_taken(member)[name] for member in first), total)
             for name, total in totals.items()
             if total
         ]
-        waited = (self._snapshot.taken_at - gang.created) / self._policy.age_seconds
-        return max(1, *shares) * (AGE_STEPS + min(int(AGE_STEPS * waited), AGE_STEPS * MOST_WEIGHT))
+        return max(shares, default=Fraction(1))
 
 
 def _need(gang: Gang) -> int:

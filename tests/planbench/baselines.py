@@ -5,6 +5,7 @@ Both are told the same Problem, and each demand has one part.
 
 from __future__ import annotations
 
+from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +42,8 @@ def argmin_per_member(problem: Problem) -> int:
 def variable_per_pod_and_node(problem: Problem, seconds: float) -> int | None:
     """The most value that can be admitted, by the plainest program; None if time ran out."""
     program = LpProblem("plain", LpMaximize)  # type: ignore[no-untyped-call]
-    # Bytes by the hundred billion are beyond an engine's arithmetic.
+    # Bytes by the hundred billion are beyond an engine's arithmetic, and so are values.
+    worth = gcd(*(demand.value for demand in problem.demands))
     units = np.gcd.reduce(problem.requests, axis=0).clip(1)
     requests, free = problem.requests // units, problem.free // units
     used = [[LpAffineExpression() for _ in row] for row in free]
@@ -49,7 +51,7 @@ def variable_per_pod_and_node(problem: Problem, seconds: float) -> int | None:
     for i, demand in enumerate(problem.demands):
         shape = demand.parts[0].shape
         starts = program.add_variable(f"y{i}", cat=LpBinary)
-        value.addterm(starts, demand.value)
+        value.addterm(starts, demand.value // worth)
         for pod in range(demand.need):
             places = []
             for node in np.flatnonzero(problem.allowed[shape]).tolist():
@@ -65,4 +67,4 @@ def variable_per_pod_and_node(problem: Problem, seconds: float) -> int | None:
     program.objective = value
     cbc = COIN_CMD(path=PULP_CBC_CMD.pulp_cbc_path, msg=False, timeLimit=seconds, gapRel=0.0)  # type: ignore[no-untyped-call]
     program.solve(cbc)  # type: ignore[no-untyped-call]
-    return round(value.value() or 0) if program.sol_status == LpSolutionOptimal else None
+    return round(value.value() or 0) * worth if program.sol_status == LpSolutionOptimal else None

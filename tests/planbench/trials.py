@@ -27,6 +27,7 @@ from .stopwatch import NAMES, Stopwatch, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from fractions import Fraction
 
     from tutti.model.cluster import Snapshot
     from tutti.strategies.problem import Strategy
@@ -122,7 +123,7 @@ def _plan(picture: Snapshot, case: Case) -> Figures:
         figures,
         seconds=seconds,
         stages=stages,
-        bound=_bound(strategy, figures.value),
+        bound=_bound(strategy, figures.value, value.scale(Policy(case.objective))),
         peak_megabytes=peak,
     )
 
@@ -133,11 +134,12 @@ def _admitted(picture: Snapshot, found: Plan, policy: Policy) -> Figures:
     shapes = (member.shape for want in wants for member in want.members)
     worths = value.worths(reduce.grid(picture, shapes), wants, policy, picture.taken_at)
     by_gang = {want.gang.uid: worth for want, worth in zip(wants, worths, strict=True)}
+    scale = value.scale(policy)
     shape = {m.uid: m.shape for gang in picture.gangs for m in gang.members}
     chosen = [one.uid for placement in found.placements for one in placement.assignments]
     return Figures(
         members=sum(len(gang.members) for gang in picture.gangs),
-        value=sum(by_gang[placement.uid] for placement in found.placements),
+        value=round(scale * sum(by_gang[placement.uid] for placement in found.placements)),
         gangs=len(found.placements),
         placed=len(chosen),
         gpus=sum(shape[uid].requests[GPU] for uid in chosen),
@@ -146,7 +148,7 @@ def _admitted(picture: Snapshot, found: Plan, policy: Policy) -> Figures:
     )
 
 
-def _bound(strategy: Watched, admitted: int) -> int | None:
+def _bound(strategy: Watched, admitted: int, scale: Fraction) -> int | None:
     """What the joint decision said that no answer exceeds; all gangs are of one priority.
 
     Where nothing was asked, nothing could start.
@@ -155,9 +157,9 @@ def _bound(strategy: Watched, admitted: int) -> int | None:
         return admitted
     problem, solution = strategy.answers[0]
     if solution.bounds:
-        return sum(most for _, most in solution.bounds)
+        return round(scale * sum(most for _, most in solution.bounds))
     if solution.outcome is Outcome.PROVED:
-        return sum(worth for _, worth in admitted_value(problem, solution))
+        return round(scale * sum(worth for _, worth in admitted_value(problem, solution)))
     return None
 
 

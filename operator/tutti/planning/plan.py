@@ -29,6 +29,7 @@ from . import (
     starving,
     tally,
     timeouts,
+    value,
 )
 from .company import Company
 from .crowds import Crowds
@@ -40,6 +41,7 @@ from .shortage import Rooms
 from .trials import Trials
 
 DEFAULT_POLICY = Policy()
+ROUNDED = "a node has more than 1 Pi of a resource, and a request for it was rounded up"
 
 
 def plan(
@@ -86,10 +88,11 @@ def plan(
     granted = [want for want in wants if want.gang.key not in doubtful]
     starved = starving.starved(snapshot, cleared, granted, policy, trials)
     steps = rounds.rounds(tried, wants, starved)
+    rounded = ROUNDED if base.is_rounded else ""
     start = replace(
         repaired,
-        proved=repaired.proved and not trials.shortfall,
-        shortfall=repaired.shortfall or trials.shortfall,
+        proved=repaired.proved and not (trials.shortfall or rounded),
+        shortfall=repaired.shortfall or trials.shortfall or rounded,
     )
     draft = drafting.search(start, steps, effort)
     found, wishing = (
@@ -123,7 +126,7 @@ def plan(
         proved=draft.proved,
         shortfall=draft.shortfall,
         due=min((at for at in dues if at is not None), default=None),
-        levels=tally.levels(draft.tally),
+        levels=tally.levels(draft.tally, value.scale(policy)),
     )
 
 

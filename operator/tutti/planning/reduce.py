@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,11 @@ from .nodeindex import Mask, NodeIndex
 PODS = "pods"
 MOST_MISSING = 2  # columns for resources that one shape asks for and no node offers
 
-# 1 Pi. Larger amounts count as this much, one less on nodes: what is asked never becomes less than
-# what is there, and a gang of 5,000 cannot overflow 64 bits.
+# No amount of a Grid is larger, and none on a node as large: a gang of 5,000 cannot overflow 64
+# bits. Where a node has so much of a resource, the Grid counts it in a larger unit.
 AMOUNT_LIMIT = 2**50
+
+Amounts = NDArray[Any]  # [row, resource] of 64-bit integers, or of Python's where they are larger
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +47,8 @@ class Grid:
     requests: NDArray[np.int64]  # [shape, resource]
     allowed: NDArray[np.bool_]  # [shape, node]
     index: NodeIndex  # of the nodes, for whoever says why one is not allowed
+    units: tuple[int, ...]  # [resource]: what all of the above count it in
+    is_rounded: bool = False  # some request is no whole number of units, and counts as more
     rules: Rules = NO_RULES
 
 
@@ -56,22 +60,24 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
     resources = _columns(index, nodes)
     held = reserved_room(snapshot)
     by_label = NodeIndex(nodes)
-    capacity = _table([node.allocatable for node in nodes], resources, AMOUNT_LIMIT - 1)
-    for column, name in enumerate(resources):
-        if ports.is_port(name):
-            capacity[:, column] = ports.offered(name)
-    used = _table([node.used for node in nodes], resources)
-    promised = _table([held.get(node.name, NOTHING) for node in nodes], resources)
+    capacity = _offered(nodes, resources)
+    units = _units(snapshot, capacity, resources)
+    used = amounts([node.used for node in nodes], resources)
+    promised = amounts([held.get(node.name, NOTHING) for node in nodes], resources)
+    requests = amounts([footprint(shape) for shape in index], resources)
+    fractions = (requests % _row(units) != 0) & (requests <= capacity.max(axis=0, initial=0))
     return Grid(
         nodes=nodes,
         resources=resources,
         shapes=index,
-        capacity=capacity,
+        capacity=_rounded_down(capacity, units),
         # Overdrawn by others: nothing more of it fits, and what asks for none of it still may.
-        free=np.maximum(capacity - used - promised, 0),
-        requests=_table([footprint(shape) for shape in index], resources),
+        free=_rounded_down(np.maximum(capacity - used - promised, 0), units),
+        requests=rounded_up(requests, units),
         allowed=_allowed(tuple(index), by_label, len(nodes)),
         index=by_label,
+        units=units,
+        is_rounded=bool(fractions.any()),
     )
 
 
@@ -92,6 +98,63 @@ def _columns(shapes: Iterable[Shape], nodes: Sequence[Node]) -> tuple[str, ...]:
             if not is_missing or missing <= MOST_MISSING:
                 found.add(name)
     return tuple(sorted(found))
+
+
+def _offered(nodes: Sequence[Node], resources: Sequence[str]) -> Amounts:
+    offered = amounts([node.allocatable for node in nodes], resources)
+    for column, name in enumerate(resources):
+        if ports.is_port(name):
+            offered[:, column] = ports.offered(name)
+    return offered
+
+
+def room_beside(base: Grid, taken: Sequence[Resources]) -> NDArray[np.int64]:
+    """The room of each node less what is taken there; negative where that is more."""
+    offered = _offered(base.nodes, base.resources)
+    return _rounded_down(offered - amounts(taken, base.resources), base.units)
+
+
+def _units(snapshot: Snapshot, offered: Amounts, resources: Sequence[str]) -> tuple[int, ...]:
+    """What to count each resource in: powers of two, so that amounts in Ki, Mi or more are exact.
+
+    It is 1 where no node can use 1 Pi: where none has so much, or its pods cannot ask for it all.
+    """
+    largest: list[int] = offered.max(axis=0, initial=0).tolist()
+    if max(largest, default=0) < AMOUNT_LIMIT:
+        return (1,) * len(resources)
+    members = [*(m for gang in snapshot.gangs for m in gang.members), *snapshot.strays]
+    templates = (role.template for gang in snapshot.gangs for role in gang.roles)
+    declared = (template.shape for template in templates if template is not None)
+    shapes = dict.fromkeys([*(member.shape for member in members), *declared])
+    asked = amounts([footprint(shape) for shape in shapes], resources).T.tolist()
+    pods = largest[resources.index(PODS)]
+    useful = [
+        pods * max((n for n in column if n <= most), default=0)
+        for column, most in zip(asked, largest, strict=True)
+    ]
+    excess = [
+        min(pair).bit_length() - AMOUNT_LIMIT.bit_length() + 1
+        for pair in zip(largest, useful, strict=True)
+    ]
+    return tuple(2 ** max(0, bits) for bits in excess)
+
+
+def _rounded_down(table: Amounts, units: Sequence[int]) -> NDArray[np.int64]:
+    return _cut(table // _row(units), AMOUNT_LIMIT - 1)
+
+
+def rounded_up(table: Amounts, units: Sequence[int]) -> NDArray[np.int64]:
+    """Amounts that are asked for, in these units; what no node could have is cut."""
+    return _cut(-(-table // _row(units)), AMOUNT_LIMIT)
+
+
+def _row(units: Sequence[int]) -> Amounts:
+    small = all(unit < AMOUNT_LIMIT for unit in units)
+    return np.array(units, dtype=np.int64 if small else object)
+
+
+def _cut(table: Amounts, most: int) -> NDArray[np.int64]:
+    return np.clip(table, -AMOUNT_LIMIT, most).astype(np.int64)
 
 
 def footprint(shape: Shape) -> Resources:
@@ -147,12 +210,12 @@ def vacant(snapshot: Snapshot, base: Grid) -> NDArray[np.int64]:
         if member.node in rows and not member.is_over:
             where.append(rows[member.node])
             which.append(shapes.setdefault(member.shape, len(shapes)))
-    own = np.zeros_like(base.capacity)
-    if where:
-        np.add.at(own, where, _table([footprint(shape) for shape in shapes], base.resources)[which])
-    staying = np.maximum(_table([node.used for node in base.nodes], base.resources) - own, 0)
-    room: NDArray[np.int64] = np.maximum(base.capacity - staying, 0)
-    return room
+    footprints = amounts([footprint(shape) for shape in shapes], base.resources)
+    own = np.zeros(base.capacity.shape, dtype=footprints.dtype)
+    np.add.at(own, where, footprints[which])
+    staying = np.maximum(amounts([node.used for node in base.nodes], base.resources) - own, 0)
+    room = np.maximum(_offered(base.nodes, base.resources) - staying, 0)
+    return _rounded_down(room, base.units)
 
 
 def problem(
@@ -252,18 +315,15 @@ def room_left(
     return np.maximum(left, 0)
 
 
-def _table(
-    vectors: Sequence[Resources], resources: Sequence[str], most: int = AMOUNT_LIMIT
-) -> NDArray[np.int64]:
-    """Vectors as rows; amounts are cut to what 64 bits can sum."""
-    amounts = [dict(vector.amounts) for vector in vectors]
-    table = np.empty((len(vectors), len(resources)), dtype=np.int64)
-    for i, name in enumerate(resources):
-        column = [each.get(name, 0) for each in amounts]
-        try:
-            table[:, i] = np.array(column, dtype=np.int64).clip(-AMOUNT_LIMIT, most)
-        except OverflowError:
-            table[:, i] = [max(-AMOUNT_LIMIT, min(n, most)) for n in column]
+def amounts(vectors: Sequence[Resources], resources: Sequence[str]) -> Amounts:
+    """Vectors as rows, exactly."""
+    by_name = [dict(vector.amounts) for vector in vectors]
+    columns = [[each.get(name, 0) for each in by_name] for name in resources]
+    extremes = [n for column in columns if column for n in (max(column), -min(column))]
+    small = all(n < AMOUNT_LIMIT for n in extremes)
+    table = np.empty((len(vectors), len(resources)), dtype=np.int64 if small else object)
+    for i, column in enumerate(columns):
+        table[:, i] = column
     return table
 
 

@@ -4,6 +4,7 @@ Separate from the rounds because they only add to it.
 """
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from ..model.decisions import Level
 from ..strategies.problem import Outcome, Problem, Solution, admitted_value
@@ -40,8 +41,11 @@ def unbounded(tally: Tally) -> Tally:
     return {level: (worth, None) for level, (worth, _) in tally.items()}
 
 
-def levels(tally: Tally) -> tuple[Level, ...]:
-    """The tally by priority, the highest first; who goes first within one is counted with it."""
+def levels(tally: Tally, scale: Fraction) -> tuple[Level, ...]:
+    """The tally by priority, the highest first; who goes first within one is counted with it.
+
+    Values are multiplied by ``scale``, and rounded.
+    """
     found: dict[int, Level] = {}
     for level, (worth, bound) in sorted(tally.items(), reverse=True):
         priority = level // 2
@@ -49,4 +53,9 @@ def levels(tally: Tally) -> tuple[Level, ...]:
         is_known = bound is not None and known.bound is not None
         both = (bound or 0) + (known.bound or 0) if is_known else None
         found[priority] = Level(priority, known.admitted + worth, both)
-    return tuple(found.values())
+    return tuple(_scaled(level, scale) for level in found.values())
+
+
+def _scaled(level: Level, scale: Fraction) -> Level:
+    bound = None if level.bound is None else round(level.bound * scale)
+    return Level(level.priority, round(level.admitted * scale), bound)

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field, replace
 
 from tutti.model.cluster import Phase
 from tutti.model.decisions import Level, Objective, Plan, Policy, Reason
+from tutti.model.resources import Resources
+from tutti.model.shapes import Shape
 from tutti.planning.plan import plan
 from tutti.strategies.bestfit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution, Strategy
@@ -277,3 +279,16 @@ def test_the_rounds_share_the_seconds_that_a_search_may_take() -> None:
     elastic = [gang(f"g{n}").of(2, cpu=1).needing(1).priority(n) for n in range(3)]
     plan(snapshot(node("n1", cpu=8), *elastic), thrifty, BEST_FIT, Budget(seconds=30.0))
     assert thrifty.allowed == [10.0, 10.0, 10.0]
+
+
+def test_a_plan_is_not_proved_where_a_request_was_rounded() -> None:
+    large = node("n1").but(allocatable=Resources.of({"x": 2**52, "pods": 110}))
+
+    def made(amount: int) -> Plan:
+        return planned(large, gang("a").of(3).each(shape=Shape(Resources.of({"x": amount}))))
+
+    exact, rounded = made(2**50), made(2**50 + 1)
+    assert [len(placed(one)["a"]) for one in (exact, rounded)] == [3, 3]
+    assert (exact.proved, exact.shortfall) == (True, "")
+    assert not rounded.proved
+    assert "more than 1 Pi" in rounded.shortfall

@@ -13,6 +13,7 @@ from tutti.model import ports
 from tutti.model.cluster import Gang, Member, Slots, Snapshot
 from tutti.model.decisions import Plan
 from tutti.model.keys import Origin
+from tutti.model.resources import Resources
 from tutti.planning import demand, verify
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
@@ -163,3 +164,42 @@ def test_settled_gangs_are_passed_over_without_a_difference() -> None:
         assert planned(hinted, strategy) == planned(snapshot, strategy)
 
     each_snapshot("bestfit", 60, holds)
+
+
+def in_smaller_units(seen: Snapshot, name: str, factor: int) -> Snapshot:
+    """The same cluster with this resource counted in units that are so much smaller."""
+
+    def more(amounts: Resources) -> Resources:
+        return Resources(tuple((n, k * factor if n == name else k) for n, k in amounts.amounts))
+
+    def asking(member: Member) -> Member:
+        return replace(member, shape=replace(member.shape, requests=more(member.shape.requests)))
+
+    def resized(one: Gang) -> Gang:
+        return replace(one, members=tuple(map(asking, one.members)))
+
+    return replace(
+        seen,
+        nodes=tuple(
+            replace(one, allocatable=more(one.allocatable), used=more(one.used))
+            for one in seen.nodes
+        ),
+        gangs=tuple(map(resized, seen.gangs)),
+        strays=tuple(map(asking, seen.strays)),
+    )
+
+
+@pytest.mark.parametrize(("name", "examples"), EFFORTS)
+def test_a_plan_does_not_depend_on_the_unit_of_a_resource(name: str, examples: int) -> None:
+    def holds(snapshot: Snapshot, strategy: Strategy, chance: st.DataObject) -> None:
+        resource = chance.draw(st.sampled_from(["cpu", "memory", builders.GPU]))
+        factor = 2 ** chance.draw(st.integers(1, 60))
+        made = planned(snapshot, strategy)
+        other = planned(in_smaller_units(snapshot, resource, factor), strategy)
+        assert (other.placements, other.levels) == (made.placements, made.levels)
+        assert [(one.gang, one.reason) for one in other.rejections] == [
+            (one.gang, one.reason) for one in made.rejections
+        ]
+        assert other.proved == made.proved
+
+    each_snapshot(name, examples, holds)

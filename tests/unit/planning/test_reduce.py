@@ -84,12 +84,56 @@ def test_an_overdrawn_node_has_no_room_rather_than_a_debt() -> None:
     assert row(base, "n1") == {"cpu": 0, GPU: 1, "pods": 109}
 
 
-def test_absurd_amounts_never_fit_and_never_overflow() -> None:
-    huge = NodeBuilder(Node(N1, Resources.of({"x": 2**80, "pods": 110})))
-    asks = gang("a").of(1).each(shape=Shape(Resources.of({"x": 2**70})))
+@pytest.mark.parametrize("room", [2**70, 2**49, 0])
+def test_what_asks_for_more_than_any_node_has_never_fits(room: int) -> None:
+    huge = NodeBuilder(Node(N1, Resources.of({"x": room, "pods": 110})))
+    asks = gang("a").of(1).each(shape=Shape(Resources.of({"x": 2**80})))
     base = grid_of(huge, asks)
     assert base.requests[0].tolist() == [1, AMOUNT_LIMIT]
     assert row(base, "n1")["x"] < AMOUNT_LIMIT
+
+
+@pytest.mark.parametrize("amount", [2**50, 600 * 2**40, 10**15, 2**60])
+@pytest.mark.parametrize("members", [3, 4, 5])
+def test_large_amounts_fit_exactly(amount: int, members: int) -> None:
+    large = NodeBuilder(Node(N1, Resources.of({"x": 4 * amount + 1, "pods": 110})))
+    asks = gang("a").of(1).each(shape=Shape(Resources.of({"x": amount})))
+    base = grid_of(large.but(used=Resources.of({"x": 1})), asks)
+    asked, room = int(base.requests[0, 1]), row(base, "n1")["x"]
+    assert (asked * members <= room) == (members <= 4)
+    assert asked <= AMOUNT_LIMIT
+
+
+def test_a_request_that_is_no_whole_number_of_units_counts_as_more() -> None:
+    def asking(amount: int) -> Grid:
+        large = NodeBuilder(Node(N1, Resources.of({"x": 2**52, "pods": 110})))
+        return grid_of(large, gang("a").of(1).each(shape=Shape(Resources.of({"x": amount}))))
+
+    assert not asking(2**51).is_rounded
+    odd = asking(2**51 + 1)
+    assert odd.is_rounded
+    assert int(odd.requests[0, 1]) * odd.units[1] > 2**51
+    assert not asking(2**53 + 1).is_rounded  # no node has so much
+
+
+def test_an_absurd_amount_on_one_node_leaves_others_as_they_are() -> None:
+    huge = NodeBuilder(Node(N1, Resources.of({"x": 2**80, "pods": 110})))
+    small = NodeBuilder(Node(N2, Resources.of({"x": 3, "pods": 110})))
+    asks = gang("a").of(2).each(shape=Shape(Resources.of({"x": 1})))
+    base = grid_of(huge, small, asks)
+    assert (base.units, row(base, "n2")["x"], base.requests[0, 1]) == ((1, 1), 3, 1)
+
+
+def test_room_that_gangs_give_back_is_exact_for_large_amounts() -> None:
+    large = NodeBuilder(Node(N1, Resources.of({"x": 2**52 + 5, "pods": 110})))
+    running = (
+        gang("a").of(1).each(shape=Shape(Resources.of({"x": 2**51})), node=N1, phase=Phase.RUNNING)
+    )
+    waiting = gang("b").of(1).each(shape=Shape(Resources.of({"x": 2**51})))
+    seen = snapshot(large.but(used=Resources.of({"x": 5})), running, waiting)
+    base = reduce.grid(seen, [waiting.members[0].shape])
+    assert base.free[0, 1] == base.requests[0, 1]
+    assert reduce.vacant(seen, base)[0, 1] == 2 * base.requests[0, 1]
 
 
 def test_equal_shapes_are_one_and_node_rules_are_kept() -> None:

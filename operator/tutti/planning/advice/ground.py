@@ -70,7 +70,8 @@ class Ground:
         """The rows of nodes that exist, and what is to be added to or taken from each."""
         names = [name for name in placed if name in self.index]
         rows = np.array([self.index[name] for name in names], dtype=np.intp)
-        return rows, table([placed[name] for name in names], self.base.resources)
+        taken = reduce.amounts([placed[name] for name in names], self.base.resources)
+        return rows, reduce.rounded_up(taken, self.base.units)
 
 
 def survey(snapshot: Snapshot, plan: Plan, want: Want) -> Ground:
@@ -83,7 +84,7 @@ def survey(snapshot: Snapshot, plan: Plan, want: Want) -> Ground:
     base = reduce.grid(snapshot, (member.shape for member in want.members))
     held = reduce.reserved_room(snapshot)
     used = [node.used + held.get(node.name, NOTHING) for node in base.nodes]
-    true = base.capacity - table(used, base.resources)
+    true = reduce.room_beside(base, used)
     index = {node.name: row for row, node in enumerate(base.nodes)}
     crowds = Crowds.of(base, roll, after)
     ground = Ground(
@@ -180,10 +181,3 @@ def summed(given: Sequence[tuple[NodeName, Resources]]) -> Mapping[NodeName, Res
     for node, amounts in given:
         grouped.setdefault(node, []).append(amounts)
     return {node: Resources.total(some) for node, some in grouped.items()}
-
-
-def table(vectors: Sequence[Resources], resources: Sequence[str]) -> Table:
-    """Vectors as rows; amounts are cut as the planner cuts them."""
-    most = reduce.AMOUNT_LIMIT
-    rows = [[max(-most, min(vector[name], most)) for name in resources] for vector in vectors]
-    return np.array(rows, dtype=np.int64).reshape(len(rows), len(resources))
