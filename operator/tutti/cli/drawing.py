@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..model.cluster import Gang, Member, Node, Snapshot
 from ..model.decisions import Plan
@@ -12,6 +12,7 @@ from .picture import Block, ClusterPicture, Hold, NodeRow
 
 CPU = "cpu"
 MOST_SLOTS = 16  # on a node whose CPUs are drawn
+MOST_DEVICES = 64  # on a node whose devices are drawn one by one
 MOST_ROWS = 40  # nodes of one kind, before the others are summed up
 KIND = "node.kubernetes.io/instance-type"
 UNNAMED = "nodes"
@@ -28,7 +29,8 @@ class _Unit:
     def name(self) -> str:
         """As the picture's titles have it."""
         if self.resource != CPU:
-            return visible(self.resource.rpartition("/")[2].upper())
+            device = visible(self.resource.rpartition("/")[2].upper())
+            return device if self.amount == 1 else f"× {_short(self.amount)} {device}"  # noqa: RUF001 - a multiplication
         return "CPU" if self.amount == 1000 else f"× {self.amount // 1000} CPU"  # noqa: PLR2004, RUF001 - thousandths; a multiplication
 
     def slots(self, amount: int) -> int:
@@ -66,9 +68,26 @@ def _unit(snapshot: Snapshot) -> _Unit:
         if name in offered
     )
     if asked:
-        return _Unit(min(asked, key=lambda name: (-asked[name], name)), 1)
+        device = min(asked, key=lambda name: (-asked[name], name))
+        largest = max(node.allocatable[device] for node in snapshot.nodes)
+        return _Unit(device, _round_number(-(-largest // MOST_DEVICES)))
     largest = max((node.allocatable[CPU] for node in snapshot.nodes), default=0)
     return _Unit(CPU, max(1, -(-largest // (1000 * MOST_SLOTS))) * 1000)
+
+
+def _round_number(least: int) -> int:
+    """The first of 1, 2, 5, 10, 20, 50 and so on that is large enough."""
+    power = int("1" + "0" * (len(str(least)) - 1))
+    return next(n * power for n in (1, 2, 5, 10) if n * power >= least)
+
+
+def _short(n: int) -> str:
+    """A round number as a Kubernetes quantity: 500M."""
+    suffixes = iter(("", "k", "M", "G", "T", "P"))
+    suffix = next(suffixes)
+    while n % 1000 == 0 and (larger := next(suffixes, "")):
+        n, suffix = n // 1000, larger
+    return f"{n}{suffix}"
 
 
 def _names(gangs: Sequence[Gang]) -> Mapping[object, str]:
@@ -113,9 +132,11 @@ def _slots(member: Member, unit: _Unit) -> int:
 
 
 def _row(node: Node, blocks: Sequence[Block], unit: _Unit) -> NodeRow:
+    """A node's row; of a node that is overdrawn, no block is longer than the node."""
     ours = sum(block.slots for block in blocks if block.hold is Hold.BOUND)
     foreign = unit.slots(node.used[unit.resource]) - ours
     others = (Block("", foreign, Hold.FOREIGN),) if foreign > 0 else ()
     kind = visible(dict(node.labels).get(KIND, UNNAMED))
     slots = node.allocatable[unit.resource] // unit.amount
-    return NodeRow(visible(node.name), kind, slots, (*blocks, *others))
+    shown = (replace(block, slots=min(block.slots, slots)) for block in (*blocks, *others))
+    return NodeRow(visible(node.name), kind, slots, tuple(shown))
