@@ -81,7 +81,7 @@ def _node(chance: Random, name: str, axes: tuple[str, ...]) -> NodeBuilder:
 def _asked(chance: Random, axes: tuple[str, ...]) -> dict[str, float]:
     sizes: dict[str, list[float]] = {
         "cpu": [0.5, 1, 2, 3, 3.5],
-        "memory": [0, 1, 2.5, 3],
+        "memory": [0, 1, 2.7183, 3],  # not all in one large unit
         "gpu": [0, 0, 1, 2, 4],
     }
     return {axis: chance.choice(sizes[axis]) for axis in axes}
