@@ -1,1 +1,1 @@
-"""What Tutti promises, judged from outside: by its commands and its JSON, not by its modules."""
+"""Conformance: the public answers compared with independent ones."""

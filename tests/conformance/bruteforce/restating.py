@@ -1,0 +1,38 @@
+"""The same objects with amounts in other words: nothing may change."""
+
+from __future__ import annotations
+
+import copy
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from . import quantities
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Raw = dict[str, Any]
+Place = tuple[Raw, str]  # a mapping, and the key of an amount in it
+
+
+def restated(whole: Raw, seed: int) -> Raw:
+    """Every amount, or by chance one alone, in other words."""
+    random, other = Random(seed), copy.deepcopy(whole)
+    places = list(_amounts(other))
+    if random.random() < 0.3:
+        places = random.sample(places, min(len(places), 1))
+    for mapping, name in places:
+        mapping[name] = quantities.in_other_words(mapping[name], random)
+    return other
+
+
+def _amounts(whole: Raw) -> Iterator[Place]:
+    for one in whole["items"]:
+        if one["kind"] == "Node":
+            status = one.get("status") or {}
+            offers = status.get("allocatable") or status.get("capacity") or {}
+            yield from ((offers, name) for name in offers)
+        if one["kind"] == "Pod":
+            for container in one["spec"].get("containers") or []:
+                requests = (container.get("resources") or {}).get("requests") or {}
+                yield from ((requests, name) for name in requests)

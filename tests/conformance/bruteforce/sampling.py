@@ -1,0 +1,35 @@
+"""Cases by their seeds: what the command, its processes and the test share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import cases, generating
+
+if TYPE_CHECKING:
+    from .judge import Verdict
+
+EXPLAINED = 8  # explanations are asked for in one case of so many
+
+
+class Result(NamedTuple):
+    """What came of one seed."""
+
+    seed: int
+    verdict: Verdict
+
+
+def of_seed(seed: int) -> Result:
+    """Judge the case of a seed."""
+    explains = seed % EXPLAINED == 0
+    return Result(seed, cases.judged(generating.manifests(seed), seed, explains=explains))
+
+
+def fails(kind: str, seed: int, whole: dict[str, Any]) -> bool:
+    """Whether a case has a violation of this kind."""
+    explains = kind.startswith("explain")
+    try:
+        verdict = cases.judged(whole, seed, explains=explains)
+    except (KeyError, IndexError, ValueError):
+        return False  # a case too small to be one
+    return any(one.kind == kind for one in verdict.violations)
