@@ -48,8 +48,9 @@ What is a violation
 of a level's value. ``left-out-gang``, ``-extra``, ``-repair``: it fits beside the plan as given,
 which says ``proved`` or that there is no room. ``units``: the JSON changes when every quantity, or
 one, is written in another unit that is equal. ``value``: the admitted values that are reported are
-not in the ratio of the exact ones (1e-6). ``explain``: it contradicts the plan, or a proved number
-of members with room is not the number. ``crash``, ``work``: no answer, or none within the limits.
+not in the ratio of the exact ones (by one, and by 1e-6). ``explain``: it contradicts the plan, or a
+proved number of members with room is not the number. ``crash``, ``work``: no answer, or none within
+the limits.
 
 After a slash stands how the plan is beaten: ``level`` (no other round came before), ``border``
 (repairs, further members, held room or another such round came before), ``maxmember`` (only with

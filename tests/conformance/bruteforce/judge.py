@@ -211,12 +211,13 @@ def _judge_values(here: Standing, verdict: Verdict) -> None:
         if here.answer.starts(gang):
             worth = values.value(here.cluster, gang)
             exact[gang.priority] = exact.get(gang.priority, Fraction(0)) + worth
-    ratios = {p: here.answer.levels.get(p, 0) / n for p, n in exact.items() if n}
-    if not ratios:
-        return
-    least, most = min(ratios.values()), max(ratios.values())
-    if most - least > RATIO * most:
-        verdict.add("value", f"admitted / exact is between {float(least)} and {float(most)}")
+    # What is reported are whole numbers: one more or less says nothing.
+    shown = [(here.answer.levels.get(p, 0), n) for p, n in exact.items() if n]
+    least = max(((n - 1) / worth for n, worth in shown), default=Fraction(0))
+    most = min(((n + 1) / worth for n, worth in shown), default=Fraction(0))
+    if least > most * (1 + RATIO):
+        says = ", ".join(f"{n} for {float(worth):.9g}" for n, worth in shown)
+        verdict.add("value", f"reported and exact values are out of proportion: {says}")
 
 
 def judged_explanation(cluster: Cluster, raw: Mapping[str, Any], told: Any) -> list[Violation]:

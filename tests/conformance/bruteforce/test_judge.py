@@ -120,8 +120,8 @@ def test_a_younger_member_fits_where_an_older_does_not() -> None:
 def test_values_that_are_out_of_proportion() -> None:
     objects = [node("n0", "4"), pod("a", "1", priority=1), pod("b", "2")]
     lines = [line("a", "Pod", n0=["a"]), line("b", "Pod", n0=["b"])]
-    assert kinds(objects, *lines, p1=10, p0=20) == []
-    assert kinds(objects, *lines, p1=10, p0=21) == ["value"]
+    assert kinds(objects, *lines, p1=1000, p0=2001) == []
+    assert kinds(objects, *lines, p1=1000, p0=2005) == ["value"]
 
 
 def test_held_room_is_given_to_nobody_of_the_priority() -> None:
