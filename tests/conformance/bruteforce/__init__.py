@@ -52,6 +52,8 @@ not in the ratio of the exact ones (by one, and by 1e-6). ``explain``: it contra
 proved number of members with room is not the number. ``crash``, ``work``: no answer, or none within
 the limits.
 
+``nudged/`` stands before what is wrong once a pod asks for one byte less, and was not before.
+
 After a slash stands how the plan is beaten: ``level`` (no other round came before), ``border``
 (repairs, further members, held room or another such round came before), ``maxmember`` (only with
 younger members in the place of older ones of the same role). After a plus stands what is in the

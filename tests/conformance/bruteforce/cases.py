@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from . import judge, reading, restating, running
-from .judge import Verdict
+from .judge import Verdict, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,20 +14,25 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 
-def judged(whole: Raw, seed: int = 0, *, explains: bool = True) -> Verdict:
+def judged(whole: Raw, seed: int = 0, *, explains: bool = True, nudges: bool = True) -> Verdict:
     """Ask for the plan of these objects, in two ways, and for explanations; judge all of it.
 
-    ``explains`` says whether gangs that wait are asked about.
+    ``explains`` says whether gangs that wait are asked about, ``nudges`` whether the same is judged
+    once more where a pod asks for a byte less.
     """
     text = json.dumps(whole)
     try:
-        return _judged(whole, text, seed, explains=explains)
+        verdict = _judged(whole, text, seed, explains=explains)
+        other = restating.nudged(whole, seed) if nudges and not verdict.violations else None
+        if other is not None:
+            found = _judged(other, json.dumps(other), seed, explains=False).violations
+            verdict.violations += [Violation(f"nudged/{kind}", says) for kind, says in found]
     except running.NoAnswerError as problem:
         verdict = Verdict()
         verdict.add("crash", str(problem))
-        return verdict
     except reading.NotUnderstoodError as problem:
         return Verdict(skipped=[f"not understood: {problem}"])
+    return verdict
 
 
 def judged_file(text: str) -> Verdict:

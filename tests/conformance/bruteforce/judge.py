@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .search import Located, Rooms
 
 LARGE = 2**50  # amounts from here on are told apart from others
+HOSTNAME = "kubernetes.io/hostname"
+NOT_OF_NEW_NODES = ("node.kubernetes.io/unschedulable", "unready")
 NO_ROOM = ("NotEnoughRoom", "NoNodeFits")
 RATIO = Fraction(1, 10**6)
 
@@ -261,4 +263,27 @@ def _about(
     if least and least["certainty"] == "proved" and (least["minMember"] or most) < most:
         says = f"{gang.name}: minMember {least['minMember']} (proved), {most} would do"
         found.append(Violation("explain/minMember", says))
-    return found
+    if _would_start_with_fewer_nodes(here, gang, diagnosis):
+        says = f"{gang.name}: {diagnosis['nodes']['count']} more nodes (proved), fewer would do"
+        found.append(Violation("explain/nodes", says))
+    return [Violation(kind + _needs(here), says) for kind, says in found]
+
+
+def _would_start_with_fewer_nodes(here: Standing, gang: Gang, diagnosis: Mapping[str, Any]) -> bool:
+    """Whether a gang that alone waits has a place with one node less than is said to be needed."""
+    told, cluster = diagnosis.get("nodes"), here.cluster
+    is_alone = all(other is gang or here.answer.starts(other) for other in here.waiting)
+    if not (told and told["count"] and told["certainty"] == "proved" and is_alone):
+        return False
+    if cluster.has_rules or here.firsts or any(one.is_started for one in cluster.gangs):
+        return False
+    like = next(node for node in cluster.nodes if node.name == told["like"])
+    taints = [one for one in like.taints if one["key"] not in NOT_OF_NEW_NODES]
+    more = [
+        replace(like, name=f"new {i}", taints=taints, labels={**like.labels, HOSTNAME: f"new {i}"})
+        for i in range(told["count"] - 1)
+    ]
+    searcher = Searcher(replace(cluster, nodes=(*cluster.nodes, *more)))
+    free = searcher.less(searcher.rooms(), here.answer.everybody)
+    whole = searcher.whole(gang, gang.oldest)
+    return searcher.place(tuple(map(tuple, free)), [whole]) is not None

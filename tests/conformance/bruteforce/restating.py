@@ -1,4 +1,4 @@
-"""The same objects with amounts in other words: nothing may change."""
+"""The same objects with amounts in other words: nothing may change; or with one byte less."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Raw = dict[str, Any]
+MANY = 10**6  # units, of which one less is next to nothing
 Place = tuple[Raw, str]  # a mapping, and the key of an amount in it
 
 
@@ -23,6 +24,22 @@ def restated(whole: Raw, seed: int) -> Raw:
         places = random.sample(places, min(len(places), 1))
     for mapping, name in places:
         mapping[name] = quantities.in_other_words(mapping[name], random)
+    return other
+
+
+def nudged(whole: Raw, seed: int) -> Raw | None:
+    """One pod that waits asks for one byte less; None if none asks for many."""
+    random, other = Random(seed), copy.deepcopy(whole)
+    waiting = [one for one in other["items"] if one["kind"] == "Pod"]
+    places = [
+        (mapping, name)
+        for mapping, name in _amounts({"items": waiting})
+        if quantities.units(name, quantities.amount(mapping[name])) >= MANY
+    ]
+    if not places:
+        return None
+    mapping, name = random.choice(places)
+    mapping[name] = str(quantities.units(name, quantities.amount(mapping[name])) - 1)
     return other
 
 

@@ -9,6 +9,7 @@ from . import cases, generating
 if TYPE_CHECKING:
     from .judge import Verdict
 
+NUDGED = 4  # a byte is taken off in one case of so many
 EXPLAINED = 8  # explanations are asked for in one case of so many
 
 
@@ -21,15 +22,15 @@ class Result(NamedTuple):
 
 def of_seed(seed: int) -> Result:
     """Judge the case of a seed."""
-    explains = seed % EXPLAINED == 0
-    return Result(seed, cases.judged(generating.manifests(seed), seed, explains=explains))
+    whole, explains, nudges = generating.manifests(seed), seed % EXPLAINED == 0, seed % NUDGED == 0
+    return Result(seed, cases.judged(whole, seed, explains=explains, nudges=nudges))
 
 
 def fails(kind: str, seed: int, whole: dict[str, Any]) -> bool:
     """Whether a case has a violation of this kind."""
-    explains = kind.startswith("explain")
+    explains, nudges = kind.startswith("explain"), kind.startswith("nudged")
     try:
-        verdict = cases.judged(whole, seed, explains=explains)
+        verdict = cases.judged(whole, seed, explains=explains, nudges=nudges)
     except (KeyError, IndexError, ValueError):
         return False  # a case too small to be one
     return any(one.kind == kind for one in verdict.violations)
