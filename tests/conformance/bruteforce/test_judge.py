@@ -159,6 +159,7 @@ def test_explanations_that_are_not_so() -> None:
 
     assert found(1) == ["explain/room"]
     assert found(2) == ["explain/contradicts"]
+    assert found(3) == ["explain/room"]
 
 
 @pytest.mark.parametrize(
