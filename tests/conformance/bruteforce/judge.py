@@ -116,9 +116,11 @@ def _not_whole(here: Standing, gang: Gang) -> list[str]:
 
 def _needs(here: Standing) -> str:
     """What of the cluster may have to do with a violation."""
-    asked = [n for gang in here.cluster.gangs for pod in gang.waiting for n in pod.request.values()]
-    is_large = max(asked, default=0) * len(asked) >= LARGE
-    return "+rules" * here.cluster.has_rules + "+large" * is_large
+    cluster = here.cluster
+    asked = [n for gang in cluster.gangs for pod in gang.waiting for n in pod.request.values()]
+    used = [n for pod in cluster.there for n in pod.request.values()]
+    is_large = max([*asked, *used], default=0) * (len(asked) + len(used)) >= LARGE
+    return "+rules" * cluster.has_rules + "+large" * is_large
 
 
 def _judge_best(here: Standing, verdict: Verdict) -> None:
