@@ -14,7 +14,7 @@ import yaml
 ALIAS_LIMIT = 100_000  # lists and maps that aliases may add to a document
 DEPTH_LIMIT = 200  # far more than any API object has
 DOCUMENTS_LIMIT = 100_000  # of one text
-YAML_LIMIT = 16_000_000  # characters; libyaml's nodes take 70 bytes for each of them
+YAML_LIMIT = 12_000_000  # characters; libyaml's nodes take 70 bytes for each of them
 LISTS_LIMIT = 3  # Lists in Lists
 MERGE_LIMIT = 1_000_000  # keys that ``<<`` may copy in one document
 SOURCES_LIMIT = 16  # of one ``<<``
