@@ -10,14 +10,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.decisions import Assignment, Policy
+from ..model.decisions import Assignment, Objective, Policy
 from ..model.keys import Uid
 from ..strategies.problem import Budget, Outcome, Problem, Solution, Strategy
-from . import demand, followers, reduce, rounds, shortage, starving, tally, value
+from . import borders, demand, followers, reduce, rounds, shortage, starving, tally, value
+from .borders import Above
 from .crowds import Crowds
 from .demand import Census, Want
 from .followers import Later
-from .reduce import Grid
+from .reduce import Grid, Seated
 from .rounds import Round
 from .shortage import Rooms
 from .starving import Hold
@@ -52,16 +53,28 @@ class Draft:
     crowds: Crowds
     base: Grid  # with what the crowds forbid by now
     free: NDArray[np.int64]
-    assigned: Mapping[Uid, Assignment]
+    above: Above  # what the next round comes after
+    assigned: Mapping[Uid, Assignment] = field(default_factory=dict)
     proved: bool = True
     shortfall: str = ""  # why a proof that was asked for is missing
     hold: Hold | None = None
     tally: Tally = field(default_factory=dict)  # of the whole gangs
 
+    @classmethod
+    def blank(cls, crowds: Crowds, free: NDArray[np.int64]) -> "Draft":
+        """The draft in which nobody has a node."""
+        base = crowds.grid()
+        return cls(crowds, base, free, Above(crowds, base, free))
+
     @property
     def room(self) -> NDArray[np.int64]:
         """What of the free room may be given away."""
-        return self.free if self.hold is None else self.free - self.hold.room
+        return self.free - self.held
+
+    @property
+    def held(self) -> NDArray[np.int64] | int:
+        """The room that is held."""
+        return 0 if self.hold is None else self.hold.room
 
     def has_placed(self, want: Want) -> bool:
         """Whether the gang starts, or has begun to be repaired or to grow."""
@@ -69,13 +82,19 @@ class Draft:
 
 
 def repair(draft: Draft, found: Sequence[Census], effort: Effort) -> Draft:
-    """Replace lost members; where one shape has no room, a waiting member of another may have."""
+    """Replace as many lost members as can be by the oldest that wait.
+
+    Where one shape has no room, waiting members of another may have, beside those.
+    """
+    effort = replace(effort, policy=replace(effort.policy, objective=Objective.GANGS))
     refused: set[demand.Refusal] = set()
     while True:
         wants = [w for c in found for w in demand.repairs(c, draft.assigned, refused)]
         if not wants:
             return draft
-        draft = _round(draft, wants, effort)
+        before = draft
+        draft = _searched(before, _round(before, wants, effort), Round(tuple(wants)), effort)
+        draft = _joined(replace(draft, above=replace(draft.above, wants=())), wants)
         refused.update(
             (want.gang.uid, member.role, member.shape)
             for want in wants
@@ -97,14 +116,65 @@ def search(draft: Draft, steps: Sequence[Round], effort: Effort) -> Draft:
     return draft
 
 
+def moved(draft: Draft, found: Sequence[Census], assigned: Mapping[Uid, Assignment]) -> Draft:
+    """The draft with the same members on other nodes."""
+    above = draft.above
+    rows = {node.name: row for row, node in enumerate(above.base.nodes)}
+    members = (member for census in found for member in census.waiting if member.uid in assigned)
+    seated = [Seated(member.shape, rows[assigned[member.uid].node], 1) for member in members]
+    crowds = above.crowds.joined(seated)
+    return replace(
+        draft,
+        crowds=crowds,
+        base=above.base if crowds is above.crowds else crowds.grid(),
+        free=reduce.room_beside(above.base, above.free, seated),
+        assigned=assigned,
+    )
+
+
+def may_join_late(draft: Draft, found: Sequence[Census]) -> bool:
+    """Whether one waits who was tried alone, before others whom it may have to follow had nodes."""
+    rules = draft.base.rules
+    return bool(rules.near or rules.even) and any(
+        demand.extras(census, draft.assigned) or demand.repairs(census, draft.assigned, ())
+        for census in found
+    )
+
+
+def completed(
+    draft: Draft, found: Sequence[Census], steps: Sequence[Round], effort: Effort
+) -> Draft:
+    """The draft with whoever waits and fits beside all that have a node; itself if nobody does.
+
+    What is proved of whole gangs stays so as long as no more of them start, for those who join take
+    room and give none; under rules between pods they may do others good.
+    """
+    look = replace(effort, strategy=effort.fallback)
+    look = look.with_a_share(MOST_REPAIRS * max(_most_searches(draft, steps), 1))
+    mended = replace(repair(draft, found, look), proved=draft.proved, tally=draft.tally)
+    more = _decide(replace(mended, shortfall=draft.shortfall), steps, look)
+    if len(more.assigned) == len(draft.assigned):
+        return draft
+    whole = [want for step in steps for want in step.wants]
+    is_new = any(more.has_placed(want) and not draft.has_placed(want) for want in whole)
+    waiting = [want for want in whole if not more.has_placed(want)]
+    may_help = is_new or draft.base.rules.near or draft.base.rules.even
+    if not draft.proved or (may_help and draft.above.could_start(waiting, more.held)):
+        shortfall = draft.shortfall or (followers.SENTENCE if draft.proved else "")
+        return replace(more, proved=False, shortfall=shortfall, tally=tally.unbounded(more.tally))
+    return replace(more, proved=True, shortfall="", tally=tally.settled(more.tally))
+
+
 def _most_searches(draft: Draft, steps: Sequence[Round]) -> float:
     """How many searches of a full share the steps may ask for.
 
-    One each, one more for all that starved gangs part, and half of one to look who might help.
+    One each and one for the border above it, one more for all that starved gangs part, and half of
+    one to look who might help.
     """
     joint = sum(step.starved is not None for step in steps[:-1])
+    edges = len(steps) - (not draft.assigned)
     rules = draft.base.rules
-    return (len(steps) + joint) * (1.5 if rules.near or rules.even else 1.0)
+    return (len(steps) + joint + edges) * (1.5 if rules.near or rules.even else 1.0)
 
 
 def _decide(draft: Draft, steps: Sequence[Round], effort: Effort) -> Draft:
@@ -146,16 +216,67 @@ def _undivided(
 
 
 def _start(draft: Draft, step: Round, left: Sequence[Round], effort: Effort) -> Draft:
-    """Start whole gangs: the joint decision."""
+    """Start whole gangs: the joint decision, with those above it where these are in the way."""
     waiting = [want for want in step.wants if not draft.has_placed(want)]
-    return _round(draft, waiting, effort, Later(draft.base, step.growing, left))
+    answer = _round(draft, waiting, effort, Later(draft.base, step.growing, left))
+    return _searched(draft, answer, step, effort)
+
+
+def _searched(before: Draft, answer: Draft, step: Round, effort: Effort) -> Draft:
+    """The answer to a round, with its border searched where that may let others start."""
+    if effort.strategy is effort.fallback:
+        return answer
+    above = replace(before.above, wants=(*before.above.wants, *step.wants))
+    answer = replace(answer, above=above)
+    left_out = [want for want in step.wants if not answer.has_placed(want)]
+    if not before.assigned or not above.could_start(left_out, answer.held):
+        return answer
+    return _across(answer, step, effort)
+
+
+def _across(draft: Draft, step: Round, effort: Effort) -> Draft:
+    """The same round decided once more, with all above it free to go elsewhere."""
+    priorities = {want.gang.priority for want in step.wants}
+    if not draft.proved:
+        return replace(draft, tally=tally.unbounded(draft.tally, priorities))
+    above = draft.above
+    joint = borders.joint(above, draft.assigned, draft.held, effort.policy, effort.taken_at)
+    solution = effort.ask(joint.problem)
+    known = joint.worth(draft.assigned)
+    found = joint.worth_of(solution)
+    is_best = found >= known and tally.is_settled(solution)
+    shortfall = _shortfall(solution, effort)
+    if not is_best and solution.outcome is not Outcome.HEURISTIC:
+        shortfall = shortfall or borders.SENTENCE
+    is_best &= not shortfall
+    raised = tally.raised(draft.tally, known, max(known, found))
+    settle = tally.settled if is_best else tally.unbounded
+    draft = replace(draft, proved=is_best, shortfall=shortfall, tally=settle(raised, priorities))
+    if found <= known:
+        return draft
+    given = reduce.assignments(above.base, joint.wants, solution)
+    crowds = above.crowds.joined(reduce.seated(joint.wants, solution))
+    return replace(
+        draft,
+        crowds=crowds,
+        base=above.base if crowds is above.crowds else crowds.grid(),
+        free=reduce.room_left(above.base, above.free, joint.wants, solution),
+        assigned={one.uid: one for some in given for one in some},
+    )
 
 
 def _extend(draft: Draft, found: Sequence[Census], effort: Effort) -> Draft:
     """Let further members join; which of them is no part of the proof, so best fit decides."""
     wants = [want for census in found for want in demand.extras(census, draft.assigned)]
-    joined = _round(draft, wants, replace(effort, strategy=effort.fallback))
+    joined = _joined(_round(draft, wants, replace(effort, strategy=effort.fallback)), wants)
     return replace(joined, proved=draft.proved, shortfall=draft.shortfall, tally=draft.tally)
+
+
+def _joined(draft: Draft, wants: Sequence[Want]) -> Draft:
+    """The draft that knows which of these members, each a want of its own, were placed."""
+    placed = [want for want in wants if draft.has_placed(want)]
+    above = replace(draft.above, joined=(*draft.above.joined, *placed))
+    return replace(draft, above=above)
 
 
 def _round(

@@ -7,7 +7,7 @@ beyond those needed follow the whole gangs of their priority. The same Snapshot 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ..model.cluster import Slots, Snapshot
+from ..model.cluster import Resident, Slots, Snapshot
 from ..model.decisions import Assignment, Placement, Plan, Policy
 from ..model.keys import GangKey, Uid
 from ..strategies.problem import Budget, Strategy
@@ -37,6 +37,7 @@ from .demand import Census, Want
 from .drafting import Draft, Effort
 from .filling import Filled
 from .reduce import Grid
+from .rounds import Round
 from .shortage import Rooms
 from .trials import Trials
 
@@ -74,9 +75,9 @@ def plan(
     base = reduce.grid(snapshot, (member.shape for member in everyone))
     crowds = Crowds.of(base, roll, residents, promised)
     repairing = effort.with_a_share(drafting.MOST_REPAIRS)
-    begun = Draft(crowds, crowds.grid(), base.free, {})
+    begun = Draft.blank(crowds, base.free)
     repaired = replace(drafting.repair(begun, found, repairing), tally={})
-    empty, before = Rooms(base, base.capacity), Rooms(repaired.base, repaired.free)
+    empty, before = Rooms(base, base.capacity), Rooms(begun.base, begun.free)
     tried = [one for one in found if not timeouts.is_given_up(one, snapshot.taken_at)]
     wants = _startable(empty, tried)
     trials = Trials(effort, len(wants))
@@ -95,8 +96,8 @@ def plan(
         shortfall=repaired.shortfall or trials.shortfall or rounded,
     )
     draft = drafting.search(start, steps, effort)
-    found, wishing = (
-        [demand.numbered(one, draft.assigned) for one in censuses] for censuses in (found, wishing)
+    draft, found = _improved(
+        draft, found, wishing, (snapshot, residents, begun.base), steps, effort
     )
     evidence = explain.Evidence(
         empty=empty,
@@ -111,8 +112,6 @@ def plan(
     waiting = timeouts.said(explain.rejections(evidence, found), found, snapshot.taken_at)
     company = Company(roll, tried, Rooms(base, base.free), draft.assigned)
     evictions, rejections = partial.verdicts(snapshot, found, waiting, company)
-    ground = moves.Ground(snapshot, residents, begun.base, draft.room)
-    assigned = choosing.improved(ground, wishing, found, draft.assigned)
     dues = (
         starving.due(granted, starved, snapshot, policy),
         refused.due(snapshot),
@@ -120,7 +119,7 @@ def plan(
         slots_due,
     )
     return Plan(
-        placements=_placements(found, assigned, came),
+        placements=_placements(found, draft.assigned, came),
         rejections=(*rejections, *held_off.values()),
         evictions=evictions,
         proved=draft.proved,
@@ -147,6 +146,36 @@ def _censuses(came: Filled, held_off: Collection[GangKey]) -> Sequence[Census]:
     )
     found = ((g, demand.census(g, promised, came.room(g))) for g in order.considered(gangs))
     return [one if came.awaits(gang) else replace(one, absent=()) for gang, one in found]
+
+
+def _improved(
+    draft: Draft,
+    plain: Sequence[Census],
+    wishing: Sequence[Census],
+    picture: tuple[Snapshot, Sequence[Resident], Grid],
+    *,
+    steps: Sequence[Round],
+    effort: Effort,
+) -> tuple[Draft, Sequence[Census]]:
+    """The draft with members where they prefer to be, and with whoever fits beside them then."""
+    snapshot = picture[0]
+    tried = [one for one in plain if not timeouts.is_given_up(one, snapshot.taken_at)]
+    work = choosing.WORK
+    while True:
+        plain, wishing = (
+            [demand.numbered(one, draft.assigned) for one in censuses]
+            for censuses in (plain, wishing)
+        )
+        ground = moves.Ground(*picture, draft.room)
+        nodes = choosing.improved(ground, wishing, plain, draft.assigned, work)
+        if nodes != draft.assigned:
+            draft = drafting.moved(draft, plain, nodes)
+        elif not drafting.may_join_late(draft, tried):
+            return draft, plain
+        settled, draft = draft, drafting.completed(draft, tried, steps, effort)
+        if draft is settled:
+            return draft, plain
+        work //= 4  # those who joined move, too, and others again
 
 
 def _startable(empty: Rooms, found: Sequence[Census]) -> Sequence[Want]:

@@ -108,7 +108,7 @@ def _offered(nodes: Sequence[Node], resources: Sequence[str]) -> Amounts:
     return offered
 
 
-def room_beside(base: Grid, taken: Sequence[Resources]) -> NDArray[np.int64]:
+def room_less(base: Grid, taken: Sequence[Resources]) -> NDArray[np.int64]:
     """The room of each node less what is taken there; negative where that is more."""
     offered = _offered(base.nodes, base.resources)
     return _rounded_down(offered - amounts(taken, base.resources), base.units)
@@ -308,7 +308,12 @@ def room_left(
     base: Grid, free: NDArray[np.int64], wants: Sequence[Want], solution: Solution
 ) -> NDArray[np.int64]:
     """The room that is left once a solution is carried out."""
-    taken = [(at.node, base.shapes[at.shape], at.members) for at in seated(wants, solution)]
+    return room_beside(base, free, seated(wants, solution))
+
+
+def room_beside(base: Grid, free: NDArray[np.int64], seats: Iterable[Seated]) -> NDArray[np.int64]:
+    """The room that is left once these have their nodes."""
+    taken = [(at.node, base.shapes[at.shape], at.members) for at in seats]
     left = free.copy()
     nodes, shapes, counts = np.array(taken, dtype=np.int64).reshape(-1, 3).T
     np.subtract.at(left, nodes, base.requests[shapes] * counts[:, None])

@@ -3,7 +3,7 @@
 Separate from the rounds because they only add to it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 from ..model.decisions import Level
@@ -36,9 +36,39 @@ def counted(tally: Tally, problem: Problem, solution: Solution) -> Tally:
     return added
 
 
-def unbounded(tally: Tally) -> Tally:
-    """The tally without what is known to be the most."""
-    return {level: (worth, None) for level, (worth, _) in tally.items()}
+def raised(
+    tally: Tally, before: Sequence[tuple[int, int]], after: Sequence[tuple[int, int]]
+) -> Tally:
+    """The tally once these levels are worth more than before; their bounds stay."""
+    added = dict(tally)
+    for (level, known), (_, found) in zip(before, after, strict=True):
+        worth, bound = tally.get(level, (0, None))
+        added[level] = (worth + found - known, bound)
+    return added
+
+
+def settled(tally: Tally, priorities: Collection[int] | None = None) -> Tally:
+    """The tally in which nothing better exists for these priorities; None is for all.
+
+    A level that was not known, and of which nothing starts, is left out.
+    """
+    return {
+        level: (worth, worth if _is_among(level, priorities) else bound)
+        for level, (worth, bound) in tally.items()
+        if worth or bound is not None
+    }
+
+
+def unbounded(tally: Tally, priorities: Collection[int] | None = None) -> Tally:
+    """The tally without what is known to be the most for these priorities; None is for all."""
+    return {
+        level: (worth, None if _is_among(level, priorities) else bound)
+        for level, (worth, bound) in tally.items()
+    }
+
+
+def _is_among(level: int, priorities: Collection[int] | None) -> bool:
+    return priorities is None or level // 2 in priorities
 
 
 def levels(tally: Tally, scale: Fraction) -> tuple[Level, ...]:

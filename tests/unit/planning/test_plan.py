@@ -278,7 +278,7 @@ def test_the_rounds_share_the_seconds_that_a_search_may_take() -> None:
     thrifty = Thrifty()
     elastic = [gang(f"g{n}").of(2, cpu=1).needing(1).priority(n) for n in range(3)]
     plan(snapshot(node("n1", cpu=8), *elastic), thrifty, BEST_FIT, Budget(seconds=30.0))
-    assert thrifty.allowed == [10.0, 10.0, 10.0]
+    assert thrifty.allowed == [6.0, 6.0, 6.0]  # two borders might have been searched, too
 
 
 def test_a_plan_is_not_proved_where_a_request_was_rounded() -> None:

@@ -139,12 +139,23 @@ def test_a_lower_round_leaves_what_was_decided_above_it_as_it_is(name: str) -> N
     grown = gang("x").of(2, gpu=1).needing(1).priority(2)
     first = asking(gang("a").of(1, cpu=1), near(A), app="a").priority(2)
     lower = gang("b").of(1, cpu=2).labelled(app="a").priority(1)
-    nodes = [host("z0-0", "z0", cpu=1), host("z1-0", "z1", cpu=4), host("z2-0", "z2", gpu=2)]
+    nodes = [host("z0-0", "z0", cpu=1), host("z1-0", "z1", cpu=2), host("z2-0", "z2", gpu=2)]
     found = planned(snapshot(*nodes, grown, first, lower), name)
     assert set(where(found)) == {"x-0", "x-1", "a-0"}
-    wider = [host("z0-1", "z0", cpu=2), *nodes]
+    wider = [host("z0-1", "z0", cpu=2), nodes[0], host("z1-0", "z1", cpu=4), nodes[2]]
     found = planned(snapshot(*wider, grown, first, lower), name)
     assert where(found)["b-0"] == "z0-1"
+
+
+def test_who_was_decided_above_goes_where_a_lower_round_can_follow() -> None:
+    grown = gang("x").of(2, gpu=1).needing(1).priority(2)
+    first = asking(gang("a").of(1, cpu=1), near(A), app="a").priority(2)
+    lower = gang("b").of(1, cpu=2).labelled(app="a").priority(1)
+    nodes = [host("z0-0", "z0", cpu=1), host("z1-0", "z1", cpu=4), host("z2-0", "z2", gpu=2)]
+    found = planned(snapshot(*nodes, grown, first, lower), "ilp")
+    assert set(where(found)) == {"x-0", "x-1", "a-0", "b-0"}
+    assert where(found)["a-0"] == where(found)["b-0"] == "z1-0"
+    assert found.proved
 
 
 @BOTH

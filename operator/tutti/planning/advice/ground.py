@@ -84,7 +84,7 @@ def survey(snapshot: Snapshot, plan: Plan, want: Want) -> Ground:
     base = reduce.grid(snapshot, (member.shape for member in want.members))
     held = reduce.reserved_room(snapshot)
     used = [node.used + held.get(node.name, NOTHING) for node in base.nodes]
-    true = reduce.room_beside(base, used)
+    true = reduce.room_less(base, used)
     index = {node.name: row for row, node in enumerate(base.nodes)}
     crowds = Crowds.of(base, roll, after)
     ground = Ground(
