@@ -97,6 +97,7 @@ EXEMPT: Mapping[str, frozenset[str]] = {
     "strategies.ilp": frozenset({"time"}),
     "strategies.ruled": frozenset({"time"}),
     "strategies.search": frozenset({"time"}),
+    "strategies.work": frozenset({"time"}),
     "strategies.engine": frozenset({"subprocess", "time"}),
 }
 
@@ -126,7 +127,8 @@ MAY_CATCH_EVERYTHING = {"pulse": 1, "strategies.outside": 2}
 CLOCKS = {"time", "random", "secrets", "uuid"}
 MAY_KNOW_THE_TIME = {
     *("main", "cli", "pulse"),
-    *("strategies.ilp", "strategies.ruled", "strategies.search"),
+    *("strategies.engine", "strategies.ilp", "strategies.ruled", "strategies.search"),
+    "strategies.work",
 }
 
 

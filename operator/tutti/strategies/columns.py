@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .engine import Answer
-from .patterns import Array
 from .problem import Outcome
 from .program import Program
+from .wanted import Array
 
 FEW = 400  # patterns that are not worth choosing from
 MOST_ROUNDS = 60
@@ -30,6 +30,7 @@ class Relaxed:
     """The relaxation's value, and what each pattern would cost it."""
 
     bound: float  # no answer is worth more
+    prices: NDArray[np.float64]  # by row: what a member of the shape costs the others
     costs: NDArray[np.float64]  # reduced cost by pattern; at least zero, up to tolerance
 
 
@@ -79,12 +80,14 @@ class Columns:
             self.add(promising)
             if not promising.size:
                 break
-        worths = self._all @ self._worth(prices)
+        of_shapes = self._worth(prices)
+        worths = self._all @ of_shapes
         best = np.zeros(len(self._fillings))
         np.maximum.at(best, self._owner, worths)
         per_node = dict(zip(self._places, best.tolist(), strict=True))
         # Bound and costs hold for any prices, none at all included; good ones make them sharp.
-        return Relaxed(self._program.bound(prices, per_node), best[self._owner] - worths)
+        bound = self._program.bound(prices, per_node)
+        return Relaxed(bound, of_shapes, best[self._owner] - worths)
 
     def cheapest(self, relaxed: Relaxed) -> NDArray[np.intp]:
         """Those that cost the relaxation least: where a good answer is soonest found."""

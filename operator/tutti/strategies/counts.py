@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from .endstate import rules_hold
-from .patterns import Wanted
 from .problem import Demand, Outcome, Problem, Share, Shares, Solution, admitted_value
 from .room import most_placeable
+from .wanted import Wanted
 
 
 def possible(problem: Problem) -> list[int]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from .patterns import Array, Flags
 from .problem import Apart, Crowd, Even, Near, Problem, Rules, Shares
+from .wanted import Array, Flags
 
 Rule = Apart | Near | Even
 

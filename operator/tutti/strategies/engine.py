@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any, Protocol
 
 from pulp import LpProblem, PulpError
@@ -53,6 +54,7 @@ _HIGHS_OUTCOMES: Mapping[str, Outcome] = {
 }
 _FEASIBLE = 2  # highspy's kSolutionStatusFeasible
 
+LEAST_SECONDS = 0.01  # that CBC is given once its program is written
 GRACE_SECONDS = 2.0  # for reading and writing files, beyond the limit that CBC keeps itself
 # Its "Continuous objective value" has six digits only, which may be less than the value.
 _BOUND = re.compile(rb"^Upper bound:\s+(-?[\d.e+]+)", re.MULTILINE)
@@ -127,14 +129,16 @@ class Cbc:
 
     def _run_in(self, folder: Path, program: LpProblem, effort: Effort, *, relaxed: bool) -> Answer:
         """Write the program, run CBC on it, read its answer, as PuLP does it but with a limit."""
+        until = monotonic() + effort.seconds
         asked, solved = folder / "model.mps", folder / "solution.txt"
         engine = COIN_CMD(path=self._path, msg=False, mip=not relaxed)  # type: ignore[no-untyped-call]
         variables, names, rows, _ = program.writeMPS(str(asked), rename=1, mip=not relaxed)
-        command = [self._path, str(asked), "-max", "-sec", f"{effort.seconds:.3f}"]
+        seconds = max(LEAST_SECONDS, until - monotonic())  # writing took some
+        command = [self._path, str(asked), "-max", "-sec", f"{seconds:.3f}"]
         # No "threads": serial is CBC's default and the only mode that repeats itself exactly.
         options = f"-ratio 0 -allow 0 -timeMode elapsed -maxNodes {effort.nodes} -solve"
         command += [*options.split(), "-printingOptions", "all", "-solution", str(solved)]
-        ended = _run(command, effort.seconds + self._grace_seconds)
+        ended = _run(command, seconds + self._grace_seconds)
         if ended.returncode != 0:
             return Answer(Outcome.FAILED, {}, f"CBC ended with status {ended.returncode}")
         if not solved.exists():

@@ -15,6 +15,7 @@ from .problem import Budget, Outcome, Problem, Solution
 from .ruled import RuledSearch
 from .search import Search
 from .seating import Patience
+from .work import Work
 
 
 class IlpStrategy:
@@ -33,7 +34,7 @@ class IlpStrategy:
         if has_all(best, candidates):
             return Solution(Outcome.PROVED, best, bounds=tuple(worth(problem, best)))
         kind = RuledSearch if problem.rules else Search
-        search = kind(problem, candidates, self._engine, best)
+        search = kind(problem, candidates, self._engine, best, Work.within(budget, until))
         settled = []
         for level in search.levels:
             # Half of the time left, so that the levels below have some, too.

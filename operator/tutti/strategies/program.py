@@ -21,9 +21,11 @@ from pulp.constants import (
 )
 from pulp.pulp import LpConstraint
 
-from .patterns import Array, NodeClass, Wanted
+from .patterns import NodeClass
 from .problem import Demand, Problem
+from .wanted import Array, Wanted
 
+MOST_EXACT = 2_000  # members counted node by node, with which engines still prove something
 DIGIT = 2**15  # weights below this are far from an engine's tolerance of 1e-6
 
 Term = tuple[LpVariable, int]
@@ -66,9 +68,24 @@ class Program:
         self._names = 0
         self._rows: list[LpConstraint] = []
         self.types = [self._type(problem, indices) for indices in _alike(problem, candidates)]
-        self.shape_rows = [self._shape_row(row) for row in range(len(wanted.shapes))]
+        self.shape_rows = self._shape_rows()
         self.fillings = [self._filling(each) for each in classes]
         self.levels = sorted({each.demand.level for each in self.types}, reverse=True)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether there are nodes whose patterns are too many to list."""
+        return any(each.whole for each in self.fillings)
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether it could hardly prove anything.
+
+        Several nodes are counted as a whole, so that it may promise too much; or it is too large.
+        """
+        counted = [each for each in self.fillings if each.whole]
+        size = sum(len(each.whole) for each in counted)
+        return size > MOST_EXACT or any(len(each.nodes) > 1 for each in counted)
 
     def aim(self, level: int) -> int:
         """Aim at one level's value, and let no lower one start; answers the value's unit."""
@@ -165,14 +182,13 @@ class Program:
                 self._row([(starts, -minimum), *own], LpConstraintGE, 0)
         return GangType(demand, tuple(indices), starts, tuple((c, 1) for c in chosen))
 
-    def _shape_row(self, row: int) -> LpConstraint:
-        """No more members of a shape than places for it."""
-        terms = LpAffineExpression()
+    def _shape_rows(self) -> list[LpConstraint]:
+        """No more members of a shape than places for it, by row."""
+        terms = [LpAffineExpression() for _ in self.wanted.shapes]
         for each in self.types:
             for part, (variable, count) in zip(each.demand.parts, each.members, strict=True):
-                if self._row_of[part.shape] == row:
-                    terms.addterm(variable, count)
-        return self._row(list(terms.items()), LpConstraintLE, 0)
+                terms[self._row_of[part.shape]].addterm(variable, count)
+        return [self._row(list(own.items()), LpConstraintLE, 0) for own in terms]
 
     def _filling(self, each: NodeClass) -> Filling:
         if each.patterns is None:
@@ -191,7 +207,8 @@ class Program:
         most = nodes.most.tolist()
         found = {row: self._whole("y", n) for row, n in enumerate(most) if n}
         for resource, room in enumerate(nodes.room.tolist()):
-            amounts = [(row, int(asks[row, resource])) for row in found if asks[row, resource]]
+            asked = np.flatnonzero((asks[:, resource] > 0) & (nodes.most > 0)).tolist()
+            amounts = [(row, int(asks[row, resource])) for row in asked]
             if sum(n * most[row] for row, n in amounts) > room:
                 unit = gcd(*(n for _, n in amounts))
                 self._add_room([(found[row], n // unit) for row, n in amounts], room // unit)

@@ -17,6 +17,7 @@ from .relaxed import carried_out, without_rules
 from .rulerows import RuledProgram, node_by_node
 from .search import TOO_COARSE, Search, Settled, whole_bound
 from .split import split, whole
+from .work import Work
 
 TOO_LARGE = "rules between members make too many cases for a proof"
 MOST_PLACES = 6_000  # pairs of shape and node; of more, engines prove nothing within a budget
@@ -29,12 +30,17 @@ class RuledSearch:
     """One problem with rules, and the best answer so far."""
 
     def __init__(
-        self, problem: Problem, candidates: Sequence[int], engine: Engine, best: Shares
+        self,
+        problem: Problem,
+        candidates: Sequence[int],
+        engine: Engine,
+        best: Shares,
+        work: Work,
     ) -> None:
         self._problem = with_a_resource(problem)
         self._candidates, self._engine = candidates, engine
         self._relaxed = without_rules(self._problem)
-        self._search = Search(self._relaxed, candidates, engine, best)
+        self._search = Search(self._relaxed, candidates, engine, best, work)
         self.levels, self.best = self._search.levels, best
         self._kept: dict[int, int] = {}  # what the levels above are never worth less than
         self._wanted = wanted(self._problem, candidates)

@@ -11,10 +11,11 @@ from pulp import LpVariable
 from pulp.constants import LpConstraintEQ, LpConstraintGE, LpConstraintLE
 
 from .endstate import NOWHERE, domains_needed, nodes_promised
-from .patterns import NodeClass, Wanted
+from .patterns import NodeClass
 from .problem import Apart, Crowd, Even, Near, Problem
 from .program import Program, Term
 from .room import fits_per_node
+from .wanted import Wanted
 
 Place = tuple[int, LpVariable]  # of a shape's row: how many members are on some node
 

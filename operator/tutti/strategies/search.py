@@ -13,16 +13,24 @@ from time import monotonic
 import numpy as np
 
 from .bestfit import best_fit
-from .columns import Columns
+from .columns import Columns, Relaxed
 from .counts import is_sound, wanted, worth
 from .engine import Answer, Effort, Engine
-from .patterns import Array, Wanted, node_classes
+from .exchange import Exchange
+from .patterns import node_classes
 from .problem import Outcome, Problem, Shares
 from .program import Program
 from .split import split, whole
+from .wanted import Array, Wanted, condensed
+from .work import Work
 
 TOO_COARSE = "its arithmetic was too coarse for a proof"
 TOO_RICH = "nodes can be filled in too many ways for a proof"
+TOO_MANY = "there are too many priorities for a proof"
+LISTING, EXCHANGING = 0.25, 0.5  # shares of the work
+MOST_LEVELS = 100  # for which an engine is asked
+CLOSE = 0.01  # of the bound: nearer to it than this, exchanges are good enough
+CLOSEST = 0.0025  # of the bound: nearer than this, nothing is exchanged any more
 MOST_COLUMNS = 6_000  # patterns that one program takes in beyond the first
 SLACK = 1e-9  # of a bound: what an engine's arithmetic may be wrong by
 
@@ -43,13 +51,19 @@ class Search:
     best: Shares
 
     def __init__(
-        self, problem: Problem, candidates: Sequence[int], engine: Engine, best: Shares
+        self,
+        problem: Problem,
+        candidates: Sequence[int],
+        engine: Engine,
+        best: Shares,
+        work: Work,
     ) -> None:
-        self._problem, self._engine = problem, engine
+        self._problem, self._engine, self._asked = problem, engine, 0
+        self._exchanging = work.part(EXCHANGING)
         self._candidates = frozenset(candidates)
-        self._wanted = wanted(problem, candidates)
+        self._free, self._wanted = condensed(problem.free, wanted(problem, candidates))
         rows = self._wanted.shapes
-        classes = node_classes(problem.free, problem.allowed[rows], self._wanted)
+        classes = node_classes(self._free, problem.allowed[rows], self._wanted, work.part(LISTING))
         self._program = Program(problem, candidates, self._wanted, classes)
         self._columns = Columns(self._program)
         self._columns.seed()
@@ -67,9 +81,13 @@ class Search:
         unit = self._program.aim(level)
         everything = self._program.everything(level)
         found = Settled(level, Outcome.PROVED, everything)
-        if self._value(level) < everything:
-            found = self._improve(level, unit, effort)
-        return found
+        if self._value(level) == everything:
+            return found
+        if effort.seconds <= 0 or self._asked >= MOST_LEVELS:
+            why = "" if effort.seconds <= 0 else TOO_MANY
+            return Settled(level, Outcome.BUDGET_EXHAUSTED, everything, why)
+        self._asked += 1
+        return self._improve(level, unit, effort)
 
     def keep(self, level: int) -> None:
         """Demand that the level is never worth less than by the best answer so far."""
@@ -92,6 +110,8 @@ class Search:
         if isinstance(relaxed, Answer):
             return Settled(level, relaxed.outcome, 0, relaxed.detail)
         bound = whole_bound(relaxed.bound)
+        if self._program.is_counted and self._is_close(level, relaxed, bound * unit):
+            return Settled(level, Outcome.BUDGET_EXHAUSTED, bound * unit, TOO_RICH)
         more = self._columns.cheapest(relaxed)
         while bound * unit > self._value(level):
             self._columns.add(more)
@@ -110,6 +130,17 @@ class Search:
                 why = self._why(answer, is_complete=not len(more))
                 return Settled(level, Outcome.BUDGET_EXHAUSTED, bound * unit, why)
         return Settled(level, Outcome.PROVED, self._value(level))
+
+    def _is_close(self, level: int, relaxed: Relaxed, bound: int) -> bool:
+        """Exchange single members; whether that came so close that no program need be tried."""
+        prices = dict(zip(self._wanted.shapes.tolist(), relaxed.prices.tolist(), strict=True))
+        exchange = Exchange(self._problem, sorted(self._candidates), level, self.best, prices)
+        if not exchange.is_choice:
+            return False
+        enough = floor((1 - CLOSEST) * bound) - self._value(level)
+        exchange.run(enough, self._exchanging)
+        self._fill_up(exchange.shares(), level)
+        return self._program.is_rough and 0 < bound - self._value(level) <= CLOSE * bound
 
     def _bound(self, answer: Answer, known: int, bound: int) -> int:
         """No answer of the program, as it is, is worth more, in the unit of what is aimed at.
@@ -135,14 +166,18 @@ class Search:
         problem, numbers = self._problem, whole(answer.values)
         if numbers is None:
             return
-        found = split(problem, self._program, numbers)
+        found = split(problem, self._program, numbers, self._free)
         if not is_sound(problem, found):
             # Classes counted as a whole may promise too much: the most valuable come first.
             started = [i for i, own in enumerate(found) if own]
             found = best_fit(problem, sorted(started, key=lambda i: -problem.demands[i].value))
+        self._fill_up(found, level)
+
+    def _fill_up(self, found: Shares, level: int) -> None:
+        """Place who has room beside these, and keep it all if it is worth more."""
         rest = [i for i, own in enumerate(found) if not own and self._is_worth_a_try(i, level)]
-        shares = best_fit(problem, rest, found)
-        if worth(problem, shares) > worth(problem, self.best):
+        shares = best_fit(self._problem, rest, found)
+        if worth(self._problem, shares) > worth(self._problem, self.best):
             self.turn_to(shares)
 
     def _is_worth_a_try(self, index: int, level: int) -> bool:

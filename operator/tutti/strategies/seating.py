@@ -14,9 +14,9 @@ import numpy as np
 
 from .attempt import Attempt, Scoring, first
 from .endstate import EndState
-from .patterns import Flags
 from .problem import Budget, Demand, Near, Part, Problem, Share, Shares
 from .room import Room
+from .wanted import Flags
 
 MOST_DOMAINS = 8  # that are tried for one gang
 LOOKS_PER_SECOND = 5_000_000  # at a node, for one more member; a third of what machines do

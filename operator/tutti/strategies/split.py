@@ -10,9 +10,9 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from .patterns import Array, Wanted
 from .problem import Demand, Problem, Share, Shares
 from .program import Filling, GangType, Program
+from .wanted import Array, Wanted
 
 CLOSE_ENOUGH = 1e-4  # an engine's integers are whole within 1e-6; further off, it is unfinished
 
@@ -27,17 +27,21 @@ def whole(values: Mapping[str, float]) -> Mapping[str, int] | None:
     return rounded
 
 
-def split(problem: Problem, program: Program, numbers: Mapping[str, int]) -> Shares:
+def split(
+    problem: Problem, program: Program, numbers: Mapping[str, int], free: Array | None = None
+) -> Shares:
     """The shares that numbers by variable stand for.
 
-    They need not be sound where classes were counted as a whole.
+    ``free`` is the room in the program's resources, where these are not the problem's. Shares need
+    not be sound where classes were counted as a whole.
     """
+    room = problem.free if free is None else free
     members: dict[tuple[int, int], int] = {}
     for each in program.types:
         members.update(_members(each, numbers))
     places = np.zeros((len(program.wanted.shapes), len(problem.free)), dtype=np.int64)
     for filling in program.fillings:
-        _fill(places, problem, program.wanted, filling, numbers)
+        _fill(places, room, program.wanted, filling, numbers)
     return _distribute(problem, program.wanted, members, places)
 
 
@@ -72,12 +76,12 @@ def _fair(demand: Demand, totals: Sequence[int], gangs: int) -> Sequence[int]:
 
 
 def _fill(
-    places: Array, problem: Problem, wanted: Wanted, filling: Filling, numbers: Mapping[str, int]
+    places: Array, room: Array, wanted: Wanted, filling: Filling, numbers: Mapping[str, int]
 ) -> None:
     """Write down how many members of each shape may go to each node of a class."""
     nodes, patterns = filling.nodes, filling.patterns
     if filling.whole:
-        _pack(places, problem, wanted, filling, numbers)
+        _pack(places, room, wanted, filling, numbers)
     elif len(patterns) == 1:
         places[:, nodes] = patterns[0][:, None]
     else:
@@ -87,11 +91,11 @@ def _fill(
 
 
 def _pack(
-    places: Array, problem: Problem, wanted: Wanted, filling: Filling, numbers: Mapping[str, int]
+    places: Array, room: Array, wanted: Wanted, filling: Filling, numbers: Mapping[str, int]
 ) -> None:
     """Spread what a class holds as a whole over its nodes, the largest first, as far as it goes."""
     nodes = filling.nodes
-    left = problem.free[nodes].clip(0)
+    left = room[nodes].clip(0)
     size = (wanted.requests / left.max(axis=0).clip(1)).max(axis=1)
     for row, variable in sorted(filling.whole, key=lambda pair: (-size[pair[0]], pair[0])):
         ask, missing = wanted.requests[row], numbers[variable.name]

@@ -292,6 +292,8 @@ def test_highs_says_when_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_highs_stops_at_its_limits() -> None:
     assert IlpStrategy(Highs()).solve(JOINT, Budget(seconds=0)).outcome is Outcome.BUDGET_EXHAUSTED
+    nothing = Highs().run(LpProblem("empty"), Effort(1, seconds=0))  # type: ignore[no-untyped-call]
+    assert nothing.outcome is Outcome.BUDGET_EXHAUSTED
 
 
 def test_a_missing_engine_is_a_failure_that_says_so() -> None:

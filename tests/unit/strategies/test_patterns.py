@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.strategies import patterns
-from tutti.strategies.patterns import NodeClass, Wanted, node_classes
+from tutti.strategies.patterns import NodeClass, node_classes
+from tutti.strategies.wanted import Wanted
 
 from .generators import grid
 

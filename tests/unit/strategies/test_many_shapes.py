@@ -1,0 +1,314 @@
+"""However many shapes wait: the work is counted, the answer is good, and the bound holds."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pulp import LpProblem
+
+from tutti.strategies import patterns, search, trimming
+from tutti.strategies import wanted as wanting
+from tutti.strategies.bestfit import best_fit
+from tutti.strategies.counts import is_sound, possible, wanted, worth
+from tutti.strategies.engine import Answer, Cbc, Effort
+from tutti.strategies.exchange import Exchange
+from tutti.strategies.ilp import IlpStrategy
+from tutti.strategies.patterns import node_classes
+from tutti.strategies.problem import Budget, Demand, Outcome, Part, Problem, admitted_value
+from tutti.strategies.search import TOO_MANY, TOO_RICH
+from tutti.strategies.wanted import Wanted, alone, blocks, condensed
+from tutti.strategies.work import CALL, CELLS_PER_SECOND, Work
+
+from .generators import best_by_search, gang, grid, problem_of, problems
+
+BUDGET = Budget()
+some = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+def plain_pods(pods: int, nodes: int, seed: int = 1) -> Problem:
+    """Pods without a gang, no two alike, and nodes of which no two have the same room."""
+    chance = Random(seed)
+    free = [
+        [32_000 - chance.randint(1, 12_000), 128_000 - chance.randint(1, 40_000), 110]
+        for _ in range(nodes)
+    ]
+    asks = [[chance.randint(500, 8_000), chance.randint(500, 60_000), 1] for _ in range(pods)]
+    shares = [max(cpu / 32_000, memory / 128_000) for cpu, memory, _ in asks]
+    demands = [gang(1, i, value=round(100_000 * share)) for i, share in enumerate(shares)]
+    return problem_of(free, asks, *demands)
+
+
+@contextmanager
+def few_fillings() -> Iterator[None]:
+    """Make nodes too rich that could be listed, and too many to be counted one by one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(patterns, "MOST_PER_NODE", 2)
+        patch.setattr(patterns, "FEW_NODES", 1)
+        yield
+
+
+class CountingCbc(Cbc):
+    """An engine that knows how often it was asked."""
+
+    runs = 0
+
+    def run(self, program: LpProblem, effort: Effort, *, relaxed: bool = False) -> Answer:
+        """Run, and count it."""
+        self.runs += 1
+        return super().run(program, effort, relaxed=relaxed)
+
+
+@pytest.mark.parametrize(("pods", "nodes"), [(400, 50), (1000, 100)])
+def test_plain_pods_of_all_sizes_come_close_to_the_bound(pods: int, nodes: int) -> None:
+    problem, engine = plain_pods(pods, nodes), CountingCbc()
+    solution = IlpStrategy(engine).solve(problem, BUDGET)
+    assert is_sound(problem, solution.shares)
+    ((_, value),), ((_, bound),) = admitted_value(problem, solution), solution.bounds
+    assert value <= bound <= 1.01 * value
+    assert solution.detail.startswith(TOO_RICH)
+    assert engine.runs <= 2  # nothing is searched that can prove nothing
+
+
+@pytest.mark.parametrize(
+    ("pods", "nodes", "seconds"), [(1000, 100, 30), (1000, 100, 1), (300, 100, 0.01)]
+)
+def test_the_work_of_listing_fillings_ends_with_the_budget(
+    pods: int, nodes: int, seconds: float
+) -> None:
+    problem = plain_pods(pods, nodes)
+    competing = wanted(problem, possible(problem))
+    work = Work(seconds * CELLS_PER_SECOND)
+    classes = node_classes(problem.free, problem.allowed, competing, work)
+    table = problem.free.size * pods  # the largest step: all shapes on all nodes
+    assert work.spent <= seconds * CELLS_PER_SECOND + 3 * table
+    assert sorted(n for each in classes for n in each.nodes.tolist()) == list(range(nodes))
+
+
+def test_shapes_that_share_no_node_with_others_cost_no_more_each_the_more_there_are() -> None:
+    def spent(racks: int) -> float:
+        free, asks = [[8]] * racks, [[n % 3 + 2] for n in range(2 * racks)]
+        problem = problem_of(free, asks, *(gang(2, shape) for shape in range(2 * racks)))
+        own = np.arange(2 * racks)[:, None] // 2 == np.arange(racks)
+        work = Work()
+        node_classes(problem.free, own, wanted(problem, range(2 * racks)), work)
+        return work.spent
+
+    assert spent(80) <= 2.1 * spent(40)
+
+
+def test_without_any_work_left_nodes_are_counted_together_by_where_shapes_may_run() -> None:
+    asks = grid([[2], [3]])
+    competing = Wanted(np.arange(2), asks, np.array([9, 9]))
+    allowed = np.array([[True, True, True, False], [True, True, False, True]])
+    classes = node_classes(grid([[6], [7], [6], [9]]), allowed, competing, Work(0))
+    assert [each.nodes.tolist() for each in classes] == [[0, 1], [2], [3]]
+    assert [each.room.tolist() for each in classes] == [[13], [6], [9]]
+    assert [each.most.tolist() for each in classes] == [[6, 4], [3, 0], [0, 3]]
+
+
+def test_far_too_many_rich_nodes_are_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "MOST_PER_NODE", 1)
+    monkeypatch.setattr(patterns, "FEW_NODES", 0)
+    competing = Wanted(np.arange(3), grid([[4], [3], [2]]), np.array([9, 9, 9]))
+    free, allowed = grid([[8], [9], [2]]), np.ones((3, 3), dtype=np.bool_)
+    monkeypatch.setattr(patterns, "MOST_COUNTS", 4)
+    classes = node_classes(free, allowed, competing)
+    assert [each.nodes.tolist() for each in classes] == [[0, 1], [2]]
+    # By where shapes may run there would be two.
+    allowed = np.array([[True, True, True], [True, True, True], [True, False, True]])
+    monkeypatch.setattr(patterns, "MOST_COUNTS", 3)
+    (one, *_) = (each for each in node_classes(free, allowed, competing) if each.patterns is None)
+    assert (one.nodes.tolist(), one.room.tolist(), one.most.tolist()) == ([0, 1], [17], [4, 5, 4])
+
+
+def test_few_nodes_of_many_shapes_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "MOST_PER_NODE", 1)
+    monkeypatch.setattr(patterns, "MOST_COUNTS", 3)
+    competing = Wanted(np.arange(2), grid([[4], [3]]), np.array([9, 9]))
+    (one,) = node_classes(grid([[8], [8]]), np.ones((2, 2), dtype=np.bool_), competing)
+    assert (one.nodes.tolist(), one.room.tolist(), one.most.tolist()) == ([0, 1], [16], [4, 4])
+
+
+@st.composite
+def proportional(draw: st.DrawFn) -> tuple[list[list[int]], list[list[int]]]:
+    """Room, and requests in which some resources are multiples of others."""
+    nodes, shapes = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    base = [[draw(st.integers(0, 3)) for _ in range(2)] for _ in range(shapes)]
+    times = [(draw(st.integers(0, 1)), draw(st.integers(1, 3))) for _ in range(4)]
+    asks = [[row[of] * k for of, k in times] for row in base]
+    free = [[draw(st.integers(-1, 9)) for _ in times] for _ in range(nodes)]
+    return free, asks
+
+
+@given(proportional())
+@some
+def test_resources_in_the_same_proportions_are_one_and_nothing_is_lost(
+    made: tuple[list[list[int]], list[list[int]]],
+) -> None:
+    free, asks = grid(made[0]), grid(made[1])
+    competing = Wanted(np.arange(len(asks)), asks, np.full(len(asks), 3))
+    allowed = np.ones((len(asks), len(free)), dtype=np.bool_)
+    room, fewer = condensed(free, competing)
+    assert fewer.requests.shape[1] == room.shape[1] <= 2
+    before = node_classes(free, allowed, competing)
+    after = node_classes(room, allowed, fewer)
+
+    def listed(classes: object) -> list[object]:
+        return [
+            (each.nodes.tolist(), {tuple(row) for row in each.patterns.tolist()})
+            for each in classes  # type: ignore[attr-defined]
+        ]
+
+    assert listed(before) == listed(after)
+
+
+def test_the_host_ports_of_one_pod_are_one_resource() -> None:
+    ports = 500
+    asks = [[1, 0, *[0] * ports], [2, 1, *[1] * ports], [1, 1, *[0] * ports]]
+    competing = Wanted(np.arange(3), grid(asks), np.array([5, 1, 5]))
+    free = grid([[8, 8, *[1] * ports], [8, 8, *[1] * (ports - 1), 0]])
+    room, fewer = condensed(free, competing)
+    assert fewer.requests.shape == (3, 3)
+    assert room.tolist() == [[8, 8, 1], [8, 8, 0]]
+
+
+def test_nobody_who_asks_for_anything_leaves_one_resource() -> None:
+    competing = Wanted(np.arange(1), grid([[0, 0]]), np.array([5]))
+    room, fewer = condensed(grid([[1, 2]]), competing)
+    assert (room.tolist(), fewer.requests.tolist()) == ([[1]], [[0]])
+
+
+def test_many_resources_are_not_looked_at_two_by_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    competing = Wanted(np.arange(2), grid([[4, 1], [3, 1]]), np.array([9, 9]))
+    room = grid([[8, 10]])
+    assert trimming.trimmed(room, competing, Work())[0].tolist() == [[8, 2]]
+    monkeypatch.setattr(trimming, "MOST_PAIRS", 1)
+    assert trimming.trimmed(room, competing, Work())[0].tolist() == [[8, 4]]
+
+
+def test_without_work_left_room_is_not_rounded() -> None:
+    competing = Wanted(np.arange(2), grid([[4], [7]]), np.array([9, 9]))
+    assert trimming.trimmed(grid([[13]]), competing, Work())[0].tolist() == [[12]]
+    assert trimming.trimmed(grid([[13]]), competing, Work(0))[0].tolist() == [[13]]
+
+
+def test_what_is_beyond_exact_sums_is_left_alone() -> None:
+    huge, rows = 2**50, 16
+    competing = Wanted(
+        np.arange(rows), grid([[huge // 2 + n] for n in range(rows)]), np.full(16, 9)
+    )
+    room, _ = trimming.trimmed(grid([[huge - 1]]), competing, Work())
+    assert room.tolist() == [[huge - 1]]
+
+
+def test_tables_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wanting, "MOST_CELLS", 10)
+    assert [(part.start, part.stop) for part in blocks(5, 4)] == [(0, 2), (2, 4), (4, 5)]
+    assert list(blocks(0, 4)) == []
+
+
+@given(problems())
+@some
+def test_alone_is_how_many_of_each_shape_fit(problem: Problem) -> None:
+    most = np.full(len(problem.requests), 7)
+    free = problem.free.clip(0)
+    counts = alone(free, Wanted(np.arange(len(most)), problem.requests, most))
+    for node, room in enumerate(free.tolist()):
+        for row, ask in enumerate(problem.requests.tolist()):
+            fits = [have // n for have, n in zip(room, ask, strict=True) if n]
+            assert counts[node, row] == min([7, *fits])
+
+
+@st.composite
+def many_shapes(draw: st.DrawFn) -> Problem:
+    """Four to nine single pods or pairs of two levels on two or three nodes, no two alike."""
+    chance = Random(draw(st.integers(0, 2**16)))
+    nodes, shapes = draw(st.integers(2, 3)), draw(st.integers(4, 9))
+    free = [[chance.randint(4, 12), chance.randint(4, 12)] for _ in range(nodes)]
+    asks = [[chance.randint(1, 6), chance.randint(0, 6)] for _ in range(shapes)]
+    demands = [
+        Demand(need, (Part(shape, 0, need),), (0,), chance.randint(0, 1), chance.randint(1, 30))
+        for shape in range(shapes)
+        for need in [1 if chance.random() < 0.8 else 2]
+    ]
+    drawn = problem_of(free, asks, *sorted(demands, key=lambda each: -each.level))
+    drawn.allowed[:] = [[chance.random() < 0.9 for _ in range(nodes)] for _ in range(shapes)]
+    return drawn
+
+
+@given(many_shapes())
+@some
+def test_exchanges_are_sound_and_bounds_hold(problem: Problem) -> None:
+    with few_fillings():
+        solution = IlpStrategy().solve(problem, BUDGET)
+    assert is_sound(problem, solution.shares)
+    best, found = best_by_search(problem), list(admitted_value(problem, solution))
+    greedy = best_fit(problem)
+    assert worth(problem, greedy) <= found <= best
+    assert solution.outcome is not Outcome.PROVED or found == best
+    assert solution.bounds[0][1] >= best[0][1]
+    with few_fillings():
+        assert IlpStrategy().solve(problem, BUDGET) == solution
+
+
+def exchange(problem: Problem, level: int = 0) -> Exchange:
+    """Exchanges that start from best fit's answer, at no price."""
+    return Exchange(problem, possible(problem), level, best_fit(problem), {})
+
+
+def test_two_come_for_one_who_leaves() -> None:
+    problem = problem_of([[8]], [[5], [4], [3]], *(gang(1, n, value=4 - n % 2) for n in range(3)))
+    swaps = exchange(problem)
+    swaps.run(100, Work())
+    assert [bool(shares) for shares in swaps.shares()] == [True, False, True]
+    problem = problem_of([[7]], [[5], [4], [3]], *(gang(1, n, value=3) for n in range(3)))
+    swaps = exchange(problem)
+    swaps.run(100, Work())
+    assert [bool(shares) for shares in swaps.shares()] == [False, True, True]
+
+
+def test_exchanges_leave_higher_levels_alone_and_lower_ones_out() -> None:
+    singles = [gang(1, 0, level=2, value=1), gang(1, 1, value=1), gang(1, 2, level=-2, value=99)]
+    problem = problem_of([[6]], [[3], [1], [2], [3]], *singles, gang(1, 3, value=5))
+    swaps = exchange(problem)
+    swaps.run(100, Work())
+    assert [bool(shares) for shares in swaps.shares()] == [True, False, False, True]
+
+
+def test_exchanges_end_when_enough_is_gained_or_no_work_is_left() -> None:
+    problem = plain_pods(60, 3)
+    for enough, work in ((0, Work()), (100, Work(0))):
+        swaps = exchange(problem)
+        swaps.run(enough, work)
+        assert swaps.shares() == best_fit(problem)
+    work = Work(100_000)
+    exchange(problem).run(10**9, work)
+    table = 5_000 * 3
+    assert 100_000 <= work.spent <= 100_000 + 200 * (CALL + table)
+
+
+def test_the_engine_is_asked_for_so_many_levels_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "MOST_LEVELS", 2)
+    engine = CountingCbc()
+    crowd = [gang(n, level=level) for level in range(6, 0, -1) for n in (3, 2, 2)]
+    solution = IlpStrategy(engine).solve(problem_of([[4]], [[1]], *crowd), BUDGET)
+    assert engine.runs <= 4
+    assert solution.outcome is Outcome.BUDGET_EXHAUSTED
+    assert TOO_MANY in solution.detail
+    assert [value for _, value in admitted_value(problem_of([[4]], [[1]], *crowd), solution)] == [
+        4,
+        *[0] * 5,
+    ]
+    assert solution.bounds[-1] == (1, 7)
+
+
+def test_work_ends_with_the_clock() -> None:
+    assert Work(until=0).is_over
+    assert not Work().is_over
+    assert Work.within(Budget(seconds=2), 1e12).part(0.5).cells == CELLS_PER_SECOND
