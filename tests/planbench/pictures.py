@@ -7,6 +7,7 @@ from dataclasses import replace
 from operator import ge
 from typing import TYPE_CHECKING
 
+from tutti.model import ports
 from tutti.model.cluster import Gang, Member, Node, Snapshot
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.resources import Resources
@@ -14,7 +15,7 @@ from tutti.model.rules import Peers, PodRules, Requirement, Spread, Term
 from tutti.model.shapes import NodeTerm, Shape
 
 from . import traces
-from .scenes import RACK, Shapes, Twist
+from .scenes import MOST_PORTS, RACK, Shapes, Twist
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,7 @@ MOST_AGE = 3_000  # seconds that a gang has waited at most: ages weigh, and none
 EIGHT, MANY = 8, 64
 ZONES = 3
 RULED_TWISTS = (Twist.RULES,)  # only they give nodes names that rules are about
+_UNLIKE = traces.Machine(32_000, 128 * traces.GIBI, 0)
 RULED = 5  # every so manyth gang has rules, where any has
 CPU_FULL = 0.8  # of what GPU pods left, where CPU is to be scarce, too
 _CPU, _GPUS = 0, 2  # positions in a Use
@@ -49,8 +51,12 @@ def snapshot(scene: Scene, trace: Trace, seed: int) -> Snapshot:
     rng = random.Random(f"{seed} {scene.name}")
     if scene.twist is Twist.GENERATED:
         trace = traces.generated(scene.nodes, len(trace.asks), seed)
-    machines = _machines(scene.nodes, trace, rng)
-    used = _filled(machines, trace.asks, scene, rng)
+    if scene.twist is Twist.UNLIKE:
+        machines: Sequence[Machine] = [_UNLIKE] * scene.nodes
+        used: Sequence[Use] = [_use(rng) if scene.full else (0, 0, 0, 0) for _ in machines]
+    else:
+        machines = _machines(scene.nodes, trace, rng)
+        used = _filled(machines, trace.asks, scene, rng)
     if scene.twist is Twist.DISTINCT:
         used = [(cpu, memory + i * _UNEVEN, gpu, n) for i, (cpu, memory, gpu, n) in enumerate(used)]
     nodes = tuple(
@@ -163,9 +169,34 @@ def _gangs(
             rule = ((RACK_LABEL, rng.choice(homes[kind])),)
             shape = Shape(shape.requests, rule, shape.required)
         gang = _gang(index, size, shape, TAKEN_AT - rng.randrange(MOST_AGE))
+        if scene.twist is Twist.UNLIKE:
+            gang = _unlike(gang, rng)
         has_rules = scene.twist in RULED_TWISTS and index % RULED == 0
         found.append(_ruled(gang, rng) if has_rules else gang)
+    if scene.twist is Twist.PORTS:
+        found.append(_gang(scene.gangs, 1, _of_many_ports(), TAKEN_AT))
     return tuple(found)
+
+
+def _use(rng: random.Random) -> Use:
+    """What others use of a node: like that of no other node."""
+    return rng.randint(1_000, 12_000), rng.randint(1_000, 40_000) * traces.MEBI, 0, 1
+
+
+def _unlike(gang: Gang, rng: random.Random) -> Gang:
+    """The gang with members of which no two ask for the same."""
+
+    def shape() -> Shape:
+        cpu, memory = rng.randint(500, 8_000), rng.randint(500, 60_000) * traces.MEBI
+        return Shape(Resources.of({"cpu": cpu, "memory": memory, "pods": 1}))
+
+    return replace(gang, members=tuple(replace(one, shape=shape()) for one in gang.members))
+
+
+def _of_many_ports() -> Shape:
+    """A small pod that wants more host ports than anybody has a use for."""
+    wanted = ports.asked(ports.HostPort(number) for number in range(10_000, 10_000 + MOST_PORTS))
+    return Shape(Resources.of({"cpu": 1_000, "memory": traces.GIBI, "pods": 1, **wanted}))
 
 
 def _shape(ask: Ask) -> Shape:

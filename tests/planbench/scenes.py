@@ -5,7 +5,7 @@ Plain values, so that a process of its own can be told what to measure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ RACK = 32  # nodes
 LARGEST_GANG = 5_000
 CROWDED_NODES, CROWDED_GANGS = 5_000, 300
 MOST_NODES = 100_000
+MOST_PORTS = 2_000
 _LEAST_NODES, _LEAST_GANGS = 16, 6
 
 
@@ -43,6 +44,8 @@ class Twist(StrEnum):
     CPU = "cpu"  # bound pods without GPUs use most of the CPU
     GENERATED = "generated"  # nodes and pods, however many
     RULES = "rules"  # every fifth gang says where its own members may be together
+    UNLIKE = "unlike"  # no two members ask for the same, no two nodes have the same room
+    PORTS = "ports"  # one more pod wants very many host ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,26 @@ def hard(listed: int, scale: float) -> tuple[Scene, ...]:
             twist=Twist.RACKS,
         ),
         Scene("100k", f"{many} generated nodes", many, half, eight, gangs, twist=Twist.GENERATED),
+    )
+
+
+def unlike(scale: float) -> tuple[Scene, ...]:
+    """The scenes in which next to nothing is alike, so that little can be taken together."""
+
+    def scene(title: str, name: str, nodes: int, gangs: int, full: float = FULLNESS[0]) -> Scene:
+        some, nodes = _gangs(gangs, scale), _nodes(nodes, scale)
+        return Scene(name, title, nodes, full, gangs=some, sizes=(1,), twist=Twist.UNLIKE)
+
+    plain = "pods without a gang, no two alike"
+    gangs = scene("60 gangs of 41 members, no two alike", "unlike-gangs", 500, 60)
+    title = f"400 gangs, and a pod that wants {MOST_PORTS:,} host ports"
+    wanting = scene(title, "host-ports", 500, 400)
+    return (
+        scene(f"1,000 {plain}", "plain/1000", 100, 1_000),
+        scene(f"1,500 {plain}", "plain/1500", 150, 1_500),
+        scene(f"500 {plain}, on 50 empty nodes", "plain/equal", 50, 500, full=0.0),
+        replace(gangs, sizes=(41,)),
+        replace(wanting, sizes=SIZES, twist=Twist.PORTS),
     )
 
 

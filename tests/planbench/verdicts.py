@@ -12,7 +12,7 @@ from ..bench.verdicts import Sense, Verdict
 from .cases import BASE_8, LARGE_8, LARGE_13
 from .contenders import BESTFIT, ILP
 from .results import Key
-from .scenes import crowded, hard, ruled
+from .scenes import crowded, hard, ruled, unlike
 from .trials import Kind
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NEVER = math.inf
 _HARD = frozenset(scene.name for scene in hard(1, 1.0))
+_UNLIKE = frozenset(scene.name for scene in unlike(1.0))
+_PLAIN = frozenset(name for name in _UNLIKE if name.startswith("plain/"))
 _RULED = frozenset({ruled(1, 1.0).name})
 _SHAPES: Mapping[str, str] = {LARGE_8: "8 shapes", LARGE_13: "13 shapes"}
 
@@ -64,6 +66,21 @@ def verdicts(results: Results) -> Sequence[Verdict]:
         Verdict("peak RSS of ilp with its engine, MB", memory, most, 800, 400),
         Verdict("slowest hard scene over the budget", _slowest(results, _HARD), most, 1, 1),
         Verdict("largest gap of the hard scenes", _widest(results, _HARD), most, 1, 0.01),
+        Verdict(
+            "pods all unlike: slowest plan over the budget",
+            _slowest(results, _UNLIKE, lambda one: one.seconds),
+            most,
+            1.1,
+            0.5,
+        ),
+        Verdict("plain pods all unlike: largest gap", _widest(results, _PLAIN), most, 0.1, 0.03),
+        Verdict(
+            "pods all unlike: peak RSS with the engine, MB",
+            _peak(results, _UNLIKE),
+            most,
+            1_000,
+            400,
+        ),
         Verdict(
             "rules on a fifth of the gangs, over the budget",
             _slowest(results, _RULED),
@@ -132,13 +149,27 @@ def _of(results: Results, names: Collection[str]) -> Sequence[Key]:
     return [key for key in results.cases() if key.strategy == ILP and key.scene in names]
 
 
-def _slowest(results: Results, names: Collection[str]) -> float:
+def _solving(one: Figures) -> float:
+    return one.stages["solve"]
+
+
+def _slowest(
+    results: Results, names: Collection[str], of: Callable[[Figures], float] = _solving
+) -> float:
     """Seconds in the strategy over what it may spend; for ever, if a scene has no figures."""
+    return _most(results, names, of) / Budget().seconds
+
+
+def _peak(results: Results, names: Collection[str]) -> float:
+    """The planner's memory with its engine's; without end, if a scene has no figures."""
+    return _most(results, names, lambda one: one.peak_megabytes + one.engine_megabytes)
+
+
+def _most(results: Results, names: Collection[str], of: Callable[[Figures], float]) -> float:
     keys = _of(results, names)
     if any(results.trouble(key) for key in keys):
         return NEVER
-    solving = [results.median(key, lambda one: one.stages["solve"]) for key in keys]
-    return max(solving, default=math.nan) / Budget().seconds
+    return max((results.median(key, of) for key in keys), default=math.nan)
 
 
 def _widest(results: Results, names: Collection[str]) -> float:

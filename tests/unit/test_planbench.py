@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from tutti.model import ports
 from tutti.model.decisions import Objective, Policy
 from tutti.planning import plan as planning
 from tutti.planning import verify
@@ -38,7 +39,18 @@ from ..planbench.__main__ import main
 from ..planbench.course import Agenda
 from ..planbench.isolation import Source, alone
 from ..planbench.results import Key, Measured, Results, plain_values
-from ..planbench.scenes import Scene, Shapes, Twist, crowded, grid, hard, ruled, small
+from ..planbench.scenes import (
+    MOST_PORTS,
+    Scene,
+    Shapes,
+    Twist,
+    crowded,
+    grid,
+    hard,
+    ruled,
+    small,
+    unlike,
+)
 from ..planbench.stopwatch import NAMES, STAGES, Stopwatch
 from ..planbench.traces import Ask, Machine, Trace
 from ..planbench.trials import Case, Figures, Kind
@@ -169,7 +181,9 @@ def test_the_hard_scenes_are_what_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "scene", [*grid(10, 0.5), *hard(10, 0.5), ruled(10, 0.5)], ids=lambda one: one.name
+    "scene",
+    [*grid(10, 0.5), *hard(10, 0.5), ruled(10, 0.5), *unlike(0.5)],
+    ids=lambda one: one.name,
 )
 def test_a_scene_survives_being_written_down(scene: Scene) -> None:
     assert Scene.of(json.loads(json.dumps(asdict(scene)))) == scene
@@ -185,6 +199,25 @@ def test_nodes_are_as_full_as_the_scene_says_and_never_fuller_than_they_are(name
     for node in picture.nodes:
         assert node.used.fits(node.allocatable)
         assert node.allocatable["pods"] == 110
+
+
+def test_unlike_pods_all_ask_for_something_else_and_nodes_have_all_other_room() -> None:
+    scenes = {scene.name: scene for scene in unlike(1.0)}
+    for name in ("plain/1000", "unlike-gangs"):
+        picture = pictures.snapshot(scenes[name], TRACE, seed=1)
+        asked = [member.shape.requests for gang in picture.gangs for member in gang.members]
+        assert len(set(asked)) == len(asked) == scenes[name].gangs * scenes[name].sizes[0]
+        assert len({node.used for node in picture.nodes}) == len(picture.nodes)
+    empty = pictures.snapshot(scenes["plain/equal"], TRACE, seed=1)
+    assert len({node.used for node in empty.nodes}) == 1
+
+
+def test_one_pod_wants_very_many_host_ports() -> None:
+    scene = next(scene for scene in unlike(1.0) if scene.name == "host-ports")
+    *others, last = pictures.snapshot(scene, TRACE, seed=1).gangs
+    assert len(others) == scene.gangs
+    (member,) = last.members
+    assert sum(map(ports.is_port, member.shape.requests.names)) == MOST_PORTS
 
 
 def test_a_fifth_of_the_gangs_have_rules_about_their_own_members() -> None:
@@ -419,7 +452,8 @@ def test_every_scene_is_measured_by_every_strategy() -> None:
         for case in (*agenda.decisive, *agenda.survey)
         if case.kind is Kind.PLAN
     }
-    scenes = [scene.name for scene in (*grid(1_523, 1.0), *hard(1_523, 1.0), ruled(1_523, 1.0))]
+    others = (*hard(1_523, 1.0), ruled(1_523, 1.0), *unlike(1.0))
+    scenes = [scene.name for scene in (*grid(1_523, 1.0), *others)]
     assert measured == {(scene, name) for scene in scenes for name in names}
     assert agenda.climbs
 
