@@ -248,6 +248,9 @@ class FakeCluster:
         def commit() -> Member:
             pod = self._pod(member.key)
             _demand(encode.pod_condition(member, why)["metadata"], pod)
+            if why.condition != encode.SCHEDULED:
+                self._put_pod(pod)  # its words name a version, so they are new
+                return self.pods[member.key]
             said = Said(why.reason, why.message)
             if pod.said != said:
                 self._put_pod(replace(pod, said=said))
@@ -260,10 +263,11 @@ class FakeCluster:
 
         def commit() -> None:
             pod = self._pod(member.key)
-            if pod.uid != member.uid:
-                raise errors.Conflict("the uid is another", status=409)
             if pod.key.name in self.protected:
                 raise errors.Refused("it would violate the pod's disruption budget", status=429)
+            _demand(encode.eviction(member)["deleteOptions"]["preconditions"], pod)
+            if not any(pod.uid in held.evict for held in self.reservations.values()):
+                self.broken.append(f"{pod.key} is evicted without a Reservation")
             self._put_pod(replace(pod, terminating=True))
 
         await self._call("evict", commit)

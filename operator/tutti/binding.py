@@ -86,14 +86,18 @@ class Binder:
     async def make_sure(
         self, member: Member, sentence: str, reason: str = "SchedulerError"
     ) -> bool:
-        """Change a pod that has no node, so that no binding sent before can succeed any more.
+        """Change a pod, so that no binding or eviction sent before can succeed any more.
 
         Answers whether it is so; else the pod had changed already, and was looked at again.
         """
+        call, condition = "binding", encode.SCHEDULED
+        if member.node is not None:
+            call, condition = "eviction", encode.DISRUPTED
         # The version makes the sentence new each time: a patch that changes nothing fences nothing.
-        said = f"{sentence[:SENTENCE_LIMIT]} (no binding of version {member.version} will succeed)"
+        said = f"{sentence[:SENTENCE_LIMIT]} (no {call} of version {member.version} will succeed)"
+        why = encode.Why(reason, said, self._clock(), condition)
         try:
-            now = await self._api.say_of_pod(member, encode.Why(reason, said, self._clock()))
+            now = await self._api.say_of_pod(member, why)
         except (errors.Conflict, errors.Gone):
             return await self.look_again(member.key, member.uid) is None
         self._world.learn(now)

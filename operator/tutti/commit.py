@@ -26,6 +26,7 @@ from .reserving import Released, Reserver
 from .world import World
 
 VANISHED = "its Reservation was deleted by somebody else"
+WHOLE = "the gang is not given up any more"
 
 
 class Commit:
@@ -46,6 +47,7 @@ class Commit:
         self._freer = Freer(world, self.reserver, self._binder, self._gate, clock)
         self._adoption = Adoption(world, api, self.reserver, self._gate, clock)
         self.over: Sequence[Reservation] = ()  # of this cycle, with nothing left to bind or free
+        self.evicted: Mapping[Uid, Member] = {}  # who is to be, as it was before the Lease was read
 
     async def adopt(self, term: Term) -> None:
         """Begin a term: sign the standing Reservations, so that nobody before can delete them.
@@ -185,7 +187,7 @@ class Commit:
         stale: list[Reservation] = []
         bindings: list[tuple[GangKey, Assignment]] = []
         kept: set[Uid] = set()
-        is_evicting = False
+        evicted: dict[Uid, Member] = {}
         for reservation, step in await self._next_steps(snapshot, term):
             match step:
                 case progress.Bind(assignments):
@@ -195,8 +197,8 @@ class Commit:
                     released.append(Released(reservation, sentence))
                 case progress.Discard():
                     stale.append(reservation)
-                case progress.Evict():
-                    is_evicting = True  # by the Evictor, once the term is proved
+                case progress.Evict(members):  # by the Evictor, once the term is proved
+                    evicted.update((member.uid, member) for member in members)
                 case progress.Trim() | progress.Await():
                     kept.add(reservation.uid)
                 case progress.Finish() | progress.Clear():
@@ -206,16 +208,26 @@ class Commit:
         for placement in alone:
             bindings.extend((placement.gang, one) for one in placement.assignments)
         bindings = [one for one in bindings if not self._refusals.holds_off(one[1].uid, now)]
-        if self.reserver.made or bindings or stale or is_evicting:
+        if self.reserver.made or bindings or stale or evicted:
             await self._prove(term)
+        self.evicted = evicted
         await self._gate.all(partial(self.reserver.delete, held) for held in stale)
         await self._freer.free(released, snapshot)
-        members = progress.members_by_uid(snapshot) if bindings else {}
+        seen = progress.members_by_uid(snapshot) if bindings else {}
         await self._gate.all(
-            partial(self._bind, gang, assignment, members[assignment.uid])
+            partial(self._bind, gang, assignment, seen[assignment.uid])
             for gang, assignment in bindings
         )
         return [*self.reserver.replanned, *released, *await self._finish(term)]
+
+    async def give_up(self, held: Reservation, sentence: str) -> None:
+        """Delete a Reservation that evicts, once no eviction that was sent for it can succeed.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        snapshot = self._world.snapshot(self._clock())
+        await self._freer.free([Released(held, sentence)], snapshot)
 
     async def clear(self) -> None:
         """Delete what is ``over``; no report waits for it.
@@ -261,7 +273,8 @@ class Commit:
                 case progress.Clear():
                     over.append(held)
                 case progress.Finish(sentence):
-                    one = Released(held, sentence or "its node will not do any more")
+                    why = WHOLE if held.evict else "its node will not do any more"
+                    one = Released(held, sentence or why)
                     done.append(one)
                     told.extend([one] if sentence else [])
                 case progress.Release(sentence):

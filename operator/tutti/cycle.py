@@ -73,7 +73,7 @@ class Cycle:
         self._commit = Commit(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
         self._declarer = Declarer(world, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
         self._evictor = Evictor(
-            world, api, give_up=self._commit.reserver.delete, clock=clock, in_flight=in_flight
+            world, api, give_up=self._commit.give_up, clock=clock, in_flight=in_flight
         )
         self._reporter = Reporter(world, api, scheduler, of_pods=not self._only_watches)
 
@@ -139,7 +139,7 @@ class Cycle:
         # 5 bind, or evict
         with self._metrics.stage(Stage.BIND):
             released = await self._commit.carry_out(placements, term)
-            await self._evictor.carry_out(term)
+            await self._evictor.carry_out(term, self._commit.evicted)
         return released
 
     async def _planned(self, snapshot: Snapshot, strategy: Strategy) -> Plan:

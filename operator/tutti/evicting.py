@@ -59,11 +59,11 @@ class Evictor:
         world: World,
         api: Api,
         *,
-        give_up: Callable[[Reservation], Awaitable[None]],
+        give_up: Callable[[Reservation, str], Awaitable[None]],
         clock: Callable[[], float],
         in_flight: int,
     ) -> None:
-        """``give_up`` deletes a Reservation that is not to be carried out."""
+        """``give_up`` deletes a Reservation that is not to be carried out, and says why."""
         self._world = world
         self._give_up = give_up
         self._api = api
@@ -103,11 +103,12 @@ class Evictor:
         until = (*jobs, *(one.until for one in self._holding.values()))
         return min((max(0.0, at - now) for at in until), default=None)
 
-    async def carry_out(self, term: Term) -> None:
-        """Evict what standing Reservations name.
+    async def carry_out(self, term: Term, decided: Mapping[Uid, Member]) -> None:
+        """Evict what standing Reservations name, each member as ``decided`` shows it.
 
-        One that a Job would not survive is deleted, and so is one that is refused; but once some
-        have gone, the others are asked for once more before that.
+        That is how it was before this cycle asked who leads: if whoever leads next has changed it,
+        it stays. A Reservation that a Job would not survive is deleted, and so is one that is
+        refused; but once some have gone, the others are asked for once more before that.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -127,7 +128,9 @@ class Evictor:
         for held, step in evicting:
             refusal = self._holding.get(held.uid)
             if refusal is None:
-                await self._evict_all(held, step.members)
+                members = tuple(decided[one.uid] for one in step.members if one.uid in decided)
+                if members:
+                    await self._evict_all(held, members)
             elif not (refusal.is_standing or self._world.refusals.holds_off(held.uid, now)):
                 await self._leave(held, refusal)
 
@@ -161,7 +164,7 @@ class Evictor:
         """Leave the gang as it is, so that it can be repaired."""
         logger.warning("gang %s: stays as it is: %s", held.gang, refusal.sentence)
         self._refusals[held.uid] = refusal
-        await self._give_up(held)
+        await self._give_up(held, refusal.sentence)
 
     async def _announce(self, held: Reservation, members: Sequence[Member]) -> None:
         """Say it before it is done, but not each time that it is refused."""
@@ -184,7 +187,7 @@ class Evictor:
         try:
             await self._api.evict(member)
         except (errors.Gone, errors.Conflict):
-            pass  # it left by itself: the watch will tell
+            pass  # it left by itself, or has changed: the watch will tell
         except errors.ApiError as refusal:
             # A webhook or a budget that it does not name may answer 429, too: of this pod alone.
             if is_away(refusal) and refusal.status != TOO_MANY:

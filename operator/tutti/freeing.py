@@ -1,8 +1,8 @@
-"""Room that is given back, once no binding that was sent for it can succeed any more.
+"""Reservations that end, once no binding or eviction that was sent for them can succeed any more.
 
-Separate from the commit, which says what ends. A binding may still be under way, of ours or of a
+Separate from the commit, which says what ends. A call may still be under way, of ours or of a
 leader before us: it names a version of the pod, and changing the pod makes it fail. Only then is
-the room free (docs/decisions/0005).
+the room free, or a member safe (docs/decisions/0005).
 """
 
 from collections.abc import Collection, Sequence
@@ -14,6 +14,7 @@ from .kube.gate import Gate
 from .model.cluster import Entry, Member, Snapshot
 from .model.keys import GangKey, Uid
 from .planning import progress
+from .planning.partial import is_evictable
 from .refusals import Clock
 from .reserving import Released, Reserver
 from .world import World
@@ -89,6 +90,12 @@ class Freer:
             if (member := members.get(entry.uid)) is not None and member.may_get_a_node
         )
         await self._gate.all(
+            partial(self._spare, one, member, kept)
+            for one in ended
+            for uid in one.reservation.evict
+            if (member := members.get(uid)) is not None and is_evictable(member)
+        )
+        await self._gate.all(
             partial(self._reserver.delete, one.reservation)
             if one.rest is None
             else partial(self._reserver.amend, one.rest)
@@ -105,6 +112,16 @@ class Freer:
             is_sure = await self._binder.make_sure(member, why, reason="Released")
         if not is_sure:
             kept.add(one.reservation.uid)
+
+    async def _spare(self, one: Released, member: Member, kept: set[Uid]) -> None:
+        """Change a pod that stays, so that no eviction sent before can succeed any more."""
+        is_sure = False
+        held, what = one.reservation, f"keeping pod {member.key}"
+        with self._refusals.sparing(held.uid, held.gang, what, self._clock):
+            why = f"not evicted: {one.sentence}"
+            is_sure = await self._binder.make_sure(member, why, reason="NotEvicted")
+        if not is_sure:
+            kept.add(held.uid)
 
     async def _look(self, one: Released, entry: Entry, kept: set[Uid]) -> None:
         """Whom no list shows may have been bound a moment ago, by a leader before us."""

@@ -125,6 +125,30 @@ FREES_ROOM_WITHOUT_A_TOUCH = Mutant(
         ),
     ),
 )
+EVICTS_WHATEVER_THE_VERSION = Mutant(
+    "evicts whatever the version",
+    (
+        Patch(
+            "kube/encode.py",
+            '"preconditions": {"uid": member.uid, "resourceVersion": member.version}',
+            '"preconditions": {"uid": member.uid}',
+        ),
+    ),
+)
+KEEPS_A_MEMBER_WITHOUT_A_TOUCH = Mutant(
+    "gives an eviction up without a touch",
+    (Patch("freeing.py", "for uid in one.reservation.evict\n", "for uid in ()\n"),),
+)
+EVICTS_WHO_WAS_SEEN_AFTER_THE_LEASE = Mutant(
+    "evicts members as they were after the Lease was read",
+    (
+        Patch(
+            "evicting.py",
+            "tuple(decided[one.uid] for one in step.members if one.uid in decided)",
+            "step.members",
+        ),
+    ),
+)
 TRUSTS_STANDING_RESERVATIONS = Mutant(
     "trusts standing Reservations",
     (Patch("planning/progress.py", "lost = promises.lost(snapshot)", "lost = {}"),),
@@ -137,6 +161,9 @@ UNFENCED = (
     BINDS_A_NAMESAKE,
     TAKES_A_NAMESAKE_FOR_BOUND,
     FREES_ROOM_WITHOUT_A_TOUCH,
+    EVICTS_WHATEVER_THE_VERSION,
+    KEEPS_A_MEMBER_WITHOUT_A_TOUCH,
+    EVICTS_WHO_WAS_SEEN_AFTER_THE_LEASE,
     TRUSTS_STANDING_RESERVATIONS,
 )
 

@@ -15,6 +15,7 @@ from . import Mutant, catalogue, plant
 ROOT = Path(__file__).parents[2]
 FENCING = "tests/cycle/test_fencing.py::"
 DISTURBANCES = "tests/cycle/test_disturbances.py::"
+EVICTIONS = "tests/cycle/test_late_evictions.py::"
 TESTS_FAILED = 1  # pytest's exit code
 
 
@@ -49,6 +50,18 @@ CAUGHT = (
     Caught(
         catalogue.FREES_ROOM_WITHOUT_A_TOUCH,
         FENCING + "test_room_is_given_away_only_after_a_late_binding_can_no_longer_succeed",
+    ),
+    Caught(
+        catalogue.EVICTS_WHATEVER_THE_VERSION,
+        EVICTIONS + "test_no_member_that_stays_is_evicted_by_a_leader_that_wakes_up_late",
+    ),
+    Caught(
+        catalogue.KEEPS_A_MEMBER_WITHOUT_A_TOUCH,
+        EVICTIONS + "test_no_member_that_stays_is_evicted_by_a_leader_that_wakes_up_late",
+    ),
+    Caught(
+        catalogue.EVICTS_WHO_WAS_SEEN_AFTER_THE_LEASE,
+        EVICTIONS + "test_no_member_that_stays_is_evicted_by_a_leader_that_wakes_up_late",
     ),
     Caught(
         catalogue.TRUSTS_STANDING_RESERVATIONS,

@@ -52,13 +52,13 @@ class Api(Protocol):
         """Read one pod as it is now; raises ``Gone`` where there is none."""
 
     async def say_of_pod(self, member: Member, why: encode.Why) -> Member:
-        """Set PodScheduled to False and say why; answers the pod as it then is.
+        """Set a condition, of itself PodScheduled, to False and say why; answers the pod then.
 
         Raises ``Conflict`` where the pod is no longer as ``member`` says.
         """
 
     async def evict(self, member: Member) -> None:
-        """Evict one pod, on condition that its uid is the same.
+        """Evict one pod, on condition that its uid and resourceVersion are still the same.
 
         Raises ``Refused`` where a disruption budget does not allow it now.
         """

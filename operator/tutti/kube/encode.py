@@ -17,6 +17,7 @@ from . import errors
 
 API_VERSION = "tutti.dev/v1alpha1"
 COMPONENT = "tutti"
+SCHEDULED, DISRUPTED = "PodScheduled", "DisruptionTarget"  # conditions of a pod
 MESSAGE_LIMIT = 1024  # an Event's note, and plenty for a condition
 # etcd takes 1.5 MiB by default, the object and what the API server adds: up to 1,572,373 bytes of
 # a body like this one were measured to be taken; the rest is for a longer term when it is adopted.
@@ -129,12 +130,12 @@ def _placement(
 
 
 def eviction(member: Member) -> Mapping[str, Any]:
-    """A policy/v1 Eviction of this very pod, never of a namesake."""
+    """A policy/v1 Eviction of this very pod as it was seen, never of a namesake."""
     return {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
         "metadata": {"name": member.key.name, "namespace": member.key.namespace},
-        "deleteOptions": {"preconditions": {"uid": member.uid}},
+        "deleteOptions": {"preconditions": {"uid": member.uid, "resourceVersion": member.version}},
     }
 
 
@@ -179,17 +180,18 @@ def lease(key: LeaseKey, value: Lease) -> Mapping[str, Any]:
 
 
 class Why(NamedTuple):
-    """Why a pod is not scheduled, as its PodScheduled condition says it."""
+    """Why a condition of a pod is False: it is not scheduled, or not disrupted."""
 
     reason: str
     message: str
     at: float  # seconds since the epoch
+    condition: str = SCHEDULED
 
 
 def pod_condition(member: Member, why: Why) -> Mapping[str, Any]:
-    """A patch of a pod's PodScheduled condition, if the pod is still the one that was seen."""
+    """A patch of a condition of a pod, if the pod is still the one that was seen."""
     condition = {
-        "type": "PodScheduled",
+        "type": why.condition,
         "status": "False",
         "reason": why.reason,
         "message": why.message[:MESSAGE_LIMIT],

@@ -96,9 +96,8 @@ def plan(
         shortfall=repaired.shortfall or trials.shortfall or rounded,
     )
     draft = drafting.search(start, steps, effort)
-    draft, found = _improved(
-        draft, found, wishing, (snapshot, residents, begun.base), steps, effort
-    )
+    picture = (snapshot, residents, begun.base)
+    draft, found = _improved(draft, found, wishing, picture, steps=steps, effort=effort)
     evidence = explain.Evidence(
         empty=empty,
         before=before,
