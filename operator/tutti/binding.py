@@ -90,11 +90,10 @@ class Binder:
 
         Answers whether it is so; else the pod had changed already, and was looked at again.
         """
-        call, condition = "binding", encode.SCHEDULED
-        if member.node is not None:
-            call, condition = "eviction", encode.DISRUPTED
+        condition = encode.SCHEDULED if member.node is None else encode.DISRUPTED
         # The version makes the sentence new each time: a patch that changes nothing fences nothing.
-        said = f"{sentence[:SENTENCE_LIMIT]} (no {call} of version {member.version} will succeed)"
+        words = sentence.partition(encode.FENCE)[0][:SENTENCE_LIMIT]
+        said = f"{words}{encode.FENCE}{member.version} will succeed)"
         why = encode.Why(reason, said, self._clock(), condition)
         try:
             now = await self._api.say_of_pod(member, why)

@@ -84,6 +84,7 @@ class Commit:
         if not all(map(self._adoption.is_signed, left)):
             raise errors.Unavailable(f"{VANISHED}, and not all of its pods can be looked at")
         self._adoption.forget(left)  # one object stops nobody for ever
+        await self._freer.touch_unclaimed(term)
 
     async def _free_vanished(self) -> Sequence[Reservation]:
         """Forget what went and cannot be bound any more; answers of which that is not sure."""

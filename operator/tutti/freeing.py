@@ -13,11 +13,14 @@ from .binding import Binder
 from .kube.gate import Gate
 from .model.cluster import Entry, Member, Snapshot
 from .model.keys import GangKey, Uid
+from .model.lease import Term
 from .planning import progress
 from .planning.partial import is_evictable
-from .refusals import Clock
+from .refusals import CONFLICT_SECONDS, Clock
 from .reserving import Released, Reserver
 from .world import World
+
+UNCLAIMED = "a leader before may have reserved room for it, for a PodGroup that is gone"
 
 
 class Freer:
@@ -33,6 +36,8 @@ class Freer:
         self._gate = gate
         self._clock = clock
         self._gone: set[Uid] = set()  # reserved pods that were looked for, and do not exist
+        self._term: Term = ""
+        self._versions: dict[Uid, str] = {}  # of pods to be changed, as the term began
 
     def is_gone(self, uid: Uid) -> bool:
         """Whether a reserved pod is known not to exist any more."""
@@ -66,6 +71,46 @@ class Freer:
             if await self._binder.look_again(entry.pod, entry.uid) is None:
                 self._gone.add(entry.uid)
             self._refusals.forget(entry.uid)
+
+    async def touch_unclaimed(self, term: Term) -> None:
+        """Change each waiting pod whose PodGroup does not exist, once in a term.
+
+        A leader before us may be about to bind it: its Reservation may have gone with the PodGroup
+        before this term listed any. One that cannot be changed is tried again ever more rarely, and
+        stops nobody.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        now = self._clock()
+        snapshot = self._world.snapshot(now)
+        if term != self._term:
+            self._versions = {one.uid: one.version for one in snapshot.strays}
+            self._term = term
+        if not self._versions:
+            return
+        same = [
+            one
+            for one in snapshot.strays
+            if one.may_get_a_node and one.version == self._versions.get(one.uid)
+        ]
+        self._versions = {one.uid: one.version for one in same}
+        await self._gate.all(
+            partial(self._touch_unclaimed, one)
+            for one in same
+            if not self._refusals.holds_off(one.uid, now)
+        )
+
+    async def _touch_unclaimed(self, member: Member) -> None:
+        what = f"changing pod {member.key} as a term begins"
+        with self._refusals.sparing(member.uid, member.gang, what, self._clock):
+            said = member.said
+            why, reason = said.message or UNCLAIMED, said.reason or "SchedulerError"
+            if await self._binder.make_sure(member, why, reason):
+                self._refusals.forget(member.uid)
+                return
+            why, now = f"{what} met a conflict", self._clock()
+            self._refusals.hold_off(member.uid, member.gang, why, seconds=CONFLICT_SECONDS, now=now)
 
     async def free(self, ended: Sequence[Released], snapshot: Snapshot) -> Collection[Uid]:
         """Give back what has ended; answers the Reservations that were kept, to be tried again.

@@ -96,7 +96,7 @@ async def serve(
             cycle,
             api,
             reservations=feeds.reservations,
-            pods=(feeds.pending, feeds.bound),
+            groups_and_pods=(feeds.groups, feeds.pending, feeds.bound),
         )
         pulse = Pulse(
             cycle,

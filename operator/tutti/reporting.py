@@ -295,7 +295,7 @@ async def say(api: Api, event: encode.Event) -> None:
 def _is_said(note: Note) -> bool:
     """Whether the pod says this already; what its author may change, in these very words."""
     said = note.member.said
-    is_same = said.message == note.message[: encode.MESSAGE_LIMIT]
+    is_same = said.message.partition(encode.FENCE)[0] == note.message[: encode.MESSAGE_LIMIT]
     return said.reason == note.reason and (is_same or not note.may_change)
 
 

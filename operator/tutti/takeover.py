@@ -25,14 +25,17 @@ class Takeover:
         source: Source,
         *,
         reservations: supply.Feed[Any, Any],
-        pods: Sequence[supply.Feed[Any, Any]],
+        groups_and_pods: Sequence[supply.Feed[Any, Any]],
     ) -> None:
-        """``pods`` are the pending and the bound ones, in this order."""
+        """``groups_and_pods``: the PodGroups, the pending pods and the bound ones, in this order.
+
+        A PodGroup is listed after the Reservations: one that has taken its own along is not there.
+        """
         self._world = world
         self._cycle = cycle
         self._source = source
         self._reservations = reservations
-        self._pods = pods
+        self._groups_and_pods = groups_and_pods
         self._adopted: Term = ""
 
     async def adopt(self, term: Term) -> None:
@@ -46,19 +49,21 @@ class Takeover:
             return
         await supply.relist(self._source, self._reservations)
         await self._cycle.begin(term)
+        self._world.groups.expire()
         self._world.pending.expire()
         self._world.bound.expire()
         self._adopted = term
 
     async def complete(self, term: Term) -> None:
-        """Adopt, and list the pods again unless that has happened since.
+        """Adopt, and list PodGroups and pods again unless that has happened since.
 
         Raises:
             errors.ApiError: not done; begin again.
             Deposed: as of ``adopt``.
         """
         await self.adopt(term)
-        fresh = (self._world.pending.is_fresh, self._world.bound.is_fresh)
-        for is_fresh, feed in zip(fresh, self._pods, strict=True):
+        world = self._world
+        fresh = (world.groups.is_fresh, world.pending.is_fresh, world.bound.is_fresh)
+        for is_fresh, feed in zip(fresh, self._groups_and_pods, strict=True):
             if not is_fresh:
                 await supply.relist(self._source, feed)

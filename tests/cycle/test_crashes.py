@@ -129,7 +129,11 @@ async def test_a_restart_writes_nothing(name: str) -> None:
     await Life(cluster, clock).settle()
     calls = len(cluster.made)
     await Life(cluster, clock).settle()
-    assert len(cluster.made) == calls
+    # A pod without a PodGroup is changed as a term begins, and says what it has said.
+    strays = sum(pod.said.reason == "PodGroupNotFound" for pod in cluster.pods.values())
+    assert cluster.made[calls:] == ["say_of_pod"] * strays
+    events = [event for event in cluster.events.values() if event["reason"] == "PodGroupNotFound"]
+    assert len(events) == strays
 
 
 async def test_the_exact_strategy_survives_crashes_too() -> None:

@@ -146,6 +146,51 @@ async def test_a_reservation_that_goes_with_its_pod_group_gives_no_room_at_once(
     assert not cluster.broken
 
 
+async def test_a_reservation_that_went_before_it_was_listed_lets_no_room_be_used_twice() -> None:
+    """The bindings of a paused leader come right after those of the next one."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1))
+    clock = Clock(1.5)  # too early for a report on pods, which would change them
+    halts = Halts(cluster, 1, 2)
+    async with halted(Life(cluster, clock, identity="tutti-0"), halts) as turn:
+        halts.is_over = True
+        cluster.delete_group("a")
+        cluster.collect()
+        cluster.add(gang("b").of(2, cpu=1).priority(9))
+        cluster.bound = lambda _: halts.let(1, 2)
+        second = Life(cluster, clock, identity="tutti-1")
+        await turns(second, 2)
+        assert scenarios.places(cluster, "b") == ["n1", "n1"]
+        await turn
+    assert at(cluster, "a-0", "a-1") == [None, None]
+    assert not cluster.broken
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_a_pod_that_cannot_be_changed_when_a_term_begins_is_tried_again_and_stops_nobody(
+    answer: str,
+) -> None:
+    cluster = Choosy()
+    cluster.add(node("n1", cpu=2), gang("a").of(2, cpu=1), gang("b").of(2, cpu=1))
+    cluster.delete_group("a")
+    tried: list[str] = []
+
+    def refuse(call: str, of: str) -> errors.ApiError | None:
+        if call != "say_of_pod" or not of.startswith("a"):
+            return None
+        tried.append(of)
+        return ANSWERS[answer]
+
+    cluster.refuse = refuse
+    life = Life(cluster, Clock(1.5))
+    await turns(life, 2)
+    assert scenarios.places(cluster, "b") == ["n1", "n1"]
+    assert 4 <= len(tried) <= 6, "reports try likewise"
+    await pass_time(life, 120)
+    assert 6 < len(tried) <= 300, "a report may try every second, and nobody in every cycle"
+    assert not life.problems
+
+
 async def test_who_is_reserved_but_not_listed_is_looked_for_before_its_room_is_guessed() -> None:
     """A driver of four CPUs is not one of its workers."""
     cluster = FakeCluster()

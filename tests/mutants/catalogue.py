@@ -149,6 +149,10 @@ EVICTS_WHO_WAS_SEEN_AFTER_THE_LEASE = Mutant(
         ),
     ),
 )
+FORGETS_PODS_THAT_NO_POD_GROUP_CLAIMS = Mutant(
+    "begins a term without a touch of pods that no PodGroup claims",
+    (Patch("freeing.py", "for one in snapshot.strays}", "for one in ()}"),),
+)
 TRUSTS_STANDING_RESERVATIONS = Mutant(
     "trusts standing Reservations",
     (Patch("planning/progress.py", "lost = promises.lost(snapshot)", "lost = {}"),),
@@ -164,6 +168,7 @@ UNFENCED = (
     EVICTS_WHATEVER_THE_VERSION,
     KEEPS_A_MEMBER_WITHOUT_A_TOUCH,
     EVICTS_WHO_WAS_SEEN_AFTER_THE_LEASE,
+    FORGETS_PODS_THAT_NO_POD_GROUP_CLAIMS,
     TRUSTS_STANDING_RESERVATIONS,
 )
 

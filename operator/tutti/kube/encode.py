@@ -17,6 +17,7 @@ from . import errors
 
 API_VERSION = "tutti.dev/v1alpha1"
 COMPONENT = "tutti"
+FENCE = " (no late call for version "  # begins what makes a condition's message new
 SCHEDULED, DISRUPTED = "PodScheduled", "DisruptionTarget"  # conditions of a pod
 MESSAGE_LIMIT = 1024  # an Event's note, and plenty for a condition
 # etcd takes 1.5 MiB by default, the object and what the API server adds: up to 1,572,373 bytes of

@@ -149,7 +149,7 @@ def test_an_event_said_twice_in_one_second_has_one_name() -> None:
     assert warned["type"] == "Warning"
 
 
-def test_an_eviction_is_of_one_pod_and_no_namesake() -> None:
-    body = encode.eviction(builders.member("a-0", Shape(NOTHING)))
+def test_an_eviction_is_of_one_pod_as_it_was_seen_and_no_namesake() -> None:
+    body = encode.eviction(replace(builders.member("a-0", Shape(NOTHING)), version="7"))
     assert body["metadata"] == {"name": "a-0", "namespace": "ml"}
-    assert body["deleteOptions"] == {"preconditions": {"uid": "ml/a-0-uid"}}
+    assert body["deleteOptions"] == {"preconditions": {"uid": "ml/a-0-uid", "resourceVersion": "7"}}
