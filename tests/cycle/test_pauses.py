@@ -1,0 +1,193 @@
+"""Leaders that are frozen at any call and wake at any time, while gangs, room and budgets change.
+
+Each leader is frozen whole: whatever it has sent and is not done yet arrives when it wakes. Several
+are frozen at a time, and what they see when they wake is any part of what has happened.
+"""
+
+import asyncio
+import random
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tutti.model.cluster import OnPartial
+from tutti.model.keys import GangKey
+
+from .. import builders
+from ..builders import NAMESPACE, gang, node
+from ..fakes import STREAMS, Clock, FakeCluster, Life
+from .test_releasing import SET
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LEADERS = 4
+TURNS = 6  # of one leader
+GRAVE = ("reserve", "read_lease", "bind", "evict", "release")  # calls that matter the most
+ME: ContextVar[int] = ContextVar("ME")
+
+
+class Play:
+    """One cluster, its leaders, and what happens to it."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.cluster = FakeCluster()
+        self.clock = Clock(self.chance.choice([1.5, 1_000.0]))  # too early for reports, or not
+        self.frozen: dict[int, asyncio.Event] = {}
+        self.lives: list[Life] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self.gone: set[str] = set()  # PodGroups
+        self._calm = False
+        self._is_partial = bool(seed % 2)
+        if self._is_partial:
+            self._begin_partial()
+        else:
+            self._begin_with_room()
+        self.cluster.pause = self._pause
+
+    def _begin_with_room(self) -> None:
+        """Several gangs that want the same room."""
+        self.cluster.add(node("n1", cpu=3), node("n2", cpu=2), node("n3", cpu=1))
+        for name, n in (("a", 3), ("b", 2), ("c", 3)):
+            self._add(name, n)
+
+    def _begin_partial(self) -> None:
+        """A gang that has lost a member and has no room for another."""
+        part = gang("a").of(3, cpu=2).bound_on("n1", "n1", "n2").each(owner=SET)
+        self.cluster.add(node("n1", cpu=4), node("n2", cpu=2), node("n3", cpu=1), part)
+        self.cluster.change_group("a", on_partial=OnPartial.RELEASE)
+        self.cluster.delete_pod("a-2")
+        self.cluster.change_node("n2", unschedulable=True)
+        self._succeed("a")
+
+    def _add(self, name: str, n: int) -> None:
+        wanted = self.chance.randrange(3)
+        self.cluster.add(gang(name).of(n, cpu=1).priority(wanted).each(owner=SET))
+
+    def _succeed(self, name: str) -> None:
+        made = builders.member(
+            f"{name}-{self.cluster.version}",
+            builders.shape(cpu=2 if self._is_partial else 1),
+        )
+        age = self.clock.now if self.chance.random() < 0.5 else 0.0
+        self.cluster.add_pod(replace(made, group=name, created=age, owner=SET))
+
+    async def _pause(self, at: int, committed: bool) -> None:  # noqa: FBT001 - as it is called
+        me, call = ME.get(), self.cluster.made[at - 1]
+        is_leader = me == len(self.lives) - 1
+        if is_leader and me not in self.frozen and self._freezes(call):
+            self.frozen[me] = asyncio.Event()
+        if (event := self.frozen.get(me)) is not None:
+            await event.wait()
+        if is_leader and committed and call in GRAVE and self.chance.random() < 0.3:
+            self._wake()
+        if self.chance.random() < 0.1:
+            self.happen()
+
+    def _freezes(self, call: str) -> bool:
+        return not self._calm and self.chance.random() < (0.3 if call in GRAVE else 0.05)
+
+    def happen(self) -> None:
+        """Let one thing happen."""
+        if self._calm:
+            return
+        cluster, chance = self.cluster, self.chance
+        groups = [key.name for key in cluster.groups]
+        pods = list(cluster.pods.values())
+        bound = [pod.key.name for pod in pods if pod.node is not None]
+        leaving = [pod for pod in pods if pod.terminating]
+        things: list[Callable[[], None]] = [
+            lambda: cluster.change_node("n2", unschedulable=False),
+            lambda: cluster.change_node("n2", unschedulable=True),
+        ]
+        if self._is_partial:
+            things += [lambda: cluster.protected.update(bound), cluster.protected.clear] * 2
+            partial = chance.choice(list(OnPartial))
+            things.append(lambda: cluster.change_group("a", on_partial=partial))
+        else:
+            things.append(lambda: self._add(f"d{cluster.version}", chance.randrange(1, 4)))
+            things += [lambda: self._delete_group(chance.choice(groups))] * (2 * bool(groups))
+        if bound and chance.random() < 0.3:
+            things.append(lambda: cluster.delete_pod(chance.choice(bound)))
+        if leaving:
+            things += [lambda: self._replace(chance.choice(leaving).key.name)] * 3
+        chance.choice(things)()
+
+    def _delete_group(self, name: str) -> None:
+        self.gone.add(name)
+        self.cluster.delete_group(name)
+        if self.chance.random() < 0.8:
+            self.cluster.collect()
+
+    def _replace(self, name: str) -> None:
+        group = next(pod.group for pod in self.cluster.pods.values() if pod.key.name == name)
+        self.cluster.delete_pod(name)
+        self._succeed(group)
+
+    async def run(self) -> None:
+        """Let one leader after the other lead, and those that are frozen wake at any time."""
+        for number in range(LEADERS):
+            self.lives.append(Life(self.cluster, self.clock, identity=f"tutti-{number}"))
+            self.tasks.append(asyncio.create_task(self._lead(number)))
+            while number not in self.frozen and not self.tasks[number].done():
+                await asyncio.sleep(0)
+                if self.chance.random() < 0.003:
+                    self._wake()
+            for _ in range(self.chance.randrange(6)):
+                self.happen()
+            self.clock.now += self.chance.choice([0.0, 1.0, 60.0])
+        while self.frozen:
+            self._wake()
+            for _ in range(self.chance.randrange(50)):
+                await asyncio.sleep(0)
+        self._calm = True
+        await asyncio.gather(*self.tasks)
+
+    async def _lead(self, number: int) -> None:
+        ME.set(number)
+        life = self.lives[number]
+        for _ in range(TURNS):
+            if life.is_deposed:
+                return
+            await life.turn()
+            self.clock.now += self.chance.choice([0.0, 0.5, 30.0])
+
+    def _wake(self) -> None:
+        """Wake one of those that are frozen, with any part of the news."""
+        if not self.frozen:
+            return
+        number = self.chance.choice(list(self.frozen))
+        for stream in STREAMS:
+            if self.chance.random() < 0.5:
+                self.lives[number].watch.catch_up(stream, events=self.chance.choice([None, 1, 2]))
+        self.frozen.pop(number).set()
+
+    def wrong(self) -> list[str]:
+        """What no leader may do; what goes with its PodGroup may arrive without a Reservation."""
+        gone = tuple(f"{NAMESPACE}/{name}-" for name in self.gone)
+        return [
+            said
+            for said in self.cluster.broken
+            if "without a Reservation" not in said or not said.startswith(gone)
+        ]
+
+
+@pytest.mark.parametrize("seed", range(200))
+async def test_leaders_that_wake_at_any_time_do_no_harm(seed: int) -> None:
+    play = Play(seed)
+    await play.run()
+    assert play.wrong() == []
+    play.cluster.collect()
+    last = Life(play.cluster, play.clock)
+    ME.set(-1)
+    for _ in range(20):
+        await last.turn()
+        play.clock.now += 40.0
+    assert play.wrong() == []
+    assert last.problems == []
+    stands = [held.gang.name for held in play.cluster.reservations.values() if held.entries]
+    assert stands == [], "whoever is reserved is bound, or freed"
+    assert all(GangKey(NAMESPACE, name) not in play.cluster.groups for name in play.gone)
