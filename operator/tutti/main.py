@@ -25,6 +25,7 @@ from .feeds import Feeds, feeds_into, storage_into
 from .kube import dump, errors, supply
 from .kube.access import Access
 from .kube.client import Client
+from .kube.clock import ServerClock
 from .metrics import Metrics
 from .model.decisions import Mode
 from .model.keys import LeaseKey
@@ -68,7 +69,8 @@ async def serve(
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
     feeds = feeds_into(world, name, settings.namespaces)
     metrics = Metrics(settings.mode)
-    async with Client(access, lease, heard=metrics.called) as api:
+    clock = ServerClock(time.time, time.monotonic)
+    async with Client(access, lease, heard=metrics.called, clock=clock) as api:
         cycle = Cycle(
             world,
             api,
@@ -76,7 +78,7 @@ async def serve(
             strategy=strategy,
             fallback=fallback,
             budget=settings.budget,
-            clock=time.time,
+            clock=clock,
             in_flight=settings.bindings_in_flight,
             policy=settings.policy,
             restraint=settings.restraint,
@@ -86,7 +88,7 @@ async def serve(
         election = Election(
             api,
             settings.identity or socket.gethostname(),
-            clock=time.time,
+            clock=clock,
             monotonic=time.monotonic,
             changed=alarm.ring,
         )

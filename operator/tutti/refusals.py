@@ -34,6 +34,10 @@ class Refusal:
     wait: float  # seconds
     until: float
 
+    def stands(self, now: float) -> bool:
+        """Whether nobody asks yet; after a clock that went back nobody knows, and somebody does."""
+        return now < self.until <= now + self.wait
+
 
 class Refusals:
     """What was refused, by the uid of the gang or pod that it was asked for."""
@@ -77,15 +81,19 @@ class Refusals:
     def holds_off(self, uid: Uid, now: float) -> bool:
         """Whether this gang or pod was refused a moment ago."""
         known = self._known.get(uid)
-        return known is not None and now < known.until
+        return known is not None and known.stands(now)
 
     def forget(self, uid: Uid) -> None:
         """It was not refused this time."""
         self._known.pop(uid, None)
 
-    def shown(self) -> Mapping[Uid, Refused]:
+    def shown(self, now: float) -> Mapping[Uid, Refused]:
         """What was refused again at once, and has not been granted since."""
-        return {u: Refused(one.sentence, one.until) for u, one in self._known.items() if one.wait}
+        return {
+            uid: Refused(one.sentence, one.until if one.until <= now + one.wait else now)
+            for uid, one in self._known.items()
+            if one.wait
+        }
 
     def of(self, gangs: Collection[GangKey], now: float) -> Mapping[GangKey, Refusal]:
         """What the API server would not do for these gangs, of each what has stood the longest.
@@ -97,4 +105,4 @@ class Refusals:
             for uid, one in self._known.items()
             if one.gang in gangs and now < one.until + FORGOTTEN_SECONDS
         }
-        return {one.gang: one for one in reversed(self._known.values()) if now < one.until}
+        return {one.gang: one for one in reversed(self._known.values()) if one.stands(now)}

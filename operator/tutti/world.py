@@ -93,7 +93,7 @@ class World:
             namespaces=self._neighbours.namespaces(self.namespaces),
             storage=self.storage.shown(),
             bereft=self._bereft.shown(now),
-            refused=self.refusals.shown(),
+            refused=self.refusals.shown(now),
             settled=self._gangs.settled,
         )
 

@@ -398,7 +398,7 @@ async def test_a_deletion_that_is_answered_with_a_conflict_without_a_cause_is_as
     relent(life)
     await pass_time(life, 60)
     assert not life.cluster.reservations
-    assert not life.world.refusals.shown(), "the gang may reserve at once"
+    assert not life.world.refusals.shown(life.clock.now), "the gang may reserve at once"
 
 
 async def test_a_binding_that_cannot_be_settled_is_asked_about_rarely() -> None:
@@ -413,3 +413,16 @@ async def test_a_binding_that_cannot_be_settled_is_asked_about_rarely() -> None:
     before = life.cluster.made.count("say_of_pod")
     await pass_time(life, 20)
     assert life.cluster.made.count("say_of_pod") - before <= 12
+
+
+async def test_a_clock_that_goes_back_by_hours_holds_nobody_off() -> None:
+    life = a_life(
+        node("n1", cpu=4), gang("a").of(2, cpu=1), refuse=never("bind", "a", ANSWERS["a quota"])
+    )
+    await pass_time(life, 20)
+    asked = life.cluster.made.count("reserve")
+    relent(life)
+    life.clock.now -= 2 * 3600.0
+    await turns(life, 3)
+    assert life.cluster.made.count("reserve") >= asked
+    assert scenarios.places(life.cluster, "a") == ["n1", "n1"]

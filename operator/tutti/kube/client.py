@@ -21,6 +21,7 @@ from ..model.spark import Kept
 from . import decode, encode, errors, groups, jobs, unreached, wire
 from .access import Access
 from .calls import Call, Stream
+from .clock import ServerClock
 
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
@@ -124,9 +125,15 @@ class Client:
     """The real Api and Source; never retries: what failed is looked at again by the next cycle."""
 
     def __init__(
-        self, access: Access, lease: LeaseKey = DEFAULT_LEASE, *, heard: Heard = unheard
+        self,
+        access: Access,
+        lease: LeaseKey = DEFAULT_LEASE,
+        *,
+        heard: Heard = unheard,
+        clock: ServerClock | None = None,
     ) -> None:
-        """``heard`` is told of each call and the status of its answer."""
+        """``heard`` is told of each call and the status of its answer, ``clock`` its Date."""
+        self._clock = clock
         self._heard = heard
         self._lease = lease
         self._server = access.server.rstrip("/")
@@ -286,6 +293,7 @@ class Client:
         kind: str = "",
     ) -> bytes:
         headers = {"Content-Type": f"application/{kind}+json" if kind else "application/json"}
+        sent = 0.0 if self._clock is None else self._clock.monotonic()
         try:
             async with self._session.request(
                 call.method,
@@ -296,6 +304,8 @@ class Client:
                 timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
             ) as response:
                 answer = await response.read()
+                if self._clock is not None:
+                    self._clock.dated(response.headers.get("Date", ""), sent)
                 self._heard(call, response.status)
                 if response.status >= 400:  # noqa: PLR2004 - HTTP's own boundary
                     raise _refusal(response, answer)

@@ -20,6 +20,7 @@ GONE = (404, 410)
 REFUSED = (400, 401, 403, 405, 406, 413, 415, 422)
 TOO_LARGE = "too large"  # etcd's answer to a request over its limit comes as a 500
 TOO_LARGE_FOR_GRPC = "larger than max"  # the same limit, met by the API server's etcd client
+DENIED = 'admission webhook "'  # so begins what the API server says of one that has refused
 BUDGET_CAUSE = "DisruptionBudget"  # the reason of a cause that names a disruption budget
 
 
@@ -38,7 +39,7 @@ class ApiError(Exception):
         self.message = message
         self.status = status  # HTTP status; 0 where there was no answer
         self.reason = reason  # the machine-readable word of the Status object
-        self.retry_after = retry_after  # seconds, where the server names them
+        self.retry_after = retry_after  # seconds, where the server names them; no webhook's
 
 
 class Conflict(ApiError):
@@ -101,6 +102,8 @@ def from_status(
     seconds = details.get("retryAfterSeconds")
     if isinstance(seconds, int | float) and seconds > 0:
         retry_after = float(seconds)
+    if message.startswith(DENIED):
+        retry_after = None  # a webhook's own words: the server itself has time
     kind = _kind(status, message)
     return kind(_shortened(message), status=status, reason=reason, retry_after=retry_after)
 

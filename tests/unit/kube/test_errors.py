@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tutti.kube import errors
+from tutti.kube.gate import is_away
 
 
 def status(code: int, message: str = "no", **more: object) -> bytes:
@@ -96,3 +97,12 @@ def test_a_broken_object_is_no_answer_of_the_server() -> None:
     problem = errors.BadObject("ml/train", "its request cannot be read")
     assert not isinstance(problem, errors.ApiError)
     assert str(problem) == "ml/train: its request cannot be read"
+
+
+def test_a_webhook_that_says_when_to_come_back_speaks_for_itself_alone() -> None:
+    said = 'admission webhook "w.example.com" denied the request: not now'
+    body = status(429, said, details={"retryAfterSeconds": 7})
+    problem = errors.from_response(429, body, retry_after=7)
+    assert problem.retry_after is None
+    assert not is_away(problem)
+    assert is_away(errors.from_response(429, status(429, "Too many requests."), retry_after=1))
