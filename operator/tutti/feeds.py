@@ -3,7 +3,7 @@
 Separate from the composition root because a dump of a live cluster needs them, and nothing else.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from .kube import calls, decode, groups, supply, volumes, wire
@@ -30,13 +30,21 @@ class Feeds(NamedTuple):
         return (self.nodes, self.bound, self.pinned, self.reservations, *words)
 
 
-def feeds_into(world: World, name: str, served: Collection[str] = ()) -> Feeds:
+def feeds_into(
+    world: World,
+    name: str,
+    served: Collection[str] = (),
+    *,
+    elsewhere: Callable[[str], None] = lambda _: None,
+) -> Feeds:
     """The streams that show a World its cluster; ``name`` is the scheduler's.
 
     Where the ``served`` namespaces are named, there are no gangs but theirs: what waits elsewhere
-    is left out, and whoever is bound there is in the way, no more.
+    is left out, and whoever is bound there is in the way, no more. ``elsewhere`` is told, once,
+    each other namespace in which a Reservation of this scheduler stands: its room is not kept.
     """
     ours = frozenset(served)
+    told: set[str] = set()
 
     def is_served(one: wire.Object) -> bool:
         return not ours or one.metadata.namespace in ours
@@ -53,8 +61,14 @@ def feeds_into(world: World, name: str, served: Collection[str] = ()) -> Feeds:
         return decode.decode_occupant(pod)
 
     def promised(held: wire.Reservation) -> Reservation | None:
-        is_ours = held.spec.scheduler_name == name and is_served(held)
-        return decode.decode_reservation(held) if is_ours else None
+        if held.spec.scheduler_name != name:
+            return None
+        if is_served(held):
+            return decode.decode_reservation(held)
+        if (space := held.metadata.namespace) not in told:
+            told.add(space)
+            elsewhere(space)
+        return None
 
     others = calls.others_pending(name)
     return Feeds(

@@ -67,7 +67,7 @@ async def serve(
     world = World(alarm.ring, is_declaring=is_declaring)
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
-    feeds = feeds_into(world, name, settings.namespaces)
+    feeds = feeds_into(world, name, settings.namespaces, elsewhere=_warn_of_reservations)
     metrics = Metrics(settings.mode)
     clock = ServerClock(time.time, time.monotonic)
     async with Client(access, lease, heard=metrics.called, clock=clock) as api:
@@ -246,6 +246,15 @@ class _Run:
         self._tasks += await kopf.spawn_tasks(
             registry=self._registry, clusterwide=True, standalone=True
         )
+
+
+def _warn_of_reservations(namespace: str) -> None:
+    logger.warning(
+        "namespace %s is not served, and Reservations of this scheduler name stand there: their "
+        "room is not kept, so serve it until `kubectl get reservations -n %s` shows none",
+        namespace,
+        namespace,
+    )
 
 
 def _stop_on_signals(stopping: asyncio.Event) -> None:

@@ -50,6 +50,16 @@ def test_gangs_are_those_of_the_namespaces_that_are_served(
     assert found == list(seen)
 
 
+def test_a_namespace_that_is_not_served_is_named_once_if_a_reservation_stands_there() -> None:
+    named: list[str] = []
+    feeds = feeds_into(World(lambda: None), "tutti", (OURS,), elsewhere=named.append)
+    for space in (OURS, THEIRS, THEIRS):
+        _taken(feeds.reservations, _in(space, objects.RESERVATION))
+    other = _in("third", objects.RESERVATION, schedulerName="other")
+    _taken(feeds.reservations, other)
+    assert named == [THEIRS]
+
+
 @pytest.mark.parametrize(
     ("namespace", "scheduler", "kind"),
     [(OURS, "tutti", Member), (THEIRS, "tutti", Occupant), (OURS, "other", Occupant)],
