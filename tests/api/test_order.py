@@ -76,9 +76,13 @@ def test_a_role_grows_to_its_maximum_and_no_further(place: Place) -> None:
 
 def test_a_gang_that_is_given_up_says_so_and_gets_no_room(place: Place) -> None:
     """In its phase, its condition, one Event, and on its pods."""
-    _group(place, "late", 2, scheduleTimeoutSeconds=3, onTimeout="Fail")
+    _group(place, "late", 2)
     place.members("late", 2, cpu=2)
     place.until_waiting("late", "NoNodeFits")
+    # Only now, so that it is not over before somebody has looked.
+    path = f"/apis/tutti.dev/v1alpha1/namespaces/{place.name}/podgroups/late"
+    spec = {"scheduleTimeoutSeconds": 3, "onTimeout": "Fail"}
+    place.rig.plane.request("PATCH", path, {"spec": spec})
     sentence = place.until_waiting("late", "TimedOut")
     assert sentence.startswith("not started within 3 s; given up")
     assert place.rig.group("late", place.name)["status"]["phase"] == "Failed"

@@ -72,13 +72,20 @@ class Corner:
         selector = {"matchLabels": {rigs.GROUP_LABEL: group}}
         spec = {"minAvailable": n, "selector": selector}
         self._create("policy/v1", "PodDisruptionBudget", group, spec)
+        self.rig.until(lambda: self._healthy(group) >= n, "the budget knows its pods")
+
+    def until_healthy(self, group: str, n: int) -> None:
+        """Wait until the budget counts so many healthy pods: a loss is counted a while later."""
+        self.rig.until(lambda: self._healthy(group) == n, f"the budget counts {n} healthy pods")
+
+    def _healthy(self, group: str) -> int:
         path = f"/apis/policy/v1/namespaces/{self.name}/poddisruptionbudgets/{group}"
+        return int(self.rig.plane.request("GET", path)["status"].get("currentHealthy", 0))
 
-        def is_counted() -> bool:
-            status = self.rig.plane.request("GET", path)["status"]
-            return bool(status.get("currentHealthy", 0) >= n)
-
-        self.rig.until(is_counted, "the budget knows its pods")
+    def release(self, group: str) -> None:
+        """Let a PodGroup say from now on that its bound members are evicted where room lacks."""
+        path = f"/apis/tutti.dev/v1alpha1/namespaces/{self.name}/podgroups/{group}"
+        self.rig.plane.request("PATCH", path, {"spec": {"onPartial": "Release"}})
 
     def _template(self, group: str, **spec: Any) -> dict[str, Any]:
         one = self.pod(group, group, cpu=1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
+from tests.controlplane import RUN_SECONDS
 from tests.rig import Rig, members, pod, pod_group
 
 GPUS = 320
@@ -18,15 +20,13 @@ def test_thirty_gangs_that_do_not_fit_together_all_run_whole_in_the_end() -> Non
         gangs = {f"gang-{i:02}": n for i, n in enumerate(sizes)}
         rig.create(*(pod_group(name, n) for name, n in gangs.items()))
         rig.create(
-            *(
-                each
-                for name, n in gangs.items()
-                for each in members(name, n, gpu=1, cpu="1", run_seconds=4)
-            )
+            *(each for name, n in gangs.items() for each in members(name, n, gpu=1, cpu="1"))
         )
         rig.until(lambda: rig.bound() >= GPUS * 0.9, "the cluster fills up")
         waiting = [name for name in gangs if rig.bound(name) == 0]
         assert waiting, "more was asked for than fits, so some gang must wait"
+        # Only now may anybody end: those who wait could have started before somebody looked.
+        rig.plane.apply(_ending(each, seconds=4) for each in rig.pods())
 
         def all_finished() -> bool:
             path = "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups"
@@ -35,6 +35,13 @@ def test_thirty_gangs_that_do_not_fit_together_all_run_whole_in_the_end() -> Non
 
         rig.until(all_finished, "every gang has finished", seconds=240)
         assert not rig.reservations()
+
+
+def _ending(one: dict[str, Any], seconds: int) -> dict[str, Any]:
+    """What makes a pod end so long after its start."""
+    known = {key: one["metadata"][key] for key in ("name", "namespace")}
+    metadata = {**known, "annotations": {RUN_SECONDS: str(seconds)}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
 
 
 def test_two_gangs_of_sixty_percent_half_start_by_default_and_run_in_turn_with_tutti() -> None:

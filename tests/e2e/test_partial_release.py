@@ -114,11 +114,13 @@ def test_a_gang_that_a_disruption_budget_keeps_is_completed_once_there_is_room(
     The budget asks for all of the gang, so it would never allow what stood in the way of a repair.
     """
     corner.nodes(2, cpu=1)
-    corner.group("serve", 2, on_partial="Release")
+    corner.group("serve", 2)
     corner.replicas("serve", 2)
     corner.until_running("serve", 2)
     corner.budget("serve", 2)
     _lose_one_for_good(corner, "serve")
+    corner.until_healthy("serve", 1)
+    corner.release("serve")
     said = corner.until_says("serve", "Reserved", "NotEnoughRoom", "but not yet")
     assert "disruption budget serve needs 2 healthy pods and has 1 currently" in said
     (name,) = corner.kubelet.nodes(1, f"{corner.name}-other", cpu=1, memory="8Gi")
@@ -139,11 +141,13 @@ def test_a_gang_of_which_a_disruption_budget_keeps_a_part_is_completed_neverthel
 ) -> None:
     """One of two goes; the other is asked once more, and then the gang is repaired."""
     corner.nodes(3, cpu=1)
-    corner.group("serve", 3, on_partial="Release")
+    corner.group("serve", 3)
     corner.replicas("serve", 3)
     corner.until_running("serve", 3)
     corner.budget("serve", 1)
     _lose_one_for_good(corner, "serve")
+    corner.until_healthy("serve", 2)
+    corner.release("serve")
     corner.until_says("serve", "Reserved", "NotEnoughRoom", "evicting 2 bound members")
     corner.rig.until(lambda: corner.evictions() == 3, "the other one is asked once more")
     corner.rig.until(lambda: corner.running("serve") == 2, "who replaces the one has its room")
