@@ -60,13 +60,14 @@ BELOW: Mapping[str, frozenset[str]] = {
         "replay": "model kube planning store world",
         "takeover": "model kube world cycle",
         "pulse": "model kube election cycle metrics",
-        "handlers": "model kube store world",
+        "demand": "model kube",
+        "handlers": "model kube world feeds demand",
         "probes": "",
         "settings": "model strategies",
         "logs": "model",
         "main": (
-            "model kube strategies world feeds election cycle dumps takeover pulse handlers probes "
-            "settings metrics"
+            "model kube strategies world feeds election cycle dumps takeover pulse demand handlers "
+            "probes settings metrics"
         ),
         "cli": "model kube spark planning strategies world replay feeds main settings logs",
         "__main__": "cli",
@@ -103,7 +104,7 @@ EXEMPT: Mapping[str, frozenset[str]] = {
 
 # Who may import these at all.
 ONLY: Mapping[str, frozenset[str]] = {
-    "kopf": frozenset({"handlers", "main"}),
+    "kopf": frozenset({"demand", "handlers", "main"}),
     "pydantic": frozenset(
         {
             "kube.wire.base",
@@ -114,7 +115,7 @@ ONLY: Mapping[str, frozenset[str]] = {
             "settings",
         }
     ),
-    "aiohttp": frozenset({"kube.access", "kube.client", "kube.unreached", "handlers", "probes"}),
+    "aiohttp": frozenset({"kube.access", "kube.client", "kube.unreached", "demand", "probes"}),
     "kubernetes": frozenset({"kube.access"}),
     "prometheus_client": frozenset({"metrics"}),
     "pulp": frozenset({"strategies.engine", "strategies.program", "strategies.rulerows"}),

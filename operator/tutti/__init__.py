@@ -4,7 +4,8 @@ cli         the commands; thin over what follows
 main        composition root: settings, client, strategy, kopf
 settings    one frozen model, from the environment
 logs        how log lines look
-handlers    PodGroups, through kopf
+handlers    what is watched through kopf: PodGroups, and the pods that wait
+demand      keeps kopf running; a list of our own after each of its lists
 probes      /healthz, /readyz and /metrics
 pulse       when cycles run
 takeover    what a new leader does before its first cycle

@@ -24,6 +24,11 @@ class Feeds(NamedTuple):
     namespaces: supply.Feed[Any, Any]
 
     @property
+    def demand(self) -> tuple[supply.Feed[Any, Any], ...]:
+        """What waits, and for whom: watched through kopf."""
+        return (self.groups, self.pending)
+
+    @property
     def supply(self) -> tuple[supply.Feed[Any, Any], ...]:
         """What counts: listed after what waits."""
         words = (self.classes, self.namespaces)
@@ -53,7 +58,8 @@ def feeds_into(
         return groups.decode_group(one) if is_served(one) else None
 
     def waiting(pod: wire.Pod) -> Member | None:
-        return decode.decode_member(pod) if is_served(pod) else None
+        is_ours = pod.spec.scheduler_name == name and is_served(pod)
+        return decode.decode_member(pod) if is_ours else None
 
     def bound(pod: wire.Pod) -> Member | Occupant | None:
         if pod.spec.scheduler_name == name and is_served(pod):

@@ -1,29 +1,28 @@
-"""The demand side: PodGroups, through kopf, into the World.
+"""What Tutti watches through kopf, as a kopf operator: PodGroups, and the pods that wait.
 
-No decisions here. Only ``on.event``: level-triggered, and kopf writes nothing into users' objects.
-kopf never learns what was deleted while its watch had expired: whenever it lists, so do we.
+No decisions here: a handler puts what an event shows into its store, and awaits nothing. Which
+lists surround kopf's, and what happens when kopf fails, is in ``demand``.
 """
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
-import aiohttp
 import kopf
 
+from .demand import Demand
+from .feeds import Feeds
 from .kube import client, errors, supply, wire
 from .kube.access import Access
-from .kube.client import Source
+from .model.keys import Uid
 from .world import World
 
 logger = logging.getLogger(__name__)
 
-RELIST_SECONDS = 60.0  # how long a ghost of the demand side can live, at most
+IDLE_SECONDS = 0.5  # how long kopf keeps a worker, and the last event, of an object
 
 
-class NoMemory(kopf.AnnotationsDiffBaseStorage):
+class NoDiffBase(kopf.AnnotationsDiffBaseStorage):
     """Nothing is kept on objects to compare with: ``on.event`` handlers never ask what changed.
 
     kopf's own storages copy every object several times over to find that out.
@@ -55,73 +54,80 @@ class Backoffs(Iterable[float]):
             yield 5.0
 
 
-async def relist(source: Source, groups: supply.Feed[Any, Any]) -> NoReturn:
-    """List the PodGroups again and again, so that nothing kopf has missed stays for long."""
-    while True:
-        await asyncio.sleep(RELIST_SECONDS)
-        try:
-            await supply.relist(source, groups)
-        except errors.ApiError as problem:
-            logger.warning("listing the PodGroups: %s Will try again", problem)
-
-
-def registry(
-    world: World, access: Access, source: Source, groups: supply.Feed[Any, Any]
-) -> kopf.OperatorRegistry:
+def registry(world: World, demand: Demand, access: Access, feeds: Feeds) -> kopf.OperatorRegistry:
     """Everything that kopf should do for us, explicitly: no global registry."""
     handlers = kopf.OperatorRegistry()
 
     @kopf.on.startup(registry=handlers)
-    async def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-        settings.posting.enabled = False
-        settings.scanning.disabled = True
-        settings.persistence.diffbase_storage = NoMemory()
-        settings.persistence.progress_storage = NoProgress()
-        settings.networking.error_backoffs = Backoffs()
-        settings.networking.request_timeout = client.REQUEST_SECONDS
-        settings.watching.server_timeout = client.WATCH_SECONDS
-        # Below this, a server that vanished without a word is noticed by nobody.
-        settings.watching.inactivity_timeout = client.WATCH_SECONDS + client.REQUEST_SECONDS
+    async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
+        configure(settings, feeds)
+        demand.reset()
 
     @kopf.on.login(registry=handlers)
     async def login(**_: Any) -> kopf.AiohttpSession:
-        session = access.session(_listing_along(world, source, groups))
+        session = access.session(demand.list_after_kopf)
         return kopf.AiohttpSession(server=access.server, aiohttp_session=session)
 
+    @kopf.on.cleanup(registry=handlers)
+    async def stop(**_: Any) -> None:
+        demand.reset()
+
     @kopf.on.event("tutti.dev", "v1alpha1", "podgroups", registry=handlers)
-    async def group_seen(event: kopf.RawEvent, **_: Any) -> None:
-        _fold(event, groups)
+    async def pod_group_changed(event: kopf.RawEvent, uid: str, **_: Any) -> None:
+        take_in(feeds.groups, event, uid)
+
+    def may_wait(uid: str, **_: Any) -> bool:
+        # Half of an event's cost is the handler's invocation. A pod of ours is changed twice more
+        # once it is bound, and leaves the selection: its store knows better by then, and forgot it
+        # for good. A binding that has no answer yet is not such: its events all count.
+        return not world.pending.has_dropped(Uid(uid))
+
+    @kopf.on.event("", "v1", "pods", registry=handlers, when=may_wait)
+    async def pod_changed(event: kopf.RawEvent, uid: str, **_: Any) -> None:
+        take_in(feeds.pending, event, uid)
 
     return handlers
 
 
-def _fold(event: Mapping[str, Any], groups: supply.Feed[Any, Any]) -> None:
-    """Take one event in; an object that cannot be read is said and left out, as by a list."""
+def configure(settings: kopf.OperatorSettings, feeds: Feeds) -> None:
+    """Let kopf list and watch, and do nothing else."""
+    # What Tutti tells people it writes itself, once: kopf would make Events of its log lines.
+    settings.posting.enabled = False
+    # Nothing is written into users' objects, so nothing needs to be read back from there.
+    settings.persistence.diffbase_storage = NoDiffBase()
+    settings.persistence.progress_storage = NoProgress()
+    # ``demand`` notices CRDs that come or go; kopf would need rights to watch all of them.
+    settings.scanning.disabled = True
+    settings.networking.error_backoffs = Backoffs()
+    settings.networking.request_timeout = client.REQUEST_SECONDS
+    settings.watching.field_selectors["", "v1", "pods"] = feeds.pending.stream.selector
+    settings.watching.chunk_size = client.PAGE
+    # Our own list follows each of kopf's; a streamed one ends at no request that could be seen.
+    settings.watching.initial_streaming = False
+    settings.watching.server_timeout = client.WATCH_SECONDS
+    # Below this, a server that vanished without a word is noticed by nobody.
+    settings.watching.inactivity_timeout = client.WATCH_SECONDS + client.REQUEST_SECONDS
+    # A limit would let the events of the objects that come last wait for idle workers of others.
+    settings.queueing.worker_limit = None
+    # A worker holds the body of its last event: thousands of pods come at once.
+    settings.queueing.idle_timeout = IDLE_SECONDS
+    # kopf may be begun anew; it would kill this process so long after it was stopped.
+    settings.process.ultimate_exiting_timeout = None
+
+
+def take_in(feed: supply.Feed[Any, Any], event: Mapping[str, Any], uid: str) -> None:
+    """Take one event in; an object that cannot be read is said and left out, as by a list.
+
+    What kopf lists (events without a type) is not taken in: a list that only adds would let new
+    members join those that went unseen. Our own list, which replaces all, follows it.
+    """
+    if event["type"] is None:
+        return
+    if event["type"] == "DELETED":
+        feed.sink.drop(Uid(uid))
+        return
     try:
-        if event["type"] == "DELETED":
-            groups.sink.drop(supply.uid_of(wire.parse_one(event["object"], wire.Object)))
-            return
-        one = wire.parse_one(event["object"], wire.PodGroup)
-        if (group := groups.decode(one)) is not None:
-            groups.sink.put(supply.item(one, group))
+        supply.put(feed, wire.parse_one(event["object"], feed.kind))
     except errors.BadObject as broken:
-        logger.error("left out: %s", broken)  # noqa: TRY400
-        with contextlib.suppress(errors.BadObject):  # then the next regular list clears it
-            groups.sink.leave(supply.uid_of(wire.parse_one(event["object"], wire.Object)))
-
-
-def _listing_along(
-    world: World, source: Source, groups: supply.Feed[Any, Any]
-) -> aiohttp.ClientMiddlewareType:
-    """List the same right before kopf lists again: that clears what left in the gap."""
-
-    async def listing_along(
-        request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
-    ) -> aiohttp.ClientResponse:
-        is_list = not request.url.query.keys() & {"watch", "continue"}
-        if request.url.path == groups.stream.path and is_list and world.is_synced:
-            with contextlib.suppress(errors.ApiError):  # then the next regular list clears it
-                await supply.relist(source, groups)
-        return await send(request)
-
-    return listing_along
+        logger.error("%s: left out: %s", feed.stream.name, broken)  # noqa: TRY400
+        feed.sink.leave(Uid(uid))

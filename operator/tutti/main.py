@@ -10,8 +10,9 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import kopf
 
 from . import __version__, handlers, probes
 from .cycle import Cycle
+from .demand import Demand, persist
 from .dumps import Dumps
 from .election import Deposed, Election
 from .feeds import Feeds, feeds_into, storage_into
@@ -29,7 +31,7 @@ from .kube.clock import ServerClock
 from .metrics import Metrics
 from .model.decisions import Mode
 from .model.keys import LeaseKey
-from .pulse import FIRST_WAIT, LONGEST_WAIT, Alarm, Pulse
+from .pulse import Alarm, Pulse
 from .settings import Settings
 from .strategies import load
 from .strategies.problem import Strategy
@@ -41,7 +43,6 @@ logger = logging.getLogger(__name__)
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 CONTROL_PLANE = "kube-system"
 STUCK_SECONDS = 120.0  # a cycle that takes this much longer than its budget hangs
-NOT_FOUND = 404  # what the API server answers for a kind that it does not know
 STORAGE_LOOK_SECONDS = 0.5  # how soon a first pod with claims is noticed
 STOP_SECONDS = 20.0  # to finish the cycle in hand; Kubernetes kills after 30
 
@@ -100,18 +101,23 @@ async def serve(
             reservations=feeds.reservations,
             groups_and_pods=(feeds.groups, feeds.pending, feeds.bound),
         )
+        demand = Demand(api, feeds.demand)
+
+        def is_synced() -> bool:
+            return world.is_synced and demand.is_current
+
         pulse = Pulse(
             cycle,
             alarm,
             election,
             take_over=takeover.complete,
-            may_begin=lambda: world.is_synced,
+            may_begin=is_synced,
             patience=settings.budget_seconds + STUCK_SECONDS,
             ended=metrics.ended,
         )
 
         def ready() -> str:
-            if not world.is_synced:
+            if not is_synced():
                 return "the cluster is still being listed"
             return election.trouble or pulse.trouble
 
@@ -135,7 +141,8 @@ async def serve(
                 election=election,
                 takeover=takeover,
                 pulse=pulse,
-                registry=handlers.registry(world, access, api, feeds.groups),
+                demand=demand,
+                registry=handlers.registry(world, demand, access, feeds),
             )
             await run.until_stopped()
 
@@ -159,6 +166,7 @@ class _Run:
         election: Election,
         takeover: Takeover,
         pulse: Pulse,
+        demand: Demand,
         registry: kopf.OperatorRegistry,
     ) -> None:
         self._api = api
@@ -168,24 +176,23 @@ class _Run:
         self._election = election
         self._takeover = takeover
         self._pulse = pulse
+        self._demand = demand
         self._registry = registry
-        self._waiting_since = ""  # the version of the first list of pending pods
+        self._stopping = asyncio.Event()
+        self._listed: dict[str, str] = {}  # the versions of the first lists of the supply
         self._tasks: list[asyncio.Task[Any]] = []
 
     async def until_stopped(self) -> None:
         """Run until a signal comes or something breaks; the cycle in hand is finished first."""
-        stopping = asyncio.Event()
-        _stop_on_signals(stopping)
+        self._stop_on_signals()
         beating = asyncio.create_task(self._pulse.beat())
-        self._tasks += [asyncio.create_task(stopping.wait()), beating]
+        self._tasks += [asyncio.create_task(self._stopping.wait()), beating]
         try:
             listing = asyncio.create_task(self._first_lists())
             await asyncio.wait([listing, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
             if listing.done():
                 listing.result()  # a bug in it ends the run, rather than that nobody is served
-                await self._follow()
-                # kopf has set its own, which would cancel everything at once, bindings too.
-                _stop_on_signals(stopping)
+                self._follow()
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             self._tasks.append(listing)
         finally:
@@ -202,27 +209,36 @@ class _Run:
                 raise result
 
     async def _first_lists(self) -> None:
-        """Learn who leads, then list the demand.
+        """Learn who leads, then list the demand, then the supply.
 
         The Lease comes first: what is listed while we lead needs no second look. The demand is
-        listed before the supply: a pod bound in between is then seen twice, never not at all. And
+        listed before the supply: a pod bound in between is then seen twice, never not at all. Both
         before kopf starts, which would never look for CRDs that come later.
         """
         await self._election.look()
         self._tasks.append(asyncio.create_task(self._election.campaign()))
-        await _persist(self._list_demand)
+        await persist(self._adopt)
+        await persist(self._list_demand)
         if self._world.storage.are_wanted:
             # What is reserved for pods with claims is carried out by the first cycle already.
-            await _persist(self._list_storage)
+            await persist(self._list_storage)
+        await persist(self._list_supply)
 
-    async def _list_demand(self) -> None:
+    async def _adopt(self) -> None:
         if self._election.term:
             try:
                 await self._takeover.adopt(self._election.term)
             except Deposed as why:
                 self._election.stand_down(str(why))
-        await supply.relist(self._api, self._feeds.groups)
-        self._waiting_since = await supply.relist(self._api, self._feeds.pending)
+
+    async def _list_demand(self) -> None:
+        for feed in self._feeds.demand:
+            await supply.relist(self._api, feed)
+
+    async def _list_supply(self) -> None:
+        for feed in self._feeds.supply:
+            if feed.stream.name not in self._listed:
+                self._listed[feed.stream.name] = await supply.relist(self._api, feed)
 
     async def _list_storage(self) -> None:
         try:
@@ -237,15 +253,21 @@ class _Run:
             await asyncio.sleep(STORAGE_LOOK_SECONDS)
         await asyncio.gather(*(supply.follow(self._api, feed) for feed in self._storage))
 
-    async def _follow(self) -> None:
-        relisting = handlers.relist(self._api, self._feeds.groups)
-        waiting = supply.follow(self._api, self._feeds.pending, self._waiting_since)
-        following = [supply.follow(self._api, feed) for feed in self._feeds.supply]
-        self._tasks += [asyncio.create_task(one) for one in (relisting, waiting, *following)]
-        self._tasks.append(asyncio.create_task(self._follow_storage()))
-        self._tasks += await kopf.spawn_tasks(
-            registry=self._registry, clusterwide=True, standalone=True
+    def _follow(self) -> None:
+        following = [
+            supply.follow(self._api, feed, self._listed[feed.stream.name])
+            for feed in self._feeds.supply
+        ]
+        demand = self._demand.run(
+            self._registry, begin=partial(persist, self._list_demand), began=self._stop_on_signals
         )
+        for one in (*following, self._follow_storage(), demand):
+            self._tasks.append(asyncio.create_task(one))
+
+    def _stop_on_signals(self) -> None:
+        """Finish the cycle in hand; kopf's own handlers would cancel bindings that are sent."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
 
 
 def _warn_of_reservations(namespace: str) -> None:
@@ -257,33 +279,8 @@ def _warn_of_reservations(namespace: str) -> None:
     )
 
 
-def _stop_on_signals(stopping: asyncio.Event) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-
-
 def _ignore(_loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
     logger.debug("while stopping: %s", context.get("message"))
-
-
-async def _persist(attempt: Callable[[], Awaitable[None]]) -> None:
-    """Try until it succeeds, and say what is in the way."""
-    wait = FIRST_WAIT
-    said = ""
-    while True:
-        try:
-            await attempt()
-        except errors.ApiError as problem:
-            sentence = str(problem)
-            if problem.status == NOT_FOUND:
-                sentence = "the CRDs are not installed: run `tutti crds | kubectl apply -f -`."
-            if sentence != said:
-                logger.warning("%s Will look again", sentence)
-                said = sentence
-            wait = min(wait * 2, LONGEST_WAIT)
-            await asyncio.sleep(wait)
-        else:
-            return
 
 
 def _own_namespace() -> str:

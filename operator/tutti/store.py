@@ -74,6 +74,10 @@ class Store(Generic[V]):
         """Whether the object is here, or was until lately."""
         return uid in self._items or uid in self._gone
 
+    def has_dropped(self, uid: Uid) -> bool:
+        """Whether the object was forgotten for good, as far as that is remembered."""
+        return uid in self._gone
+
     def drop(self, uid: Uid) -> None:
         """Forget an object for good: uids never come back."""
         self._gone.pop(uid, None)

@@ -8,7 +8,7 @@ import pytest
 
 from tutti import handlers
 from tutti.feeds import feeds_into
-from tutti.kube import supply, wire
+from tutti.kube import calls, supply, wire
 from tutti.model.cluster import Member, Occupant
 from tutti.world import World
 
@@ -74,7 +74,7 @@ def test_whoever_is_bound_takes_room_wherever_it_lives(
     assert pod.node == "n1"
 
 
-def test_events_of_pod_groups_are_taken_in_where_they_are_served_only() -> None:
+def test_events_are_taken_in_of_what_is_served_only() -> None:
     """The demand side hears of all; what is gone or cannot be read any more is forgotten."""
     world = World(lambda: None)
     groups = _feeds(world, OURS)["groups"]
@@ -82,17 +82,42 @@ def test_events_of_pod_groups_are_taken_in_where_they_are_served_only() -> None:
         body = objects.merged(
             objects.GROUP, {"metadata": {"namespace": namespace, "uid": namespace}}
         )
-        handlers._fold({"type": "ADDED", "object": body}, groups)
-    handlers._fold({"type": "ADDED", "object": {"metadata": "none"}}, groups)
+        handlers.take_in(groups, {"type": "ADDED", "object": body}, namespace)
+    handlers.take_in(groups, {"type": "ADDED", "object": {"metadata": "none"}}, "other")
     assert [group.namespace for group in world.groups] == [OURS]
     broken = objects.merged(objects.GROUP, {"metadata": {"uid": OURS}, "spec": "none"})
-    handlers._fold({"type": "MODIFIED", "object": broken}, groups)
+    handlers.take_in(groups, {"type": "MODIFIED", "object": broken}, OURS)
     assert not list(world.groups)
     body = objects.merged(
         objects.GROUP, {"metadata": {"namespace": OURS, "uid": OURS, "resourceVersion": "99"}}
     )
-    handlers._fold({"type": "MODIFIED", "object": body}, groups)
+    handlers.take_in(groups, {"type": "MODIFIED", "object": body}, OURS)
     assert len(world.groups) == 1
     gone = objects.merged(objects.GROUP, {"metadata": {"uid": OURS}})
-    handlers._fold({"type": "DELETED", "object": gone}, groups)
+    handlers.take_in(groups, {"type": "DELETED", "object": gone}, OURS)
     assert not list(world.groups)
+
+
+def test_a_pod_that_names_another_scheduler_does_not_wait_here() -> None:
+    """A selector for several names shows others' pods, too."""
+    world = World(lambda: None)
+    pending = _feeds(world)["pending"]
+    theirs = objects.merged(objects.POD, {"spec": {"schedulerName": "other"}})
+    handlers.take_in(pending, {"type": "ADDED", "object": theirs}, "u")
+    assert not list(world.pending)
+    handlers.take_in(pending, {"type": "ADDED", "object": objects.POD}, "u")
+    assert len(world.pending) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "selector"),
+    [
+        (("tutti",), "spec.nodeName=,spec.schedulerName=tutti"),
+        (("a", "b"), "spec.nodeName=,spec.schedulerName!=default-scheduler"),
+        (("a", "default-scheduler"), "spec.nodeName="),
+    ],
+)
+def test_pods_of_one_scheduler_or_of_several_are_asked_for(
+    names: Collection[str], selector: str
+) -> None:
+    assert calls.pending(*names).selector == selector

@@ -14,6 +14,7 @@ ROOTS = {
     "storage.k8s.io": "/apis/storage.k8s.io/v1",
     "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
 }
+DEFAULT_SCHEDULER = "default-scheduler"  # Kubernetes' own: most pods of most clusters name it
 METHODS = {
     "list": "GET",
     "watch": "GET",
@@ -124,9 +125,17 @@ ATTACHMENTS = Stream("VolumeAttachments", Call.LIST_ATTACHMENTS, Call.WATCH_ATTA
 RESERVATIONS = Stream("Reservations", Call.LIST_RESERVATIONS, Call.WATCH_RESERVATIONS)
 
 
-def pending(scheduler_name: str) -> Stream:
-    """The pods that wait for us."""
-    ours = f"spec.nodeName=,spec.schedulerName={scheduler_name}"
+def pending(*scheduler_names: str) -> Stream:
+    """The pods that wait for one of these schedulers; of several, also those that wait for others.
+
+    A field selector knows no "or": whoever asks for several names has to leave out what is not
+    theirs, and is at least spared the pods of the default scheduler.
+    """
+    ours = "spec.nodeName="
+    if len(scheduler_names) == 1:
+        ours += f",spec.schedulerName={scheduler_names[0]}"
+    elif DEFAULT_SCHEDULER not in scheduler_names:
+        ours += f",spec.schedulerName!={DEFAULT_SCHEDULER}"
     return Stream("pending pods", Call.LIST_PODS, Call.WATCH_PODS, ours)
 
 

@@ -1,4 +1,4 @@
-"""The supply side: list and watch of what kopf would be too slow or too forgetful for.
+"""Lists and watches of our own, for what kopf would be too slow or too forgetful for.
 
 A list replaces everything, so what was deleted while no watch was looking leaves no ghost; pages
 are decoded at once and only the fields that a decision uses are kept.
@@ -147,14 +147,19 @@ def _take(feed: Feed[W, V], line: bytes) -> str:
     if event.type == "DELETED":
         feed.sink.drop(uid_of(event.item))
     elif event.type in ("ADDED", "MODIFIED"):
-        taken = _item(feed, event.item)
-        if taken is not None:
-            feed.sink.put(taken)
-        else:
-            # It may have been of interest a moment ago, as a pod that is over now was, and may be
-            # again, as a gated one will.
-            feed.sink.leave(uid_of(event.item))
+        put(feed, event.item)
     return event.version
+
+
+def put(feed: Feed[W, V], one: W) -> None:
+    """Take in an object that was made or changed."""
+    taken = _item(feed, one)
+    if taken is not None:
+        feed.sink.put(taken)
+    else:
+        # It may have been of interest a moment ago, as a pod that is over now was, and may be
+        # again, as a gated one will.
+        feed.sink.leave(uid_of(one))
 
 
 def _leave_out(feed: Feed[W, V], line: bytes) -> str:
