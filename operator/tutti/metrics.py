@@ -97,8 +97,8 @@ class Metrics(Collector):
         )
         self._calls = self._counter(
             "tutti_api_requests",
-            "Calls of the API server, watches that began included, but for those of the watch of "
-            "PodGroups; code 0 is no answer.",
+            "Calls of the API server, watches that began included, but for those that kopf makes, "
+            "of PodGroups and waiting pods; code 0 is no answer.",
             *("verb", "resource", "code"),
         )
         self._stages = Histogram(

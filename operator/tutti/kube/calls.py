@@ -37,7 +37,7 @@ class Right(NamedTuple):
 class Call(Enum):
     """Every kind of call that Tutti makes: each request is made from its entry here.
 
-    kopf makes the watches of the demand side, by the same paths.
+    kopf lists and watches PodGroups and waiting pods by the same paths.
     """
 
     LIST_NODES = Right("", "nodes", "list")
