@@ -65,11 +65,15 @@ async def serve(
     alarm = Alarm()
     # Whoever only watches makes no PodGroups either.
     is_declaring = settings.spark_enabled and settings.mode is not Mode.SHADOW
-    world = World(alarm.ring, is_declaring=is_declaring)
+    metrics = Metrics(settings.mode)
+
+    def shown(confirmed: float | None) -> None:
+        metrics.shown(0.0 if confirmed is None else time.time() - confirmed)
+
+    world = World(alarm.ring, is_declaring=is_declaring, shown=shown)
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
     feeds = feeds_into(world, name, settings.namespaces, elsewhere=_warn_of_reservations)
-    metrics = Metrics(settings.mode)
     clock = ServerClock(time.time, time.monotonic)
     async with Client(access, lease, heard=metrics.called, clock=clock) as api:
         cycle = Cycle(

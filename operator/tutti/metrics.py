@@ -23,6 +23,7 @@ from .planning import health, inventory, order
 OK, REDIRECTED = 200, 300  # HTTP's own boundaries
 GONE, CONFLICT, TOO_MANY, BROKEN = 404, 409, 429, 500
 TO_BIND = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400)  # seconds
+OF_WATCH = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15)  # seconds
 OF_STAGE = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)  # seconds
 
 
@@ -115,6 +116,12 @@ class Metrics(Collector):
             buckets=TO_BIND,
             registry=self._registry,
         )
+        self._watch_delay = Histogram(
+            "tutti_watch_delay_seconds",
+            "From the answer to a binding of ours until the watch of bound pods shows it.",
+            buckets=OF_WATCH,
+            registry=self._registry,
+        )
         # What has not happened yet is 0, not absent: else its first time is no increase.
         for stage in Stage:
             self._stages.labels(stage)
@@ -163,6 +170,10 @@ class Metrics(Collector):
         self._calls.labels(right.verb, right.resource, str(status)).inc()
         if call is Call.BIND:
             self._bindings.labels(_bound(status)).inc()
+
+    def shown(self, seconds: float) -> None:
+        """The watch of bound pods shows a binding, so long after the API server confirmed it."""
+        self._watch_delay.observe(max(0.0, seconds))
 
     def saw(self, snapshot: Snapshot, plan: Plan) -> None:
         """A cycle has come to its report: the picture by then, and what was planned."""

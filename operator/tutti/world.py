@@ -32,6 +32,10 @@ from .store import Store
 MOST_LATE = 15.0  # seconds that a binding of ours says how late the watch is
 
 
+def _unheard(_confirmed: float | None) -> None:
+    """Nobody counts."""
+
+
 @dataclass(slots=True)
 class Assumption:
     """A binding that we made and no watch has shown yet."""
@@ -46,13 +50,21 @@ class Assumption:
 class World:
     """Eight stores, the claims, the assumptions, and the indexes that make a snapshot cheap."""
 
-    def __init__(self, wake: Callable[[], None], *, is_declaring: bool = False) -> None:
+    def __init__(
+        self,
+        wake: Callable[[], None],
+        *,
+        is_declaring: bool = False,
+        shown: Callable[[float | None], None] = _unheard,
+    ) -> None:
         """``wake`` is called at every change that a decision might care about.
 
         While this operator ``is_declaring`` the gangs of Spark applications, their drivers wait
-        for it.
+        for it. ``shown`` is told of each binding of ours that the watch of bound pods shows, by
+        when the API server had confirmed it: None where the watch is faster.
         """
         self._wake = wake
+        self._shown = shown
         self.nodes: Store[Node] = Store(self._node_changed, self._listed)
         self.pending: Store[Member] = Store(self._member_changed, self._listed)
         self.bound: Store[Member | Occupant] = Store(self._bound_changed, self._bound_listed)
@@ -245,8 +257,10 @@ class World:
     ) -> None:
         if old == new:
             return  # a running pod of somebody else's changed in a way that decides nothing
-        self._assumed.pop(uid, None)
+        known = self._assumed.pop(uid, None)
         if new is not None:
+            if known is not None:
+                self._shown(known.confirmed)
             self.pending.drop(uid)  # whose stream may be late, and would show a ghost of it
         self._refresh(uid)
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from ..controlplane.errors import ControlPlaneError
 from ..load.figures import Within
 from .accounts import Measured
-from .contenders import CONTENDERS
+from .contenders import CONTENDERS, TUTTI
 from .rounds import FallenError, Patience, measure
 from .scenarios import scenarios
 from .stage import staged
@@ -44,11 +44,12 @@ def _chosen(_context: click.Context, option: click.Parameter, text: str) -> tupl
 @click.option(
     "--scenarios",
     "letters",
-    default="a,b,c,d",
+    default="a,b,c,d,e,f",
     show_default=True,
     callback=_chosen,
     help="Which of them: a gangs of 8; b large and small gangs; c one large gang; d a start among "
-    "many bound pods.",
+    "many bound pods; e gangs of 8 amid a burst of pods that wait; f a start among such (e and f: "
+    "Tutti alone).",
 )
 @click.option(
     "--schedulers",
@@ -132,7 +133,7 @@ def _play(
     progress: Console,
 ) -> list[Measured]:
     measured = []
-    order = list(contenders)
+    order = [one for one in contenders if one.name == TUTTI or not scenario.waiting]
     with staged(scenario, contenders) as stage:
         for i in range(rounds):
             for contender in order:

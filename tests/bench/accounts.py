@@ -38,6 +38,7 @@ class Measured:
     peak_megabytes: float = math.nan  # of the process itself, not of those it starts
     writes_per_pod: float = math.nan
     large_writes_per_pod: float = math.nan  # of gangs of 64 and more
+    watch_delay: float = math.nan  # seconds until the watch showed a binding, the 99th percentile
     writes: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -81,9 +82,10 @@ class Account:
             self._enter(write)
 
     def _enter(self, write: Write) -> None:
-        if write.verb == "create" and write.resource == "pods":
+        is_member = gang_of(write.name) in self._sizes
+        if write.verb == "create" and write.resource == "pods" and is_member:
             self._created[write.name] = write.at
-        if write.resource == "pods/binding" and gang_of(write.name) in self._sizes:
+        if write.resource == "pods/binding" and is_member:
             self._bound[write.name] = write.at
         if write.user == self._contender.user:
             self._kinds[f"{write.verb} {write.resource}"] += 1

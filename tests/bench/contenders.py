@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from .. import operator_process
 from ..load.gangs import Form
@@ -30,6 +33,9 @@ class Running(Protocol):
 
     def stop(self) -> None:
         """End it."""
+
+    def watch_delay(self) -> float:
+        """Seconds until the watch showed a binding, the 99th percentile; nan if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,9 @@ class _Operator:
     def stop(self) -> None:
         self._operator.stop()
 
+    def watch_delay(self) -> float:
+        return quantile(self._operator.probe("metrics"), "tutti_watch_delay_seconds", 0.99)
+
 
 class _Component:
     """A scheduler that the control plane knows."""
@@ -88,3 +97,19 @@ class _Component:
 
     def stop(self) -> None:
         self._plane.remove(self._process)
+
+    def watch_delay(self) -> float:
+        return math.nan
+
+
+def quantile(text: str, name: str, share: float) -> float:
+    """The upper bound of the bucket in which this share of a histogram ends; nan for none."""
+    samples = [
+        (float(sample.labels["le"]), sample.value)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == f"{name}_bucket"
+    ]
+    most = max((count for _, count in samples), default=0.0)
+    ends = (bound for bound, count in sorted(samples) if count >= share * most)
+    return next(ends) if most else math.nan

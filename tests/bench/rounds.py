@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ..controlplane.errors import StartError
-from ..load.gangs import Load, Member
+from ..load.gangs import Form, Load, Member
 from ..operator_process import OperatorError
 from . import usage
 from .accounts import Account, Measured
 from .stage import NAMESPACE, collection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from ..load.gangs import Manifest
     from .contenders import Contender
     from .scenarios import Scenario
     from .stage import Stage
 
+_PER_GANG = 1000  # pods that only wait
 WARM_UP = 4  # members of the gang that shows that a scheduler is at work
 _START_SECONDS = 120.0
 
@@ -43,7 +46,8 @@ def measure(
     Raises:
         FallenError: the scheduler did not start, or did not live to the end.
     """
-    play = _Play(stage, contender, {f"{prefix}g{i:04}": n for i, n in enumerate(scenario.sizes)})
+    sizes = {f"{prefix}g{i:04}": n for i, n in enumerate(scenario.sizes)}
+    play = _Play(stage, contender, sizes, _waiting(prefix, scenario.waiting))
     warm_up = _Play(stage, contender, {f"{prefix}warm": WARM_UP})
     try:
         if scenario.is_start:
@@ -56,11 +60,26 @@ def measure(
         warm_up.remove()
 
 
+def _waiting(prefix: str, pods: int) -> Mapping[str, int]:
+    """Gangs that never have all their members, by how many they have."""
+    return {
+        f"{prefix}w{i:04}": min(_PER_GANG, pods - i * _PER_GANG)
+        for i in range(-(-pods // _PER_GANG))
+    }
+
+
 class _Play:
     """Some gangs of a round: made, followed, removed."""
 
-    def __init__(self, stage: Stage, contender: Contender, sizes: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        contender: Contender,
+        sizes: Mapping[str, int],
+        waiting: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self._stage = stage
+        self._waiting = waiting
         self._contender = contender
         self._sizes = sizes
         self._load = Load(contender.form, NAMESPACE, Member(), {"app": "bench"})
@@ -83,11 +102,13 @@ class _Play:
             stage.until_quiet()
             cost = usage.of(scheduler.pid)
             server = self._server_cpu() - server
+            delay = scheduler.watch_delay()
         finally:
             scheduler.stop()
         account = Account(self._contender, self._sizes, self._group_uids(), stage.ledger.writes())
         cpu = cost.cpu_seconds - before.cpu_seconds
-        return account.measured(scenario, cpu, server, cost.peak_megabytes)
+        one = account.measured(scenario, cpu, server, cost.peak_megabytes)
+        return replace(one, watch_delay=delay)
 
     def start(self, scenario: Scenario, patience: Patience) -> Measured:
         """Start the scheduler with all gangs there already."""
@@ -116,13 +137,24 @@ class _Play:
             for name, n in self._sizes.items()
             for one in (self._load.group(name, n), *self._load.pods(name, n))
         )
-        self._stage.create([one for one in made if one is not None])
+        self._stage.create(_mixed([one for one in made if one is not None], self._others()))
+
+    def _others(self) -> list[Manifest]:
+        """The pods that only wait, each gang's group before them."""
+        load = Load(Form.TUTTI, NAMESPACE, Member(), {"app": "bench"})
+        made = (
+            one
+            for name, n in self._waiting.items()
+            for one in (load.group(name, n + 1), *load.pods(name, n))
+        )
+        return [one for one in made if one is not None]
 
     def remove(self) -> None:
         """Delete what was made."""
         if self._is_made:
-            pods = [f"{name}-{i}" for name, n in self._sizes.items() for i in range(n)]
-            self._stage.remove(self._sizes, pods, self._contender.form)
+            sizes = {**self._sizes, **self._waiting}
+            pods = [f"{name}-{i}" for name, n in sizes.items() for i in range(n)]
+            self._stage.remove(sizes, pods, self._contender.form)
 
     def _group_uids(self) -> Mapping[str, str]:
         """The gangs by their PodGroups' uids: some objects are named by those."""
@@ -136,3 +168,11 @@ class _Play:
         names = ("kube-apiserver", "etcd")
         processes = [self._stage.plane.process(name) for name in names]
         return sum(usage.of(process.pid).cpu_seconds for process in processes)
+
+
+def _mixed(some: Sequence[Manifest], others: Sequence[Manifest]) -> Iterator[Manifest]:
+    """All of both, evenly mixed, each in its order."""
+    share = len(others) / max(1, len(some))
+    for i, one in enumerate(some):
+        yield one
+        yield from others[round(i * share) : round((i + 1) * share)]

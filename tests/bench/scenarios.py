@@ -17,7 +17,10 @@ GPUS_PER_NODE = 8
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Nodes, gangs that fit them at once, and pods that are bound before it begins."""
+    """Nodes, gangs that fit them at once, and pods that are bound before it begins.
+
+    Pods that only wait come with the gangs, as many with each; at a start they are there already.
+    """
 
     name: str
     title: str
@@ -25,6 +28,7 @@ class Scenario:
     sizes: Sequence[int]
     bound_before: int = 0
     is_start: bool = False  # what counts is the time from the scheduler's start
+    waiting: int = 0  # pods that name Tutti, of gangs that never have all their members
 
     @property
     def pods(self) -> int:
@@ -47,12 +51,16 @@ def scenarios(scale: float) -> Mapping[str, Scenario]:
         "b": f"{nodes(5_000)} nodes, {sum(mixed)} pods as {len(mixed)} gangs of 4 to {max(mixed)}",
         "c": f"{nodes(1_000)} nodes, one gang of {one[0]}",
         "d": f"start with {nodes(5_000)} nodes and {scaled(50_000)} bound pods",
+        "e": f"(a), and a burst of {scaled(20_000)} pods that wait",
+        "f": f"start with {nodes(1_000)} nodes and {scaled(50_000)} pods that wait",
     }
     return {
         "a": Scenario("a", texts["a"], nodes(1_000), eights),
         "b": Scenario("b", texts["b"], nodes(5_000), mixed),
         "c": Scenario("c", texts["c"], nodes(1_000), one),
         "d": Scenario("d", texts["d"], nodes(5_000), (8,), scaled(50_000), is_start=True),
+        "e": Scenario("e", texts["e"], nodes(1_000), eights, waiting=scaled(20_000)),
+        "f": Scenario("f", texts["f"], nodes(1_000), (8,), waiting=scaled(50_000), is_start=True),
     }
 
 

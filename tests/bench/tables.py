@@ -22,6 +22,7 @@ _SPEED: Mapping[str, Callable[[Measured], float]] = {
     "p50 s": lambda one: one.wait_p50,
     "p99 s": lambda one: one.wait_p99,
     "writes/pod": lambda one: one.writes_per_pod,
+    "watch p99 s": lambda one: one.watch_delay,
 }
 _START: Mapping[str, Callable[[Measured], float]] = {
     "first binding s": lambda one: one.start_seconds,

@@ -87,6 +87,7 @@ def verdicts(measured: Iterable[Measured]) -> Sequence[Verdict]:
 
     speed = of(TUTTI, "a", _speed) / of(PLAIN, "a", _speed)
     large = [of(TUTTI, scenario, lambda one: one.large_writes_per_pod) for scenario in "bc"]
+    waiting = of(TUTTI, "e", lambda one: one.watch_delay)
     start = of(TUTTI, "d", _start) / of(PLAIN, "d", _start)
     least, most = Sense.AT_LEAST, Sense.AT_MOST
     return (
@@ -123,6 +124,10 @@ def verdicts(measured: Iterable[Measured]) -> Sequence[Verdict]:
             1500.0,
             600.0,
         ),
+        Verdict(
+            "p99 until the watch of bound pods shows a binding, in (e), s", waiting, most, 0.5, 0.1
+        ),
+        Verdict("start to first binding in (f), s", of(TUTTI, "f", _start), most, 60.0, 30.0),
     )
 
 

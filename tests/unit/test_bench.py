@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 import json
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from ..bench import usage
+from tutti.metrics import Metrics
+
+from ..bench import rounds, usage
 from ..bench.__main__ import main
 from ..bench.accounts import Account, Measured
-from ..bench.contenders import CONTENDERS
+from ..bench.contenders import CONTENDERS, quantile
 from ..bench.ledger import Ledger, Write
 from ..bench.scenarios import scenarios
 from ..bench.tables import table_of
@@ -30,15 +32,42 @@ if TYPE_CHECKING:
 
 def test_the_scenarios_are_those_that_were_asked_for() -> None:
     known = scenarios(1.0)
-    assert {name: (one.nodes, one.pods, one.bound_before) for name, one in known.items()} == {
-        "a": (1_000, 3_000, 0),
-        "b": (5_000, 10_000, 0),
-        "c": (1_000, 1_000, 0),
-        "d": (5_000, 8, 50_000),
+    assert {
+        name: (one.nodes, one.pods, one.bound_before, one.waiting) for name, one in known.items()
+    } == {
+        "a": (1_000, 3_000, 0, 0),
+        "b": (5_000, 10_000, 0, 0),
+        "c": (1_000, 1_000, 0, 0),
+        "d": (5_000, 8, 50_000, 0),
+        "e": (1_000, 3_000, 0, 20_000),
+        "f": (1_000, 8, 0, 50_000),
     }
     assert set(known["a"].sizes) == {8}
     assert (min(known["b"].sizes), max(known["b"].sizes)) == (4, 512)
     assert len(known["c"].sizes) == 1
+
+
+def test_pods_that_only_wait_come_in_gangs_that_are_never_whole_mixed_with_the_others() -> None:
+    waiting = rounds._waiting("r0-", 2_500)
+    assert list(waiting.values()) == [1_000, 1_000, 500]
+    assert not rounds._waiting("r0-", 0)
+    some: list[Any] = list(range(3))
+    others: list[Any] = list("abcdefg")
+    mixed: list[Any] = list(rounds._mixed(some, others))
+    assert sorted(map(str, mixed)) == sorted(map(str, [*some, *others]))
+    assert mixed[0] == 0
+    assert mixed[-1] == "g"
+    assert [one for one in mixed if one in others] == others
+    assert list(rounds._mixed(some, [])) == some
+
+
+def test_a_percentile_of_a_histogram_is_the_bound_of_its_bucket() -> None:
+    metrics = Metrics()
+    for seconds in [0.02] * 98 + [0.2, 3.0]:
+        metrics.shown(seconds)
+    text, name = metrics.text().decode(), "tutti_watch_delay_seconds"
+    assert [quantile(text, name, share) for share in (0.5, 0.99, 1.0)] == [0.025, 0.25, 5.0]
+    assert math.isnan(quantile(Metrics().text().decode(), name, 0.99))
 
 
 @pytest.mark.parametrize("scale", [0.001, 0.01, 0.37, 1.0])

@@ -133,6 +133,16 @@ def test_a_binding_is_counted_by_what_became_of_it(status: int, result: str) -> 
     assert found[f"tutti_api_requests_total {status} pods/binding create"] == 1.0
 
 
+def test_how_late_the_watch_shows_bindings_is_counted() -> None:
+    """A watch that is faster than the answer, or a clock that was set back, is not late."""
+    metrics = Metrics()
+    for seconds in (-1.0, 0.0, 0.3):
+        metrics.shown(seconds)
+    found = told(metrics)
+    assert found["tutti_watch_delay_seconds_count"] == 3.0
+    assert found["tutti_watch_delay_seconds_sum"] == pytest.approx(0.3)
+
+
 def test_cycles_are_counted_by_their_end() -> None:
     metrics = Metrics()
     metrics.ended(Ended.FAILED)

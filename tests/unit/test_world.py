@@ -39,7 +39,8 @@ class Observed:
 
     def __init__(self) -> None:
         self.wakes = 0
-        self.world = World(self.wake)
+        self.shown: list[float | None] = []
+        self.world = World(self.wake, shown=self.shown.append)
         self.version = 0
         for name in ("n1", "n2"):
             self.world.nodes.put(Item(Uid(name), self.next(), node(name, cpu=4).made))
@@ -284,6 +285,7 @@ def test_how_late_the_watch_is_shows_in_the_bindings_that_were_answered() -> Non
     assert one.world.late(2.0) == 1.0
     one.bind(pods[0], on=N1)
     assert one.world.late(2.0) == 0.0
+    assert one.shown == [1.5, 1.0]
 
 
 def test_a_retracted_assumption_leaves_the_pod_pending() -> None:
