@@ -25,6 +25,7 @@ CHECK_SECONDS = 60.0  # between two looks at whether kopf still watches
 FIRST_CHECK = 10.0  # until the first of them; doubled with each failure
 MOST_FAILURES = 5  # that count
 SILENCE_SECONDS = client.WATCH_SECONDS + 3 * client.REQUEST_SECONDS  # kopf asks more often
+NOTHING = "none,!none"  # a label selector that no object meets
 WATCHER = "watcher for "  # what kopf calls the tasks that it leaves behind when one of them fails
 
 
@@ -56,7 +57,9 @@ class Demand:
         """Between kopf's list and the watch that it begins then, list the same.
 
         A middleware of kopf's session. kopf watches from the version of its own list, so nothing
-        that happens meanwhile is missed.
+        that happens meanwhile is missed. Of its list it needs the version alone: it would begin a
+        worker for each object, and a list that only adds would let new members join those that
+        went unseen.
         """
         path = next((one for one in self._feeds if request.url.path.endswith(one)), None)
         if path is None:
@@ -64,6 +67,7 @@ class Demand:
         self._asked[path] = asyncio.get_running_loop().time()
         if "watch" not in request.url.query:
             self._due.add(path)
+            request.url = request.url.update_query(labelSelector=NOTHING)
             return await send(request)
         if path in self._due:
             try:

@@ -118,8 +118,8 @@ def configure(settings: kopf.OperatorSettings, feeds: Feeds) -> None:
 def take_in(feed: supply.Feed[Any, Any], event: Mapping[str, Any], uid: str) -> None:
     """Take one event in; an object that cannot be read is said and left out, as by a list.
 
-    What kopf lists (events without a type) is not taken in: a list that only adds would let new
-    members join those that went unseen. Our own list, which replaces all, follows it.
+    What kopf lists (events without a type) is not taken in: our own list, which replaces all,
+    follows it.
     """
     if event["type"] is None:
         return

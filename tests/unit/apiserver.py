@@ -55,6 +55,7 @@ class ApiServer:
         self.oldest = 0  # no watch begins before it
         self.objects: dict[str, dict[str, Json]] = {PODS: {}, GROUPS: {}}
         self.requests: list[Request] = []
+        self.selectors: list[str] = []  # the label selectors, each with what was asked for by it
         self.refuse: Callable[[Request], int] = lambda _request: 0  # a status that is answered
         self.before: Callable[[Request], None] = lambda _request: None
         self.kinds = {PODS, GROUPS}  # that discovery shows
@@ -173,6 +174,8 @@ class ApiServer:
         async def serve(request: web.Request) -> web.StreamResponse:
             verb = "watch" if "watch" in request.query else "list"
             asked = Request(plural, verb, request.query.get("resourceVersion", ""))
+            if "labelSelector" in request.query:
+                self.selectors.append(f"{asked} {request.query['labelSelector']}")
             if "continue" not in request.query:
                 self.requests.append(asked)
             self.before(asked)
@@ -188,7 +191,8 @@ class ApiServer:
     def _list(self, plural: str, request: web.Request) -> web.Response:
         first = int(request.query.get("continue", "0"))
         limit = int(request.query.get("limit", "1000000"))
-        bodies = list(self.objects[plural].values())
+        selects_none = request.query.get("labelSelector") == "none,!none"
+        bodies = [] if selects_none else list(self.objects[plural].values())
         more = str(first + limit) if len(bodies) > first + limit else ""
         head = {"resourceVersion": str(self.version), "continue": more}
         body = {"kind": f"{KINDS[plural]}List", "metadata": head}

@@ -126,6 +126,7 @@ async def test_our_list_of_a_kind_comes_between_kopfs_list_and_its_watch() -> No
         for plural in (PODS, GROUPS):
             assert _of(plural, api.requests) == ["list", "list", "list", "watch"]
         assert not any(early)
+        assert sorted(api.selectors) == ["list podgroups none,!none", "list pods none,!none"]
         api.put(PODS, "b")
         api.put(GROUPS, "h")
         await one.until(lambda: one.is_true, "watches show what is new")
