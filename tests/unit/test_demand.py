@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -107,6 +108,7 @@ async def running(api: ApiServer) -> AsyncIterator[Running]:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            gc.collect()  # coroutines that kopf leaves behind, before a failure is told
         assert not [each for each in asyncio.all_tasks() if each.get_name().startswith("watcher")]
 
 
