@@ -88,10 +88,11 @@ def verdicts(measured: Iterable[Measured]) -> Sequence[Verdict]:
     speed = of(TUTTI, "a", _speed) / of(PLAIN, "a", _speed)
     large = [of(TUTTI, scenario, lambda one: one.large_writes_per_pod) for scenario in "bc"]
     waiting = of(TUTTI, "e", lambda one: one.watch_delay)
+    cpu = of(TUTTI, "a", _cpu) / of(PLAIN, "a", _cpu)
     start = of(TUTTI, "d", _start) / of(PLAIN, "d", _start)
     least, most = Sense.AT_LEAST, Sense.AT_MOST
     return (
-        Verdict("pods/s over kube-scheduler's, in (a)", speed, least, 1.0, 2.0),
+        Verdict("pods/s over kube-scheduler's, in (a)", speed, least, 1.2, 2.0),
         Verdict(
             "gang p99 over the better gang scheduler's, in (a)",
             over_best_gangs("a"),
@@ -128,11 +129,16 @@ def verdicts(measured: Iterable[Measured]) -> Sequence[Verdict]:
             "p99 until the watch of bound pods shows a binding, in (e), s", waiting, most, 0.5, 0.1
         ),
         Verdict("start to first binding in (f), s", of(TUTTI, "f", _start), most, 60.0, 30.0),
+        Verdict("CPU s over kube-scheduler's, in (a)", cpu, most, 0.75, 0.5),
     )
 
 
 def _speed(one: Measured) -> float:
     return one.pods_per_second
+
+
+def _cpu(one: Measured) -> float:
+    return one.cpu_seconds
 
 
 def _start(one: Measured) -> float:

@@ -78,8 +78,13 @@ BINDS_PODS_OF_OTHERS = Mutant(
     (
         Patch(
             "kube/calls.py",
-            'ours = f"spec.nodeName=,spec.schedulerName={scheduler_name}"',
-            'ours = "spec.nodeName="',
+            'ours += f",spec.schedulerName={scheduler_names[0]}"',
+            "pass",
+        ),
+        Patch(
+            "feeds.py",
+            "is_ours = pod.spec.scheduler_name == name and is_served(pod)",
+            "is_ours = is_served(pod)",
         ),
     ),
 )

@@ -202,14 +202,18 @@ def _one(contender: str, scenario: str, **figures: float) -> Measured:
 
 def test_a_ratio_is_of_medians_and_knows_its_side() -> None:
     rounds = [
-        *(_one("tutti", "a", pods_per_second=n, wait_p99=1.0) for n in (90, 200, 1_000)),
-        *(_one("kube-scheduler", "a", pods_per_second=n) for n in (100, 100, 1)),
+        *(
+            _one("tutti", "a", pods_per_second=n, wait_p99=1.0, cpu_seconds=3.0)
+            for n in (90, 200, 1_000)
+        ),
+        *(_one("kube-scheduler", "a", pods_per_second=n, cpu_seconds=5.0) for n in (100, 100, 1)),
         _one("coscheduling", "a", wait_p99=math.inf),
         _one("native-gangs", "a", wait_p99=10.0),
     ]
-    speed, p99, unmeasured, *_ = verdicts(rounds)
+    speed, p99, unmeasured, *_, cpu = verdicts(rounds)
     assert (speed.value, speed.word) == (2.0, "reached, and the aim")
     assert (p99.value, p99.word) == (0.1, "reached, and the aim")
+    assert (cpu.value, cpu.word) == (0.6, "reached")
     assert unmeasured.word == "not measured"
 
 
