@@ -379,7 +379,7 @@ def test_kopf_writes_nothing_keeps_little_and_lists_in_pages() -> None:
     assert settings.watching.chunk_size == 500
     assert not settings.watching.initial_streaming
     assert settings.queueing.worker_limit is None
-    assert settings.queueing.idle_timeout < 1
+    assert settings.queueing.idle_timeout <= 2
     assert settings.process.ultimate_exiting_timeout is None
     selectors = list(settings.watching.field_selectors.values())
     assert selectors == ["spec.nodeName=,spec.schedulerName=tutti"]
