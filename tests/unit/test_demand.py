@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import random
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -84,6 +85,17 @@ class Running:
             lambda: self.demand.is_current and self.is_true and len(self.api.watches) == 2,
             "the World knows what there is",
         )
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Keep no log record of a task that failed, which would keep the task.
+
+    asyncio tells of it when it is freed; Python 3.11 parses source code for that, and fails where
+    it is just parsing some.
+    """
+    for name in ("kopf", "asyncio"):
+        caplog.set_level(logging.CRITICAL, logger=name)
 
 
 @pytest.fixture(autouse=True)
