@@ -66,15 +66,15 @@ async def serve(
     # Whoever only watches makes no PodGroups either.
     is_declaring = settings.spark_enabled and settings.mode is not Mode.SHADOW
     metrics = Metrics(settings.mode)
+    clock = ServerClock(time.time, time.monotonic)
 
     def shown(confirmed: float | None) -> None:
-        metrics.shown(0.0 if confirmed is None else time.time() - confirmed)
+        metrics.shown(0.0 if confirmed is None else clock() - confirmed)
 
     world = World(alarm.ring, is_declaring=is_declaring, shown=shown)
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
     feeds = feeds_into(world, name, settings.namespaces, elsewhere=_warn_of_reservations)
-    clock = ServerClock(time.time, time.monotonic)
     async with Client(access, lease, heard=metrics.called, clock=clock) as api:
         cycle = Cycle(
             world,
