@@ -99,6 +99,7 @@ conformance: $(STAMP)  ## Compare with kube-scheduler, Spark and an independent 
 	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@failed=0; \
 	$(BIN)/python -m tests.conformance.unchanged check || failed=1; \
+	$(BIN)/python -m tests.conformance.bruteforce $(if $(SEED),--seed $(SEED)) || failed=1; \
 	$(BIN)/python -m tests.oracle $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.against || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.differential --controls $(if $(SEED),--seed $(SEED)) || failed=1; \

@@ -5,7 +5,7 @@ Amounts are 64-bit integers; everything is in the order of the nodes' names.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -279,13 +279,15 @@ def assignments(
     return tuple(named)
 
 
-def _named(group: Iterable[Member]) -> Iterator[tuple[Member, Uid]]:
-    """Members of one part, each with a uid of its own: absent ones may be alike in theirs."""
+def _named(group: Iterable[Member]) -> Sequence[tuple[Member, Uid]]:
+    """Members of one part, each with a uid of its own: absent members may share theirs."""
     times = Counter[Uid]()
+    named = []
     for member in group:
         n = times[member.uid]
-        yield member, slots.nth(member.uid, n) if n else member.uid
+        named.append((member, slots.nth(member.uid, n) if n else member.uid))
         times[member.uid] += 1
+    return named
 
 
 class Seated(NamedTuple):
