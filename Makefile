@@ -18,7 +18,7 @@ CODE := operator tests demo
 TEST_BINARIES := etcd kube-apiserver kube-scheduler kube-controller-manager kubectl kwok helm promtool \
   prometheus
 # The tiers that need no control plane, on two cores.
-QUICK := --tiers unit,cycle --numprocesses 2 --dist worksteal
+QUICK := --tiers unit,cycle,docs --numprocesses 2 --dist worksteal
 
 .PHONY: help
 help:  ## List the commands
@@ -35,15 +35,15 @@ venv: $(STAMP)  ## Make the environment in .venv
 
 .PHONY: control-plane
 control-plane: $(STAMP)  ## Build etcd, kube-apiserver and friends into the cache (K8S=1.36 for another minor)
-	@$(BIN)/python -m tests.controlplane build --k8s $(K8S)
+	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S)
 
 .PHONY: up
 up: $(STAMP)  ## Start a control plane and print how to use it: eval "$$(make up WITH='scheduler controller-manager')"
-	@$(BIN)/python -m tests.controlplane up --k8s $(K8S) --with "$(WITH)"
+	@$(BIN)/python -m tests.harness.controlplane up --k8s $(K8S) --with "$(WITH)"
 
 .PHONY: down
 down: $(STAMP)  ## Stop what `make up` started
-	@$(BIN)/python -m tests.controlplane down
+	@$(BIN)/python -m tests.harness.controlplane down
 
 .PHONY: demo
 demo: $(STAMP)  ## See gangs wait, start and finish, in this terminal (CLUSTER=current for your own cluster)
@@ -62,67 +62,67 @@ docs: $(STAMP)  ## Build the site of docs/ into build/site; a dead link fails
 	@$(BIN)/python -m mkdocs build --quiet --strict
 
 .PHONY: test
-test: $(STAMP)  ## Run every tier: unit, cycle, api, e2e (about 40 minutes, plus the first build)
-	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
+test: $(STAMP)  ## Run every tier: unit, cycle, docs, api, e2e (about 30 minutes, plus the first build)
+	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@$(BIN)/python -m pytest $(QUICK) --cov --cov-report=term-missing:skip-covered
-	@K8S=$(K8S) $(BIN)/python -m pytest --tiers judge,api,e2e
+	@K8S=$(K8S) $(BIN)/python -m pytest --tiers api,e2e
 
 .PHONY: test-fast
-test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle, oracle
+test-fast: $(STAMP)  ## Run the tiers that need no control plane: unit, cycle, docs
 	@$(BIN)/python -m pytest $(QUICK)
 
 .PHONY: bench
 bench: $(STAMP)  ## Measure the planner on clusters like real ones, without a control plane (BENCH=-h)
-	@$(BIN)/python -m tests.planbench $(BENCH)
+	@$(BIN)/python -m tests.bench.planner $(BENCH)
 
 .PHONY: bench-e2e
 bench-e2e: $(STAMP)  ## Measure Tutti beside other schedulers (BENCH='--scenarios a --scale 0.1' for a part; -h)
-	@K8S=$(K8S) $(BIN)/python -m tests.bench $(BENCH)
+	@K8S=$(K8S) $(BIN)/python -m tests.bench.e2e $(BENCH)
 
 .PHONY: load
 load: $(STAMP)  ## Load your cluster with gangs and measure it (CLUSTER=current GANGS=10 MEMBERS=8 GPUS=0; LOAD=-h)
-	@K8S=$(K8S) $(BIN)/python -m tests.load $(if $(filter command line,$(origin CLUSTER)),--cluster "$(CLUSTER)") \
+	@K8S=$(K8S) $(BIN)/python -m tests.bench.load $(if $(filter command line,$(origin CLUSTER)),--cluster "$(CLUSTER)") \
 	  $(if $(GANGS),--gangs "$(GANGS)") $(if $(MEMBERS),--members "$(MEMBERS)") \
 	  $(if $(GPUS),--gpus "$(GPUS)") $(LOAD)
 
 .PHONY: soak
 soak: $(STAMP)  ## Break it for hours: faults at every write, 1,000 at random, long life (SEED=2 RUNS=100)
-	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
+	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@export K8S=$(K8S); failed=0; \
-	$(BIN)/python -m tests.faults $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
-	$(BIN)/python -m tests.replicas || failed=1; \
-	$(BIN)/python -m tests.soak || failed=1; \
+	$(BIN)/python -m tests.chaos.faults $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
+	$(BIN)/python -m tests.chaos.replicas || failed=1; \
+	$(BIN)/python -m tests.chaos.soak || failed=1; \
 	exit $$failed
 
 .PHONY: conformance
-conformance: $(STAMP)  ## Compare with kube-scheduler, Spark and an independent solver, case by case; count collisions; scrape
-	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
+conformance: $(STAMP)  ## Compare with kube-scheduler, Spark, a solver and a brute force; count collisions; scrape
+	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@failed=0; \
 	$(BIN)/python -m tests.conformance.unchanged check || failed=1; \
 	$(BIN)/python -m tests.conformance.bruteforce $(if $(SEED),--seed $(SEED)) || failed=1; \
-	$(BIN)/python -m tests.oracle $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
-	K8S=$(K8S) $(BIN)/python -m tests.against || failed=1; \
-	K8S=$(K8S) $(BIN)/python -m tests.differential --controls $(if $(SEED),--seed $(SEED)) || failed=1; \
-	K8S=$(K8S) $(BIN)/python -m tests.collisions || failed=1; \
-	K8S=$(K8S) $(BIN)/python -m tests.sparks || failed=1; \
-	K8S=$(K8S) $(BIN)/python -m tests.sparkjob || failed=1; \
-	K8S=$(K8S) $(BIN)/python -m tests.scrape || failed=1; \
+	$(BIN)/python -m tests.conformance.oracle $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.conformance.against || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.conformance.differential --controls $(if $(SEED),--seed $(SEED)) || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.conformance.collisions || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.conformance.spark_sizes || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.conformance.spark_jobs || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.conformance.prometheus || failed=1; \
 	exit $$failed
 
 .PHONY: image-check
 image-check: $(STAMP)  ## Carry out the Dockerfile without a Docker engine, try and install the result (root; needs debootstrap)
-	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) $(TEST_BINARIES)
-	@K8S=$(K8S) $(BIN)/python -m tests.image
+	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S) $(TEST_BINARIES)
+	@K8S=$(K8S) $(BIN)/python -m tests.packaging.image
 
 .PHONY: release
 release: $(STAMP)  ## Build wheel, sdist, chart, SBOM and krew archive of the last commit into dist/ (URL=, HOMEPAGE=: krew)
-	@$(BIN)/python -m tests.controlplane build --k8s $(K8S) helm
-	@$(BIN)/python -m tests.release build \
+	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S) helm
+	@$(BIN)/python -m tests.packaging.release build \
 	  $(if $(filter command line,$(origin URL)),--url "$(URL)" --homepage "$(HOMEPAGE)")
 
 .PHONY: lock
 lock: $(STAMP)  ## Pin what the image holds anew, from constraints.txt; list licences (locks/, docs/dependencies.md)
-	@$(BIN)/python -m tests.release lock
+	@$(BIN)/python -m tests.packaging.release lock
 
 .PHONY: clean
 clean:  ## Remove the environment and what was built in the checkout; the cache stays

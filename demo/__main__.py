@@ -1,6 +1,6 @@
 """`python -m demo`: see `.command`."""
 
-from tests.interruption import run
+from tests.harness.interruption import run
 
 if __name__ == "__main__":
     run("demo")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 from rich.markup import escape
-from tests.controlplane.errors import ControlPlaneError
-from tests.operator_process import OperatorError
+from tests.harness.controlplane.errors import ControlPlaneError
+from tests.harness.operator_process import OperatorError
 
 from .cluster import DemoError
 from .consent import NoConsentError

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from tests.controlplane.access import Access
-from tests.operator_process import OperatorProcess
+from tests.harness.controlplane.access import Access
+from tests.harness.operator_process import OperatorProcess
 
-from tutti.cli.picture import Block, Hold, NodeRow
-from tutti.kube import quantity
+from tutti.cli.output.picture import Block, Hold, NodeRow
+from tutti.kube.codec import quantity
 
 from . import installing, sizing
 from .cluster import Cluster, DemoError, Manifest, RefusedError, collection, place_of

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from tests.controlplane import build, credentials
+from tests.harness.controlplane import build, credentials
 
 from tutti.cli import crd_files
 

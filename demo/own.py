@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
-from tests import operator_process
-from tests.controlplane import build
-from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.components import needed_binaries
-from tests.controlplane.nodes import RUN_SECONDS, node_manifest
-from tests.judge import Witness, judge
-from tests.operator_process import OperatorProcess
+from tests.harness import operator_process
+from tests.harness.controlplane import build
+from tests.harness.controlplane.cluster import ControlPlane
+from tests.harness.controlplane.components import needed_binaries
+from tests.harness.controlplane.nodes import RUN_SECONDS, node_manifest
+from tests.harness.judge import Witness, judge
+from tests.harness.operator_process import OperatorProcess
 
-from tutti.cli.picture import NodeRow
+from tutti.cli.output.picture import NodeRow
 
 from .chronicle import GROUP
 from .cluster import Cluster, DemoError, Manifest

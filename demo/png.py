@@ -11,7 +11,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import FancyBboxPatch, Patch
 
-from tutti.cli.picture import QUIET, Hold, by_kind, marks
+from tutti.cli.output.picture import QUIET, Hold, by_kind, marks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from tutti.cli.picture import Block, ClusterPicture, Mark, NodeRow
+    from tutti.cli.output.picture import Block, ClusterPicture, Mark, NodeRow
 
 SLOT = 0.34  # inches
 PAD = 0.07  # of a slot, around what fills it

@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from tutti.cli.picture import QUIET, ClusterPicture, marks
+from tutti.cli.output.picture import QUIET, ClusterPicture, marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from tutti.cli.picture import Mark, NodeRow
+    from tutti.cli.output.picture import Mark, NodeRow
 
     from .chronicle import Chronicle, Gang, Happening
 

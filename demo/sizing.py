@@ -10,9 +10,9 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tests.controlplane.nodes import RUN_SECONDS
+from tests.harness.controlplane.nodes import RUN_SECONDS
 
-from tutti.kube import quantity
+from tutti.kube.codec import quantity
 
 from .cluster import DemoError, Manifest
 from .stage import amount

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tutti.cli.picture import Block, Hold, NodeRow
-from tutti.kube import quantity
+from tutti.cli.output.picture import Block, Hold, NodeRow
+from tutti.kube.codec import quantity
 
 from .chronicle import GROUP
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from . import operator_process, rights
-from .controlplane import ControlPlane, cluster
+from .harness import operator_process, rights
+from .harness.controlplane import ControlPlane, cluster
 
 # Minutes of a warm run on two cores; thirty in all.
-SHARES = {"unit": 3.0, "cycle": 3.0, "judge": 1.0, "api": 10.0, "e2e": 13.0}
+SHARES = {"unit": 3.0, "cycle": 3.0, "docs": 0.5, "api": 10.0, "e2e": 13.0}
 HERE = Path(__file__).parent
 LEDGER = rights.Ledger()
 TOLD = pytest.StashKey[list[str]]()  # of rights

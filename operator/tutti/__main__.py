@@ -1,5 +1,5 @@
 """Run the command line as ``python -m tutti``."""
 
-from tutti.cli import main
+from .cli import main
 
 main(prog_name="tutti")

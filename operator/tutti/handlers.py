@@ -10,12 +10,12 @@ from typing import Any
 
 import kopf
 
-from .demand import Demand
-from .feeds import Feeds
-from .kube import client, errors, supply, wire
+from .kube import client, errors, list_watch, wire
 from .kube.access import Access
 from .model.keys import Uid
-from .world import World
+from .sources.kopf_lists import KopfLists
+from .state.cluster_state import ClusterState
+from .state.reflectors import Reflectors
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,9 @@ class Backoffs(Iterable[float]):
             yield 5.0
 
 
-def registry(world: World, demand: Demand, access: Access, feeds: Feeds) -> kopf.OperatorRegistry:
+def registry(
+    state: ClusterState, demand: KopfLists, access: Access, feeds: Reflectors
+) -> kopf.OperatorRegistry:
     """Everything that kopf should do for us, explicitly: no global registry."""
     handlers = kopf.OperatorRegistry()
 
@@ -82,7 +84,7 @@ def registry(world: World, demand: Demand, access: Access, feeds: Feeds) -> kopf
         # Half of an event's cost is the handler's invocation. A pod of ours is changed twice more
         # once it is bound, and leaves the selection: its store knows better by then, and forgot it
         # for good. A binding that has no answer yet is not such: its events all count.
-        return not world.pending.has_dropped(Uid(uid))
+        return not state.pending.has_dropped(Uid(uid))
 
     @kopf.on.event("", "v1", "pods", registry=handlers, when=may_wait)
     async def pod_changed(event: kopf.RawEvent, uid: str, **_: Any) -> None:
@@ -91,7 +93,7 @@ def registry(world: World, demand: Demand, access: Access, feeds: Feeds) -> kopf
     return handlers
 
 
-def configure(settings: kopf.OperatorSettings, feeds: Feeds) -> None:
+def configure(settings: kopf.OperatorSettings, feeds: Reflectors) -> None:
     """Let kopf list and watch, and do nothing else."""
     # What Tutti tells people it writes itself, once: kopf would make Events of its log lines.
     settings.posting.enabled = False
@@ -117,7 +119,7 @@ def configure(settings: kopf.OperatorSettings, feeds: Feeds) -> None:
     settings.process.ultimate_exiting_timeout = None
 
 
-def take_in(feed: supply.Feed[Any, Any], event: Mapping[str, Any], uid: str) -> None:
+def take_in(feed: list_watch.Reflector[Any, Any], event: Mapping[str, Any], uid: str) -> None:
     """Take one event in; an object that cannot be read is said and left out, as by a list.
 
     What kopf lists (events without a type) is not taken in: our own list, which replaces all,
@@ -129,7 +131,7 @@ def take_in(feed: supply.Feed[Any, Any], event: Mapping[str, Any], uid: str) -> 
         feed.sink.drop(Uid(uid))
         return
     try:
-        supply.put(feed, wire.parse_one(event["object"], feed.kind))
+        list_watch.put(feed, wire.parse_one(event["object"], feed.kind))
     except errors.BadObject as broken:
         logger.error("%s: left out: %s", feed.stream.name, broken)  # noqa: TRY400
         feed.sink.leave(Uid(uid))

@@ -18,25 +18,26 @@ from typing import Any
 
 import kopf
 
-from . import __version__, handlers, probes
-from .cycle import Cycle
-from .demand import Demand, persist
-from .dumps import Dumps
-from .election import Deposed, Election
-from .feeds import Feeds, feeds_into, storage_into
-from .kube import dump, errors, supply
+from . import __version__, dump, handlers
+from .dump.violations import ViolationDumps
+from .kube import errors, list_watch
 from .kube.access import Access
 from .kube.client import Client
 from .kube.clock import ServerClock
-from .metrics import Metrics
+from .kube.leader_election import Deposed, Election
+from .loop.cycle import Cycle
+from .loop.runner import CycleRunner, WakeSignal
+from .loop.takeover import Takeover
 from .model.decisions import Mode
 from .model.keys import LeaseKey
-from .pulse import Alarm, Pulse
+from .reporting import probes
+from .reporting.metrics import Metrics
 from .settings import Settings
+from .sources.kopf_lists import KopfLists, persist
+from .state.cluster_state import ClusterState
+from .state.reflectors import Reflectors, reflectors_into, storage_into
 from .strategies import load
 from .strategies.problem import Strategy
-from .takeover import Takeover
-from .world import World
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ async def serve(
     """
     strategy, fallback = strategy_of(settings.strategy), strategy_of("bestfit")
     access = await Access.load(kubeconfig)
-    alarm = Alarm()
+    alarm = WakeSignal()
     # Whoever only watches makes no PodGroups either.
     is_declaring = settings.spark_enabled and settings.mode is not Mode.SHADOW
     metrics = Metrics(settings.mode)
@@ -71,13 +72,13 @@ async def serve(
     def shown(confirmed: float | None) -> None:
         metrics.shown(0.0 if confirmed is None else clock() - confirmed)
 
-    world = World(alarm.ring, is_declaring=is_declaring, shown=shown)
+    state = ClusterState(alarm.wake, is_declaring=is_declaring, shown=shown)
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
-    feeds = feeds_into(world, name, settings.namespaces, elsewhere=_warn_of_reservations)
+    feeds = reflectors_into(state, name, settings.namespaces, elsewhere=_warn_of_reservations)
     async with Client(access, lease, heard=metrics.called, clock=clock) as api:
         cycle = Cycle(
-            world,
+            state,
             api,
             scheduler=name,
             strategy=strategy,
@@ -87,7 +88,9 @@ async def serve(
             in_flight=settings.bindings_in_flight,
             policy=settings.policy,
             restraint=settings.restraint,
-            dumps=Dumps(Path(settings.dump_directory or tempfile.gettempdir()), setup_of(settings)),
+            dumps=ViolationDumps(
+                Path(settings.dump_directory or tempfile.gettempdir()), setup_of(settings)
+            ),
             metrics=metrics,
         )
         election = Election(
@@ -95,22 +98,22 @@ async def serve(
             settings.identity or socket.gethostname(),
             clock=clock,
             monotonic=time.monotonic,
-            changed=alarm.ring,
+            changed=alarm.wake,
         )
         metrics.follow(election)
         takeover = Takeover(
-            world,
+            state,
             cycle,
             api,
             reservations=feeds.reservations,
             groups_and_pods=(feeds.groups, feeds.pending, feeds.bound),
         )
-        demand = Demand(api, feeds.demand)
+        demand = KopfLists(api, feeds.demand)
 
         def is_synced() -> bool:
-            return world.is_synced and demand.is_current
+            return state.is_synced and demand.is_current
 
-        pulse = Pulse(
+        pulse = CycleRunner(
             cycle,
             alarm,
             election,
@@ -141,19 +144,19 @@ async def serve(
             run = _Run(
                 api,
                 feeds,
-                world=world,
+                state=state,
                 election=election,
                 takeover=takeover,
                 pulse=pulse,
                 demand=demand,
-                registry=handlers.registry(world, demand, access, feeds),
+                registry=handlers.registry(state, demand, access, feeds),
             )
             await run.until_stopped()
 
 
-def setup_of(settings: Settings) -> dump.Setup:
+def setup_of(settings: Settings) -> dump.PlannerConfig:
     """How is planned, as a dump says it."""
-    return dump.Setup(
+    return dump.PlannerConfig(
         settings.scheduler_name, settings.strategy, settings.policy, asdict(settings.budget)
     )
 
@@ -164,19 +167,19 @@ class _Run:
     def __init__(
         self,
         api: Client,
-        feeds: Feeds,
+        feeds: Reflectors,
         *,
-        world: World,
+        state: ClusterState,
         election: Election,
         takeover: Takeover,
-        pulse: Pulse,
-        demand: Demand,
+        pulse: CycleRunner,
+        demand: KopfLists,
         registry: kopf.OperatorRegistry,
     ) -> None:
         self._api = api
         self._feeds = feeds
-        self._storage = storage_into(world)
-        self._world = world
+        self._storage = storage_into(state)
+        self._state = state
         self._election = election
         self._takeover = takeover
         self._pulse = pulse
@@ -189,7 +192,7 @@ class _Run:
     async def until_stopped(self) -> None:
         """Run until a signal comes or something breaks; the cycle in hand is finished first."""
         self._stop_on_signals()
-        beating = asyncio.create_task(self._pulse.beat())
+        beating = asyncio.create_task(self._pulse.run_forever())
         self._tasks += [asyncio.create_task(self._stopping.wait()), beating]
         try:
             listing = asyncio.create_task(self._first_lists())
@@ -223,7 +226,7 @@ class _Run:
         self._tasks.append(asyncio.create_task(self._election.campaign()))
         await persist(self._adopt)
         await persist(self._list_demand)
-        if self._world.storage.are_wanted:
+        if self._state.storage.are_wanted:
             # What is reserved for pods with claims is carried out by the first cycle already.
             await persist(self._list_storage)
         await persist(self._list_supply)
@@ -237,29 +240,29 @@ class _Run:
 
     async def _list_demand(self) -> None:
         for feed in self._feeds.demand:
-            await supply.relist(self._api, feed)
+            await list_watch.relist(self._api, feed)
 
     async def _list_supply(self) -> None:
         for feed in self._feeds.supply:
             if feed.stream.name not in self._listed:
-                self._listed[feed.stream.name] = await supply.relist(self._api, feed)
+                self._listed[feed.stream.name] = await list_watch.relist(self._api, feed)
 
     async def _list_storage(self) -> None:
         try:
             for feed in self._storage:
-                await supply.relist(self._api, feed)
+                await list_watch.relist(self._api, feed)
         except errors.Refused as problem:  # who names no claim need not wait for the right to
             logger.warning("%s Pods that name claims will wait", problem)
 
     async def _follow_storage(self) -> None:
         """Nobody pays for the claims of a cluster in which no pod of ours names one."""
-        while not self._world.storage.are_wanted:  # noqa: ASYNC110 - a World knows no event loop
+        while not self._state.storage.are_wanted:  # noqa: ASYNC110 - the state knows no event loop
             await asyncio.sleep(STORAGE_LOOK_SECONDS)
-        await asyncio.gather(*(supply.follow(self._api, feed) for feed in self._storage))
+        await asyncio.gather(*(list_watch.follow(self._api, feed) for feed in self._storage))
 
     def _follow(self) -> None:
         following = [
-            supply.follow(self._api, feed, self._listed[feed.stream.name])
+            list_watch.follow(self._api, feed, self._listed[feed.stream.name])
             for feed in self._feeds.supply
         ]
         demand = self._demand.run(

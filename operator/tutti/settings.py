@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from .model.decisions import Mode, Objective, Policy, Restraint
+from .model.decisions import Mode, Objective, Policy, RolloutLimits
 from .strategies import names
 from .strategies.problem import Budget
 
@@ -140,9 +140,9 @@ class Settings(BaseModel):
         return Policy(self.objective, self.age_seconds, self.starvation_seconds)
 
     @property
-    def restraint(self) -> Restraint:
+    def restraint(self) -> RolloutLimits:
         """What is chosen about how much of a plan is carried out."""
-        return Restraint(self.mode, self.bindings_per_cycle)
+        return RolloutLimits(self.mode, self.bindings_per_cycle)
 
     @property
     def budget(self) -> Budget:

@@ -7,11 +7,12 @@ import asyncio
 import os
 import sys
 
-from tutti import logs, main
+from tutti import main
+from tutti.reporting import logs
 from tutti.settings import Settings
 from tutti.strategies import load
-from tutti.strategies.engine import Cbc
-from tutti.strategies.ilp import IlpStrategy
+from tutti.strategies.ilp.engine import Cbc
+from tutti.strategies.ilp.strategy import IlpStrategy
 from tutti.strategies.problem import Strategy
 
 engine, _, kubeconfig = sys.argv[1:]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..controlplane import ControlPlane
+from ..harness.controlplane import ControlPlane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from .. import rig as rigs
-from ..operator_process import USER
+from ..harness import rig as rigs
+from ..harness.operator_process import USER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..rig import Rig
+    from ..harness.rig import Rig
 
 LOOKS = ("get", "list", "watch")
 _numbers = itertools.count(1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..against import byhand
-from ..against.playing import arena
-from ..against.telling import sentences
-from ..bench.contenders import NATIVE, TUTTI
+from ..bench.e2e.contenders import NATIVE, TUTTI
+from ..conformance.against import byhand
+from ..conformance.against.playing import arena
+from ..conformance.against.telling import sentences
 
 # One that anybody can place, and four that are lost by putting the first member anywhere.
 SOME = ("eight-on-four", "gpu-comes-last", "cpus-beside-gpus", "driver-first", "two-drivers")

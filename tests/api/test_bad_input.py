@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..rig import GROUP_LABEL, PAUSE, Rig
+from ..harness.rig import GROUP_LABEL, PAUSE, Rig
 from .places import Place
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..operator_process import ACCOUNT, NAMESPACE, OperatorProcess
-from ..proxy import Call, Gate, Proxy, refuse
-from ..rig import Rig
+from ..harness.operator_process import ACCOUNT, NAMESPACE, OperatorProcess
+from ..harness.proxy import Call, Gate, Proxy, refuse
+from ..harness.rig import Rig
 from .places import Place
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..operator_process import OperatorProcess
-from ..rig import Rig
+from ..harness.operator_process import OperatorProcess
+from ..harness.rig import Rig
 from .places import Place
 
 if TYPE_CHECKING:

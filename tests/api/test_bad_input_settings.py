@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ..operator_process import ROOT
+from ..harness.operator_process import ROOT
 
 WRONG = {
     "an unknown name": (

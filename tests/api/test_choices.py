@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ..differential.choosing import run, sentences, unnoticed
-from ..differential.running import control_plane
-from ..differential.wishing import WISHES
+from ..conformance.differential.choosing import run, sentences, unnoticed
+from ..conformance.differential.running import control_plane
+from ..conformance.differential.wishing import WISHES
 
 CASES = 200
 # Wrong scores that take the hundreds of choices of `make conformance`, where all must be noticed.

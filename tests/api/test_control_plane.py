@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..controlplane import (
+from ..harness.controlplane import (
     RUN_SECONDS,
     STOP_SECONDS,
     ControlPlane,
@@ -20,9 +20,9 @@ from ..controlplane import (
     build,
     node_manifest,
 )
-from ..controlplane.errors import KubectlError, RequestError
-from ..controlplane.pins import chosen_k8s, pins_for
-from ..controlplane.processes import spawn, stop
+from ..harness.controlplane.errors import KubectlError, RequestError
+from ..harness.controlplane.pins import chosen_k8s, pins_for
+from ..harness.controlplane.processes import spawn, stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -112,7 +112,7 @@ def test_a_start_is_timed_for_people_and_a_stop_leaves_nothing() -> None:
 def test_the_processes_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     program = (
         "import sys, time, pathlib\n"
-        "from tests.controlplane import ControlPlane\n"
+        "from tests.harness.controlplane import ControlPlane\n"
         "plane = ControlPlane.start(pathlib.Path(sys.argv[1]), components=())\n"
         "print(*[process.pid for process in plane.processes], flush=True)\n"
         "time.sleep(600)\n"
@@ -151,7 +151,7 @@ def test_up_and_down_ignore_the_kubeconfig_of_the_shell_and_leave_nothing(tmp_pa
     environment = os.environ | {"KUBECONFIG": str(dead), "TMPDIR": str(tmp_path)}
 
     def run(*arguments: str) -> str:
-        command = [sys.executable, "-m", "tests.controlplane", *arguments]
+        command = [sys.executable, "-m", "tests.harness.controlplane", *arguments]
         done = subprocess.run(
             command, cwd=other, env=environment, stdout=subprocess.PIPE, text=True, check=True
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ..controlplane.errors import RequestError
+from ..harness.controlplane.errors import RequestError
 from .bodies import (
     ACCEPTED_GROUPS,
     LONGEST_NAME,
@@ -29,7 +29,7 @@ from .bodies import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..controlplane import ControlPlane
+    from ..harness.controlplane import ControlPlane
 
 CRDS = Path(__file__).parents[2] / "crds"
 NAMESPACE = "crds"

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..differential.controls import unnoticed
-from ..differential.pools import DRIVERS
-from ..differential.running import control_plane, run
-from ..differential.telling import sentences
+from ..conformance.differential.controls import unnoticed
+from ..conformance.differential.pools import DRIVERS
+from ..conformance.differential.running import control_plane, run
+from ..conformance.differential.telling import sentences
 
 if TYPE_CHECKING:
-    from ..differential.comparing import Case, Tally
+    from ..conformance.differential.comparing import Case, Tally
 
 CASES = 800  # 500 would do to find a wrong answer; wrong rules take some more to be noticed
 # What Tutti may still decline to decide on.

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tutti import replay
-from tutti.kube import dump
+from tutti import dump
+from tutti.dump import load
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
 
-from ..operator_process import ROOT
-from ..rig import Rig, members, pod, pod_group
+from ..harness.operator_process import ROOT
+from ..harness.rig import Rig, members, pod, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +131,7 @@ def test_the_plan_in_it_is_reproduced_a_hundred_times_in_any_order(taken: Path) 
         found = dump.read([dump.Text("now.json", json.dumps(body).encode())])
         assert found.header is not None
         again = plan(
-            replay.snapshot_of(found),
+            load.snapshot_of(found),
             STRATEGIES[found.header.setup.strategy](),
             STRATEGIES["bestfit"](),
             Budget(),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..operator_process import ROOT
-from ..rig import Rig, members, pod_group
+from ..harness.operator_process import ROOT
+from ..harness.rig import Rig, members, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,20 +7,20 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from .. import operator_process
-from ..differential import hostile
-from ..differential.ours import Reading
-from ..differential.running import control_plane
-from ..differential.stage import RefusedError, stage
-from ..judge import background
-from ..operator_process import OperatorProcess
-from ..rig import PATIENCE
+from ..conformance.differential import hostile
+from ..conformance.differential.ours import Reading
+from ..conformance.differential.running import control_plane
+from ..conformance.differential.stage import RefusedError, stage
+from ..harness import operator_process
+from ..harness.judge import background
+from ..harness.operator_process import OperatorProcess
+from ..harness.rig import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..controlplane.cluster import ControlPlane
-    from ..differential.oracle import Answer
+    from ..conformance.differential.oracle import Answer
+    from ..harness.controlplane.cluster import ControlPlane
 
     Manifest = dict[str, Any]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.controlplane import build
-from tests.rig import Rig, members, pod_group
-from tests.scrape import queries
+from tests.conformance.prometheus import queries
+from tests.harness.controlplane import build
+from tests.harness.rig import Rig, members, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def test_the_alert_rules_are_sound() -> None:
 
 
 def test_each_alert_fires_for_the_release_that_is_in_trouble_and_for_no_other() -> None:
-    """Two releases, one that vanishes, and none, as `tests/scrape/alerts.yaml` plays them."""
+    """Two releases, one that vanishes, and none, as alerts.yaml beside the queries plays them."""
     assert "SUCCESS" in promtool("test", "rules", str(queries.ALERTS))
     played = set(re.findall(r'alertname="(\w+)"', queries.ALERTS.read_text()))
     assert played == {name for name, _ in queries.of_rules()}

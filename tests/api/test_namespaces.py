@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..operator_process import NAMESPACE, USER
-from ..rig import Rig, members, pod, pod_group
+from ..harness.operator_process import NAMESPACE, USER
+from ..harness.rig import Rig, members, pod, pod_group
 from .places import kind_of, written
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..rig import Rig, pod_group
+from ..harness.rig import Rig, pod_group
 from .places import Place
 
 if TYPE_CHECKING:

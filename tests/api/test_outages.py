@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..operator_process import ACCOUNT, NAMESPACE, OperatorProcess
-from ..proxy import (
+from ..harness.operator_process import ACCOUNT, NAMESPACE, OperatorProcess
+from ..harness.proxy import (
     Call,
     Proxy,
     anything,
@@ -26,13 +26,13 @@ from ..proxy import (
     refuse,
     watches,
 )
-from ..rig import Rig
+from ..harness.rig import Rig
 from .places import Place, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..proxy import Action, Match
+    from ..harness.proxy import Action, Match
 
 AWAY_SECONDS = 60.0
 SOON_SECONDS = 15.0  # waits between tries grow to 5 s

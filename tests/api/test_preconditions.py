@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tutti.kube import encode, errors
+from tutti.kube import errors
 from tutti.kube.access import Access
 from tutti.kube.client import Client
+from tutti.kube.codec import encode
 from tutti.model.cluster import Phase
 from tutti.model.keys import PodKey
 
-from ..controlplane import node_manifest
+from ..harness.controlplane import node_manifest
 from .test_control_plane import until
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from tutti.model.cluster import Member
 
-    from ..controlplane import ControlPlane
+    from ..harness.controlplane import ControlPlane
 
 NAMESPACE = NODE = "preconditions"
 

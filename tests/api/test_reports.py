@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..rig import Rig
+from ..harness.rig import Rig
 from .places import Place, kind_of, written
 
 if TYPE_CHECKING:

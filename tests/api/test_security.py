@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ..controlplane.errors import RequestError
-from ..rig import Rig, members, pod, pod_group
-from ..soak import flood
+from ..chaos.soak import flood
+from ..harness.controlplane.errors import RequestError
+from ..harness.rig import Rig, members, pod, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EVIL = "evil"
 GROUPS = "/apis/tutti.dev/v1alpha1/namespaces/{}/podgroups"
-FLOOD = 1_000  # ten times as many in `python -m tests.soak flood`
+FLOOD = 1_000  # ten times as many in `python -m tests.chaos.soak flood`
 BALLAST = "x" * 200_000  # of the 262,144 bytes that annotations may have
 FAT = 20  # objects of that size
 SECRET = "do-not-tell-anybody"

@@ -4,7 +4,7 @@ import re
 
 from click.testing import CliRunner
 
-from ..sizing.__main__ import main
+from ..bench.sizing.__main__ import main
 
 
 def test_the_command_prints_a_row_for_each_cluster() -> None:

@@ -1,4 +1,4 @@
-"""A sample of `python -m tests.sparks`: what is computed of properties is what real Spark asks for.
+"""A sample of `python -m tests.conformance.spark_sizes`: what real Spark asks for is computed.
 
 The newest Spark and the cases in which versions differ first; all of them in `make conformance`.
 """
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..controlplane import ControlPlane
-from ..sparks.asked import Door
-from ..sparks.comparing import sampled
-from ..sparks.pins import PINS
+from ..conformance.spark_sizes.asked import Door
+from ..conformance.spark_sizes.comparing import sampled
+from ..conformance.spark_sizes.pins import PINS
+from ..harness.controlplane import ControlPlane
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.operator_process import CRDS, ROOT
-from tests.rig import Rig, members, pod_group
+from tests.harness.operator_process import CRDS, ROOT
+from tests.harness.rig import Rig, members, pod_group
 
 HELP = "helm install it, or tutti crds | kubectl apply -f -"
 NOT_INSTALLED = (1, "", f"tutti status: Tutti is not installed there: {HELP}\n")

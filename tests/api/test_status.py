@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.operator_process import ROOT
-from tests.rig import Rig, members, pod, pod_group
+from tests.harness.operator_process import ROOT
+from tests.harness.rig import Rig, members, pod, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

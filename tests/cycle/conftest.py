@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tutti import binding
+from tutti.commit import binding
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from tutti.model.cluster import Member
 from tutti.model.keys import GangKey, NodeName
 
-from .. import builders
-from ..builders import gang, node, single
-from ..fakes import FakeCluster
+from ..harness import builders
+from ..harness.builders import gang, node, single
+from ..harness.fakes import FakeCluster
 
 
 def fits() -> FakeCluster:

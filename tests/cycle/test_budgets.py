@@ -9,9 +9,9 @@ import pytest
 from tutti.kube import errors
 from tutti.model.keys import GangKey, PodKey
 
-from .. import builders
-from ..builders import NAMESPACE
-from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+from ..harness import builders
+from ..harness.builders import NAMESPACE
+from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 from .test_refused import pass_time
 from .test_releasing import SET, calls, dying_at, lost_one, moments, said, terminating
 

@@ -2,9 +2,9 @@
 
 from tutti.kube import errors
 
-from .. import builders
-from ..builders import gang, node, peers, single
-from ..fakes import Clock, FakeCluster, Fault, Life
+from ..harness import builders
+from ..harness.builders import gang, node, peers, single
+from ..harness.fakes import Clock, FakeCluster, Fault, Life
 from . import scenarios
 
 

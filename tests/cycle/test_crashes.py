@@ -5,7 +5,7 @@ import pytest
 from tutti.kube import errors
 from tutti.strategies.problem import Strategy
 
-from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
 from .scenarios import SCENARIOS
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from tutti.declaring import FIRST_SECONDS, LONGEST_SECONDS, Declarer
 from tutti.kube import errors
 from tutti.model.cluster import Member
 from tutti.model.keys import GangKey, NodeName, PodKey
-from tutti.model.spark import Kept, SparkPod
+from tutti.model.spark import ConfigMapKey, SparkPod
+from tutti.sources.spark.pod_group_creator import FIRST_SECONDS, LONGEST_SECONDS, PodGroupCreator
 
-from ..builders import NAMESPACE, member, node, shape
-from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+from ..harness.builders import NAMESPACE, member, node, shape
+from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 
 APP = "spark-1"
 CONF, TEMPLATE = "drv-conf-map", "drv-podspec-conf-map"
@@ -25,7 +25,7 @@ ALONE = {"spark.executor.instances": "2", "spark.kubernetes.scheduler.name": "tu
 
 
 def driver(name: str = "drv", app: str = APP, **changes: Any) -> Member:
-    spark = SparkPod(app, "driver", Kept(CONF, "spark.properties"))
+    spark = SparkPod(app, "driver", ConfigMapKey(CONF, "spark.properties"))
     made = member(name, shape(cpu=1), role="driver")
     return replace(made, spark=spark, is_driver=True, **changes)
 
@@ -182,7 +182,7 @@ async def test_a_pod_template_is_read_from_its_own_configmap() -> None:
     played = Played()
     file = {"spark.kubernetes.executor.podTemplateFile": "/opt/spark/pod-template/x.yml"}
     played.keep({**ALONE, **file})
-    spark = replace(driver().spark, template=Kept(TEMPLATE, "podspec-configmap-key"))  # type: ignore[type-var]
+    spark = replace(driver().spark, template=ConfigMapKey(TEMPLATE, "podspec-configmap-key"))  # type: ignore[type-var]
     await played.submit(replace(driver(), spark=spark))
     await played.pass_by(5.0)
     assert played.pod().said.message == f"ConfigMap {TEMPLATE} does not exist yet"
@@ -332,7 +332,7 @@ async def test_many_drivers_take_turns() -> None:
     assert played.cluster.made.count("read_text") == 150
 
 
-def slow() -> tuple[Played, Declarer, asyncio.Event]:
+def slow() -> tuple[Played, PodGroupCreator, asyncio.Event]:
     """A driver that waits, whom a declarer without patience sees, and what lets calls end."""
     played, answer = Played(), asyncio.Event()
     played.keep(ALONE)
@@ -343,8 +343,8 @@ def slow() -> tuple[Played, Declarer, asyncio.Event]:
     played.cluster.pause = pause
     played.cluster.add_pod(driver())
     played.life.watch.catch_up()
-    declarer = Declarer(
-        played.life.world,
+    declarer = PodGroupCreator(
+        played.life.state,
         played.cluster,
         scheduler="tutti",
         clock=played.clock,
@@ -361,7 +361,7 @@ async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
         await declarer.declare()
     for _ in range(3):
         await declarer.declare()
-        assert declarer.again_in() == 0.0
+        assert declarer.next_retry() == 0.0
     assert played.cluster.made.count("read_text") == 1
     played.cluster.fault = lambda _, name: (
         Fault(errors.Unavailable("no answer")) if name == "declare" else None
@@ -453,7 +453,7 @@ async def test_rules_of_a_pod_template_hold_for_the_room_of_executors_to_come(ru
     more = {f"spark.kubernetes.executor.{name}": value for name, value in own.items()}
     played.keep({**ALONE, **more})
     played.cluster.config_maps[NAMESPACE, TEMPLATE] = {"x.yml": f"kind: Pod\nspec:{rule}"}
-    spark = replace(driver().spark, template=Kept(TEMPLATE, "x.yml"))  # type: ignore[type-var]
+    spark = replace(driver().spark, template=ConfigMapKey(TEMPLATE, "x.yml"))  # type: ignore[type-var]
     for name in ("n2", "n3"):
         played.cluster.add(node(name, cpu=8, memory=64).labelled(rack="a", pool="x"))
     await played.submit(replace(driver(), spark=spark))

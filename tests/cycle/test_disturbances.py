@@ -7,16 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from tutti import binding, cycle
+from tutti.commit import binding
 from tutti.kube import errors
+from tutti.loop import cycle
 from tutti.model.cluster import Member, Phase
 from tutti.model.keys import GangKey
 from tutti.model.shapes import Taint
-from tutti.world import MOST_LATE
+from tutti.state.cluster_state import MOST_LATE
 
-from .. import builders
-from ..builders import NAMESPACE, gang, node, single
-from ..fakes import STREAMS, Clock, FakeCluster, Fault, Life
+from ..harness import builders
+from ..harness.builders import NAMESPACE, gang, node, single
+from ..harness.fakes import STREAMS, Clock, FakeCluster, Fault, Life
 from . import scenarios
 
 
@@ -347,8 +348,8 @@ async def test_a_pod_bound_and_deleted_leaves_no_ghost(*, is_told: bool) -> None
         life.watch.catch_up("bound")  # and the pending pods' stream still shows it
     else:
         life.watch.relist()
-    assert life.world.snapshot(0.0).gangs == ()
-    assert life.world.snapshot(0.0).nodes[0].used == builders.resources()
+    assert life.state.snapshot(0.0).gangs == ()
+    assert life.state.snapshot(0.0).nodes[0].used == builders.resources()
 
 
 async def test_a_conflict_answered_after_the_pod_was_bound_and_deleted_leaves_no_ghost() -> None:
@@ -364,8 +365,8 @@ async def test_a_conflict_answered_after_the_pod_was_bound_and_deleted_leaves_no
     await life.cycle.run_once(life.term)
     life.cluster.delete_pod("s")
     life.watch.catch_up()
-    assert life.world.snapshot(0.0).gangs == ()
-    assert life.world.snapshot(0.0).nodes[0].used == builders.resources()
+    assert life.state.snapshot(0.0).gangs == ()
+    assert life.state.snapshot(0.0).nodes[0].used == builders.resources()
 
 
 async def test_a_refused_reservation_is_said_and_asked_for_again_in_time() -> None:
@@ -595,7 +596,7 @@ async def test_whatever_happens_in_whatever_order_ends_well(seed: int) -> None:
 
 def picture(life: Life) -> list[str]:
     """What a World shows, in lines that are easy to compare."""
-    seen = life.world.snapshot(0.0)
+    seen = life.state.snapshot(0.0)
     # Of a gang of which nothing lives, a World that has said all shows no more.
     gangs = [one for one in seen.gangs if not one.is_idle]
     members = [str(m) for one in gangs for m in (replace(one, members=()), *one.members)]

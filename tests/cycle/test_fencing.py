@@ -13,9 +13,9 @@ import pytest
 
 from tutti.model.keys import NodeName
 
-from .. import builders
-from ..builders import gang, node, shape
-from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+from ..harness import builders
+from ..harness.builders import gang, node, shape
+from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
 from .scenarios import SCENARIOS
 
@@ -216,7 +216,7 @@ async def test_a_member_recreated_and_bound_by_hand_is_not_taken_for_the_one_res
 
     cluster.pause = pause
     await life.turn()
-    gone = [member for member in life.world.snapshot(0.0).gangs[0].members if member.node == "n1"]
+    gone = [member for member in life.state.snapshot(0.0).gangs[0].members if member.node == "n1"]
     assert [member.key.name for member in gone] == ["a-1"]
     await life.settle()
     scenarios.assert_promises(cluster)

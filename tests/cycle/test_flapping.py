@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tutti.kube import errors
-from tutti.model.decisions import Mode, Restraint
+from tutti.model.decisions import Mode, RolloutLimits
 from tutti.model.keys import GangKey
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution
 
-from .. import builders
-from ..builders import NAMESPACE, gang, node
-from ..fakes import Clock, FakeCluster, Fault, Life
+from ..harness import builders
+from ..harness.builders import NAMESPACE, gang, node
+from ..harness.fakes import Clock, FakeCluster, Fault, Life
 
 
 @dataclass
@@ -81,7 +81,7 @@ async def test_a_proof_that_comes_and_goes_is_said_once_a_minute_at_most_and_is_
     crowd = [gang(name).of(3, cpu=1) for name in ("b", "c")]
     cluster.add(node("n1", cpu=4), *crowd)
     # Nothing may start, so that every cycle asks the strategy anew.
-    life = Life(cluster, Clock(), strategy=Fickle(), restraint=Restraint(Mode.SHADOW))
+    life = Life(cluster, Clock(), strategy=Fickle(), restraint=RolloutLimits(Mode.SHADOW))
     for _ in range(5):
         life.clock.now += 1.0
         await life.turn()
@@ -166,7 +166,7 @@ async def test_that_claims_are_being_listed_is_said_no_longer_than_it_is_so() ->
     await life.turn()
     listing = "2 pods wait for volumes: claims and volumes are still being listed"
     assert reserved(life, "data") == ("WaitingForVolumes", listing)
-    known = life.world.storage
+    known = life.state.storage
     for store in (known.claims, known.volumes, known.classes):
         store.replace([], 1, store.began())
     for place in (known.nodes, known.drivers, known.attachments):

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from tutti.kube import errors
-from tutti.model.cluster import Phase, Said, Slots
-from tutti.model.decisions import Assignment, Mode, Restraint
+from tutti.model.cluster import Phase, ScheduledCondition, SlotReservation
+from tutti.model.decisions import Assignment, Mode, RolloutLimits
 from tutti.model.keys import GangKey, NodeName
 
-from .. import builders
-from ..builders import NAMESPACE, gang, node
-from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+from ..harness import builders
+from ..harness.builders import NAMESPACE, gang, node
+from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
 
 NO_VALUES = {"key": "app", "operator": "In"}
@@ -43,7 +43,7 @@ async def turns(life: Life, n: int) -> None:
         await life.turn()
 
 
-def held(cluster: FakeCluster) -> tuple[Slots, ...]:
+def held(cluster: FakeCluster) -> tuple[SlotReservation, ...]:
     (one,) = cluster.reservations.values()
     return one.slots
 
@@ -109,7 +109,7 @@ async def test_pods_are_told_of_a_template_that_cannot_be_read() -> None:
     (reserved,) = cluster.groups[GangKey(NAMESPACE, "a")].status["conditions"]
     assert (reserved["reason"], reserved["message"]) == ("WaitingForMembers", sentence)
     (pod,) = cluster.pods.values()
-    assert pod.said == Said("WaitingForMembers", sentence)
+    assert pod.said == ScheduledCondition("WaitingForMembers", sentence)
     make(cluster, "w-1")
     life.watch.catch_up()
     await life.settle()
@@ -149,7 +149,7 @@ async def test_slots_that_a_whole_gang_does_not_need_are_given_back(
 
 async def test_a_pause_takes_no_slot_from_those_that_are_there() -> None:
     life = await waiting_life()
-    paused = Life(life.cluster, life.clock, restraint=Restraint(Mode.PAUSED))
+    paused = Life(life.cluster, life.clock, restraint=RolloutLimits(Mode.PAUSED))
     make(life.cluster, "w-0")
     paused.watch.catch_up()
     await paused.settle()
@@ -203,7 +203,7 @@ async def test_a_reservation_that_somebody_deleted_is_forgotten() -> None:
 
     life.cluster.before = before
     await life.turn()
-    assert list(life.world.reservations) == []
+    assert list(life.state.reservations) == []
 
 
 async def test_those_whose_reservation_somebody_deleted_get_room_again() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tutti.kube import errors
 from tutti.model.cluster import OnPartial
 
-from ..fakes import STREAMS, Clock, FakeCluster, Fault, Life, Watch
+from ..harness.fakes import STREAMS, Clock, FakeCluster, Fault, Life, Watch
 from .test_refused import pass_time
 from .test_releasing import calls, lost_one, moments, terminating
 

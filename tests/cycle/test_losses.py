@@ -7,8 +7,8 @@ import pytest
 from tutti.model.cluster import Phase
 from tutti.model.keys import GangKey
 
-from ..builders import NAMESPACE, gang, node
-from ..fakes import Clock, FakeCluster, Life
+from ..harness.builders import NAMESPACE, gang, node
+from ..harness.fakes import Clock, FakeCluster, Life
 
 
 def healthy(cluster: FakeCluster) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tutti import overdue
-from tutti.strategies.bestfit import BestFit
+from tutti.loop import planner
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Problem, Solution
 
-from ..builders import gang, node
-from ..fakes import Clock, FakeCluster, Life
+from ..harness.builders import gang, node
+from ..harness.fakes import Clock, FakeCluster, Life
 from . import scenarios
 
 
@@ -36,7 +36,7 @@ class Endless:
 
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endless]:
-    monkeypatch.setattr(overdue, "GRACE_SECONDS", 0.05 - Budget().seconds)
+    monkeypatch.setattr(planner, "GRACE_SECONDS", 0.05 - Budget().seconds)
     made = Endless()
     yield made
     made.may_answer.set()

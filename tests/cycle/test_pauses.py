@@ -15,9 +15,9 @@ import pytest
 from tutti.model.cluster import OnPartial
 from tutti.model.keys import GangKey
 
-from .. import builders
-from ..builders import NAMESPACE, gang, node
-from ..fakes import STREAMS, Clock, FakeCluster, Life
+from ..harness import builders
+from ..harness.builders import NAMESPACE, gang, node
+from ..harness.fakes import STREAMS, Clock, FakeCluster, Life
 from .test_releasing import SET
 
 if TYPE_CHECKING:

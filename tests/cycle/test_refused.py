@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from tutti import refusals
-from tutti.kube import errors
+from tutti.kube import backoff, errors
 from tutti.model.cluster import Member, Reservation
 from tutti.model.decisions import Assignment
 from tutti.model.keys import GangKey
-from tutti.model.lease import Term
+from tutti.model.lease import LeaderTerm
 
-from .. import builders
-from ..builders import NAMESPACE, GangBuilder, NodeBuilder, gang, node, single
-from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+from ..harness import builders
+from ..harness.builders import NAMESPACE, GangBuilder, NodeBuilder, gang, node, single
+from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
 
 Refuse = Callable[[str, str], errors.ApiError | None]
@@ -48,7 +47,7 @@ class Choosy(FakeCluster):
         self._look_at("reserve", reservation.gang.name)
         return await super().reserve(reservation)
 
-    async def adopt(self, reservation: Reservation, term: Term) -> Reservation:
+    async def adopt(self, reservation: Reservation, term: LeaderTerm) -> Reservation:
         """See ``Api.adopt``."""
         self._look_at("adopt", reservation.gang.name)
         return await super().adopt(reservation, term)
@@ -154,7 +153,7 @@ async def test_a_gang_that_is_refused_for_ever_is_asked_for_more_and_more_rarely
     await pass_time(life, 3600)
     assert 10 <= asked(life, "reserve") <= 20
     relent(life)
-    await pass_time(life, refusals.LONGEST_SECONDS)
+    await pass_time(life, backoff.LONGEST_SECONDS)
     assert scenarios.places(life.cluster, "a") == ["n1", "n1"]
 
 
@@ -166,7 +165,7 @@ async def test_who_comes_while_a_refused_gang_is_asked_for_again_waits_two_cycle
     )
     await turns(life, 3)
     for i in range(20):
-        life.clock.now += refusals.LONGEST_SECONDS
+        life.clock.now += backoff.LONGEST_SECONDS
         refused = asked(life, "reserve")
         life.cluster.add(gang(f"b{i}").of(2, cpu=2).but(created=life.clock.now))
         life.watch.catch_up()
@@ -398,7 +397,7 @@ async def test_a_deletion_that_is_answered_with_a_conflict_without_a_cause_is_as
     relent(life)
     await pass_time(life, 60)
     assert not life.cluster.reservations
-    assert not life.world.refusals.shown(life.clock.now), "the gang may reserve at once"
+    assert not life.state.refusals.shown(life.clock.now), "the gang may reserve at once"
 
 
 async def test_a_binding_that_cannot_be_settled_is_asked_about_rarely() -> None:

@@ -10,9 +10,9 @@ from tutti.model.cluster import OnPartial
 from tutti.model.keys import GangKey
 from tutti.model.owners import Job, Owner
 
-from .. import builders
-from ..builders import NAMESPACE, gang, node
-from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+from ..harness import builders
+from ..harness.builders import NAMESPACE, gang, node
+from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 
 SET = Owner("ReplicaSet", "a", "apps")
 JOB = Owner("Job", "a", "batch")

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from tutti.model.cluster import OnPartial, OnTimeout
-from tutti.model.decisions import Mode, Restraint
+from tutti.model.decisions import Mode, RolloutLimits
 from tutti.model.keys import GangKey
 from tutti.model.owners import Owner
 
-from .. import builders
-from ..builders import NAMESPACE, gang, node, single
-from ..fakes import Clock, Crash, FakeCluster, Fault, Life
+from ..harness import builders
+from ..harness.builders import NAMESPACE, gang, node, single
+from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
 
-SHADOW, PAUSED = Restraint(Mode.SHADOW), Restraint(Mode.PAUSED)
+SHADOW, PAUSED = RolloutLimits(Mode.SHADOW), RolloutLimits(Mode.PAUSED)
 REPORTS = {"write_status", "say"}  # on PodGroups
 
 
@@ -29,7 +29,7 @@ def said(cluster: FakeCluster, name: str) -> tuple[str, str]:
     return line["reason"], line["message"]
 
 
-async def settled(cluster: FakeCluster, restraint: Restraint) -> Life:
+async def settled(cluster: FakeCluster, restraint: RolloutLimits) -> Life:
     life = Life(cluster, Clock(), restraint=restraint)
     await life.settle()
     assert life.problems == []
@@ -60,7 +60,7 @@ async def test_after_the_shadow_what_it_has_said_is_done() -> None:
     cluster = scenarios.more_than_fit()
     await settled(cluster, SHADOW)
     assert scenarios.places(cluster, "c") == []
-    await settled(cluster, Restraint())
+    await settled(cluster, RolloutLimits())
     assert len(scenarios.places(cluster, "c")) == 4
     scenarios.assert_promises(cluster)
 
@@ -98,7 +98,7 @@ async def test_a_pause_finishes_what_was_begun_and_begins_nothing() -> None:
     assert len(scenarios.places(cluster, "a")) == 3
     assert scenarios.places(cluster, "late") == []
     scenarios.assert_promises(cluster)
-    await settled(cluster, Restraint())
+    await settled(cluster, RolloutLimits())
     assert len(scenarios.places(cluster, "late")) == 1
     assert all(pod.node is not None for pod in cluster.pods.values())
 
@@ -158,7 +158,7 @@ async def test_without_restraint_the_gang_would_be_released() -> None:
     [(SHADOW, "NotEnoughRoom"), (PAUSED, "Paused")],
     ids=["shadow", "pause"],
 )
-async def test_nobody_is_evicted(restraint: Restraint, reason: str) -> None:
+async def test_nobody_is_evicted(restraint: RolloutLimits, reason: str) -> None:
     cluster = partial()
     await settled(cluster, restraint)
     assert "evict" not in cluster.made
@@ -170,7 +170,7 @@ async def test_nobody_is_evicted(restraint: Restraint, reason: str) -> None:
 
 async def cycles(cluster: FakeCluster, most: int) -> Sequence[Counter[str]]:
     """What each cycle has bound, by gang, until all is bound."""
-    life = Life(cluster, Clock(), restraint=Restraint(bindings=most))
+    life = Life(cluster, Clock(), restraint=RolloutLimits(bindings=most))
     told = []
     for _ in range(20):
         before = {pod.key for pod in cluster.pods.values() if pod.node is not None}

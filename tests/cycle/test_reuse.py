@@ -9,9 +9,9 @@ from tutti.model.cluster import Phase
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.owners import Owner
 
-from .. import builders
-from ..builders import NAMESPACE, gang, node
-from ..fakes import Clock, FakeCluster, Fault, Life
+from ..harness import builders
+from ..harness.builders import NAMESPACE, gang, node
+from ..harness.fakes import Clock, FakeCluster, Fault, Life
 from . import scenarios
 
 ENDS = pytest.mark.parametrize("is_known", [True, False], ids=["", "nobody-knows-when-it-ended"])

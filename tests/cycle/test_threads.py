@@ -6,17 +6,24 @@ from typing import Any
 
 import pytest
 
+from tutti.commit import progress
 from tutti.model.cluster import Snapshot
-from tutti.planning import plan, progress, verify
+from tutti.planning import plan
+from tutti.verify import plan_checks
 
-from ..builders import gang, node, single
-from ..fakes import Clock, FakeCluster, Life
+from ..harness.builders import gang, node, single
+from ..harness.fakes import Clock, FakeCluster, Life
 from . import scenarios
 
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(plan, "plan"), (verify, "violations"), (verify, "upheld"), (progress, "next_steps")],
+    [
+        (plan, "plan"),
+        (plan_checks, "violations"),
+        (plan_checks, "upheld"),
+        (progress, "next_steps"),
+    ],
 )
 async def test_planning_and_looking_at_reservations_keep_no_loop_busy(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str

@@ -4,8 +4,8 @@ import pytest
 
 from tutti.model.keys import GangKey
 
-from ..builders import NAMESPACE, gang, node, single
-from ..fakes import Clock, FakeCluster, Life
+from ..harness.builders import NAMESPACE, gang, node, single
+from ..harness.fakes import Clock, FakeCluster, Life
 
 CROWD = 12  # more PodGroups than one cycle writes about
 CYCLES = 30

@@ -2,8 +2,8 @@
 
 from tutti.model.keys import GangKey
 
-from ..builders import NAMESPACE, gang
-from ..fakes import Clock, FakeCluster, Life
+from ..harness.builders import NAMESPACE, gang
+from ..harness.fakes import Clock, FakeCluster, Life
 
 KEY = GangKey(NAMESPACE, "a")
 

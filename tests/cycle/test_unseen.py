@@ -13,12 +13,12 @@ from dataclasses import replace
 import pytest
 
 from tutti.kube import errors
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Problem, Solution
 
-from .. import builders
-from ..builders import gang, node, single
-from ..fakes import STREAMS, Clock, Crash, FakeCluster, Fault, Life
+from ..harness import builders
+from ..harness.builders import gang, node, single
+from ..harness.fakes import STREAMS, Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
 from .test_refused import ANSWERS, Choosy, never, nothing, pass_time, turns
 

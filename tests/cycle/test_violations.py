@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from tutti import replay
-from tutti.dumps import LEAST_SECONDS, MOST_FILES, Dumps
-from tutti.kube import dump
+from tutti import dump
+from tutti.dump import load
+from tutti.dump.violations import LEAST_SECONDS, MOST_FILES, ViolationDumps
 from tutti.model.decisions import Policy
-from tutti.planning import verify
 from tutti.planning.plan import plan
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Share, Solution
+from tutti.verify import plan_checks
 
-from ..builders import gang, node, snapshot
-from ..fakes import Clock, FakeCluster, Life
+from ..harness.builders import gang, node, snapshot
+from ..harness.fakes import Clock, FakeCluster, Life
 from . import scenarios
 
-SETUP = dump.Setup("tutti", "liar", Policy(), {})
+SETUP = dump.PlannerConfig("tutti", "liar", Policy(), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def crowd() -> FakeCluster:
     return cluster
 
 
-def lying(cluster: FakeCluster, dumps: Dumps | None, fallback: Liar | None = None) -> Life:
+def lying(cluster: FakeCluster, dumps: ViolationDumps | None, fallback: Liar | None = None) -> Life:
     life = Life(cluster, Clock(), strategy=Liar())
     life.cycle._dumps = dumps
     if fallback is not None:
@@ -53,7 +53,7 @@ def lying(cluster: FakeCluster, dumps: Dumps | None, fallback: Liar | None = Non
 
 async def test_the_fallback_answers_where_the_strategy_lies(tmp_path: Path) -> None:
     cluster = crowd()
-    await lying(cluster, Dumps(tmp_path, SETUP)).settle()
+    await lying(cluster, ViolationDumps(tmp_path, SETUP)).settle()
     assert sorted(scenarios.places(cluster, "a") + scenarios.places(cluster, "b")) == [
         *("n1", "n1"),
         *("n2", "n2"),
@@ -63,7 +63,7 @@ async def test_the_fallback_answers_where_the_strategy_lies(tmp_path: Path) -> N
 
 async def test_where_both_lie_only_what_is_sound_starts(tmp_path: Path) -> None:
     cluster = crowd()
-    life = lying(cluster, Dumps(tmp_path, SETUP), Liar("second liar"))
+    life = lying(cluster, ViolationDumps(tmp_path, SETUP), Liar("second liar"))
     await life.turn()
     assert scenarios.places(cluster, "a") == ["n1", "n1"]
     assert scenarios.places(cluster, "b") == []
@@ -74,15 +74,15 @@ async def test_the_dump_holds_the_plan_that_broke_a_promise(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.ERROR):
-        await lying(crowd(), Dumps(tmp_path, SETUP)).turn()
-    (kept,) = Dumps(tmp_path, SETUP).files()
+        await lying(crowd(), ViolationDumps(tmp_path, SETUP)).turn()
+    (kept,) = ViolationDumps(tmp_path, SETUP).files()
     assert f"replay it with: tutti plan -f {kept}" in caplog.text
     assert "liar broke a promise" in caplog.text
     assert kept.stat().st_mode & 0o077 == 0
     found = dump.read([dump.Text(kept.name, kept.read_bytes())])
-    seen = replay.snapshot_of(found)
+    seen = load.snapshot_of(found)
     broken = plan(seen, Liar(), BestFit(), Budget())
-    assert verify.violations(seen, broken)
+    assert plan_checks.violations(seen, broken)
     assert found.header is not None
     assert found.header.plan == dump.plan_record(broken)
 
@@ -93,7 +93,7 @@ async def test_a_directory_that_cannot_be_written_stops_nothing(
 ) -> None:
     (tmp_path / "no directory").write_text("")
     cluster = crowd()
-    await lying(cluster, Dumps(tmp_path / place, SETUP)).settle()
+    await lying(cluster, ViolationDumps(tmp_path / place, SETUP)).settle()
     assert "no dump of it" in caplog.text
     assert len(scenarios.places(cluster, "b")) == 2
 
@@ -106,7 +106,7 @@ async def test_without_a_directory_nothing_is_written(caplog: pytest.LogCaptureF
 
 
 def test_dumps_are_few_and_seldom(tmp_path: Path) -> None:
-    dumps = Dumps(tmp_path, SETUP)
+    dumps = ViolationDumps(tmp_path, SETUP)
     of = snapshot(node("n1", cpu=1), gang("a").of(1, cpu=1))
     made = plan(of, BestFit(), BestFit(), Budget())
     written = []
@@ -120,11 +120,11 @@ def test_dumps_are_few_and_seldom(tmp_path: Path) -> None:
 def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
     of = snapshot(node("n1", cpu=1))
     made = plan(of, BestFit(), BestFit(), Budget())
-    path = Dumps(tmp_path, SETUP).keep(of, made)
+    path = ViolationDumps(tmp_path, SETUP).keep(of, made)
     assert path is not None
     path.unlink()
     victim = tmp_path / "victim"
     path.symlink_to(victim)
     with pytest.raises(FileExistsError):
-        Dumps(tmp_path, SETUP).keep(of, made)
+        ViolationDumps(tmp_path, SETUP).keep(of, made)
     assert not victim.exists()

@@ -4,8 +4,8 @@ import pytest
 
 from tutti.model.cluster import OnTimeout
 
-from ..builders import gang, node
-from ..fakes import Clock, FakeCluster, Life
+from ..harness.builders import gang, node
+from ..harness.fakes import Clock, FakeCluster, Life
 
 HOUR = 3600.0  # after which a gang has waited too long, where nothing else is said
 

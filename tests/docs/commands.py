@@ -31,15 +31,15 @@ class Kind(StrEnum):
 # Pages, and parts of them, that a test of their own executes.
 ELSEWHERE: Mapping[tuple[str, str], str] = {
     ("docs/first-week.md", ""): "tests/api/chart/test_first_week.py",
-    ("docs/spark.md", "spark-submit "): "tests/sparkjob/examples.py",
-    ("docs/spark.md", "pyspark "): "tests/sparkjob/examples.py",
-    ("docs/operations.md", "python -m tests.sizing"): "tests/api/test_sizing.py",
+    ("docs/spark.md", "spark-submit "): "tests/conformance/spark_jobs/examples.py",
+    ("docs/spark.md", "pyspark "): "tests/conformance/spark_jobs/examples.py",
+    ("docs/operations.md", "python -m tests.bench.sizing"): "tests/api/test_sizing.py",
 }
 # Targets of make: what runs the same, or why nothing runs all of it.
 MAKE: Mapping[str, str] = {
     "bench": "takes an hour; tests/unit/test_planbench.py runs its parts",
     "bench-e2e": "takes hours; tests/unit/test_bench.py runs its parts",
-    "conformance": "takes hours; tests/oracle, tests/against and tests/api have samples",
+    "conformance": "takes hours; tests/conformance and tests/api have samples",
     "control-plane": "builds for minutes; the fixtures of tests/api use what it builds",
     "demo": "tests/e2e/test_demo.py",
     "docs": "tests/docs/test_pages.py",
@@ -55,8 +55,8 @@ MAKE: Mapping[str, str] = {
 }
 # What cannot be typed as it stands.
 NOT_RUN: Mapping[str, str] = {
-    "docker build": "needs a Docker engine; tests/image carries the Dockerfile out without one",
-    "kubectl krew install": "krew is not among what is built; tests/krew unpacks as it does",
+    "docker build": "needs a Docker engine; tests/packaging/image carries the Dockerfile out",
+    "kubectl krew install": "krew is not built; tests/packaging/krew unpacks as it does",
 }
 
 
@@ -103,8 +103,8 @@ class Command(NamedTuple):
 
 
 def pages() -> Sequence[str]:
-    """The README and every page, from the root of the checkout."""
-    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """The README, CONTRIBUTING and every page, from the root of the checkout."""
+    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [str(path.relative_to(ROOT)) for path in found]
 
 

@@ -9,8 +9,8 @@ import ast
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tutti.gang.health import Cause
 from tutti.model.decisions import Reason
-from tutti.planning.health import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 SOURCE = Path(__file__).parents[2] / "operator" / "tutti"
 # What takes a reason, and at which place it stands where no name is given.
 TAKE_A_REASON: Mapping[str, int] = {
-    "Line": 2,
-    "Note": 1,
+    "GangCondition": 2,
+    "PodCondition": 1,
     "Event": 1,
     "Why": 0,
     "Released": 3,
-    "make_sure": 2,
+    "fence": 2,
 }
 
 

@@ -20,7 +20,7 @@ from .reference import ROOT
 EVERY = commands.every()
 OFFLINE = [one for one in EVERY if one.kinds == [Kind.OFFLINE]]
 TARGETS = sorted({one.line for one in EVERY if one.target})
-MODULES = {"bench": "tests.planbench", "bench-e2e": "tests.bench"}
+MODULES = {"bench": "tests.bench.planner", "bench-e2e": "tests.bench.e2e"}
 
 
 def test_commands_are_read_as_readers_type_them() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from ..controlplane import pins
+from ..harness.controlplane import pins
 from . import reasons, reference, site
 from .reference import ROOT
 

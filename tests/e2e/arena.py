@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from aiohttp import web
 
-from tests import operator_process
 from tests.api.places import Place
-from tests.controlplane import ControlPlane
-from tests.controlplane.nodes import node_manifest
-from tests.operator_process import ACCOUNT, NAMESPACE, OperatorProcess
-from tests.proxy import PATIENCE, Call, Exchange, Gate, Proxy, watches
-from tests.rig import Rig, pod_group
+from tests.harness import operator_process
+from tests.harness.controlplane import ControlPlane
+from tests.harness.controlplane.nodes import node_manifest
+from tests.harness.operator_process import ACCOUNT, NAMESPACE, OperatorProcess
+from tests.harness.proxy import PATIENCE, Call, Exchange, Gate, Proxy, watches
+from tests.harness.rig import Rig, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.controlplane.nodes import MANAGED
+from tests.harness.controlplane.nodes import MANAGED
 
 from .arena import CPU, MEMBERS, Told
 

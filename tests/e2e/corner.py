@@ -8,14 +8,14 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from tests import rig as rigs
-from tests.operator_process import USER
+from tests.harness import rig as rigs
+from tests.harness.operator_process import USER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.kubelet import Kubelet
-    from tests.rig import Rig
+    from tests.harness.kubelet import Kubelet
+    from tests.harness.rig import Rig
 
 _numbers = itertools.count(1)
 GONE_AT_ONCE = [

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .. import rig as rigs
+from ..harness import rig as rigs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..rig import Rig
+    from ..harness.rig import Rig
 
 MEMORY = "1408Mi"  # what Spark asks for by default: 1024 MiB and the least overhead
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.controlplane import build
 from tests.docs import commands
+from tests.harness.controlplane import build
 from tutti import cli
 
 if TYPE_CHECKING:

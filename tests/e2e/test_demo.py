@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from ..controlplane import ControlPlane
-from ..controlplane.nodes import node_manifest
+from ..harness.controlplane import ControlPlane
+from ..harness.controlplane.nodes import node_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from tests.rig import Rig
+from tests.harness.rig import Rig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..faults import Arena, Trial, deeds, trials
-from ..faults.table import account
-from ..faults.trials import Strike
-from ..faults.writes import Write
-from ..judge import Promise
-from ..mutants import Mutant, Patch, plant
-from ..proxy import Exchange, lose
+from ..chaos.faults import Arena, Trial, deeds, trials
+from ..chaos.faults.table import account
+from ..chaos.faults.trials import Strike
+from ..chaos.faults.writes import Write
+from ..chaos.mutants import Mutant, Patch, plant
+from ..harness.judge import Promise
+from ..harness.proxy import Exchange, lose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..faults import Outcome
-    from ..faults.run import Run
-    from ..proxy import Action, Call
+    from ..chaos.faults import Outcome
+    from ..chaos.faults.run import Run
+    from ..harness.proxy import Action, Call
 
 SEED = 3
 FEWEST_WRITES = 36  # Reservations, bindings and what has to be said; an unbroken run has some more
@@ -34,7 +34,7 @@ COMMIT = frozenset({Write.RESERVE, Write.BIND, Write.RELEASE})
 
 FORGETS = Mutant(
     "forgets what its predecessor reserved",
-    (Patch("adopting.py", "if held.term != term", "if not held.term"),),
+    (Patch("commit/adoption.py", "if held.term != term", "if not held.term"),),
 )
 
 

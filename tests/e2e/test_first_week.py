@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests import operator_process
-from tests.rig import Rig, members, pod, pod_group
+from tests.harness import operator_process
+from tests.harness.rig import Rig, members, pod, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

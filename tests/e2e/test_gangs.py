@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.controlplane import RUN_SECONDS
-from tests.rig import Rig, members, pod, pod_group
+from tests.harness.controlplane import RUN_SECONDS
+from tests.harness.rig import Rig, members, pod, pod_group
 
 GPUS = 320
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests import rig as rigs
-from tests.rig import Rig
+from tests.harness import rig as rigs
+from tests.harness.rig import Rig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..bench.writing import Server, write_all, written
-from ..controlplane import ControlPlane, node_manifest
-from ..controlplane.errors import RequestError
+from ..bench.e2e.writing import Server, write_all, written
+from ..harness.controlplane import ControlPlane, node_manifest
+from ..harness.controlplane.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def plane() -> Iterator[ControlPlane]:
 def _load(plane: ControlPlane, *arguments: str) -> subprocess.CompletedProcess[str]:
     usual = ("--cluster", "current", "--form", "plain", "--namespace", "ml")
     return subprocess.run(
-        [sys.executable, "-m", "tests.load", *usual, *arguments],
+        [sys.executable, "-m", "tests.bench.load", *usual, *arguments],
         cwd=ROOT,
         env={**os.environ, "KUBECONFIG": str(plane.kubeconfig)},
         stdin=subprocess.DEVNULL,
@@ -100,7 +100,7 @@ def test_a_refused_write_is_raised_and_long_answers_are_read_whole(plane: Contro
 def test_the_benchmark_measures_every_scenario_at_a_tiny_scale() -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "tests.bench", "--scale", "0.004", "--rounds", "1"),
+            *(sys.executable, "-m", "tests.bench.e2e", "--scale", "0.004", "--rounds", "1"),
             *("--schedulers", "tutti,kube-scheduler", "--scenarios", "a,d", "-o", "json"),
         ],
         cwd=ROOT,

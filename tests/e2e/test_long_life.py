@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..rig import Rig
-from ..soak import lives, long_life
+from ..chaos.soak import lives, long_life
+from ..harness.rig import Rig
 
 GANGS = 60
 NODES = 20

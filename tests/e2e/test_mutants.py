@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests import operator_process
-from tests.controlplane import ControlPlane
-from tests.judge import Promise, assert_clean
-from tests.mutants import catalogue, plant
-from tests.operator_process import OperatorProcess
-from tests.rig import Rig, members, pod, pod_group
+from tests.chaos.mutants import catalogue, plant
+from tests.harness import operator_process
+from tests.harness.controlplane import ControlPlane
+from tests.harness.judge import Promise, assert_clean
+from tests.harness.operator_process import OperatorProcess
+from tests.harness.rig import Rig, members, pod, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.judge import Verdict
-    from tests.mutants import Mutant
+    from tests.chaos.mutants import Mutant
+    from tests.harness.judge import Verdict
 
 GPUS = 16
 KINDS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.controlplane import RUN_SECONDS
-from tests.kubelet import FAIL_SECONDS, Kubelet
-from tests.rig import Rig, pod
+from tests.harness.controlplane import RUN_SECONDS
+from tests.harness.kubelet import FAIL_SECONDS, Kubelet
+from tests.harness.rig import Rig, pod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

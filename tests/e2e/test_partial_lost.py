@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.controlplane import STOP_SECONDS
 from tests.e2e.corner import Corner
-from tests.kubelet import Kubelet
-from tests.rig import Rig
+from tests.harness.controlplane import STOP_SECONDS
+from tests.harness.kubelet import Kubelet
+from tests.harness.rig import Rig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

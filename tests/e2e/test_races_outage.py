@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.proxy import refuse
+from tests.harness.proxy import refuse
 
 from . import changes
 from .arena import PEERS, Arena, Race
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from tests.proxy import Call
-    from tests.proxy.exchange import Exchange
+    from tests.harness.proxy import Call
+    from tests.harness.proxy.exchange import Exchange
 
     from .endings import Change
 

@@ -6,7 +6,7 @@ take gangs only: there nothing is ever too much.
 
 from __future__ import annotations
 
-from tests.collisions import OWN, Load, beside_tutti, two_kube_schedulers
+from tests.conformance.collisions import OWN, Load, beside_tutti, two_kube_schedulers
 
 LOAD = Load()
 SMALL = Load(gangs=10, own_gangs=2, ordinary=80, nodes=2)

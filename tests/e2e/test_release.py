@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.controlplane import build
-from tests.krew import packing, rules
-from tests.release import building, dependencies
+from tests.harness.controlplane import build
+from tests.packaging.krew import packing, rules
+from tests.packaging.release import building, dependencies
 from tutti import __version__
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.replicas import MODES, Pausing
-from tests.rig import members, pod_group
+from tests.chaos.replicas import MODES, Pausing
+from tests.harness.rig import members, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

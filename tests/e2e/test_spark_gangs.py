@@ -1,7 +1,7 @@
 """Spark applications start whole, beside a scheduler that knows nothing of their executors.
 
 Pods and ConfigMaps are made as Spark makes them; what Spark really asks for is compared in
-`tests/sparks`. One cluster for all of these, with the judge's verdict at its end.
+`tests/conformance/spark_sizes`. One cluster for all of these, with the judge's verdict at its end.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .. import rig as rigs
-from ..rig import Rig, pod_group
+from ..harness import rig as rigs
+from ..harness.rig import Rig, pod_group
 from .sparkapps import App, Drivers
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """One application of the real Spark, from its submission by docs/spark.md to its result.
 
 Fetches Spark once, 450 MB from PyPI. The other versions, and the other examples of the page, are
-`python -m tests.sparkjob`, in `make conformance`.
+`python -m tests.conformance.spark_jobs`, in `make conformance`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.sparkjob import job
-from tests.sparks import environment
-from tests.sparks.pins import PINS
+from tests.conformance.spark_jobs import job
+from tests.conformance.spark_sizes import environment
+from tests.conformance.spark_sizes.pins import PINS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.sparks.pins import Pin
+    from tests.conformance.spark_sizes.pins import Pin
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from ..krew import packing
+from ..packaging.krew import packing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,18 +11,18 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from tutti.metrics import Metrics
+from tutti.reporting.metrics import Metrics
 
-from ..bench import rounds, usage
-from ..bench.__main__ import main
-from ..bench.accounts import Account, Measured
-from ..bench.contenders import CONTENDERS, quantile
-from ..bench.ledger import Ledger, Write
-from ..bench.scenarios import scenarios
-from ..bench.tables import table_of
-from ..bench.verdicts import plain_values, verdicts
-from ..load.figures import percentile
-from ..load.gangs import Form, Load, Member, gang_of
+from ..bench.e2e import rounds, usage
+from ..bench.e2e.__main__ import main
+from ..bench.e2e.accounts import Account, Measured
+from ..bench.e2e.contenders import CONTENDERS, quantile
+from ..bench.e2e.ledger import Ledger, Write
+from ..bench.e2e.scenarios import scenarios
+from ..bench.e2e.tables import table_of
+from ..bench.e2e.verdicts import plain_values, verdicts
+from ..bench.load.figures import percentile
+from ..bench.load.gangs import Form, Load, Member, gang_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ..faults import trials
-from ..faults.writes import Write, write_of
-from ..proxy import Call
+from ..chaos.faults import trials
+from ..chaos.faults.writes import Write, write_of
+from ..harness.proxy import Call
 
 ADDRESSES = {
     Write.RESERVE: ("POST", "/apis/tutti.dev/v1alpha1/namespaces/ml/reservations"),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.image import base, dockerfile, installing, root, sizes
-from tests.image.dockerfile import Copy, DockerfileError, Run
-from tests.judge.audit import AuditEntry
-from tests.operator_process import NAMESPACE
+from tests.harness.judge.audit import AuditEntry
+from tests.harness.operator_process import NAMESPACE
+from tests.packaging.image import base, dockerfile, installing, root, sizes
+from tests.packaging.image.dockerfile import Copy, DockerfileError, Run
 from tutti import __version__
 
 ROOT = Path(__file__).parents[2]

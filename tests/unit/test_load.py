@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from demo.cluster import Cluster
 
-from ..load.command import main
-from ..load.following import bound_pod
+from ..bench.load.command import main
+from ..bench.load.following import bound_pod
 
 
 def _line(pod: dict[str, Any], kind: str = "MODIFIED") -> bytes:

@@ -17,13 +17,13 @@ from rich.console import Console
 from tutti.model import ports
 from tutti.model.decisions import Objective, Policy
 from tutti.planning import plan as planning
-from tutti.planning import verify
 from tutti.strategies import STRATEGIES
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
+from tutti.verify import plan_checks
 
-from ..bench.verdicts import Sense
-from ..planbench import (
+from ..bench.e2e.verdicts import Sense
+from ..bench.planner import (
     against,
     baselines,
     cases,
@@ -35,11 +35,11 @@ from ..planbench import (
     traces,
     trials,
 )
-from ..planbench.__main__ import main
-from ..planbench.course import Agenda
-from ..planbench.isolation import Source, alone
-from ..planbench.results import Key, Measured, Results, plain_values
-from ..planbench.scenes import (
+from ..bench.planner.__main__ import main
+from ..bench.planner.course import Agenda
+from ..bench.planner.isolation import Source, alone
+from ..bench.planner.results import Key, Measured, Results, plain_values
+from ..bench.planner.scenes import (
     MOST_PORTS,
     Scene,
     Shapes,
@@ -51,10 +51,10 @@ from ..planbench.scenes import (
     small,
     unlike,
 )
-from ..planbench.stopwatch import NAMES, STAGES, Stopwatch
-from ..planbench.traces import Ask, Machine, Trace
-from ..planbench.trials import Case, Figures, Kind
-from ..planbench.verdicts import verdicts
+from ..bench.planner.stopwatch import NAMES, STAGES, Stopwatch
+from ..bench.planner.traces import Ask, Machine, Trace
+from ..bench.planner.trials import Case, Figures, Kind
+from ..bench.planner.verdicts import verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -336,11 +336,11 @@ def test_a_call_that_fails_is_timed_too() -> None:
 
 
 def test_the_planner_is_as_it_was_once_it_is_no_longer_timed() -> None:
-    before = verify.violations
+    before = plan_checks.violations
     watch = Stopwatch()
     with watch.attached():
-        assert verify.violations is not before
-    assert verify.violations is before
+        assert plan_checks.violations is not before
+    assert plan_checks.violations is before
 
 
 @pytest.mark.parametrize("name", contenders.known())

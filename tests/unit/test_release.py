@@ -10,8 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.release import dependencies, licences, locking
-from tests.release.running import ProgramError, run
+from tests.packaging.release import dependencies, licences, locking
+from tests.packaging.release.running import ProgramError, run
 from tutti import __version__
 
 ROOT = dependencies.PROJECT

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.rights import ACCOUNTS, Ledger, Right, faults, granted
+from tests.harness.rights import ACCOUNTS, Ledger, Right, faults, granted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

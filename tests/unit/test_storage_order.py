@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.kube.supply import Item
-from tutti.model.cluster import Occupant, Snapshot
+from tutti.kube.list_watch import Item
+from tutti.model.cluster import ForeignPod, Snapshot
 from tutti.model.keys import NodeName, Uid
 from tutti.model.volumes import (
     Attachment,
@@ -19,9 +19,9 @@ from tutti.model.volumes import (
     StorageClass,
     Volume,
 )
-from tutti.world import World
+from tutti.state.cluster_state import ClusterState
 
-from ..builders import NAMESPACE, member, node, resources, shape
+from ..harness.builders import NAMESPACE, member, node, resources, shape
 
 NODES = (NodeName("n1"), NodeName("n2"))
 CLAIMS, VOLUMES = ("a", "b"), ("v", "w")
@@ -37,7 +37,7 @@ def _pods(draw: st.DrawFn) -> Event:
     uid, is_ours = draw(st.sampled_from("pqr")), draw(st.booleans())
     claims, at = draw(_named), draw(_node)
     if not is_ours:
-        one = Occupant(Uid(f"their-{uid}"), at, resources(pods=1), NAMESPACE, claims=claims)
+        one = ForeignPod(Uid(f"their-{uid}"), at, resources(pods=1), NAMESPACE, claims=claims)
         return "bound", one.uid, draw(st.sampled_from((one, one, None)))
     made = replace(member(f"our-{uid}", shape(cpu=1)), claims=claims)
     return "pending", made.uid, draw(st.sampled_from((made, made, None)))
@@ -106,25 +106,25 @@ BEFORE: list[Event] = [
 KINDS = ("claims", "volumes", "classes", "nodes", "drivers", "attachments")
 
 
-def _told(events: Sequence[Event], *, listed_after: int) -> World:
+def _told(events: Sequence[Event], *, listed_after: int) -> ClusterState:
     """A World that was told of these, and of all lists once it knew of so many."""
-    world = World(lambda: None)
+    state = ClusterState(lambda: None)
     for name in NODES:
-        world.nodes.put(Item(Uid(name), 1, node(name, cpu=4).made))
+        state.nodes.put(Item(Uid(name), 1, node(name, cpu=4).made))
     for at, (kind, uid, one) in enumerate((*events, ("pending", "nobody", None))):
         if at == min(listed_after, len(events)):
             for each in KINDS:
-                store = getattr(world.storage, each)
+                store = getattr(state.storage, each)
                 there = [
                     Item(known, item.version, item.value) for known, item in store._items.items()
                 ]
                 store.replace(there, at + 2, store.began())
-        store = getattr(world.storage if kind in KINDS else world, kind)
+        store = getattr(state.storage if kind in KINDS else state, kind)
         if one is None:
             store.leave(Uid(uid))
         else:
             store.put(Item(Uid(uid), at + 3, one))
-    return world
+    return state
 
 
 def _seen(events: Sequence[Event], *, listed_after: int) -> Snapshot:
@@ -138,19 +138,19 @@ def test_what_is_seen_in_the_end_does_not_depend_on_the_way(
     events = [*BEFORE, *more]
     last = {(kind, uid): (kind, uid, one) for kind, uid, one in events}
     final = [event for event in last.values() if event[2] is not None]
-    world, plain = _seen(events, listed_after=listed_after), _seen(final, listed_after=len(final))
-    assert world.gangs == plain.gangs
-    assert world.nodes == plain.nodes
-    assert world.storage == plain.storage
+    state, plain = _seen(events, listed_after=listed_after), _seen(final, listed_after=len(final))
+    assert state.gangs == plain.gangs
+    assert state.nodes == plain.nodes
+    assert state.storage == plain.storage
 
 
 @given(st.lists(EVENTS, max_size=12), st.sampled_from((0, 5, 99)))
 def test_nothing_is_kept_of_what_is_gone(more: list[Event], listed_after: int) -> None:
     events = [*BEFORE, *more]
-    world = _told(
+    state = _told(
         [*events, *((kind, uid, None) for kind, uid, _ in events)], listed_after=listed_after
     )
-    storage = world.storage
+    storage = state.storage
     for part in (storage._known, storage._limits, storage._pods):
         for name, value in vars(part).items():
             kept = getattr(value, "_known", value)  # by name

@@ -62,7 +62,7 @@ missing
 {{- end -}}
 
 {{/* Where the volume for dumps is mounted, if it is one of its own. */}}
-{{- define "tutti.dumps" -}}
+{{- define "tutti.dump.violations" -}}
 {{- with .Values.settings.dumpDirectory -}}
 {{- if ne (clean .) "/tmp" -}}
 {{- clean . -}}

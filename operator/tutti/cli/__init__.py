@@ -12,7 +12,7 @@ from typing import Self
 import click
 
 from .crds import crd_files
-from .files import WRONG_INPUT
+from .inputs import WRONG_INPUT
 
 __all__ = ["WRONG_INPUT", "crd_files", "main"]
 
@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "explain",
     "dump": "dump",
     "crds": "crds",
-    "settings": "listing",
+    "settings": "settings",
     "version": "version",
 }
 

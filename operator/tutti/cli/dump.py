@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from . import live
-from .files import fail
+from . import live_cluster
+from .inputs import fail
 
 if TYPE_CHECKING:
     from ..model.cluster import Snapshot
@@ -68,10 +68,10 @@ def command(
     except SettingsError as wrong:
         fail("; ".join(wrong.sentences))
     try:
-        world = live.look(settings, kubeconfig, context)
-    except live.OutOfReach as problem:
+        state = live_cluster.look(settings, kubeconfig, context)
+    except live_cluster.OutOfReach as problem:
         fail(str(problem), NO_CLUSTER)
-    written = _written(world.snapshot(time.time()), settings, with_plan=not no_plan)
+    written = _written(state.snapshot(time.time()), settings, with_plan=not no_plan)
     if output is None:
         click.echo(written, nl=False)
         return
@@ -84,11 +84,11 @@ def command(
 def _written(snapshot: Snapshot, settings: Settings, *, with_plan: bool) -> str:
     from dataclasses import asdict
 
-    from ..kube import dump
-    from . import planning
+    from .. import dump
+    from .output import offline
 
-    setup = dump.Setup(
+    setup = dump.PlannerConfig(
         settings.scheduler_name, settings.strategy, settings.policy, asdict(settings.budget)
     )
-    made = planning.planned(snapshot, setup).plan if with_plan else None
+    made = offline.planned(snapshot, setup).plan if with_plan else None
     return dump.write(snapshot, setup, made)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..model.words import visible
-from . import files
-from .files import fail
+from ..model.terminal import visible
+from . import inputs
+from .inputs import fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ..model.cluster import Snapshot
     from ..model.decisions import Plan
     from ..model.keys import GangKey
-    from ..planning.advice import Advice, Planner
-    from ..planning.advice.standing import Standing
+    from ..whatif import Advice, Planner
+    from ..whatif.gang_state import GangStanding
 
 NOT_FOUND = 1  # no such gang, or no cluster
 
@@ -31,7 +31,7 @@ NOT_FOUND = 1  # no such gang, or no cluster
 class Explained:
     """What has become of one gang, and what would help if it waits."""
 
-    standing: Standing
+    standing: GangStanding
     advice: Advice | None
 
 
@@ -45,10 +45,10 @@ class _Asked:
 
     def explained(self, plan: Plan, key: GangKey, advice: Advice | None) -> Iterator[Explained]:
         """What has become of the gang; nothing where there is none."""
-        from ..planning.advice.standing import State, standing
+        from ..whatif.gang_state import GangOutcome, standing
 
         found = standing(self.snapshot, plan, key)
-        if found is not None and found.state is State.STARTS:
+        if found is not None and found.state is GangOutcome.STARTS:
             found = replace(found, hindrance=self.hindrance)
         if found is not None:
             yield Explained(found, advice)
@@ -60,7 +60,7 @@ class _Asked:
     "-f",
     "--filename",
     "paths",
-    type=files.FILE,
+    type=inputs.FILE,
     multiple=True,
     metavar="FILE",
     help="Look at files instead of a cluster: a dump, `kubectl get -o yaml` output, manifests, "
@@ -117,7 +117,7 @@ def command(
     else:
         explained = _all(asked, namespace)
     if output != "text":
-        from .looking import print_data
+        from .output.watch import print_data
 
         print_data({"gangs": [_plain(one) for one in explained]}, output)
         return
@@ -128,29 +128,30 @@ def command(
 
 def _from_files(paths: Sequence[str]) -> _Asked:
     """What the files hold, and who planned it, if one of them is a dump."""
-    from . import planning
+    from .output import offline
 
-    snapshot, found = files.observed(paths)
-    return _Asked(snapshot, planning.planner_of(planning.setup_of(found)))
+    snapshot, found = inputs.observed(paths)
+    return _Asked(snapshot, offline.planner_of(offline.setup_of(found)))
 
 
 def _from_cluster(kubeconfig: str | None, context: str | None) -> _Asked:
     """The cluster as it is now, and who plans it, as far as the environment says it."""
     from .. import main as operator
     from ..settings import Settings
-    from . import live, looking, planning
-    from .standing import hindrance
+    from . import live_cluster
+    from .output import offline, watch
+    from .output.gang_rows import hindrance
 
     try:
-        seen = looking.look(None, kubeconfig, context)
-    except live.OutOfReach as problem:
+        seen = watch.look(None, kubeconfig, context)
+    except live_cluster.OutOfReach as problem:
         fail(str(problem), NOT_FOUND)
-    planner = planning.planner_of(operator.setup_of(Settings.from_environment(os.environ)))
+    planner = offline.planner_of(operator.setup_of(Settings.from_environment(os.environ)))
     return _Asked(seen.snapshot, planner, hindrance(seen.rows))
 
 
 def _one(asked: _Asked, name: str) -> Sequence[Explained]:
-    from ..planning.advice import advise
+    from ..whatif import advise
 
     snapshot, planner = asked.snapshot, asked.planner
     key = _key(snapshot, name)
@@ -159,7 +160,7 @@ def _one(asked: _Asked, name: str) -> Sequence[Explained]:
 
 
 def _all(asked: _Asked, namespace: str | None) -> Sequence[Explained]:
-    from ..planning.advice import advise_all
+    from ..whatif import advise_all
 
     plan = asked.planner.plan(asked.snapshot)
     held_back = plan.placements if asked.hindrance else ()
@@ -192,19 +193,19 @@ def _key(snapshot: Snapshot, name: str) -> GangKey:
 
 def _lines(found: Explained) -> Sequence[str]:
     """In words; of a gang that only waits, the advice says so itself."""
-    from ..planning.advice import words
-    from ..planning.advice.standing import State
+    from ..whatif import sentences
+    from ..whatif.gang_state import GangOutcome
 
-    said = [] if found.advice is None else words.of_advice(found.advice)
-    is_said = found.advice is not None and found.standing.state is State.WAITS
-    return said if is_said else [words.of_standing(found.standing), *said]
+    said = [] if found.advice is None else sentences.of_advice(found.advice)
+    is_said = found.advice is not None and found.standing.state is GangOutcome.WAITS
+    return said if is_said else [sentences.of_standing(found.standing), *said]
 
 
 def _plain(value: Any) -> Any:
     """As JSON holds it: fields in camelCase, keys as ``namespace/name``, amounts as written."""
+    from ..gang.quantities import listed
     from ..model.keys import GangKey
     from ..model.resources import Resources
-    from ..planning.amounts import listed
 
     if isinstance(value, GangKey):
         return str(value)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .files import FILE, contents, fail, say, understood
+from .inputs import FILE, contents, fail, say, understood
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..kube.dump import Found, Text
+    from ..dump import Objects, Text
     from ..model.cluster import Snapshot
-    from .planning import Planned
+    from .output.offline import Planned
 
 BROKEN = 1
 NOT_REPRODUCED = 3
@@ -126,7 +126,7 @@ def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked:
     With a what-if option two plans are made, without and with it, and the difference is shown:
     who starts, who no longer does, who moves, who waits for another reason.
     """
-    from . import planning, showing
+    from .output import offline, render
 
     paths = (*files, *more)
     if not paths:
@@ -134,18 +134,18 @@ def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked:
     wish = _Wish(asked)
     given, name = contents(paths), wish.text("scheduler_name")
     snapshot, found = understood(given, name)
-    setup = planning.setup_of(found)
-    before = planning.planned(snapshot, setup)
+    setup = offline.setup_of(found)
+    before = offline.planned(snapshot, setup)
     if not wish.all("spark_properties") and wish.is_about_spark:
         fail("--spark-conf and --spark-version go with --spark-properties")
     if not wish.is_any:
-        showing.show(output, before, namespace=wish.shown)
+        render.show(output, before, namespace=wish.shown)
         sys.exit(BROKEN if before.broken else _compared(before, found))
     if added := _added(wish, before.snapshot, found):
         snapshot, _ = understood([*given, *added], name)
-    again = planning.changed(setup, wish.text("strategy") or None, wish.text("objective") or None)
-    after = planning.planned(_changed(snapshot, wish), again)
-    showing.show(output, after, before, namespace=wish.shown)
+    again = offline.changed(setup, wish.text("strategy") or None, wish.text("objective") or None)
+    after = offline.planned(_changed(snapshot, wish), again)
+    render.show(output, after, before, namespace=wish.shown)
     if output == "table" and wish.all("spark_properties"):
         _tell_what_is_missing(before, after)
     sys.exit(BROKEN if before.broken or after.broken else 0)
@@ -184,58 +184,58 @@ class _Wish:
         return [str(one) for one in value] if isinstance(value, tuple) else []
 
 
-def _added(wish: _Wish, snapshot: Snapshot, found: Found) -> Sequence[Text]:
+def _added(wish: _Wish, snapshot: Snapshot, found: Objects) -> Sequence[Text]:
     """What stands in the files that are only supposed to be there."""
-    from . import sparks
+    from .output import spark_gangs
 
-    asking = sparks.Asking(
+    asking = spark_gangs.SparkOptions(
         wish.text("spark_version"), wish.all("spark_conf"), wish.text("namespace")
     )
-    apps = sparks.texts(wish.all("spark_properties"), asking, snapshot, found.scheduler)
+    apps = spark_gangs.texts(wish.all("spark_properties"), asking, snapshot, found.scheduler)
     return [*contents(wish.all("add")), *apps]
 
 
 def _changed(snapshot: Snapshot, wish: _Wish) -> Snapshot:
-    from . import whatif
+    from ..whatif import edits
 
     counts, models = wish.all("add_nodes"), wish.all("like")
     if len(counts) != len(models):
         fail("--add-nodes N and --like NODE go together, once each for every kind of node")
     try:
         for count, like in zip(counts, models, strict=True):
-            snapshot = whatif.with_nodes(snapshot, int(count), like)
+            snapshot = edits.with_nodes(snapshot, int(count), like)
         for name in wish.all("remove_node"):
-            snapshot = whatif.without_node(snapshot, name)
+            snapshot = edits.without_node(snapshot, name)
         for words in wish.all("set_priority"):
             gang, _, priority = words.rpartition("=")
             if not gang or not priority.removeprefix("-").isdecimal():
                 fail(f"--set-priority {words}: write it as namespace/name=number")
-            snapshot = whatif.with_priority(snapshot, gang, int(priority))
-    except whatif.WrongChange as problem:
+            snapshot = edits.with_priority(snapshot, gang, int(priority))
+    except edits.WrongChange as problem:
         fail(str(problem))
     return snapshot
 
 
 def _tell_what_is_missing(before: Planned, after: Planned) -> None:
     """Of gangs that are new and wait, what would start them."""
-    from ..planning.advice import advise, words
-    from . import planning
+    from ..whatif import advise, sentences
+    from .output import offline
 
     known = {line.gang.key for line in before.lines}
-    planner = planning.planner_of(after.setup)
+    planner = offline.planner_of(after.setup)
     advised = (
         advise(after.snapshot, after.plan, line.gang.key, planner)
         for line in after.lines
         if line.gang.key not in known
     )
     for advice in filter(None, advised):
-        for sentence in words.of_advice(advice):
+        for sentence in sentences.of_advice(advice):
             say(sentence)
 
 
-def _compared(made: Planned, found: Found) -> int:
+def _compared(made: Planned, found: Objects) -> int:
     """Whether the plan is the one in the dump, if it has one; says if it is not."""
-    from ..kube import dump
+    from .. import dump
 
     kept = found.header and found.header.plan
     if kept is None:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from .files import WRONG_INPUT, say
+from .inputs import WRONG_INPUT, say
 
 NO_CLUSTER = 1
 
@@ -32,9 +32,9 @@ def command(kubeconfig: str | None) -> None:
         for sentence in wrong.sentences:
             say(f"tutti run: {sentence}", aside=True)
         sys.exit(WRONG_INPUT)
-    from .. import logs
     from .. import main as operator
     from ..kube.errors import NoAccess
+    from ..reporting import logs
     from ..strategies import StrategyError
 
     logs.configure(settings.log_format, settings.log_level)

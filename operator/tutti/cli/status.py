@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import looking
+from .output import watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .looking import Seen
-    from .standing import Row
+    from .output.gang_rows import StandingRow
+    from .output.watch import View
 
 STYLES: Mapping[str, str] = {
     "waiting": "yellow",
@@ -36,7 +36,7 @@ Exit codes: 0 shown; 1 the cluster cannot be looked at;
 @click.command(
     "status", epilog=EXAMPLES, short_help="Show the cluster's room and gangs, and why gangs wait."
 )
-@looking.options
+@watch.options
 def command(**asked: Any) -> None:
     """Show the cluster's room and gangs, and why gangs wait or what they lack.
 
@@ -44,18 +44,18 @@ def command(**asked: Any) -> None:
     namespace, or with -A of all. The reasons are those that the operator has written. Nothing is
     planned here, and nothing changed: `kubectl tutti explain` says what would start a gang.
     """
-    looking.show(_print, **asked)
+    watch.show(_print, **asked)
 
 
-def _print(seen: Seen, output: str) -> None:
-    from ..planning import inventory
-    from . import table
+def _print(seen: View, output: str) -> None:
+    from ..reporting import utilisation
+    from .output import table
 
     if output in ("json", "yaml"):
-        looking.print_data(_data(seen), output)
+        watch.print_data(_data(seen), output)
         return
     out = table.console()
-    states = inventory.states(seen.snapshot)
+    states = utilisation.states(seen.snapshot)
     titles = ["NODES", *(state.upper() for state in states)]
     counts = [str(len(seen.snapshot.nodes)), *(str(n) for n in states.values())]
     table.show(out, table.of_rows(titles, [counts]))
@@ -77,7 +77,7 @@ def _print(seen: Seen, output: str) -> None:
 SILENT = ("waiting", "degraded")  # states that are listed though nothing has been said of them yet
 
 
-def _cells(row: Row, seen: Seen, *, is_wide: bool) -> list[Any]:
+def _cells(row: StandingRow, seen: View, *, is_wide: bool) -> list[Any]:
     from rich.text import Text
 
     gang = row.gang
@@ -85,31 +85,31 @@ def _cells(row: Row, seen: Seen, *, is_wide: bool) -> list[Any]:
     cells += [gang.key.name, Text(row.state.value, style=STYLES[row.state.value])]
     cells.append(f"{row.bound}/{row.needed}")
     cells += [str(row.nodes), str(gang.priority)] * is_wide
-    age = looking.age(gang.created, seen.snapshot.taken_at)
+    age = watch.age(gang.created, seen.snapshot.taken_at)
     return [*cells, age, row.reason or "-", row.message]
 
 
-def _room(seen: Seen) -> list[list[str]]:
-    from ..planning import inventory
-    from ..planning.amounts import format_amount
+def _room(seen: View) -> list[list[str]]:
+    from ..gang.quantities import format_amount
+    from ..reporting import utilisation
 
     lines = []
-    for name, room in inventory.rooms(seen.snapshot).items():
+    for name, room in utilisation.rooms(seen.snapshot).items():
         amounts = (room.allocatable, room.allocated, room.reserved, room.free, room.stranded)
         lines.append([name, *(format_amount(name, n) for n in amounts)])
     return lines
 
 
-def _data(seen: Seen) -> Mapping[str, Any]:
+def _data(seen: View) -> Mapping[str, Any]:
     from dataclasses import asdict
 
-    from ..planning import inventory
-    from ..planning.amounts import quantity
+    from ..gang.quantities import quantity
+    from ..reporting import utilisation
 
-    rooms = inventory.rooms(seen.snapshot)
+    rooms = utilisation.rooms(seen.snapshot)
     return {
         "nodes": len(seen.snapshot.nodes),
-        "states": {state.value: n for state, n in inventory.states(seen.snapshot).items()},
+        "states": {state.value: n for state, n in utilisation.states(seen.snapshot).items()},
         "resources": {
             name: {part: quantity(name, n) for part, n in asdict(room).items()}
             for name, room in rooms.items()

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import looking
+from .output import watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .looking import Seen
-    from .standing import Row
+    from .output.gang_rows import StandingRow
+    from .output.watch import View
 
 EXAMPLES = """\b
 Examples:
@@ -27,24 +27,24 @@ Exit codes: 0 shown; 1 the cluster cannot be looked at;
 @click.command(
     "top", epilog=EXAMPLES, short_help="Show what gangs hold of the cluster, largest first."
 )
-@looking.options
+@watch.options
 def command(**asked: Any) -> None:
     """Show what gangs hold: members bound or reserved, on how many nodes, and what they ask for.
 
     Whoever holds the largest share of any resource of the cluster comes first. Gangs that wait hold
     nothing and are not listed.
     """
-    looking.show(_print, **asked)
+    watch.show(_print, **asked)
 
 
-def _print(seen: Seen, output: str) -> None:
-    from ..planning.amounts import format_amount
-    from . import table
-    from .standing import largest
+def _print(seen: View, output: str) -> None:
+    from ..gang.quantities import format_amount
+    from .output import table
+    from .output.gang_rows import largest
 
     rows = largest(seen.rows, seen.snapshot)
     if output in ("json", "yaml"):
-        looking.print_data({"gangs": [_data(row) for row in rows]}, output)
+        watch.print_data({"gangs": [_data(row) for row in rows]}, output)
         return
     if not rows:
         where = "" if seen.namespace is None else f" in namespace {seen.namespace}"
@@ -63,7 +63,7 @@ def _print(seen: Seen, output: str) -> None:
     table.show(table.console(), table.of_rows([*titles, *map(str.upper, names)], lines))
 
 
-def _resources(rows: Sequence[Row], *, is_wide: bool) -> Sequence[str]:
+def _resources(rows: Sequence[StandingRow], *, is_wide: bool) -> Sequence[str]:
     """CPU, memory and devices; with ``is_wide`` all that somebody holds, but ports and pods."""
     from ..model import ports
 
@@ -77,8 +77,8 @@ def _resources(rows: Sequence[Row], *, is_wide: bool) -> Sequence[str]:
     return [*usual, *more]
 
 
-def _data(row: Row) -> Mapping[str, Any]:
-    from ..planning.amounts import listed
+def _data(row: StandingRow) -> Mapping[str, Any]:
+    from ..gang.quantities import listed
 
     return {
         "namespace": row.gang.key.namespace,

@@ -41,6 +41,6 @@ def _packages() -> Iterator[tuple[str, str]]:
 
 
 def _cbc() -> str:
-    from ..strategies.engine import Cbc
+    from ..strategies.ilp.engine import Cbc
 
     return Cbc().version()

@@ -17,7 +17,7 @@ from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 from kubernetes.aio.config import kube_config
 
-from . import errors, unreadable
+from . import errors, kubeconfig_errors
 
 # What a file that is no kubeconfig may raise.
 _UNREADABLE = (
@@ -64,7 +64,9 @@ class Access:
                 kubernetes_config.load_incluster_config(client_configuration=configuration)
             return cls(configuration)
         except _UNREADABLE as problem:
-            raise errors.NoAccess(f"{NO_WAY}: {where}: {unreadable.why(problem)}") from problem
+            raise errors.NoAccess(
+                f"{NO_WAY}: {where}: {kubeconfig_errors.why(problem)}"
+            ) from problem
 
     def session(self, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
         """Make a session that signs every request with fresh credentials."""
@@ -84,7 +86,7 @@ class Access:
                 "BearerToken", alias="authorization"
             )
         except _UNREADABLE as problem:
-            why = unreadable.why(problem)
+            why = kubeconfig_errors.why(problem)
             raise errors.Unavailable(f"credentials cannot be renewed: {why}") from problem
         if token:
             request.headers["Authorization"] = token
@@ -117,7 +119,7 @@ async def _take_in(
             config_file=path, context=chosen, client_configuration=configuration
         )
     if said:
-        why = f"its exec plugin gives no credentials: {unreadable.of_plugin(said[-1])}"
+        why = f"its exec plugin gives no credentials: {kubeconfig_errors.of_plugin(said[-1])}"
         raise errors.NoAccess(f"{NO_WAY}: kubeconfig {path}: {why}", "mend that, or log in anew")
 
 

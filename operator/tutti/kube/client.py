@@ -15,13 +15,14 @@ import aiohttp
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, LeaseKey, PodKey
-from ..model.lease import Lease, Term
+from ..model.lease import LeaderTerm, Lease
 from ..model.owners import Job
-from ..model.spark import Kept
-from . import decode, encode, errors, groups, jobs, unreached, wire
+from ..model.spark import ConfigMapKey
+from . import connection_errors, errors, wire
 from .access import Access
 from .calls import Call, Stream
 from .clock import ServerClock
+from .codec import decode, encode, jobs, pod_group
 
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
@@ -67,19 +68,19 @@ class Api(Protocol):
     async def read_job(self, namespace: str, name: str) -> Job:
         """Read what a Job still stands; raises ``Gone`` where there is none."""
 
-    async def read_text(self, namespace: str, kept: Kept) -> str | None:
+    async def read_text(self, namespace: str, kept: ConfigMapKey) -> str | None:
         """Read a text of a ConfigMap, None where it has no such key.
 
         Raises ``Gone`` where there is no such ConfigMap.
         """
 
-    async def declare(self, namespace: str, group: Mapping[str, Any]) -> groups.PodGroup:
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> pod_group.GangSpec:
         """Create a PodGroup; raises ``Conflict`` where there is one of that name."""
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """Create a Reservation; raises ``Conflict`` where the gang already has one."""
 
-    async def adopt(self, reservation: Reservation, term: Term) -> Reservation:
+    async def adopt(self, reservation: Reservation, term: LeaderTerm) -> Reservation:
         """Sign a standing Reservation with this term; whoever signed it can delete it no more."""
 
     async def amend(self, reservation: Reservation) -> Reservation:
@@ -91,7 +92,7 @@ class Api(Protocol):
     async def read_lease(self) -> Lease:
         """Read the Lease as it is now, not from a cache; without a version where there is none."""
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> groups.PodGroup:
+    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> pod_group.GangSpec:
         """Merge fields into a PodGroup's status; answers the PodGroup as it then is."""
 
     async def say(self, event: encode.Event) -> None:
@@ -181,17 +182,17 @@ class Client:
         body = await self._send(Call.GET_JOB, Call.GET_JOB.path(namespace, name))
         return _read(body, wire.Job, jobs.decode_job)
 
-    async def read_text(self, namespace: str, kept: Kept) -> str | None:
+    async def read_text(self, namespace: str, kept: ConfigMapKey) -> str | None:
         """See ``Api.read_text``."""
         call = Call.GET_CONFIG_MAP
         body = await self._send(call, call.path(namespace, kept.config_map))
         return _read(body, wire.ConfigMap, lambda one: one.data.get(kept.key))
 
-    async def declare(self, namespace: str, group: Mapping[str, Any]) -> groups.PodGroup:
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> pod_group.GangSpec:
         """See ``Api.declare``."""
         call = Call.CREATE_POD_GROUP
         body = await self._send(call, call.path(namespace), group)
-        return _read(body, wire.PodGroup, groups.decode_group)
+        return _read(body, wire.PodGroup, pod_group.decode_group)
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """See ``Api.reserve``."""
@@ -199,7 +200,7 @@ class Client:
         body = await self._send(Call.CREATE_RESERVATION, path, encode.reservation(reservation))
         return _read(body, wire.Reservation, decode.decode_reservation)
 
-    async def adopt(self, reservation: Reservation, term: Term) -> Reservation:
+    async def adopt(self, reservation: Reservation, term: LeaderTerm) -> Reservation:
         """See ``Api.adopt``."""
         call = Call.PATCH_RESERVATION
         path = call.path(reservation.gang.namespace, reservation.uid)
@@ -220,12 +221,12 @@ class Client:
         path = Call.DELETE_RESERVATION.path(reservation.gang.namespace, reservation.uid)
         await self._send(Call.DELETE_RESERVATION, path, encode.delete_options(reservation))
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> groups.PodGroup:
+    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> pod_group.GangSpec:
         """See ``Api.write_status``."""
         call = Call.PATCH_POD_GROUP_STATUS
         path = call.path(gang.namespace, gang.name)
         body = await self._send(call, path, {"status": status}, kind="merge-patch")
-        return _read(body, wire.PodGroup, groups.decode_group)
+        return _read(body, wire.PodGroup, pod_group.decode_group)
 
     async def read_lease(self) -> Lease:
         """See ``Leases.read_lease``; a GET that names no version is answered from etcd's quorum."""
@@ -315,7 +316,7 @@ class Client:
             raise self._unreached(f"{call.method} {path}", problem) from problem
 
     def _unreached(self, asked: str, problem: Exception) -> errors.Unavailable:
-        return errors.Unavailable(f"{asked}: {unreached.why(problem, self._server)}.")
+        return errors.Unavailable(f"{asked}: {connection_errors.why(problem, self._server)}.")
 
 
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:

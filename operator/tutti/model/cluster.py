@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from . import ports
+from .inter_pod import AffinityTerm, Labels, WeightedAffinityTerm
 from .keys import GangKey, NodeName, Origin, PodKey, Uid
 from .owners import Owner
 from .resources import NOTHING, Resources
-from .rules import Labels, Liking, Term
 from .shapes import Shape, Taint, Template
 from .spark import SparkPod
 from .volumes import NO_STORAGE, Storage
@@ -30,7 +30,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ScheduledCondition:
     """The PodScheduled condition a pod carries now; read only to avoid writing it twice."""
 
     reason: str = ""
@@ -55,12 +55,14 @@ class Member:
     gates: tuple[str, ...] = ()  # scheduling gates, which others remove; sorted
     unmodelled: tuple[str, ...] = ()  # fields whose rules we do not know yet
     owner: Owner | None = None
-    said: Said = Said()
+    said: ScheduledCondition = ScheduledCondition()
     is_driver: bool = False  # a Spark driver: nobody makes it anew
     failure: str = ""  # why it failed, in one word; empty where its own containers did
     labels: Labels = ()  # as rules between pods see them
     spark: SparkPod | None = None  # of a Spark application whose pods name no PodGroup
-    unconfigured: str = ""  # why nobody knows yet how large its gang is; it waits until then
+    size_unknown_because: str = (
+        ""  # why nobody knows yet how large its gang is; it waits until then
+    )
     claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
     lacking: tuple[str, ...] = ()  # what is wrong with them, in words: until it is put right
     ended: float | None = None  # when it succeeded, in seconds since the epoch; None if unknown
@@ -73,7 +75,7 @@ class Member:
         return GangKey(self.key.namespace, self.key.name, Origin.POD)
 
     @property
-    def made_by(self) -> Uid:
+    def controller_uid(self) -> Uid:
         """The uid of its controller; its own where it has none."""
         return self.uid if self.owner is None or self.owner.uid is None else self.owner.uid
 
@@ -106,7 +108,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Occupant:
+class ForeignPod:
     """A pod of another scheduler, or one pinned to a node: it uses room, and rules may count it."""
 
     uid: Uid
@@ -114,23 +116,29 @@ class Occupant:
     requests: Resources
     namespace: str = ""
     labels: Labels = ()
-    apart: tuple[Term, ...] = ()  # its required anti-affinity, which binds whoever comes later
+    apart: tuple[
+        AffinityTerm, ...
+    ] = ()  # its required anti-affinity, which binds whoever comes later
     terminating: bool = False
-    likings: tuple[Liking, ...] = ()  # what draws others to it or keeps them off; sorted
+    likings: tuple[
+        WeightedAffinityTerm, ...
+    ] = ()  # what draws others to it or keeps them off; sorted
     claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
+class PlacedPod:
     """A pod that has a node, as the rules between pods see it."""
 
     uid: Uid
     node: NodeName
     namespace: str
     labels: Labels = ()
-    apart: tuple[Term, ...] = ()  # its required anti-affinity
+    apart: tuple[AffinityTerm, ...] = ()  # its required anti-affinity
     terminating: bool = False
-    likings: tuple[Liking, ...] = ()  # what draws others to it or keeps them off; sorted
+    likings: tuple[
+        WeightedAffinityTerm, ...
+    ] = ()  # what draws others to it or keeps them off; sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +222,7 @@ class Gang:
     timeout_seconds: float | None = None  # in which it should start
     on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
     absent_seconds: float = ABSENT_SECONDS  # for which room is held for absent members
-    maker: str = ""  # the pod that owns the PodGroup and makes its members, if one does
+    owner_pod: str = ""  # the pod that owns the PodGroup and makes its members, if one does
 
     @property
     def is_single(self) -> bool:
@@ -229,12 +237,14 @@ class Gang:
     @property
     def is_finished(self) -> bool:
         """Whether the Spark driver that makes its members has ended well: it needs no more."""
-        return bool(self.maker) and any(
-            member.is_driver and member.phase is Phase.SUCCEEDED and member.key.name == self.maker
+        return bool(self.owner_pod) and any(
+            member.is_driver
+            and member.phase is Phase.SUCCEEDED
+            and member.key.name == self.owner_pod
             for member in self.members
         )
 
-    def has_place_for(self, member: Member) -> bool:
+    def accepts(self, member: Member) -> bool:
         """Whether a member counts towards this gang: with roles, it must name one of them."""
         return not self.roles or any(member.role == role.name for role in self.roles)
 
@@ -247,7 +257,7 @@ class Gang:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PodReservation:
     """One pod of a Reservation, and the node that is held for it.
 
     The pod is known by its uid alone: its name is for people, and empty where a Reservation too
@@ -260,7 +270,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Slots:
+class SlotReservation:
     """Room on a node for members that do not exist yet."""
 
     node: NodeName
@@ -281,15 +291,15 @@ class Reservation:
     scheduler: str  # the scheduler name whose Tutti owns it
     term: str
     reserved_at: float  # seconds since the epoch
-    entries: tuple[Entry, ...]
-    slots: tuple[Slots, ...] = ()
+    entries: tuple[PodReservation, ...]
+    slots: tuple[SlotReservation, ...] = ()
     evict: tuple[Uid, ...] = ()  # members to be evicted, of a gang that is given up for now
     version: str = ""  # metadata.resourceVersion; empty until the server has answered
     self_uid: Uid | None = None  # metadata.uid of the Reservation object itself
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ApiRefusal:
     """What the API server has refused, in its own words, and until when it is not asked again."""
 
     sentence: str
@@ -308,13 +318,13 @@ class Snapshot:
     # Everyone who has a node and is not over, by uid, ours included, and all namespaces, by name:
     # only while some rule between pods is in force, else nobody. While none of ours asks anything
     # of other pods, it is those of others that do, for nobody else is counted.
-    residents: tuple[Resident, ...] = ()
+    residents: tuple[PlacedPod, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     storage: Storage = NO_STORAGE  # what the claims of members lead to
     # Gangs whose Reservation went although members may still come for the slots in it.
     bereft: frozenset[Uid] = frozenset()
     # By gang or pod, what the API server refused twice in a row and has not granted since.
-    refused: Mapping[Uid, Refused] = field(default_factory=dict)
+    refused: Mapping[Uid, ApiRefusal] = field(default_factory=dict)
     # Gangs known to have nothing to decide but the fate of a Reservation: without one, planning
     # passes over them, and would do so anyway.
     settled: frozenset[Uid] = field(default=frozenset(), compare=False)

@@ -1,9 +1,11 @@
 """What planning decides: values that can be compared, printed, replayed and thrown away."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
-from .cluster import Member, Slots
+from .cluster import Member, PodReservation, Reservation, SlotReservation
 from .keys import GangKey, NodeName, PodKey, Uid
 
 
@@ -33,7 +35,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Restraint:
+class RolloutLimits:
     """What users may choose about how much of a plan is carried out."""
 
     mode: Mode = Mode.ACTIVE
@@ -78,7 +80,7 @@ class Placement:
     uid: Uid
     generation: int
     assignments: tuple[Assignment, ...]
-    slots: tuple[Slots, ...] = ()
+    slots: tuple[SlotReservation, ...] = ()
     remark: str = ""
 
 
@@ -86,15 +88,15 @@ class Placement:
 class Rejection:
     """Why a gang got no placement: the reason, and one sentence with asked, found and short.
 
-    Of one that has timed out and waits on, ``beneath`` is why it does. ``is_beyond`` says that only
-    members have no room that the gang does not need.
+    Of one that has timed out and waits on, ``underlying_reason`` is why it does.
+    ``only_extra_members`` says that only members have no room that the gang does not need.
     """
 
     gang: GangKey
     reason: Reason
     sentence: str
-    beneath: Reason | None = None
-    is_beyond: bool = False
+    underlying_reason: Reason | None = None
+    only_extra_members: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +143,18 @@ class Plan:
     shortfall: str = ""
     due: float | None = None  # seconds since the epoch
     levels: tuple[Level, ...] = ()  # the highest priority first; gangs ruled out by counting aside
+
+
+class Released(NamedTuple):
+    """A Reservation that was given back, and why; or what of it did not go on as ``rest``."""
+
+    reservation: Reservation
+    sentence: str
+    rest: Reservation | None = None
+    reason: str = "Released"
+
+    @property
+    def ended(self) -> Iterator[PodReservation]:
+        """The entries that are given back."""
+        kept = frozenset(() if self.rest is None else self.rest.entries)
+        return (entry for entry in self.reservation.entries if entry not in kept)

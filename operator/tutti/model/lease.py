@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-Term = str  # one unbroken time of leading; no two are ever the same
+LeaderTerm = str  # one unbroken time of leading; no two are ever the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,6 @@ class Lease:
     version: str = ""  # metadata.resourceVersion
 
     @property
-    def term(self) -> Term:
+    def term(self) -> LeaderTerm:
         """The holder and when it acquired the Lease: what a Reservation is signed with."""
         return f"{self.holder}/{self.acquired}" if self.holder else ""

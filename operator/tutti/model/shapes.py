@@ -6,8 +6,15 @@ Separate from the cluster because it grows with every rule that is honoured.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from .inter_pod import (
+    NO_RULES,
+    InterPodRules,
+    Labels,
+    Requirement,
+    TopologySpread,
+    WeightedAffinityTerm,
+)
 from .resources import Resources
-from .rules import NO_RULES, Labels, Liking, PodRules, Requirement, Spread
 from .volumes import Reach
 
 
@@ -47,18 +54,18 @@ class NodeTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class Preferences:
     """What decides between nodes that will do, and never whether a gang starts.
 
     Each tuple is sorted; of equal terms the weights are added up.
     """
 
     nodes: tuple[tuple[NodeTerm, int], ...] = ()  # preferred node affinity, with weights
-    pods: tuple[Liking, ...] = ()
-    even: tuple[Spread, ...] = ()  # ScheduleAnyway
+    pods: tuple[WeightedAffinityTerm, ...] = ()
+    even: tuple[TopologySpread, ...] = ()  # ScheduleAnyway
 
 
-NO_WISHES = Wishes()
+NO_WISHES = Preferences()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +79,8 @@ class Shape:
     node_selector: tuple[tuple[str, str], ...] = ()
     required: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
-    rules: PodRules = NO_RULES
-    wishes: Wishes = NO_WISHES
+    rules: InterPodRules = NO_RULES
+    wishes: Preferences = NO_WISHES
     reach: tuple[Reach, ...] = ()  # of its volumes, each must hold; sorted
     _hash: int = field(init=False, repr=False, compare=False)
 
@@ -86,14 +93,14 @@ class Shape:
         return self._hash
 
     @property
-    def likings(self) -> tuple[Liking, ...]:
+    def likings(self) -> tuple[WeightedAffinityTerm, ...]:
         """What draws others of its terms' peers to whoever has a node, or keeps them off.
 
         Its required affinity counts as a wish of weight 1 (``hardPodAffinityWeight``).
         """
         if not self.rules.near:
             return self.wishes.pods  # shared by all of the shape
-        return (*self.wishes.pods, *(Liking(term, 1) for term in self.rules.near))
+        return (*self.wishes.pods, *(WeightedAffinityTerm(term, 1) for term in self.rules.near))
 
 
 @dataclass(frozen=True, slots=True)

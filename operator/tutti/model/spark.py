@@ -10,7 +10,7 @@ EXECUTOR = "executor"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ConfigMapKey:
     """A text in a ConfigMap that a pod mounts: the ConfigMap's name, and the key."""
 
     config_map: str
@@ -27,8 +27,8 @@ class SparkPod:
 
     app: str  # the application's id, and the name of its PodGroup
     role: str
-    properties: Kept | None = None
-    template: Kept | None = None  # of its executors' pods
+    properties: ConfigMapKey | None = None
+    template: ConfigMapKey | None = None  # of its executors' pods
     marks: tuple[tuple[str, str], ...] = ()  # sorted
 
     @property

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .inter_pod import Labels, Requirement
 from .keys import NodeName
-from .rules import Labels, Requirement
 
 Way = tuple[Requirement, ...]  # all of which must hold for a node's labels
 Reach = tuple[Way, ...]  # of which one must

@@ -7,39 +7,23 @@ beyond those needed follow the whole gangs of their priority. The same Snapshot 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ..model.cluster import Resident, Slots, Snapshot
+from ..gang import demand, order, refusals, slots, timeouts
+from ..gang.demand import MemberCounts, PlacementRequest
+from ..model.cluster import PlacedPod, SlotReservation, Snapshot
 from ..model.decisions import Assignment, Placement, Plan, Policy
 from ..model.keys import GangKey, Uid
 from ..strategies.problem import Budget, Strategy
-from . import (
-    choosing,
-    demand,
-    drafting,
-    explain,
-    filling,
-    looks,
-    moves,
-    order,
-    partial,
-    reduce,
-    refused,
-    rounds,
-    shortage,
-    slots,
-    starving,
-    tally,
-    timeouts,
-    value,
-)
-from .company import Company
-from .crowds import Crowds
-from .demand import Census, Want
-from .drafting import Draft, Effort
-from .filling import Filled
-from .reduce import Grid
-from .rounds import Round
-from .shortage import Rooms
-from .trials import Trials
+from . import explain, local_search, partial_release, preferences
+from .awaited_pods import AwaitedPods
+from .compile import capacity, gang_value, grids, pod_classes, slot_assignment
+from .compile.capacity import FitByShape
+from .compile.grids import Grid
+from .compile.inter_pod import InterPodCompiler
+from .compile.slot_assignment import SlotAssignments
+from .search import bounds, round_order, round_runner, starvation
+from .search.round_order import Round
+from .search.round_runner import PartialPlan, SearchLimits
+from .search.starvation_trials import StarvationSearch
 
 DEFAULT_POLICY = Policy()
 ROUNDED = "a node has more than 1 Pi of a resource, and a request for it was rounded up"
@@ -53,17 +37,17 @@ def plan(
     policy: Policy = DEFAULT_POLICY,
 ) -> Plan:
     """Decide for every gang that has no standing Reservation; ``fallback`` answers if needed."""
-    effort = Effort(strategy, fallback, budget, policy, snapshot.taken_at)
+    effort = SearchLimits(strategy, fallback, budget, policy, snapshot.taken_at)
     slots_due = slots.due(snapshot)  # of those too that this plan gives back
-    came = filling.filled(snapshot)
+    came = slot_assignment.filled(snapshot)
     snapshot = came.snapshot
-    held_off = refused.rejections(snapshot)
+    held_off = refusals.rejections(snapshot)
     wishing = _censuses(came, held_off)
-    found = choosing.plain(wishing)
-    residents = looks.there(snapshot)
-    promised = looks.promised(snapshot)
+    found = preferences.plain(wishing)
+    residents = pod_classes.there(snapshot)
+    promised = pod_classes.promised(snapshot)
     members = (member for one in found for member in one.waiting)
-    roll = looks.roll(snapshot, (*members, *(member for member, _ in promised)), residents)
+    roll = pod_classes.roll(snapshot, (*members, *(member for member, _ in promised)), residents)
     if roll.number:
         found = [
             replace(one, ready=roll.told_apart(one.ready), absent=roll.told_apart(one.absent))
@@ -72,48 +56,48 @@ def plan(
         promised = [(seen, on) for one, on in promised for seen in roll.told_apart((one,))]
     members = (member for one in found for member in one.waiting)
     everyone = (*members, *(member for member, _ in promised))
-    base = reduce.grid(snapshot, (member.shape for member in everyone))
-    crowds = Crowds.of(base, roll, residents, promised)
-    repairing = effort.with_a_share(drafting.MOST_REPAIRS)
-    begun = Draft.blank(crowds, base.free)
-    repaired = replace(drafting.repair(begun, found, repairing), tally={})
-    empty, before = Rooms(base, base.capacity), Rooms(begun.base, begun.free)
+    base = grids.grid(snapshot, (member.shape for member in everyone))
+    crowds = InterPodCompiler.of(base, roll, residents, promised)
+    repairing = effort.with_a_share(round_runner.MOST_REPAIRS)
+    begun = PartialPlan.blank(crowds, base.free)
+    repaired = replace(round_runner.repair(begun, found, repairing), tally={})
+    empty, before = FitByShape(base, base.capacity), FitByShape(begun.base, begun.free)
     tried = [one for one in found if not timeouts.is_given_up(one, snapshot.taken_at)]
     wants = _startable(empty, tried)
-    trials = Trials(effort, len(wants))
+    trials = StarvationSearch(effort, len(wants))
 
     def cleared() -> Grid:
-        return Crowds.of(base, roll, looks.staying(snapshot)).grid()
+        return InterPodCompiler.of(base, roll, pod_classes.staying(snapshot)).grid()
 
-    doubtful = refused.doubtful(snapshot)
+    doubtful = refusals.doubtful(snapshot)
     granted = [want for want in wants if want.gang.key not in doubtful]
-    starved = starving.starved(snapshot, cleared, granted, policy, trials)
-    steps = rounds.rounds(tried, wants, starved)
+    starved = starvation.starved(snapshot, cleared, granted, policy, trials)
+    steps = round_order.rounds(tried, wants, starved)
     rounded = ROUNDED if base.is_rounded else ""
     start = replace(
         repaired,
         proved=repaired.proved and not (trials.shortfall or rounded),
         shortfall=repaired.shortfall or trials.shortfall or rounded,
     )
-    draft = drafting.search(start, steps, effort)
+    draft = round_runner.search(start, steps, effort)
     picture = (snapshot, residents, begun.base)
     draft, found = _improved(draft, found, wishing, picture, steps=steps, effort=effort)
-    evidence = explain.Evidence(
+    evidence = explain.ExplainContext(
         empty=empty,
         before=before,
-        left=Rooms(draft.base, draft.free),
-        behind=Rooms(draft.base, draft.room),
+        left=FitByShape(draft.base, draft.free),
+        behind=FitByShape(draft.base, draft.room),
         crowds=draft.crowds,
         placed=draft.assigned,
         shortfall=draft.shortfall,
         hold=draft.hold,
     )
     waiting = timeouts.said(explain.rejections(evidence, found), found, snapshot.taken_at)
-    company = Company(roll, tried, Rooms(base, base.free), draft.assigned)
-    evictions, rejections = partial.verdicts(snapshot, found, waiting, company)
+    company = AwaitedPods(roll, tried, FitByShape(base, base.free), draft.assigned)
+    evictions, rejections = partial_release.verdicts(snapshot, found, waiting, company)
     dues = (
-        starving.due(granted, starved, snapshot, policy),
-        refused.due(snapshot),
+        starvation.due(granted, starved, snapshot, policy),
+        refusals.due(snapshot),
         timeouts.due(found, snapshot.taken_at),
         slots_due,
     )
@@ -124,11 +108,11 @@ def plan(
         proved=draft.proved,
         shortfall=draft.shortfall,
         due=min((at for at in dues if at is not None), default=None),
-        levels=tally.levels(draft.tally, value.scale(policy)),
+        levels=bounds.levels(draft.tally, gang_value.scale(policy)),
     )
 
 
-def _censuses(came: Filled, held_off: Collection[GangKey]) -> Sequence[Census]:
+def _censuses(came: SlotAssignments, held_off: Collection[GangKey]) -> Sequence[MemberCounts]:
     """The gangs to decide on, in the order considered; a reserved one is being carried out.
 
     One whose Reservation is open for absent members may be repaired, and grow, all the same; if it
@@ -148,43 +132,43 @@ def _censuses(came: Filled, held_off: Collection[GangKey]) -> Sequence[Census]:
 
 
 def _improved(
-    draft: Draft,
-    plain: Sequence[Census],
-    wishing: Sequence[Census],
-    picture: tuple[Snapshot, Sequence[Resident], Grid],
+    draft: PartialPlan,
+    plain: Sequence[MemberCounts],
+    wishing: Sequence[MemberCounts],
+    picture: tuple[Snapshot, Sequence[PlacedPod], Grid],
     *,
     steps: Sequence[Round],
-    effort: Effort,
-) -> tuple[Draft, Sequence[Census]]:
+    effort: SearchLimits,
+) -> tuple[PartialPlan, Sequence[MemberCounts]]:
     """The draft with members where they prefer to be, and with whoever fits beside them then."""
     snapshot = picture[0]
     tried = [one for one in plain if not timeouts.is_given_up(one, snapshot.taken_at)]
-    work = choosing.WORK
+    work = preferences.WORK
     while True:
         plain, wishing = (
             [demand.numbered(one, draft.assigned) for one in censuses]
             for censuses in (plain, wishing)
         )
-        ground = moves.Ground(*picture, draft.room)
-        nodes = choosing.improved(ground, wishing, plain, draft.assigned, work)
+        ground = local_search.MoveContext(*picture, draft.room)
+        nodes = preferences.improved(ground, wishing, plain, draft.assigned, work)
         if nodes != draft.assigned:
-            draft = drafting.moved(draft, plain, nodes)
-        elif not drafting.may_join_late(draft, tried):
+            draft = round_runner.moved(draft, plain, nodes)
+        elif not round_runner.may_join_late(draft, tried):
             return draft, plain
-        settled, draft = draft, drafting.completed(draft, tried, steps, effort)
+        settled, draft = draft, round_runner.completed(draft, tried, steps, effort)
         if draft is settled:
             return draft, plain
         work //= 4  # those who joined move, too, and others again
 
 
-def _startable(empty: Rooms, found: Sequence[Census]) -> Sequence[Want]:
+def _startable(empty: FitByShape, found: Sequence[MemberCounts]) -> Sequence[PlacementRequest]:
     """The gangs that have not started, without those that no node could ever hold."""
     wants = (want for census in found if (want := demand.whole(census)) is not None)
-    return [want for want in wants if shortage.nowhere_member(empty, want) is None]
+    return [want for want in wants if capacity.nowhere_member(empty, want) is None]
 
 
 def _placements(
-    found: Sequence[Census], assigned: Mapping[Uid, Assignment], came: Filled
+    found: Sequence[MemberCounts], assigned: Mapping[Uid, Assignment], came: SlotAssignments
 ) -> tuple[Placement, ...]:
     """One Placement per gang that got something, of all rounds together."""
     placements = []
@@ -192,7 +176,7 @@ def _placements(
         gang = census.gang
         own = tuple(assigned[member.uid] for member in census.ready if member.uid in assigned)
         new = tuple(
-            Slots(assigned[member.uid].node, member.role, 1)
+            SlotReservation(assigned[member.uid].node, member.role, 1)
             for member in census.absent
             if member.uid in assigned
         )

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.cluster import Node, Resident
-from ..model.rules import Liking, Spread, Term
+from ..filters.node_index import NodeIndex
+from ..filters.topology import Domains, Mask, TopologyDomains
+from ..model.cluster import Node, PlacedPod
+from ..model.inter_pod import AffinityTerm, TopologySpread, WeightedAffinityTerm
 from ..model.shapes import Shape
-from .looks import Roll
-from .nodeindex import NodeIndex
-from .terrain import Domains, Mask, Terrain
+from .compile.pod_classes import SelectorIndex
 
 Scores = NDArray[np.int64]  # [node]
 HOSTNAME = "kubernetes.io/hostname"
@@ -38,7 +38,7 @@ WEIGHTS = Weights()
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MemberClass:
     """Members that no rule and no wish tells apart."""
 
     row: int  # of the Grid: the shape without its wishes
@@ -66,7 +66,7 @@ class _Tally:
         return found
 
 
-class _Even(NamedTuple):
+class _SoftSpread(NamedTuple):
     """One soft spread of a kind: who is counted, how much each counts, and what is added."""
 
     tally: _Tally
@@ -75,13 +75,13 @@ class _Even(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
+class _ScoreTerms:
     """What the scores of one kind are made of."""
 
     will_do: Mask
     fixed: Scores  # of taints and node affinity
     pods: tuple[tuple[int, _Tally], ...]  # with weights
-    even: tuple[_Even, ...]
+    even: tuple[_SoftSpread, ...]
     spread: Mask  # the nodes in a domain of each soft spread
 
 
@@ -91,28 +91,30 @@ class Scorer:
     def __init__(
         self,
         nodes: Sequence[Node],
-        roll: Roll,
-        kinds: Sequence[Kind],
+        roll: SelectorIndex,
+        kinds: Sequence[MemberClass],
         will_do: Sequence[Mask],
         weights: Weights = WEIGHTS,
     ) -> None:
         """Nobody is there yet; scores are scaled by the nodes that ``will_do`` for a kind."""
         self._nodes, self._roll, self._kinds, self._weights = nodes, roll, kinds, weights
-        self._terrain, self._index = Terrain(nodes), NodeIndex(nodes)
+        self._terrain, self._index = TopologyDomains(nodes), NodeIndex(nodes)
         self._selected = {group for kind in kinds for group in kind.groups}
-        self._drawing: dict[Term, _Tally] = {}  # the weights of those who like members of a kind
+        self._drawing: dict[
+            AffinityTerm, _Tally
+        ] = {}  # the weights of those who like members of a kind
         self._drawn: dict[int, list[_Tally]] = {}  # the same by the group that they like
         self._counted: dict[int, list[_Tally]] = {}  # by group: all of it
         self._staying: dict[int, list[_Tally]] = {}  # by group: without those who terminate
-        self._liked: dict[Term, _Tally] = {}
+        self._liked: dict[AffinityTerm, _Tally] = {}
         self._fixed: dict[object, Scores] = {}
         for kind in kinds:
             self._note(kind.shape.likings)
         self._will_do = will_do
-        self._asked: Sequence[_Asked] = ()
+        self._asked: Sequence[_ScoreTerms] = ()
         self._own: Sequence[Sequence[tuple[_Tally, int]]] = ()  # where one more of a kind counts
 
-    def begin(self, residents: Iterable[Resident]) -> None:
+    def begin(self, residents: Iterable[PlacedPod]) -> None:
         """Count those who are there already."""
         rows = {node.name: row for row, node in enumerate(self._nodes)}
         there = [one for one in residents if one.node in rows]
@@ -181,31 +183,31 @@ class Scorer:
         for tally, weight in draws:
             tally.add(node, weight)
 
-    def _counts(self, kind: Kind) -> Sequence[tuple[_Tally, int]]:
+    def _counts(self, kind: MemberClass) -> Sequence[tuple[_Tally, int]]:
         """Where one more member of the kind is counted, and how much."""
         ways = (self._counted, self._staying)
         found = (tally for way in ways for group in kind.groups for tally in way.get(group, ()))
         return [*((tally, 1) for tally in found), *self._draws(kind.shape.likings)]
 
-    def _draws(self, likings: Iterable[Liking]) -> Sequence[tuple[_Tally, int]]:
+    def _draws(self, likings: Iterable[WeightedAffinityTerm]) -> Sequence[tuple[_Tally, int]]:
         """Where the weights of those who like something are counted, if any kind is drawn."""
         found = ((self._drawing.get(liking.term), liking.weight) for liking in likings)
         return [(tally, weight) for tally, weight in found if tally is not None]
 
-    def _note(self, likings: Iterable[Liking]) -> None:
+    def _note(self, likings: Iterable[WeightedAffinityTerm]) -> None:
         """Whoever is liked by anybody is drawn to them."""
         for liking in likings:
             if self._group(liking.term) in self._selected and liking.term not in self._drawing:
                 tally = self._drawing[liking.term] = self._by_topology(liking.term)
                 self._drawn.setdefault(self._group(liking.term), []).append(tally)
 
-    def _group(self, term: Term) -> int:
+    def _group(self, term: AffinityTerm) -> int:
         return self._roll.number[(term.peers,)]
 
-    def _by_topology(self, term: Term) -> _Tally:
+    def _by_topology(self, term: AffinityTerm) -> _Tally:
         return _Tally(self._terrain.domains(term.topology))
 
-    def _weighed(self, kind: Kind, will_do: Mask) -> _Asked:
+    def _weighed(self, kind: MemberClass, will_do: Mask) -> _ScoreTerms:
         drawn = [(1, tally) for group in kind.groups for tally in self._drawn.get(group, ())]
         likes = [(liking.weight, self._count(liking.term)) for liking in kind.shape.wishes.pods]
         keys = {spread.topology for spread in kind.shape.wishes.even}
@@ -217,16 +219,18 @@ class Scorer:
         ]
         fixed = self._weights.taints * (FULL - self._by_taints(kind.shape, will_do))
         fixed = fixed + self._weights.nodes * self._by_nodes(kind.shape, will_do)
-        return _Asked(will_do, fixed, (*drawn, *likes), tuple(even), inside)
+        return _ScoreTerms(will_do, fixed, (*drawn, *likes), tuple(even), inside)
 
-    def _count(self, term: Term) -> _Tally:
+    def _count(self, term: AffinityTerm) -> _Tally:
         """A tally of those whom the term is about; one for all kinds that have it."""
         if term not in self._liked:
             self._liked[term] = self._by_topology(term)
             self._counted.setdefault(self._group(term), []).append(self._liked[term])
         return self._liked[term]
 
-    def _even(self, shape: Shape, spread: Spread, inside: Mask, will_do: Mask) -> _Even:
+    def _even(
+        self, shape: Shape, spread: TopologySpread, inside: Mask, will_do: Mask
+    ) -> _SoftSpread:
         """On nodes of one name each the policies play no part, and all that will do are counted."""
         if spread.topology == HOSTNAME:
             tally = _Tally(np.arange(len(self._nodes), dtype=np.intp))
@@ -239,7 +243,7 @@ class Scorer:
         if spread.peers.selector:
             group = self._roll.number[(spread.peers,)]
             self._staying.setdefault(group, []).append(tally)
-        return _Even(tally, float(np.log(domains + 2)), spread.max_skew)
+        return _SoftSpread(tally, float(np.log(domains + 2)), spread.max_skew)
 
     def _by_taints(self, shape: Shape, will_do: Mask) -> Scores:
         key = "taints", shape.tolerations
@@ -260,7 +264,7 @@ def _scaled(raw: Scores, will_do: Mask) -> Scores:
     return FULL * raw // most if most else np.zeros_like(raw)
 
 
-def _by_pods(asked: _Asked) -> Scores:
+def _by_pods(asked: _ScoreTerms) -> Scores:
     raw = np.zeros(len(asked.fixed), np.int64)
     for weight, tally in asked.pods:
         raw += weight * tally.at_nodes()
@@ -271,7 +275,7 @@ def _by_pods(asked: _Asked) -> Scores:
     return (float(FULL) * ((raw - least) / (most - least))).astype(np.int64)
 
 
-def _by_spread(asked: _Asked) -> Scores:
+def _by_spread(asked: _ScoreTerms) -> Scores:
     """The fewer there are, the better; a node that is in no domain of some spread is worth none."""
     exact = np.zeros(len(asked.fixed))
     for tally, weight, skew in asked.even:

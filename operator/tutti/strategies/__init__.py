@@ -7,27 +7,26 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
 
-from . import outside
-from .bestfit import BestFit
-from .firstfit import FirstFit
-from .outside import StrategyError
+from . import plugins
+from .baselines import FirstFit, Spread
+from .best_fit import BestFit
+from .plugins import StrategyError
 from .problem import Strategy
-from .spread import Spread
 
 __all__ = ["STRATEGIES", "StrategyError", "load", "names"]
 
 
 def _ilp() -> Strategy:
     """The exact strategy; its engine's library is loaded only when it is chosen."""
-    from .ilp import IlpStrategy  # noqa: PLC0415 - pulp costs 0.2 s that bestfit need not pay
+    from .ilp.strategy import IlpStrategy  # noqa: PLC0415 - pulp costs 0.2 s that bestfit need not pay
 
     return IlpStrategy()
 
 
 def _ilp_by_highs() -> Strategy:
     """The same with an engine that proves more, but is not installed with Tutti."""
-    from .engine import Highs  # noqa: PLC0415 - as above
-    from .ilp import IlpStrategy  # noqa: PLC0415
+    from .ilp.engine import Highs  # noqa: PLC0415 - as above
+    from .ilp.strategy import IlpStrategy  # noqa: PLC0415
 
     try:
         import_module("highspy")
@@ -63,7 +62,7 @@ STRATEGIES: Mapping[str, Callable[[], Strategy]] = MappingProxyType(
 
 def names() -> Sequence[str]:
     """The names that ``load`` knows, sorted: Tutti's own and those of installed packages."""
-    return sorted({*STRATEGIES, *outside.offered()})
+    return sorted({*STRATEGIES, *plugins.offered()})
 
 
 def load(name: str) -> Strategy:
@@ -74,7 +73,7 @@ def load(name: str) -> Strategy:
     """
     if name in STRATEGIES:
         return STRATEGIES[name]()
-    points = outside.offered()
+    points = plugins.offered()
     if name not in points:
         raise StrategyError(f"strategy {name!r} is not one of {', '.join(names())}")
-    return outside.load(points[name])
+    return plugins.load(points[name])

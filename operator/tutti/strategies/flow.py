@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
-from .bestfit import BestFit, best_fit
-from .counts import possible
+from .best_fit import BestFit, best_fit
+from .capacity import FreeCapacity
+from .checks import possible
 from .problem import Budget, Demand, Outcome, Problem, Share, Solution
-from .room import Room
 
 MOST_FLOWS = 8  # of one priority; each tries again what did not hold, and later ones add little
 STEPS = 100  # in which the price of a node rises, from the fullest to the emptiest
@@ -42,7 +42,7 @@ class Flow:
         """Admit priority by priority; where all are admitted, nothing better can exist."""
         if problem.rules:  # a flow cannot say who is where together
             return BestFit().solve(problem, budget)
-        room, candidates = Room(problem), possible(problem)
+        room, candidates = FreeCapacity(problem), possible(problem)
         found: list[tuple[Share, ...]] = [()] * len(problem.demands)
         for level in sorted({problem.demands[index].level for index in candidates}, reverse=True):
             waiting = [i for i in candidates if problem.demands[i].level == level]
@@ -58,7 +58,7 @@ class Flow:
                 _take(problem.demands[index], found[index], room)
         return Solution(Outcome.PROVED if all(found) else Outcome.HEURISTIC, tuple(found))
 
-    def _flows(self, problem: Problem, room: Room, waiting: Sequence[int]) -> Wholes:
+    def _flows(self, problem: Problem, room: FreeCapacity, waiting: Sequence[int]) -> Wholes:
         """Let all that wait flow, and those it did not hold for again; their room is taken."""
         found: dict[int, tuple[Share, ...]] = {}
         for _ in range(MOST_FLOWS):
@@ -77,7 +77,7 @@ class Flow:
         return found
 
 
-def _take(demand: Demand, shares: Sequence[Share], room: Room) -> None:
+def _take(demand: Demand, shares: Sequence[Share], room: FreeCapacity) -> None:
     for share in shares:
         shape = demand.parts[share.part].shape
         room.take(shape, np.array([share.node]), np.array([share.count]))
@@ -92,7 +92,7 @@ class _Kinds:
     price: NDArray[np.int64]  # [kind]
 
     @classmethod
-    def of(cls, problem: Problem, room: Room) -> "_Kinds":
+    def of(cls, problem: Problem, room: FreeCapacity) -> "_Kinds":
         """The kinds of nodes as they are now; the emptier, the dearer."""
         rows = np.hstack([room.free, problem.allowed.T])
         _, first, kind = np.unique(rows, axis=0, return_index=True, return_inverse=True)
@@ -139,7 +139,7 @@ class _Network:
             self._add(demand, STEPS * (len(demands) - rank)) for rank, demand in enumerate(demands)
         ]
 
-    def shares(self, room: Room) -> Iterator[tuple[Share, ...]]:
+    def shares(self, room: FreeCapacity) -> Iterator[tuple[Share, ...]]:
         """For each gang what it got, as far as it flowed whole and holds; its room is taken.
 
         Raises:
@@ -158,7 +158,7 @@ class _Network:
             yield self._placed(gang, left, room) if is_whole else ()
 
     def _placed(
-        self, gang: _Gang, left: Mapping[int, list[list[int]]], room: Room
+        self, gang: _Gang, left: Mapping[int, list[list[int]]], room: FreeCapacity
     ) -> tuple[Share, ...]:
         """The gang on nodes of the kinds it flowed to; none if they have no room for all of it."""
         mark, shares = room.mark(), []

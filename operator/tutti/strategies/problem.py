@@ -36,7 +36,7 @@ class Demand:
     value: int  # what admitting it is worth within its level; positive
 
 
-class Spot(NamedTuple):
+class Placed(NamedTuple):
     """Members of a shape on a node; how many there are does not matter."""
 
     shape: int
@@ -44,7 +44,7 @@ class Spot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Crowd:
+class DomainCount:
     """Who is counted together, and where: some members and pods, by domain of one topology.
 
     A node whose domain is -1 is in none, and nobody on it is counted.
@@ -56,12 +56,12 @@ class Crowd:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class AntiAffinity:
     """Members of the shape share no domain with anyone else whom the crowd counts.
 
     Required anti-affinity. It binds both sides: nobody counted may join them later either. On
     nodes without a domain it always holds. Against pods that have a node already it is settled by
-    ``Problem.allowed``; ``Crowd.there`` plays no part.
+    ``Problem.allowed``; ``DomainCount.there`` plays no part.
     """
 
     shape: int
@@ -69,7 +69,7 @@ class Apart:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class Affinity:
     """Members of the shape have someone else of each of these crowds in their domain.
 
     Required affinity: one crowd per term, all of which count the same members; never on nodes
@@ -83,7 +83,7 @@ class Near:
 
 
 @dataclass(frozen=True, slots=True)
-class Even:
+class EvenSpread:
     """In the domain of a member there are at most ``max_skew`` more than in any other.
 
     Topology spread (DoNotSchedule): with the member itself, if it is counted, and against the
@@ -107,14 +107,14 @@ class Rules:
 
     ``promised`` are members who have their nodes by an earlier decision and are not bound yet:
     affinity and spread of theirs hold as it is, and have to in the end. Who is counted is counted
-    in ``Crowd.there``, as all who have a node.
+    in ``DomainCount.there``, as all who have a node.
     """
 
-    crowds: tuple[Crowd, ...] = ()
-    apart: tuple[Apart, ...] = ()
-    near: tuple[Near, ...] = ()
-    even: tuple[Even, ...] = ()
-    promised: tuple[Spot, ...] = ()
+    crowds: tuple[DomainCount, ...] = ()
+    apart: tuple[AntiAffinity, ...] = ()
+    near: tuple[Affinity, ...] = ()
+    even: tuple[EvenSpread, ...] = ()
+    promised: tuple[Placed, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there is any rule."""

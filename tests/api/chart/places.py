@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...controlplane import ControlPlane, build, node_manifest
+from ...harness.controlplane import ControlPlane, build, node_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

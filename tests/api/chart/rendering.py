@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ...controlplane import build
+from ...harness.controlplane import build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.rig import PAUSE, pod
+from tests.harness.rig import PAUSE, pod
 
 from .places import NAMESPACE
 

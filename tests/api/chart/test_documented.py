@@ -19,7 +19,7 @@ import pytest
 
 from tests.docs import commands
 from tests.docs.commands import Kind
-from tests.operator_process import OperatorProcess, told
+from tests.harness.operator_process import OperatorProcess, told
 
 from .places import NAMESPACE, ROOT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tests.operator_process import told
+from tests.harness.operator_process import told
 from tutti import __version__
 
 from .places import NAMESPACE, ROOT

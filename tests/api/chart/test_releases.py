@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.operator_process import OperatorProcess
-from tests.rig import members, pod_group
+from tests.harness.operator_process import OperatorProcess
+from tests.harness.rig import members, pod_group
 
 from .places import CHART, NAMESPACE, ROOT, USERS, Place
 

@@ -13,7 +13,7 @@ import yaml
 from tutti import __version__
 from tutti.settings import Settings
 
-from ...controlplane import pins
+from ...harness.controlplane import pins
 from .rendering import CHART, OPTIONS, POLICIES, RENDERED, ROOT, HelmError, added, helm, render
 
 if TYPE_CHECKING:

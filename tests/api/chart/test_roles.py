@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.api.bodies import held
-from tests.controlplane.errors import RequestError
-from tests.rig import pod_group
+from tests.harness.controlplane.errors import RequestError
+from tests.harness.rig import pod_group
 
 from .places import ROOT, USERS, ShellError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tests.controlplane import ControlPlane
+    from tests.harness.controlplane import ControlPlane
 
     from .places import Place
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...operator_process import told
-from ...sparkjob import page
+from ...conformance.spark_jobs import page
+from ...harness.operator_process import told
 from .places import NAMESPACE
 
 if TYPE_CHECKING:

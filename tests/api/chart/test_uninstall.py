@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.api.bodies import held
-from tests.operator_process import CRDS, OperatorProcess
-from tests.proxy import Proxy, refuse
-from tests.rig import Rig, members, pod, pod_group
+from tests.harness.operator_process import CRDS, OperatorProcess
+from tests.harness.proxy import Proxy, refuse
+from tests.harness.rig import Rig, members, pod, pod_group
 
 from .places import NAMESPACE, ROOT, ShellError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tests.proxy import Call
+    from tests.harness.proxy import Call
 
     from .places import Place
 

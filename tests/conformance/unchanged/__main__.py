@@ -40,7 +40,7 @@ def main() -> None:
 @_jobs
 def record_command(rev: str, jobs: int) -> None:
     """Plan every case with the code of a revision, and write the record."""
-    from ...planbench.against import checkout  # noqa: PLC0415 - it imports the present tutti
+    from ...bench.planner.against import checkout  # noqa: PLC0415 - it imports the present tutti
 
     named = ["git", "-C", str(cases.ROOT), "rev-parse", "--short=12", rev]
     revision = subprocess.run(named, check=True, capture_output=True, text=True).stdout.strip()
@@ -166,7 +166,7 @@ def _worst(verdict: record.Verdict) -> Sequence[str]:
 
 def _show_differences(known: record.Record, names: Sequence[str]) -> None:
     """Both answers to these cases, where git has the recorded revision; and how to replay."""
-    from ...planbench.against import UnknownCommitError, checkout  # noqa: PLC0415 - as above
+    from ...bench.planner.against import UnknownCommitError, checkout  # noqa: PLC0415 - as above
 
     given: list[Given] = [_case(known, name) for name in names]
     after = _answers(given, planner.OPERATOR)

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tutti import cli
+from tutti import cli, dump
 from tutti.cli import status, top
-from tutti.cli.looking import Seen
-from tutti.cli.standing import rows
-from tutti.kube import dump
+from tutti.cli.output.gang_rows import rows
+from tutti.cli.output.watch import View
 from tutti.model.decisions import Policy
 
-from ...builders import gang, node, snapshot
+from ...harness.builders import gang, node, snapshot
 
 ROOT = Path(__file__).parents[3]
 CLUSTER = str(ROOT / "docs" / "explain" / "cluster.yaml")
@@ -64,7 +63,7 @@ def app() -> str:
     """A dump of an application that starts, with room for executors to come, and two that wait."""
     spark = gang("app").role("driver", 1, cpu=1).role("worker", 2, 0).declaring(cpu=1).needing(3)
     twins = [gang(name).role("worker", 9, cpu=2).needing(9) for name in "bc"]
-    setup = dump.Setup("tutti", "ilp", Policy(), {})
+    setup = dump.PlannerConfig("tutti", "ilp", Policy(), {})
     return dump.write(snapshot(node("n1", cpu=8, memory=16), spark, *twins), setup)
 
 
@@ -80,7 +79,7 @@ def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> It
     held = gang("runs").of(2, cpu=1, gpu=1).bound_on("n1", "n1")
     picture = snapshot(node("n1", cpu=8, memory=16, gpu=4), held, gang("w").of(9, cpu=1))
     print_it = {"status": status._print, "top": top._print}[command]
-    print_it(Seen(picture, rows(picture, {}, None), None), "json")
+    print_it(View(picture, rows(picture, {}, None), None), "json")
     yield from printed(json.loads(capsys.readouterr().out))
 
 

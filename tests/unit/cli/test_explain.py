@@ -9,10 +9,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tutti import cli
+from tutti import cli, dump
 from tutti.cli import explain as explain_command
-from tutti.cli import files
-from tutti.kube import dump
+from tutti.cli import inputs
 from tutti.model.decisions import Policy
 
 ROOT = Path(__file__).parents[3]
@@ -134,8 +133,8 @@ def test_a_wrong_setting_ends_with_2_where_a_cluster_is_looked_at() -> None:
 
 def dumped(tmp_path: Path, strategy: str) -> str:
     """The example as a dump that was planned so."""
-    snapshot, _ = files.observed([str(CLUSTER)])
-    setup = dump.Setup("tutti", strategy, Policy(), {"seconds": 5.0})
+    snapshot, _ = inputs.observed([str(CLUSTER)])
+    setup = dump.PlannerConfig("tutti", strategy, Policy(), {"seconds": 5.0})
     path = tmp_path / "dump.json"
     path.write_text(dump.write(snapshot, setup, None))
     return str(path)

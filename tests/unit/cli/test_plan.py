@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tutti import cli, replay
-from tutti.kube import dump
+from tutti import cli, dump
+from tutti.dump import load
 from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Objective, Plan, Policy
 from tutti.model.owners import Owner
@@ -18,9 +18,11 @@ from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget
 
-from ...builders import Part, gang, node, reservation, single, snapshot
+from ...harness.builders import Part, gang, node, reservation, single, snapshot
 
-SETUP = dump.Setup("tutti", "ilp", Policy(Objective.GANGS), {"nodes": 20_000, "seconds": 30.0})
+SETUP = dump.PlannerConfig(
+    "tutti", "ilp", Policy(Objective.GANGS), {"nodes": 20_000, "seconds": 30.0}
+)
 BATCH = Owner("Job", "a", "batch")
 
 
@@ -28,7 +30,7 @@ def run(*words: str, text: str = "") -> Result:
     return CliRunner().invoke(cli.main, ["plan", *words], input=text, catch_exceptions=False)
 
 
-def dumped(*parts: Part, setup: dump.Setup = SETUP) -> str:
+def dumped(*parts: Part, setup: dump.PlannerConfig = SETUP) -> str:
     return dump.write(snapshot(*parts), setup)
 
 
@@ -220,7 +222,7 @@ def busy(seed: int) -> Snapshot:
 def test_the_plan_in_a_dump_is_reproduced_from_its_objects_in_any_order(
     name: str, times: int
 ) -> None:
-    setup = dump.Setup("tutti", name, Policy(), {"nodes": 20_000, "seconds": 30.0})
+    setup = dump.PlannerConfig("tutti", name, Policy(), {"nodes": 20_000, "seconds": 30.0})
     of = busy(1)
     made = plan(of, STRATEGIES[name](), STRATEGIES["bestfit"](), Budget(), setup.policy)
     assert made.placements
@@ -229,7 +231,7 @@ def test_the_plan_in_a_dump_is_reproduced_from_its_objects_in_any_order(
     for seed in range(times):
         random.Random(seed).shuffle(body["items"])
         found = dump.read([dump.Text("dump", json.dumps(body).encode())])
-        seen = replay.snapshot_of(found)
+        seen = load.snapshot_of(found)
         assert seen == of
         again = plan(seen, STRATEGIES[name](), STRATEGIES["bestfit"](), Budget())
         assert dump.plan_record(again) == body_plan(body)
@@ -282,7 +284,7 @@ def test_another_objective_chooses_others() -> None:
         gang("large").of(1, cpu=4),
         gang("small").of(1, cpu=1),
         gang("tiny").of(1, cpu=1),
-        setup=dump.Setup("tutti", "ilp", Policy(age_seconds=1e9), {}),
+        setup=dump.PlannerConfig("tutti", "ilp", Policy(age_seconds=1e9), {}),
     )
     assert changed("--objective", "gangs", text=text) == {
         "ml/large": "no longer starts",

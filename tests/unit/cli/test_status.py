@@ -10,16 +10,17 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tutti import cli
-from tutti.cli import live, looking, status, top
-from tutti.cli.looking import Seen
-from tutti.cli.standing import hindrance, largest, rows
+from tutti.cli import live_cluster, status, top
+from tutti.cli.output import watch
+from tutti.cli.output.gang_rows import hindrance, largest, rows
+from tutti.cli.output.watch import View
 from tutti.kube import access
-from tutti.kube.groups import PodGroup
-from tutti.model.cluster import Phase, Said, Slots, Snapshot
+from tutti.kube.codec.pod_group import GangSpec
+from tutti.loop.dry_run import SAID
+from tutti.model.cluster import Phase, ScheduledCondition, SlotReservation, Snapshot
 from tutti.model.keys import GangKey, NodeName, Uid
-from tutti.planning.restraint import SAID
 
-from ...builders import NAMESPACE, gang, node, reservation, single, snapshot
+from ...harness.builders import NAMESPACE, gang, node, reservation, single, snapshot
 
 
 def tutti(*words: str, **more: Any) -> Result:
@@ -27,10 +28,10 @@ def tutti(*words: str, **more: Any) -> Result:
     return CliRunner().invoke(cli.main, words, prog_name="tutti", **more)
 
 
-def said(name: str, kind: str, reason: str, message: str) -> PodGroup:
+def said(name: str, kind: str, reason: str, message: str) -> GangSpec:
     """A PodGroup whose condition says this."""
     line = {"type": kind, "status": "False", "reason": reason, "message": message}
-    return PodGroup(
+    return GangSpec(
         NAMESPACE, name, Uid(name), 1, 1, (), 0.0, terminating=False, version="1",
         status={"conditions": [{"type": "Bound", "status": "False"}, line]},
     )  # fmt: skip
@@ -44,7 +45,7 @@ def cluster() -> Snapshot:
         gang("runs").of(2, cpu=1, gpu=1).bound_on("n1", "n1").priority(5),
         gang("lost").of(2, cpu=1).bound_on("n1"),
         gang("over").of(1, cpu=1).each(phase=Phase.SUCCEEDED),
-        single("s1", cpu=9).each(said=Said("Unschedulable", "no room")),
+        single("s1", cpu=9).each(said=ScheduledCondition("Unschedulable", "no room")),
     )
 
 
@@ -54,9 +55,9 @@ GROUPS = {
 }
 
 
-def seen(namespace: str | None = None) -> Seen:
+def seen(namespace: str | None = None) -> View:
     picture = cluster()
-    return Seen(picture, rows(picture, GROUPS, namespace), namespace)
+    return View(picture, rows(picture, GROUPS, namespace), namespace)
 
 
 def test_each_gang_says_what_the_operator_has_said_of_it() -> None:
@@ -75,11 +76,11 @@ def test_each_gang_says_what_the_operator_has_said_of_it() -> None:
 def test_a_status_that_cannot_be_read_says_nothing() -> None:
     odd = said("waits", "Reserved", "x", "y")
     for broken in ({}, {"conditions": None}, {"conditions": ["x"]}):
-        groups = {GangKey(NAMESPACE, "waits"): PodGroup(**{**fields(odd), "status": broken})}
+        groups = {GangKey(NAMESPACE, "waits"): GangSpec(**{**fields(odd), "status": broken})}
         assert all(row.reason != "x" for row in rows(cluster(), groups, None))
 
 
-def fields(group: PodGroup) -> dict[str, Any]:
+def fields(group: GangSpec) -> dict[str, Any]:
     return {name: getattr(group, name) for name in group.__slots__}
 
 
@@ -90,7 +91,10 @@ def test_who_holds_the_largest_share_comes_first() -> None:
 def test_what_is_held_for_absent_members_is_held() -> None:
     app = gang("app").role("driver", 1, cpu=1).role("worker", 3, 0).declaring(cpu=2).needing(4)
     app = app.bound_on("n1")
-    workers = [Slots(NodeName("n1"), "worker", 1), Slots(NodeName("n2"), "worker", 2)]
+    workers = [
+        SlotReservation(NodeName("n1"), "worker", 1),
+        SlotReservation(NodeName("n2"), "worker", 2),
+    ]
     nodes = (node("n1", cpu=8), node("n2", cpu=8))
     (row,) = rows(snapshot(*nodes, app, reservation(app, slots=workers)), {}, None)
     assert (row.held, row.bound, row.nodes) == (4, 1, 2)
@@ -142,7 +146,7 @@ def test_what_others_have_written_is_shown_as_it_is_and_moves_no_cursor(
 ) -> None:
     groups = {GangKey(NAMESPACE, "waits"): said("waits", "Reserved", "[/x]", HOSTILE)}
     picture = cluster()
-    status._print(Seen(picture, rows(picture, groups, None), None), "table")
+    status._print(View(picture, rows(picture, groups, None), None), "table")
     line = next(line for line in capsys.readouterr().out.splitlines() if " waits " in line)
     assert line.split(None, 6)[-2:] == ["[/x]", HARMLESS]
 
@@ -162,9 +166,9 @@ def test_wide_lists_those_that_run_too(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_nobody_who_waits_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     for output, words in (("table", "No gang waits"), ("wide", "No gang is there")):
-        status._print(Seen(snapshot(), (), "ml"), output)
+        status._print(View(snapshot(), (), "ml"), output)
         assert capsys.readouterr().out.endswith(f"{words} in namespace ml.\n")
-    top._print(Seen(snapshot(), (), None), "table")
+    top._print(View(snapshot(), (), None), "table")
     assert capsys.readouterr().out == "No gang holds anything.\n"
 
 
@@ -213,7 +217,7 @@ def test_top_shows_devices_and_who_holds_them(capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_what_is_in_the_way_ends_with_what_to_do(status_code: int, words: str) -> None:
-    assert words in live._what_to_do(status_code, "may not.")
+    assert words in live_cluster._what_to_do(status_code, "may not.")
 
 
 KUBECONFIG = """
@@ -241,10 +245,10 @@ def test_a_cluster_that_is_away_is_one_line_and_exit_code_1(command: str, tmp_pa
 @click.command("tutti")
 def watching() -> None:
     """Five looks, of which the second, third and fifth fail; then Ctrl-C."""
-    away = live.OutOfReach("n1:6443 refused the connection; is it up?")
+    away = live_cluster.OutOfReach("n1:6443 refused the connection; is it up?")
     looks = [None, away, away, None, away]
 
-    def look() -> Seen:
+    def look() -> View:
         problem = looks.pop(0)
         if problem is not None:
             raise problem
@@ -255,7 +259,7 @@ def watching() -> None:
         if not looks:
             raise KeyboardInterrupt
 
-    looking.again(look, lambda _: click.echo("seen"), wait)
+    watch.again(look, lambda _: click.echo("seen"), wait)
 
 
 def test_a_watch_says_once_why_it_fails_and_goes_on() -> None:
@@ -357,4 +361,4 @@ AGES = {
 @pytest.mark.parametrize(("seconds", "words"), AGES.items())
 def test_ages_are_as_kubectl_says_them(seconds: float, words: str) -> None:
     """On both sides of the bounds that its HumanDuration has."""
-    assert looking.age(0.0, seconds) == words
+    assert watch.age(0.0, seconds) == words

@@ -38,7 +38,7 @@ def test_cbc_is_asked_by_running_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Of another machine's kind, or without the right to be run, it is there and no use."""
     program = tmp_path / "cbc"
     program.write_text("#!/bin/sh\necho 'Version: 9.8.7'\n")
-    monkeypatch.setattr("tutti.strategies.engine.PULP_CBC_CMD.pulp_cbc_path", str(program))
+    monkeypatch.setattr("tutti.strategies.ilp.engine.PULP_CBC_CMD.pulp_cbc_path", str(program))
     assert versions()["cbc"].startswith("could not be run")
     program.chmod(0o755)
     assert versions()["cbc"] == "9.8.7"

@@ -7,8 +7,8 @@ import gc
 
 import pytest
 
-from tests.judge import background
-from tests.judge.background import Background
+from tests.harness.judge import background
+from tests.harness.judge.background import Background
 
 
 def test_leaving_ends_the_tasks_and_closes_their_connections() -> None:

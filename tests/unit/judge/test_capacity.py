@@ -2,7 +2,7 @@
 
 import pytest
 
-from ...judge import Kind, Promise
+from ...harness.judge import Kind, Promise
 from .writing import KUBE, Story, two_nodes, whole_gang
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ... import judge as package
-from ...judge import audit, findings, quantities
+from ...harness import judge as package
+from ...harness.judge import audit, findings, quantities
 from .writing import US, two_nodes, whole_gang
 
 NANO = quantities.NANO

@@ -1,6 +1,6 @@
 """No member of a gang is bound without a Reservation that stands and gives it that node."""
 
-from ...judge import Promise
+from ...harness.judge import Promise
 from .writing import Story, two_nodes, whole_gang
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...judge import Kind, Promise
+from ...harness.judge import Kind, Promise
 from .writing import Story, two_nodes
 
 

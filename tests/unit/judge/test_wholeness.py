@@ -2,7 +2,7 @@
 
 import pytest
 
-from ...judge import Gap, Kind, Promise
+from ...harness.judge import Gap, Kind, Promise
 from .writing import KUBE, Story, two_nodes, whole_gang
 
 

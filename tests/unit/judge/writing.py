@@ -4,7 +4,17 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ...judge import AuditEntry, Change, Event, Gap, History, Kind, Standpoint, Verdict, weigh
+from ...harness.judge import (
+    AuditEntry,
+    Change,
+    Event,
+    Gap,
+    History,
+    Kind,
+    Standpoint,
+    Verdict,
+    weigh,
+)
 
 US = "system:serviceaccount:tutti-system:tutti"
 KUBE = "system:kube-scheduler"

@@ -7,12 +7,13 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.client import Configuration
 
-from tests import builders
-from tutti.kube import access, calls, client, encode, errors
+from tests.harness import builders
+from tutti.kube import access, calls, client, errors
 from tutti.kube.calls import Call
-from tutti.kube.gate import is_away
+from tutti.kube.codec import encode
+from tutti.kube.concurrency import is_away
 from tutti.model.lease import Lease
-from tutti.model.spark import Kept
+from tutti.model.spark import ConfigMapKey
 
 MEMBER = builders.member("a-0", builders.shape(cpu=1))
 HELD = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"))
@@ -58,7 +59,7 @@ ANSWERED: dict[str, Callable[[client.Client], Awaitable[object]]] = {
     "a pod that is read": lambda api: api.read_member(MEMBER.key),
     "a pod that is changed": lambda api: api.say_of_pod(MEMBER, encode.Why("R", "s", 0.0)),
     "a Job": lambda api: api.read_job("ml", "a"),
-    "a ConfigMap": lambda api: api.read_text("ml", Kept("c", "key")),
+    "a ConfigMap": lambda api: api.read_text("ml", ConfigMapKey("c", "key")),
     "a PodGroup that is made": lambda api: api.declare("ml", {}),
     "a PodGroup that is changed": lambda api: api.write_status(HELD.gang, {}),
     "a Reservation that is made": lambda api: api.reserve(HELD),

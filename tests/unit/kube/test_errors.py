@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tutti.kube import errors
-from tutti.kube.gate import is_away
+from tutti.kube.concurrency import is_away
 
 
 def status(code: int, message: str = "no", **more: object) -> bytes:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.kube import decode, encode, errors, wire
-from tutti.model.cluster import Entry, Reservation, Slots
+from tutti.kube import errors, wire
+from tutti.kube.codec import decode, encode
+from tutti.model.cluster import PodReservation, Reservation, SlotReservation
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 
 LONGEST = 253  # characters of a pod's or a node's name, of a scheduler's name, and of a term
@@ -26,7 +27,7 @@ def held(members: int, *, per_node: int, name: int) -> Reservation:
         term="r" * LONGEST,
         reserved_at=0.0,
         entries=tuple(
-            Entry(
+            PodReservation(
                 PodKey(space, f"p{i}-".ljust(name, "x")),
                 Uid(f"{i}-".ljust(36, "0")),
                 NodeName(f"n{i // per_node}-".ljust(name, "x")),
@@ -65,7 +66,7 @@ def test_names_are_written_up_to_the_limit_and_left_out_beyond_it() -> None:
 def test_slots_stay_where_names_are_left_out() -> None:
     value = held(4000, per_node=1, name=LONGEST)
     first = value.entries[0].node
-    body = encode.reservation(replace(value, slots=(Slots(first, "executor", 3),)))
+    body = encode.reservation(replace(value, slots=(SlotReservation(first, "executor", 3),)))
     assert body["spec"]["placement"][0] == {
         "node": first,
         "uids": [value.entries[0].uid],

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tutti.model.cluster import Member, Phase
+from tutti.model.inter_pod import InterPodRules, Requirement, WeightedAffinityTerm
 from tutti.model.keys import GangKey, NodeName, Origin, PodKey
-from tutti.model.rules import Liking, PodRules, Requirement
-from tutti.model.shapes import Shape, Toleration, Wishes
+from tutti.model.shapes import Preferences, Shape, Toleration
 
-from ...builders import gang, member, peers, resources, shape, single, term
+from ...harness.builders import gang, member, peers, resources, shape, single, term
 
 N1 = NodeName("n1")
 WAITING = member("a-0", shape(cpu=1))
@@ -70,8 +70,8 @@ OTHERS: dict[str, Any] = {
     "node_selector": (("pool", "a"),),
     "required": (),
     "tolerations": (Toleration("x"),),
-    "rules": PodRules(apart=(term("zone", peers(app="x")),)),
-    "wishes": Wishes(pods=(Liking(term("zone", peers(app="x")), 1),)),
+    "rules": InterPodRules(apart=(term("zone", peers(app="x")),)),
+    "wishes": Preferences(pods=(WeightedAffinityTerm(term("zone", peers(app="x")), 1),)),
     "reach": (((Requirement("zone", "In", ("a",)),),),),
 }
 

@@ -7,17 +7,17 @@ wrongly; what is planned and checked with arrays and tallies is held against the
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tutti.model.cluster import Member, Node, Resident, Snapshot
+from tutti.filters.node_rules import fits_node, is_tolerated, is_wanted
+from tutti.model.cluster import Member, Node, PlacedPod, Snapshot
 from tutti.model.decisions import Plan
+from tutti.model.inter_pod import PodSelector, Requirement, TopologySpread
 from tutti.model.keys import NodeName
-from tutti.model.rules import Peers, Requirement, Spread
-from tutti.planning.feasibility import fits_node, is_tolerated, is_wanted
 
 
 class Filters:
     """Pods with nodes, and whether one more may come."""
 
-    def __init__(self, seen: Snapshot, there: Sequence[Resident]) -> None:
+    def __init__(self, seen: Snapshot, there: Sequence[PlacedPod]) -> None:
         """With these pods there."""
         self.nodes = {node.name: node for node in seen.nodes}
         self.spaces = {one.name: dict(one.labels) for one in seen.namespaces}
@@ -57,7 +57,7 @@ class Filters:
         """Whether its affinity is met, or it is the first."""
         terms = member.shape.rules.near
 
-        def matches(one: Resident) -> bool:
+        def matches(one: PlacedPod) -> bool:
             return all(self.counts(term.peers, one) for term in terms)
 
         if not terms:
@@ -71,7 +71,7 @@ class Filters:
         nobody = not any(self.pairs(found, key) for key in keys)
         return nobody and matches(seen_as_resident(member, name))
 
-    def is_even(self, member: Member, spread: Spread, node: Node) -> bool:
+    def is_even(self, member: Member, spread: TopologySpread, node: Node) -> bool:
         """Whether one constraint lets it come."""
         keys = {each.topology for each in member.shape.rules.even}
         counts: dict[str, int] = {}
@@ -96,7 +96,7 @@ class Filters:
         here = counts.get(dict(node.labels)[spread.topology], 0)
         return here + itself - least <= spread.max_skew
 
-    def pairs(self, found: Sequence[Resident], key: str) -> Mapping[str | None, int]:
+    def pairs(self, found: Sequence[PlacedPod], key: str) -> Mapping[str | None, int]:
         """How many there are by the value of a label."""
         values = [value for one in found if (value := self.value(one.node, key)) is not None]
         return {value: values.count(value) for value in values}
@@ -105,7 +105,7 @@ class Filters:
         """What a node's label says."""
         return dict(self.nodes[name].labels).get(key)
 
-    def counts(self, who: Peers, one: Resident) -> bool:
+    def counts(self, who: PodSelector, one: PlacedPod) -> bool:
         """Whether a pod is one of the peers."""
         space = self.spaces.get(one.namespace, {})
         is_named = one.namespace in who.namespaces or holds(who.namespace_labels, space)
@@ -131,12 +131,12 @@ def holds(selector: tuple[Requirement, ...] | None, labels: Mapping[str, str]) -
     return True
 
 
-def seen_as_resident(member: Member, name: NodeName) -> Resident:
+def seen_as_resident(member: Member, name: NodeName) -> PlacedPod:
     space, rules = member.key.namespace, member.shape.rules
-    return Resident(member.uid, name, space, member.labels, rules.apart, member.terminating)
+    return PlacedPod(member.uid, name, space, member.labels, rules.apart, member.terminating)
 
 
-def promised(seen: Snapshot) -> Sequence[Resident]:
+def promised(seen: Snapshot) -> Sequence[PlacedPod]:
     """Members that standing Reservations hold a node for."""
     members = {m.uid: m for gang in seen.gangs for m in gang.members}
     return [

@@ -4,11 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tutti.model.cluster import Namespace, Resident, Snapshot
+from tutti.model.cluster import Namespace, PlacedPod, Snapshot
+from tutti.model.inter_pod import (
+    AffinityTerm,
+    InterPodRules,
+    Labels,
+    PodSelector,
+    Requirement,
+    TopologySpread,
+)
 from tutti.model.keys import NodeName, Uid
-from tutti.model.rules import Labels, Peers, PodRules, Requirement, Spread, Term
 
-from ...builders import NAMESPACE, GangBuilder, NodeBuilder, node
+from ...harness.builders import NAMESPACE, GangBuilder, NodeBuilder, node
 
 ZONE, HOST = "zone", "host"
 
@@ -18,26 +25,28 @@ def labels(**values: str) -> Labels:
     return tuple(sorted(values.items()))
 
 
-def peers(*, namespace: str = NAMESPACE, **values: str) -> Peers:
+def peers(*, namespace: str = NAMESPACE, **values: str) -> PodSelector:
     """Whoever has these labels in one namespace."""
     selector = tuple(Requirement(key, "In", (value,)) for key, value in labels(**values))
-    return Peers(selector, (namespace,))
+    return PodSelector(selector, (namespace,))
 
 
-def apart(*who: Peers, on: str = HOST) -> PodRules:
+def apart(*who: PodSelector, on: str = HOST) -> InterPodRules:
     """Required anti-affinity to these."""
-    return PodRules(apart=tuple(Term(on, each) for each in who))
+    return InterPodRules(apart=tuple(AffinityTerm(on, each) for each in who))
 
 
-def near(*who: Peers, on: Sequence[str] = (ZONE,)) -> PodRules:
+def near(*who: PodSelector, on: Sequence[str] = (ZONE,)) -> InterPodRules:
     """Required affinity to these, one term for each and a topology for each."""
     topologies = on if len(on) == len(who) else [on[0]] * len(who)
-    return PodRules(near=tuple(Term(key, each) for key, each in zip(topologies, who, strict=True)))
+    return InterPodRules(
+        near=tuple(AffinityTerm(key, each) for key, each in zip(topologies, who, strict=True))
+    )
 
 
-def even(who: Peers, max_skew: int = 1, on: str = ZONE, **changes: Any) -> PodRules:
+def even(who: PodSelector, max_skew: int = 1, on: str = ZONE, **changes: Any) -> InterPodRules:
     """A spread that must hold."""
-    return PodRules(even=(replace(Spread(on, who, max_skew), **changes),))
+    return InterPodRules(even=(replace(TopologySpread(on, who, max_skew), **changes),))
 
 
 def host(name: str, zone: str = "", **amounts: Any) -> NodeBuilder:
@@ -51,20 +60,20 @@ def zones(count: int = 3, each: int = 2, **amounts: Any) -> Sequence[NodeBuilder
     return [host(f"z{z}-{i}", f"z{z}", **amounts) for z in range(count) for i in range(each)]
 
 
-def asking(made: GangBuilder, rules: PodRules, **values: str) -> GangBuilder:
+def asking(made: GangBuilder, rules: InterPodRules, **values: str) -> GangBuilder:
     """The gang with these rules for all its members, and these labels."""
     return made.shaped(rules=rules).each(labels=labels(**values))
 
 
-def resident(name: str, on: str, *, namespace: str = NAMESPACE, **values: str) -> Resident:
+def resident(name: str, on: str, *, namespace: str = NAMESPACE, **values: str) -> PlacedPod:
     """A pod that has a node, with these labels."""
-    return Resident(Uid(name), NodeName(on), namespace, labels(**values))
+    return PlacedPod(Uid(name), NodeName(on), namespace, labels(**values))
 
 
-def beside(seen: Snapshot, *residents: Resident, spaces: Sequence[Namespace] = ()) -> Snapshot:
+def beside(seen: Snapshot, *residents: PlacedPod, spaces: Sequence[Namespace] = ()) -> Snapshot:
     """The Snapshot with these pods there, and with all members that have a node."""
     own = [
-        Resident(
+        PlacedPod(
             member.uid,
             member.node,
             member.key.namespace,

@@ -7,15 +7,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tutti.filters.node_rules import fits_node
+from tutti.gang import demand, slots
 from tutti.model.cluster import Snapshot
-from tutti.planning import demand, filling, promises, slots, verify
-from tutti.planning.feasibility import fits_node
+from tutti.planning.compile import slot_assignment
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
+from tutti.verify import plan_checks, reservation_checks
 
-from ... import builders, generators
+from ...harness import builders, generators
 
 QUIETLY = settings(
     max_examples=40, deadline=None, database=None, suppress_health_check=(HealthCheck.too_slow,)
@@ -29,7 +31,7 @@ def test_no_plan_breaks_a_promise_and_none_is_left_to_make(name: str) -> None:
     def tried(seen: Snapshot) -> None:
         strategy = STRATEGIES[name]()
         made = plan(seen, strategy, BestFit(), Budget())
-        assert verify.violations(seen, made) == ()
+        assert plan_checks.violations(seen, made) == ()
         after = builders.applied(seen, made)
         assert plan(after, strategy, BestFit(), Budget()).placements == ()
 
@@ -40,7 +42,7 @@ def test_no_plan_breaks_a_promise_and_none_is_left_to_make(name: str) -> None:
 @given(st.sampled_from([generators.declaring, generators.awaiting]).flatmap(lambda some: some()))
 def test_absent_members_are_planned_as_if_each_were_an_object_of_its_own(seen: Snapshot) -> None:
     made = plan(seen, BestFit(), BestFit(), Budget())
-    assert verify.violations(seen, made) == ()
+    assert plan_checks.violations(seen, made) == ()
     with (
         mock.patch.object(slots, "alike", slots.stand_ins),
         mock.patch.object(slots, "nth", lambda uid, _: uid),
@@ -71,10 +73,10 @@ def test_no_more_slots_are_held_than_members_are_lacking(seen: Snapshot) -> None
 @QUIETLY
 @given(generators.awaiting())
 def test_nobody_waits_for_a_slot_that_is_left(seen: Snapshot) -> None:
-    nodes, lost = {node.name: node for node in seen.nodes}, promises.lost(seen)
-    for uid, one in filling.filled(seen).open.items():
+    nodes, lost = {node.name: node for node in seen.nodes}, reservation_checks.lost(seen)
+    for uid, one in slot_assignment.filled(seen).open.items():
         (gang,) = (gang for gang in seen.gangs if gang.uid == uid)
-        free = slots.places(one.before.slots) - lost.get(uid, promises.Lost()).slots
+        free = slots.places(one.before.slots) - lost.get(uid, reservation_checks.Unkeepable()).slots
         free -= Counter((entry.node, "worker") for entry in one.taken)
         named = {entry.uid for entry in one.after.entries}
         for member in gang.members:

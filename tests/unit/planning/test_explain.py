@@ -4,18 +4,19 @@ from dataclasses import replace
 
 import pytest
 
+from tutti.gang import demand
 from tutti.model.cluster import Role
 from tutti.model.decisions import Reason
+from tutti.model.inter_pod import Requirement
 from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
-from tutti.model.rules import Requirement
 from tutti.model.shapes import NodeTerm
-from tutti.planning import attendance, demand
+from tutti.planning import missing_members
 from tutti.planning.plan import plan
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Strategy
 
-from ...builders import Canned, GangBuilder, Overlooking, Part, gang, node, single, snapshot
+from ...harness.builders import Canned, GangBuilder, Overlooking, Part, gang, node, single, snapshot
 
 AFFINITY = ("spec.affinity.podAffinity",)
 FITS_NOWHERE = "no node of the kinds present fits member "
@@ -54,7 +55,7 @@ def test_too_few_members_are_counted() -> None:
 
 
 def test_a_gang_with_enough_members_is_not_said_to_wait_for_any() -> None:
-    assert attendance.absence(demand.census(gang("a").of(2).made)) is None
+    assert missing_members.absence(demand.census(gang("a").of(2).made)) is None
 
 
 def test_the_short_role_is_named() -> None:

@@ -7,17 +7,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tutti.model import ports
-from tutti.model.cluster import Entry, Member, Reservation, Snapshot
+from tutti.model.cluster import Member, PodReservation, Reservation, Snapshot
 from tutti.model.decisions import Assignment, Placement, Plan
 from tutti.model.resources import NOTHING, Resources
-from tutti.planning import promises, verify
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
+from tutti.verify import plan_checks, reservation_checks
 
-from ... import builders, generators
-from ...differential import feasible
+from ...conformance.differential import feasible
+from ...harness import builders, generators
 from . import filters
 
 QUIETLY = (HealthCheck.too_slow, HealthCheck.filter_too_much)
@@ -56,7 +56,7 @@ def test_the_checker_accepts_what_the_filters_accept(seen: Snapshot, chance: st.
     seen = replace(roomy(seen), reservations=())
     placements = []
     for gang in seen.gangs:
-        waiting = [m for m in gang.members if m.is_waiting and gang.has_place_for(m)]
+        waiting = [m for m in gang.members if m.is_waiting and gang.accepts(m)]
         modelled = [m for m in waiting if not m.unmodelled]
         chosen = [m for m in modelled if bool(seen.nodes) and chance.draw(st.booleans())]
         names = [node.name for node in seen.nodes]
@@ -67,7 +67,7 @@ def test_the_checker_accepts_what_the_filters_accept(seen: Snapshot, chance: st.
         if assigned and not gang.terminating:
             placements.append(Placement(gang.key, gang.uid, gang.generation, assigned))
     made = Plan(tuple(placements))
-    wrong = [one for one in verify.violations(seen, made) if "node" in one]
+    wrong = [one for one in plan_checks.violations(seen, made) if "node" in one]
     assert (wrong == []) == filters.all_pass(seen, made)
 
 
@@ -77,7 +77,7 @@ def test_every_plan_passes_the_filters(name: str, examples: int) -> None:
     @given(RULED)
     def tried(seen: Snapshot) -> None:
         made = plan(seen, STRATEGIES[name](), BestFit(), Budget())
-        assert verify.violations(seen, made) == ()
+        assert plan_checks.violations(seen, made) == ()
         assert filters.all_pass(seen, made)
 
     tried()
@@ -89,7 +89,7 @@ def test_no_later_round_breaks_what_an_earlier_one_decided(name: str, examples: 
     @given(generators.growing())
     def tried(seen: Snapshot) -> None:
         made = plan(seen, STRATEGIES[name](), BestFit(), Budget())
-        assert verify.violations(seen, made) == ()
+        assert plan_checks.violations(seen, made) == ()
         assert filters.all_pass(seen, made)
 
     tried()
@@ -104,11 +104,11 @@ def test_no_plan_breaks_what_an_earlier_one_promised(seen: Snapshot) -> None:
         made = plan(seen, BestFit(), BestFit(), Budget())
         held = (promising(each) for each in made.placements)
         seen = replace(part, reservations=(*seen.reservations, *held))
-        assert promises.lost(seen) == {}
+        assert reservation_checks.lost(seen) == {}
 
 
 def promising(made: Placement) -> Reservation:
-    entries = tuple(Entry(one.pod, one.uid, one.node) for one in made.assignments)
+    entries = tuple(PodReservation(one.pod, one.uid, one.node) for one in made.assignments)
     return Reservation(made.gang, made.uid, 1, "tutti", "term", 0.0, entries)
 
 

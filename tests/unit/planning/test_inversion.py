@@ -11,17 +11,17 @@ from math import inf
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tutti.filters.node_rules import fits_node
 from tutti.model.cluster import Gang, Member, Node, Snapshot
 from tutti.model.decisions import Objective, Plan, Policy, Reason, Rejection
 from tutti.model.keys import NodeName
-from tutti.planning.feasibility import fits_node
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Strategy
 
-from ... import generators
-from ...builders import Canned
+from ...harness import generators
+from ...harness.builders import Canned
 
 BEST_FIT = BestFit()
 NOBODY_STARVES = Policy(starvation_seconds=inf)

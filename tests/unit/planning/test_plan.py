@@ -7,10 +7,10 @@ from tutti.model.decisions import Level, Objective, Plan, Policy, Reason
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 from tutti.planning.plan import plan
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Solution, Strategy
 
-from ...builders import Canned, Overlooking, Part, gang, node, reservation, single, snapshot
+from ...harness.builders import Canned, Overlooking, Part, gang, node, reservation, single, snapshot
 
 BEST_FIT = BestFit()
 

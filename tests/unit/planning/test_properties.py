@@ -9,18 +9,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tutti.gang import demand
 from tutti.model import ports
-from tutti.model.cluster import Gang, Member, Slots, Snapshot
+from tutti.model.cluster import Gang, Member, SlotReservation, Snapshot
 from tutti.model.decisions import Plan
 from tutti.model.keys import Origin
 from tutti.model.resources import Resources
-from tutti.planning import demand, verify
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Strategy
+from tutti.verify import plan_checks
 
-from ... import builders, generators
+from ...harness import builders, generators
 
 BEST_FIT = BestFit()
 
@@ -49,7 +50,7 @@ def each_snapshot(name: str, examples: int, holds) -> None:  # type: ignore[no-u
 @pytest.mark.parametrize(("name", "examples"), EFFORTS)
 def test_no_plan_breaks_a_promise(name: str, examples: int) -> None:
     def holds(snapshot: Snapshot, strategy: Strategy, _: st.DataObject) -> None:
-        assert verify.violations(snapshot, planned(snapshot, strategy)) == ()
+        assert plan_checks.violations(snapshot, planned(snapshot, strategy)) == ()
 
     each_snapshot(name, examples, holds)
 
@@ -148,7 +149,7 @@ def is_started(gang: Gang) -> bool:
     return bool(bound_roles(gang))
 
 
-def is_whole(gang: Gang, awaited: Sequence[Slots] = ()) -> bool:
+def is_whole(gang: Gang, awaited: Sequence[SlotReservation] = ()) -> bool:
     roles = bound_roles(gang) + [slot.role for slot in awaited for _ in range(slot.count)]
     if gang.key.origin is Origin.POD:
         return bool(roles)

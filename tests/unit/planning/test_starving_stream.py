@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tutti.model.decisions import Plan, Policy
 from tutti.planning.plan import plan
-from tutti.planning.trials import MOST_TRIALS
+from tutti.planning.search.starvation_trials import MOST_TRIALS
 from tutti.strategies import STRATEGIES
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Strategy
 
-from ...builders import GangBuilder, gang, node, single, snapshot
+from ...harness.builders import GangBuilder, gang, node, single, snapshot
 
 NODES = ("n0", "n1", "n2")
 GPUS = 2  # of each node

@@ -7,15 +7,15 @@ import pytest
 
 from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Plan, Policy, Reason
+from tutti.model.inter_pod import InterPodRules
 from tutti.model.keys import Uid
-from tutti.model.rules import PodRules
-from tutti.planning import verify
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
+from tutti.verify import plan_checks
 
-from ...builders import gang, node, reservation, snapshot
+from ...harness.builders import gang, node, reservation, snapshot
 from .neighbours import (
     ZONE,
     apart,
@@ -36,7 +36,7 @@ BOTH = pytest.mark.parametrize("name", ["bestfit", "ilp"])
 
 def planned(seen: Snapshot, name: str = "bestfit", policy: Policy | None = None) -> Plan:
     made = plan(seen, STRATEGIES[name](), BestFit(), Budget(), policy or Policy())
-    assert verify.violations(seen, made) == ()
+    assert plan_checks.violations(seen, made) == ()
     return made
 
 
@@ -250,7 +250,7 @@ def test_rules_of_others_who_stay_hold_in_the_empty_cluster() -> None:
 
 
 def test_a_gang_with_all_kinds_of_rules_says_the_first_few() -> None:
-    rules = PodRules(
+    rules = InterPodRules(
         near=near(A).near,
         apart=(*apart(A).apart, *apart(A, on="rack").apart),
         even=even(A).even,

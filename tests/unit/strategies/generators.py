@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tutti.strategies.problem import Demand, Part, Problem
 
-from ...oracle import relations
+from ...conformance.oracle import relations
 
 Room = tuple[tuple[int, ...], ...]
 

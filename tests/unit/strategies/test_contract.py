@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tutti.strategies import STRATEGIES
 from tutti.strategies.problem import Budget, Demand, Outcome, Part, Problem, Solution
 
-from ...oracle.case import case_of
-from ...oracle.comparing import wrong_bounds
-from ...oracle.faults import faults, worth
-from ...oracle.optimum import optimum
+from ...conformance.oracle.case import case_of
+from ...conformance.oracle.comparing import wrong_bounds
+from ...conformance.oracle.faults import faults, worth
+from ...conformance.oracle.optimum import optimum
 from .generators import by_priority, gang, problem_of, problems, ruled_problems, vast_problems
 
 BUDGET = Budget()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.flow import MOST_FLOWS, Flow
 from tutti.strategies.problem import Budget, Demand, Outcome, Part, Problem, Share, Solution
 

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pulp import LpProblem
 
-from tutti.strategies import patterns, search, trimming
-from tutti.strategies import wanted as wanting
-from tutti.strategies.bestfit import best_fit
-from tutti.strategies.counts import is_sound, possible, wanted, worth
-from tutti.strategies.engine import Answer, Cbc, Effort
-from tutti.strategies.exchange import Exchange
-from tutti.strategies.ilp import IlpStrategy
-from tutti.strategies.patterns import node_classes
+from tutti.strategies import shape_demand as wanting
+from tutti.strategies.best_fit import best_fit
+from tutti.strategies.checks import is_sound, possible, wanted, worth
+from tutti.strategies.ilp import levels, patterns, trimming
+from tutti.strategies.ilp.engine import Answer, Cbc, SolverLimits
+from tutti.strategies.ilp.exchange import Exchange
+from tutti.strategies.ilp.levels import TOO_MANY, TOO_RICH
+from tutti.strategies.ilp.patterns import node_classes
+from tutti.strategies.ilp.strategy import IlpStrategy
 from tutti.strategies.problem import Budget, Demand, Outcome, Part, Problem, admitted_value
-from tutti.strategies.search import TOO_MANY, TOO_RICH
-from tutti.strategies.wanted import Wanted, alone, blocks, condensed
+from tutti.strategies.shape_demand import ShapeDemand, alone, blocks, condensed
 from tutti.strategies.work import CALL, CELLS_PER_SECOND, Work
 
 from .generators import best_by_search, gang, grid, problem_of, problems
@@ -56,7 +56,7 @@ class CountingCbc(Cbc):
 
     runs = 0
 
-    def run(self, program: LpProblem, effort: Effort, *, relaxed: bool = False) -> Answer:
+    def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
         """Run, and count it."""
         self.runs += 1
         return super().run(program, effort, relaxed=relaxed)
@@ -102,7 +102,7 @@ def test_shapes_that_share_no_node_with_others_cost_no_more_each_the_more_there_
 
 def test_without_any_work_left_nodes_are_counted_together_by_where_shapes_may_run() -> None:
     asks = grid([[2], [3]])
-    competing = Wanted(np.arange(2), asks, np.array([9, 9]))
+    competing = ShapeDemand(np.arange(2), asks, np.array([9, 9]))
     allowed = np.array([[True, True, True, False], [True, True, False, True]])
     classes = node_classes(grid([[6], [7], [6], [9]]), allowed, competing, Work(0))
     assert [each.nodes.tolist() for each in classes] == [[0, 1], [2], [3]]
@@ -113,7 +113,7 @@ def test_without_any_work_left_nodes_are_counted_together_by_where_shapes_may_ru
 def test_far_too_many_rich_nodes_are_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "MOST_PER_NODE", 1)
     monkeypatch.setattr(patterns, "FEW_NODES", 0)
-    competing = Wanted(np.arange(3), grid([[4], [3], [2]]), np.array([9, 9, 9]))
+    competing = ShapeDemand(np.arange(3), grid([[4], [3], [2]]), np.array([9, 9, 9]))
     free, allowed = grid([[8], [9], [2]]), np.ones((3, 3), dtype=np.bool_)
     monkeypatch.setattr(patterns, "MOST_COUNTS", 4)
     classes = node_classes(free, allowed, competing)
@@ -128,7 +128,7 @@ def test_far_too_many_rich_nodes_are_one_class(monkeypatch: pytest.MonkeyPatch) 
 def test_few_nodes_of_many_shapes_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "MOST_PER_NODE", 1)
     monkeypatch.setattr(patterns, "MOST_COUNTS", 3)
-    competing = Wanted(np.arange(2), grid([[4], [3]]), np.array([9, 9]))
+    competing = ShapeDemand(np.arange(2), grid([[4], [3]]), np.array([9, 9]))
     (one,) = node_classes(grid([[8], [8]]), np.ones((2, 2), dtype=np.bool_), competing)
     assert (one.nodes.tolist(), one.room.tolist(), one.most.tolist()) == ([0, 1], [16], [4, 4])
 
@@ -150,7 +150,7 @@ def test_resources_in_the_same_proportions_are_one_and_nothing_is_lost(
     made: tuple[list[list[int]], list[list[int]]],
 ) -> None:
     free, asks = grid(made[0]), grid(made[1])
-    competing = Wanted(np.arange(len(asks)), asks, np.full(len(asks), 3))
+    competing = ShapeDemand(np.arange(len(asks)), asks, np.full(len(asks), 3))
     allowed = np.ones((len(asks), len(free)), dtype=np.bool_)
     room, fewer = condensed(free, competing)
     assert fewer.requests.shape[1] == room.shape[1] <= 2
@@ -169,7 +169,7 @@ def test_resources_in_the_same_proportions_are_one_and_nothing_is_lost(
 def test_the_host_ports_of_one_pod_are_one_resource() -> None:
     ports = 500
     asks = [[1, 0, *[0] * ports], [2, 1, *[1] * ports], [1, 1, *[0] * ports]]
-    competing = Wanted(np.arange(3), grid(asks), np.array([5, 1, 5]))
+    competing = ShapeDemand(np.arange(3), grid(asks), np.array([5, 1, 5]))
     free = grid([[8, 8, *[1] * ports], [8, 8, *[1] * (ports - 1), 0]])
     room, fewer = condensed(free, competing)
     assert fewer.requests.shape == (3, 3)
@@ -177,13 +177,13 @@ def test_the_host_ports_of_one_pod_are_one_resource() -> None:
 
 
 def test_nobody_who_asks_for_anything_leaves_one_resource() -> None:
-    competing = Wanted(np.arange(1), grid([[0, 0]]), np.array([5]))
+    competing = ShapeDemand(np.arange(1), grid([[0, 0]]), np.array([5]))
     room, fewer = condensed(grid([[1, 2]]), competing)
     assert (room.tolist(), fewer.requests.tolist()) == ([[1]], [[0]])
 
 
 def test_many_resources_are_not_looked_at_two_by_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    competing = Wanted(np.arange(2), grid([[4, 1], [3, 1]]), np.array([9, 9]))
+    competing = ShapeDemand(np.arange(2), grid([[4, 1], [3, 1]]), np.array([9, 9]))
     room = grid([[8, 10]])
     assert trimming.trimmed(room, competing, Work())[0].tolist() == [[8, 2]]
     monkeypatch.setattr(trimming, "MOST_PAIRS", 1)
@@ -191,14 +191,14 @@ def test_many_resources_are_not_looked_at_two_by_two(monkeypatch: pytest.MonkeyP
 
 
 def test_without_work_left_room_is_not_rounded() -> None:
-    competing = Wanted(np.arange(2), grid([[4], [7]]), np.array([9, 9]))
+    competing = ShapeDemand(np.arange(2), grid([[4], [7]]), np.array([9, 9]))
     assert trimming.trimmed(grid([[13]]), competing, Work())[0].tolist() == [[12]]
     assert trimming.trimmed(grid([[13]]), competing, Work(0))[0].tolist() == [[13]]
 
 
 def test_what_is_beyond_exact_sums_is_left_alone() -> None:
     huge, rows = 2**50, 16
-    competing = Wanted(
+    competing = ShapeDemand(
         np.arange(rows), grid([[huge // 2 + n] for n in range(rows)]), np.full(16, 9)
     )
     room, _ = trimming.trimmed(grid([[huge - 1]]), competing, Work())
@@ -216,7 +216,7 @@ def test_tables_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_alone_is_how_many_of_each_shape_fit(problem: Problem) -> None:
     most = np.full(len(problem.requests), 7)
     free = problem.free.clip(0)
-    counts = alone(free, Wanted(np.arange(len(most)), problem.requests, most))
+    counts = alone(free, ShapeDemand(np.arange(len(most)), problem.requests, most))
     for node, room in enumerate(free.tolist()):
         for row, ask in enumerate(problem.requests.tolist()):
             fits = [have // n for have, n in zip(room, ask, strict=True) if n]
@@ -294,7 +294,7 @@ def test_exchanges_end_when_enough_is_gained_or_no_work_is_left() -> None:
 def test_the_engine_is_asked_for_so_many_levels_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(search, "MOST_LEVELS", 2)
+    monkeypatch.setattr(levels, "MOST_LEVELS", 2)
     engine = CountingCbc()
     crowd = [gang(n, level=level) for level in range(6, 0, -1) for n in (3, 2, 2)]
     solution = IlpStrategy(engine).solve(problem_of([[4]], [[1]], *crowd), BUDGET)

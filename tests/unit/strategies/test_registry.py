@@ -5,9 +5,8 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from tutti import strategies
-from tutti.strategies import STRATEGIES, StrategyError, load, names, outside
-from tutti.strategies.bestfit import BestFit
+from tutti.strategies import STRATEGIES, StrategyError, load, names, plugins
+from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, Share, Shares, Solution
 
 from .generators import gang, problem_of
@@ -19,7 +18,7 @@ SOUND: Shares = ((Share(0, 0, 2),),)
 
 def point(name: str, attribute: str) -> EntryPoint:
     """An entry point that names something in this module."""
-    return EntryPoint(name, f"{HERE}:{attribute}", outside.GROUP)
+    return EntryPoint(name, f"{HERE}:{attribute}", plugins.GROUP)
 
 
 class Mine:
@@ -107,16 +106,16 @@ def test_flow_without_its_library_says_what_to_install(monkeypatch: pytest.Monke
 
 
 def test_a_strategy_from_outside_answers_under_its_name() -> None:
-    found = outside.load(point("mine", "Mine"))
+    found = plugins.load(point("mine", "Mine"))
     assert found.name == "mine"
     assert found.solve(PROBLEM, Budget()) == Solution(Outcome.PROVED, SOUND)
 
 
 def test_no_package_takes_the_name_of_a_built_in_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = {"bestfit": point("bestfit", "Mine"), "mine": point("mine", "Mine")}
-    monkeypatch.setattr(strategies.outside, "offered", lambda: taken)
+    monkeypatch.setattr(plugins, "offered", lambda: taken)
     assert isinstance(load("bestfit"), BestFit)
-    assert isinstance(load("mine"), outside.Guarded)
+    assert isinstance(load("mine"), plugins.Guarded)
     assert "mine" in names()
 
 
@@ -137,7 +136,7 @@ def test_a_strategy_that_cannot_be_used_is_refused_with_a_sentence(
     name: str, attribute: str, sentence: str
 ) -> None:
     with pytest.raises(StrategyError) as said:
-        outside.load(point(name, attribute))
+        plugins.load(point(name, attribute))
     assert str(said.value).startswith(
         f"strategy {name!r} of entry point '{HERE}:{attribute}' {sentence}"
     )
@@ -145,7 +144,7 @@ def test_a_strategy_that_cannot_be_used_is_refused_with_a_sentence(
 
 def test_a_package_that_cannot_be_imported_is_refused_with_a_sentence() -> None:
     with pytest.raises(StrategyError, match="No module named 'nowhere'"):
-        outside.load(EntryPoint("lost", "nowhere:Lost", outside.GROUP))
+        plugins.load(EntryPoint("lost", "nowhere:Lost", plugins.GROUP))
 
 
 def test_an_error_while_solving_is_a_failure_with_its_reason() -> None:
@@ -153,7 +152,7 @@ def test_an_error_while_solving_is_a_failure_with_its_reason() -> None:
         def solve(self, problem: Problem, budget: Budget) -> Solution:  # noqa: ARG002 - none used
             raise ZeroDivisionError("division by zero")
 
-    solution = outside.Guarded("mine", Failing()).solve(PROBLEM, Budget())
+    solution = plugins.Guarded("mine", Failing()).solve(PROBLEM, Budget())
     assert solution == Solution(Outcome.FAILED, ((),), "ZeroDivisionError: division by zero")
 
 
@@ -164,7 +163,11 @@ def test_an_error_while_solving_is_a_failure_with_its_reason() -> None:
         ((), Outcome.FAILED, "it gave no reason"),
         ((), Outcome.PROVED, "it answered 0 of 1 demands"),
         (((Share(1, 0, 2),),), Outcome.PROVED, "it named a part or a node that does not exist"),
-        (((Share(0, -1, 2),),), Outcome.PROVED, "it named a part or a node that does not exist"),
+        (
+            ((Share(0, -1, 2),),),
+            Outcome.PROVED,
+            "it named a part or a node that does not exist",
+        ),
         (((Share(0, 0, 3), Share(0, 0, -1)),), Outcome.PROVED, "or a count below 1"),
         (((Share(0, 0, 1),),), Outcome.PROVED, "it admitted a gang in part"),
     ],
@@ -176,7 +179,7 @@ def test_an_answer_that_breaks_the_protocol_is_a_failure(
         def solve(self, problem: Problem, budget: Budget) -> Solution:  # noqa: ARG002 - it is fixed
             return Solution(outcome, shares)
 
-    solution = outside.Guarded("mine", Wrong()).solve(PROBLEM, Budget())
+    solution = plugins.Guarded("mine", Wrong()).solve(PROBLEM, Budget())
     assert (solution.outcome, solution.shares) == (Outcome.FAILED, ((),))
     assert sentence in solution.detail
 
@@ -186,5 +189,5 @@ def test_its_own_failure_keeps_its_own_words() -> None:
         def solve(self, problem: Problem, budget: Budget) -> Solution:  # noqa: ARG002 - none used
             return Solution(Outcome.FAILED, (), "no more today")
 
-    solution = outside.Guarded("mine", Tired()).solve(PROBLEM, Budget())
+    solution = plugins.Guarded("mine", Tired()).solve(PROBLEM, Budget())
     assert solution == Solution(Outcome.FAILED, ((),), "no more today")

@@ -1,7 +1,7 @@
 """Where spread puts members."""
 
+from tutti.strategies.baselines import Spread
 from tutti.strategies.problem import Budget, Problem, Share
-from tutti.strategies.spread import Spread
 
 from .generators import gang, problem_of
 

@@ -4,7 +4,7 @@ Separate from the model so that the API's spelling, its nulls and its surprises 
 """
 
 from .base import Condition, LabelSelector, Metadata, Object, Quantities, Requirement
-from .between import PodAffinity, PodAffinityTerm, SpreadConstraint
+from .inter_pod import PodAffinity, PodAffinityTerm, SpreadConstraint
 from .objects import (
     ConfigMap,
     Job,

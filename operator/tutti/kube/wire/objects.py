@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from .base import Condition, Object, Quantities, Wire
-from .between import SpreadConstraint
+from .inter_pod import SpreadConstraint
 from .pods import Affinity, Toleration
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from .base import Condition, Int32, Object, Quantities, Requirement, Wire
-from .between import PodAffinity, SpreadConstraint
+from .inter_pod import PodAffinity, SpreadConstraint
 
 
 class ResourceAmounts(Wire):

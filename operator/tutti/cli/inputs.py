@@ -1,0 +1,106 @@
+"""The files that a command was given: paths, directories, or standard input, to a Snapshot.
+
+Shared by all commands that work offline; a bad file ends them with one line and exit code 2.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from ..model.terminal import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .. import dump
+    from ..model.cluster import Snapshot
+
+
+WRONG_INPUT = 2  # click's own exit code for a wrong command line
+SUFFIXES = (".yaml", ".yml", ".json")
+STANDARD_INPUT = "-"
+# How a file is given: words are completed with names of files; whoever reads it says what is wrong.
+FILE = click.Path(readable=False)
+
+
+def observed(paths: Sequence[str], scheduler: str = "") -> tuple[Snapshot, dump.Objects]:
+    """The Snapshot that files give together, and what else they hold; says what was skipped.
+
+    ``scheduler`` is the name that our pods ask for; empty is the dump's, else tutti.
+    """
+    return understood(contents(paths), scheduler)
+
+
+def contents(paths: Sequence[str]) -> Sequence[dump.Text]:
+    """What stands in the files; standard input can be read but once."""
+    from .. import dump
+
+    try:
+        return list(texts(paths))
+    except dump.BadFile as problem:
+        fail(str(problem))
+
+
+def understood(found: Sequence[dump.Text], scheduler: str = "") -> tuple[Snapshot, dump.Objects]:
+    """See ``observed``."""
+    from .. import dump
+    from ..dump.load import snapshot_of
+
+    # All of it is kept: without this, the collector walks it again and again while it piles up.
+    gc.disable()
+    try:
+        held = dump.read(found, scheduler)
+        snapshot = snapshot_of(held)
+    except dump.BadFile as problem:
+        fail(str(problem))
+    finally:
+        gc.enable()
+    if held.skipped:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(held.skipped.items()))
+        say(f"skipped, since no decision looks at them: {kinds}", aside=True)
+    if held.repeated:
+        click.echo(f"{held.repeated} came more than once: the last of each counts", err=True)
+    return snapshot, held
+
+
+def texts(paths: Sequence[str]) -> Iterator[dump.Text]:
+    """What stands in the files, ``-`` for standard input, a directory for the files in it."""
+    from .. import dump
+
+    for path in paths:
+        if path == STANDARD_INPUT:
+            yield dump.Text("standard input", sys.stdin.buffer.read())
+            continue
+        for each in _files(Path(path)):
+            try:
+                yield dump.Text(str(each), each.read_bytes())
+            except OSError as problem:
+                raise dump.BadFile(str(each), problem.strerror or str(problem)) from problem
+
+
+def _files(path: Path) -> Sequence[Path]:
+    if not path.is_dir():
+        return (path,)
+    found = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES and each.is_file())
+    if not found:
+        from .. import dump
+
+        raise dump.BadFile(str(path), f"no {', '.join(SUFFIXES)} file is in this directory")
+    return found
+
+
+def say(sentence: str, *, aside: bool = False) -> None:
+    """Print a line; ``aside``, on standard error."""
+    click.echo(visible(sentence), err=aside)
+
+
+def fail(sentence: str, code: int = WRONG_INPUT) -> NoReturn:
+    """End the command with one line: by default, what was given cannot be used."""
+    name = click.get_current_context().command_path
+    say(f"{name}: {sentence}", aside=True)
+    sys.exit(code)

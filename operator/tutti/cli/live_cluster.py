@@ -1,0 +1,67 @@
+"""A live cluster, looked at once: what every command does that needs no files.
+
+It lists everything that the operator watches; nothing is written. What is in the way is one
+sentence that ends with what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+    from ..state.cluster_state import ClusterState
+
+NO_SUCH_KIND = 404  # what the API server answers for a kind that it does not know
+FORBIDDEN, STRANGER = 403, 401
+
+
+class OutOfReach(Exception):  # noqa: N818 - named for the situation, as those of ``kube.errors`` are
+    """The cluster cannot be looked at; the sentence says why, and what to do."""
+
+
+async def _listed(settings: Settings, kubeconfig: str | None, context: str | None) -> ClusterState:
+    """List everything once, in the operator's order: what waits before what counts."""
+    from ..kube import list_watch
+    from ..kube.access import Access
+    from ..kube.client import Client
+    from ..state.cluster_state import ClusterState
+    from ..state.reflectors import reflectors_into, storage_into
+
+    state = ClusterState(lambda: None)
+    access = await Access.load(kubeconfig, context)
+    async with Client(access) as api:
+        for feed in reflectors_into(state, settings.scheduler_name, settings.namespaces):
+            await list_watch.relist(api, feed)
+        for feed in storage_into(state) if state.storage.are_wanted else ():
+            await list_watch.relist(api, feed)
+    return state
+
+
+def look(settings: Settings, kubeconfig: str | None, context: str | None) -> ClusterState:
+    """The cluster as it is now, to an operator with these settings.
+
+    Raises:
+        OutOfReach: it cannot be looked at.
+    """
+    from ..kube import errors
+
+    try:
+        return asyncio.run(_listed(settings, kubeconfig, context))
+    except errors.ApiError as problem:
+        raise OutOfReach(_what_to_do(problem.status, str(problem))) from problem
+    except errors.NoAccess as problem:
+        todo = problem.todo or "name a cluster with --kubeconfig or --context"
+        raise OutOfReach(f"{problem}; {todo}") from problem
+
+
+def _what_to_do(status: int, sentence: str) -> str:
+    said = sentence.rstrip(".")
+    if status == NO_SUCH_KIND:
+        return "Tutti is not installed there: helm install it, or tutti crds | kubectl apply -f -"
+    if status == FORBIDDEN:
+        return f"{said}; ask for that right, or see your own gangs with kubectl get ptg -o wide"
+    if status == STRANGER:
+        return "the API server does not know you: log in, or choose another --context"
+    return f"{said}; is the API server up, and this the right --context?"

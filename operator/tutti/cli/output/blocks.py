@@ -1,0 +1,142 @@
+"""A Snapshot and its Plan as the cluster picture: which unit is counted, and who has how much."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...model.cluster import Gang, Member, Node, Snapshot
+from ...model.decisions import Plan
+from ...model.keys import NodeName, Uid
+from ...model.terminal import visible
+from .picture import Block, ClusterPicture, Hold, NodeRow
+
+CPU = "cpu"
+MOST_SLOTS = 16  # on a node whose CPUs are drawn
+MOST_DEVICES = 64  # on a node whose devices are drawn one by one
+MOST_ROWS = 40  # nodes of one kind, before the others are summed up
+KIND = "node.kubernetes.io/instance-type"
+UNNAMED = "nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """What is counted: so much of a resource is one slot."""
+
+    resource: str
+    amount: int
+
+    @property
+    def name(self) -> str:
+        """As the picture's titles have it."""
+        if self.resource != CPU:
+            device = visible(self.resource.rpartition("/")[2].upper())
+            return device if self.amount == 1 else f"× {_short(self.amount)} {device}"  # noqa: RUF001 - a multiplication
+        return "CPU" if self.amount == 1000 else f"× {self.amount // 1000} CPU"  # noqa: PLR2004, RUF001 - thousandths; a multiplication
+
+    def slots(self, amount: int) -> int:
+        """So many slots are touched."""
+        return -(-amount // self.amount)
+
+
+def drawn(snapshot: Snapshot, plan: Plan, namespace: str = "") -> ClusterPicture:
+    """The nodes that have what the gangs compete for, with who has it once the plan is done.
+
+    With a ``namespace``, gangs of all others are drawn as what other schedulers bound.
+    """
+    unit = _unit(snapshot)
+    names = _names([one for one in snapshot.gangs if namespace in ("", one.key.namespace)])
+    held = _held(snapshot, plan, names, unit)
+    rows = [
+        _row(node, held.get(node.name, ()), unit)
+        for node in snapshot.nodes
+        if node.allocatable[unit.resource] >= unit.amount
+    ]
+    placed = {placement.gang for placement in plan.placements}
+    first = [gang for gang in snapshot.gangs if gang.key in placed and gang.key in names]
+    order = [names[gang.key] for gang in first]
+    return ClusterPicture(rows, order, unit.name, MOST_ROWS)
+
+
+def _unit(snapshot: Snapshot) -> _Unit:
+    """The device that most members ask for, else CPUs, so many of them that a node is a line."""
+    offered = {name for node in snapshot.nodes for name in node.allocatable.names if "/" in name}
+    asked: Counter[str] = Counter(
+        name
+        for gang in snapshot.gangs
+        for member in gang.members
+        for name in member.shape.requests.names
+        if name in offered
+    )
+    if asked:
+        device = min(asked, key=lambda name: (-asked[name], name))
+        largest = max(node.allocatable[device] for node in snapshot.nodes)
+        return _Unit(device, _round_number(-(-largest // MOST_DEVICES)))
+    largest = max((node.allocatable[CPU] for node in snapshot.nodes), default=0)
+    return _Unit(CPU, max(1, -(-largest // (1000 * MOST_SLOTS))) * 1000)
+
+
+def _round_number(least: int) -> int:
+    """The first of 1, 2, 5, 10, 20, 50 and so on that is large enough."""
+    power = int("1" + "0" * (len(str(least)) - 1))
+    return next(n * power for n in (1, 2, 5, 10) if n * power >= least)
+
+
+def _short(n: int) -> str:
+    """A round number as a Kubernetes quantity: 500M."""
+    suffixes = iter(("", "k", "M", "G", "T", "P"))
+    suffix = next(suffixes)
+    while n % 1000 == 0 and (larger := next(suffixes, "")):
+        n, suffix = n // 1000, larger
+    return f"{n}{suffix}"
+
+
+def _names(gangs: Sequence[Gang]) -> Mapping[object, str]:
+    """Names without their namespace, where they are unique."""
+    several = Counter(gang.key.name for gang in gangs)
+    return {
+        gang.key: visible(gang.key.name if several[gang.key.name] == 1 else str(gang.key))
+        for gang in gangs
+    }
+
+
+def _held(
+    snapshot: Snapshot, plan: Plan, names: Mapping[object, str], unit: _Unit
+) -> Mapping[NodeName, list[Block]]:
+    promised: dict[Uid, NodeName] = {
+        entry.uid: entry.node for held in snapshot.reservations for entry in held.entries
+    }
+    for placement in plan.placements:
+        promised.update((one.uid, one.node) for one in placement.assignments)
+    blocks: dict[NodeName, list[Block]] = {}
+    for gang in snapshot.gangs:
+        for member in gang.members:
+            at = None if member.is_over else member.node or promised.get(member.uid)
+            block = _block(member, names.get(gang.key, ""), unit)
+            if at is not None and block is not None:
+                blocks.setdefault(at, []).append(block)
+    return blocks
+
+
+def _block(member: Member, name: str, unit: _Unit) -> Block | None:
+    """What one member has; None of what is nothing, or is counted among what others have bound."""
+    slots = _slots(member, unit)
+    if not slots or not (name or member.node is None):
+        return None
+    if not name:
+        return Block("", slots, Hold.FOREIGN)
+    return Block(name, slots, Hold.RESERVED if member.node is None else Hold.BOUND)
+
+
+def _slots(member: Member, unit: _Unit) -> int:
+    return unit.slots(member.shape.requests[unit.resource])
+
+
+def _row(node: Node, blocks: Sequence[Block], unit: _Unit) -> NodeRow:
+    """A node's row; of a node that is overdrawn, no block is longer than the node."""
+    ours = sum(block.slots for block in blocks if block.hold is Hold.BOUND)
+    foreign = unit.slots(node.used[unit.resource]) - ours
+    others = (Block("", foreign, Hold.FOREIGN),) if foreign > 0 else ()
+    kind = visible(dict(node.labels).get(KIND, UNNAMED))
+    slots = node.allocatable[unit.resource] // unit.amount
+    shown = (replace(block, slots=min(block.slots, slots)) for block in (*blocks, *others))
+    return NodeRow(visible(node.name), kind, slots, tuple(shown))

@@ -1,0 +1,107 @@
+"""Where each gang stands, and what it holds: the figures of ``tutti status`` and ``tutti top``.
+
+Values only. Why a gang waits is what the operator has said of it, so a pause is told, too, and can
+be told from it: nobody else knows how the operator was started.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...gang import slots
+from ...gang.demand import needed
+from ...kube.codec.pod_group import GangSpec
+from ...loop.dry_run import SAID
+from ...model.cluster import Gang, Snapshot
+from ...model.keys import GangKey
+from ...model.resources import NOTHING, Resources
+from ...planning.compile.grids import footprint
+from ...reporting.utilisation import GangState, state_of
+
+SPOKEN: Mapping[GangState, str] = {GangState.WAITING: "Reserved", GangState.DEGRADED: "Healthy"}
+
+
+@dataclass(frozen=True, slots=True)
+class StandingRow:
+    """One gang that has not ended."""
+
+    gang: Gang
+    state: GangState
+    bound: int  # members that count as bound
+    held: int  # members that are bound, or have room reserved, absent ones too
+    nodes: int  # on which they are
+    resources: Resources  # that they ask for together
+    reason: str = ""  # why it waits, or what it lacks
+    message: str = ""
+
+    @property
+    def needed(self) -> int:
+        """How many members it cannot start without."""
+        return needed(self.gang)
+
+
+def rows(
+    snapshot: Snapshot, groups: Mapping[GangKey, GangSpec], namespace: str | None
+) -> Sequence[StandingRow]:
+    """The gangs of a namespace, or of all: the most important first, then the oldest."""
+    gangs = [one for one in snapshot.gangs if namespace in (None, one.key.namespace)]
+    found = [
+        _row(gang, state, snapshot, groups.get(gang.key))
+        for gang in gangs
+        if (state := state_of(gang, snapshot)) is not None
+    ]
+    return sorted(found, key=lambda row: (-row.gang.priority, row.gang.created, row.gang.key))
+
+
+def hindrance(found: Iterable[StandingRow]) -> str:
+    """What the operator says keeps every gang from starting: that it is paused, or only watches."""
+    said = [row.message for row in found if row.state is GangState.WAITING]
+    return next((why for why in SAID.values() if any(one.startswith(why) for one in said)), "")
+
+
+def largest(found: Iterable[StandingRow], snapshot: Snapshot) -> Sequence[StandingRow]:
+    """Those that hold anything, by the largest share that they hold of any resource."""
+    offered = dict(Resources.total(node.allocatable for node in snapshot.nodes).amounts)
+
+    def share(row: StandingRow) -> float:
+        return max(
+            (n / max(offered.get(name, 0), 1) for name, n in row.resources.amounts), default=0
+        )
+
+    holding = [row for row in found if row.held]
+    return sorted(holding, key=lambda row: (-share(row), row.gang.key))
+
+
+def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangSpec | None) -> StandingRow:
+    reserved = next((one for one in snapshot.reservations if one.uid == gang.uid), None)
+    bound = {one.uid: one.node for one in gang.members if one.node is not None and not one.is_over}
+    entries = () if reserved is None else reserved.entries
+    places = {**{entry.uid: entry.node for entry in entries}, **bound}
+    absent = () if reserved is None else slots.seats(gang, reserved.slots)
+    here = [footprint(one.shape) for one in gang.members if one.uid in places]
+    here += [footprint(one.shape) for one, _ in absent]
+    reason, message = _said(gang, state, group)
+    return StandingRow(
+        gang,
+        state,
+        bound=sum(member.counts_as_bound for member in gang.members) + len(gang.finished),
+        held=len(places) + len(absent),
+        nodes=len({*places.values(), *(node for _, node in absent)}),
+        resources=Resources.total(here) if here else NOTHING,
+        reason=reason,
+        message=message,
+    )
+
+
+def _said(gang: Gang, state: GangState, group: GangSpec | None) -> tuple[str, str]:
+    """What the operator has said: of a PodGroup in its status, of a pod alone in its own."""
+    kind = SPOKEN.get(state)
+    if kind is None:
+        return "", ""
+    if gang.is_single:
+        return gang.members[0].said.reason, gang.members[0].said.message
+    lines: Any = group.status.get("conditions") if group is not None else None
+    for line in lines if isinstance(lines, list) else ():
+        if isinstance(line, dict) and (line.get("type"), line.get("status")) == (kind, "False"):
+            return str(line.get("reason", "")), str(line.get("message", ""))
+    return "", ""

@@ -1,0 +1,143 @@
+"""What a Plan comes to, gang by gang, and what one plan comes to that another does not.
+
+Values only: how they are shown is the business of ``table``, ``records`` and ``drawing``.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ...gang.demand import needed
+from ...model.cluster import Gang, Snapshot
+from ...model.decisions import Placement, Plan, Rejection
+from ...model.keys import GangKey, NodeName
+
+
+class GangAnswer(StrEnum):
+    """What the plan says to a gang."""
+
+    STARTS = "starts"
+    GROWS = "grows"  # it has started, and more of its members get a node
+    RESERVED = "reserved"
+    BOUND = "bound"
+    EVICTED = "evicted"
+    WAITS = "waits"
+    OVER = "over"
+
+
+HAS_ROOM = (GangAnswer.STARTS, GangAnswer.GROWS, GangAnswer.RESERVED, GangAnswer.BOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class GangRow:
+    """One gang: what it asked for, and what it gets or why not."""
+
+    gang: Gang
+    answer: GangAnswer
+    placement: Placement | None = None  # by this plan
+    rejection: Rejection | None = None
+    nodes: Mapping[NodeName, int] = field(default_factory=dict)  # members on each, in all
+
+    @property
+    def needed(self) -> int:
+        """How many members it cannot start without."""
+        return needed(self.gang)
+
+    @property
+    def reason(self) -> str:
+        """Why it waits, in one word; empty where it does not."""
+        return "" if self.rejection is None else self.rejection.reason.value
+
+    @property
+    def sentence(self) -> str:
+        """Why it waits, in one sentence; empty where it does not."""
+        return "" if self.rejection is None else self.rejection.sentence
+
+
+def lines(snapshot: Snapshot, plan: Plan) -> Sequence[GangRow]:
+    """Every gang, the most important first, then as kubectl would list them."""
+    placed = {one.gang: one for one in plan.placements}
+    rejected = {one.gang: one for one in plan.rejections}
+    evicted = {one.gang for one in plan.evictions}
+    held = {one.gang: one for one in snapshot.reservations}
+    found = []
+    for gang in snapshot.gangs:
+        placement, reservation = placed.get(gang.key), held.get(gang.key)
+        is_bound = any(member.counts_as_bound for member in gang.members)
+        on: Counter[NodeName] = Counter(
+            member.node for member in gang.members if member.node is not None and not member.is_over
+        )
+        if placement is not None:
+            on.update(one.node for one in placement.assignments)
+            on.update(slot.node for slot in placement.slots for _ in range(slot.count))
+            answer = GangAnswer.GROWS if is_bound else GangAnswer.STARTS
+        elif reservation is not None:
+            bound = {member.uid for member in gang.members if member.node is not None}
+            on.update(one.node for one in reservation.entries if one.uid not in bound)
+            on.update(slot.node for slot in reservation.slots for _ in range(slot.count))
+            answer = GangAnswer.EVICTED if reservation.evict else GangAnswer.RESERVED
+        elif gang.key in evicted:
+            answer = GangAnswer.EVICTED
+        elif gang.key in rejected and not is_bound:
+            answer = GangAnswer.WAITS
+        elif gang.members and gang.is_idle:
+            answer = GangAnswer.OVER
+        else:
+            answer = GangAnswer.BOUND if is_bound else GangAnswer.WAITS
+        nodes = dict(sorted(on.items()))
+        found.append(GangRow(gang, answer, placement, rejected.get(gang.key), nodes))
+    return sorted(found, key=lambda line: (-line.gang.priority, line.gang.key))
+
+
+class ChangeKind(StrEnum):
+    """How a gang fares otherwise in the second plan."""
+
+    STARTED = "starts now"
+    STOPPED = "no longer starts"
+    MOVED = "other nodes"
+    REASON = "other reason"
+    ADDED = "new"
+    GONE = "gone"
+    OTHER = "other answer"
+
+
+@dataclass(frozen=True, slots=True)
+class GangChange:
+    """One gang that fares otherwise; None where a plan does not know it."""
+
+    gang: GangKey
+    kind: ChangeKind
+    before: GangRow | None
+    after: GangRow | None
+
+
+def changes(before: Sequence[GangRow], after: Sequence[GangRow]) -> Sequence[GangChange]:
+    """What is different for whom, in the order of the second plan; who is gone comes last."""
+    return list(_changes({one.gang.key: one for one in before}, after))
+
+
+def _changes(before: Mapping[GangKey, GangRow], after: Sequence[GangRow]) -> Iterator[GangChange]:
+    for line in after:
+        key = line.gang.key
+        known = before.get(key)
+        if known is None:
+            yield GangChange(key, ChangeKind.ADDED, None, line)
+        elif (kind := _kind(known, line)) is not None:
+            yield GangChange(key, kind, known, line)
+    kept = {line.gang.key for line in after}
+    for key in sorted(before.keys() - kept):
+        yield GangChange(key, ChangeKind.GONE, before[key], None)
+
+
+def _kind(before: GangRow, after: GangRow) -> ChangeKind | None:
+    had, has = before.answer in HAS_ROOM, after.answer in HAS_ROOM
+    if had and has:
+        return ChangeKind.MOVED if before.nodes != after.nodes else None
+    if has:
+        return ChangeKind.STARTED
+    if had:
+        return ChangeKind.STOPPED
+    if before.answer is not after.answer:
+        return ChangeKind.OTHER
+    return ChangeKind.REASON if before.reason != after.reason else None

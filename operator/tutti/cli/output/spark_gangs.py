@@ -1,0 +1,118 @@
+"""Spark applications that were not submitted yet: properties files to the manifests of a gang.
+
+Separate from ``files``, since a properties file is no API object: it says what Spark would make.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..inputs import fail, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ...dump import Text
+    from ...model.cluster import Snapshot
+    from ...sources import spark
+
+
+NAMESPACE = "default"
+LANGUAGE = "spark.kubernetes.resource.type"
+PREFIX = "spark."
+_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(\.[0-9A-Za-z.-]*)?")
+
+
+class SparkOptions(NamedTuple):
+    """How the files are to be read: Spark's version, what is set over them, and where."""
+
+    version: str  # empty: the newest
+    settings: Sequence[str]  # NAME=VALUE
+    namespace: str  # empty: the one that each names
+
+
+def texts(
+    paths: Sequence[str], asking: SparkOptions, snapshot: Snapshot, scheduler: str
+) -> Sequence[Text]:
+    """The applications as manifests, beside what is there; a bad file ends the command."""
+    from ...dump import Text
+    from ...sources import spark
+
+    version, settings = _version(asking.version), dict(_settings(asking.settings))
+    taken = {(gang.key.namespace, gang.key.name) for gang in snapshot.gangs}
+    made = []
+    for path in paths:
+        try:
+            properties = {**spark.read(_content(path)), **settings}
+            app = spark.app(properties, version)
+            space = asking.namespace or app.namespace or NAMESPACE
+            name = spark.gang_name(app, {name for at, name in taken if at == space})
+            objects = spark.manifests(app, name, space, scheduler)
+        except (spark.BadProperties, spark.BadProperty) as problem:
+            fail(f"{path}: {problem}")
+        if not objects:
+            fail(
+                f"{path}: nothing of it is left to {scheduler}: see spark.kubernetes.scheduler.name"
+            )
+        for sentence in _notes(app, properties, scheduler):
+            say(f"{path}: {sentence}", aside=True)
+        taken.add((space, name))
+        whole = {"apiVersion": "v1", "kind": "List", "items": objects}
+        made.append(Text(path, json.dumps(whole).encode()))
+    return made
+
+
+def _content(path: str) -> str:
+    from ...sources import spark
+
+    try:
+        return Path(path).read_bytes().decode()
+    except UnicodeDecodeError as problem:
+        raise spark.BadProperties(f"is not text: byte {problem.start} is no UTF-8") from problem
+    except OSError as problem:
+        raise spark.BadProperties(problem.strerror or str(problem)) from problem
+
+
+def _version(text: str) -> spark.Version:
+    from ...sources import spark
+
+    if not text:
+        return spark.NEWEST
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        fail(f"--spark-version {text}: write it as 4.0 or 3.5.9")
+    return spark.Version(int(match[1]), int(match[2]))
+
+
+def _settings(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.startswith(PREFIX):
+            fail(f"--spark-conf {word}: write it as {PREFIX}name=value")
+        yield name, value
+
+
+def _notes(
+    app: spark.SparkApplication, properties: Mapping[str, str], scheduler: str
+) -> Iterator[str]:
+    """What the answer rests on, as far as the properties leave it open."""
+    parts = [("executors", app.executor)]
+    if app.is_client:
+        yield "spark.submit.deployMode=client: only its executors are planned"
+    else:
+        parts.insert(0, ("driver", app.driver))
+        if LANGUAGE not in properties:
+            yield f"{LANGUAGE} is not set: counted as one for the JVM"
+    for what, asked in parts:
+        if asked.scheduler is None:
+            yield f"no scheduler is named for the {what}: planned as if it were {scheduler}"
+        elif asked.scheduler != scheduler:
+            yield f"the {what} would be left to {asked.scheduler}: not planned"
+        for name in asked.unknown:
+            yield f"{name}: what it adds to the {what} is not counted"
+    if app.most_executors != app.executors:
+        most = "any number" if app.most_executors is None else f"{app.most_executors:,}"
+        yield f"{app.executors:,} executors at first; dynamic allocation may ask for {most}"

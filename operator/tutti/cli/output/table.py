@@ -1,0 +1,160 @@
+"""Plans and their differences as tables: coloured at a terminal, plain lines in a pipe."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import click
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from ...gang.quantities import count
+from ...model.decisions import Plan
+from ...model.keys import NodeName
+from ...model.terminal import visible
+from .plan_diff import ChangeKind, GangAnswer, GangChange, GangRow
+
+MOST_NODES = 6  # named in one line
+PIPE_WIDTH = 10_000  # a line is a line for grep, however long
+LEAST_FOLDED = 20  # columns of a terminal for what folds
+GAP = 2  # between two columns
+FILLING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$")
+STYLES: Mapping[GangAnswer, str] = {
+    GangAnswer.STARTS: "bold green",
+    GangAnswer.GROWS: "green",
+    GangAnswer.RESERVED: "cyan",
+    GangAnswer.BOUND: "",
+    GangAnswer.EVICTED: "red",
+    GangAnswer.WAITS: "yellow",
+    GangAnswer.OVER: "dim",
+}
+KINDS: Mapping[ChangeKind, str] = {
+    ChangeKind.STARTED: "bold green",
+    ChangeKind.STOPPED: "bold red",
+    ChangeKind.MOVED: "cyan",
+    ChangeKind.REASON: "yellow",
+}
+
+
+def console() -> Console:
+    """Standard output, as wide as it is."""
+    out = Console(highlight=False, markup=False)
+    if out.is_terminal:
+        return out
+    return Console(highlight=False, markup=False, width=PIPE_WIDTH, no_color=True)
+
+
+def show(out: Console, what: RenderableType) -> None:
+    """Print; in a pipe, and where a terminal is too narrow for a table, a line is a line."""
+    is_cut = isinstance(what, Table) and _is_too_narrow(out, what)
+    if out.is_terminal and not is_cut:
+        out.print(what)
+        return
+    width, out.width = out.width, PIPE_WIDTH
+    with out.capture() as printed:
+        out.print(what)
+    out.width = width
+    # Without the blanks that fill up columns, also those that a style encloses.
+    click.echo("\n".join(FILLING.sub(r"\1", line) for line in printed.get().splitlines()))
+
+
+def _is_too_narrow(out: Console, table: Table) -> bool:
+    """Whether columns would be cut, or what folds be a strip: then the terminal folds lines."""
+    widths = {
+        index: max(
+            Measurement.get(out, out.options, cell).maximum
+            for cell in (column.header, *column.cells)
+        )
+        for index, column in enumerate(table.columns)
+    }
+    rigid = sum(n + GAP for index, n in widths.items() if table.columns[index].no_wrap)
+    folding = [n for index, n in widths.items() if not table.columns[index].no_wrap]
+    return out.width < rigid + sum(min(n, LEAST_FOLDED) for n in folding)
+
+
+def of_lines(lines: Iterable[GangRow]) -> Table:
+    """One row per gang."""
+    table = _table("GANG", "PRIORITY", "NEEDED", "ANSWER", "NODES, OR WHY NOT")
+    for line in lines:
+        where = _cell(_places(line.nodes))
+        if line.reason:
+            where = Text.assemble((line.reason, "yellow"), f" {visible(line.sentence)}")
+        answer = Text(line.answer.value, style=STYLES[line.answer])
+        gang = line.gang
+        table.add_row(_cell(str(gang.key)), str(gang.priority), str(line.needed), answer, where)
+    return table
+
+
+def of_rows(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """A table as kubectl prints it; only the last column folds where it must."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(_cell(column), no_wrap=column != columns[-1], overflow="fold")
+    for row in rows:
+        table.add_row(*map(_cell, row))
+    return table
+
+
+def of_changes(changes: Iterable[GangChange]) -> Table:
+    """One row per gang that fares otherwise."""
+    table = _table("GANG", "CHANGE", "BEFORE", "AFTER")
+    for change in changes:
+        kind = Text(change.kind.value, style=KINDS.get(change.kind, ""))
+        cells = map(_cell, (_said(change.before), _said(change.after)))
+        table.add_row(_cell(str(change.gang)), kind, *cells)
+    return table
+
+
+def summary(lines: Sequence[GangRow], plan: Plan) -> str:
+    """The plan in one sentence, and how far it is the best there is."""
+    starts = sum(line.answer is GangAnswer.STARTS for line in lines)
+    waits = sum(line.answer is GangAnswer.WAITS for line in lines)
+    said = f"{count(starts, 'gang')} would start, {waits} would wait"
+    if plan.proved:
+        return f"{said}; proved: no better admission exists"
+    gaps = [gap for level in plan.levels if (gap := level.gap) is not None]
+    short = f"; at most {max(gaps):.2%} below the best" if gaps else ""
+    return f"{said}; not proved{': ' + plan.shortfall if plan.shortfall else ''}{short}"
+
+
+def difference(changes: Sequence[GangChange]) -> str:
+    """How many fare otherwise, in one sentence."""
+    if not changes:
+        return "no gang fares otherwise"
+    counted = [
+        f"{n} {kind.value}"
+        for kind in ChangeKind
+        if (n := sum(change.kind is kind for change in changes))
+    ]
+    return f"{count(len(changes), 'gang')} would fare otherwise: {', '.join(counted)}"
+
+
+def _cell(content: str | Text) -> Text:
+    """What stands in a cell, character by character: names and messages are no markup."""
+    return content if isinstance(content, Text) else Text(visible(content))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        is_number = column in ("PRIORITY", "NEEDED")
+        is_long = column in ("NODES, OR WHY NOT", "BEFORE", "AFTER")
+        table.add_column(
+            column, justify="right" if is_number else "left", no_wrap=not is_long, overflow="fold"
+        )
+    return table
+
+
+def _places(nodes: Mapping[NodeName, int]) -> str:
+    named = [f"{n} on {name}" for name, n in list(nodes.items())[:MOST_NODES]]
+    rest = len(nodes) - len(named)
+    return ", ".join([*named, *([f"{rest} more nodes"] if rest else [])])
+
+
+def _said(line: GangRow | None) -> str:
+    if line is None:
+        return "-"
+    if line.reason:
+        return f"{line.answer.value}: {line.reason}"
+    return f"{line.answer.value}: {_places(line.nodes)}" if line.nodes else line.answer.value

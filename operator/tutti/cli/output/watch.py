@@ -1,0 +1,167 @@
+"""What ``tutti status`` and ``tutti top`` share: their options, and the look at the cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from .. import live_cluster
+from ..inputs import fail, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...model.cluster import Snapshot
+    from .gang_rows import StandingRow
+
+NO_CLUSTER = 1
+WATCH_SECONDS = 2.0
+MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
+UNITS: Mapping[str, int] = {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY, "y": YEAR}
+# What is younger is said in this unit, and the rest in that one, if any.
+AGES = (
+    (2 * MINUTE, "s", ""),
+    (10 * MINUTE, "m", "s"),
+    (3 * HOUR, "m", ""),
+    (8 * HOUR, "h", "m"),
+    (2 * DAY, "h", ""),
+    (8 * DAY, "d", "h"),
+    (2 * YEAR, "d", ""),
+    (8 * YEAR, "y", "d"),
+)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class View(NamedTuple):
+    """The cluster, and the gangs that are asked about."""
+
+    snapshot: Snapshot
+    rows: Sequence[StandingRow]
+    namespace: str | None  # None: all of them
+
+
+def options(command: Command) -> Command:
+    """The options of both commands."""
+    for option in reversed(
+        [
+            click.option("-n", "--namespace", help="Its gangs. Default: the context's namespace."),
+            click.option(
+                "-A", "--all-namespaces", "everywhere", is_flag=True, help="All gangs there are."
+            ),
+            click.option(
+                "-o",
+                "--output",
+                type=click.Choice(["table", "wide", "json", "yaml"]),
+                default="table",
+                show_default=True,
+                help="How it is shown.",
+            ),
+            click.option("-w", "--watch", is_flag=True, help="Show it again every two seconds."),
+            click.option(
+                "--kubeconfig",
+                type=click.Path(exists=True, dir_okay=False),
+                help="Cluster to look at. Default: $KUBECONFIG, the pod's own service account, "
+                "~/.kube/config.",
+            ),
+            click.option("--context", help="The kubeconfig's context. Default: its current one."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def show(
+    print_it: Callable[[View, str], None],
+    *,
+    namespace: str | None,
+    everywhere: bool,
+    output: str,
+    watch: bool,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
+    """Look and print, once or until somebody has seen enough.
+
+    Where the cluster cannot be seen at first, one line ends the command.
+    """
+    from ...kube.access import namespace_of
+
+    space = None if everywhere else namespace or namespace_of(kubeconfig, context)
+    try:
+        print_it(look(space, kubeconfig, context), output)
+    except live_cluster.OutOfReach as problem:
+        fail(str(problem), NO_CLUSTER)
+    if watch:
+        looking = partial(look, space, kubeconfig, context)
+        again(looking, lambda seen: print_it(seen, output), time.sleep)
+
+
+def again(
+    looking: Callable[[], View], print_it: Callable[[View], None], wait: Callable[[float], None]
+) -> None:
+    """Look again and again until Ctrl-C; why a look failed is said once, and it is tried again."""
+    name = click.get_current_context().command_path
+    said = ""
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            wait(WATCH_SECONDS)
+            try:
+                seen = looking()
+            except live_cluster.OutOfReach as problem:
+                if said != str(problem):
+                    said = str(problem)
+                    say(f"{name}: {said} (tried again every two seconds)", aside=True)
+            else:
+                said = ""
+                click.clear()  # at a terminal alone
+                print_it(seen)
+
+
+def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> View:
+    """The cluster as it is now; a wrong setting ends the command with one line.
+
+    Raises:
+        live.OutOfReach: it cannot be seen.
+    """
+    from ...model.keys import GangKey
+    from ...settings import Settings, SettingsError
+    from .gang_rows import rows
+
+    try:
+        settings = Settings.from_environment(os.environ)
+    except SettingsError as wrong:
+        fail("; ".join(wrong.sentences))
+    state = live_cluster.look(settings, kubeconfig, context)
+    groups = {GangKey(one.namespace, one.name): one for one in state.groups}
+    snapshot = state.snapshot(time.time())
+    return View(snapshot, rows(snapshot, groups, namespace), namespace)
+
+
+def print_data(data: Mapping[str, Any], output: str) -> None:
+    """The same as data."""
+    if output == "json":
+        click.echo(json.dumps(data, indent=2))
+        return
+    import yaml
+
+    plain = json.loads(json.dumps(data))  # enums as words, nothing twice by reference
+    click.echo(yaml.safe_dump(plain, sort_keys=False), nl=False)
+
+
+def age(since: float, now: float) -> str:
+    """How long something has been there, as kubectl says it.
+
+    By the bounds of HumanDuration in k8s.io/apimachinery's pkg/util/duration.
+    """
+    seconds = max(0, int(now - since))
+    unit, part = next(((unit, part) for most, unit, part in AGES if seconds < most), ("y", ""))
+    whole, rest = divmod(seconds, UNITS[unit])
+    more = rest // UNITS[part] if part else 0
+    return f"{whole}{unit}" + (f"{more}{part}" if more else "")

@@ -1,0 +1,1 @@
+"""From a plan to bound pods: Reservations, bindings, releases and evictions."""

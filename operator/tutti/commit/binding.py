@@ -1,0 +1,120 @@
+"""One binding at a time: sent, and what its answer, or none at all, means for its pod.
+
+Separate from the commit, which says what is bound when; nothing here knows of Reservations.
+"""
+
+import asyncio
+import logging
+
+from ..kube import errors
+from ..kube.backoff import CONFLICT_SECONDS, REFUSED_SECONDS, Clock
+from ..kube.client import Api
+from ..kube.codec import encode
+from ..kube.concurrency import is_away
+from ..model.cluster import Member
+from ..model.decisions import Assignment
+from ..model.keys import GangKey, PodKey, Uid
+from ..state.cluster_state import ClusterState
+from ..verify import plan_checks
+
+logger = logging.getLogger(__name__)
+
+LATE_SECONDS = 0.5  # how much later than its answer a binding may be shown
+WAIT_SECONDS, MOST_WAITS = 0.05, 20  # until it is shown, or the next cycle waits for it
+SENTENCE_LIMIT = 500  # characters of a reason that is put on a pod
+
+
+class Binder:
+    """Binds members, and finds out what became of bindings that had no clear answer."""
+
+    def __init__(self, state: ClusterState, api: Api, clock: Clock) -> None:
+        self._state = state
+        self._api = api
+        self._clock = clock
+
+    async def bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
+        """Bind a member, unless its node has no room for it by now, or that cannot be known."""
+        if self.is_late:
+            return  # who has taken it meanwhile is not shown yet: the next cycle waits, and looks
+        node = self._state.node(assignment.node)
+        if node is None or not plan_checks.takes(node, member):
+            return  # others were faster while this one stood in line: the next cycle sees it lost
+        self._state.assume(member, assignment.node)
+        try:
+            await self._api.bind(assignment)
+        except (errors.Conflict, errors.Gone) as answer:
+            now = await self.reread(assignment.pod, assignment.uid)
+            if now is not None and now.is_waiting and now.version == assignment.version:
+                # Nothing has changed that could explain it, so nothing will tell when it has.
+                sentence = f"pod {assignment.pod}: binding refused: {answer}"
+                self._hold_off(gang, assignment, sentence, CONFLICT_SECONDS)
+        except errors.Refused as refusal:
+            self._state.retract(assignment.uid)
+            sentence = f"pod {assignment.pod}: binding refused: {refusal}"
+            self._hold_off(gang, assignment, sentence, REFUSED_SECONDS)
+        except errors.Unavailable as trouble:
+            if is_away(trouble):
+                raise
+            sentence = f"pod {assignment.pod}: binding failed: {trouble}"
+            if await self.fence(member, sentence):
+                self._hold_off(gang, assignment, sentence, CONFLICT_SECONDS)
+        else:
+            self._state.confirm(assignment.uid, self._clock())
+            self._state.refusals.forget(assignment.uid)
+
+    def _hold_off(
+        self, gang: GangKey, assignment: Assignment, sentence: str, seconds: float
+    ) -> None:
+        refusals, now = self._state.refusals, self._clock()
+        refusals.back_off(assignment.uid, gang, sentence, seconds=seconds, now=now)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the watch shows what is bound later than it could."""
+        return self._state.late(self._clock()) >= LATE_SECONDS
+
+    async def wait_for_watch(self) -> None:
+        """Wait while the watch is late; not for ever.
+
+        An API server that has too much to do answers bindings long before it shows them: what
+        others took meanwhile would be taken twice.
+        """
+        for _ in range(MOST_WAITS):
+            if not self.is_late:
+                return
+            await asyncio.sleep(WAIT_SECONDS)
+
+    async def fence(self, member: Member, sentence: str, reason: str = "SchedulerError") -> bool:
+        """Change a pod, so that no binding or eviction sent before can succeed any more.
+
+        Answers whether it is so; else the pod had changed already, and was looked at again.
+        """
+        condition = encode.SCHEDULED if member.node is None else encode.DISRUPTED
+        # The version makes the sentence new each time: a patch that changes nothing fences nothing.
+        words = sentence.partition(encode.FENCE)[0][:SENTENCE_LIMIT]
+        said = f"{words}{encode.FENCE}{member.version} will succeed)"
+        why = encode.Why(reason, said, self._clock(), condition)
+        try:
+            now = await self._api.say_of_pod(member, why)
+        except (errors.Conflict, errors.Gone):
+            return await self.reread(member.key, member.uid) is None
+        self._state.learn(now)
+        self._state.retract(member.uid)
+        return now.version != member.version
+
+    async def reread(self, pod: PodKey, uid: Uid) -> Member | None:
+        """Read a pod whose binding had no clear answer; only its own state tells what happened."""
+        try:
+            now = await self._api.read_member(pod)
+        except errors.Gone:
+            now = None
+        if now is None or now.uid != uid:
+            self._state.forget(uid)
+            return None
+        if now.node is not None:
+            self._state.assume(now, now.node)
+            self._state.confirm(uid, self._clock())
+        else:
+            self._state.learn(now)
+            self._state.retract(uid)
+        return now

@@ -1,0 +1,222 @@
+"""What to do next about a standing Reservation, from what is observed alone.
+
+There is no recovery code: a Reservation found after a crash takes the same path as one that was
+created a moment ago.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..gang import demand, health, slots
+from ..gang.slots import Places
+from ..model.cluster import Gang, Member, PodReservation, Reservation, Snapshot
+from ..model.decisions import Assignment
+from ..model.keys import Uid
+from ..model.lease import LeaderTerm
+from ..planning import partial_release
+from ..verify import reservation_checks
+from ..verify.reservation_checks import Unkeepable
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Carry the Reservation out: bind these, which are not bound yet."""
+
+    assignments: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give the room back: nothing of it was bound, and it cannot be carried out as it stands."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Delete the Reservation: all of it that can be bound is bound, and nobody else is awaited.
+
+    A ``sentence`` tells people of room that is given back.
+    """
+
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Delete the Reservation, whenever: all of it is bound, the gang is whole, no room is freed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Keep the room for members that do not exist yet, and give back what cannot be carried out."""
+
+    rest: tuple[PodReservation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Leave the Reservation as it is: members that do not exist yet may still come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Delete the Reservation: whoever signed it no longer leads, and bound nothing of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Evict these: the gang is given up for now, and they hold its room."""
+
+    members: tuple[Member, ...]
+
+
+Step = Bind | Release | Finish | Clear | Trim | Await | Discard | Evict
+Steps = tuple[tuple[Reservation, Step], ...]
+
+
+def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
+    """Every member in the picture, strays too."""
+    found = {member.uid: member for gang in snapshot.gangs for member in gang.members}
+    found.update((member.uid, member) for member in snapshot.strays)
+    return found
+
+
+def next_steps(
+    snapshot: Snapshot, term: LeaderTerm, of_the_past: Collection[Uid | None] = ()
+) -> Steps:
+    """What to do about every standing Reservation, the oldest first.
+
+    Those ``of_the_past``, by the uid of the object, were found at the beginning of ``term``: one
+    that does not bear its signature keeps its room and is left alone. Another's that turns up later
+    was made by a leader that had lost the Lease by then, and saw that before its first binding.
+    """
+    if not snapshot.reservations:
+        return ()
+    others = [held for held in snapshot.reservations if held.term != term]
+    stale = [held for held in others if held.self_uid not in of_the_past]
+    standing = tuple(
+        held for held in snapshot.reservations if held.term == term or held.self_uid in of_the_past
+    )
+    found = _steps(replace(snapshot, reservations=standing))
+    own = ((held, step) for held, step in found if held.term == term)
+    return (*((held, Discard()) for held in stale), *own)
+
+
+def _steps(snapshot: Snapshot) -> Steps:
+    lost = reservation_checks.lost(snapshot)
+    members = members_by_uid(snapshot)
+    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    ordered = sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang))
+    return tuple(
+        (
+            held,
+            _next_step(
+                held, gangs.get(held.uid), members, lost.get(held.uid, Unkeepable()), snapshot
+            ),
+        )
+        for held in ordered
+    )
+
+
+def _next_step(
+    held: Reservation,
+    gang: Gang | None,
+    members: Mapping[Uid, Member],
+    gone: Unkeepable,
+    snapshot: Snapshot,
+) -> Step:
+    """The ladder of design §4: lost before the first bind → release; after it → go on."""
+    if held.evict:
+        return _next_eviction(held, gang, members)
+    now = snapshot.taken_at
+    lost, is_open = gone.entries, slots.are_open(held, gang, now)
+    here = [(entry, members.get(entry.uid)) for entry in held.entries]
+    reserved = [member for _, member in here if member is not None]
+    placed = demand.census(gang).bound if gang is not None else ()
+    is_begun = any(member.counts_as_bound for member in (*reserved, *placed))
+    if not is_begun and (why := _why_not_begin(held, gang, reserved, gone, snapshot)):
+        return Release(why)
+    lost_ones = frozenset(lost)
+    open_entries = tuple(
+        Assignment(member.key, member.uid, member.version, entry.node)
+        for entry, member in here
+        if member is not None and member.is_waiting and entry not in lost_ones
+    )
+    if open_entries:
+        return Bind(open_entries)
+    if is_open:
+        return _next_wait(held, here, lost_ones)
+    if gang is not None and _is_plain(held, gang, reserved, snapshot):
+        return Clear()
+    return Finish(slots.never_came(held, gang, now))
+
+
+def _is_plain(
+    held: Reservation, gang: Gang, reserved: Sequence[Member], snapshot: Snapshot
+) -> bool:
+    """Whether nothing hangs on the deletion: all that it names is bound, and lives, and is enough.
+
+    One that could not be deleted twice has something to be told of it.
+    """
+    if held.slots or held.uid in snapshot.refused or len(reserved) < len(held.entries):
+        return False
+    is_bound = all(member.node is not None and not member.is_over for member in reserved)
+    return is_bound and health.is_whole(gang)
+
+
+def _why_not_begin(
+    held: Reservation,
+    gang: Gang | None,
+    reserved: Sequence[Member],
+    gone: Unkeepable,
+    snapshot: Snapshot,
+) -> str:
+    """Why a Reservation of which nothing is bound cannot be carried out; empty if it can."""
+    if gang is None or gang.terminating:
+        return "its PodGroup is gone; nothing of it was bound"
+    if gone:
+        return _release_sentence(gone.entries, gone.slots)
+    waiting = [member for member in reserved if member.is_waiting]
+    is_open = slots.are_open(held, gang, snapshot.taken_at)
+    awaited = slots.seats(gang, held.slots) if is_open else ()
+    if not waiting or not demand.is_enough(gang, [*waiting, *(one for one, _ in awaited)]):
+        return "the gang needs other members by now; planning again"
+    refused = (snapshot.refused.get(member.uid) for member in waiting)
+    met = (one.sentence for one in refused if one is not None and snapshot.taken_at < one.until)
+    return next(met, "")
+
+
+def _next_wait(
+    held: Reservation,
+    here: Sequence[tuple[PodReservation, Member | None]],
+    lost: Collection[PodReservation],
+) -> Step:
+    """Nothing is left to bind and others are awaited: keep what they, and bound ones, have."""
+    rest = tuple(
+        entry
+        for entry, member in here
+        if member is not None and member.node is not None and entry not in lost
+    )
+    return Await() if rest == held.entries else Trim(rest)
+
+
+def _next_eviction(held: Reservation, gang: Gang | None, members: Mapping[Uid, Member]) -> Step:
+    """Evict who is left, unless the gang has become whole or somebody has thought better of it."""
+    if gang is None or not partial_release.is_given_up(gang):
+        return Finish()
+    here = (members.get(uid) for uid in held.evict)
+    left = tuple(
+        member for member in here if member is not None and partial_release.is_evictable(member)
+    )
+    return Evict(left) if left else Finish()
+
+
+def _release_sentence(lost: tuple[PodReservation, ...], places: Places) -> str:
+    if not lost:
+        node, role = min(places)
+        return f"an absent member of role {role} would have no room on {node}; planning again"
+    first = lost[0]
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    name = first.pod.name or f"pod {first.uid}"
+    return f"{name} can no longer be bound to {first.node}{more}; planning again"

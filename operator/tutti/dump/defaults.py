@@ -1,0 +1,193 @@
+"""Manifests that no API server has seen: what it, a controller or a kubelet would fill in.
+
+An object without a uid was never created. It is read as it would be once it is, so that a file
+for ``kubectl apply`` can be planned as it stands.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..kube.codec.requests import PODS
+from .documents import BadFile, Document
+from .inter_pod import PREFERRED, REQUIRED
+
+NAMESPACE = "default"
+NAMESPACE_NAME = "kubernetes.io/metadata.name"  # the label that every namespace carries
+NODE_PODS = "110"  # what a kubelet offers if it is told nothing
+HOSTNAME = "kubernetes.io/hostname"
+Raw = dict[str, Any]
+
+_CLUSTERWIDE = frozenset(
+    (
+        *("CSIDriver", "CSINode", "Namespace", "Node", "PersistentVolume", "PriorityClass"),
+        *("StorageClass", "VolumeAttachment"),
+    )
+)
+# What a controller makes pods of, and which field says how many.
+WORKLOADS: Mapping[tuple[str, str], str] = {
+    ("batch", "Job"): "parallelism",
+    ("apps", "Deployment"): "replicas",
+    ("apps", "ReplicaSet"): "replicas",
+    ("apps", "StatefulSet"): "replicas",
+}
+MOST_PODS = 100_000  # of all workloads together
+
+
+def is_new(document: Document) -> bool:
+    """Whether it was never created."""
+    return not document.metadata.get("uid")
+
+
+def pods(document: Document, now: str, left: int = MOST_PODS) -> Iterator[Document]:
+    """The pods that a controller would make of a workload that was never created.
+
+    So many are ``left`` of those that all workloads may make together.
+
+    Raises:
+        BadFile: how many is no number that makes sense, or more than are left.
+    """
+    spec = _map(document.raw, "spec")
+    template = _map(spec, "template")
+    count = _count(document, spec, WORKLOADS[document.group, document.kind])
+    if document.kind == "Job" and spec.get("completions") is not None:
+        count = min(count, _count(document, spec, "completions"))
+    if count > left:
+        asked = f"asks for {count:,} pods, and workloads before it for {MOST_PODS - left:,}"
+        most = f"together at most {MOST_PODS:,} are allowed: lower some, or plan them apart"
+        raise BadFile(_place(document), f"{asked}; {most}")
+    own = document.metadata
+    name = own.get("name")
+    version = document.raw.get("apiVersion")
+    owner = {"apiVersion": version, "kind": document.kind, "name": name, "controller": True}
+    for number in range(count):
+        metadata = {
+            **_map(template, "metadata"),
+            "name": f"{name}-{number}" if name else "",
+            "namespace": own.get("namespace"),
+            "ownerReferences": [owner],
+        }
+        raw = {**template, "metadata": metadata}
+        made = Document(f"{document.place}, pod {number}", "Pod", "", raw)
+        yield filled(made, now)
+
+
+def _count(document: Document, spec: Mapping[str, Any], field: str) -> int:
+    n = spec.get(field, 1)
+    if not isinstance(n, int) or isinstance(n, bool) or not 0 <= n <= MOST_PODS:
+        raise BadFile(
+            _place(document), f"spec.{field}: is not a number of pods up to {MOST_PODS:,}"
+        )
+    return n
+
+
+def _place(document: Document) -> str:
+    return f"{document.place} ({document.kind} {document.metadata.get('name')})"
+
+
+def filled(document: Document, now: str) -> Document:
+    """The object with what its creation would add; ``now`` is when it would be created."""
+    if document.raw.get("metadata") and not document.metadata:
+        return document  # no metadata but something else, which decoding will name
+    metadata = {**document.metadata}
+    if document.kind not in _CLUSTERWIDE:
+        metadata["namespace"] = metadata.get("namespace") or NAMESPACE
+    if metadata.get("name"):
+        space = metadata.get("namespace", "")
+        metadata["uid"] = f"{document.kind}/{space}/{metadata['name']}"
+    metadata["resourceVersion"] = "0"
+    metadata["creationTimestamp"] = now
+    raw: Raw = {**document.raw, "metadata": metadata}
+    if document.kind == "Pod":
+        raw["spec"] = _pod_spec(_map(raw, "spec"), _map(metadata, "labels"))
+    elif document.kind == "Node":
+        _label(metadata, HOSTNAME)
+        raw["status"] = _node_status(_map(raw, "status"))
+    elif document.kind == "Namespace":
+        _label(metadata, NAMESPACE_NAME)
+    return document._replace(raw=raw)
+
+
+def _label(metadata: Raw, key: str) -> None:
+    """Label an object with its own name, as kubelets do nodes and the API server namespaces."""
+    found = metadata.get("labels") or {}
+    if isinstance(found, Mapping):
+        metadata["labels"] = {key: metadata.get("name", ""), **found}
+
+
+def with_label_keys(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
+    """A pod's spec with what the API server merges into its terms, by the pod's own labels."""
+    affinity = _map(spec, "affinity")
+    merged = {
+        kind: _affinity(_map(affinity, kind), labels)
+        for kind in ("podAffinity", "podAntiAffinity")
+        if isinstance(affinity.get(kind), Mapping)
+    }
+    return {**spec, "affinity": {**affinity, **merged}} if merged else {**spec}
+
+
+def _pod_spec(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
+    """Limits without requests are requests, too; what terms match by the pod's labels is merged."""
+    full = with_label_keys(spec, labels)
+    for kind in ("containers", "initContainers"):
+        found = spec.get(kind)
+        if isinstance(found, list):
+            full[kind] = [_container(one) if isinstance(one, dict) else one for one in found]
+    return full
+
+
+def _affinity(raw: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
+    required, preferred = raw.get(REQUIRED), raw.get(PREFERRED)
+    full: Raw = {**raw}
+    if isinstance(required, list):
+        full[REQUIRED] = [_term(one, labels) for one in required]
+    if isinstance(preferred, list):
+        full[PREFERRED] = [
+            {**one, "podAffinityTerm": _term(one.get("podAffinityTerm"), labels)}
+            if isinstance(one, Mapping)
+            else one
+            for one in preferred
+        ]
+    return full
+
+
+def _term(raw: Any, labels: Mapping[str, Any]) -> Any:
+    """A term with what the API server merges into its selector when a pod is created."""
+    selector = raw.get("labelSelector") if isinstance(raw, Mapping) else None
+    if not isinstance(selector, Mapping):
+        return raw
+    own = selector.get("matchExpressions") or []
+    more = [
+        {"key": key, "operator": operator, "values": [labels[key]]}
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+        for key in _words(raw.get(field))
+        if key in labels
+    ]
+    if not more or not isinstance(own, list):
+        return raw
+    return {**raw, "labelSelector": {**selector, "matchExpressions": [*own, *more]}}
+
+
+def _words(raw: Any) -> list[str]:
+    return [one for one in raw if isinstance(one, str)] if isinstance(raw, list) else []
+
+
+def _container(raw: Raw) -> Raw:
+    resources = _map(raw, "resources")
+    limits, requests = resources.get("limits"), resources.get("requests") or {}
+    if not isinstance(limits, dict) or not isinstance(requests, dict):
+        return raw
+    return {**raw, "resources": {**resources, "requests": {**limits, **requests}}}
+
+
+def _node_status(status: Mapping[str, Any]) -> Raw:
+    """A kubelet that runs well has said so, and offers all there is."""
+    offers = status.get("allocatable") or status.get("capacity") or {}
+    if isinstance(offers, dict):
+        offers = {PODS: NODE_PODS, **offers}
+    ready = [{"type": "Ready", "status": "True"}]
+    return {**status, "allocatable": offers, "conditions": status.get("conditions") or ready}
+
+
+def _map(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = raw.get(name)
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,295 @@
+"""Model values back to API objects: as few fields as the decoder needs to read the same values.
+
+The inverse of ``decode``; a property test says so. What was never kept cannot be written.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..kube.codec import encode
+from ..kube.codec.quantity import CPU
+from ..kube.codec.requests import PODS
+from ..kube.codec.shapes import CLAIM_FIELD
+from ..model import ports
+from ..model.cluster import Gang, Member, Namespace, Node, PlacedPod, Reservation, Role
+from ..model.inter_pod import InterPodRules
+from ..model.resources import NOTHING, Resources
+from ..model.shapes import Preferences, Shape
+from . import spark
+from .inter_pod import REQUIRED, add_rules, add_unreadable, add_wishes, node_term
+from .volumes import add_claims, without_volumes
+
+Raw = dict[str, Any]
+
+OTHERS = "others"  # the namespace of what stands for pods of other schedulers
+_VOLUMES = "spec.volumes[]."
+
+
+def timestamp(seconds: float) -> str:
+    """Whole seconds as the API server writes them, others with microseconds."""
+    return encode.timestamp(seconds) if seconds.is_integer() else encode.moment(seconds)
+
+
+def node(value: Node) -> Raw:
+    """A v1 Node; its uid is not part of a Snapshot."""
+    spec: Raw = {}
+    if value.taints:
+        spec["taints"] = [
+            {"key": one.key, "value": one.value, "effect": one.effect} for one in value.taints
+        ]
+    if value.unschedulable:
+        spec["unschedulable"] = True
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": value.name,
+            "uid": f"node-{value.name}",
+            "labels": dict(value.labels),
+        },
+        "spec": spec,
+        "status": {
+            "allocatable": _amounts(without_volumes(value.allocatable)),
+            "conditions": [{"type": "Ready", "status": "True" if value.ready else "False"}],
+        },
+    }
+
+
+def group(gang: Gang, taken_at: float) -> Raw:
+    """A PodGroup without its status, which no decision reads."""
+    spec: Raw = {"minMember": gang.min_member}
+    if gang.roles:
+        spec["roles"] = [_role(one) for one in gang.roles]
+    spec["onPartial"] = gang.on_partial.value
+    if gang.priority_class:
+        spec["priorityClassName"] = gang.priority_class
+    if gang.timeout_seconds is not None:
+        spec["scheduleTimeoutSeconds"] = int(gang.timeout_seconds)
+    spec["onTimeout"] = gang.on_timeout.value
+    spec["absentMemberTimeoutSeconds"] = int(gang.absent_seconds)
+    metadata: Raw = {
+        "name": gang.key.name,
+        "namespace": gang.key.namespace,
+        "uid": gang.uid,
+        "generation": gang.generation,
+        "creationTimestamp": timestamp(gang.created),
+    }
+    if gang.owner_pod:
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": gang.owner_pod, "uid": ""}
+        metadata["ownerReferences"] = [owner]
+    if gang.terminating:
+        metadata["deletionTimestamp"] = timestamp(taken_at)
+    return {
+        "apiVersion": encode.API_VERSION,
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def priority_class(name: str, value: int) -> Raw:
+    """A PriorityClass."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name, "uid": f"class-{name}"},
+        "value": value,
+    }
+
+
+def namespace(value: Namespace) -> Raw:
+    """A v1 Namespace; its uid is not part of a Snapshot."""
+    metadata = {
+        "name": value.name,
+        "uid": f"namespace-{value.name}",
+        "labels": dict(value.labels),
+    }
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def member(value: Member, scheduler: str, taken_at: float) -> Raw:
+    """A v1 Pod that names our scheduler."""
+    metadata: Raw = {
+        "name": value.key.name,
+        "namespace": value.key.namespace,
+        "uid": value.uid,
+        "resourceVersion": value.version,
+        "creationTimestamp": timestamp(value.created),
+        "labels": spark.labels(value),
+    }
+    if marks := spark.marks(value):
+        metadata["annotations"] = marks
+    if value.terminating:
+        metadata["deletionTimestamp"] = timestamp(taken_at)
+    if (owner := value.owner) is not None:
+        version = f"{owner.group}/v1" if owner.group else "v1"
+        names = {"kind": owner.kind, "name": owner.name, "uid": owner.uid or ""}
+        metadata["ownerReferences"] = [{"apiVersion": version, **names, "controller": True}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": _spec(value, scheduler),
+        "status": _status(value),
+    }
+
+
+def reservation(value: Reservation) -> Raw:
+    """A Reservation as it stands; pods without a known name are there by uid."""
+    body = dict(encode.reservation(value))
+    names = {"uid": value.self_uid or f"reservation-{value.uid}", "resourceVersion": value.version}
+    body["metadata"] = {**body["metadata"], **names}
+    for held in body["spec"]["placement"]:
+        if nameless := [pod["uid"] for pod in held.get("pods", ()) if not pod["name"]]:
+            held["pods"] = [pod for pod in held["pods"] if pod["name"]]
+            held["uids"] = nameless
+    return body
+
+
+def others(
+    on: Node, ours: Resources, known: Sequence[PlacedPod], taken_at: float, first: int
+) -> Iterator[Raw]:
+    """What is used of a node beside our members: as many pods as there are, in equal shares.
+
+    Those that rules between pods may count are known one by one, but not what each of them uses.
+    """
+    rest = {name: n for name, n in without_volumes(on.used - ours).amounts if n > 0}
+    count = max(rest.pop(PODS, 1 if rest else 0), len(known))
+    held = {name: rest.pop(name) for name in [*rest] if ports.is_port(name)}
+    for i in range(count):
+        equal = {n: a * (i + 1) // count - a * i // count for n, a in rest.items()}
+        share = Resources.of({**equal, **ports.share(held, i)})
+        if i < len(known):
+            yield other(known[i], share, taken_at)
+        else:
+            yield _other(f"{OTHERS}-{first + i}", on.name, share)
+
+
+def other(value: PlacedPod, share: Resources = NOTHING, taken_at: float = 0.0) -> Raw:
+    """A pod of another scheduler that rules may count; what it is called was not kept."""
+    raw = _other(value.uid, value.node, share)
+    raw["metadata"] |= {"namespace": value.namespace, "labels": dict(value.labels)}
+    if value.terminating:
+        raw["metadata"]["deletionTimestamp"] = timestamp(taken_at)
+    add_rules(raw["spec"], InterPodRules(apart=value.apart))
+    add_wishes(raw["spec"], Preferences(pods=value.likings))
+    return raw
+
+
+def _other(name: str, node_name: str, share: Resources) -> Raw:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": OTHERS, "uid": name},
+        "spec": {
+            "schedulerName": OTHERS,
+            "nodeName": node_name,
+            "containers": [_container(share)],
+        },
+    }
+
+
+def _role(value: Role) -> Raw:
+    role: Raw = {"name": value.name, "minMember": value.min_member}
+    if value.max_member is not None:
+        role["maxMember"] = value.max_member
+    if value.template is not None:
+        shape = value.template.shape
+        role["template"] = {
+            "resources": _requests(shape.requests),
+            "labels": dict(value.template.labels),
+        }
+        _add_node_rules(role["template"], shape)
+        add_rules(role["template"], shape.rules)
+        add_wishes(role["template"], shape.wishes)
+    elif value.unreadable:
+        role["template"] = {"resources": {}}
+        for field in value.unreadable:
+            add_unreadable(role["template"], field)
+    return role
+
+
+def _spec(value: Member, scheduler: str) -> Raw:
+    shape = value.shape
+    spec: Raw = {
+        "schedulerName": scheduler,
+        "containers": [_container(without_volumes(shape.requests))],
+    }
+    if value.priority:
+        spec["priority"] = value.priority
+    if value.node is not None:
+        spec["nodeName"] = value.node
+    if value.gates:
+        spec["schedulingGates"] = [{"name": name} for name in value.gates]
+    _add_node_rules(spec, shape)
+    add_rules(spec, shape.rules)
+    add_wishes(spec, shape.wishes)
+    for field in value.unmodelled:
+        _use(spec, field)
+    add_claims(spec, value.claims)
+    spark.mount(spec, value.spark)
+    return spec
+
+
+def _add_node_rules(spec: Raw, shape: Shape) -> None:
+    """Let a pod, or a template of pods, ask this of its node."""
+    if shape.node_selector:
+        spec["nodeSelector"] = dict(shape.node_selector)
+    if shape.tolerations:
+        spec["tolerations"] = [
+            {"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect}
+            for t in shape.tolerations
+        ]
+    if shape.required is not None:
+        terms = [node_term(one) for one in shape.required]
+        spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+
+
+def _status(value: Member) -> Raw:
+    status: Raw = {"phase": value.phase.value}
+    if value.failure:
+        status["reason"] = value.failure
+    if value.ended is not None:
+        terminated = {"finishedAt": timestamp(value.ended)}
+        status["containerStatuses"] = [{"name": "main", "state": {"terminated": terminated}}]
+    if value.said.reason or value.said.message:
+        said = {"reason": value.said.reason, "message": value.said.message}
+        status["conditions"] = [{"type": "PodScheduled", "status": "False", **said}]
+    return status
+
+
+def _use(spec: Raw, field: str) -> None:
+    """Let a pod use a field whose rule is not modelled; which value it had does not matter."""
+    if add_unreadable(spec, field):
+        return
+    if field == "spec.schedulingGroup":
+        spec["schedulingGroup"] = {}
+    elif field.startswith(f"{CLAIM_FIELD} ("):
+        pass  # the claim is there, and whoever reads it finds the same
+    elif field.startswith(_VOLUMES):
+        name = f"volume-{len(spec.get('volumes', ()))}"
+        spec.setdefault("volumes", []).append({"name": name, field.removeprefix(_VOLUMES): {}})
+    else:
+        spec["resourceClaims"] = [{"name": "claim"}]
+
+
+def _container(requests: Resources) -> Raw:
+    container: Raw = {"name": "main", "resources": {"requests": _requests(requests)}}
+    if found := ports.named(dict(requests.amounts)):
+        container["ports"] = [_port(one) for one in found]
+    return container
+
+
+def _requests(requests: Resources) -> dict[str, str]:
+    amounts = {n: text for n, text in _amounts(requests).items() if not ports.is_port(n)}
+    amounts.pop(PODS, None)  # every pod takes one, whatever it says
+    return amounts
+
+
+def _port(value: ports.HostPort) -> Raw:
+    names = {"protocol": value.protocol, "hostIP": value.ip}
+    return {"containerPort": value.number, "hostPort": value.number, **names}
+
+
+def _amounts(resources: Resources) -> dict[str, str]:
+    return {name: f"{n}m" if name == CPU else str(n) for name, n in resources.amounts}

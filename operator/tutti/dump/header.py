@@ -1,0 +1,204 @@
+"""What a dump says beside its objects: when it was taken, how was planned, and what came of it.
+
+It stands in the annotations of the List, which kubectl reads past and keeps.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from ..kube import errors
+from ..model.cluster import ApiRefusal, Snapshot
+from ..model.decisions import Plan, Policy
+from ..model.keys import GangKey, Origin, Uid
+
+PREFIX = "tutti.dev/"
+TAKEN_AT, SETTINGS, PLAN = "taken-at", "settings", "plan"
+FINISHED, BEREFT, REFUSED = "finished", "bereft", "refused"
+_DIGITS = 9  # decimal places: more than a float of seconds since 1970 has
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerConfig:
+    """How is planned: all that a Plan depends on beside the Snapshot."""
+
+    scheduler: str
+    strategy: str
+    policy: Policy
+    budget: Mapping[str, float] = field(default_factory=dict)  # the strategies' own words
+
+
+@dataclass(frozen=True, slots=True)
+class DumpHeader:
+    """The words over a dump; ``plan`` as ``plan_record`` writes it, None if none was made."""
+
+    taken_at: float
+    setup: PlannerConfig
+    plan: Mapping[str, Any] | None = None
+    finished: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    bereft: frozenset[Uid] = frozenset()
+    refused: Mapping[Uid, ApiRefusal] = field(default_factory=dict)
+
+
+def plan_record(plan: Plan) -> dict[str, Any]:
+    """A Plan as JSON: equal for equal Plans."""
+    return {
+        "placements": [
+            {
+                "gang": _gang(one.gang),
+                "uid": one.uid,
+                "generation": one.generation,
+                "assignments": [
+                    {"pod": a.pod.name, "uid": a.uid, "version": a.version, "node": a.node}
+                    for a in one.assignments
+                ],
+                "slots": [[slot.node, slot.role, slot.count] for slot in one.slots],
+            }
+            for one in plan.placements
+        ],
+        "rejections": [
+            {"gang": _gang(one.gang), "reason": one.reason.value, "sentence": one.sentence}
+            for one in plan.rejections
+        ],
+        "evictions": [
+            {
+                "gang": _gang(one.gang),
+                "uid": one.uid,
+                "generation": one.generation,
+                "members": [member.uid for member in one.members],
+            }
+            for one in plan.evictions
+        ],
+        "proved": plan.proved,
+        "shortfall": plan.shortfall,
+        "due": plan.due,
+        "levels": [[one.priority, one.admitted, one.bound] for one in plan.levels],
+    }
+
+
+def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> dict[str, str]:
+    """What ``header`` reads back."""
+    values = {field.name: getattr(setup.policy, field.name) for field in fields(Policy)}
+    settings = {
+        "schedulerName": setup.scheduler,
+        "strategy": setup.strategy,
+        "policy": {name: v.value if isinstance(v, Enum) else v for name, v in values.items()},
+        "budget": dict(setup.budget),
+    }
+    gangs = snapshot.gangs
+    finished = {str(gang.key): list(gang.finished) for gang in gangs if gang.finished}
+    bereft = {str(gang.key): gang.uid for gang in gangs if gang.uid in snapshot.bereft}
+    words = {TAKEN_AT: exactly(snapshot.taken_at), SETTINGS: json.dumps(settings)}
+    if plan is not None:
+        words[PLAN] = json.dumps(plan_record(plan), separators=(",", ":"))
+    if finished:
+        words[FINISHED] = json.dumps(finished)
+    if bereft:
+        words[BEREFT] = json.dumps(bereft)
+    if snapshot.refused:
+        refused = {uid: [one.sentence, one.until] for uid, one in snapshot.refused.items()}
+        words[REFUSED] = json.dumps(refused)
+    return {PREFIX + name: word for name, word in words.items()}
+
+
+def header(found: Mapping[Any, Any]) -> DumpHeader | None:
+    """Read the annotations of a List; None where they are not a dump's.
+
+    Raises:
+        errors.BadObject: they are, and cannot be read.
+    """
+    words = {
+        name.removeprefix(PREFIX): word
+        for name, word in found.items()
+        if isinstance(name, str) and name.startswith(PREFIX)
+    }
+    if TAKEN_AT not in words:
+        return None
+    plan = _json(words, PLAN) if PLAN in words else None
+    finished = _json(words, FINISHED) if FINISHED in words else {}
+    for gang, roles in finished.items():
+        if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
+            raise _wrong(FINISHED, f"{gang}: not a list of roles")
+    bereft = _json(words, BEREFT) if BEREFT in words else {}
+    for gang, uid in bereft.items():
+        if not isinstance(uid, str):
+            raise _wrong(BEREFT, f"{gang}: not a uid")
+    refused = _json(words, REFUSED) if REFUSED in words else {}
+    taken_at, setup = _moment(words[TAKEN_AT]), _setup(_json(words, SETTINGS))
+    return DumpHeader(
+        taken_at,
+        setup,
+        plan,
+        finished,
+        frozenset(map(Uid, bereft.values())),
+        {Uid(uid): _refused(uid, one) for uid, one in refused.items()},
+    )
+
+
+def exactly(seconds: float) -> str:
+    """RFC 3339 with all the digits that a float has."""
+    whole = int(seconds // 1)
+    text = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    fraction = f"{seconds:.{_DIGITS}f}".partition(".")[2]
+    return f"{text}.{fraction}Z" if int(fraction) else f"{text}Z"
+
+
+def _refused(uid: str, one: object) -> ApiRefusal:
+    match one:
+        case [str() as sentence, float() | int() as until]:
+            return ApiRefusal(sentence, float(until))
+        case _:
+            raise _wrong(REFUSED, f"{uid}: no sentence and a time")
+
+
+def _moment(word: object) -> float:
+    text = word if isinstance(word, str) else ""
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    try:
+        seconds = int(datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp())
+        return float(f"{seconds}.{fraction or 0}")
+    except (ValueError, OverflowError) as problem:
+        raise _wrong(TAKEN_AT, f"{text[:40]!r} is not a time") from problem
+
+
+def _setup(raw: Mapping[str, Any]) -> PlannerConfig:
+    policy, budget = raw.get("policy", {}), raw.get("budget", {})
+    if not isinstance(policy, dict) or not isinstance(budget, dict):
+        raise _wrong(SETTINGS, "policy and budget are not objects")
+    known = {each.name: type(getattr(Policy(), each.name)) for each in fields(Policy)}
+    for name, value in budget.items():
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise _wrong(SETTINGS, f"budget.{name}: {value!r} is not a number")
+    try:
+        chosen = {name: known[name](value) for name, value in policy.items() if name in known}
+    except (ValueError, TypeError) as problem:
+        raise _wrong(SETTINGS, f"policy: {problem}") from problem
+    for name, value in chosen.items():
+        if isinstance(value, float) and not value > 0:
+            raise _wrong(SETTINGS, f"policy.{name}: {value!r} is not a positive number")
+    for name in ("schedulerName", "strategy"):
+        if not isinstance(raw.get(name), str):
+            raise _wrong(SETTINGS, f"{name}: is not text")
+    return PlannerConfig(raw["schedulerName"], raw["strategy"], Policy(**chosen), budget)
+
+
+def _json(words: Mapping[str, Any], name: str) -> dict[str, Any]:
+    word = words.get(name)
+    try:
+        value = json.loads(word) if isinstance(word, str) else None
+    except (ValueError, RecursionError) as problem:
+        raise _wrong(name, f"is not JSON: {problem}") from problem
+    if not isinstance(value, dict):
+        raise _wrong(name, "is not a JSON object")
+    return value
+
+
+def _wrong(name: str, sentence: str) -> errors.BadObject:
+    return errors.BadObject("List", f"metadata.annotations.{PREFIX}{name}: {sentence}")
+
+
+def _gang(key: GangKey) -> str:
+    return str(key) if key.origin is Origin.POD_GROUP else f"{key} ({key.origin.value})"

@@ -1,0 +1,103 @@
+"""Rules between pods back to the API's fields, with everything said that a default would say.
+
+The inverse of ``kube.rules``; separate from ``objects`` as that is from ``decode``.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..kube.codec import inter_pod as reading
+from ..kube.codec.preferences import SOFT
+from ..model.inter_pod import AffinityTerm, InterPodRules, PodSelector, Requirement, TopologySpread
+from ..model.shapes import NodeTerm, Preferences
+
+Raw = dict[str, Any]
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+# A selector that cannot be read, where one stood; what it said was not kept.
+_UNREADABLE: Mapping[str, Any] = {"labelSelector": {"matchExpressions": [{}]}}
+
+
+def requirement(value: Requirement) -> Raw:
+    """One requirement of a selector."""
+    return {"key": value.key, "operator": value.operator, "values": list(value.values)}
+
+
+def add_rules(spec: Raw, rules: InterPodRules) -> None:
+    """Let a pod ask this of other pods."""
+    for field, terms in (("podAffinity", rules.near), ("podAntiAffinity", rules.apart)):
+        if terms:
+            spec.setdefault("affinity", {})[field] = {REQUIRED: [_term(one) for one in terms]}
+    if rules.even:
+        spec["topologySpreadConstraints"] = [_spread(one) for one in rules.even]
+
+
+def add_wishes(spec: Raw, wishes: Preferences) -> None:
+    """Let a pod rather have this; other affinity and spread are there already."""
+    if wishes.nodes:
+        terms = [{"weight": n, "preference": node_term(one)} for one, n in wishes.nodes]
+        spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})[PREFERRED] = terms
+    for field, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
+        liked = [one for one in wishes.pods if one.weight * sign > 0]
+        if liked:
+            spec.setdefault("affinity", {}).setdefault(field, {})[PREFERRED] = [
+                {"weight": one.weight * sign, "podAffinityTerm": _term(one.term)} for one in liked
+            ]
+    if wishes.even:
+        found = [{**_spread(one), "whenUnsatisfiable": SOFT} for one in wishes.even]
+        spec.setdefault("topologySpreadConstraints", []).extend(found)
+
+
+def node_term(value: NodeTerm) -> Raw:
+    """A term of node affinity."""
+    term: Raw = {}
+    if value.labels:
+        term["matchExpressions"] = [requirement(one) for one in value.labels]
+    if value.fields:
+        term["matchFields"] = [requirement(one) for one in value.fields]
+    return term
+
+
+def add_unreadable(spec: Raw, field: str) -> bool:
+    """Let a pod have a selector that cannot be read, if that is what the field stands for."""
+    if field == reading.MALFORMED + reading.SPREAD:
+        spec["topologySpreadConstraints"] = [_UNREADABLE]
+        return True
+    for kind in (reading.AFFINITY, reading.ANTI_AFFINITY):
+        if field == reading.MALFORMED + kind:
+            beside = spec.setdefault("affinity", {}).setdefault(kind.rpartition(".")[2], {})
+            beside[PREFERRED] = [{"weight": 1, "podAffinityTerm": _UNREADABLE}]
+            return True
+    return False
+
+
+def _term(value: AffinityTerm) -> Raw:
+    peers = value.peers
+    term: Raw = {"topologyKey": value.topology, **_counted(peers)}
+    if peers.namespaces:
+        term["namespaces"] = list(peers.namespaces)
+    if peers.namespace_labels is not None:
+        term["namespaceSelector"] = _selector(peers.namespace_labels)
+    return term
+
+
+def _spread(value: TopologySpread) -> Raw:
+    return {
+        "topologyKey": value.topology,
+        "whenUnsatisfiable": reading.HARD,
+        "maxSkew": value.max_skew,
+        "minDomains": value.min_domains,
+        "nodeAffinityPolicy": reading.HONOR if value.heeds_affinity else "Ignore",
+        "nodeTaintsPolicy": reading.HONOR if value.heeds_taints else "Ignore",
+        **_counted(value.peers),
+    }
+
+
+def _counted(peers: PodSelector) -> Raw:
+    return {} if peers.selector is None else {"labelSelector": _selector(peers.selector)}
+
+
+def _selector(selector: Iterable[Requirement]) -> Raw:
+    return {"matchExpressions": [requirement(one) for one in selector]}

@@ -1,0 +1,75 @@
+"""How large what stands in a file may be: what the API server would refuse is refused here, too.
+
+Separate from decoding, which reads what an API server has let through, and from ``documents``,
+whose limits are about texts. Files come past no API server, and a few bytes can ask for billions.
+"""
+
+from collections.abc import Iterator
+
+from ..kube import wire
+from ..kube.codec import decode
+from ..kube.codec.pod_group import GangSpec, decode_group
+from ..kube.errors import BadObject
+from ..model.cluster import Reservation
+
+# Of the CRDs; a test says that they are the same.
+MOST_MEMBERS = 5_000
+MOST_ROLES = 32
+MOST_START_SECONDS = 31_536_000
+MOST_ABSENT_SECONDS = 86_400
+MOST_SLOTS = 5_000  # of a role on a node
+MOST_SLOTS_IN_ALL = MOST_ROLES * MOST_MEMBERS  # of one Reservation: no gang declares more
+MOST_DIGITS = 20  # of a number that is quoted
+
+
+def group(one: wire.PodGroup) -> GangSpec:
+    """Read a PodGroup.
+
+    Raises:
+        BadObject: it asks for more than its CRD allows, or cannot be read.
+    """
+    spec, name = one.spec, decode.named(one)
+    if len(spec.roles) > MOST_ROLES:
+        found = f"spec.roles: there are {len(spec.roles)} roles, at most {MOST_ROLES} are allowed"
+        raise BadObject(name, f"{found}: let members of equal needs share a role")
+    for field, n in _members(one):
+        if n is not None and n > MOST_MEMBERS:
+            raise BadObject(name, f"{_beyond(field, n, MOST_MEMBERS)}: lower it, or split the gang")
+    for field, seconds, most in (
+        ("scheduleTimeoutSeconds", spec.schedule_timeout_seconds, MOST_START_SECONDS),
+        ("absentMemberTimeoutSeconds", spec.absent_member_timeout_seconds, MOST_ABSENT_SECONDS),
+    ):
+        if seconds is not None and seconds > most:
+            raise BadObject(name, f"{_beyond(f'spec.{field}', seconds, most)}: lower it")
+    return decode_group(one)
+
+
+def _members(one: wire.PodGroup) -> Iterator[tuple[str, int | None]]:
+    yield "spec.minMember", one.spec.min_member
+    for i, role in enumerate(one.spec.roles):
+        yield f"spec.roles[{i}].minMember", role.min_member
+        yield f"spec.roles[{i}].maxMember", role.max_member
+
+
+def reservation(one: wire.Reservation) -> Reservation:
+    """Read a Reservation.
+
+    Raises:
+        BadObject: it holds more than its CRD allows, or cannot be read.
+    """
+    name, total = decode.named(one), 0
+    for i, held in enumerate(one.spec.placement):
+        for role, n in held.slots.items():
+            field = f"spec.placement[{i}].slots.{role}"
+            if n > MOST_SLOTS:
+                raise BadObject(name, f"{_beyond(field, n, MOST_SLOTS)}: lower it")
+            total += max(n, 0)
+    if total > MOST_SLOTS_IN_ALL:
+        found = _beyond("spec.placement: its slots together", total, MOST_SLOTS_IN_ALL)
+        raise BadObject(name, f"{found}: no gang has so many members, lower them")
+    return decode.decode_reservation(one)
+
+
+def _beyond(field: str, n: int, most: int) -> str:
+    asked = f"{n:,}" if n < 10**MOST_DIGITS else f"a number of more than {MOST_DIGITS} digits"
+    return f"{field}: asks for {asked}, at most {most:,} are allowed"

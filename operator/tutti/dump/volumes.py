@@ -1,0 +1,137 @@
+"""Claims, volumes and classes back to API objects, as far as pods of ours name them.
+
+The inverse of ``kube.volumes``; separate from ``objects`` as that is from ``decode``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ..kube.codec import volumes as reading
+from ..kube.codec.shapes import CLAIM, NODE_NAME
+from ..model.cluster import Snapshot
+from ..model.keys import NodeName
+from ..model.resources import Resources
+from ..model.volumes import (
+    PLENTY,
+    Claim,
+    ClaimKey,
+    Storage,
+    StorageClass,
+    Volume,
+    Way,
+    driver_of,
+    is_attaching,
+)
+from .inter_pod import requirement
+
+Raw = dict[str, Any]
+
+
+def written(storage: Storage) -> Iterator[Raw]:
+    """All of it, as API objects; their uids are not part of a Snapshot."""
+    yield from (_class(one) for one in storage.classes)
+    yield from (_volume(one) for one in storage.volumes)
+    yield from (_claim(one) for one in storage.claims)
+
+
+def without_volumes(amounts: Resources) -> Resources:
+    """What pods ask for themselves, without the volumes that their claims lead to."""
+    return Resources(tuple(one for one in amounts.amounts if not is_attaching(one[0])))
+
+
+def drivers(snapshot: Snapshot) -> Iterator[Raw]:
+    """CSINodes with what others leave of each limit: what is attached for them is not written."""
+    ours = _attached_for_ours(snapshot)
+    resources = {name for node in snapshot.nodes for name in node.allocatable.names}
+    names = sorted(name for name in resources if is_attaching(name))
+    for node in snapshot.nodes if names else ():
+        listed = []
+        for name in names:
+            driver, most = driver_of(name), node.allocatable[name]
+            others = node.used[name] - len(ours.get((node.name, driver), ()))
+            # Where there is no limit nothing is said of one.
+            some = {"allocatable": {"count": most - others}} if most < PLENTY else {}
+            listed.append({"name": driver, **some})
+        yield {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSINode",
+            "metadata": {"name": node.name, "uid": f"csi-node-{node.name}"},
+            "spec": {"drivers": listed},
+        }
+
+
+def _attached_for_ours(snapshot: Snapshot) -> Mapping[tuple[NodeName, str], set[str]]:
+    """The volumes of CSI drivers that our pods have on their nodes, by node and driver."""
+    volumes = {one.name: one for one in snapshot.storage.volumes}
+    claims = {one.key: volumes.get(one.volume) for one in snapshot.storage.claims}
+    found: dict[tuple[NodeName, str], set[str]] = {}
+    members = (*(one for gang in snapshot.gangs for one in gang.members), *snapshot.strays)
+    for member in members:
+        if member.node is None or member.is_over:
+            continue
+        for name in member.claims:
+            volume = claims.get(ClaimKey(member.key.namespace, name))
+            if volume is not None and volume.driver:
+                found.setdefault((member.node, volume.driver), set()).add(volume.handle)
+    return found
+
+
+def add_claims(spec: Raw, claims: Iterable[str]) -> None:
+    """Let a pod have a volume for each of these claims."""
+    for name in claims:
+        found = spec.setdefault("volumes", [])
+        found.append({"name": f"volume-{len(found)}", CLAIM: {"claimName": name}})
+
+
+def _claim(value: Claim) -> Raw:
+    metadata: Raw = {**value.key._asdict(), "uid": f"claim-{'/'.join(value.key)}"}
+    if value.is_bound:
+        metadata["annotations"] = {reading.BOUND: "yes"}
+    if value.terminating:
+        metadata["deletionTimestamp"] = "1970-01-01T00:00:00Z"  # when it began decides nothing
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": {
+            "volumeName": value.volume,
+            "storageClassName": value.storage_class,
+            "accessModes": [reading.ONE_POD] if value.for_one_pod else [],
+        },
+        "status": {"phase": reading.LOST} if value.is_lost else {},
+    }
+
+
+def _volume(value: Volume) -> Raw:
+    spec: Raw = {}
+    if value.driver:
+        spec["csi"] = {"driver": value.driver, "volumeHandle": value.handle}
+    if value.affinity is not None:
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": list(map(_term, value.affinity))}}
+    if value.in_tree:
+        spec[value.in_tree] = {}
+    names = {"name": value.name, "uid": f"volume-{value.name}"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {**names, "labels": dict(value.places)},
+        "spec": spec,
+    }
+
+
+def _term(way: Way) -> Raw:
+    """A term; one that asks nothing of labels held for fields, which only nameless nodes have."""
+    if not way:
+        field = {"key": NODE_NAME, "operator": "NotIn", "values": ["-"]}
+        return {"matchFields": [field]}
+    return {"matchExpressions": [requirement(one) for one in way]}
+
+
+def _class(value: StorageClass) -> Raw:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": value.name, "uid": f"storage-class-{value.name}"},
+        "volumeBindingMode": reading.WAITS if value.waits else "Immediate",
+        "provisioner": value.provisioner,
+    }

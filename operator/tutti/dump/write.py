@@ -1,0 +1,67 @@
+"""A Snapshot as one v1 List, one object per line, in JSON: kubectl reads it, and so does grep."""
+
+import json
+from collections.abc import Iterator
+
+from ..model.cluster import Member, PlacedPod, Snapshot
+from ..model.decisions import Plan
+from ..model.keys import NodeName
+from ..model.resources import NOTHING, Resources
+from . import encode, volumes
+from .header import PlannerConfig, annotations
+
+
+def write(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None = None) -> str:
+    """The Snapshot, how was planned, and the plan that was made of it.
+
+    Pods of other schedulers are known by what they use of a node alone, and written so; their
+    labels are there as long as some rule between pods may ask for them.
+    """
+    words = annotations(snapshot, setup, plan)
+    head = {"apiVersion": "v1", "kind": "List", "metadata": {"annotations": words}}
+    lines = (json.dumps(one, separators=(",", ":")) for one in _items(snapshot, setup.scheduler))
+    return f'{json.dumps(head)[:-1]}, "items": [\n' + ",\n".join(lines) + "\n]}\n"
+
+
+def _items(snapshot: Snapshot, scheduler: str) -> Iterator[encode.Raw]:
+    at = snapshot.taken_at
+    members = [*(m for gang in snapshot.gangs for m in gang.members), *snapshot.strays]
+    yield from (encode.node(node) for node in snapshot.nodes)
+    classes = {
+        gang.priority_class: gang.class_value
+        for gang in snapshot.gangs
+        if gang.class_value is not None
+    }
+    yield from (encode.priority_class(name, n) for name, n in sorted(classes.items()))
+    yield from (encode.group(gang, at) for gang in snapshot.gangs if not gang.is_single)
+    yield from (encode.member(member, scheduler, at) for member in members)
+    yield from (encode.reservation(held) for held in snapshot.reservations)
+    yield from (encode.namespace(one) for one in snapshot.namespaces)
+    yield from volumes.written(snapshot.storage)
+    yield from volumes.drivers(snapshot)
+    yield from _others(snapshot, members)
+
+
+def _others(snapshot: Snapshot, members: list[Member]) -> Iterator[encode.Raw]:
+    """The pods of other schedulers, those on nodes that nobody knows at last."""
+    used, ours = _used_by(members), {member.uid for member in members}
+    known: dict[NodeName, list[PlacedPod]] = {}
+    for one in snapshot.residents:
+        if one.uid not in ours:
+            known.setdefault(one.node, []).append(one)
+    at = snapshot.taken_at
+    number = 0
+    for node in snapshot.nodes:
+        there = known.pop(node.name, [])
+        for pod in encode.others(node, used.get(node.name, NOTHING), there, at, number):
+            number += 1
+            yield pod
+    yield from (encode.other(one, taken_at=at) for there in known.values() for one in there)
+
+
+def _used_by(members: list[Member]) -> dict[NodeName, Resources]:
+    on: dict[NodeName, list[Resources]] = {}
+    for member in members:
+        if member.node is not None and not member.is_over:
+            on.setdefault(member.node, []).append(member.shape.requests)
+    return {node: Resources.total(requests) for node, requests in on.items()}

@@ -1,0 +1,274 @@
+"""May shapes run on nodes, room aside: one shape on all nodes at once.
+
+``feasibility`` has the rules and answers for one pair; this answers the same, with the work of
+reading a shape's rules once. A pod may have thousands of terms, tolerations or values, so nothing
+here scans them node by node: each requirement is one look at an index of the nodes' labels, each
+taint one look at an index of the tolerations.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.cluster import Node
+from ..model.inter_pod import Requirement
+from ..model.keys import NodeName
+from ..model.shapes import NodeTerm, Shape, Taint, Toleration
+from . import node_rules
+
+Mask = NDArray[np.bool_]  # [node]
+
+
+class Tolerations:
+    """The tolerations of a shape, by what they match."""
+
+    def __init__(self, tolerations: Sequence[Toleration]) -> None:
+        """Index them once; what can match no taint is left out."""
+        self._exact: set[tuple[str, str, str | None]] = set()  # key, effect; value, or None for any
+        self._above: dict[tuple[str, str], int] = {}  # by key and effect: the least bound of Gt
+        self._below: dict[tuple[str, str], int] = {}  # the largest bound of Lt
+        for one in tolerations:
+            where = one.key, one.effect
+            if one.operator in ("", "Equal"):
+                self._exact.add((*where, one.value))
+            elif one.operator == "Exists":
+                self._exact.add((*where, None))
+            elif (n := node_rules.integer(one.value, node_rules.DECIMAL)) is None:
+                continue
+            elif one.operator == "Gt":
+                self._above[where] = min(n, self._above.get(where, n))
+            elif one.operator == "Lt":
+                self._below[where] = max(n, self._below.get(where, n))
+
+    def tolerate(self, taint: Taint) -> bool:
+        """Whether any of them tolerates the taint."""
+        value = node_rules.integer(taint.value, node_rules.DECIMAL)
+        for where in product((taint.key, ""), (taint.effect, "")):
+            if (*where, None) in self._exact or (*where, taint.value) in self._exact:
+                return True
+            if value is not None and (
+                value > self._above.get(where, value) or value < self._below.get(where, value)
+            ):
+                return True
+        return False
+
+
+class _Label:
+    """One label of all nodes: which of them have it, and with which value."""
+
+    def __init__(self, values: Sequence[str | None]) -> None:
+        self._values = values
+        self.present: Mask = np.array([value is not None for value in values], np.bool_)
+        self._none = np.zeros(len(values), np.bool_)
+
+    @cached_property
+    def _rows(self) -> Mapping[str, NDArray[np.intp]]:
+        """The nodes by the label's value."""
+        rows: dict[str, list[int]] = {}
+        for row, value in enumerate(self._values):
+            if value is not None:
+                rows.setdefault(value, []).append(row)
+        return {value: np.array(own, np.intp) for value, own in rows.items()}
+
+    @cached_property
+    def _numbers(self) -> tuple[Mask, NDArray[np.int64]]:
+        """Where the value is an integer, and which one."""
+        read = [
+            None if value is None else node_rules.integer(value, node_rules.PARSE_INT)
+            for value in self._values
+        ]
+        known = np.array([n is not None for n in read], np.bool_)
+        return known, np.array([n or 0 for n in read], np.int64)
+
+    def among(self, values: Sequence[str]) -> Mask:
+        """The nodes whose value is one of these."""
+        found = self._none.copy()
+        for value in values:
+            if (rows := self._rows.get(value)) is not None:
+                found[rows] = True
+        return found
+
+    def holds(self, requirement: Requirement) -> Mask:
+        """The nodes for which the requirement holds: ``feasibility.label_holds``."""
+        values = requirement.values
+        match requirement.operator:
+            case "In":
+                return self.among(values)
+            case "NotIn" if values:
+                return ~self.among(values)
+            case "Exists" if not values:
+                return self.present
+            case "DoesNotExist" if not values:
+                return ~self.present
+            case "Gt" | "Lt" if len(values) == 1:
+                return self._compared(requirement.operator, values[0])
+            case _:
+                return self._none
+
+    def _compared(self, operator: str, value: str) -> Mask:
+        """The nodes whose value is an integer above or below this one."""
+        bound = node_rules.integer(value, node_rules.PARSE_INT)
+        if bound is None:
+            return self._none
+        known, numbers = self._numbers
+        return known & (numbers > bound if operator == "Gt" else numbers < bound)
+
+
+class NodeIndex:
+    """Nodes by what node rules look at; nothing is indexed before a rule asks for it."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        """All answers are in the order of these nodes."""
+        self._nodes = nodes
+        self._known: dict[str, _Label] = {}
+
+    @cached_property
+    def rows(self) -> Mapping[NodeName, int]:
+        """Where each node is in all answers."""
+        return {node.name: row for row, node in enumerate(self._nodes)}
+
+    def allowed(self, shape: Shape) -> Mask:
+        """The nodes on which the shape may run: where ``fits_node`` has nothing against it."""
+        found = self._everywhere()
+        tolerates = Tolerations(shape.tolerations).tolerate
+        for one, rows in self._taints:
+            found[rows] = node_rules.repelled(one, tolerates) is None
+        found &= self.wanted(shape) & self._reached(shape)
+        for key in node_rules.topologies(shape):
+            found &= self._label(key).present
+        return found
+
+    def obstacles(self, shape: Shape) -> Iterator[str | None]:
+        """What ``fits_node`` says of the shape, node by node."""
+        tolerates = Tolerations(shape.tolerations).tolerate
+        repelled: list[str | None] = [None] * len(self._nodes)
+        for one, rows in self._taints:
+            why = node_rules.repelled(one, tolerates)
+            for row in rows.tolist():
+                repelled[row] = why
+        required, reached = self._required(shape), self._reached(shape)
+        for row, labels in enumerate(self._labels):
+            why = repelled[row] or node_rules.not_selected(shape, labels)
+            if why is None and not required[row]:
+                why = node_rules.NOT_WANTED
+            if why is None and not reached[row]:
+                why = node_rules.OUT_OF_REACH
+            yield why or node_rules.lacks_label(shape, labels)
+
+    def wanted(self, shape: Shape) -> Mask:
+        """The nodes that node selector and required node affinity leave: ``is_wanted``."""
+        found = self._required(shape)
+        for key, value in shape.node_selector:
+            found = found & self._label(key).among((value,))
+        return found
+
+    def tolerated(self, shape: Shape) -> Mask:
+        """The nodes all of whose hard taints the shape tolerates: ``is_tolerated``."""
+        tolerates = Tolerations(shape.tolerations).tolerate
+        found = self._everywhere()
+        for one, rows in self._taints:
+            found[rows] = node_rules.untolerated(one, tolerates) is None
+        return found
+
+    def unwelcome(self, shape: Shape) -> NDArray[np.int64]:
+        """[node]: how many taints would rather not have the shape (PreferNoSchedule)."""
+        tolerates = Tolerations(shape.tolerations).tolerate
+        found = np.zeros(len(self._nodes), np.int64)
+        for one, rows in self._taints:
+            found[rows] = node_rules.unwelcome(one, tolerates)
+        return found
+
+    def preference(self, shape: Shape) -> NDArray[np.int64]:
+        """[node]: the weights of the shape's preferred node affinity that the node has earned."""
+        found = np.zeros(len(self._nodes), np.int64)
+        for term, weight in shape.wishes.nodes:
+            found[self._term(term)] += weight
+        return found
+
+    def _everywhere(self) -> Mask:
+        return np.ones(len(self._nodes), np.bool_)
+
+    def _nowhere(self) -> Mask:
+        return np.zeros(len(self._nodes), np.bool_)
+
+    @cached_property
+    def _taints(self) -> Sequence[tuple[Node, NDArray[np.intp]]]:
+        """The nodes with anything to tolerate: one of each kind, and the rows of all of it."""
+        kinds: dict[object, list[int]] = {}
+        for row, node in enumerate(self._nodes):
+            if node.taints or node.unschedulable or not node.ready:
+                kind = node.taints, node.unschedulable, node.ready
+                kinds.setdefault(kind, []).append(row)
+        return [(self._nodes[rows[0]], np.array(rows, np.intp)) for rows in kinds.values()]
+
+    @cached_property
+    def _labels(self) -> Sequence[Mapping[str, str]]:
+        return [dict(node.labels) for node in self._nodes]
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        """The labels that any node has."""
+        return frozenset(key for labels in self._labels for key in labels)
+
+    @cached_property
+    def _absent(self) -> _Label:
+        """A label that no node has."""
+        return _Label([None] * len(self._nodes))
+
+    def _label(self, key: str) -> _Label:
+        if key not in self._keys:
+            return self._absent
+        if key not in self._known:
+            self._known[key] = _Label([labels.get(key) for labels in self._labels])
+        return self._known[key]
+
+    @cached_property
+    def _names(self) -> _Label:
+        return _Label([str(node.name) for node in self._nodes])
+
+    def _required(self, shape: Shape) -> Mask:
+        """Where any term of the required node affinity holds."""
+        if shape.required is None:
+            return self._everywhere()
+        found = self._nowhere()
+        for term in shape.required:
+            found |= self._term(term)
+        return found
+
+    def _term(self, term: NodeTerm) -> Mask:
+        """Where all of a term holds; an empty one selects nothing."""
+        found: Mask | None = None
+        for one in term.labels:
+            mask = self._label(one.key).holds(one)
+            found = mask if found is None else found & mask
+        for one in term.fields:
+            mask = self._field(one)
+            found = mask if found is None else found & mask
+        return self._nowhere() if found is None else found
+
+    def _field(self, requirement: Requirement) -> Mask:
+        """One requirement on fields: In or NotIn with one value, or it never holds."""
+        values = requirement.values
+        if len(values) != 1 or requirement.operator not in ("In", "NotIn"):
+            return self._nowhere()
+        if requirement.key == node_rules.NODE_NAME:
+            return self._names.holds(requirement)
+        is_equal = values[0] == ""  # no node has another field
+        is_met = is_equal == (requirement.operator == "In")
+        return self._everywhere() if is_met else self._nowhere()
+
+    def _reached(self, shape: Shape) -> Mask:
+        """Where all volumes of the shape can be reached."""
+        found = self._everywhere()
+        for reach in shape.reach:
+            ways = self._nowhere()
+            for way in reach:
+                on = self._everywhere()
+                for one in way:
+                    on &= self._label(one.key).holds(one)
+                ways |= on
+            found &= ways
+        return found

@@ -1,0 +1,42 @@
+"""Is a pod among those that a rule is about: by its namespace and its labels.
+
+Separate because whoever makes a plan and whoever checks it ask the same of one pod, and nothing
+else in common. Source: ``labels.Selector`` of apimachinery, ``AffinityTerm`` of kube-scheduler.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from ..model.cluster import Namespace
+from ..model.inter_pod import PodSelector, Requirement
+from ..model.shapes import Shape
+from .node_rules import label_holds
+
+Group = tuple[PodSelector, ...]  # the pods that are among all of these peers
+Spaces = Mapping[str, Mapping[str, str]]  # the labels of namespaces, by name
+
+
+def spaces(namespaces: Iterable[Namespace]) -> Spaces:
+    """The labels of these namespaces; one that is not there has none."""
+    return {space.name: dict(space.labels) for space in namespaces}
+
+
+def is_counted(
+    peers: PodSelector, namespace: str, labels: Mapping[str, str], known: Spaces
+) -> bool:
+    """Whether a pod of this namespace with these labels is one of the peers."""
+    if not _is_selected(peers.selector, labels):
+        return False
+    return namespace in peers.namespaces or _is_selected(
+        peers.namespace_labels, known.get(namespace, {})
+    )
+
+
+def _is_selected(selector: tuple[Requirement, ...] | None, labels: Mapping[str, str]) -> bool:
+    """Whether all of a selector holds: of an empty one it does, of none it never does."""
+    return selector is not None and all(label_holds(one, labels) for one in selector)
+
+
+def has_rules(shape: Shape) -> bool:
+    """Whether the shape asks anything of other pods."""
+    rules = shape.rules
+    return bool(rules.near or rules.apart or rules.even)

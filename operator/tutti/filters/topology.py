@@ -1,0 +1,95 @@
+"""Which nodes are together in one domain, by the labels that rules between pods name.
+
+Separate because it depends on nodes alone, and never on who is there.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.cluster import Node
+from ..model.inter_pod import TopologySpread
+from ..model.shapes import Shape
+from .node_index import NodeIndex
+
+Domains = NDArray[np.intp]  # [node]: the number of its domain, or -1
+Mask = NDArray[np.bool_]  # [node]
+
+
+class TopologyDomains:
+    """The domains of every topology that is asked about, worked out once."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        """Look at nobody's labels yet."""
+        self._nodes = nodes
+        self._index = NodeIndex(nodes)
+        self._labels: Sequence[Mapping[str, str]] = ()
+        self._known: dict[str, Domains] = {}
+        self._heeded: dict[object, Mask] = {}
+        self._even: dict[object, Domains] = {}
+
+    def domains(self, topology: str) -> Domains:
+        """The nodes by the value of a label; those without it are in no domain."""
+        if topology not in self._known:
+            self._labels = self._labels or [dict(node.labels) for node in self._nodes]
+            numbers: dict[str, int] = {}
+            self._known[topology] = np.array(
+                [
+                    -1 if value is None else numbers.setdefault(value, len(numbers))
+                    for value in (labels.get(topology) for labels in self._labels)
+                ],
+                dtype=np.intp,
+            )
+        return self._known[topology]
+
+    def even(self, shape: Shape, spread: TopologySpread) -> Domains:
+        """The domains over which a constraint spreads: of the nodes that count for the shape.
+
+        They have the labels of all its constraints, and what the policies demand of them.
+        Source: ``calPreFilterState`` of PodTopologySpread.
+        """
+        keys = tuple(sorted({each.topology for each in shape.rules.even}))
+        heeds = self._heeds(shape, spread)
+        key = (spread.topology, keys, *heeds)
+        if key not in self._even:
+            counts = self._counting(shape, *heeds).copy()
+            for each in keys:
+                counts &= self.domains(each) >= 0
+            self._even[key] = _renumbered(self.domains(spread.topology), counts)
+        return self._even[key]
+
+    def counting(self, shape: Shape, spread: TopologySpread) -> Mask:
+        """The nodes that the constraint's policies leave in."""
+        return self._counting(shape, *self._heeds(shape, spread))
+
+    def _heeds(self, shape: Shape, spread: TopologySpread) -> tuple[object, object]:
+        """The node rules of the shape that the constraint heeds; None for what it ignores."""
+        wants = (shape.node_selector, shape.required) if spread.heeds_affinity else None
+        return wants, shape.tolerations if spread.heeds_taints else None
+
+    def _counting(self, shape: Shape, wants: object, tolerates: object) -> Mask:
+        """The nodes that the policies leave in."""
+        key = wants, tolerates
+        if key not in self._heeded:
+            found = np.ones(len(self._nodes), np.bool_)
+            if wants is not None:
+                found &= self._index.wanted(shape)
+            if tolerates is not None:
+                found &= self._index.tolerated(shape)
+            self._heeded[key] = found
+        return self._heeded[key]
+
+
+def _renumbered(domains: Domains, counts: Mask) -> Domains:
+    """The domains that have a node which counts, without gaps; other nodes are in none."""
+    left = np.full_like(domains, -1)
+    left[counts] = np.unique(domains[counts], return_inverse=True)[1]
+    return left
+
+
+def held(flags: Mask, domains: Domains) -> Mask:
+    """The nodes in a domain whose flag is set."""
+    found: Mask = domains >= 0
+    found[found] = flags[domains[found]]
+    return found

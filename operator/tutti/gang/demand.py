@@ -1,0 +1,265 @@
+"""What a gang asks for now, derived from what is observed and never from what was done before.
+
+Separate from the rounds that answer it: a gang with nothing bound starts whole, one that has
+started is repaired or extended, and the difference is seen here alone.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from ..model.cluster import Gang, Member
+from ..model.keys import Uid
+from ..model.shapes import Shape
+from . import slots
+from .order import by_age
+
+NEW = 1_000_000  # stand-ins of new slots are numbered from here, those of standing ones from 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRequest:
+    """Choose ``need`` of these members, at least so many of each role, or none at all."""
+
+    gang: Gang
+    need: int
+    members: tuple[Member, ...]  # the oldest first
+    minimums: tuple[tuple[str, int], ...] = ()  # by role
+    goes_first: bool = False  # of its priority
+    # The same by shape, in the order in which the first of each comes.
+    alike: tuple[tuple[Member, ...], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Sort the members by shape once: whatever counts room asks for it."""
+        object.__setattr__(self, "alike", by_shape(self.members))
+
+
+def by_shape(members: tuple[Member, ...]) -> tuple[tuple[Member, ...], ...]:
+    """Members by shape, in the order in which the first of each comes."""
+    # Equal pods share one Shape: to see that they do is cheaper than to hash each.
+    shapes = {id(member.shape): member.shape for member in members}
+    if len(shapes) == 1:
+        return (members,)
+    groups: dict[Shape, list[Member]] = {shape: [] for shape in shapes.values()}
+    group_of = {key: groups[shape] for key, shape in shapes.items()}
+    for member in members:
+        group_of[id(member.shape)].append(member)
+    return tuple(tuple(group) for group in groups.values())
+
+
+@dataclass(frozen=True, slots=True)
+class MemberCounts:
+    """A gang's members by what they mean for it now; terminating ones mean nothing."""
+
+    gang: Gang
+    bound: tuple[Member, ...] = ()  # count as bound
+    ready: tuple[Member, ...] = ()  # could be bound now
+    unmodelled: tuple[Member, ...] = ()  # could be, but use a rule that we do not know yet
+    lacking: tuple[Member, ...] = ()  # could be, but for their claims
+    gated: tuple[Member, ...] = ()  # somebody else holds them back
+    roleless: tuple[Member, ...] = ()  # name no role of the gang, so they do not count
+    surplus: tuple[Member, ...] = ()  # could be bound, but their role has all that it may have
+    promised: tuple[Member, ...] = ()  # have room in the gang's Reservation, absent ones too
+    absent: tuple[Member, ...] = ()  # do not exist yet, and room may be reserved for them
+
+    @property
+    def waiting(self) -> tuple[Member, ...]:
+        """Whoever room may be found for now, whether it exists yet or not."""
+        return self.ready + self.absent
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the gang has started: then it is repaired, never started again."""
+        return bool(self.bound)
+
+    @property
+    def missing(self) -> int:
+        """How many members the gang lacks, bound or promised, and no fewer than its roles lack."""
+        there = len(self.bound) + len(self.gang.finished) + len(self.promised)
+        if self.gang.is_finished:
+            return 0
+        return max(needed(self.gang) - there, sum(self.missing_by_role.values()))
+
+    @property
+    def missing_by_role(self) -> Mapping[str, int]:
+        """The same for each role; only roles that lack some."""
+        found = (*self.bound, *self.promised)
+        if self.gang.is_finished:
+            return {}
+        there = Counter([*(member.role for member in found), *self.gang.finished])
+        lacks = {role.name: role.min_member - there[role.name] for role in self.gang.roles}
+        return {role: n for role, n in lacks.items() if n > 0}
+
+
+def needed(gang: Gang) -> int:
+    """How many members the gang cannot start without: one at least, and all that roles demand."""
+    return max(gang.min_member, sum([role.min_member for role in gang.roles]), 1)
+
+
+def census(
+    gang: Gang, promised: Collection[Uid] = (), room: Collection[Member] | None = None
+) -> MemberCounts:
+    """Sort a gang's members by what they mean; ``promised`` ones are held by a Reservation.
+
+    ``room`` is held for these stand-ins of absent members, as long as any may come; None where
+    the gang has no Reservation that is open for them.
+    """
+    if not gang.members and room is None:
+        return MemberCounts(gang)  # thousands of PodGroups may wait for their first pod
+    roles = {role.name for role in gang.roles}
+    kinds: dict[str, list[Member]] = {
+        "bound": [],
+        "ready": [],
+        "unmodelled": [],
+        "lacking": [],
+        "gated": [],
+        "roleless": [],
+        "promised": [*(room or ())],
+    }
+    for member in by_age(gang.members):
+        kind = _kind(member)
+        if kind is None:
+            continue
+        if kind != "bound" and member.uid in promised:
+            if room is not None:
+                kinds["promised"].append(member)
+            continue
+        kinds["roleless" if roles and member.role not in roles else kind].append(member)
+    there = (*kinds["bound"], *kinds["promised"])
+    ready, surplus = _within_limits(gang, there, kinds.pop("ready"))
+    sorted_out = {kind: tuple(members) for kind, members in kinds.items()}
+    found = MemberCounts(gang, ready=ready, surplus=surplus, **sorted_out)
+    if (room is None and found.is_committed) or not (found.is_committed or ready):
+        return found  # nobody is there yet who would make the others, or they had their time
+    absent = _absent(found, (*there, *ready))
+    return replace(found, absent=absent) if absent else found
+
+
+def _absent(census: MemberCounts, present: Iterable[Member]) -> tuple[Member, ...]:
+    """Stand-ins of those that the gang cannot start without and that do not exist.
+
+    A gang that has not started needs all of them at once: until then they are ``alike``.
+    """
+    gang = census.gang
+    if not (any(role.template is not None for role in gang.roles) and slots.may_come(gang)):
+        return ()
+    here = Counter([*(member.role for member in present), *gang.finished])
+    lacking = slots.absent(gang, here).items()
+    made = slots.stand_ins if census.is_committed else slots.alike
+    return tuple(chain.from_iterable(made(gang, role, n, NEW) for role, n in lacking))
+
+
+def numbered(census: MemberCounts, placed: Collection[Uid]) -> MemberCounts:
+    """The census of a gang that starts, with a uid for each absent member that has a node."""
+    if census.is_committed or not any(one.uid in placed for one in census.absent):
+        return census
+    times = Counter[Uid]()
+    absent = []
+    for one in census.absent:
+        absent.append(replace(one, uid=slots.nth(one.uid, times[one.uid])))
+        times[one.uid] += 1
+    return replace(census, absent=tuple(absent))
+
+
+def _within_limits(
+    gang: Gang, bound: Collection[Member], ready: Collection[Member]
+) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+    """The oldest members that their roles still have a place for, and those left over."""
+    most = {role.name: role.max_member for role in gang.roles if role.max_member is not None}
+    if not most:
+        return tuple(ready), ()
+    there = Counter(member.role for member in bound if not member.is_over)
+    chosen: list[Member] = []
+    surplus: list[Member] = []
+    for member in ready:
+        has_place = member.role not in most or there[member.role] < most[member.role]
+        (chosen if has_place else surplus).append(member)
+        there[member.role] += has_place
+    return tuple(chosen), tuple(surplus)
+
+
+def _kind(member: Member) -> str | None:
+    if member.counts_as_bound:
+        return "bound"
+    if member.size_unknown_because:
+        return None
+    if member.is_waiting:
+        if member.lacking:
+            return "lacking"
+        return "unmodelled" if member.unmodelled else "ready"
+    is_held_back = member.gated and member.node is None
+    return "gated" if is_held_back and not (member.terminating or member.is_over) else None
+
+
+def is_settled(gang: Gang) -> bool:
+    """Whether there is nothing to decide: no member waits or is held back, and none is missing."""
+    return not any(member.may_get_a_node for member in gang.members) and (
+        census(gang).missing <= 0 or gang.terminating
+    )
+
+
+def is_enough(gang: Gang, members: Collection[Member]) -> bool:
+    """Whether the gang could start with these: enough in all, and enough of each role."""
+    if len(members) < needed(gang):
+        return False
+    there = Counter([member.role for member in members]) if gang.roles else Counter[str]()
+    return all(there[role.name] >= role.min_member for role in gang.roles)
+
+
+def whole(found: MemberCounts) -> PlacementRequest | None:
+    """The demand of a gang that has not started; None while its members do not suffice."""
+    gang = found.gang
+    if found.is_committed or gang.terminating or not is_enough(gang, found.waiting):
+        return None
+    minimums = tuple((role.name, role.min_member) for role in gang.roles)
+    return PlacementRequest(gang, needed(gang), found.waiting, minimums)
+
+
+Refusal = tuple[Uid, str, Shape]  # a gang's uid, a role, and a shape that has no room
+Refused = Collection[Refusal]
+
+
+def repairs(
+    found: MemberCounts, placed: Collection[Uid], refused: Refused
+) -> tuple[PlacementRequest, ...]:
+    """One demand for each lost member of a started gang, as far as members wait to replace them.
+
+    Members of a shape that was ``refused`` are passed over: the room for them only shrinks.
+    """
+    gang = found.gang
+    if gang.terminating or not found.is_committed:
+        return ()
+    replaced = [member for member in found.waiting if member.uid in placed]
+    open_ones = [
+        member
+        for member in found.waiting
+        if member.uid not in placed and (gang.uid, member.role, member.shape) not in refused
+    ]
+    chosen: list[Member] = []
+    left = found.missing - len(replaced)
+    for role, lacks in found.missing_by_role.items():
+        still = lacks - sum(member.role == role for member in replaced)
+        of_role = [member for member in open_ones if member.role == role][: max(still, 0)]
+        chosen.extend(of_role)
+        left -= max(still, 0)
+    taken = {member.uid for member in chosen}
+    rest = [member for member in open_ones if member.uid not in taken]
+    chosen.extend(rest[: max(left, 0)])
+    return tuple(PlacementRequest(gang, 1, (member,)) for member in chosen)
+
+
+def may_grow(found: MemberCounts) -> bool:
+    """Whether members could join that the gang does not need to start."""
+    if found.is_committed:
+        return bool(found.ready) and not found.gang.terminating
+    return len(found.ready) > needed(found.gang) and whole(found) is not None
+
+
+def extras(found: MemberCounts, placed: Collection[Uid]) -> tuple[PlacementRequest, ...]:
+    """One demand for each member beyond those needed, once the gang has started or will."""
+    gang = found.gang
+    starts = any(member.uid in placed for member in found.ready)
+    if gang.terminating or not (found.is_committed or starts):
+        return ()
+    return tuple(PlacementRequest(gang, 1, (m,)) for m in found.ready if m.uid not in placed)

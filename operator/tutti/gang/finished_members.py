@@ -1,0 +1,116 @@
+"""Members that ended well: they count in the run that they were part of, and in no other.
+
+A gang that is finishing is not a broken one, and a PodGroup that is used again starts anew. A run
+is whoever was there together: the pods of one controller, from the creation of the first to the
+end of the last, and each pod without one by itself; whoever overlaps is of one run.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from ..model.cluster import Gang, Member, Phase, Reservation
+from ..model.keys import Uid
+from . import demand
+from .order import by_age
+
+UNDER_WAY = ("Bound", "Running")  # the phases in which a gang may have begun to finish
+
+
+@dataclass(frozen=True, slots=True)
+class GangRun:
+    """The run that a gang is in: who made its pods, and since when there were any."""
+
+    makers: Collection[Uid]  # as ``Member.controller_uid`` has them
+    began: float  # seconds since the epoch; infinite while there is nobody
+    since: float  # a pod created before, whose end is unknown, is taken to have ended at once
+
+    def has(self, member: Member) -> bool:
+        """Whether a member that is over was part of the run."""
+        return member.controller_uid in self.makers or _ended(member, self.since) >= self.began
+
+    def of(self, gang: Gang) -> Gang:
+        """The gang without members that succeeded in another run."""
+        members = tuple(m for m in gang.members if m.phase is not Phase.SUCCEEDED or self.has(m))
+        return gang if len(members) == len(gang.members) else replace(gang, members=members)
+
+
+def run(gang: Gang, held: Reservation | None) -> GangRun:
+    """The run of those who are not over; once all are, that of the youngest.
+
+    What ended before the PodGroup was created is no run of its. ``held`` is its Reservation: whom
+    it names is of the run that it was made for, and so is who came after it for one of its slots.
+    """
+    here: Sequence[Member] = [member for member in gang.members if not member.is_over]
+    is_yet_to_begin = bool(here) and all(one.node is None for one in here)
+    since = inf if is_yet_to_begin else gang.created
+    if not here:
+        # A driver is older than the PodGroup that was made for it.
+        own = [
+            member
+            for member in gang.members
+            if member.key.name == gang.owner_pod or _ended(member, since) >= gang.created
+        ]
+        here = by_age(own)[-1:]
+    reserved = frozenset(entry.uid for entry in held.entries) if held is not None else frozenset()
+    makers = {member.controller_uid for member in gang.members if member.uid in reserved}
+    makers.update(reserved)  # a bare pod, gone by now, has made itself
+    makers.update(member.controller_uid for member in here)
+    began = min((m.created for m in gang.members if m.controller_uid in makers), default=inf)
+    if held is not None and held.slots:
+        began = min(began, held.reserved_at)
+    for last, first, maker in sorted(_spans(gang, since), reverse=True):
+        if last < began:
+            break
+        makers.add(maker)
+        began = min(began, first)
+    return GangRun(makers, began, since)
+
+
+def _spans(gang: Gang, since: float) -> Collection[tuple[float, float, Uid]]:
+    """When the last pod of a maker succeeded, when its first was created, and who it is."""
+    found: dict[Uid, tuple[float, float, Uid]] = {}
+    for member in gang.members:
+        last = _ended(member, since) if member.phase is Phase.SUCCEEDED else -inf
+        known, first, maker = found.get(member.controller_uid, (-inf, inf, member.controller_uid))
+        found[maker] = (max(known, last), min(first, member.created), maker)
+    return found.values()
+
+
+def _ended(member: Member, since: float) -> float:
+    """When a member ended, which its node's clock says: never before it was made."""
+    if member.ended is not None:
+        return max(member.ended, member.created)
+    return inf if member.created >= since else member.created
+
+
+def with_finished(gang: Gang, roles: Sequence[str]) -> Gang:
+    """The gang with its members of these roles that have finished and are gone."""
+    if not roles or not any(member.counts_as_bound for member in gang.members):
+        return gang
+    known = {role.name for role in gang.roles}
+    return replace(gang, finished=tuple(role for role in roles if not known or role in known))
+
+
+def recalled(gang: Gang, status: Mapping[str, object]) -> tuple[Member, ...]:
+    """Stand-ins of those that only a status written before a restart still tells of.
+
+    No more than the gang lacks, and none in place of one that has finished since it was written:
+    better to miss a finished member than not to miss a lost one. They are of the run of those that
+    are still there.
+    """
+    counts = status.get("members")
+    said = counts.get("succeeded") if isinstance(counts, Mapping) else None
+    if status.get("phase") not in UNDER_WAY or not isinstance(said, int):
+        return ()
+    found = demand.census(gang)
+    if not found.bound:
+        return ()
+    gone = said - sum(member.phase is Phase.SUCCEEDED for member in found.bound)
+    lacking = [role for role, n in found.missing_by_role.items() for _ in range(n)]
+    lacking += [""] * (found.missing - len(lacking))
+    like = replace(found.bound[-1], phase=Phase.SUCCEEDED, ended=found.bound[-1].created)
+    return tuple(
+        replace(like, uid=Uid(f"{gang.uid}/finished/{i}"), role=role)
+        for i, role in enumerate(lacking[: max(gone, 0)])
+    )

@@ -1,0 +1,169 @@
+"""What a bound gang has lost: which member, on which node, and why; written for people.
+
+Separate from the other conditions because this one remembers: members that are lost leave, so what
+was said while they were there is all that is known of the reason later.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ..model.cluster import Gang, Member, Phase
+from ..model.keys import NodeName
+from . import demand
+
+NAMED = 3  # members named in a sentence; more are counted
+
+# What kubelets say of pods that they would not let in, besides OutOfcpu and its like.
+REJECTIONS = frozenset(
+    {
+        "AppArmor",
+        "EmptyPodSharedPoolError",
+        "InitContainerRestartPolicyForbidden",
+        "InvalidNodeInfo",
+        "NodeAffinity",
+        "NodeName",
+        "NodePorts",
+        "NodeShutdown",
+        "NodeUnschedulable",
+        "PodFeatureUnsupported",
+        "PodLevelResourcesNotSupported",
+        "PodOSNotSupported",
+        "PodOSSelectorNodeLabelDoesNotMatch",
+        "ResourceAllocationError",
+        "SMTAlignmentError",
+        "SupplementalGroupsPolicyNotSupported",
+        "SysctlForbidden",
+        "TaintToleration",
+        "TopologyAffinityError",
+        "UnexpectedAdmissionError",
+        "UnexpectedPredicateFailureType",
+        "UnknownReason",
+        "VolumeAttachmentLimitExceeded",
+    }
+)
+OUT_OF = "OutOf"
+
+Readiness = Mapping[NodeName, bool]  # of every node that there is
+
+
+class Cause(StrEnum):
+    """Why a gang is not whole any more, as its ``Healthy`` condition says it."""
+
+    NODE_LOST = "NodeLost"
+    REJECTED = "Rejected"
+    MEMBER_LOST = "MemberLost"
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousStatus:
+    """What a PodGroup said the last time: whether it was ever whole, what ailed it, who failed."""
+
+    was_whole: bool = False
+    cause: str = ""
+    sentence: str = ""
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Degradation:
+    """What a gang lacks, and why as far as that is known."""
+
+    cause: Cause
+    sentence: str
+
+
+def before(observed: Mapping[str, object]) -> PreviousStatus:
+    """Read a PodGroup's status."""
+    lines, counts = observed.get("conditions"), observed.get("members")
+    failed = counts.get("failed") if isinstance(counts, Mapping) else 0
+    known = PreviousStatus(failed=failed if isinstance(failed, int) else 0)
+    for line in lines if isinstance(lines, list) else ():
+        if isinstance(line, Mapping) and line.get("type") == "Healthy":
+            known = replace(known, was_whole=True)
+            if line.get("status") == "False":
+                reason, message = str(line.get("reason")), str(line.get("message"))
+                known = replace(known, cause=reason, sentence=message)
+    return known
+
+
+def is_whole(gang: Gang) -> bool:
+    """Whether enough members count as bound, role by role."""
+    return _suffice(gang, _there(gang))
+
+
+def ailment(gang: Gang, nodes: Readiness, known: PreviousStatus) -> Degradation | None:
+    """What the gang lacks; None while enough of it is bound, to nodes that are ready."""
+    well = [m for m in _there(gang) if m.phase is Phase.SUCCEEDED or _is_ready(m, nodes)]
+    if _suffice(gang, well):
+        return None
+    failed = _newly_failed(gang, known)
+    gone = {m.uid for m in well} | {m.uid for m in gang.members if m.phase is Phase.FAILED}
+    others = [m for m in gang.members if m.node is not None and m.uid not in gone]
+    dark = [m for m in (*others, *failed) if not _is_ready(m, nodes)]
+    rejected = [m for m in failed if is_rejection(m.failure) and _is_ready(m, nodes)]
+    cause = _cause(dark, rejected, known)
+    here, needed = len(well) + len(gang.finished), demand.needed(gang)
+    lacks = f"{here} of {needed} members are bound, {max(needed - here, 1)} missing"
+    named = _named(dark or rejected or (*failed, *others), nodes)
+    if not named and known.cause == cause and known.sentence.startswith(lacks):
+        return Degradation(cause, known.sentence)  # it names those that have left since
+    return Degradation(cause, lacks + named)
+
+
+def is_rejection(failure: str) -> bool:
+    """Whether a kubelet would not let the pod in, which has then never run."""
+    return failure.startswith(OUT_OF) or failure in REJECTIONS
+
+
+def _there(gang: Gang) -> Iterable[Member]:
+    return (m for m in gang.members if m.counts_as_bound and gang.accepts(m))
+
+
+def _suffice(gang: Gang, bound: Iterable[Member]) -> bool:
+    return demand.MemberCounts(gang, bound=tuple(bound)).missing <= 0
+
+
+def _is_ready(member: Member, nodes: Readiness) -> bool:
+    return member.node is not None and nodes.get(member.node, False)
+
+
+def _newly_failed(gang: Gang, known: PreviousStatus) -> Sequence[Member]:
+    """The failed members that may be what is missing, the newest first.
+
+    Those that had failed while the gang was whole were replaced long ago.
+    """
+    failed = [m for m in gang.members if m.phase is Phase.FAILED and gang.accepts(m)]
+    if len(failed) <= known.failed and known.cause != Cause.REJECTED:
+        return ()
+    missing = demand.census(gang).missing
+    return sorted(failed, key=lambda m: (-m.created, m.key))[: max(missing, 1)]
+
+
+def _cause(dark: Sequence[Member], rejected: Sequence[Member], known: PreviousStatus) -> Cause:
+    """What is seen now, else what was said while it could be seen."""
+    if dark:
+        return Cause.NODE_LOST
+    if rejected:
+        return Cause.REJECTED
+    return Cause(known.cause) if known.cause in set(Cause) else Cause.MEMBER_LOST
+
+
+def _named(lost: Sequence[Member], nodes: Readiness) -> str:
+    if not lost:
+        return ""
+    named = ", ".join(_fate(member, nodes) for member in lost[:NAMED])
+    more = f", and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
+    return f": {named}{more}"
+
+
+def _fate(member: Member, nodes: Readiness) -> str:
+    """What became of one member, and where."""
+    name, node = member.key.name, member.node
+    if not _is_ready(member, nodes):
+        return f"{name} on node {node}, which is {'not ready' if node in nodes else 'gone'}"
+    if is_rejection(member.failure):
+        return f"{name} was rejected by node {node} ({member.failure})"
+    if member.phase is Phase.FAILED:
+        return f"{name} failed on node {node}" + (f" ({member.failure})" * bool(member.failure))
+    return f"{name} is being deleted on node {node}"

@@ -1,0 +1,47 @@
+"""Gangs that the API server has refused: what that means for plans.
+
+Nobody plans around one that is not to be asked for yet: what it would be given could not be had,
+and would be kept from others. Nor is room held for one that may be refused again.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from ..model.cluster import ApiRefusal, Gang, Snapshot
+from ..model.decisions import Reason, Rejection
+from ..model.keys import GangKey
+
+
+def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
+    """Why each that is not to be asked for yet waits, in the API server's own words."""
+    return {
+        gang.key: Rejection(gang.key, Reason.REFUSED, one.sentence)
+        for gang, found in _met(snapshot)
+        if (one := next((one for one in found if snapshot.taken_at < one.until), None)) is not None
+    }
+
+
+def doubtful(snapshot: Snapshot) -> Collection[GangKey]:
+    """Those that were refused when they were asked for last, however long ago."""
+    return {gang.key for gang, _ in _met(snapshot)}
+
+
+def due(snapshot: Snapshot) -> float | None:
+    """When the next of them may be asked for again."""
+    moments = (one.until for one in snapshot.refused.values())
+    return min((at for at in moments if snapshot.taken_at < at), default=None)
+
+
+def _met(snapshot: Snapshot) -> Iterator[tuple[Gang, Collection[ApiRefusal]]]:
+    """The gangs of which something was refused.
+
+    A member that was refused its binding stands for its gang, unless a Reservation does: that is
+    carried out, or released, whole.
+    """
+    if not snapshot.refused:
+        return
+    held = {reservation.gang for reservation in snapshot.reservations}
+    for gang in snapshot.gangs:
+        members = () if gang.key in held else gang.members
+        uids = (gang.uid, *(member.uid for member in members if member.may_get_a_node))
+        if found := [snapshot.refused[uid] for uid in uids if uid in snapshot.refused]:
+            yield gang, found

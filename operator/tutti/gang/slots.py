@@ -1,0 +1,204 @@
+"""Members that do not exist yet: what they will be like, and how long room is held for them.
+
+A role's template makes a stand-in of each absent member, which planning and the rules between pods
+take for a pod like any other. Reservations know no stand-ins: there they are slots, so many of a
+role on a node. Separate from ``demand`` because whoever verifies asks the same.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
+
+from ..model.cluster import Gang, Member, Reservation, Role, SlotReservation, Snapshot
+from ..model.keys import NodeName, PodKey, Uid
+from ..model.shapes import Shape
+from .quantities import count
+
+Places = Counter[tuple[NodeName, str]]  # how many slots, by node and role
+
+
+def role_of(gang: Gang, name: str) -> Role | None:
+    """The gang's role of that name."""
+    return next((role for role in gang.roles if role.name == name), None)
+
+
+def declared(gang: Gang, role: str) -> Shape | None:
+    """What absent members of a role will ask for; None where nothing says it."""
+    known = role_of(gang, role)
+    return None if known is None or known.template is None else known.template.shape
+
+
+def stand_ins(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Member, ...]:
+    """So many absent members of a role, each with a uid that no pod has."""
+    known = role_of(gang, role)
+    if known is None or known.template is None:
+        return ()
+    template, space = known.template, gang.key.namespace
+    return tuple(
+        Member(
+            PodKey(space, ""),
+            Uid(f"{gang.uid}/{role}/{i}"),
+            "",
+            template.shape,
+            gang.created,
+            group=gang.key.name,
+            role=role,
+            labels=template.labels,
+        )
+        for i in range(first, first + number)
+    )
+
+
+def alike(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Member, ...]:
+    """The same as one object, so many times, for a gang of which nobody has a node yet.
+
+    Thousands of gangs may each declare thousands of members that never come: what waits is counted,
+    and only who is given a node needs a uid of its own, which is ``nth``.
+    """
+    return stand_ins(gang, role, 1, first) * number
+
+
+def nth(uid: Uid, number: int) -> Uid:
+    """The uid of the stand-in that comes so many after this one."""
+    own, _, first = uid.rpartition("/")
+    return Uid(f"{own}/{int(first) + number}")
+
+
+def mapped(members: tuple[Member, ...], change: Callable[[Member], Member]) -> tuple[Member, ...]:
+    """The members, each changed; those who are one object stay one."""
+    changed = {key: change(one) for key, one in {id(one): one for one in members}.items()}
+    return tuple([changed[id(one)] for one in members])
+
+
+def seats(gang: Gang, slots: Iterable[SlotReservation]) -> Sequence[tuple[Member, NodeName]]:
+    """A stand-in for each of these slots, and its node."""
+    found: list[tuple[Member, NodeName]] = []
+    for slot in slots:
+        made = stand_ins(gang, slot.role, slot.count, first=len(found))
+        found.extend((member, slot.node) for member in made)
+    return found
+
+
+def held_seats(snapshot: Snapshot) -> Sequence[tuple[Member, NodeName]]:
+    """The same for all slots of standing Reservations."""
+    if not any(held.slots for held in snapshot.reservations):
+        return ()
+    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    return [
+        seat
+        for held in snapshot.reservations
+        if held.slots and (gang := gangs.get(held.uid)) is not None
+        for seat in seats(gang, held.slots)
+    ]
+
+
+def absent(gang: Gang, present: Mapping[str, int]) -> Mapping[str, int]:
+    """How many members of each role the gang lacks and room may be reserved for all the same.
+
+    ``present`` is how many there are of each. Roles lack what they need; what the gang needs beyond
+    that are members of any role that may have more.
+    """
+    found: dict[str, int] = {}
+    for role in gang.roles:
+        if role.template is not None and (n := role.min_member - present.get(role.name, 0)) > 0:
+            found[role.name] = n
+    needed = max(gang.min_member, sum(role.min_member for role in gang.roles))
+    left = needed - sum(present.values()) - sum(found.values())
+    for role in gang.roles:
+        if role.template is None or left <= 0:
+            continue
+        here = present.get(role.name, 0) + found.get(role.name, 0)
+        more = left if role.max_member is None else min(left, role.max_member - here)
+        if more > 0:
+            found[role.name] = found.get(role.name, 0) + more
+            left -= more
+    return found
+
+
+def expiry(held: Reservation, gang: Gang) -> float:
+    """Until when absent members may come, in seconds since the epoch."""
+    return held.reserved_at + gang.absent_seconds
+
+
+def are_open(held: Reservation, gang: Gang | None, now: float) -> bool:
+    """Whether members may still come for the room that the Reservation holds for absent ones.
+
+    It is void once the gang has ended or goes, or the pod that owns it has ended, as a driver does:
+    then nobody is left who would make them. Time runs for those who do not exist alone: whoever is
+    there and has no slot yet, as in a pause, will have one of them.
+    """
+    if not held.slots or gang is None or not may_come(gang):
+        return False
+    return now < expiry(held, gang) or _has_arrivals(held, gang)
+
+
+def _has_arrivals(held: Reservation, gang: Gang) -> bool:
+    """Whether somebody could take a slot who has none."""
+    named, roles = {entry.uid for entry in held.entries}, {slot.role for slot in held.slots}
+    return any(
+        member.role in roles and member.uid not in named and may_take(gang, member)
+        for member in gang.members
+    )
+
+
+def is_ready(member: Member) -> bool:
+    """Whether the member exists and could be bound now."""
+    return member.is_waiting and not (member.unmodelled or member.lacking)
+
+
+def may_take(gang: Gang, member: Member) -> bool:
+    """Whether the member could be bound now, and asks for no more than its role declares."""
+    known = declared(gang, member.role)
+    return known is not None and is_ready(member) and member.shape.requests.fits(known.requests)
+
+
+def may_come(gang: Gang) -> bool:
+    """Whether somebody is left who would make absent members: not once their driver is over."""
+    return not (gang.terminating or gang.is_idle) and not any(
+        member.is_driver and member.is_over and member.key.name == gang.owner_pod
+        for member in gang.members
+    )
+
+
+def due(snapshot: Snapshot) -> float | None:
+    """When the next slots are given back."""
+    if not any(held.slots for held in snapshot.reservations):
+        return None
+    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    moments = (
+        expiry(held, gangs[held.uid])
+        for held in snapshot.reservations
+        if held.slots and held.uid in gangs
+    )
+    return min((at for at in moments if snapshot.taken_at < at < inf), default=None)
+
+
+def number(slots: Iterable[SlotReservation]) -> int:
+    """How many slots there are."""
+    return sum(slot.count for slot in slots)
+
+
+def places(slots: Iterable[SlotReservation]) -> Places:
+    """How many slots there are on each node, by role."""
+    found: Places = Counter()
+    for slot in slots:
+        found[slot.node, slot.role] += slot.count
+    return found
+
+
+def slots_of(found: Places) -> tuple[SlotReservation, ...]:
+    """The slots again, sorted as Reservations have them."""
+    return tuple(
+        SlotReservation(node, role, n) for (node, role), n in sorted(found.items()) if n > 0
+    )
+
+
+def never_came(held: Reservation, gang: Gang | None, now: float) -> str:
+    """What is said of members that did not come in time; empty where time is not the reason."""
+    if gang is None or not held.slots or now < expiry(held, gang):
+        return ""
+    roles = Counter[str]()
+    for slot in held.slots:
+        roles[slot.role] += slot.count
+    who = ", ".join(f"{count(n, 'member')} of role {role}" for role, n in sorted(roles.items()))
+    return f"{who} did not come within {gang.absent_seconds:g} s: their room is given back"

@@ -1,0 +1,1 @@
+"""Between wire objects and model values."""

@@ -1,0 +1,249 @@
+"""Wire objects to model values: the one place where absent, odd and broken fields get a meaning.
+
+The counterpart of ``encode``. What cannot be read raises ``errors.BadObject`` with a sentence;
+nothing here guesses in favour of a placement.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from sys import intern
+
+from ...model import ports
+from ...model.cluster import (
+    ForeignPod,
+    Member,
+    Namespace,
+    Node,
+    Phase,
+    PodReservation,
+    PriorityClass,
+    Reservation,
+    ScheduledCondition,
+    SlotReservation,
+)
+from ...model.keys import GangKey, NodeName, PodKey, Uid
+from ...model.lease import Lease
+from ...model.owners import Owner
+from ...model.resources import Resources
+from ...model.shapes import NO_WISHES, Taint
+from ...model.spark import DRIVER
+from .. import wire
+from ..errors import BadObject
+from .inter_pod import decode_apart, decode_labels, decode_rules
+from .preferences import decode_likings, decode_wishes
+from .quantity import QuantityError, offered
+from .shapes import claims, decode_requests, decode_shape, pinned_to, unmodelled
+from .spark import GROUP_LABEL, SPARK_LABEL, decode_spark, role_of
+
+OVER = (Phase.SUCCEEDED, Phase.FAILED)
+PHASES = {str(phase): phase for phase in Phase}
+NOTHING_SAID = ScheduledCondition()
+
+
+def decode_node(node: wire.Node) -> Node:
+    """Read a node; what it offers rounds up, and an amount that cannot be read counts as 0."""
+    name = named(node)
+    return Node(
+        name=NodeName(name),
+        allocatable=Resources.of(_offers(node.status.allocatable)),
+        labels=tuple(sorted(node.metadata.labels.items())),
+        taints=tuple(Taint(each.key, each.value, each.effect) for each in node.spec.taints),
+        unschedulable=node.spec.unschedulable,
+        ready=any(
+            each.type == "Ready" and each.status == "True" for each in node.status.conditions
+        ),
+    )
+
+
+def decode_member(pod: wire.Pod) -> Member:
+    """Read a pod that names our scheduler."""
+    name = named(pod)
+    metadata, spec = pod.metadata, pod.spec
+    rules, malformed = decode_rules(pod)
+    try:
+        # Whoever cannot be placed has no choice of nodes.
+        shape = decode_shape(pod, rules, NO_WISHES if malformed else decode_wishes(pod))
+    except QuantityError as problem:
+        raise BadObject(name, f"its request cannot be read: {problem}") from problem
+    labels, phase = metadata.labels, _phase(pod)
+    return Member(
+        key=PodKey(metadata.namespace, metadata.name),
+        uid=Uid(metadata.uid),
+        version=metadata.resource_version,
+        shape=shape,
+        created=seconds_of(metadata.creation_timestamp),
+        group=labels.get(GROUP_LABEL, ""),
+        role=role_of(labels),
+        priority=spec.priority,
+        node=NodeName(spec.node_name) if spec.node_name else None,
+        phase=phase,
+        terminating=metadata.deletion_timestamp is not None,
+        gates=tuple(sorted({gate.name for gate in spec.scheduling_gates})),
+        unmodelled=(*malformed, *unmodelled(spec)),
+        owner=_owner(metadata),
+        said=_said(pod.status),
+        is_driver=labels.get(SPARK_LABEL) == DRIVER,
+        failure=pod.status.reason if phase is Phase.FAILED else "",
+        labels=decode_labels(labels),
+        spark=decode_spark(pod) if SPARK_LABEL in labels else None,
+        claims=claims(spec),
+        ended=_ended(pod) if phase is Phase.SUCCEEDED else None,
+    )
+
+
+def decode_occupant(pod: wire.Pod) -> ForeignPod | None:
+    """Read a pod of another scheduler; None where it uses no room.
+
+    A pod uses room where it is bound, until it is gone or over, a terminating one included; and
+    where it waits pinned to one node, as DaemonSet pods do, unless it is gated or terminating.
+    """
+    name = named(pod)
+    if _phase(pod) in OVER:
+        return None
+    node: NodeName | None
+    if pod.spec.node_name:
+        node = NodeName(pod.spec.node_name)
+    elif pod.spec.scheduling_gates or pod.metadata.deletion_timestamp is not None:
+        return None
+    else:
+        node = pinned_to(pod)
+    if node is None:
+        return None
+    try:
+        return ForeignPod(
+            Uid(pod.metadata.uid),
+            node,
+            decode_requests(pod),
+            intern(pod.metadata.namespace),
+            decode_labels(pod.metadata.labels),
+            decode_apart(pod),
+            terminating=pod.metadata.deletion_timestamp is not None,
+            likings=decode_likings(pod),
+            claims=claims(pod.spec, pod.metadata.name),
+        )
+    except QuantityError as problem:
+        raise BadObject(name, f"its request cannot be read: {problem}") from problem
+
+
+def decode_namespace(one: wire.Namespace) -> Namespace:
+    """Read a namespace."""
+    named(one)
+    return Namespace(one.metadata.name, decode_labels(one.metadata.labels))
+
+
+def decode_priority_class(one: wire.PriorityClass) -> PriorityClass:
+    """Read a PriorityClass; the API server lets nobody change its value."""
+    named(one)
+    return PriorityClass(one.metadata.name, one.value)
+
+
+def decode_reservation(held: wire.Reservation) -> Reservation:
+    """Read a Reservation; entries and slots come sorted by node, then by name."""
+    name = named(held)
+    metadata, spec = held.metadata, held.spec
+    entries = [
+        PodReservation(PodKey(metadata.namespace, pod_name), Uid(uid), NodeName(on.node))
+        for on in spec.placement
+        for pod_name, uid in (
+            *((pod.name, pod.uid) for pod in on.pods),
+            *(("", u) for u in on.uids),
+        )
+    ]
+    slots = [
+        SlotReservation(NodeName(on.node), role, count)
+        for on in spec.placement
+        for role, count in on.slots.items()
+    ]
+    if any(slot.count < 1 for slot in slots):
+        raise BadObject(name, "a slot counts less than 1 member")
+    if len({entry.uid for entry in entries}) < len(entries):
+        raise BadObject(name, "it places the same pod twice")
+    return Reservation(
+        gang=GangKey(metadata.namespace, spec.pod_group.name),
+        uid=Uid(spec.pod_group.uid),
+        generation=spec.pod_group.generation,
+        scheduler=spec.scheduler_name,
+        term=spec.term,
+        reserved_at=spec.reserved_at.timestamp(),
+        entries=tuple(sorted(entries, key=lambda entry: (entry.node, entry.pod, entry.uid))),
+        slots=tuple(sorted(slots, key=lambda slot: (slot.node, slot.role))),
+        evict=tuple(Uid(uid) for uid in spec.evict),
+        version=metadata.resource_version,
+        self_uid=Uid(metadata.uid),
+    )
+
+
+def decode_lease(lease: wire.Lease) -> Lease:
+    """Read a Lease."""
+    spec = lease.spec
+    return Lease(
+        holder=spec.holder_identity,
+        acquired=spec.acquire_time,
+        renewed=spec.renew_time,
+        seconds=spec.lease_duration_seconds,
+        transitions=spec.lease_transitions,
+        version=lease.metadata.resource_version,
+    )
+
+
+def named(one: wire.Object) -> str:
+    """Answer ``namespace/name``; whatever has no name or uid cannot be told from its namesakes."""
+    metadata = one.metadata
+    name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+    if not metadata.name or not metadata.uid:
+        missing = "uid" if metadata.name else "name"
+        kind = type(one).__name__
+        raise BadObject(name or f"a {kind} without a name", f"its metadata has no {missing}")
+    return name
+
+
+def _offers(allocatable: wire.Quantities) -> Mapping[str, int]:
+    amounts: dict[str, int] = {}
+    for name, quantity in allocatable.items():
+        if ports.is_port(name):
+            continue  # no name that the API server takes
+        try:
+            amounts[name] = offered(name, quantity)
+        except QuantityError:
+            amounts[name] = 0  # never more than what can be read
+    return amounts
+
+
+def seconds_of(moment: datetime | None) -> float:
+    """A moment in seconds since the epoch; 0 where there is none."""
+    return moment.timestamp() if moment is not None else 0.0
+
+
+def _phase(pod: wire.Pod) -> Phase:
+    return PHASES.get(pod.status.phase, Phase.UNKNOWN)
+
+
+def _owner(metadata: wire.Metadata) -> Owner | None:
+    for each in metadata.owner_references:
+        if each.controller:
+            group = each.api_version.rpartition("/")[0]
+            return _shared_owner(each.kind, each.name, group, Uid(each.uid) if each.uid else None)
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _shared_owner(kind: str, name: str, group: str, uid: Uid | None) -> Owner:
+    return Owner(kind, name, group, uid)
+
+
+def _ended(pod: wire.Pod) -> float | None:
+    """When the last container of a pod that is over ended, by its node's clock."""
+    moments = [each.state.terminated.finished_at for each in pod.status.container_statuses]
+    return max((seconds_of(at) for at in moments if at is not None), default=None)
+
+
+def _said(status: wire.PodStatus) -> ScheduledCondition:
+    for each in status.conditions:
+        if each.type == "PodScheduled":
+            return (
+                ScheduledCondition(each.reason, each.message)
+                if each.status == "False"
+                else NOTHING_SAID
+            )
+    return NOTHING_SAID

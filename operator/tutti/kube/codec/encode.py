@@ -1,0 +1,260 @@
+"""Model values to request bodies: bindings, Reservations, conditions, Events.
+
+The counterpart of ``decode``; what is written here is read back there, and a test says so.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from ...model.cluster import Member, PodReservation, Reservation
+from ...model.decisions import Assignment
+from ...model.keys import GangKey, LeaseKey, NodeName, PodKey, Uid
+from ...model.lease import LeaderTerm, Lease
+from .. import errors
+
+API_VERSION = "tutti.dev/v1alpha1"
+COMPONENT = "tutti"
+FENCE = " (no late call for version "  # begins what makes a condition's message new
+SCHEDULED, DISRUPTED = "PodScheduled", "DisruptionTarget"  # conditions of a pod
+MESSAGE_LIMIT = 1024  # an Event's note, and plenty for a condition
+# etcd takes 1.5 MiB by default, the object and what the API server adds: up to 1,572,373 bytes of
+# a body like this one were measured to be taken; the rest is for a longer term when it is adopted.
+RESERVATION_LIMIT = 1_570_000  # bytes
+
+
+def timestamp(seconds: float) -> str:
+    """RFC 3339 in whole seconds, as the API server keeps it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment(seconds: float) -> str:
+    """RFC 3339 with microseconds, as a Lease's times are kept."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def binding(assignment: Assignment) -> Mapping[str, Any]:
+    """A v1 Binding whose metadata carries the preconditions."""
+    metadata = {
+        "name": assignment.pod.name,
+        "namespace": assignment.pod.namespace,
+        "uid": assignment.uid,
+        "resourceVersion": assignment.version,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": metadata,
+        "target": {"apiVersion": "v1", "kind": "Node", "name": assignment.node},
+    }
+
+
+def reservation(value: Reservation) -> Mapping[str, Any]:
+    """A Reservation object: one entry per node, pods by name and uid, slots by role.
+
+    Where the names would make it too large, pods are there by uid alone.
+
+    Raises:
+        errors.Refused: it would be larger than the cluster's store takes.
+    """
+    owner = {
+        "apiVersion": API_VERSION,
+        "kind": "PodGroup",
+        "name": value.gang.name,
+        "uid": value.uid,
+    }
+    spec: dict[str, Any] = {
+        "schedulerName": value.scheduler,
+        "podGroup": {
+            "name": value.gang.name,
+            "uid": value.uid,
+            "generation": value.generation,
+        },
+        "term": value.term,
+        "reservedAt": timestamp(value.reserved_at),
+        "placement": _placement(value, _by_name),
+    }
+    if value.evict:
+        spec["evict"] = list(value.evict)
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": "Reservation",
+        "metadata": {
+            "name": value.uid,
+            "namespace": value.gang.namespace,
+            "ownerReferences": [owner],
+        },
+        "spec": spec,
+    }
+    if _size(body) > RESERVATION_LIMIT:
+        spec["placement"] = _placement(value, _by_uid)
+    if (size := _size(body)) > RESERVATION_LIMIT:
+        raise errors.Refused(
+            f"the Reservation of {len(value.entries):,} members would take {size:,} bytes, and at "
+            f"most {RESERVATION_LIMIT:,} can be stored: make the gang smaller"
+        )
+    return body
+
+
+def _size(body: Mapping[str, Any]) -> int:
+    return len(json.dumps(body, separators=(",", ":")))
+
+
+def _by_name(entries: Sequence[PodReservation]) -> dict[str, Any]:
+    return {"pods": [{"name": entry.pod.name, "uid": entry.uid} for entry in entries]}
+
+
+def _by_uid(entries: Sequence[PodReservation]) -> dict[str, Any]:
+    return {"uids": [entry.uid for entry in entries]}
+
+
+def _placement(
+    value: Reservation, written: Callable[[Sequence[PodReservation]], Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    entries: dict[NodeName, list[PodReservation]] = {}
+    for entry in value.entries:
+        entries.setdefault(entry.node, []).append(entry)
+    slots: dict[NodeName, dict[str, int]] = {}
+    for slot in value.slots:
+        slots.setdefault(slot.node, {})[slot.role] = slot.count
+    placement: list[dict[str, Any]] = []
+    for node in sorted(entries.keys() | slots.keys()):
+        held: dict[str, Any] = {"node": node}
+        if node in entries:
+            held |= written(entries[node])
+        if node in slots:
+            held["slots"] = slots[node]
+        placement.append(held)
+    return placement
+
+
+def eviction(member: Member) -> Mapping[str, Any]:
+    """A policy/v1 Eviction of this very pod as it was seen, never of a namesake."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": member.key.name, "namespace": member.key.namespace},
+        "deleteOptions": {"preconditions": {"uid": member.uid, "resourceVersion": member.version}},
+    }
+
+
+def delete_options(value: Reservation) -> Mapping[str, Any]:
+    """Delete this very object as it was seen: no namesake, and none adopted by another since."""
+    preconditions = {"uid": value.self_uid, "resourceVersion": value.version}
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+
+
+def adoption(value: Reservation, term: LeaderTerm) -> Mapping[str, Any]:
+    """A patch that signs a standing Reservation with another term."""
+    return {"metadata": {"resourceVersion": value.version}, "spec": {"term": term}}
+
+
+def amendment(value: Reservation) -> Mapping[str, Any]:
+    """A patch that gives a standing Reservation this placement.
+
+    Raises:
+        errors.Refused: it would be larger than the cluster's store takes.
+    """
+    placement = reservation(value)["spec"]["placement"]
+    return {"metadata": {"resourceVersion": value.version}, "spec": {"placement": placement}}
+
+
+def lease(key: LeaseKey, value: Lease) -> Mapping[str, Any]:
+    """A Lease object; with a version it replaces that very state of it."""
+    metadata = {"name": key.name, "namespace": key.namespace}
+    if value.version:
+        metadata["resourceVersion"] = value.version
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": metadata,
+        "spec": {
+            "holderIdentity": value.holder,
+            "acquireTime": value.acquired,
+            "renewTime": value.renewed,
+            "leaseDurationSeconds": value.seconds,
+            "leaseTransitions": value.transitions,
+        },
+    }
+
+
+class Why(NamedTuple):
+    """Why a condition of a pod is False: it is not scheduled, or not disrupted."""
+
+    reason: str
+    message: str
+    at: float  # seconds since the epoch
+    condition: str = SCHEDULED
+
+
+def pod_condition(member: Member, why: Why) -> Mapping[str, Any]:
+    """A patch of a condition of a pod, if the pod is still the one that was seen."""
+    condition = {
+        "type": why.condition,
+        "status": "False",
+        "reason": why.reason,
+        "message": why.message[:MESSAGE_LIMIT],
+        "lastTransitionTime": timestamp(why.at),
+    }
+    seen = {"uid": member.uid, "resourceVersion": member.version}
+    return {"metadata": seen, "status": {"conditions": [condition]}}
+
+
+class Regarding(NamedTuple):
+    """The object that an Event is about."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: Uid
+
+    @classmethod
+    def gang(cls, key: GangKey, uid: Uid) -> "Regarding":
+        """A PodGroup, or the pod of a gang of one."""
+        return cls(key.origin.value, key.namespace, key.name, uid)
+
+    @classmethod
+    def pod(cls, key: PodKey, uid: Uid) -> "Regarding":
+        """A pod."""
+        return cls("Pod", key.namespace, key.name, uid)
+
+
+class Event(NamedTuple):
+    """Something that people should find under ``kubectl describe``."""
+
+    regarding: Regarding
+    reason: str
+    message: str
+    at: float  # seconds since the epoch
+    warning: bool = False
+
+
+def event(value: Event) -> Mapping[str, Any]:
+    """A v1 Event with a name of its own per object, reason, message and second."""
+    at = timestamp(value.at)
+    about = value.regarding
+    digest = hashlib.sha256(f"{about.uid}{value.reason}{value.message}{at}".encode()).hexdigest()
+    # An Event's name is a DNS subdomain of at most 253 characters; the digest takes 17 of them.
+    name = f"{about.name[:200].rstrip('-.')}.{digest[:16]}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": about.namespace},
+        "involvedObject": {
+            "apiVersion": "v1" if about.kind == "Pod" else API_VERSION,
+            "kind": about.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+        },
+        "reason": value.reason,
+        "message": value.message[:MESSAGE_LIMIT],
+        "type": "Warning" if value.warning else "Normal",
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": 1,
+    }

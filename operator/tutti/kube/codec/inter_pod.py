@@ -1,0 +1,226 @@
+"""What a pod asks of other pods: required affinity and anti-affinity, and hard topology spread.
+
+Reads them as kube-scheduler 1.37 does in ``GetAffinityTerms`` and in the plugin PodTopologySpread,
+malformed selectors included. Separate from ``shapes`` because these rules look at who else runs
+where, and because pods that have a node are asked about theirs as well.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from sys import intern
+
+from ...model.inter_pod import (
+    NO_RULES,
+    AffinityTerm,
+    InterPodRules,
+    Labels,
+    PodSelector,
+    Requirement,
+    TopologySpread,
+)
+from .. import wire
+
+KNOWN = 16384  # rules that are shared
+KNOWN_LABELS = 4096  # lists name alike pods one after the other, and caches take room themselves
+
+MALFORMED = "a malformed "  # before the field's name
+AFFINITY = "spec.affinity.podAffinity"
+ANTI_AFFINITY = "spec.affinity.podAntiAffinity"
+SPREAD = "spec.topologySpreadConstraints"
+
+HARD = "DoNotSchedule"
+HONOR = "Honor"
+
+_TAKES_VALUES = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
+# What a label's key and value may be.
+_LONGEST_PREFIX = 253
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_LONGEST_NAME = 63
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
+
+Selector = tuple[Requirement, ...] | None
+Order = tuple[object, ...]
+
+
+class MalformedSelector(Exception):  # noqa: N818 - it never leaves the decoders
+    """A selector cannot be read."""
+
+
+def decode_rules(pod: wire.Pod) -> tuple[InterPodRules, tuple[str, ...]]:
+    """What a pod demands of others, and the fields in which a selector cannot be read.
+
+    kube-scheduler places no pod with such a selector, be it a preference's (PreFilter of
+    InterPodAffinity and of PodTopologySpread); of one that has a node already, it ignores all
+    required terms that stand beside it (``NodeInfo.AddPod``). So these ask for nothing here, and
+    the field is named, which keeps the pod waiting.
+    """
+    affinity, spreads = pod.spec.affinity, pod.spec.topology_spread_constraints
+    if not (affinity.pod_affinity.is_in_use or affinity.pod_anti_affinity.is_in_use or spreads):
+        return NO_RULES, ()
+    broken: set[str] = set()
+    near = _terms(pod, affinity.pod_affinity, broken, AFFINITY)
+    apart = _terms(pod, affinity.pod_anti_affinity, broken, ANTI_AFFINITY)
+    even: tuple[TopologySpread, ...] = ()
+    try:
+        even = tuple(sorted(set(read_spreads(pod, HARD)), key=spread_order))
+    except MalformedSelector:
+        broken.add(MALFORMED + SPREAD)
+    return _shared_rules(InterPodRules(near, apart, even)), tuple(sorted(broken))
+
+
+def decode_apart(pod: wire.Pod) -> tuple[AffinityTerm, ...]:
+    """The required anti-affinity of a pod that has a node; none if a selector cannot be read."""
+    anti = pod.spec.affinity.pod_anti_affinity
+    if not anti.required_during_scheduling_ignored_during_execution:
+        return ()
+    return _shared_rules(InterPodRules(apart=_terms(pod, anti, set(), ANTI_AFFINITY))).apart
+
+
+def decode_near(pod: wire.Pod) -> tuple[AffinityTerm, ...]:
+    """The required affinity of a pod that has a node; none if a selector cannot be read."""
+    return _terms(pod, pod.spec.affinity.pod_affinity, set(), AFFINITY)
+
+
+def decode_labels(labels: Mapping[str, str]) -> Labels:
+    """Labels, sorted; equal ones are the same object, and so are equal pairs."""
+    if not labels:
+        return ()
+    return _shared_labels(tuple([_shared_pair(key, labels[key]) for key in sorted(labels)]))
+
+
+def is_label(key: str, value: str) -> bool:
+    """Whether a pod can carry this label."""
+    return _is_key(key) and (not value or _is_name(value))
+
+
+def requirements(given: Iterable[wire.Requirement]) -> tuple[Requirement, ...]:
+    """Sorted, without repetition."""
+    return _sorted({Requirement(r.key, r.operator, tuple(sorted(set(r.values)))) for r in given})
+
+
+def requirement_order(each: Requirement) -> tuple[str, str, tuple[str, ...]]:
+    """How requirements are sorted."""
+    return each.key, each.operator, each.values
+
+
+def term_order(term: AffinityTerm) -> Order:
+    """How terms are sorted."""
+    return term.topology, _peers_order(term.peers)
+
+
+def spread_order(one: TopologySpread) -> Order:
+    """How spread constraints are sorted."""
+    policies = (one.heeds_affinity, one.heeds_taints)
+    return one.topology, _peers_order(one.peers), one.max_skew, one.min_domains, policies
+
+
+def _sorted(found: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    return tuple(sorted(found, key=requirement_order))
+
+
+def _terms(
+    pod: wire.Pod, given: wire.PodAffinity, broken: set[str], field: str
+) -> tuple[AffinityTerm, ...]:
+    try:
+        for preferred in given.preferred_during_scheduling_ignored_during_execution:
+            read_term(pod, preferred.pod_affinity_term)
+    except MalformedSelector:
+        broken.add(MALFORMED + field)
+    required = given.required_during_scheduling_ignored_during_execution
+    try:
+        return tuple(sorted({read_term(pod, each) for each in required}, key=term_order))
+    except MalformedSelector:
+        broken.add(MALFORMED + field)
+        return ()
+
+
+def read_term(pod: wire.Pod, given: wire.PodAffinityTerm) -> AffinityTerm:
+    """Without namespaces and a selector of them, the pod's own is meant.
+
+    What ``matchLabelKeys`` and ``mismatchLabelKeys`` add is in the selector already: the API
+    server wrote it there when the pod was created, and nobody looks at the keys again.
+    """
+    names: tuple[str, ...] = tuple(sorted(set(given.namespaces)))
+    if not names and given.namespace_selector is None:
+        names = (pod.metadata.namespace,)
+    peers = PodSelector(_selector(given.label_selector), names, _selector(given.namespace_selector))
+    return AffinityTerm(given.topology_key, peers)
+
+
+def read_spreads(pod: wire.Pod, kind: str) -> Iterator[TopologySpread]:
+    """The constraints of one kind; kube-scheduler merges ``matchLabelKeys`` whenever it looks.
+
+    With an empty selector it counts nobody (``countPodsMatchSelector``), as without one.
+    """
+    labels = pod.metadata.labels
+    for each in pod.spec.topology_spread_constraints:
+        if each.when_unsatisfiable != kind:
+            continue
+        selector = _selector(each.label_selector)
+        if selector is not None:
+            keys = (key for key in each.match_label_keys if key in labels)
+            same = (Requirement(key, "In", (labels[key],)) for key in keys)
+            selector = _sorted({*selector, *same}) or None
+        affinity = each.node_affinity_policy
+        yield TopologySpread(
+            each.topology_key,
+            PodSelector(selector, (pod.metadata.namespace,)),
+            each.max_skew,
+            1 if each.min_domains is None else each.min_domains,
+            heeds_affinity=affinity is None or affinity == HONOR,
+            heeds_taints=each.node_taints_policy == HONOR,
+        )
+
+
+def _selector(given: wire.LabelSelector | None) -> Selector:
+    """A label selector as ``LabelSelectorAsSelector`` reads it: none at all selects nothing."""
+    if given is None:
+        return None
+    labels = (Requirement(key, "In", (value,)) for key, value in given.match_labels.items())
+    found = {*labels, *requirements(given.match_expressions)}
+    if not all(_is_readable(each) for each in found):
+        raise MalformedSelector
+    return _sorted(found)
+
+
+def _is_readable(each: Requirement) -> bool:
+    """Whether ``labels.NewRequirement`` would take it."""
+    if _TAKES_VALUES.get(each.operator) is not bool(each.values):
+        return False
+    return _is_key(each.key) and all(not value or _is_name(value) for value in each.values)
+
+
+def _is_key(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    if slash and (len(prefix) > _LONGEST_PREFIX or _PREFIX.fullmatch(prefix) is None):
+        return False
+    return _is_name(name)
+
+
+def _is_name(word: str) -> bool:
+    return len(word) <= _LONGEST_NAME and _NAME.fullmatch(word) is not None
+
+
+def _selector_order(selector: Selector) -> Order:
+    return selector is not None, tuple(requirement_order(each) for each in selector or ())
+
+
+def _peers_order(peers: PodSelector) -> Order:
+    selector, spaces = _selector_order(peers.selector), _selector_order(peers.namespace_labels)
+    return selector, peers.namespaces, spaces
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared_rules(rules: InterPodRules) -> InterPodRules:
+    return rules
+
+
+@lru_cache(maxsize=KNOWN_LABELS)
+def _shared_labels(labels: Labels) -> Labels:
+    return labels
+
+
+@lru_cache(maxsize=KNOWN_LABELS)
+def _shared_pair(key: str, value: str) -> tuple[str, str]:
+    return intern(key), value

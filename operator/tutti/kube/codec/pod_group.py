@@ -1,0 +1,129 @@
+"""PodGroups as users write them: what they ask for, the templates of their roles, and their status.
+
+Separate from ``decode`` because a template is read as the pod that will be made of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...model.cluster import ABSENT_SECONDS, Gang, Member, OnPartial, OnTimeout, Role
+from ...model.keys import GangKey, Uid
+from ...model.shapes import Template
+from .. import wire
+from ..errors import BadObject
+from .decode import named, seconds_of
+from .inter_pod import decode_labels, decode_rules
+from .preferences import decode_wishes
+from .quantity import QuantityError
+from .shapes import decode_shape
+from .spark import joining
+
+
+@dataclass(frozen=True, slots=True)
+class GangSpec:
+    """A PodGroup object as the API has it now; with its pods it makes a Gang."""
+
+    namespace: str
+    name: str
+    uid: Uid
+    generation: int
+    min_member: int
+    roles: tuple[Role, ...]
+    created: float  # seconds since the epoch
+    terminating: bool
+    version: str  # metadata.resourceVersion
+    on_partial: OnPartial = OnPartial.COMPLETE
+    priority_class: str = ""
+    timeout_seconds: float | None = None
+    on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
+    absent_seconds: float = ABSENT_SECONDS
+    owner_pod: str = ""
+    status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
+    owner: Uid | None = None  # of the pod that it was made for, and goes with
+
+    def with_members(self, members: tuple[Member, ...], class_value: int | None) -> Gang:
+        """The gang that it makes with these pods; the value is that of its PriorityClass."""
+        return Gang(
+            GangKey(self.namespace, self.name),
+            self.uid,
+            self.min_member,
+            roles=self.roles,
+            members=members,
+            created=self.created,
+            generation=self.generation,
+            terminating=self.terminating,
+            on_partial=self.on_partial,
+            priority_class=self.priority_class,
+            class_value=class_value,
+            timeout_seconds=self.timeout_seconds,
+            on_timeout=self.on_timeout,
+            absent_seconds=self.absent_seconds,
+            owner_pod=self.owner_pod,
+        )
+
+
+def decode_group(group: wire.PodGroup) -> GangSpec:
+    """Read a PodGroup; ``minMember`` is the sum over its roles where it is absent, at least 1."""
+    named(group)
+    metadata, spec = group.metadata, group.spec
+    roles = tuple(_role(each, metadata) for each in spec.roles)
+    absent = spec.absent_member_timeout_seconds
+    needed = spec.min_member
+    if needed is None:
+        needed = sum(role.min_member for role in roles)
+    return GangSpec(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=Uid(metadata.uid),
+        generation=metadata.generation,
+        min_member=max(1, needed),
+        roles=roles,
+        created=seconds_of(metadata.creation_timestamp),
+        terminating=metadata.deletion_timestamp is not None,
+        version=metadata.resource_version,
+        on_partial=OnPartial.RELEASE
+        if spec.on_partial == OnPartial.RELEASE
+        else OnPartial.COMPLETE,
+        priority_class=spec.priority_class_name,
+        timeout_seconds=spec.schedule_timeout_seconds,
+        on_timeout=OnTimeout.FAIL if spec.on_timeout == OnTimeout.FAIL else OnTimeout.KEEP_WAITING,
+        absent_seconds=ABSENT_SECONDS if absent is None else max(0, absent),
+        owner_pod=next((each.name for each in metadata.owner_references if each.kind == "Pod"), ""),
+        status=group.status,
+        owner=next((Uid(o.uid) for o in metadata.owner_references if o.kind == "Pod"), None),
+    )
+
+
+def _role(role: wire.Role, group: wire.Metadata) -> Role:
+    least, most = max(0, role.min_member), role.max_member
+    template, unreadable = _template(role, group)
+    return Role(role.name, least, None if most is None else max(least, most), template, unreadable)
+
+
+def _template(role: wire.Role, group: wire.Metadata) -> tuple[Template | None, tuple[str, ...]]:
+    """Read a template as the pod that will be made of it is read, which joins the gang.
+
+    With a selector that cannot be read nobody could place that pod: answers in which fields.
+    """
+    template = role.template
+    if template is None:
+        return None, ()
+    labels = dict(joining(template.labels, group.name, role.name))
+    asked = wire.ResourceAmounts(requests=template.resources)
+    spec = wire.PodSpec(
+        containers=(wire.Container(resources=asked),),
+        node_selector=template.node_selector,
+        tolerations=template.tolerations,
+        affinity=template.affinity,
+        topology_spread_constraints=template.topology_spread_constraints,
+    )
+    pod = wire.Pod(metadata=wire.Metadata(namespace=group.namespace, labels=labels), spec=spec)
+    rules, malformed = decode_rules(pod)
+    if malformed:
+        return None, malformed
+    try:
+        return Template(decode_shape(pod, rules, decode_wishes(pod)), decode_labels(labels)), ()
+    except QuantityError as problem:
+        sentence = f"the template of role {role.name} cannot be read: {problem}"
+        raise BadObject(f"{group.namespace}/{group.name}", sentence) from problem

@@ -1,0 +1,103 @@
+"""What a pod would rather have: preferred affinity to nodes and pods, soft topology spread.
+
+Reads them as the scoring of kube-scheduler 1.37 does. Separate from ``rules`` because none of this
+ever keeps a pod waiting: a wish that cannot be read is none.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from ...model.inter_pod import AffinityTerm, TopologySpread, WeightedAffinityTerm
+from ...model.shapes import NO_WISHES, NodeTerm, Preferences
+from .. import wire
+from .inter_pod import (
+    MalformedSelector,
+    decode_near,
+    read_spreads,
+    read_term,
+    requirements,
+    spread_order,
+    term_order,
+)
+from .shapes import node_term_order
+
+KNOWN = 16384  # wishes that are shared
+
+SOFT = "ScheduleAnyway"
+
+
+def decode_wishes(pod: wire.Pod) -> Preferences:
+    """What decides between the nodes on which a pod may run."""
+    affinity = pod.spec.affinity
+    found = Preferences(
+        _nodes(affinity.node_affinity.preferred_during_scheduling_ignored_during_execution),
+        _summed(_preferred(pod)),
+        _even(pod) if pod.spec.topology_spread_constraints else (),
+    )
+    return NO_WISHES if found == NO_WISHES else _shared_wishes(found)
+
+
+def decode_likings(pod: wire.Pod) -> tuple[WeightedAffinityTerm, ...]:
+    """What draws others to a pod that has a node, or keeps them off: its required affinity, too."""
+    affinity = pod.spec.affinity
+    if not (affinity.pod_affinity.is_in_use or affinity.pod_anti_affinity.is_in_use):
+        return ()
+    near = (WeightedAffinityTerm(term, 1) for term in decode_near(pod))
+    return _shared_likings(_summed([*_preferred(pod), *near]))
+
+
+def _nodes(given: Iterable[wire.PreferredNodeTerm]) -> tuple[tuple[NodeTerm, int], ...]:
+    """Of an empty term nothing is wanted: it matches no node."""
+    weights: dict[NodeTerm, int] = {}
+    for each in given:
+        wanted = each.preference
+        term = NodeTerm(requirements(wanted.match_expressions), requirements(wanted.match_fields))
+        if term != NodeTerm():
+            weights[term] = weights.get(term, 0) + each.weight
+    return tuple(
+        (term, weights[term]) for term in sorted(weights, key=node_term_order) if weights[term]
+    )
+
+
+def _preferred(pod: wire.Pod) -> list[WeightedAffinityTerm]:
+    """The preferred terms of both kinds; none of a kind in which a selector cannot be read."""
+    affinity = pod.spec.affinity
+    found: list[WeightedAffinityTerm] = []
+    for given, sign in ((affinity.pod_affinity, 1), (affinity.pod_anti_affinity, -1)):
+        terms = given.preferred_during_scheduling_ignored_during_execution
+        try:
+            found += [
+                WeightedAffinityTerm(read_term(pod, t.pod_affinity_term), sign * t.weight)
+                for t in terms
+            ]
+        except MalformedSelector:
+            continue
+    return found
+
+
+def _summed(likings: Iterable[WeightedAffinityTerm]) -> tuple[WeightedAffinityTerm, ...]:
+    weights: dict[AffinityTerm, int] = {}
+    for each in likings:
+        weights[each.term] = weights.get(each.term, 0) + each.weight
+    return tuple(
+        WeightedAffinityTerm(term, weights[term])
+        for term in sorted(weights, key=term_order)
+        if weights[term]
+    )
+
+
+def _even(pod: wire.Pod) -> tuple[TopologySpread, ...]:
+    try:
+        return tuple(sorted(set(read_spreads(pod, SOFT)), key=spread_order))
+    except MalformedSelector:
+        return ()
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared_wishes(wishes: Preferences) -> Preferences:
+    return wishes
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared_likings(likings: tuple[WeightedAffinityTerm, ...]) -> tuple[WeightedAffinityTerm, ...]:
+    return likings

@@ -1,0 +1,178 @@
+"""The effective request of a pod, as Kubernetes computes it.
+
+Follows PodRequests in k8s.io/component-helpers/resource/helpers.go with the options that
+kube-scheduler sets: what the status says counts for a pod that has a node (NodeInfo), and not for
+one that is yet to get one (NodeResourcesFit). Sums are in billionths and rounded up once, at the
+end. Where an amount is beyond 64 bits, it counts as the largest there is: nothing fits it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ...model import ports
+from ...model.resources import Resources
+from .. import wire
+from .quantity import nanos, rounded_up
+
+PODS = "pods"  # every pod takes one of a node's ``pods``
+HUGE_PAGES = "hugepages-"
+ALWAYS = "Always"  # the restart policy that makes an init container a sidecar
+
+Nanos = dict[str, int]  # billionths by resource name
+Lookup = Callable[[wire.Container, wire.ContainerStatus | None], wire.Quantities]
+
+
+def pod_requests(pod: wire.Pod) -> Resources:
+    """What a pod takes of a node; raises ``QuantityError``."""
+    spec = pod.spec
+    asked = _containers(pod)
+    if any(_is_pod_level(name) for name in spec.resources.requests):
+        asked.update(_pod_level(pod))
+    _add(asked, _nanos(spec.overhead))
+    amounts = {
+        name: rounded_up(name, amount) for name, amount in asked.items() if not ports.is_port(name)
+    }
+    amounts[PODS] = 1
+    if wanted := host_ports(spec):
+        amounts.update(ports.asked(wanted))
+    return Resources.of(amounts)
+
+
+def host_ports(spec: wire.PodSpec) -> Sequence[ports.HostPort]:
+    """The node's ports that a pod uses as long as it runs: kube-scheduler's ``GetHostPorts``.
+
+    In the host's network every port is one; the API server writes that down at creation.
+    """
+    lasting = (one for one in spec.init_containers if one.restart_policy == ALWAYS)
+    found = [
+        (port.host_port or port.container_port * spec.host_network, port)
+        for container in (*spec.containers, *lasting)
+        for port in container.ports
+    ]
+    return [
+        ports.HostPort(number, port.protocol or "TCP", port.host_ip or ports.ANY_IP)
+        for number, port in found
+        if number > 0
+    ]
+
+
+def _containers(pod: wire.Pod) -> Nanos:
+    """What the containers ask for; while one is resized, the most of what it had and will have."""
+    status = pod.status
+    asked = _aggregate(pod, _in_spec)
+    if not (_is_placed(pod) and (_says_resources(status) or _is_infeasible(status))):
+        return asked
+    if status.allocated_resources is not None and status.resources and status.resources.requests:
+        allocated = _nanos(status.allocated_resources)
+        actual = _nanos(status.resources.requests)
+    else:
+        infeasible = _is_infeasible(status)
+        allocated = _aggregate(pod, _unless(_allocated, infeasible=infeasible))
+        actual = _aggregate(pod, _unless(_actual, infeasible=infeasible))
+    if _is_infeasible(status):
+        asked = {}
+    _raise_to(asked, allocated)
+    _raise_to(asked, actual)
+    return asked
+
+
+def _pod_level(pod: wire.Pod) -> Nanos:
+    """What the pod as a whole asks for, instead of the sum over its containers."""
+    status = pod.status
+    asked = _nanos(pod.spec.resources.requests)
+    if _is_placed(pod) and status.resources is not None:
+        if _is_infeasible(status):
+            asked = {}
+        _raise_to(asked, _nanos(status.resources.requests))
+        _raise_to(asked, _nanos(status.allocated_resources or {}))
+    return {name: amount for name, amount in asked.items() if _is_pod_level(name)}
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in ("cpu", "memory") or name.startswith(HUGE_PAGES)
+
+
+def _aggregate(pod: wire.Pod, lookup: Lookup) -> Nanos:
+    """Sum up containers and sidecars; no less than any init container with those before it."""
+    statuses = _by_name(pod.status)
+    total: Nanos = {}
+    for container in pod.spec.containers:
+        _add(total, _nanos(lookup(container, statuses.get(container.name))))
+    sidecars: Nanos = {}
+    peak: Nanos = {}
+    for container in pod.spec.init_containers:
+        asked = _nanos(lookup(container, statuses.get(container.name)))
+        if container.restart_policy == ALWAYS:
+            _add(total, asked)
+            _add(sidecars, asked)
+            _raise_to(peak, sidecars)
+        else:
+            _add(asked, sidecars)
+            _raise_to(peak, asked)
+    _raise_to(total, peak)
+    return total
+
+
+def _in_spec(container: wire.Container, _: wire.ContainerStatus | None) -> wire.Quantities:
+    return container.resources.requests
+
+
+def _allocated(status: wire.ContainerStatus) -> wire.Quantities | None:
+    return status.allocated_resources
+
+
+def _actual(status: wire.ContainerStatus) -> wire.Quantities | None:
+    if status.resources is not None and status.resources.requests:
+        return status.resources.requests
+    return status.allocated_resources
+
+
+def _unless(
+    found: Callable[[wire.ContainerStatus], wire.Quantities | None], *, infeasible: bool
+) -> Lookup:
+    """Fall back to the spec, unless the node has refused what the spec asks for."""
+
+    def lookup(container: wire.Container, status: wire.ContainerStatus | None) -> wire.Quantities:
+        amounts = None if status is None else found(status)
+        if amounts is not None:
+            return amounts
+        return {} if infeasible else container.resources.requests
+
+    return lookup
+
+
+def _by_name(status: wire.PodStatus) -> Mapping[str, wire.ContainerStatus]:
+    init = {each.name: each for each in status.init_container_statuses}
+    return init | {each.name: each for each in status.container_statuses}
+
+
+def _is_placed(pod: wire.Pod) -> bool:
+    return bool(pod.spec.node_name)
+
+
+def _says_resources(status: wire.PodStatus) -> bool:
+    return status.resources is not None or any(
+        each.allocated_resources is not None or each.resources is not None
+        for each in (*status.container_statuses, *status.init_container_statuses)
+    )
+
+
+def _is_infeasible(status: wire.PodStatus) -> bool:
+    """Whether the node has said that a resize can never be."""
+    pending = (each for each in status.conditions if each.type == "PodResizePending")
+    return next((each.reason == "Infeasible" for each in pending), False)
+
+
+def _nanos(amounts: wire.Quantities) -> Nanos:
+    return {name: nanos(amount) for name, amount in amounts.items()}
+
+
+def _add(total: Nanos, more: Nanos) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: Nanos, least: Nanos) -> None:
+    for name, amount in least.items():
+        # A zero that is named counts: a pod-level 0 replaces the sum over the containers.
+        if name not in total or amount > total[name]:
+            total[name] = amount

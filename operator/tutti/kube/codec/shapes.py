@@ -1,0 +1,162 @@
+"""Where a pod may run and what it asks for: wire pod to Shape, and the rules not modelled yet.
+
+Equal pods share one Shape, so that 50,000 replicas cost one. Separate from ``decode`` because it
+grows with every rule that is modelled.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from sys import intern
+
+from ...model.inter_pod import InterPodRules
+from ...model.keys import NodeName
+from ...model.resources import Resources
+from ...model.shapes import NodeTerm, Preferences, Shape, Toleration
+from .. import wire
+from .inter_pod import requirement_order, requirements
+from .requests import pod_requests
+
+KNOWN = 16384  # shapes, tolerations and terms that are shared
+
+NODE_NAME = "metadata.name"  # the only field that node affinity can match
+
+CLAIM = "persistentVolumeClaim"  # the kind of volume whose rules are known
+CLAIM_FIELD = f"spec.volumes[].{CLAIM}"
+# The other kinds that kube-scheduler's VolumeBinding, VolumeZone, VolumeRestrictions and
+# NodeVolumeLimits look at; the in-tree ones as listed in csi-translation-lib.
+DECIDING_VOLUMES = frozenset(
+    {
+        "awsElasticBlockStore",
+        "azureDisk",
+        "azureFile",
+        "cinder",
+        "ephemeral",
+        "gcePersistentDisk",
+        "iscsi",
+        "portworxVolume",
+        "rbd",
+        "vsphereVolume",
+    }
+)
+
+
+def decode_shape(pod: wire.Pod, rules: InterPodRules, wishes: Preferences) -> Shape:
+    """What makes a pod with these rules interchangeable with others; raises ``QuantityError``."""
+    spec = pod.spec
+    return _shared_shape(
+        _shared_resources(pod_requests(pod)),
+        tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
+        _required(spec.affinity),
+        _tolerations(spec.tolerations) if spec.tolerations else (),
+        (rules, wishes),
+    )
+
+
+def decode_requests(pod: wire.Pod) -> Resources:
+    """What a pod uses of its node; raises ``QuantityError``."""
+    return _shared_resources(pod_requests(pod))
+
+
+def pinned_to(pod: wire.Pod) -> NodeName | None:
+    """The one node that a pod can ever run on, if every term of its affinity names it alone."""
+    required = _selector(pod.spec.affinity)
+    if required is None or not required.node_selector_terms:
+        return None
+    names = {_named(term) for term in required.node_selector_terms}
+    if len(names) != 1 or (name := names.pop()) is None:
+        return None
+    return NodeName(name)
+
+
+def unmodelled(spec: wire.PodSpec) -> tuple[str, ...]:
+    """The fields in use whose rules we do not know yet, as users write them; sorted."""
+    native = () if spec.scheduling_group is None else ("spec.schedulingGroup",)
+    return tuple(sorted({*native, *_claims(spec)}))
+
+
+def claims(spec: wire.PodSpec, pod_name: str = "") -> tuple[str, ...]:
+    """The claims that the pod's volumes name, sorted; with its name, its ephemeral ones, too."""
+    if not spec.volumes:
+        return ()
+    found = {name for each in spec.volumes if (name := _claim_name(each.get(CLAIM)))}
+    if pod_name:
+        found |= {
+            f"{pod_name}-{each.get('name')}" for each in spec.volumes if each.get("ephemeral")
+        }
+    return tuple(sorted(found))
+
+
+def _claim_name(source: object) -> str:
+    """The name of the claim, if the volume names one; no other can be created."""
+    name = source.get("claimName") if isinstance(source, Mapping) else None
+    return intern(name) if isinstance(name, str) else ""
+
+
+def _claims(spec: wire.PodSpec) -> Iterator[str]:
+    for volume in spec.volumes:
+        if (source := volume.get(CLAIM)) is not None and not _claim_name(source):
+            yield CLAIM_FIELD
+        for kind in DECIDING_VOLUMES & volume.keys():
+            if volume[kind] is not None:
+                yield f"spec.volumes[].{kind}"
+    if spec.resource_claims:
+        yield "spec.resourceClaims"
+
+
+def _selector(affinity: wire.Affinity) -> wire.NodeSelector | None:
+    return affinity.node_affinity.required_during_scheduling_ignored_during_execution
+
+
+def _named(term: wire.NodeTerm) -> str | None:
+    for each in term.match_fields:
+        if each.key == NODE_NAME and each.operator == "In" and len(each.values) == 1:
+            return each.values[0]
+    return None
+
+
+def _required(affinity: wire.Affinity) -> tuple[NodeTerm, ...] | None:
+    """An empty term matches no node, so it is left out; no terms at all match none either."""
+    selector = _selector(affinity)
+    if selector is None:
+        return None
+    terms = {
+        NodeTerm(requirements(term.match_expressions), requirements(term.match_fields))
+        for term in selector.node_selector_terms
+        if term.match_expressions or term.match_fields
+    }
+    return tuple(sorted(terms, key=node_term_order))
+
+
+def node_term_order(term: NodeTerm) -> tuple[object, ...]:
+    """How terms on nodes are sorted."""
+    return (
+        tuple(requirement_order(each) for each in term.labels),
+        tuple(requirement_order(each) for each in term.fields),
+    )
+
+
+def _tolerations(given: Iterable[wire.Toleration]) -> tuple[Toleration, ...]:
+    """Order and repetition mean nothing; an absent operator means Equal."""
+    found = frozenset((t.key, t.operator or "Equal", t.value, t.effect) for t in given)
+    return _shared_tolerations(found)
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared_tolerations(given: frozenset[tuple[str, str, str, str]]) -> tuple[Toleration, ...]:
+    return tuple(Toleration(*each) for each in sorted(given))
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared_resources(resources: Resources) -> Resources:
+    return resources
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared_shape(
+    requests: Resources,
+    node_selector: tuple[tuple[str, str], ...],
+    required: tuple[NodeTerm, ...] | None,
+    tolerations: tuple[Toleration, ...],
+    asked: tuple[InterPodRules, Preferences],
+) -> Shape:
+    return Shape(requests, node_selector, required, tolerations, *asked)

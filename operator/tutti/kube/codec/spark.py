@@ -1,0 +1,106 @@
+"""Which application and role a pod of Spark's has, by the labels that Spark itself gives it.
+
+Separate from ``decode`` since it is the one place that knows these labels, and the ConfigMaps that
+a driver mounts: SPARK_ROLE_LABEL, SPARK_APP_ID_LABEL, SPARK_CONF_VOLUME_DRIVER and
+POD_TEMPLATE_VOLUME in Apache Spark's Constants.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...model.spark import DRIVER, EXECUTOR, ConfigMapKey, SparkPod
+from .. import wire
+
+GROUP_LABEL = "tutti.dev/pod-group"
+ROLE_LABEL = "tutti.dev/role"
+SPARK_LABEL = "spark-role"
+APP_LABEL = "spark-app-selector"
+NUMBER_LABEL = "spark-exec-id"  # of one executor in its application, from 1 on
+PROFILE_LABEL = "spark-exec-resourceprofile-id"
+# The second is what pods carry that were made for Palantir's scheduler.
+APP_LABELS = (APP_LABEL, "spark-app-id")
+
+# The API server takes any text for the name in a volume; in a path "../../x" leads elsewhere.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+PROPERTIES = "spark.properties"
+TEMPLATE = "pod-spec-template.yml"
+PROPERTIES_VOLUME = "spark-conf-volume"  # begins so: -driver from Spark 3.1 on
+TEMPLATE_VOLUME = "pod-template-volume"
+
+EXECUTORS = "tutti.dev/executors"
+MOST_EXECUTORS = "tutti.dev/max-executors"
+# Annotations of github.com/palantir/k8s-spark-scheduler, which are on drivers.
+PALANTIR = "spark-"
+COUNT = f"{PALANTIR}executor-count"
+CPU = f"{PALANTIR}executor-cpu"
+MEMORY = f"{PALANTIR}executor-mem"
+GPU = f"{PALANTIR}executor-nvidia.com/gpu"
+IS_DYNAMIC = f"{PALANTIR}dynamic-allocation-enabled"
+LEAST = f"{PALANTIR}dynamic-allocation-min-executor-count"
+MOST = f"{PALANTIR}dynamic-allocation-max-executor-count"
+MARKS: Mapping[str, frozenset[str]] = {
+    EXECUTOR: frozenset({EXECUTORS, MOST_EXECUTORS}),
+    DRIVER: frozenset({COUNT, CPU, MEMORY, GPU, IS_DYNAMIC, LEAST, MOST}),
+}
+
+
+def role_of(labels: Mapping[str, str]) -> str:
+    """What a pod is for in its gang: as it says itself, else as Spark says."""
+    role = labels.get(SPARK_LABEL, "")
+    return labels.get(ROLE_LABEL, "") or (role if role in MARKS else "")
+
+
+def app_of(labels: Mapping[str, str]) -> str:
+    """The application that a pod joins by Spark's own labels; empty where it names a group."""
+    if labels.get(SPARK_LABEL) not in MARKS or labels.get(GROUP_LABEL):
+        return ""
+    return next((labels[name] for name in APP_LABELS if labels.get(name)), "")
+
+
+def joining(labels: Mapping[str, str], group: str, role: str) -> Mapping[str, str]:
+    """Labels with those by which a pod joins the group in this role, where Spark's do not do."""
+    full = dict(labels)
+    if app_of(labels) != group:
+        full[GROUP_LABEL] = group
+    if role_of(full) != role:
+        full[ROLE_LABEL] = role
+    return full
+
+
+def decode_spark(pod: wire.Pod) -> SparkPod | None:
+    """The application that a pod is part of; None if it is no pod of Spark's, or names a group."""
+    labels = pod.metadata.labels
+    if not (app := app_of(labels)):
+        return None
+    role = labels[SPARK_LABEL]
+    given = pod.metadata.annotations.items()
+    marks = tuple(sorted((name, value) for name, value in given if name in MARKS[role]))
+    if role == EXECUTOR:
+        return SparkPod(app, role, marks=marks)
+    return SparkPod(
+        app,
+        role,
+        _kept(pod.spec.volumes, PROPERTIES_VOLUME, PROPERTIES),
+        _kept(pod.spec.volumes, TEMPLATE_VOLUME, TEMPLATE),
+        marks,
+    )
+
+
+def _kept(volumes: Iterable[Mapping[str, Any]], name: str, file: str) -> ConfigMapKey | None:
+    """Where a file comes from that is in a volume made of a ConfigMap."""
+    for volume in volumes:
+        source = volume.get("configMap")
+        if not (isinstance(source, Mapping) and str(volume.get("name")).startswith(name)):
+            continue
+        if _NAME.fullmatch(str(source.get("name"))):
+            return ConfigMapKey(str(source["name"]), _key(source.get("items"), file))
+    return None
+
+
+def _key(items: Any, file: str) -> str:
+    """Under which key; its own name, unless the volume gives the file another."""
+    for one in items if isinstance(items, list | tuple) else ():
+        if isinstance(one, Mapping) and one.get("path") == file and one.get("key"):
+            return str(one["key"])
+    return file

@@ -1,0 +1,121 @@
+"""Claims, volumes and classes: wire objects to model values, as kube-scheduler 1.37 reads them.
+
+Separate from ``decode`` as ``wire.storage`` is from ``wire.objects``. Source: its plugin
+VolumeBinding.
+"""
+
+from ...model.keys import NodeName
+from ...model.volumes import (
+    PLACES,
+    Attachment,
+    Claim,
+    ClaimKey,
+    Driver,
+    NodeDrivers,
+    Reach,
+    StorageClass,
+    Volume,
+    way_order,
+)
+from .. import wire
+from .decode import named
+from .inter_pod import requirements
+
+BOUND = "pv.kubernetes.io/bind-completed"
+BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+LOST = "Lost"
+ONE_POD = "ReadWriteOncePod"
+WAITS = "WaitForFirstConsumer"
+
+_IN_TREE = (
+    "aws_elastic_block_store",
+    "azure_disk",
+    "azure_file",
+    "cinder",
+    "gce_persistent_disk",
+    "portworx_volume",
+    "vsphere_volume",
+)
+
+
+def decode_claim(one: wire.PersistentVolumeClaim) -> Claim:
+    """Read a claim."""
+    named(one)
+    metadata, spec = one.metadata, one.spec
+    return Claim(
+        ClaimKey(metadata.namespace, metadata.name),
+        spec.volume_name,
+        is_bound=bool(spec.volume_name) and BOUND in metadata.annotations,
+        storage_class=metadata.annotations.get(BETA_CLASS, spec.storage_class_name or ""),
+        is_lost=one.status.phase == LOST,
+        terminating=metadata.deletion_timestamp is not None,
+        for_one_pod=ONE_POD in spec.access_modes,
+    )
+
+
+def decode_volume(one: wire.PersistentVolume) -> Volume:
+    """Read a volume."""
+    named(one)
+    spec = one.spec
+    kinds = wire.VolumeSpec.model_fields
+    in_tree = (kinds[kind].alias or "" for kind in _IN_TREE if getattr(spec, kind) is not None)
+    labels = one.metadata.labels
+    return Volume(
+        one.metadata.name,
+        _affinity(spec.node_affinity.required),
+        tuple((key, labels[key]) for key in sorted(labels) if key in PLACES),
+        driver=spec.csi.driver if spec.csi is not None else "",
+        handle=spec.csi.volume_handle if spec.csi is not None else "",
+        in_tree=next(in_tree, ""),
+    )
+
+
+def decode_class(one: wire.StorageClass) -> StorageClass:
+    """Read a class; the API server lets nobody change its mode."""
+    named(one)
+    return StorageClass(one.metadata.name, one.volume_binding_mode == WAITS, one.provisioner)
+
+
+def decode_drivers(one: wire.CSINode) -> NodeDrivers:
+    """Read the drivers of a node."""
+    named(one)
+    limits = {each.name: each.allocatable.count for each in one.spec.drivers}
+    return NodeDrivers(NodeName(one.metadata.name), tuple(sorted(limits.items())))
+
+
+def decode_driver(one: wire.CSIDriver) -> Driver:
+    """Read a driver."""
+    named(one)
+    return Driver(one.metadata.name, one.spec.prevent_pod_scheduling_if_missing)
+
+
+def decode_attachment(one: wire.VolumeAttachment) -> Attachment | None:
+    """Read an attachment; None where it is of no PersistentVolume."""
+    named(one)
+    spec = one.spec
+    volume = spec.source.persistent_volume_name
+    if not (spec.attacher and volume):
+        return None
+    return Attachment(NodeName(spec.node_name), spec.attacher, volume)
+
+
+def _affinity(required: wire.NodeSelector | None) -> Reach | None:
+    """The node affinity of a volume, which knows nodes by their labels alone.
+
+    ``CheckNodeAffinity`` asks about a node without a name, whatever the node's is.
+    """
+    if required is None:
+        return None
+    ways = {
+        requirements(term.match_expressions)
+        for term in required.node_selector_terms
+        if (term.match_expressions or term.match_fields)
+        and all(map(_holds_without_a_name, term.match_fields))
+    }
+    return tuple(sorted(ways, key=way_order))
+
+
+def _holds_without_a_name(field: wire.Requirement) -> bool:
+    if len(field.values) != 1:
+        return False
+    return field.operator == ("NotIn" if field.values[0] else "In")

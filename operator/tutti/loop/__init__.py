@@ -1,0 +1,1 @@
+"""When a cycle runs, and what one cycle does."""

@@ -1,0 +1,68 @@
+"""Plans beside the event loop, and what answers where a strategy does not come to an end.
+
+A strategy is given a budget and keeps to it; should one not, killing the process would help nobody,
+for whoever leads next plans the same. So the fallback answers, and goes on doing so until the plan
+that is overdue has ended: at most one of them runs at a time.
+"""
+
+import asyncio
+import logging
+from dataclasses import replace
+
+from ..model.cluster import Snapshot
+from ..model.decisions import Plan, Policy
+from ..planning import plan as planning
+from ..strategies.problem import Budget, Strategy
+
+logger = logging.getLogger(__name__)
+
+GRACE_SECONDS = 30.0  # beyond its budget, for what a plan does besides searching
+
+
+class Planner:
+    """Makes plans in a thread, one after the other."""
+
+    def __init__(self, fallback: Strategy, budget: Budget, policy: Policy) -> None:
+        """All plans are made with the same budget and policy."""
+        self._fallback = fallback
+        self._budget = budget
+        self._policy = policy
+        self.overdue: asyncio.Task[Plan] | None = None
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether a plan still runs that nobody waits for."""
+        return self.overdue is not None and not self.overdue.done()
+
+    async def plan(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
+        """The strategy's plan; the fallback's where that is overdue."""
+        if strategy is self._fallback:
+            return await self._made(snapshot, strategy)
+        if not self.is_overdue:
+            making = asyncio.create_task(self._made(snapshot, strategy))
+            seconds = self._budget.seconds + GRACE_SECONDS
+            await asyncio.wait([making], timeout=seconds)
+            if making.done():
+                return making.result()
+            self.overdue = making
+            making.add_done_callback(_forget)
+            logger.error(
+                "%s has not answered within %.0f s, this is a bug: %s answers until it has",
+                strategy.name,
+                seconds,
+                self._fallback.name,
+            )
+        plan = await self._made(snapshot, self._fallback)
+        why = f"{strategy.name} is overdue, {self._fallback.name} answered"
+        return plan if plan.proved else replace(plan, shortfall=plan.shortfall or why)
+
+    async def _made(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
+        return await asyncio.to_thread(
+            planning.plan, snapshot, strategy, self._fallback, self._budget, self._policy
+        )
+
+
+def _forget(made: asyncio.Task[Plan]) -> None:
+    """Its plan is of a picture that is gone, and so is what was wrong with it."""
+    if not made.cancelled() and (problem := made.exception()) is not None:
+        logger.error("the overdue plan has failed", exc_info=problem)

@@ -1,0 +1,69 @@
+"""What a new leader does before its first decision: adopt what stands, then look afresh.
+
+Separate from the election, which knows nothing of Reservations, and from the cycle, which trusts
+the cluster state. The order is what counts: once a Reservation is adopted its old leader can
+delete it no more, so whatever that one bound and finished before is in the lists that come after.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..kube import list_watch
+from ..kube.client import Source
+from ..model.lease import LeaderTerm
+from ..state.cluster_state import ClusterState
+from .cycle import Cycle
+
+
+class Takeover:
+    """Brings the cluster state up to a term of ours."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        cycle: Cycle,
+        source: Source,
+        *,
+        reservations: list_watch.Reflector[Any, Any],
+        groups_and_pods: Sequence[list_watch.Reflector[Any, Any]],
+    ) -> None:
+        """``groups_and_pods``: the PodGroups, the pending pods and the bound ones, in this order.
+
+        A PodGroup is listed after the Reservations: one that has taken its own along is not there.
+        """
+        self._state = state
+        self._cycle = cycle
+        self._source = source
+        self._reservations = reservations
+        self._groups_and_pods = groups_and_pods
+        self._adopted: LeaderTerm = ""
+
+    async def adopt(self, term: LeaderTerm) -> None:
+        """List the Reservations and sign them; pods listed before may lack what was bound since.
+
+        Raises:
+            errors.ApiError: not all could be adopted; begin again.
+            Deposed: somebody else leads by now.
+        """
+        if term == self._adopted:
+            return
+        await list_watch.relist(self._source, self._reservations)
+        await self._cycle.begin(term)
+        self._state.groups.expire()
+        self._state.pending.expire()
+        self._state.bound.expire()
+        self._adopted = term
+
+    async def complete(self, term: LeaderTerm) -> None:
+        """Adopt, and list PodGroups and pods again unless that has happened since.
+
+        Raises:
+            errors.ApiError: not done; begin again.
+            Deposed: as of ``adopt``.
+        """
+        await self.adopt(term)
+        state = self._state
+        fresh = (state.groups.is_fresh, state.pending.is_fresh, state.bound.is_fresh)
+        for is_fresh, feed in zip(fresh, self._groups_and_pods, strict=True):
+            if not is_fresh:
+                await list_watch.relist(self._source, feed)

@@ -1,0 +1,68 @@
+"""What pods ask of one another: which of them count, and how far apart or together they may be."""
+
+from dataclasses import dataclass
+
+Labels = tuple[tuple[str, str], ...]  # sorted by key
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One requirement on labels: In, NotIn, Exists, DoesNotExist; on nodes' also Gt or Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodSelector:
+    """The pods that a rule is about, by namespace and labels.
+
+    A pod counts if its namespace is named, or has labels of which all ``namespace_labels`` hold,
+    and all of ``selector`` holds for its own labels. None selects nothing, no requirement at all
+    selects everything. ``matchLabelKeys`` and the pod's own namespace are already in here.
+    """
+
+    selector: tuple[Requirement, ...] | None
+    namespaces: tuple[str, ...] = ()  # sorted
+    namespace_labels: tuple[Requirement, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """One term of required affinity or anti-affinity: these peers, in one domain of this key."""
+
+    topology: str  # a node label's key
+    peers: PodSelector
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedAffinityTerm:
+    """A term of preferred affinity; that of anti-affinity has a weight below zero."""
+
+    term: AffinityTerm
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySpread:
+    """One topology spread constraint; whether it must hold is said where it stands."""
+
+    topology: str
+    peers: PodSelector  # in the pod's own namespace
+    max_skew: int
+    min_domains: int = 1
+    heeds_affinity: bool = True  # nodeAffinityPolicy: Honor
+    heeds_taints: bool = False  # nodeTaintsPolicy: Honor
+
+
+@dataclass(frozen=True, slots=True)
+class InterPodRules:
+    """What a pod asks of other pods; each tuple sorted, without repetition."""
+
+    near: tuple[AffinityTerm, ...] = ()  # required pod affinity
+    apart: tuple[AffinityTerm, ...] = ()  # required pod anti-affinity
+    even: tuple[TopologySpread, ...] = ()  # those that must hold (DoNotSchedule)
+
+
+NO_RULES = InterPodRules()

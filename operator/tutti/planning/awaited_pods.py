@@ -1,0 +1,42 @@
+"""Whom the lost members' successors of a gang may have to follow, or be kept from.
+
+Separate from the gangs that are given up, of which it keeps some: by the rules between pods there
+can be room tomorrow for a pod that has none today, once others have their nodes.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..gang.demand import MemberCounts
+from ..model.cluster import Member
+from ..model.keys import Uid
+from .compile.capacity import FitByShape
+from .compile.pod_classes import SelectorIndex, groups_near_or_even, groups_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AwaitedPods:
+    """All whom a plan has given a node or leaves waiting, by the groups that rules count."""
+
+    roll: SelectorIndex
+    found: Sequence[MemberCounts]
+    room: FitByShape  # before anybody was placed, by node rules alone
+    placed: Collection[Uid]
+
+    def awaited(self, census: MemberCounts) -> str:
+        """Whom a gang's waiting members might find room by; empty if nobody can change anything."""
+        for member in census.ready:
+            asked = {self.roll.number[who] for who in groups_near_or_even(member.shape)}
+            if asked and self.room[member.shape].members:
+                for other in self._others(census):
+                    if not asked.isdisjoint(groups_of(other.shape)):
+                        return f"{member.key} may find room once {other.key} has its node"
+        return ""
+
+    def _others(self, census: MemberCounts) -> Iterator[Member]:
+        """Whoever else may come; who is to replace lost members has been tried together with it."""
+        for other in self.found:
+            if other.gang.key != census.gang.key:
+                for member in other.ready:
+                    if member.uid in self.placed or not other.is_committed:
+                        yield member

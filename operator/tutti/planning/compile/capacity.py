@@ -1,0 +1,242 @@
+"""What room is short of what a gang asks for: counted per shape and exactly, then put in words.
+
+Separate from the decision, which never reads a sentence. Of a gang with several shapes the one
+that is shortest is named.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...gang.demand import PlacementRequest
+from ...gang.quantities import count, format_amount, format_resources
+from ...model import ports
+from ...model.cluster import Member
+from ...model.resources import Resources
+from ...model.shapes import Shape
+from ...strategies.capacity import fits_per_node
+from .grids import Grid, footprint
+
+MOST_KINDS = 3  # kinds of obstacles, or shapes, named in one sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How many members of one shape fit, and on how many nodes."""
+
+    members: int
+    nodes: int
+
+    def __str__(self) -> str:
+        """Read as the middle of a sentence."""
+        if not self.nodes:
+            return "room for none"
+        return f"room for {self.members} on {count(self.nodes, 'node')}"
+
+
+class CountedFit(Protocol):
+    """The room for each shape alone, however it was counted."""
+
+    def __getitem__(self, shape: Shape, /) -> Fit:
+        """How many members of this shape alone have room."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitByShape:
+    """The room for each shape alone, counted once when asked for."""
+
+    base: Grid
+    free: NDArray[np.int64]
+    known: dict[Shape, Fit] = field(default_factory=dict)
+
+    def __getitem__(self, shape: Shape) -> Fit:
+        """How many members of this shape alone fit into the free room."""
+        found = self.known.get(shape)
+        if found is None:
+            row = self.base.shapes[shape]
+            nodes = np.flatnonzero(self.base.allowed[row])  # often few: one rack, one pool
+            allowed = np.ones(len(nodes), dtype=np.bool_)
+            counts = fits_per_node(self.free[nodes], self.base.requests[row], allowed)
+            found = self.known[shape] = Fit(int(counts.sum()), int(np.count_nonzero(counts)))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeShortage:
+    """The members of one shape, the room for them alone, and how many must start of them.
+
+    So many are ``forced`` because the others have room, or members, for no more than the rest.
+    """
+
+    members: tuple[Member, ...]
+    room: Fit
+    forced: int
+
+    @property
+    def requests(self) -> Resources:
+        """What each of them asks for."""
+        return self.members[0].shape.requests
+
+    @property
+    def lacking(self) -> int:
+        """How many more must start than there is room for."""
+        return max(0, self.forced - self.room.members)
+
+
+def blocks(rooms: CountedFit, want: PlacementRequest) -> Sequence[ShapeShortage]:
+    """The want by shape."""
+    found = [(group, rooms[group[0].shape]) for group in want.alike]
+    reach = sum(min(len(group), room.members) for group, room in found)
+    if not want.minimums:
+        return [
+            ShapeShortage(
+                group, room, _clipped(want.need - reach + min(len(group), room.members), group)
+            )
+            for group, room in found
+        ]
+    by_role = [_reach_by_role(group, room) for group, room in found]
+    in_role = sum(by_role, Counter[str]())
+    answer = []
+    for (group, room), own in zip(found, by_role, strict=True):
+        in_all = want.need - (reach - min(len(group), room.members))
+        in_roles = sum(max(0, n - (in_role[role] - own[role])) for role, n in want.minimums)
+        answer.append(ShapeShortage(group, room, _clipped(max(in_all, in_roles), group)))
+    return answer
+
+
+def _clipped(forced: int, group: Sequence[Member]) -> int:
+    return min(max(forced, 0), len(group))
+
+
+def _reach_by_role(group: Sequence[Member], room: Fit) -> Counter[str]:
+    """How many of the group could start at most, role by role."""
+    roles = Counter(member.role for member in group)
+    return Counter({role: min(n, room.members) for role, n in roles.items()})
+
+
+def short(rooms: CountedFit, want: PlacementRequest) -> ShapeShortage | None:
+    """The shape that this room is shortest of, so that the want cannot be met; None if none is."""
+    return _shortest(blocks(rooms, want))
+
+
+def _shortest(found: Sequence[ShapeShortage]) -> ShapeShortage | None:
+    lacking = [block for block in found if block.lacking]
+    return max(lacking, key=lambda block: (block.lacking, block.room.members), default=None)
+
+
+def not_enough_room(empty: FitByShape, left: FitByShape, want: PlacementRequest) -> str:
+    """What a gang asks for and what room is left, once everything else in the plan has its own."""
+    found = blocks(left, want)
+    is_mixed = len(found) > 1
+    if (block := short(empty, want)) is not None:
+        only = f"only {block.room.members}" if block.room.members else "none"
+        asked = _asked(want, block, is_mixed=is_mixed)
+        return f"{asked}; even the empty cluster has room for {only}; short {block.lacking}"
+    if (block := _shortest(found)) is not None:
+        found_room = f"{block.room}{taken_ports(left, block.members[0].shape)}"
+        return f"{_asked(want, block, is_mixed=is_mixed)}; {found_room}; short {block.lacking}"
+    if not is_mixed:
+        asked = _asked(want, found[0], is_mixed=False)
+        return f"{asked}; {found[0].room}, left unused by this plan"
+    listed = [
+        f"{len(block.members)} with {format_resources(block.requests)} each ({block.room})"
+        for block in found
+        if block.room.members
+    ]
+    if len(listed) > MOST_KINDS:
+        listed[MOST_KINDS:] = [f"{len(listed) - MOST_KINDS} more kinds"]
+    kinds = ", ".join(listed)
+    return (
+        f"{count(want.need, 'member')} needed of {kinds}; no way was found to place them together"
+    )
+
+
+def taken_ports(rooms: FitByShape, shape: Shape) -> str:
+    """Of the host ports it asks for, those that are taken on nodes it may run on; or nothing."""
+    asked = ports.named(dict(shape.requests.amounts))
+    if not asked:
+        return ""
+    base = rooms.base
+    row = base.shapes[shape]
+    allowed = np.flatnonzero(base.allowed[row])
+    said = []
+    for port in asked:
+        lacks = np.zeros(len(allowed), dtype=np.bool_)
+        for name in {port.resource, replace(port, ip=ports.ANY_IP).resource}:
+            column = base.resources.index(name)
+            lacks |= rooms.free[allowed, column] < base.requests[row, column]
+        if n := int(np.count_nonzero(lacks)):
+            said.append(f"; host port {port} is taken on {count(n, 'node')}")
+    if len(said) > MOST_KINDS:
+        said[MOST_KINDS:] = [f"; {len(said) - MOST_KINDS} more host ports are taken"]
+    return "".join(said)
+
+
+def _asked(want: PlacementRequest, block: ShapeShortage, *, is_mixed: bool) -> str:
+    requests = format_resources(block.requests)
+    if want.gang.is_single:
+        return f"the pod needs {requests}"
+    roles = {m.role for m in block.members} if is_mixed and want.minimums else set[str]()
+    role = f"role {min(roles)}: " if len(roles) == 1 else ""
+    n = block.forced
+    return f"{role}{count(n, 'member')} need{'s' * (n == 1)} {requests}{' each' * (n > 1)}"
+
+
+def single_members(members: Sequence[Member], purpose: str, found: FitByShape) -> str:
+    """What members of a started gang ask for, each for itself; all are of one shape."""
+    n = len(members)
+    requests = format_resources(members[0].shape.requests)
+    asked = f"{count(n, 'member')} {purpose} need{'s' * (n == 1)} {requests}{' each' * (n > 1)}"
+    shape = members[0].shape
+    return f"{asked}; {found[shape]}{taken_ports(found, shape)}"
+
+
+def nowhere_member(empty: FitByShape, want: PlacementRequest) -> Member | None:
+    """A member that the gang cannot start without and no node could hold, even if empty."""
+    lost = [m for block in blocks(empty, want) if not block.room.members for m in block.members]
+    if not lost:
+        return None
+    uids = {member.uid for member in lost}
+    rest = [member for member in want.members if member.uid not in uids]
+    for role, least in want.minimums:
+        if sum(member.role == role for member in rest) < least:
+            return next(member for member in lost if member.role == role)
+    return lost[0] if len(rest) < want.need else None
+
+
+def nowhere(base: Grid, shape: Shape) -> str:
+    """Why no node could hold this shape, even if it were empty."""
+    if not base.nodes:
+        return "there are no nodes"
+    flags = base.allowed[base.shapes[shape]]
+    allowed = [node for node, is_allowed in zip(base.nodes, flags, strict=True) if is_allowed]
+    if not allowed:
+        return f"{count(len(base.nodes), 'node')}: {_obstacles(base, shape)}"
+    others = len(base.nodes) - len(allowed)
+    aside = f" ({count(others, 'node')} left out: {_obstacles(base, shape)})" if others else ""
+    for name, n in footprint(shape).amounts:
+        largest = max(allowed, key=lambda node: node.offers(name))  # the first, if equal
+        if (most := largest.offers(name)) < n:
+            asked = f"asks {format_amount(name, n)} {name}"
+            found = (
+                f"the largest node has {format_amount(name, most)} ({largest.name})"
+                if most
+                else "no node has any"
+            )
+            return f"{asked}; {found}{aside}"
+    asked = f"asks {format_resources(shape.requests)}"
+    return f"{asked}; no node has all of it{aside}"
+
+
+def _obstacles(base: Grid, shape: Shape) -> str:
+    """What keeps the shape off nodes, the most frequent first."""
+    whys = Counter(why for why in base.index.obstacles(shape) if why is not None)
+    ranked = sorted(whys.items(), key=lambda item: (-item[1], item[0]))
+    listed = [f"{n} {why.removeprefix('is ')}" for why, n in ranked[:MOST_KINDS]]
+    if rest := sum(n for _, n in ranked[MOST_KINDS:]):
+        listed.append(f"{rest} for other reasons")
+    return ", ".join(listed)

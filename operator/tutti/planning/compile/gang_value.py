@@ -1,0 +1,144 @@
+"""What it is worth to admit a gang, within its priority: what users choose by the objective.
+
+Separate from the reduction, which is the same whatever is aimed for. Shares are exact fractions of
+the cluster's totals; the values made of them are whole numbers, so that sums of them are exact.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice
+from math import gcd, lcm
+
+from ...gang.demand import PlacementRequest
+from ...gang.order import waiting_since
+from ...model import ports
+from ...model.cluster import Member
+from ...model.decisions import Objective, Policy
+from ...model.shapes import Shape
+from ...model.volumes import is_attaching
+from .grids import Grid, footprint
+
+SHARE_SCALE = 2**56  # what a gang that asks for the whole cluster is worth, by step of its age
+# Values that share no larger unit are rounded to less than one in so many: as fine as an engine can
+# tell sums apart.
+PRECISION = 2**28
+SHOWN_SCALE = 10_000_000  # the same in a Plan
+AGE_STEPS = 4  # in which the weight of an age grows by one: gangs of equal weight stay alike
+MOST_WEIGHT = 16  # a gang that has waited for ever does not drown what all others are worth
+
+
+def worths(
+    base: Grid, wants: Sequence[PlacementRequest], policy: Policy, now: float
+) -> Sequence[int]:
+    """What each want is worth; positive."""
+    match policy.objective:
+        case Objective.GANGS:
+            return [1] * len(wants)
+        case Objective.MEMBERS:
+            return [want.need for want in wants]
+    totals = _totals(base)
+    shares: dict[frozenset[tuple[int, int]], Fraction] = {}
+    exact: list[Fraction] = []
+    shapes = list(base.shapes)
+    for want in wants:
+        counts = Counter(base.shapes[member.shape] for member in _oldest_needed(want))
+        key = frozenset(counts.items())
+        if key not in shares:
+            shares[key] = _share(totals, [(shapes[row], n) for row, n in counts.items()])
+        exact.append(shares[key] * _weight(want, policy, now))
+    levels = [(want.gang.priority, want.goes_first) for want in wants]
+    return _whole(exact, levels, _finest(totals.values()))
+
+
+def scale(policy: Policy) -> Fraction:
+    """What to multiply a value by to get what a Plan says."""
+    is_share = policy.objective is Objective.RESOURCES
+    return Fraction(SHOWN_SCALE, SHARE_SCALE) if is_share else Fraction(1)
+
+
+def _totals(base: Grid) -> Mapping[str, int]:
+    """What all nodes offer, of the resources that make a gang larger.
+
+    Host ports and attached volumes do not: only so many pods with them fit beside one another.
+    """
+    sums: list[int] = base.capacity.astype(object).sum(axis=0).tolist()  # beyond 64 bits
+    counted = zip(base.resources, sums, base.units, strict=True)
+    return {
+        name: n if unit == 1 else sum(node.allocatable[name] for node in base.nodes)
+        for name, n, unit in counted
+        if n > 0 and not (ports.is_port(name) or is_attaching(name))
+    }
+
+
+def _weight(want: PlacementRequest, policy: Policy, now: float) -> int:
+    """1 + wait / age_seconds, in steps; as a whole number of steps."""
+    waited = max(0.0, now - waiting_since(want.gang, want.members))
+    return AGE_STEPS + min(int(AGE_STEPS * waited / policy.age_seconds), AGE_STEPS * MOST_WEIGHT)
+
+
+def _share(totals: Mapping[str, int], shapes: Sequence[tuple[Shape, int]]) -> Fraction:
+    """The largest share of any resource's cluster total that so many members ask for."""
+    asked = Counter[str]()
+    for shape, count in shapes:
+        for name, n in footprint(shape).amounts:
+            asked[name] += n * count
+    shares = (Fraction(n, totals[name]) for name, n in asked.items() if name in totals)
+    return max(shares, default=Fraction(0))
+
+
+def _oldest_needed(want: PlacementRequest) -> Iterable[Member]:
+    """Which members start may be open when they differ; the oldest that satisfy the roles count."""
+    if len(want.alike) == 1:
+        return islice(want.members, want.need)
+    left = dict(want.minimums)
+    chosen: list[Member] = []
+    rest: list[Member] = []
+    for member in want.members:
+        is_first = left.get(member.role, 0) > 0
+        (chosen if is_first else rest).append(member)
+        if is_first:
+            left[member.role] -= 1
+    return [*chosen, *rest[: want.need - len(chosen)]]
+
+
+def _finest(totals: Iterable[int]) -> Fraction:
+    """The unit of values that share no larger one; shares of the scarcest resources are exact."""
+    parts = 1
+    for total in sorted(totals):
+        if lcm(parts, total) <= PRECISION:
+            parts = lcm(parts, total)
+    return Fraction(1, parts * -(-PRECISION // parts))
+
+
+def _whole(exact: Sequence[Fraction], levels: Sequence[object], finest: Fraction) -> Sequence[int]:
+    """The values as whole numbers, of which SHARE_SCALE are 1.
+
+    The values of a level are multiples of the largest unit that they share: gangs that differ in
+    GPUs alone are worth multiples of one GPU, and a solver that knows the smallest difference
+    proves an optimum much sooner. Where they share none that an engine could tell from zero, each
+    is rounded for itself, so nobody's value depends on what others ask for.
+    """
+    different: dict[object, set[Fraction]] = {}
+    for level, value in zip(levels, exact, strict=True):
+        different.setdefault(level, set()).add(value)
+    scaled = {level: _scaled(values, finest) for level, values in different.items()}
+    return [scaled[level][value] for level, value in zip(levels, exact, strict=True)]
+
+
+def _scaled(values: Iterable[Fraction], finest: Fraction) -> Mapping[Fraction, int]:
+    """These values of one level as whole numbers."""
+    unit = _shared_unit(values, finest) or finest
+    size = round(unit * SHARE_SCALE)
+    return {value: max(1, round(value / unit)) * size for value in values}
+
+
+def _shared_unit(values: Iterable[Fraction], finest: Fraction) -> Fraction:
+    """The largest unit of which all of these are multiples; 0 where it is finer than ``finest``."""
+    unit = Fraction(0)
+    for value in values:
+        above = gcd(unit.numerator * value.denominator, value.numerator * unit.denominator)
+        unit = Fraction(above, unit.denominator * value.denominator)
+        if unit < finest:
+            return Fraction(0)
+    return unit

@@ -1,0 +1,357 @@
+"""From names to numbers and back: Snapshot → Grid → Problem, and Solution → assignments.
+
+A Grid holds what all rounds of one plan share, so that shapes and node rules are worked out once.
+Amounts are 64-bit integers; everything is in the order of the nodes' names.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...filters.node_index import Mask, NodeIndex
+from ...filters.node_rules import topologies
+from ...gang import slots
+from ...gang.demand import PlacementRequest
+from ...model import ports
+from ...model.cluster import Gang, Member, Node, Reservation, Snapshot
+from ...model.decisions import Assignment
+from ...model.keys import NodeName, Uid
+from ...model.resources import NOTHING, Resources
+from ...model.shapes import Shape
+from ...strategies.problem import NO_RULES, Demand, Part, Problem, Rules, Solution
+
+PODS = "pods"
+MOST_MISSING = 2  # columns for resources that one shape asks for and no node offers
+
+# No amount of a Grid is larger, and none on a node as large: a gang of 5,000 cannot overflow 64
+# bits. Where a node has so much of a resource, the Grid counts it in a larger unit.
+AMOUNT_LIMIT = 2**50
+
+Amounts = NDArray[Any]  # [row, resource] of 64-bit integers, or of Python's where they are larger
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """The axes of all arrays of one plan, and the numbers that no round changes."""
+
+    nodes: tuple[Node, ...]
+    resources: tuple[str, ...]
+    shapes: Mapping[Shape, int]
+    capacity: NDArray[np.int64]  # [node, resource]: allocatable
+    free: NDArray[np.int64]  # [node, resource]: before this plan; zero where overdrawn
+    requests: NDArray[np.int64]  # [shape, resource]
+    allowed: NDArray[np.bool_]  # [shape, node]
+    index: NodeIndex  # of the nodes, for whoever says why one is not allowed
+    units: tuple[int, ...]  # [resource]: what all of the above count it in
+    is_rounded: bool = False  # some request is no whole number of units, and counts as more
+    rules: Rules = NO_RULES
+
+
+def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
+    """The numbers of a Snapshot, as far as these shapes ask for them."""
+    nodes = tuple(sorted(snapshot.nodes, key=lambda node: node.name))
+    known = {id(shape): shape for shape in shapes}  # members that are alike share theirs
+    index = {shape: i for i, shape in enumerate(dict.fromkeys(known.values()))}
+    resources = _columns(index, nodes)
+    held = reserved_room(snapshot)
+    by_label = NodeIndex(nodes)
+    capacity = _offered(nodes, resources)
+    units = _units(snapshot, capacity, resources)
+    used = amounts([node.used for node in nodes], resources)
+    promised = amounts([held.get(node.name, NOTHING) for node in nodes], resources)
+    requests = amounts([footprint(shape) for shape in index], resources)
+    fractions = (requests % _row(units) != 0) & (requests <= capacity.max(axis=0, initial=0))
+    return Grid(
+        nodes=nodes,
+        resources=resources,
+        shapes=index,
+        capacity=_rounded_down(capacity, units),
+        # Overdrawn by others: nothing more of it fits, and what asks for none of it still may.
+        free=_rounded_down(np.maximum(capacity - used - promised, 0), units),
+        requests=rounded_up(requests, units),
+        allowed=_allowed(tuple(index), by_label, len(nodes)),
+        index=by_label,
+        units=units,
+        is_rounded=bool(fractions.any()),
+    )
+
+
+def _columns(shapes: Iterable[Shape], nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The resources that tell where these shapes have room, sorted.
+
+    Of those that a shape asks for and no node offers two are enough, whatever else it invents: one
+    keeps it off every node, and the other still does where somebody asks what plenty of one would
+    change. So names that a pod makes up cost two columns, not one each.
+    """
+    offered = {PODS, *(name for node in nodes for name, n in node.allocatable.amounts if n > 0)}
+    found = {PODS}
+    for shape in shapes:
+        missing = 0
+        for name, n in shape.requests.amounts:
+            is_missing = n > 0 and name not in offered and not ports.is_port(name)
+            missing += is_missing
+            if not is_missing or missing <= MOST_MISSING:
+                found.add(name)
+    return tuple(sorted(found))
+
+
+def _offered(nodes: Sequence[Node], resources: Sequence[str]) -> Amounts:
+    offered = amounts([node.allocatable for node in nodes], resources)
+    for column, name in enumerate(resources):
+        if ports.is_port(name):
+            offered[:, column] = ports.offered(name)
+    return offered
+
+
+def room_less(base: Grid, taken: Sequence[Resources]) -> NDArray[np.int64]:
+    """The room of each node less what is taken there; negative where that is more."""
+    offered = _offered(base.nodes, base.resources)
+    return _rounded_down(offered - amounts(taken, base.resources), base.units)
+
+
+def _units(snapshot: Snapshot, offered: Amounts, resources: Sequence[str]) -> tuple[int, ...]:
+    """What to count each resource in: powers of two, so that amounts in Ki, Mi or more are exact.
+
+    It is 1 where no node can use 1 Pi: where none has so much, or its pods cannot ask for it all.
+    """
+    largest: list[int] = offered.max(axis=0, initial=0).tolist()
+    if max(largest, default=0) < AMOUNT_LIMIT:
+        return (1,) * len(resources)
+    members = [*(m for gang in snapshot.gangs for m in gang.members), *snapshot.strays]
+    templates = (role.template for gang in snapshot.gangs for role in gang.roles)
+    declared = (template.shape for template in templates if template is not None)
+    shapes = dict.fromkeys([*(member.shape for member in members), *declared])
+    asked = amounts([footprint(shape) for shape in shapes], resources).T.tolist()
+    pods = largest[resources.index(PODS)]
+    useful = [
+        pods * max((n for n in column if n <= most), default=0)
+        for column, most in zip(asked, largest, strict=True)
+    ]
+    excess = [
+        min(pair).bit_length() - AMOUNT_LIMIT.bit_length() + 1
+        for pair in zip(largest, useful, strict=True)
+    ]
+    return tuple(2 ** max(0, bits) for bits in excess)
+
+
+def _rounded_down(table: Amounts, units: Sequence[int]) -> NDArray[np.int64]:
+    return _cut(table // _row(units), AMOUNT_LIMIT - 1)
+
+
+def rounded_up(table: Amounts, units: Sequence[int]) -> NDArray[np.int64]:
+    """Amounts that are asked for, in these units; what no node could have is cut."""
+    return _cut(-(-table // _row(units)), AMOUNT_LIMIT)
+
+
+def _row(units: Sequence[int]) -> Amounts:
+    small = all(unit < AMOUNT_LIMIT for unit in units)
+    return np.array(units, dtype=np.int64 if small else object)
+
+
+def _cut(table: Amounts, most: int) -> NDArray[np.int64]:
+    return np.clip(table, -AMOUNT_LIMIT, most).astype(np.int64)
+
+
+def footprint(shape: Shape) -> Resources:
+    """What one member takes of a node: its requests, and one of the pods the node may run."""
+    return Resources.of({**dict(shape.requests.amounts), PODS: 1})
+
+
+def reserved_room(snapshot: Snapshot) -> Mapping[NodeName, Resources]:
+    """Room held by standing Reservations for members that no node's ``used`` counts yet."""
+    if not snapshot.reservations:
+        return {}
+    members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
+    members.update((member.uid, member) for member in snapshot.strays)
+    gangs = {gang.key: gang for gang in snapshot.gangs}
+    held: dict[NodeName, list[Resources]] = {}
+    for reservation in snapshot.reservations:
+        for node, room in _held_by(reservation, gangs.get(reservation.gang), members):
+            held.setdefault(node, []).append(room)
+    return {node: Resources.total(rooms) for node, rooms in held.items()}
+
+
+def _held_by(
+    reservation: Reservation, gang: Gang | None, members: Mapping[Uid, Member]
+) -> Iterable[tuple[NodeName, Resources]]:
+    """What one Reservation holds; of a member that nobody knows, the most its siblings ask for."""
+    siblings = gang.members if gang is not None else ()
+    for entry in reservation.entries:
+        member = members.get(entry.uid)
+        if member is None:
+            yield entry.node, _largest(siblings)
+        elif member.node is None:
+            yield entry.node, footprint(member.shape)
+    for slot in reservation.slots:
+        declared = None if gang is None else slots.declared(gang, slot.role)
+        of_role = [member for member in siblings if member.role == slot.role]
+        each = _largest(of_role) if declared is None else footprint(declared)
+        yield slot.node, each.scaled(slot.count)
+
+
+def _largest(members: Iterable[Member]) -> Resources:
+    most = NOTHING
+    for member in members:
+        most = most.at_least(footprint(member.shape))
+    return most
+
+
+def vacant(snapshot: Snapshot, base: Grid) -> NDArray[np.int64]:
+    """The room of each node once every member of a gang has ended, and others' pods have not."""
+    rows = {node.name: i for i, node in enumerate(base.nodes)}
+    shapes: dict[Shape, int] = {}
+    where, which = [], []
+    for member in (*(m for gang in snapshot.gangs for m in gang.members), *snapshot.strays):
+        if member.node in rows and not member.is_over:
+            where.append(rows[member.node])
+            which.append(shapes.setdefault(member.shape, len(shapes)))
+    footprints = amounts([footprint(shape) for shape in shapes], base.resources)
+    own = np.zeros(base.capacity.shape, dtype=footprints.dtype)
+    np.add.at(own, where, footprints[which])
+    staying = np.maximum(amounts([node.used for node in base.nodes], base.resources) - own, 0)
+    room = np.maximum(_offered(base.nodes, base.resources) - staying, 0)
+    return _rounded_down(room, base.units)
+
+
+def problem(
+    base: Grid, free: NDArray[np.int64], wants: Sequence[PlacementRequest], worths: Sequence[int]
+) -> Problem:
+    """The numbers of one round: these demands, worth so much, on the room that is free by now."""
+    return Problem(
+        free=free,
+        requests=base.requests,
+        allowed=base.allowed,
+        demands=tuple(
+            _demand(base, want, worth) for want, worth in zip(wants, worths, strict=True)
+        ),
+        rules=base.rules,
+    )
+
+
+def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
+    """The want's members by role and shape, in the order in which the oldest of each came."""
+    if not want.minimums:
+        return want.alike
+    groups: dict[tuple[str, Shape], list[Member]] = {}
+    for member in want.members:
+        groups.setdefault((member.role, member.shape), []).append(member)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def _demand(base: Grid, want: PlacementRequest, worth: int) -> Demand:
+    minimums = want.minimums or (("", 0),)
+    roles = {role: i for i, (role, _) in enumerate(minimums)}
+    return Demand(
+        need=want.need,
+        parts=tuple(
+            Part(
+                shape=base.shapes[group[0].shape],
+                role=roles[group[0].role] if want.minimums else 0,
+                available=len(group),
+            )
+            for group in parts(want)
+        ),
+        role_minimum=tuple(least for _, least in minimums),
+        level=2 * want.gang.priority + want.goes_first,
+        value=worth,
+    )
+
+
+def assignments(
+    base: Grid, wants: Sequence[PlacementRequest], solution: Solution
+) -> tuple[tuple[Assignment, ...], ...]:
+    """Who goes where, per want: within a part the oldest members take the first nodes."""
+    named: list[tuple[Assignment, ...]] = []
+    for want, shares in zip(wants, solution.shares, strict=True):
+        pools = [iter(_named(group)) for group in parts(want)] if shares else []
+        named.append(
+            tuple(
+                Assignment(member.key, uid, member.version, base.nodes[share.node].name)
+                for share in sorted(shares, key=lambda share: (share.part, share.node))
+                for member, uid in islice(pools[share.part], share.count)
+            )
+        )
+    return tuple(named)
+
+
+def _named(group: Iterable[Member]) -> Sequence[tuple[Member, Uid]]:
+    """Members of one part, each with a uid of its own: absent members may share theirs."""
+    times = Counter[Uid]()
+    named = []
+    for member in group:
+        n = times[member.uid]
+        named.append((member, slots.nth(member.uid, n) if n else member.uid))
+        times[member.uid] += 1
+    return named
+
+
+class PlacedCount(NamedTuple):
+    """So many members of one shape on one node."""
+
+    shape: Shape
+    node: int
+    members: int
+
+
+def seated(wants: Sequence[PlacementRequest], solution: Solution) -> Iterable[PlacedCount]:
+    """Whom a solution gives a node, by shape."""
+    for want, shares in zip(wants, solution.shares, strict=True):
+        groups = parts(want) if shares else ()
+        for share in shares:
+            yield PlacedCount(groups[share.part][0].shape, share.node, share.count)
+
+
+def room_left(
+    base: Grid, free: NDArray[np.int64], wants: Sequence[PlacementRequest], solution: Solution
+) -> NDArray[np.int64]:
+    """The room that is left once a solution is carried out."""
+    return room_beside(base, free, seated(wants, solution))
+
+
+def room_beside(
+    base: Grid, free: NDArray[np.int64], seats: Iterable[PlacedCount]
+) -> NDArray[np.int64]:
+    """The room that is left once these have their nodes."""
+    taken = [(at.node, base.shapes[at.shape], at.members) for at in seats]
+    left = free.copy()
+    nodes, shapes, counts = np.array(taken, dtype=np.int64).reshape(-1, 3).T
+    np.subtract.at(left, nodes, base.requests[shapes] * counts[:, None])
+    return np.maximum(left, 0)
+
+
+def amounts(vectors: Sequence[Resources], resources: Sequence[str]) -> Amounts:
+    """Vectors as rows, exactly."""
+    by_name = [dict(vector.amounts) for vector in vectors]
+    columns = [[each.get(name, 0) for each in by_name] for name in resources]
+    extremes = [n for column in columns if column for n in (max(column), -min(column))]
+    small = all(n < AMOUNT_LIMIT for n in extremes)
+    table = np.empty((len(vectors), len(resources)), dtype=np.int64 if small else object)
+    for i, column in enumerate(columns):
+        table[:, i] = column
+    return table
+
+
+def _allowed(shapes: Sequence[Shape], index: NodeIndex, nodes: int) -> NDArray[np.bool_]:
+    """[shape, node]: where each may run; shapes that no rule tells apart are asked about once."""
+    known: dict[object, Mask] = {}
+    allowed = np.zeros((len(shapes), nodes), np.bool_)
+    for row, shape in enumerate(shapes):
+        wants = (shape.node_selector, shape.required, shape.tolerations, shape.reach)
+        rules = (*wants, *topologies(shape))
+        if rules not in known:
+            known[rules] = index.allowed(shape)
+        allowed[row] = known[rules]
+    return allowed
+
+
+def label_keys(shape: Shape) -> Iterable[str]:
+    """The labels that the shape's node rules ask about."""
+    yield from (key for key, _ in shape.node_selector)
+    for term in shape.required or ():
+        yield from (requirement.key for requirement in term.labels)
+    yield from (one.key for reach in shape.reach for way in reach for one in way)

@@ -1,0 +1,184 @@
+"""Members as rules between pods see them: equal in shape, and counted by the same rules.
+
+Two members of one shape are interchangeable only if no rule tells them apart. Where one does, the
+shape that planning sees is a ``PodClass``; where no rule is in force, nothing is looked at.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from ...filters.selectors import Group, has_rules, is_counted, spaces
+from ...gang import slots
+from ...model.cluster import Member, Namespace, PlacedPod, Snapshot
+from ...model.inter_pod import Labels, Requirement
+from ...model.keys import NodeName
+from ...model.shapes import Shape
+from ...verify import reservation_checks
+
+Label = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PodClass(Shape):
+    """A shape, and by their numbers on a Roll the groups that its members are among."""
+
+    groups: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Work out the hash of both."""
+        Shape.__post_init__(self)
+        object.__setattr__(self, "_hash", hash((self._hash, self.groups)))
+
+    __hash__ = Shape.__hash__
+
+
+def groups_of(shape: Shape) -> tuple[int, ...]:
+    """The groups that members of this shape are among."""
+    return shape.groups if isinstance(shape, PodClass) else ()
+
+
+class SelectorIndex:
+    """The groups of pods that rules count, and which of them a pod is among."""
+
+    def __init__(self, groups: Iterable[Group], namespaces: Iterable[Namespace]) -> None:
+        """Number the groups, each named once or more often."""
+        self.number: Mapping[Group, int] = {
+            group: i for i, group in enumerate(dict.fromkeys(groups))
+        }
+        self._spaces = spaces(namespaces) if self.number else {}
+        self._keys = {one.key for group in self.number for one in _requirements(group)}
+        self._by_label: dict[Label, list[tuple[int, Group]]] = {}
+        self._others: list[tuple[int, Group]] = []
+        for group, number in self.number.items():
+            self._file(number, group)
+        self._known: dict[tuple[str, Labels], tuple[int, ...]] = {}
+        self._looks: dict[tuple[int, tuple[int, ...]], PodClass] = {}
+
+    def _file(self, number: int, group: Group) -> None:
+        """Put a group where whoever may be among it will be looked for."""
+        labels = next(_listed(group), None)
+        if labels is None:
+            self._others.append((number, group))
+        for label in labels or ():
+            self._by_label.setdefault(label, []).append((number, group))
+
+    def among(self, namespace: str, labels: Labels) -> tuple[int, ...]:
+        """The groups that a pod of this namespace with these labels is among."""
+        if not self.number:
+            return ()
+        told = tuple(label for label in labels if label[0] in self._keys)
+        key = namespace, told
+        if key not in self._known:
+            self._known[key] = self._sought(namespace, told)
+        return self._known[key]
+
+    def _sought(self, namespace: str, labels: Labels) -> tuple[int, ...]:
+        by_key = dict(labels)
+        likely = [one for label in labels for one in self._by_label.get(label, ())]
+        return tuple(
+            sorted(
+                number
+                for number, group in (*likely, *self._others)
+                if all(is_counted(one, namespace, by_key, self._spaces) for one in group)
+            )
+        )
+
+    def told_apart(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
+        """The same members; whoever is among some group has the Look for its shape."""
+        if not self.number:
+            return members
+        return slots.mapped(members, self._seen)
+
+    def _seen(self, member: Member) -> Member:
+        groups = self.among(member.key.namespace, member.labels)
+        if not groups:
+            return member
+        key = id(member.shape), groups  # equal pods share one Shape, and a plan keeps them all
+        if key not in self._looks:
+            self._looks[key] = _look(member.shape, groups)
+        return replace(member, shape=self._looks[key])
+
+
+def there(snapshot: Snapshot) -> Sequence[PlacedPod]:
+    """Who has a node, or one held by a standing Reservation."""
+    if not snapshot.reservations:
+        return snapshot.residents
+    gangs = [member for gang in snapshot.gangs for member in gang.members]
+    members = {member.uid: member for member in (*gangs, *snapshot.strays)}
+    held = (
+        seated(member, entry.node)
+        for reservation in snapshot.reservations
+        for entry in reservation.entries
+        if (member := members.get(entry.uid)) is not None and member.may_get_a_node
+    )
+    absent = (seated(member, node) for member, node in slots.held_seats(snapshot))
+    return (*snapshot.residents, *held, *absent)
+
+
+def promised(snapshot: Snapshot) -> Sequence[tuple[Member, NodeName]]:
+    """Who will be bound by a standing Reservation, and asks for company or to be even."""
+    if not snapshot.reservations:
+        return ()
+    kept = reservation_checks.kept(snapshot)
+    return [(one, on) for one, on in kept if one.shape.rules.near or one.shape.rules.even]
+
+
+def seated(member: Member, node: NodeName) -> PlacedPod:
+    """The member as others see it once it has this node."""
+    space, shape = member.key.namespace, member.shape
+    rules = shape.rules.apart, member.terminating, shape.likings
+    return PlacedPod(member.uid, node, space, member.labels, *rules)
+
+
+def staying(snapshot: Snapshot) -> Sequence[PlacedPod]:
+    """Who will be there once every member of a gang has ended."""
+    if not snapshot.residents:
+        return ()
+    ending = {member.uid for gang in snapshot.gangs for member in gang.members}
+    ending.update(member.uid for member in snapshot.strays)
+    return tuple(one for one in snapshot.residents if one.uid not in ending)
+
+
+def roll(
+    snapshot: Snapshot, members: Iterable[Member], residents: Iterable[PlacedPod]
+) -> SelectorIndex:
+    """The groups that the rules of these waiting members, and of residents, are about."""
+    asking = ruled(members)
+    terms = dict.fromkeys(term for one in residents for term in one.apart)
+    groups = [group for shape in asking for group in groups_asked(shape)]
+    return SelectorIndex([*groups, *((term.peers,) for term in terms)], snapshot.namespaces)
+
+
+def ruled(members: Iterable[Member]) -> Sequence[Shape]:
+    """The shapes of these members that ask something of other pods."""
+    shapes = {id(member.shape): member.shape for member in members}
+    return tuple(dict.fromkeys(shape for shape in shapes.values() if has_rules(shape)))
+
+
+def groups_asked(shape: Shape) -> Iterator[Group]:
+    """The groups that the shape's rules are about; all terms of affinity are about one."""
+    yield from groups_near_or_even(shape)
+    yield from ((term.peers,) for term in shape.rules.apart)
+
+
+def groups_near_or_even(shape: Shape) -> Iterator[Group]:
+    """The groups of which more may be needed before a member of the shape finds a node."""
+    if shape.rules.near:
+        yield tuple(term.peers for term in shape.rules.near)
+    yield from ((spread.peers,) for spread in shape.rules.even)
+
+
+def _look(shape: Shape, groups: tuple[int, ...]) -> PodClass:
+    given = (each.name for each in fields(Shape) if each.init)
+    return PodClass(**{name: getattr(shape, name) for name in given}, groups=groups)
+
+
+def _requirements(group: Group) -> Iterator[Requirement]:
+    return (one for peers in group for one in peers.selector or ())
+
+
+def _listed(group: Group) -> Iterator[Sequence[Label]]:
+    """Lists of labels of which whoever is among the group has one."""
+    for one in _requirements(group):
+        if one.operator == "In":
+            yield [(one.key, value) for value in dict.fromkeys(one.values)]

@@ -1,0 +1,242 @@
+"""Members on their nodes, who move one by one to where they would rather be.
+
+Separate from ``choosing``, which says when that is worth while and keeps the best of it. Whoever
+moves is looked at as if it came last, in room and rules as they are at that moment.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..filters.topology import Mask
+from ..model.cluster import Member, PlacedPod, Snapshot
+from ..model.keys import Uid
+from ..model.shapes import Shape
+from ..strategies.capacity import FreeCapacity, fits_per_node
+from ..strategies.greedy import NodeScoring, first
+from ..strategies.inter_pod_state import InterPodState
+from ..strategies.problem import Problem
+from .compile.grids import Grid
+from .compile.pod_classes import SelectorIndex
+from .scores import MemberClass, Scorer, Scores
+
+if TYPE_CHECKING:
+    from ..filters.selectors import Group
+
+EXCHANGE = 5_000  # trying one is counted as so many looks at nodes
+TARGETS = 3  # nodes that are tried for a member at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemberPlace:
+    """A member with all its wishes, the row of the shape that it was placed by, and its node."""
+
+    member: Member
+    row: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MoveContext:
+    """What the choice is made on: the plan's numbers before and after it was made."""
+
+    snapshot: Snapshot
+    residents: Sequence[PlacedPod]  # standing Reservations included
+    base: Grid  # with the rules of everybody who waited
+    room: NDArray[np.int64]  # [node, resource]: what is left and may be given away
+
+
+def roll(
+    snapshot: Snapshot, residents: Sequence[PlacedPod], shapes: Iterable[Shape]
+) -> SelectorIndex:
+    """The groups of pods that somebody's wishes are about."""
+    shapes = tuple(dict.fromkeys(shapes))
+    # Pods that like alike share their likings.
+    likings = {id(one.likings): one.likings for one in residents}.values()
+    all_likings = (*likings, *(shape.likings for shape in shapes))
+    terms = dict.fromkeys(liking.term for some in all_likings for liking in some)
+    groups: list[Group] = [(term.peers,) for term in terms]
+    groups += [(spread.peers,) for shape in shapes for spread in shape.wishes.even]
+    return SelectorIndex(groups, snapshot.namespaces)
+
+
+class LocalSearch:
+    """Members on their nodes, by kind; they move one by one."""
+
+    def __init__(self, ground: MoveContext, seats: Sequence[MemberPlace], work: int) -> None:
+        base = ground.base
+        problem = Problem(ground.room, base.requests, base.allowed, (), base.rules)
+        self._allowed = base.allowed
+        self._room = FreeCapacity(problem)
+        self._ties = NodeScoring(problem, self._room)
+        self._end = InterPodState(problem)
+        shapes = (seat.member.shape for seat in seats)
+        numbers = roll(ground.snapshot, ground.residents, shapes)
+        kinds: dict[MemberClass, int] = {}
+        self._seats: dict[tuple[int, int], list[Uid]] = {}  # by kind and node
+        self._kinds_on: dict[int, set[int]] = {}  # by node: who is, or was, there
+        self._first: dict[Uid, int] = {}
+        for seat in seats:
+            one = seat.member
+            kind = MemberClass(seat.row, one.shape, numbers.among(one.key.namespace, one.labels))
+            number = kinds.setdefault(kind, len(kinds))
+            self._seats.setdefault((number, seat.node), []).append(one.uid)
+            self._first[one.uid] = seat.node
+        self._kinds = tuple(kinds)
+        will_do = [self._will_do(base, kind.row) for kind in self._kinds]
+        self._scorer = Scorer(base.nodes, numbers, self._kinds, will_do)
+        self._scorer.begin(ground.residents)
+        for (number, node), uids in self._seats.items():
+            self._scorer.add(number, node, len(uids))
+            self._end.add(self._kinds[number].row, node, len(uids))
+            self._kinds_on.setdefault(node, set()).add(number)
+        # How well all are off is looked at twice at least: before anybody moves, and after.
+        terms = sum(self._scorer.terms(number) for number, _ in self._seats)
+        if 2 * terms * len(base.nodes) > work:
+            self._scorer.ignore_others()
+        self._choosy = frozenset(k for k in range(len(kinds)) if self._scorer.is_choosy(k))
+        self._left = work
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anybody could be better off, and all is well to begin with."""
+        return bool(self._choosy) and self._end.holds()
+
+    def total(self) -> int:
+        """How well all are off, each looked at as if it came last."""
+        return sum(
+            self._worth(kind, node) * len(uids)
+            for (kind, node), uids in sorted(self._seats.items())
+            if kind in self._choosy and uids
+        )
+
+    def moved(self) -> Mapping[Uid, int]:
+        """The nodes of those who have another one than at first."""
+        return {
+            uid: node
+            for (_, node), uids in self._seats.items()
+            for uid in uids
+            if self._first[uid] != node
+        }
+
+    def sweep(self) -> bool:
+        """Let everybody look for a better node once; answers whether anybody found one."""
+        has_moved = False
+        for kind, node in sorted(self._seats):
+            if kind not in self._choosy:
+                continue
+            # The others on this node are like the first of them that stays.
+            while self._left > 0 and self._seats[kind, node] and self._improve(kind, node):
+                has_moved = True
+        return has_moved
+
+    def _improve(self, kind: int, node: int) -> bool:
+        """Move one member to a better node, or let it change places with another."""
+        row = self._kinds[kind].row
+        self._leave(kind, node)
+        scores = self._scores(kind)
+        better = self._allowed[row] & (scores > scores[node])
+        roomy = self._room.fits(row) > 0
+        if self._end.concerns(row):
+            better &= self._end.open_to(row) & self._end.affinity_now(row)
+        for target in self._targets(kind, scores, better & roomy):
+            self._enter(kind, target)
+            if self._end.holds((row,)):
+                self._rename(kind, node, target)
+                return True
+            self._leave(kind, target)
+        self._enter(kind, node)
+        return any(
+            self._exchange((kind, node), (other, target))
+            for target in self._targets(kind, scores, better & ~roomy)
+            for other in self._others(kind, target)
+        )
+
+    def _targets(self, kind: int, scores: Scores, among: Mask) -> Iterator[int]:
+        """The best of these nodes, the best first; of equal ones the one that best fit takes."""
+        row, among = self._kinds[kind].row, among.copy()
+        for _ in range(TARGETS):
+            nodes = np.flatnonzero(among)
+            if not nodes.size:
+                return
+            nodes = nodes[scores[nodes] == scores[nodes].max()]
+            keys = self._ties.keys(self._room, row, nodes, np.ones(nodes.size, np.int64))
+            target = int(nodes[first(keys)])
+            among[target] = False
+            yield target
+
+    def _others(self, kind: int, node: int) -> Sequence[int]:
+        """The kinds that have somebody there; who is of the same shape has the same room."""
+        there = sorted(self._kinds_on.get(node, ()))
+        return [other for other in there if self._seats[other, node] and other != kind]
+
+    def _exchange(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
+        """Let two change places if both together are better off, and it can be."""
+        if self._left <= 0:
+            return False
+        self._left -= EXCHANGE
+        (kind, node), (partner, target) = one, other
+        before = self._worth(kind, node) + self._worth(partner, target)
+        self._leave(kind, node)
+        self._leave(partner, target)
+        if self._takes(kind, target):
+            self._enter(kind, target)
+            if self._takes(partner, node):
+                self._enter(partner, node)
+                after = self._worth(kind, target) + self._worth(partner, node)
+                if after > before and self._end.holds(self._rows(kind, partner)):
+                    self._rename(kind, node, target)
+                    self._rename(partner, target, node)
+                    return True
+                self._leave(partner, node)
+            self._leave(kind, target)
+        self._enter(partner, target)
+        self._enter(kind, node)
+        return False
+
+    def _rows(self, *kinds: int) -> Sequence[int]:
+        return [self._kinds[kind].row for kind in kinds]
+
+    def _takes(self, kind: int, node: int) -> bool:
+        return bool(self._room.fits(self._kinds[kind].row)[node] > 0)
+
+    def _worth(self, kind: int, node: int) -> int:
+        """The score of a member of the kind on this node, if it came last."""
+        if not self._scorer.is_moody(kind):
+            return int(self._scorer.scores(kind)[node])
+        self._leave(kind, node)
+        score = int(self._scores(kind)[node])
+        self._enter(kind, node)
+        return score
+
+    def _scores(self, kind: int) -> Scores:
+        """The scores of the kind now; what it takes to add them up is counted."""
+        self._left -= len(self._allowed[0]) * max(1, self._scorer.terms(kind))
+        return self._scorer.scores(kind)
+
+    def _enter(self, kind: int, node: int, count: int = 1) -> None:
+        row = self._kinds[kind].row
+        self._room.take(row, np.array([node]), np.array([count]))
+        self._scorer.add(kind, node, count)
+        self._end.add(row, node, count)
+
+    def _leave(self, kind: int, node: int) -> None:
+        self._enter(kind, node, -1)
+
+    def _rename(self, kind: int, node: int, target: int) -> None:
+        """The youngest is the one who went."""
+        uid = self._seats[kind, node].pop()
+        self._seats.setdefault((kind, target), []).append(uid)
+        self._kinds_on.setdefault(target, set()).add(kind)
+
+    def _will_do(self, base: Grid, row: int) -> Mask:
+        """The nodes on which one member could be placed before anybody is."""
+        found: Mask = fits_per_node(base.free, base.requests[row], base.allowed[row]) > 0
+        if self._end.concerns(row):
+            found &= self._end.open_to(row)
+            near = found & self._end.affinity_now(row)
+            return near if near.any() else found
+        return found

@@ -1,0 +1,149 @@
+"""Gangs that lost members and find no room, where their PodGroup says ``onPartial: Release``.
+
+Only such a gang is ever evicted, and only where a controller makes every pod anew; whatever keeps
+one from it is said. An eviction frees the room that the gang holds, and it starts again whole.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..gang import health
+from ..gang.demand import MemberCounts
+from ..gang.quantities import count
+from ..model.cluster import Gang, Member, OnPartial, Phase, Snapshot
+from ..model.decisions import Eviction, Plan, Reason, Rejection
+from ..model.keys import NodeName, Uid
+from ..model.owners import Job
+from .awaited_pods import AwaitedPods
+
+NO_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS)  # proved, not merely not found
+Jobs = Mapping[tuple[str, str], Job]  # by namespace and name
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseDecision:
+    """Whether a gang is given up for now, and what is said about it either way."""
+
+    eviction: Eviction | None
+    rejection: Rejection
+
+
+def verdicts(
+    snapshot: Snapshot,
+    found: Sequence[MemberCounts],
+    rejections: Sequence[Rejection],
+    company: AwaitedPods,
+) -> tuple[tuple[Eviction, ...], tuple[Rejection, ...]]:
+    """The gangs to evict, and every rejection, with what this adds to it."""
+    nodes = {node.name: node.ready for node in snapshot.nodes}
+    censuses = {census.gang.key: census for census in found}
+    answers = [_verdict(censuses[one.gang], one, nodes, company) for one in rejections]
+    evictions = tuple(one.eviction for one in answers if one.eviction is not None)
+    return evictions, tuple(one.rejection for one in answers)
+
+
+def _verdict(
+    census: MemberCounts, rejection: Rejection, nodes: Mapping[NodeName, bool], company: AwaitedPods
+) -> ReleaseDecision:
+    gang = census.gang
+    is_partial = census.is_committed and census.missing > 0 and _are_replaced(census)
+    if gang.on_partial is not OnPartial.RELEASE or not is_partial:
+        return ReleaseDecision(None, rejection)
+    if rejection.reason not in NO_ROOM or census.promised or census.absent:
+        return ReleaseDecision(
+            None, rejection
+        )  # no proof, or room is held for others that are to come
+    if obstacle := _obstacle(gang, nodes) or company.awaited(census):
+        return ReleaseDecision(None, _adding(rejection, f"not released: {obstacle}"))
+    members = evictable(gang)
+    sentence = (
+        f"to be released: {count(len(members), 'bound member')} to evict, to start again whole"
+    )
+    eviction = Eviction(gang.key, gang.uid, gang.generation, members)
+    return ReleaseDecision(eviction, _adding(rejection, sentence))
+
+
+def evictable(gang: Gang) -> tuple[Member, ...]:
+    """The members whose eviction frees the gang's room."""
+    return tuple(member for member in gang.members if is_evictable(member))
+
+
+def is_evictable(member: Member) -> bool:
+    """Whether the member holds room and is neither over nor on its way out."""
+    return member.node is not None and not (member.terminating or member.is_over)
+
+
+def is_given_up(gang: Gang) -> bool:
+    """Whether an eviction that was decided on still makes sense."""
+    is_release = gang.on_partial is OnPartial.RELEASE and not gang.terminating
+    return is_release and not health.is_whole(gang)
+
+
+def spared(plan: Plan, jobs: Jobs) -> Plan:
+    """The plan without evictions that would make a Job fail, and with a word about each."""
+    return without(plan, {one.uid: fatal(one.members, jobs) for one in plan.evictions})
+
+
+def without(plan: Plan, why: Mapping[Uid, str]) -> Plan:
+    """The plan without evictions that are not to be, and why, by the uid of the gang."""
+    said = {one.gang: why[one.uid] for one in plan.evictions if why.get(one.uid)}
+    if not said:
+        return plan
+    rejections = tuple(
+        replace(one, sentence=f"{one.sentence}; but not yet: {said[one.gang]}")
+        if one.gang in said
+        else one
+        for one in plan.rejections
+    )
+    evictions = tuple(one for one in plan.evictions if one.gang not in said)
+    return replace(plan, evictions=evictions, rejections=rejections)
+
+
+def fatal(members: Sequence[Member], jobs: Jobs) -> str:
+    """Which Job the eviction of these members would bring to its limit; empty if none."""
+    evicted: dict[tuple[str, str], int] = {}
+    for member in members:
+        if member.owner is not None and member.owner.is_job:
+            key = (member.key.namespace, member.owner.name)
+            evicted[key] = evicted.get(key, 0) + 1
+    for key, n in sorted(evicted.items()):
+        job = jobs.get(key)
+        if job is None:
+            return f"Job {key[1]} cannot be read, so what it stands is not known"
+        if job.failures_left is not None and n >= job.failures_left:
+            return (
+                f"Job {job.name} stands {job.failures_left} more failures and each of the "
+                f"{n} evictions counts as one: raise its backoffLimit, or let its "
+                "podFailurePolicy ignore DisruptionTarget"
+            )
+    return ""
+
+
+def _are_replaced(census: MemberCounts) -> bool:
+    """Whether there is a waiting member for each that is missing."""
+    if len(census.ready) < census.missing:
+        return False
+    return all(
+        sum(member.role == role for member in census.ready) >= n
+        for role, n in census.missing_by_role.items()
+    )
+
+
+def _obstacle(gang: Gang, nodes: Mapping[NodeName, bool]) -> str:
+    """Why the gang keeps what it holds; empty if nothing is in the way."""
+    over = sum(m.phase is Phase.SUCCEEDED for m in gang.members) + len(gang.finished)
+    if over:
+        return f"{count(over, 'member')} succeeded already"
+    for member in evictable(gang):
+        if member.is_driver:
+            return f"{member.key.name} is a Spark driver, which nobody makes anew"
+        if member.owner is None:
+            return f"{member.key.name} has no controller that would make it anew"
+    for member in gang.members:
+        if member.terminating and not member.is_over and nodes.get(member.node or NodeName("")):
+            return f"{member.key.name} has not left node {member.node} yet"
+    return ""
+
+
+def _adding(rejection: Rejection, more: str) -> Rejection:
+    return replace(rejection, sentence=f"{rejection.sentence}; {more}")

@@ -1,0 +1,1 @@
+"""The rounds of a plan, and what is proved of each."""

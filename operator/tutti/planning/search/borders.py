@@ -1,0 +1,113 @@
+"""The border of a round: those above it decided once more, together with those who would wait.
+
+A round is asked on the room that the rounds before it have left. Where somebody waits who would fit
+if those above were elsewhere, one program decides on all of them: members that replace lost ones
+and members beyond those needed stay, and so do the gangs that grow; where all have their nodes, and
+which of the other gangs start, is open.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...gang.demand import PlacementRequest
+from ...model.decisions import Policy
+from ...model.keys import Uid
+from ...strategies.problem import Outcome, Problem, Solution
+from ..compile import capacity, gang_value, grids
+from ..compile.capacity import FitByShape
+from ..compile.grids import Grid
+from ..compile.inter_pod import InterPodCompiler
+
+SENTENCE = "another place for those above might have let others start"
+Worth = tuple[tuple[int, int], ...]  # (level, value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Above:
+    """The numbers before anybody is placed, and what has been asked since."""
+
+    crowds: InterPodCompiler
+    base: Grid
+    free: NDArray[np.int64]
+    wants: tuple[PlacementRequest, ...] = ()  # whole gangs, whether they start or not
+    joined: tuple[
+        PlacementRequest, ...
+    ] = ()  # members placed one by one, to replace others or beyond the need
+
+    def could_start(
+        self, wants: Sequence[PlacementRequest], held: NDArray[np.int64] | int
+    ) -> Sequence[PlacementRequest]:
+        """Those that counting alone does not rule out in the room that is not held."""
+        rooms = FitByShape(self.base, np.maximum(self.free - held, 0))
+        return [want for want in wants if capacity.short(rooms, want) is None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint:
+    """One program over a round and all above it; the demands that stay come first, as one level."""
+
+    wants: Sequence[PlacementRequest]
+    staying: int  # so many of them
+    problem: Problem
+
+    def worth_of(self, solution: Solution) -> Worth:
+        """What a solution admits of the rest, level by level, the highest first.
+
+        Nothing where it has no answer, or one without somebody who has to stay.
+        """
+        starts = [bool(shares) for shares in solution.shares]
+        if solution.outcome is Outcome.FAILED or not all(starts[: self.staying]):
+            return ()
+        return self._worth(starts)
+
+    def worth(self, placed: Collection[Uid]) -> Worth:
+        """The same for those who have a node by now."""
+        return self._worth([any(m.uid in placed for m in want.members) for want in self.wants])
+
+    def _worth(self, starts: Sequence[bool]) -> Worth:
+        free = list(zip(self.problem.demands, starts, strict=True))[self.staying :]
+        values = {demand.level: 0 for demand, _ in free}
+        for demand, is_started in free:
+            values[demand.level] += demand.value if is_started else 0
+        return tuple(sorted(values.items(), reverse=True))
+
+
+def joint(
+    above: Above,
+    placed: Collection[Uid],
+    held: NDArray[np.int64] | int,
+    policy: Policy,
+    taken_at: float,
+) -> Joint:
+    """The program that decides on all whom ``above`` knows, in the room that is not held."""
+    staying = _staying(above, placed)
+    gangs = {want.gang.uid for want in staying}
+    free = [want for want in above.wants if want.gang.uid not in gangs]
+    free = list(above.could_start(free, held))
+    wants = [*staying, *free]
+    worths = [*[1] * len(staying), *gang_value.worths(above.base, free, policy, taken_at)]
+    problem = grids.problem(above.base, np.maximum(above.free - held, 0), wants, worths)
+    top = max(demand.level for demand in problem.demands) + 1
+    first = [replace(demand, level=top) for demand in problem.demands[: len(staying)]]
+    demands = (*first, *problem.demands[len(staying) :])
+    return Joint(wants, len(staying), replace(problem, demands=demands))
+
+
+def _staying(above: Above, placed: Collection[Uid]) -> Sequence[PlacementRequest]:
+    """Members placed one by one; with those of their gang if this starts in the same plan."""
+    growing = {want.gang.uid for want in above.joined}
+    merged = {
+        want.gang.uid: _as_placed(want, placed)
+        for want in above.wants
+        if want.gang.uid in growing and any(member.uid in placed for member in want.members)
+    }
+    alone = (want for want in above.joined if want.gang.uid not in merged)
+    return [*alone, *merged.values()]
+
+
+def _as_placed(want: PlacementRequest, placed: Collection[Uid]) -> PlacementRequest:
+    members = tuple(member for member in want.members if member.uid in placed)
+    return PlacementRequest(want.gang, len(members), members)

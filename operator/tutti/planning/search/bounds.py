@@ -1,0 +1,91 @@
+"""How much was admitted, and at most could have been: what a plan is compared with others by.
+
+Separate from the rounds because they only add to it.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+
+from ...model.decisions import Level
+from ...strategies.problem import Outcome, Problem, Solution, admitted_value
+
+# By a Demand's level: what is admitted, and what no admission is worth more than, if that is known.
+Tally = Mapping[int, tuple[int, int | None]]
+
+
+def is_settled(solution: Solution) -> bool:
+    """Whether no better admission exists: proved, or there is nothing left to admit."""
+    return solution.outcome is Outcome.PROVED or all(solution.shares)
+
+
+def most(problem: Problem, solution: Solution) -> Mapping[int, int | None]:
+    """What no admission is worth more than, by level, if that is known."""
+    bounds = dict(solution.bounds)
+    return {
+        level: worth if is_settled(solution) else bounds.get(level)
+        for level, worth in admitted_value(problem, solution)
+    }
+
+
+def counted(tally: Tally, problem: Problem, solution: Solution) -> Tally:
+    """The tally with one more round; a bound is that of the first round that asked for a level."""
+    bounds, added = most(problem, solution), dict(tally)
+    for level, worth in admitted_value(problem, solution):
+        before, known = tally.get(level, (0, bounds[level]))
+        added[level] = (before + worth, known)
+    return added
+
+
+def raised(
+    tally: Tally, before: Sequence[tuple[int, int]], after: Sequence[tuple[int, int]]
+) -> Tally:
+    """The tally once these levels are worth more than before; their bounds stay."""
+    added = dict(tally)
+    for (level, known), (_, found) in zip(before, after, strict=True):
+        worth, bound = tally.get(level, (0, None))
+        added[level] = (worth + found - known, bound)
+    return added
+
+
+def settled(tally: Tally, priorities: Collection[int] | None = None) -> Tally:
+    """The tally in which nothing better exists for these priorities; None is for all.
+
+    A level that was not known, and of which nothing starts, is left out.
+    """
+    return {
+        level: (worth, worth if _is_among(level, priorities) else bound)
+        for level, (worth, bound) in tally.items()
+        if worth or bound is not None
+    }
+
+
+def unbounded(tally: Tally, priorities: Collection[int] | None = None) -> Tally:
+    """The tally without what is known to be the most for these priorities; None is for all."""
+    return {
+        level: (worth, None if _is_among(level, priorities) else bound)
+        for level, (worth, bound) in tally.items()
+    }
+
+
+def _is_among(level: int, priorities: Collection[int] | None) -> bool:
+    return priorities is None or level // 2 in priorities
+
+
+def levels(tally: Tally, scale: Fraction) -> tuple[Level, ...]:
+    """The tally by priority, the highest first; who goes first within one is counted with it.
+
+    Values are multiplied by ``scale``, and rounded.
+    """
+    found: dict[int, Level] = {}
+    for level, (worth, bound) in sorted(tally.items(), reverse=True):
+        priority = level // 2
+        known = found.get(priority, Level(priority, 0, 0))
+        is_known = bound is not None and known.bound is not None
+        both = (bound or 0) + (known.bound or 0) if is_known else None
+        found[priority] = Level(priority, known.admitted + worth, both)
+    return tuple(_scaled(level, scale) for level in found.values())
+
+
+def _scaled(level: Level, scale: Fraction) -> Level:
+    bound = None if level.bound is None else round(level.bound * scale)
+    return Level(level.priority, round(level.admitted * scale), bound)

@@ -1,0 +1,65 @@
+"""What is decided together and what comes after it: the order of a plan's rounds.
+
+Whole gangs of all priorities are one joint decision, in which a higher priority is worth more than
+all below it. Two things part it: members beyond those needed, which come before lower priorities,
+and gangs that have starved, for room may be held for one of them from all that come after.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import NamedTuple
+
+from ...gang import demand
+from ...gang.demand import MemberCounts, PlacementRequest
+from .starvation import StarvedGang
+
+
+class Round(NamedTuple):
+    """Whole gangs that are decided on together, and gangs that may grow once that is done.
+
+    For one who has ``starved`` and does not start in it, room is held from all later rounds.
+    """
+
+    wants: tuple[PlacementRequest, ...]
+    growing: tuple[MemberCounts, ...] = ()
+    starved: StarvedGang | None = None
+
+
+def rounds(
+    found: Sequence[MemberCounts],
+    wants: Sequence[PlacementRequest],
+    firsts: Sequence[StarvedGang] = (),
+) -> Sequence[Round]:
+    """The rounds, the first one first; ``found`` is by priority from the top, so are ``firsts``."""
+    by_gang = {want.gang.key: want for want in wants}
+    by_priority = {one.want.gang.priority: one for one in firsts}
+    made: list[Round] = []
+    together: list[PlacementRequest] = []
+    for priority, level in groupby(found, key=lambda census: census.gang.priority):
+        censuses = tuple(level)
+        if (first := by_priority.get(priority)) is not None:
+            together.append(replace(by_gang.pop(first.want.gang.key), goes_first=True))
+            made.append(Round(tuple(together), starved=first))
+            together = []
+        together += [by_gang[c.gang.key] for c in censuses if c.gang.key in by_gang]
+        growing = tuple(census for census in censuses if demand.may_grow(census))
+        if growing:
+            made.append(Round(tuple(together), growing))
+            together = []
+    return [*made, Round(tuple(together))] if together else made
+
+
+def once_held(left: Sequence[Round]) -> Sequence[Round]:
+    """The rounds that are left, once room is held: that is for one gang at a time.
+
+    So no other one that has starved parts what is decided together.
+    """
+    made: list[Round] = []
+    together: tuple[PlacementRequest, ...] = ()
+    for step in left:
+        together += step.wants
+        if step.growing:
+            made.append(Round(together, step.growing))
+            together = ()
+    return [*made, Round(together)] if together else made

@@ -1,0 +1,95 @@
+"""Whether those who come in a later round might let more start in an earlier one.
+
+By affinity and spread a member may need pods that are decided on later. What a round proves holds
+for the whole plan if nobody of them would help. Separate from the rounds, which no proof changes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...gang.demand import MemberCounts, by_shape, needed
+from ...model.cluster import Member
+from ...strategies.problem import Demand, Outcome, Part, Problem, Solution, admitted_value
+from ..compile.grids import Grid
+from . import bounds
+from .round_order import Round
+
+SENTENCE = "who is placed later might have let others start by the rules between pods"
+MOST = 200  # of them that a question is asked with: with more, rules are hardly ever proved
+
+
+@dataclass(frozen=True, slots=True)
+class LaterRounds:
+    """Who may get a node once the whole gangs of a round have theirs."""
+
+    base: Grid
+    growing: Sequence[MemberCounts]
+    left: Sequence[Round]
+
+    def might_help(
+        self, problem: Problem, solution: Solution, ask: Callable[[Problem], Solution]
+    ) -> bool:
+        """Whether more of the round might start if some of them were there.
+
+        Whoever no rule of the round counts does not help, for nobody gives room by taking some.
+        The others are asked for one by one, each as it suits the round: no plan can do more for it.
+        """
+        if all(solution.shares) or not (problem.rules.near or problem.rules.even):
+            return False
+        company = _company(problem, self._by_shape())
+        if not company:
+            return False
+        if solution.outcome is not Outcome.PROVED or sum(company.values()) > MOST:
+            return True
+        wider = _beside(problem, company)
+        answer = ask(wider)
+        if answer.outcome is Outcome.FAILED:
+            return True
+        most = bounds.most(wider, answer)
+        return any(most[level] != value for level, value in admitted_value(problem, solution))
+
+    def _by_shape(self) -> Mapping[int, int]:
+        """How many there are of each shape."""
+        found = Counter[int]()
+        wants = (want for step in self.left for want in step.wants)
+        groups = [group for want in wants for group in want.alike]
+        for growing in (self.growing, *(step.growing for step in self.left)):
+            groups += _further(growing)
+        for group in groups:
+            found[self.base.shapes[group[0].shape]] += len(group)
+        return found
+
+
+def _further(growing: Iterable[MemberCounts]) -> Iterable[tuple[Member, ...]]:
+    """The members beyond those needed; of each shape as many as there may be."""
+    for census in growing:
+        spare = len(census.ready) - (0 if census.is_committed else needed(census.gang))
+        yield from (group[:spare] for group in by_shape(census.ready))
+
+
+def _company(problem: Problem, later: Mapping[int, int]) -> Mapping[int, int]:
+    """Of those who come later, whom rules of the round count, and whom these count in turn."""
+    rules = problem.rules
+    asking = {part.shape for demand in problem.demands for part in demand.parts}
+    asking |= {spot.shape for spot in rules.promised}
+    counting = [(rule.shape, crowd) for rule in rules.near for crowd in rule.crowds]
+    counting += [(rule.shape, rule.crowd) for rule in rules.even]
+    found: set[int] = set()
+    while True:
+        crowds = [rules.crowds[crowd] for shape, crowd in counting if shape in asking | found]
+        more = {shape for shape in later if any(crowd.counted[shape] for crowd in crowds)}
+        if more == found:
+            return {shape: later[shape] for shape in sorted(found)}
+        found = more
+
+
+def _beside(problem: Problem, company: Mapping[int, int]) -> Problem:
+    """The problem with these as demands of their own, below all others."""
+    below = min(demand.level for demand in problem.demands) - 1
+    more = [
+        Demand(1, (Part(shape, 0, 1),), (0,), below, 1)
+        for shape, number in company.items()
+        for _ in range(number)
+    ]
+    return replace(problem, demands=(*problem.demands, *more))

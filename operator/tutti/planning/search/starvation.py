@@ -1,0 +1,228 @@
+"""Gangs that have waited too long: they go first, and for one of them room is held as it frees up.
+
+All of it follows from the Snapshot, so nothing is remembered between cycles. Held room is given to
+no gang of the same or a lower priority; that is why what is missing of it never grows.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import inf
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...gang import order
+from ...gang.demand import PlacementRequest
+from ...model.cluster import Gang, Snapshot
+from ...model.decisions import Policy
+from ...strategies.capacity import fits_per_node
+from ...strategies.problem import Problem, Share
+from ..compile import capacity, grids
+from ..compile.capacity import FitByShape
+from ..compile.grids import Grid
+
+PORTIONS = 1024  # of a member, in which is counted how much of it has room
+
+
+class StarvationTrials(Protocol):
+    """Places in the empty cluster, for problems of one demand."""
+
+    def look(self, problem: Problem) -> Sequence[Share]:
+        """A place that is found at once; empty if none."""
+
+    def choose(self, problems: Iterable[Problem]) -> None:
+        """Say for whom none is found at once."""
+
+    def search(self, problem: Problem) -> Sequence[Share]:
+        """A place that a search finds for one of those; empty if none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StarvedGang:
+    """A gang that goes first, and one way to place it in the empty cluster."""
+
+    want: PlacementRequest
+    base: Grid  # with the rules between pods as they are in the empty cluster
+    vacant: NDArray[np.int64]  # [node, resource]: once all members of gangs have ended
+    shares: tuple[Share, ...]
+
+    @property
+    def is_ruled(self) -> bool:
+        """Whether some of its members may not go wherever there is room."""
+        rows = {row for row, _ in _rows(self)}
+        rules = self.base.rules
+        asking = {rule.shape for some in (rules.apart, rules.near, rules.even) for rule in some}
+        return not rows.isdisjoint(asking)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldCapacity:
+    """The room that is held for a gang until there is enough of it."""
+
+    gang: Gang
+    room: NDArray[np.int64]  # [node, resource]
+    nodes: int  # on how many it is to start
+
+    def holds_back(self, gang: Gang) -> bool:
+        """Whether a gang that has not started gets none of this room."""
+        return gang.key != self.gang.key and gang.priority <= self.gang.priority
+
+
+def starved(
+    snapshot: Snapshot,
+    cleared: Callable[[], Grid],
+    wants: Sequence[PlacementRequest],
+    policy: Policy,
+    trials: StarvationTrials,
+) -> tuple[StarvedGang, ...]:
+    """Of each priority the gang that has waited longest, if for too long; the top one first.
+
+    Whoever would find no room in the empty cluster is passed over. That is the cluster without
+    members of gangs, and ``cleared`` gives its Grid, if it is needed at all: what others run is
+    taken to stay, for nobody knows when it ends.
+    """
+    late = [w for w in wants if _falls_due(w, policy) <= snapshot.taken_at]
+    if not late:
+        return ()
+    base = cleared()
+    vacant = grids.vacant(snapshot, base)
+    late.sort(key=lambda w: (-w.gang.priority, _falls_due(w, policy), w.gang.key))
+    levels = groupby(late, key=lambda want: want.gang.priority)
+    looked = [_looked(level, base, vacant, trials) for _, level in levels]
+    trials.choose(problem for one in looked for _, problem in one.doubtful)
+    firsts = (_first_to_fit(one, base, vacant, trials) for one in looked)
+    return tuple(one for one in firsts if one is not None)
+
+
+def due(
+    wants: Iterable[PlacementRequest],
+    firsts: Sequence[StarvedGang],
+    snapshot: Snapshot,
+    policy: Policy,
+) -> float | None:
+    """When the next gang will have waited too long, of the priorities where none goes first."""
+    taken = {one.want.gang.priority for one in firsts}
+    moments = (_falls_due(w, policy) for w in wants if w.gang.priority not in taken)
+    return min((at for at in moments if snapshot.taken_at < at < inf), default=None)
+
+
+def hold(one: StarvedGang, free: NDArray[np.int64]) -> HeldCapacity:
+    """The free room to hold for it, where the least is missing until all of it can start.
+
+    Shape by shape, the largest first; each is exact for itself. Where that ends in a dead end, or
+    members have rules for one another, it is the room of a placement that depends on nothing that
+    starts or ends.
+    """
+    seated = None if one.is_ruled else _seated(one, free)
+    needed = _as_placed(one) if seated is None else seated
+    nodes = int(np.count_nonzero(needed.any(axis=1)))
+    return HeldCapacity(one.want.gang, np.minimum(free, needed), nodes)
+
+
+def _seated(one: StarvedGang, free: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """The room of the seats that miss least; None in a dead end."""
+    base = one.base
+    needed = np.zeros_like(free)
+    vacant, left = one.vacant, free
+    for row, count in _by_shape(one):
+        request = base.requests[row]
+        chosen = seats(vacant, left, base.allowed[row], (request, count))
+        if int(chosen.sum()) < count:
+            return None
+        used = chosen[:, None] * request
+        needed = needed + used
+        vacant, left = vacant - used, np.maximum(left - used, 0)
+    return needed
+
+
+def _falls_due(want: PlacementRequest, policy: Policy) -> float:
+    return order.waiting_since(want.gang, want.members) + policy.starvation_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """The first gang of a priority that has a place at once, and who waits longer without one."""
+
+    doubtful: Sequence[tuple[PlacementRequest, Problem]]
+    easy: StarvedGang | None = None
+
+
+def _looked(
+    level: Iterable[PlacementRequest],
+    base: Grid,
+    vacant: NDArray[np.int64],
+    trials: StarvationTrials,
+) -> _Looked:
+    rooms = FitByShape(base, vacant)
+    doubtful: list[tuple[PlacementRequest, Problem]] = []
+    for want in level:
+        if capacity.short(rooms, want) is None:
+            problem = grids.problem(base, vacant, [want], [1])
+            if shares := trials.look(problem):
+                return _Looked(doubtful, StarvedGang(want, base, vacant, tuple(shares)))
+            doubtful.append((want, problem))
+    return _Looked(doubtful)
+
+
+def _first_to_fit(
+    looked: _Looked, base: Grid, vacant: NDArray[np.int64], trials: StarvationTrials
+) -> StarvedGang | None:
+    for want, problem in looked.doubtful:
+        if shares := trials.search(problem):
+            return StarvedGang(want, base, vacant, tuple(shares))
+    return looked.easy
+
+
+def _by_shape(one: StarvedGang) -> Sequence[tuple[int, int]]:
+    """How many members of each shape would start, the largest shape first."""
+    counts: dict[int, int] = {}
+    for row, share in _rows(one):
+        counts[row] = counts.get(row, 0) + share.count
+    totals = one.vacant.sum(axis=0).clip(1)
+    sizes = {row: float((one.base.requests[row] / totals).max()) for row in counts}
+    return sorted(counts.items(), key=lambda item: (-sizes[item[0]], item[0]))
+
+
+def _rows(one: StarvedGang) -> Iterable[tuple[int, Share]]:
+    """The shares with the row of their shape."""
+    rows = [one.base.shapes[group[0].shape] for group in grids.parts(one.want)]
+    return ((rows[share.part], share) for share in one.shares)
+
+
+def _as_placed(one: StarvedGang) -> NDArray[np.int64]:
+    needed = np.zeros_like(one.vacant)
+    for row, share in _rows(one):
+        needed[share.node] += one.base.requests[row] * share.count
+    return needed
+
+
+def seats(
+    vacant: NDArray[np.int64],
+    free: NDArray[np.int64],
+    allowed: NDArray[np.bool_],
+    asked: tuple[NDArray[np.int64], int],
+) -> NDArray[np.int64]:
+    """How many of these equal members to seat on each node, so that the least room is missing.
+
+    A member misses the part of it for which there is no free room. On one node each further member
+    misses no less than the one before, so taking the cheapest seats one by one is exact. Equal ones
+    go by the nodes' order: a choice changes only for one that misses less, or comes earlier.
+    """
+    request, count = asked
+    used = np.flatnonzero(request)
+    most = fits_per_node(vacant, request, allowed, count)
+    portions = (free[:, used] * PORTIONS // request[used]).min(axis=1)
+    whole = np.minimum(portions // PORTIONS, most)
+    begun = np.minimum(most - whole, 1)
+    nodes = np.tile(np.arange(len(free)), 3)
+    nothing = np.zeros_like(whole)
+    costs = np.concatenate((nothing, PORTIONS - portions % PORTIONS, nothing + PORTIONS))
+    offers = np.concatenate((whole, begun, most - whole - begun))
+    cheapest = np.lexsort((nodes, costs))
+    before = np.cumsum(offers[cheapest]) - offers[cheapest]
+    taken = np.clip(count - before, 0, offers[cheapest])
+    chosen: NDArray[np.int64] = np.zeros_like(whole)
+    np.add.at(chosen, nodes[cheapest], taken)
+    return chosen

@@ -1,0 +1,69 @@
+"""Whether gangs that have starved would fit the empty cluster: who is tried, and with which effort.
+
+Separate from ``starving``, which knows their order. Best fit looks at every kind of them: that is
+cheap, so no number of gangs without a place keeps it from the ones that have one. Of those for
+which it finds none, the strategy searches a place for some: always the first, others in turn.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from ...strategies.problem import Demand, Outcome, Problem, Share, Solution
+from .round_runner import SearchLimits
+
+MOST_TRIALS = 8  # kinds of gangs that the strategy searches a place for, in one plan
+ALWAYS = MOST_TRIALS // 2  # of these, the first ones in every plan; the rest in turn
+UNSURE = (Outcome.BUDGET_EXHAUSTED, Outcome.FAILED)
+TURN_SECONDS = 600.0  # long enough for held room to fill, where it is a turn that finds a place
+
+
+class StarvationSearch:
+    """The answers for problems of one demand each; equal ones are asked about once.
+
+    All searches together may take the plan's seconds once, and so may all looks under rules.
+    """
+
+    def __init__(self, effort: SearchLimits, most: int) -> None:
+        """At ``most`` so many gangs are looked at."""
+        self._search = effort.with_a_share(MOST_TRIALS)
+        self._look = effort.with_a_share(max(most, MOST_TRIALS))
+        self._is_exact = effort.strategy.name != effort.fallback.name
+        self._looked: dict[Demand, Solution] = {}
+        self._searched: dict[Demand, Solution] = {}
+        self._turn: Collection[Demand] = ()
+        self.shortfall = ""  # why one of them may have been passed over wrongly
+
+    def look(self, problem: Problem) -> Sequence[Share]:
+        """A place that best fit finds; empty if none."""
+        (asked,) = problem.demands
+        if asked not in self._looked:
+            fallback, budget = self._look.fallback, self._look.budget
+            self._looked[asked] = fallback.solve(problem, budget)
+        return self._looked[asked].shares[0]
+
+    def choose(self, problems: Iterable[Problem]) -> None:
+        """Say for whom best fit finds no place, the top priority first, there the oldest."""
+        kinds = list(dict.fromkeys(problem.demands[0] for problem in problems))
+        if len(kinds) > MOST_TRIALS:
+            always, others = kinds[:ALWAYS], kinds[ALWAYS:]
+            turn = int(self._search.taken_at // TURN_SECONDS)
+            first = turn * (MOST_TRIALS - ALWAYS) % len(others)
+            kinds = [*always, *(others[first:] + others)[: MOST_TRIALS - ALWAYS]]
+        self._turn = kinds
+
+    def search(self, problem: Problem) -> Sequence[Share]:
+        """A place that the strategy finds for one of those; empty if none, or if not its turn."""
+        (asked,) = problem.demands
+        if asked not in self._searched:
+            self._searched[asked] = self._answer(problem)
+        solution = self._searched[asked]
+        if solution.outcome in UNSURE and not solution.shares[0]:
+            self.shortfall = "not all that have starved could be looked at"
+        return solution.shares[0]
+
+    def _answer(self, problem: Problem) -> Solution:
+        (asked,) = problem.demands
+        if not self._is_exact:
+            return self._looked[asked]
+        if asked not in self._turn:
+            return Solution(Outcome.BUDGET_EXHAUSTED, ((),))
+        return self._search.ask(problem)

@@ -1,0 +1,1 @@
+"""What people and monitoring are told: conditions, Events, metrics, logs and probes."""

@@ -1,0 +1,290 @@
+"""Metrics by Prometheus' naming rules: the shell feeds them, the core knows nothing of them.
+
+What follows from the picture is worked out when somebody asks, from the last cycle's; cycles only
+leave it here. A replica that does not lead tells its Lease, its calls and its process, no more.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ..gang import health, order
+from ..kube.calls import Call
+from ..kube.client import NO_ANSWER
+from ..model.cluster import Gang, Snapshot
+from ..model.decisions import Mode, Plan, Reason
+from . import utilisation
+
+OK, REDIRECTED = 200, 300  # HTTP's own boundaries
+GONE, CONFLICT, TOO_MANY, BROKEN = 404, 409, 429, 500
+TO_BIND = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400)  # seconds
+OF_WATCH = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15)  # seconds
+OF_STAGE = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)  # seconds
+
+
+class Stage(StrEnum):
+    """The steps of a cycle, as design and code number them."""
+
+    OBSERVE = "observe"
+    PLAN = "plan"
+    VERIFY = "verify"
+    RESERVE = "reserve"
+    BIND = "bind"
+    REPORT = "report"
+
+
+class PlanOutcome(StrEnum):
+    """How far a plan is the best there is."""
+
+    PROVED = "proved"
+    UNPROVED = "unproved"
+    BROKEN = "broken"  # it broke a promise, and was dropped
+
+
+class CycleResult(StrEnum):
+    """How a cycle ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    DEPOSED = "deposed"  # somebody else leads
+
+
+class BindingResult(StrEnum):
+    """What became of a binding."""
+
+    BOUND = "bound"
+    CONFLICT = "conflict"  # the pod had changed, or was gone
+    REFUSED = "refused"
+    FAILED = "failed"  # the API server was away, or broken: it is looked at again
+
+
+class Leader(Protocol):
+    """Who knows of the Lease."""
+
+    term: str  # while we lead, else empty
+
+    @property
+    def transitions(self) -> int:
+        """How often the Lease has changed hands, as of the last look."""
+
+
+class _Seen(NamedTuple):
+    """The last cycle's picture and plan."""
+
+    snapshot: Snapshot
+    plan: Plan
+
+
+class Metrics(Collector):
+    """Counts, and answers in Prometheus' text format; one per process."""
+
+    def __init__(self, mode: Mode = Mode.ACTIVE) -> None:
+        self._mode = mode
+        self._leader: Leader | None = None
+        self._seen: _Seen | None = None
+        self._starting: dict[str, float] = {}  # uids of gangs that a plan has started: since when
+        self._registry = CollectorRegistry()
+        self._cycles = self._counter("tutti_cycles", "Cycles by how they ended.", "result")
+        self._plans = self._counter(
+            "tutti_plans", "Plans made, by whether a better admission is ruled out.", "outcome"
+        )
+        self._bindings = self._counter(
+            "tutti_bindings", "Bindings sent, by what became of them.", "result"
+        )
+        self._calls = self._counter(
+            "tutti_api_requests",
+            "Calls of the API server, watches that began included, but for those that kopf makes, "
+            "of PodGroups and waiting pods; code 0 is no answer.",
+            *("verb", "resource", "code"),
+        )
+        self._stages = Histogram(
+            "tutti_cycle_stage_seconds",
+            "How long the steps of a cycle took.",
+            ["stage"],
+            buckets=OF_STAGE,
+            registry=self._registry,
+        )
+        self._to_bind = Histogram(
+            "tutti_gang_time_to_bind_seconds",
+            "From when a gang began to wait until all that it needs was bound; creation times are "
+            "whole seconds.",
+            buckets=TO_BIND,
+            registry=self._registry,
+        )
+        self._watch_delay = Histogram(
+            "tutti_watch_delay_seconds",
+            "From the answer to a binding of ours until the watch of bound pods shows it.",
+            buckets=OF_WATCH,
+            registry=self._registry,
+        )
+        # What has not happened yet is 0, not absent: else its first time is no increase.
+        for stage in Stage:
+            self._stages.labels(stage)
+        for counter, values in (
+            (self._cycles, CycleResult),
+            (self._plans, PlanOutcome),
+            (self._bindings, BindingResult),
+        ):
+            for value in values:
+                counter.labels(value)
+        ProcessCollector(registry=self._registry)
+        self._registry.register(self)
+
+    def _counter(self, name: str, said: str, *labels: str) -> Counter:
+        return Counter(name, said, labels, registry=self._registry)
+
+    def text(self) -> bytes:
+        """Everything, as Prometheus reads it."""
+        return generate_latest(self._registry)
+
+    # What the shell tells
+
+    def follow(self, leader: Leader) -> None:
+        """Ask ``leader`` who leads."""
+        self._leader = leader
+
+    def stage(self, stage: Stage) -> AbstractContextManager[object]:
+        """Take the time of one step."""
+        return self._stages.labels(stage).time()
+
+    def planned(self, plan: Plan) -> None:
+        """A plan was made."""
+        self._plans.labels(PlanOutcome.PROVED if plan.proved else PlanOutcome.UNPROVED).inc()
+
+    def broke(self) -> None:
+        """A plan was dropped, because it broke a promise."""
+        self._plans.labels(PlanOutcome.BROKEN).inc()
+
+    def ended(self, how: CycleResult) -> None:
+        """A cycle has ended."""
+        self._cycles.labels(how).inc()
+
+    def called(self, call: Call, status: int) -> None:
+        """The API server was asked, and answered so."""
+        right = call.value
+        self._calls.labels(right.verb, right.resource, str(status)).inc()
+        if call is Call.BIND:
+            self._bindings.labels(_bound(status)).inc()
+
+    def shown(self, seconds: float) -> None:
+        """The watch of bound pods shows a binding, so long after the API server confirmed it."""
+        self._watch_delay.observe(max(0.0, seconds))
+
+    def saw(self, snapshot: Snapshot, plan: Plan) -> None:
+        """A cycle has come to its report: the picture by then, and what was planned."""
+        self._seen = _Seen(snapshot, plan)
+        if not (plan.placements or self._starting):
+            return
+        gangs: dict[str, Gang] = {gang.uid: gang for gang in snapshot.gangs}
+        for placement in plan.placements:
+            gang = gangs.get(placement.uid)
+            starts = {one.uid for one in placement.assignments}
+            if gang is not None and not any(
+                member.counts_as_bound and member.uid not in starts for member in gang.members
+            ):
+                since = order.waiting_since(gang, order.by_age(gang.members))
+                self._starting.setdefault(placement.uid, since)
+        for uid, since in tuple(self._starting.items()):
+            gang = gangs.get(uid)
+            if gang is not None and health.is_whole(gang):
+                self._to_bind.observe(max(0.0, snapshot.taken_at - since))
+            elif gang is not None and not gang.is_idle:
+                continue
+            del self._starting[uid]
+
+    # What follows from the picture
+
+    def collect(self) -> Iterable[Metric]:
+        """What holds at this moment."""
+        leads = self._leader is not None and bool(self._leader.term)
+        transitions = 0 if self._leader is None else self._leader.transitions
+        yield _one("tutti_lease_held", "Whether this replica leads.", float(leads))
+        yield CounterMetricFamily(
+            "tutti_lease_changes",
+            "How often the Lease has changed hands, as it says itself.",
+            value=transitions,
+        )
+        modes = GaugeMetricFamily("tutti_mode", "Whether plans are carried out.", labels=["mode"])
+        for mode in Mode:
+            modes.add_metric([mode], float(mode is self._mode))
+        yield modes
+        if leads and self._seen is not None:
+            yield from _of_gangs(*self._seen)
+            yield from _of_room(self._seen.snapshot)
+
+
+def _of_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
+    states = GaugeMetricFamily(
+        "tutti_gangs", "Gangs that have not ended, by what they have come to.", labels=["state"]
+    )
+    for state, n in utilisation.states(snapshot).items():
+        states.add_metric([state], n)
+    yield states
+    reasons = GaugeMetricFamily(
+        "tutti_waiting_gangs",
+        "Gangs that wait, or wait for more members, by the reason that they are told.",
+        labels=["reason"],
+    )
+    said = [rejection.reason for rejection in plan.rejections]
+    for reason in Reason:
+        reasons.add_metric([reason], said.count(reason))
+    yield reasons
+    gaps = [gap for level in plan.levels if (gap := level.gap) is not None]
+    shown = 0.0 if plan.proved else max(gaps, default=float("nan"))
+    yield _one(
+        "tutti_plan_gap_ratio",
+        "What the last plan admits less than the best, at most; NaN where nobody has shown it.",
+        shown,
+    )
+
+
+def _of_room(snapshot: Snapshot) -> Iterator[Metric]:
+    labels = ["resource", "unit"]
+    families = {
+        field: GaugeMetricFamily(f"tutti_resource_{field}", said, labels=labels)
+        for field, said in (
+            ("allocatable", "What the nodes offer."),
+            ("allocated", "What pods ask for that are bound, whoever bound them."),
+            ("reserved", "What is promised to members that are not bound yet."),
+            ("free", "What is neither allocated nor reserved."),
+            (
+                "stranded",
+                "What is free on nodes that take no pods, or have no cpu, memory or pod left.",
+            ),
+        )
+    }
+    for name, room in utilisation.rooms(snapshot).items():
+        unit, factor = _unit(name)
+        for field, family in families.items():
+            family.add_metric([name, unit], getattr(room, field) * factor)
+    yield from families.values()
+
+
+def _unit(resource: str) -> tuple[str, float]:
+    """The unit that people count a resource in, and how much of it one of ours is."""
+    if resource == "cpu":
+        return "core", 0.001
+    is_bytes = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+    return ("byte" if is_bytes else "integer"), 1.0
+
+
+def _one(name: str, said: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, said, value=value)
+
+
+def _bound(status: int) -> BindingResult:
+    if OK <= status < REDIRECTED:
+        return BindingResult.BOUND
+    if status in (GONE, CONFLICT):
+        return BindingResult.CONFLICT
+    return (
+        BindingResult.FAILED
+        if status in (NO_ANSWER, TOO_MANY) or status >= BROKEN
+        else BindingResult.REFUSED
+    )

@@ -1,0 +1,76 @@
+"""What single pods should say of themselves, in their PodScheduled condition and in Events.
+
+Separate from the status of their PodGroup: autoscalers read these, and they are written once.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..gang import demand
+from ..model.cluster import Gang, Member
+from ..model.decisions import Reason, Rejection
+from ..planning import missing_members
+
+
+@dataclass(frozen=True, slots=True)
+class PodCondition:
+    """What a waiting pod's PodScheduled condition should say; ``is_its_own`` calls for an Event."""
+
+    member: Member
+    reason: str
+    message: str
+    is_its_own: bool = False
+    may_change: bool = False  # with what others write, as its author: then it is said anew
+
+
+def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
+    """What the waiting members of one gang should say."""
+    known = [role.name for role in gang.roles]
+    surplus = {one.uid for one in demand.census(gang).surplus} if rejection is not None else ()
+    for member in gang.members:
+        if not member.is_waiting:
+            continue
+        if not gang.accepts(member):
+            sentence = (
+                f"PodGroup {gang.key.name} has no role {member.role!r}: "
+                f"label tutti.dev/role must be one of {', '.join(known)}"
+            )
+            yield PodCondition(member, "UnknownRole", sentence, is_its_own=True, may_change=True)
+        elif member.lacking:
+            sentence = missing_members.wanting([member])
+            yield PodCondition(member, Reason.WAITING_FOR_VOLUMES, sentence, may_change=True)
+        elif member.unmodelled:
+            sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
+            yield PodCondition(member, Reason.NOT_MODELLED, sentence, is_its_own=True)
+        elif member.uid in surplus:
+            sentence = missing_members.beyond([member])
+            yield PodCondition(member, Reason.WAITING_FOR_MEMBERS, sentence)
+        elif rejection is not None:
+            why = rejection.underlying_reason or rejection.reason
+            may_change = why is Reason.WAITING_FOR_CONFIGURATION
+            yield PodCondition(
+                member,
+                _pod_reason(why),
+                rejection.sentence,
+                is_its_own=gang.is_single,
+                may_change=may_change,
+            )
+
+
+def _pod_reason(reason: Reason) -> str:
+    """Autoscalers act on Unschedulable, so only pods that wait for room say it."""
+    waits_for_room = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS, Reason.BUDGET_EXHAUSTED)
+    return "Unschedulable" if reason in waits_for_room else reason.value
+
+
+def stray_notes(strays: Iterable[Member]) -> Iterable[PodCondition]:
+    """What pods say whose PodGroup does not exist."""
+    for member in strays:
+        if member.is_waiting:
+            sentence = (
+                f"PodGroup {member.key.namespace}/{member.group} does not exist; "
+                "the pod waits until it does"
+            )
+            yield PodCondition(
+                member, "PodGroupNotFound", sentence, is_its_own=True, may_change=True
+            )

@@ -1,0 +1,319 @@
+"""Tell people what happened: conditions, Events, PodScheduled, one log line per changed gang.
+
+Separate from the cycle so that a lost report can never touch a decision: no condition is read back
+by one, and of the counters only who had succeeded, after a restart (``planning/finishing``). What
+stands there already is compared first, so a restart writes nothing.
+"""
+
+import logging
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..kube import errors
+from ..kube.client import Api
+from ..kube.codec import encode
+from ..kube.codec.pod_group import GangSpec
+from ..kube.concurrency import Calling, ConcurrencyLimit, is_away
+from ..model.cluster import Gang, Snapshot
+from ..model.decisions import Plan, Reason, Rejection, Released
+from ..model.keys import GangKey, NodeName, Uid
+from ..state.cluster_state import ClusterState
+from . import status as wording
+from .pod_conditions import PodCondition, notes_of, stray_notes
+from .unchanged import GangReport, ReportCache
+
+logger = logging.getLogger(__name__)
+
+SENTENCE_SECONDS = 60.0  # a waiting gang's sentence is rewritten at most this often
+AGAIN_SECONDS = 5.0  # until a report is tried again that met a broken server
+CONFLICT_SECONDS = 1.0  # or a newer object; watches show it within milliseconds
+# Pods of a gang that is still being created are left alone; creation times are whole seconds.
+PODS_QUIET_SECONDS = wording.QUIET_SECONDS + 1.0
+MOST_AHEAD_SECONDS = 2.0  # by so much may the API server's clock be, and its dates still count
+NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next binding
+# Likewise: while gangs wait for nodes, what others have come to can wait. But whoever is untold is
+# looked at in every cycle, so that of thousands a share is told, and the cycles get shorter.
+GROUPS_PER_CYCLE, SHARE_PER_CYCLE = 4, 1 / 50
+IN_FLIGHT = 16
+LEAST_FORGOTTEN = 1000  # write times kept of PodGroups that may be gone, before they are looked up
+
+
+class _StatusUpdate(NamedTuple):
+    """The status that a PodGroup is to have, and what of it is news."""
+
+    gang: Gang
+    wanted: Mapping[str, Any]
+    news: Sequence[wording.GangCondition]
+
+
+class Reporter:
+    """Writes the difference between what should be said and what stands there."""
+
+    def __init__(
+        self, state: ClusterState, api: Api, scheduler: str, *, of_pods: bool = True
+    ) -> None:
+        """``scheduler`` is the name that pods ask for; ``of_pods``: are they told things, too."""
+        self._state = state
+        self._api = api
+        self._scheduler = scheduler
+        self._of_pods = of_pods
+        self._gate = ConcurrencyLimit(IN_FLIGHT)
+        self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
+        self._nodes: Mapping[NodeName, bool] = {}  # of every node, whether it is ready
+        self._most_written = LEAST_FORGOTTEN
+        self._mute: dict[Uid, float] = {}  # until when no report is written to an object
+        self._silence = ReportCache()
+        self._shortfall = ("", -math.inf)  # what was said last of a missing proof, and when
+
+    async def report(
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        released: Sequence[Released],
+        refusals: Mapping[GangKey, str],
+    ) -> float | None:
+        """Write what changed; answers in how many seconds something put off is due.
+
+        An object that cannot be written to is left alone for a while; the others get theirs.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        now = snapshot.taken_at
+        self._log_shortfall(plan.shortfall, now)
+        self._mute = {uid: until for uid, until in self._mute.items() if now < until}
+        self._forget(snapshot)
+        all_about = self._all_about(snapshot, plan, released, refusals)
+        broken, quiet_until = self._silence.broken(all_about, now)
+        words, notes, due = self._looked_at(broken, now)
+        await self._gate.all(
+            partial(self._spare, word.gang.uid, now, partial(self._write, word, now))
+            for word in words
+        )
+        for one in released:
+            about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
+            await say(self._api, encode.Event(about, one.reason, one.sentence, now, warning=True))
+        if self._of_pods:
+            notes += _unsaid(stray_notes(snapshot.strays))
+            due = min(due, await self._tell_pods(notes, now))
+        due = min(due, quiet_until, *self._mute.values())
+        return None if due == math.inf else max(0.0, due - now)
+
+    def _all_about(
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        released: Sequence[Released],
+        refusals: Mapping[GangKey, str],
+    ) -> Iterable[GangReport]:
+        """What is to be said depends on, gang by gang; nothing is said of what was given back."""
+        rejections = {rejection.gang: rejection for rejection in plan.rejections}
+        for gang_key, sentence in refusals.items():
+            rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, sentence)
+        held = {reservation.uid: reservation for reservation in snapshot.reservations}
+        given_back = {one.reservation.uid for one in released if one.rest is None}
+        return (
+            GangReport(
+                gang, self._state.group(gang.key), held.get(gang.uid), rejections.get(gang.key)
+            )
+            for gang in snapshot.gangs
+            if gang.uid not in given_back
+        )
+
+    def _forget(self, snapshot: Snapshot) -> None:
+        """Forget who is gone; PodGroups only now and then, for those at rest are many.
+
+        Whoever has a member on a node that came, went or turned has something to say again.
+        """
+        nodes = {node.name: node.ready for node in snapshot.nodes}
+        turned: set[NodeName] = set()
+        if nodes != self._nodes:
+            turned = {name for name, _ in nodes.items() ^ self._nodes.items()}
+        self._nodes = nodes
+        self._silence.forget({gang.uid for gang in snapshot.gangs}, turned)
+        if len(self._written) > self._most_written:
+            known = self._state.groups
+            self._written = {u: at for u, at in self._written.items() if known.get(u) is not None}
+            self._most_written = 2 * len(self._written) + LEAST_FORGOTTEN
+
+    def _looked_at(
+        self, all_about: list[GangReport], now: float
+    ) -> tuple[Sequence[_StatusUpdate], list[PodCondition], float]:
+        """What to say of these gangs, and until when there is no more; the rest falls silent.
+
+        Not all get their turn in each cycle: first whoever was told nothing for the longest time.
+        Whom the words of this cycle do not reach is not even looked at: a flood of PodGroups must
+        not hold up those that start.
+        """
+        words: list[_StatusUpdate] = []
+        notes: list[PodCondition] = []
+        due = math.inf
+        most = max(GROUPS_PER_CYCLE, int(len(all_about) * SHARE_PER_CYCLE))
+        all_about.sort(key=self._turn)
+        for about in all_about:
+            untold, quiet_until, reworded = self._of_its_pods(about, now)
+            notes += untold
+            if about.group is None:
+                until = math.inf
+            elif len(words) == most:
+                due = now
+                continue
+            else:
+                said = self._of_group(about, about.group, now)
+                if isinstance(said, _StatusUpdate):
+                    words.append(said)
+                    continue
+                until = said
+                reworded = min(reworded, self._written[about.gang.uid] + SENTENCE_SECONDS)
+            until = min(until, quiet_until)
+            due = min(due, until)
+            if not untold:
+                self._fall_silent(about, until, reworded)
+        return words, notes, due
+
+    def _turn(self, about: GangReport) -> tuple[float, float]:
+        return self._written.get(about.gang.uid, -math.inf), about.gang.created
+
+    def _fall_silent(self, about: GangReport, until: float, reworded: float) -> None:
+        """Say no more of a gang for now; one of which nothing lives is at rest."""
+        self._silence.keep(about, until, reworded)
+        if until == math.inf and about.gang.is_idle and about.reservation is None:
+            self._state.rest(about.gang)
+
+    def _of_group(self, about: GangReport, group: GangSpec, now: float) -> _StatusUpdate | float:
+        """The status that a PodGroup is to have now, or until when it may stay as it is."""
+        gang, rejection = about.gang, about.rejection
+        # At a restart the last write is unknown: taken as just now, so that nothing is written.
+        never = now if group.status else -math.inf
+        written = self._written.setdefault(gang.uid, never)
+        if (muted := self._mute.get(gang.uid)) is not None:
+            return muted
+        status = wording.status_of(
+            gang,
+            about.reservation,
+            rejection,
+            self._nodes,
+            group.status,
+            scheduler=self._scheduler,
+        )
+        at = encode.timestamp(now)
+        is_fresh = now < written + SENTENCE_SECONDS
+        wanted = wording.merged(status, group.status, at, keep_sentences=is_fresh)
+        newest = wording.merged(status, group.status, at, keep_sentences=False)
+        may_stay = wording.may_stay(gang, group.status, self._scheduler)
+        if may_stay or wanted == newest == group.status:
+            return math.inf
+        if wanted == group.status:
+            return written + SENTENCE_SECONDS
+        # ``newest``: a write that is made anyway contradicts no counter of its own.
+        wait = wording.patience(
+            newest, group.status, quiet_for=now - _newest(gang, now), since_write=now - written
+        )
+        return (
+            now + wait
+            if wait > 0
+            else _StatusUpdate(gang, newest, wording.news(newest, group.status))
+        )
+
+    def _of_its_pods(
+        self, about: GangReport, now: float
+    ) -> tuple[Sequence[PodCondition], float, float]:
+        """What its pods are to say; until when that is all, and if the reason has other words."""
+        gang = about.gang
+        if not (self._of_pods and any(member.is_waiting for member in gang.members)):
+            return (), math.inf, math.inf
+        quiet_until = _newest(gang, now) + PODS_QUIET_SECONDS
+        if now < quiet_until:
+            return (), quiet_until, quiet_until
+        notes = list(notes_of(gang, about.rejection))
+        reworded = -math.inf if any(note.may_change for note in notes) else math.inf
+        return _unsaid(notes), math.inf, reworded
+
+    async def _spare(self, uid: Uid, now: float, tell: Calling) -> None:
+        """Tell, or leave an object alone for a while that the API server will not have touched."""
+        try:
+            await tell()
+        except errors.Gone:
+            pass  # the watch will tell
+        except errors.Conflict:
+            self._mute[uid] = now + CONFLICT_SECONDS  # it has changed, and is told once it is seen
+        except errors.ApiError as problem:
+            if is_away(problem):
+                raise
+            is_final = isinstance(problem, errors.Refused)
+            self._mute[uid] = now + (SENTENCE_SECONDS if is_final else AGAIN_SECONDS)
+            logger.error("report on %s not taken: %s", uid, problem)  # noqa: TRY400
+
+    def _log_shortfall(self, shortfall: str, now: float) -> None:
+        """Say why a proof is missing; the same at most once a minute, as it may come and go."""
+        said, at = self._shortfall
+        if shortfall and (shortfall != said or now - at >= SENTENCE_SECONDS):
+            logger.warning("no proof: %s", shortfall)
+            self._shortfall = (shortfall, now)
+
+    async def _write(self, word: _StatusUpdate, now: float) -> None:
+        gang = word.gang
+        self._state.learn_group(await self._api.write_status(gang.key, word.wanted))
+        self._written[gang.uid] = now
+        about = encode.Regarding.gang(gang.key, gang.uid)
+        if word.news:
+            said = "; ".join(f"{line.reason}: {line.message}" for line in word.news)
+            logger.info("gang %s: %s", gang.key, said)
+        for line in word.news:
+            is_bad = line.type is wording.ConditionType.HEALTHY and not line.holds
+            await say(
+                self._api, encode.Event(about, line.reason, line.message, now, warning=is_bad)
+            )
+
+    async def _tell_pods(self, notes: Iterable[PodCondition], now: float) -> float:
+        """Say it once per pod and reason; answers until when that is all."""
+        open_ones = [note for note in notes if note.member.uid not in self._mute]
+        told = sorted(open_ones, key=lambda note: note.member.created)[:NOTES_PER_CYCLE]
+        await self._gate.all(
+            partial(self._spare, note.member.uid, now, partial(self._tell_pod, note, now))
+            for note in told
+        )
+        return math.inf if len(told) == len(open_ones) else now
+
+    async def _tell_pod(self, note: PodCondition, now: float) -> None:
+        why = encode.Why(note.reason, note.message, now)
+        self._state.learn(await self._api.say_of_pod(note.member, why))
+        if note.is_its_own:
+            logger.info("pod %s: %s: %s", note.member.key, note.reason, note.message)
+            about = encode.Regarding.pod(note.member.key, note.member.uid)
+            event = encode.Event(about, note.reason, note.message, now, warning=True)
+            await say(self._api, event)
+
+
+async def say(api: Api, event: encode.Event) -> None:
+    """Create an Event; one that is not taken is let go.
+
+    Raises:
+        errors.Unavailable: the API server is away.
+    """
+    try:
+        await api.say(event)
+    except errors.ApiError as problem:
+        if is_away(problem):
+            raise
+        # A namespace that is being deleted takes no Events; nobody will miss this one.
+        logger.debug("event %s was not taken: %s", event.reason, problem)
+
+
+def _is_said(note: PodCondition) -> bool:
+    """Whether the pod says this already; what its author may change, in these very words."""
+    said = note.member.said
+    is_same = said.message.partition(encode.FENCE)[0] == note.message[: encode.MESSAGE_LIMIT]
+    return said.reason == note.reason and (is_same or not note.may_change)
+
+
+def _unsaid(notes: Iterable[PodCondition]) -> list[PodCondition]:
+    return [note for note in notes if not _is_said(note)]
+
+
+def _newest(gang: Gang, now: float) -> float:
+    """When its last member was made, or itself; dates far ahead of our clock say nothing."""
+    made = [member.created for member in gang.members] or [gang.created]
+    return max((at for at in made if at <= now + MOST_AHEAD_SECONDS), default=-math.inf)

@@ -1,0 +1,87 @@
+"""Gangs of which there is nothing to say for now: as long as nothing changes they are passed over.
+
+Separate from the reporter, which has words for the others: a crowd that waits must cost a cycle no
+more than a glance at each.
+"""
+
+import math
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from ..kube.codec.pod_group import GangSpec
+from ..model.cluster import Gang, Reservation
+from ..model.decisions import Rejection
+from ..model.keys import NodeName, Uid
+
+
+class GangReport(NamedTuple):
+    """All that is said of a gang depends on, but for the nodes that its members are on."""
+
+    gang: Gang
+    group: GangSpec | None  # None of a pod alone
+    reservation: Reservation | None
+    rejection: Rejection | None
+
+
+class _CachedReport(NamedTuple):
+    """Until when there is nothing to say, in seconds since the epoch."""
+
+    about: GangReport
+    until: float
+    reworded: float  # likewise if it waits for the same reason in other words
+
+
+class ReportCache:
+    """Who needs no word, and until when. Unchanged objects are compared by identity."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Uid, _CachedReport] = {}
+
+    def keep(self, about: GangReport, until: float, reworded: float) -> None:
+        """Say no more of a gang until then, or until it changes."""
+        self._kept[about.gang.uid] = _CachedReport(about, until, min(until, reworded))
+
+    def broken(self, all_about: Iterable[GangReport], now: float) -> tuple[list[GangReport], float]:
+        """Those of whom there may be something to say; and until when there is not of the rest."""
+        found: list[GangReport] = []
+        due = math.inf
+        for about in all_about:
+            until = self._until(about)
+            if until <= now:
+                found.append(about)
+            elif until < due:
+                due = until
+        return found, due
+
+    def _until(self, about: GangReport) -> float:
+        known = self._kept.get(about.gang.uid)
+        if (
+            known is None
+            or known.about.gang is not about.gang
+            or known.about.group is not about.group
+            or known.about.reservation is not about.reservation
+        ):
+            return -math.inf
+        if known.about.rejection == about.rejection:
+            return known.until
+        return known.reworded if _is_reworded(known.about.rejection, about.rejection) else -math.inf
+
+    def forget(self, here: Collection[Uid], turned: Collection[NodeName]) -> None:
+        """Forget who is not here any more, or has a member on a node that came, went or turned."""
+        self._kept = {
+            uid: one
+            for uid, one in self._kept.items()
+            if uid in here
+            and not (turned and any(member.node in turned for member in one.about.gang.members))
+        }
+
+
+def _is_reworded(old: Rejection | None, new: Rejection | None) -> bool:
+    """Whether a gang waits as before and only the sentence is another."""
+    if old is None or new is None:
+        return False
+    return (old.reason, old.underlying_reason, old.only_extra_members) == (
+        new.reason,
+        new.underlying_reason,
+        new.only_extra_members,
+    )

@@ -1,0 +1,1 @@
+"""Where gangs come from: one module or package for each kind."""

@@ -1,0 +1,175 @@
+"""Keeps kopf running, and lets a list of our own follow each of its lists.
+
+Separate from the handlers, which say what is watched. kopf never learns what was deleted while a
+watch of its had expired, and ends with the first answer that it does not expect: both is made up
+for here.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NoReturn
+
+import aiohttp
+import kopf
+
+from ..kube import client, errors, list_watch, wire
+from ..kube.client import Source
+
+logger = logging.getLogger(__name__)
+
+FIRST_WAIT = 0.2  # seconds after the first failure
+LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
+NOT_FOUND = 404  # what the API server answers for a kind that it does not know
+CHECK_SECONDS = 60.0  # between two looks at whether kopf still watches
+FIRST_CHECK = 10.0  # until the first of them; doubled with each failure
+MOST_FAILURES = 5  # that count
+SILENCE_SECONDS = client.WATCH_SECONDS + 3 * client.REQUEST_SECONDS  # kopf asks more often
+NOTHING = "none,!none"  # a label selector that no object meets
+WATCHER = "watcher for "  # what kopf calls the tasks that it leaves behind when one of them fails
+
+
+class KopfLists:
+    """What kopf watches, and whether the stores are as new as its watches."""
+
+    def __init__(self, source: Source, feeds: Iterable[list_watch.Reflector[Any, Any]]) -> None:
+        """``feeds`` are of different paths: kopf has one watch of each kind."""
+        self._source = source
+        self._feeds = {feed.stream.path: feed for feed in feeds}
+        self._due: set[str] = set(self._feeds)
+        self._asked: dict[str, float] = {}  # when kopf's last request was made
+        self._watched: dict[str, int] = {}  # the version that its last watch began at
+
+    @property
+    def is_current(self) -> bool:
+        """Whether all was listed after kopf had listed it: before that, nothing may be decided."""
+        return not self._due
+
+    def reset(self) -> None:
+        """Trust nothing that was listed before now."""
+        self._due = set(self._feeds)
+        self._asked.clear()
+        self._watched.clear()
+
+    async def list_after_kopf(
+        self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Between kopf's list and the watch that it begins then, list the same.
+
+        A middleware of kopf's session. kopf watches from the version of its own list, so nothing
+        that happens meanwhile is missed. Of its list it needs the version alone: it would begin a
+        worker for each object, and a list that only adds would let new members join those that
+        went unseen.
+        """
+        path = next((one for one in self._feeds if request.url.path.endswith(one)), None)
+        if path is None:
+            return await send(request)
+        self._asked[path] = asyncio.get_running_loop().time()
+        if "watch" not in request.url.query:
+            self._due.add(path)
+            request.url = request.url.update_query(labelSelector=NOTHING)
+            return await send(request)
+        if path in self._due:
+            try:
+                await list_watch.relist(self._source, self._feeds[path])
+            except errors.ApiError as problem:
+                raise aiohttp.ClientConnectionError(str(problem)) from problem  # kopf tries again
+            self._due.discard(path)
+        self._watched[path] = int(request.url.query.get("resourceVersion", "0"))
+        return await send(request)
+
+    async def run(
+        self,
+        registry: kopf.OperatorRegistry,
+        *,
+        begin: Callable[[], Awaitable[None]],
+        began: Callable[[], None],
+    ) -> NoReturn:
+        """Run kopf, and begin anew whenever it ends or watches no more.
+
+        ``begin`` comes before it begins anew and waits until its kinds can be listed; ``began`` is
+        called once it runs: it has set signal handlers of its own.
+        """
+        failures, clock = 0, asyncio.get_running_loop().time
+        while True:
+            start = clock()
+            tasks = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True)
+            began()
+            checking = asyncio.create_task(self._until_astray(FIRST_CHECK * 2**failures))
+            try:
+                await asyncio.wait([*tasks, checking], return_when=asyncio.FIRST_COMPLETED)
+                is_sound = self.is_current and clock() - start > CHECK_SECONDS
+                failures = 0 if is_sound else min(failures + 1, MOST_FAILURES)
+            finally:
+                self.reset()
+                checking.cancel()
+                await _stop(tasks)
+            why = _why([checking, *tasks]) or "it ended"
+            wait = min(FIRST_WAIT * 2**failures, LONGEST_WAIT)
+            logger.warning("kopf: %s. Will begin anew in %.1f s", why, wait)
+            await asyncio.sleep(wait)
+            await begin()
+
+    async def _until_astray(self, patience: float) -> str:
+        """Wait until kopf's watches show nothing any more; answers how that is known."""
+        await asyncio.sleep(patience)
+        while True:
+            for path in self._feeds:
+                if problem := await self._astray(path):
+                    return problem
+            await asyncio.sleep(CHECK_SECONDS)
+
+    async def _astray(self, path: str) -> str:
+        name = self._feeds[path].stream.name
+        now = asyncio.get_running_loop().time()
+        if now - self._asked.get(path, -SILENCE_SECONDS) > SILENCE_SECONDS:
+            return f"the {name} are not watched"
+        if path in self._due or path not in self._watched:
+            return ""  # kopf lists, or we do
+        try:
+            page = wire.parse_page(await self._source.page(self._feeds[path].stream), wire.Object)
+        except errors.ApiError:
+            return ""  # kopf will notice
+        if page.version.isdigit() and int(page.version) < self._watched[path]:
+            return f"the versions of the {name} went back, as after a restore of etcd"
+        return ""
+
+
+async def persist(attempt: Callable[[], Awaitable[None]]) -> None:
+    """Try until it succeeds, and say what is in the way."""
+    wait = FIRST_WAIT
+    said = ""
+    while True:
+        try:
+            await attempt()
+        except errors.ApiError as problem:
+            sentence = str(problem)
+            if problem.status == NOT_FOUND:
+                sentence = "the CRDs are not installed: run `tutti crds | kubectl apply -f -`."
+            if sentence != said:
+                logger.warning("%s Will look again", sentence)
+                said = sentence
+            wait = min(wait * 2, LONGEST_WAIT)
+            await asyncio.sleep(wait)
+        else:
+            return
+
+
+async def _stop(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Stop kopf: its root tasks, and the watchers that it leaves behind when one of them fails."""
+    left = {task for task in asyncio.all_tasks() if task.get_name().startswith(WATCHER)}
+    left.update(tasks)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
+def _why(tasks: Iterable[asyncio.Task[Any]]) -> str:
+    for task in tasks:
+        if task.cancelled() or not task.done():
+            continue
+        if problem := task.exception():
+            return str(problem) or repr(problem)
+        if isinstance(problem := task.result(), str):
+            return problem
+    return ""

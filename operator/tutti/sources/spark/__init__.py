@@ -1,0 +1,29 @@
+"""Spark's properties, and what the applications that they describe will ask a cluster for.
+
+Pure: texts and properties in, amounts and manifests out.
+"""
+
+from .application_size import ApplicationSize
+from .conf import BadProperty
+from .gang_size import by_properties, group, said
+from .manifests import gang_name, manifests
+from .properties import BadProperties, read
+from .resources import NEWEST, Part, PodResources, SparkApplication, Version, app
+
+__all__ = [
+    "NEWEST",
+    "ApplicationSize",
+    "BadProperties",
+    "BadProperty",
+    "Part",
+    "PodResources",
+    "SparkApplication",
+    "Version",
+    "app",
+    "by_properties",
+    "gang_name",
+    "group",
+    "manifests",
+    "read",
+    "said",
+]

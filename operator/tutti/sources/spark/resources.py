@@ -1,0 +1,231 @@
+"""What Spark will ask for: its driver pod and its executors, computed as Spark computes them.
+
+Follows, in Apache Spark: BasicDriverFeatureStep, BasicExecutorFeatureStep, KubernetesConf and
+KubernetesUtils for pods, ResourceProfile and ResourceUtils for amounts, SchedulerBackendUtils and
+ExecutorAllocationManager for how many. `python -m tests.conformance.spark_sizes` compares with
+Spark itself.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from .conf import INT_LIMIT, BadProperty, Conf, whole
+
+
+class Version(NamedTuple):
+    """Major and minor version of Spark."""
+
+    major: int
+    minor: int
+
+
+NEWEST = Version(4, 3)
+CONFIGURABLE_MINIMUM = Version(4, 0)  # from here on minMemoryOverhead is read: SPARK-47208
+
+DEFAULT_EXECUTORS = 2
+DEFAULT_MEBIBYTES = 1024
+LEAST_OVERHEAD = 384  # MiB
+LEAST_MEMORY = 450  # MiB; UnifiedMemoryManager ends a driver whose executors would have less
+OVERHEAD_FACTOR = 0.1
+OVERHEAD_FACTOR_BEYOND_JVM = 0.4
+
+_LANGUAGE = "spark.kubernetes.resource.type"
+_FACTOR = "spark.kubernetes.memoryOverheadFactor"
+_INSTANCES = "spark.executor.instances"
+_DYNAMIC = "spark.dynamicAllocation"
+_LEAST, _MOST = f"{_DYNAMIC}.minExecutors", f"{_DYNAMIC}.maxExecutors"
+_OFF_HEAP = "spark.memory.offHeap"
+
+
+class Part(StrEnum):
+    """Which of Spark's two kinds of pods."""
+
+    DRIVER = "driver"
+    EXECUTOR = "executor"
+
+
+@dataclass(frozen=True, slots=True)
+class PodResources:
+    """What every pod of one part asks for; amounts are Kubernetes quantities.
+
+    ``unknown`` names the properties that change the pod in ways which they do not say themselves.
+    """
+
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+    node_selector: Mapping[str, str]
+    scheduler: str | None  # None: the cluster's default
+    labels: Mapping[str, str]  # those that the properties add to what Spark gives each pod
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SparkApplication:
+    """One Spark application: its pods, and how many of them.
+
+    ``executors`` is what it asks for at once, ``most_executors`` what dynamic allocation may come
+    to; None is without bound.
+    """
+
+    name: str
+    namespace: str | None
+    is_client: bool  # the driver runs where it was started, and is no pod that Spark makes
+    driver: PodResources
+    executor: PodResources
+    executors: int
+    most_executors: int | None
+
+
+def app(properties: Mapping[str, str], version: Version = NEWEST) -> SparkApplication:
+    """The application that these properties describe.
+
+    Raises:
+        BadProperty: Spark would refuse one of them, or its value cannot be known here.
+    """
+    conf = Conf(properties)
+    least, most = _executors(conf)
+    return SparkApplication(
+        name=conf.text("spark.app.name") or "",
+        namespace=conf.text("spark.kubernetes.namespace"),
+        is_client=_is_client(conf),
+        driver=_asked(conf, Part.DRIVER, _driver_mebibytes(conf, version)),
+        executor=_asked(conf, Part.EXECUTOR, _executor_mebibytes(conf, version)),
+        executors=least,
+        most_executors=most,
+    )
+
+
+def _is_client(conf: Conf) -> bool:
+    return conf.text("spark.submit.deployMode") == "client"
+
+
+def _executors(conf: Conf) -> tuple[int, int | None]:
+    """How many at once, and how many at most."""
+    instances = conf.count(_INSTANCES)
+    if not conf.flag(f"{_DYNAMIC}.enabled"):
+        if instances == 0:
+            conf.refuse(_INSTANCES, "Spark wants one executor at least")
+        count = DEFAULT_EXECUTORS if instances is None else instances
+        return count, count
+    least = conf.count(_LEAST) or 0
+    initial = max(least, conf.count(f"{_DYNAMIC}.initialExecutors") or 0, instances or 0)
+    most = conf.count(_MOST)
+    if most is not None and (most == 0 or initial > most):
+        conf.refuse(_MOST, f"Spark wants to begin with {initial} executors, and one at least")
+    return initial, None if most == INT_LIMIT else most
+
+
+def _asked(conf: Conf, part: Part, mebibytes: int) -> PodResources:
+    memory = f"{mebibytes}Mi"
+    devices = dict(_devices(conf, part))
+    limit = conf.quantity(f"spark.kubernetes.{part}.limit.cores")
+    return PodResources(
+        # Devices stand among the limits alone; the API server takes them for requests, too.
+        requests={"cpu": _cpu(conf, part), "memory": memory},
+        limits={"memory": memory, **devices, **({} if limit is None else {"cpu": limit})},
+        node_selector={
+            **conf.under("spark.kubernetes.node.selector."),
+            **conf.under(f"spark.kubernetes.{part}.node.selector."),
+        },
+        scheduler=(
+            conf.text(f"spark.kubernetes.{part}.scheduler.name")
+            or conf.text("spark.kubernetes.scheduler.name")
+        ),
+        labels=conf.under(f"spark.kubernetes.{part}.label."),
+        unknown=tuple(_unknown(conf, part)),
+    )
+
+
+def _cpu(conf: Conf, part: Part) -> str:
+    name = f"spark.{part}.cores"
+    cores = conf.count(name)
+    if cores == 0:
+        conf.refuse(name, "Spark wants one core at least")
+    return conf.quantity(f"spark.kubernetes.{part}.request.cores") or str(cores or 1)
+
+
+def _driver_mebibytes(conf: Conf, version: Version) -> int:
+    memory = _memory(conf, Part.DRIVER)
+    return memory + _overhead(conf, Part.DRIVER, memory, version)
+
+
+def _executor_mebibytes(conf: Conf, version: Version) -> int:
+    memory = _memory(conf, Part.EXECUTOR)
+    python = conf.mebibytes("spark.executor.pyspark.memory") or 0
+    return (
+        memory
+        + _overhead(conf, Part.EXECUTOR, memory, version)
+        + _off_heap(conf)
+        + (python if conf.text(_LANGUAGE) == "python" else 0)
+    )
+
+
+def _memory(conf: Conf, part: Part) -> int:
+    name = f"spark.{part}.memory"
+    mebibytes = conf.mebibytes(name)
+    if mebibytes == 0:
+        conf.refuse(name, "is less than 1 MiB")
+    # The driver that checks reads a number without a unit in bytes, unlike what makes the pods.
+    if part is Part.EXECUTOR and name in conf and conf.bytes_as_mebibytes(name) < LEAST_MEMORY:
+        conf.refuse(name, f"Spark ends below {LEAST_MEMORY} MiB, and checks no unit as bytes")
+    return DEFAULT_MEBIBYTES if mebibytes is None else mebibytes
+
+
+def _overhead(conf: Conf, part: Part, memory: int, version: Version) -> int:
+    explicit = conf.mebibytes(f"spark.{part}.memoryOverhead")
+    factor = conf.factor(f"spark.{part}.memoryOverheadFactor")
+    if factor is None:
+        factor = _default_factor(conf)
+    least = LEAST_OVERHEAD
+    if version >= CONFIGURABLE_MINIMUM:
+        said = conf.mebibytes(f"spark.{part}.minMemoryOverhead")
+        least = least if said is None else said
+    if explicit is not None:
+        return explicit
+    return max(min(int(factor * memory), INT_LIMIT), least)
+
+
+def _default_factor(conf: Conf) -> float:
+    """Of both parts; what the driver's step finds is handed on to the executors."""
+    factor = conf.factor(_FACTOR, may_be_zero=True)
+    if factor is not None:
+        return factor
+    if conf.text(_LANGUAGE) in ("python", "r") and not _is_client(conf):
+        return OVERHEAD_FACTOR_BEYOND_JVM
+    return OVERHEAD_FACTOR
+
+
+def _off_heap(conf: Conf) -> int:
+    size = f"{_OFF_HEAP}.size"
+    mebibytes = conf.bytes_as_mebibytes(size)
+    if not conf.flag(f"{_OFF_HEAP}.enabled"):
+        return 0
+    if mebibytes == 0:
+        conf.refuse(size, "is less than 1 MiB, and without a unit it is in bytes")
+    return mebibytes
+
+
+def _devices(conf: Conf, part: Part) -> Iterator[tuple[str, str]]:
+    """``vendor/name`` and how many of it."""
+    prefix = f"spark.{part}.resource."
+    said = conf.under(prefix)
+    for name in sorted({key.partition(".")[0] for key in said}):
+        amount = said.get(f"{name}.amount")
+        if amount is None:
+            raise BadProperty(f"{prefix}{name}.amount", "", "is not set")
+        count = whole(f"{prefix}{name}.amount", amount)
+        vendor = said.get(f"{name}.vendor", "")
+        if count and not vendor:
+            raise BadProperty(f"{prefix}{name}.vendor", "", "is not set")
+        if count:
+            yield f"{vendor}/{name}", str(count)
+
+
+def _unknown(conf: Conf, part: Part) -> Iterator[str]:
+    for name in (f"{part}.podTemplateFile", f"{part}.pod.featureSteps"):
+        if f"spark.kubernetes.{name}" in conf:
+            yield f"spark.kubernetes.{name}"
+    volumes = f"spark.kubernetes.{part}.volumes.persistentVolumeClaim."
+    yield from (f"{volumes}{rest}" for rest in conf.under(volumes) if rest.endswith(".mount.path"))

@@ -1,0 +1,249 @@
+"""What the claims of our pods lead to: worked into each pod, and anew whenever one of them changes.
+
+Separate from the cluster state so that a pod without claims pays nothing. Whether and where a
+pod's volumes let it run is answered as kube-scheduler's VolumeBinding, VolumeZone,
+VolumeRestrictions and NodeVolumeLimits do.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+
+from ..kube.codec.shapes import CLAIM_FIELD
+from ..model.cluster import ForeignPod, Member
+from ..model.keys import NodeName, Uid
+from ..model.resources import Resources
+from ..model.shapes import Shape
+from ..model.volumes import (
+    NO_STORAGE,
+    Attachment,
+    Claim,
+    ClaimKey,
+    Driver,
+    NodeDrivers,
+    Reach,
+    Storage,
+    StorageClass,
+    Volume,
+    attaching,
+    sorted_reach,
+)
+from .attach_limits import AttachLimits, Handle
+from .claim_users import ClaimUser, ClaimUsers
+from .node_usage import NOTHING_ATTACHED, VolumeUsage
+from .store import Store
+from .volume_index import VolumeIndex
+
+UNLISTED = "claims and volumes are still being listed"
+KNOWN = 16384  # shapes that are shared
+MOST_SHARERS = 8  # of a volume that are looked at one by one; more wait or run with it somewhere
+
+
+class ClaimIndex:
+    """Six stores, the pods that name claims, and what each of them finds."""
+
+    def __init__(
+        self,
+        touched: Callable[[Uid], None],
+        nodes_touched: Callable[[Iterable[NodeName] | None], None],
+        wake: Callable[[], None],
+    ) -> None:
+        """``touched`` is told of each pod whose volumes changed, ``wake`` of every list.
+
+        ``nodes_touched`` is told of nodes with other volumes, or limits, than before; None: any.
+        """
+        self._touched, self._nodes_touched, self._wake = touched, nodes_touched, wake
+        self.claims: Store[Claim] = Store(self._claim_changed, self._listed)
+        self.volumes: Store[Volume] = Store(self._volume_changed, self._listed)
+        self.classes: Store[StorageClass] = Store(self._class_changed, self._listed)
+        self.nodes: Store[NodeDrivers] = Store(self._node_changed, self._listed)
+        self.drivers: Store[Driver] = Store(self._driver_changed, self._listed)
+        self.attachments: Store[Attachment] = Store(self._attachment_changed, self._listed)
+        self._known = VolumeIndex()
+        self._limits = AttachLimits(self._known.volume)
+        self._pods = ClaimUsers()
+        self._is_known = False  # all was listed once
+        self._shown: Storage | None = NO_STORAGE  # None: to be made
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether some pod of ours names a claim, or did."""
+        return self._pods.has_been_ours
+
+    def _listed(self, _began: int) -> None:
+        """A list was taken in; who waited for the first one looks again."""
+        places = (self.nodes, self.drivers, self.attachments)
+        if not self._is_known and all(
+            store.is_synced for store in (self.claims, self.volumes, self.classes, *places)
+        ):
+            self._is_known = True
+            self._look_again()
+        self._wake()
+
+    def _claim_changed(self, uid: Uid, old: Claim | None, new: Claim | None) -> None:
+        self._touch(self._known.claim_changed(uid, old, new))
+
+    def _volume_changed(self, uid: Uid, old: Volume | None, new: Volume | None) -> None:
+        self._touch(self._known.volume_changed(uid, old, new))
+        if old != new:
+            names = {one.name for one in (old, new) if one is not None}
+            self._tell_nodes(self._limits.attached_to(names) if self._is_known else ())
+
+    def _class_changed(self, uid: Uid, old: StorageClass | None, new: StorageClass | None) -> None:
+        self._known.class_changed(uid, old, new)
+        if old != new:
+            self._look_again()
+
+    def _node_changed(self, _uid: Uid, old: NodeDrivers | None, new: NodeDrivers | None) -> None:
+        if old == new:
+            return
+        before = self._limits.limited
+        self._limits.nodes_changed(old, new)
+        if before != self._limits.limited:
+            self._look_again()
+            return
+        names = {one.node for one in (old, new) if one is not None}
+        self._touch(key for name in names for key in self._limits.claims_on(name))
+        self._tell_nodes(names)
+
+    def _driver_changed(self, _uid: Uid, old: Driver | None, new: Driver | None) -> None:
+        if old != new:
+            self._limits.driver_changed(old, new)
+            self._look_again()
+
+    def _attachment_changed(self, uid: Uid, old: Attachment | None, new: Attachment | None) -> None:
+        if old != new:
+            self._limits.attachment_changed(uid, old, new)
+            self._tell_nodes({one.node for one in (old, new) if one is not None})
+
+    def pod_changed(self, uid: Uid, pod: Member | ForeignPod | None) -> None:
+        """A pod came, went or is another now; who shares a volume with it looks again."""
+        old, new = self._pods.get(uid), ClaimUser.of(pod)
+        if old == new:
+            return
+        self._shown = None
+        self._limits.pod_changed(uid, old, new)
+        self._pods.put(uid, new)
+        if self._is_known:
+            claims = {key for one in (old, new) if one is not None for key in one.claims}
+            sharers = self._pods.few(self._known.sharing(claims), MOST_SHARERS + 2)
+            self._tell((sharers or set()) - {uid})
+
+    def attached(self, node: NodeName) -> VolumeUsage:
+        """What a node takes, and has, of volumes of drivers that have limits."""
+        if not self._is_known:
+            return NOTHING_ATTACHED
+        return self._limits.attached(node, self._known.handle)
+
+    def seen(self, member: Member) -> Member:
+        """The pod with what its claims demand; what it lacks where they lead nowhere yet."""
+        if not member.claims or member.is_over:
+            return member
+        if not self._is_known:
+            return replace(member, lacking=(UNLISTED,))
+        lacking: list[str] = []
+        unmodelled: set[str] = set()
+        reach: set[Reach] = set()
+        handles: set[Handle] = set()
+        for name in member.claims:
+            key = ClaimKey(member.key.namespace, name)
+            claim, volume = self._known.claim(key), self._known.volume_of(key)
+            if claim is not None and volume is not None and not _trouble(claim, volume):
+                reach.update(volume.reach)
+                lacking.extend(self._taken(claim, member.uid))
+                unmodelled.update(self._open(claim, volume, member.uid))
+                handles.update(filter(None, [self._known.handle(key)]))
+            elif claim is not None and self._known.waits_for_a_pod(claim):
+                unmodelled.add(f"{CLAIM_FIELD} (unbound, WaitForFirstConsumer)")
+            else:
+                lacking.append(f"claim {name} {_trouble(claim, volume)}")
+        counted = Counter(one.driver for one in handles if one.driver in self._limits.limited)
+        more = Resources.of({attaching(driver): n for driver, n in counted.items()})
+        return replace(
+            member,
+            shape=_shared_shape(member.shape, sorted_reach(reach), more),
+            lacking=tuple(lacking),
+            unmodelled=tuple(sorted({*member.unmodelled, *unmodelled})),
+        )
+
+    def shown(self) -> Storage:
+        """All that the claims of our pods lead to."""
+        if self._shown is None:
+            self._shown = self._known.shown(self._pods.of_ours())
+        return self._shown
+
+    def _taken(self, claim: Claim, uid: Uid) -> Iterator[str]:
+        """Whether the claim is for one pod (ReadWriteOncePod), and another has a node with it."""
+        if claim.for_one_pod and any(
+            one.node is not None for one in self._pods.others([claim.key], uid)
+        ):
+            yield f"claim {claim.key.name} is for one pod, and another uses it"
+
+    def _open(self, claim: Claim, volume: Volume, uid: Uid) -> Iterator[str]:
+        """What of a bound claim asks for rules that are not known yet.
+
+        Of several pods that wait with one claim, only one may be let have it, or all on one node
+        count it once: nothing that a pod could be said to need wherever it goes.
+        """
+        if volume.in_tree:
+            yield f"{CLAIM_FIELD} ({volume.in_tree})"
+        if claim.for_one_pod and any(
+            one.node is None for one in self._pods.others([claim.key], uid)
+        ):
+            yield f"{CLAIM_FIELD} (ReadWriteOncePod, named by several pods that wait)"
+        found = self._known.handle(claim.key)
+        if found is None or found.driver not in self._limits.limited:
+            return
+        others = self._pods.others(self._known.sharing([claim.key]), uid)
+        sharers = list(islice(others, MOST_SHARERS + 1))
+        if len(sharers) > MOST_SHARERS or any(
+            one.node is None or self._limits.limit(one.node, found.driver) is not None
+            for one in sharers
+        ):
+            yield f"{CLAIM_FIELD} (shared, where driver {found.driver} has a limit)"
+
+    def _touch(self, keys: Iterable[ClaimKey]) -> None:
+        """These claims, or what they lead to, changed: whoever shares a volume looks again."""
+        found = set(keys)
+        if not (found and self._is_known):
+            return
+        self._shown = None
+        uids = self._pods.uids(self._known.sharing(found))
+        self._nodes_touched(self._pods.nodes(uids))
+        self._tell(uids)
+
+    def _look_again(self) -> None:
+        if self._is_known:
+            self._shown = None
+            self._nodes_touched(None)
+            self._tell(self._pods.uids(self._pods.named()))
+
+    def _tell(self, uids: Collection[Uid]) -> None:
+        for uid in sorted(uids):
+            self._touched(uid)
+
+    def _tell_nodes(self, names: Collection[NodeName]) -> None:
+        if names and self._is_known:
+            self._nodes_touched(names)
+
+
+def _trouble(claim: Claim | None, volume: Volume | None) -> str:
+    """Why nobody who names the claim can run anywhere; empty if nothing is wrong with it."""
+    if claim is None:
+        return "does not exist"
+    if claim.is_lost:
+        return f"is lost: volume {claim.volume} is gone"
+    if claim.terminating:
+        return "is being deleted"
+    if not claim.is_bound:
+        return "is not bound yet"
+    return f"is bound to volume {claim.volume}, which does not exist" if volume is None else ""
+
+
+@lru_cache(maxsize=KNOWN)
+def _shared_shape(shape: Shape, reach: tuple[Reach, ...], more: Resources) -> Shape:
+    if not (reach or more.amounts):
+        return shape
+    return replace(shape, requests=shape.requests + more, reach=reach)

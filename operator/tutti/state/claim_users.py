@@ -1,0 +1,105 @@
+"""The pods that name claims, ours or not, and which claims each of them names.
+
+Separate from ``storage``, which knows what claims lead to: who names one is a matter of pods.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+from ..model.cluster import ForeignPod, Member
+from ..model.keys import NodeName, Uid
+from ..model.volumes import ClaimKey
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def drop(index: dict[K, set[V]], key: K, value: V) -> None:
+    """Take a value out of an index, and the key with the last of its values."""
+    values = index.get(key, set())
+    values.discard(value)
+    if not values:
+        index.pop(key, None)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimUser:
+    """A pod that names claims and is not over."""
+
+    claims: tuple[ClaimKey, ...]
+    node: NodeName | None
+    is_ours: bool
+
+    @classmethod
+    def of(cls, pod: Member | ForeignPod | None) -> Self | None:
+        """What a pod is as such; None if it names no claim."""
+        if pod is None or not pod.claims:
+            return None
+        if isinstance(pod, ForeignPod):
+            space, is_ours = pod.namespace, False
+        elif pod.is_over:
+            return None
+        else:
+            space, is_ours = pod.key.namespace, True
+        return cls(tuple(ClaimKey(space, name) for name in pod.claims), pod.node, is_ours)
+
+
+class ClaimUsers:
+    """Claimants by pod and by claim."""
+
+    def __init__(self) -> None:
+        self._pods: dict[Uid, ClaimUser] = {}
+        self._by_claim: dict[ClaimKey, set[Uid]] = {}
+        self.has_been_ours = False  # some pod of ours, now or once
+
+    def get(self, uid: Uid) -> ClaimUser | None:
+        """What one pod was when it was shown last."""
+        return self._pods.get(uid)
+
+    def put(self, uid: Uid, new: ClaimUser | None) -> None:
+        """A pod is this now."""
+        old = self._pods.pop(uid, None)
+        for key in old.claims if old is not None else ():
+            drop(self._by_claim, key, uid)
+        if new is not None:
+            self._pods[uid] = new
+            self.has_been_ours |= new.is_ours
+            for key in new.claims:
+                self._by_claim.setdefault(key, set()).add(uid)
+
+    def uids(self, keys: Iterable[ClaimKey]) -> set[Uid]:
+        """The pods that name one of these claims."""
+        return set(self._naming(keys))
+
+    def others(self, keys: Iterable[ClaimKey], than: Uid) -> Iterator[ClaimUser]:
+        """The other pods that name one of these claims, each once."""
+        seen = {than}
+        for uid in self._naming(keys):
+            if uid not in seen:
+                seen.add(uid)
+                yield self._pods[uid]
+
+    def few(self, keys: Iterable[ClaimKey], most: int) -> set[Uid] | None:
+        """The pods that name one of these claims; None if more than ``most`` do."""
+        found: set[Uid] = set()
+        for uid in self._naming(keys):
+            found.add(uid)
+            if len(found) > most:
+                return None
+        return found
+
+    def _naming(self, keys: Iterable[ClaimKey]) -> Iterator[Uid]:
+        return (uid for key in keys for uid in self._by_claim.get(key, ()))
+
+    def nodes(self, uids: Iterable[Uid]) -> set[NodeName]:
+        """Where these pods are."""
+        return {node for uid in uids if (node := self._pods[uid].node) is not None}
+
+    def of_ours(self) -> set[ClaimKey]:
+        """The claims that pods of ours name."""
+        return {key for one in self._pods.values() if one.is_ours for key in one.claims}
+
+    def named(self) -> list[ClaimKey]:
+        """Every claim that somebody names."""
+        return list(self._by_claim)

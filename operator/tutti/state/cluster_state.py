@@ -1,0 +1,321 @@
+"""The live picture of the cluster: model values by uid, folded from watches and our own writes.
+
+``snapshot(now)`` freezes it. What is asked for is a fact of the API server's; what was just bound
+is assumed until the watch shows it, so that no cycle sees a world older than its own last write.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from ..kube.backoff import ApiBackoffs
+from ..kube.codec.pod_group import GangSpec
+from ..kube.list_watch import Item
+from ..model.cluster import (
+    ForeignPod,
+    Gang,
+    Member,
+    Namespace,
+    Node,
+    PriorityClass,
+    Reservation,
+    Snapshot,
+)
+from ..model.keys import GangKey, NodeName, Uid
+from ..model.resources import NOTHING
+from .claim_index import ClaimIndex
+from .gang_index import GangIndex
+from .lost_reservations import LostReservations
+from .node_usage import NodeUsage
+from .placed_pods import PlacedPods
+from .store import Store
+
+MOST_LATE = 15.0  # seconds that a binding of ours says how late the watch is
+
+
+def _unheard(_confirmed: float | None) -> None:
+    """Nobody counts."""
+
+
+@dataclass(slots=True)
+class Assumption:
+    """A binding that we made and no watch has shown yet."""
+
+    member: Member
+    node: NodeName
+    lists: int  # of bound pods taken in before the API server was asked
+    confirmed: float | None = None  # when it answered, in seconds since the epoch
+    list_mark: int = 0  # of the bound pods' store when it was confirmed
+
+
+class ClusterState:
+    """Eight stores, the claims, the assumptions, and the indexes that make a snapshot cheap."""
+
+    def __init__(
+        self,
+        wake: Callable[[], None],
+        *,
+        is_declaring: bool = False,
+        shown: Callable[[float | None], None] = _unheard,
+    ) -> None:
+        """``wake`` is called at every change that a decision might care about.
+
+        While this operator ``is_declaring`` the gangs of Spark applications, their drivers wait
+        for it. ``shown`` is told of each binding of ours that the watch of bound pods shows, by
+        when the API server had confirmed it: None where the watch is faster.
+        """
+        self._wake = wake
+        self._shown = shown
+        self.nodes: Store[Node] = Store(self._node_changed, self._listed)
+        self.pending: Store[Member] = Store(self._member_changed, self._listed)
+        self.bound: Store[Member | ForeignPod] = Store(self._bound_changed, self._bound_listed)
+        self.pinned: Store[ForeignPod] = Store(self._pod_changed, self._listed)
+        self.groups: Store[GangSpec] = Store(self._group_changed, self._listed)
+        self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
+        self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
+        self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
+        self.storage = ClaimIndex(self._refresh, self._attached_changed, wake)
+        self._occupancy = NodeUsage(self.storage.attached)
+        self._assumed: dict[Uid, Assumption] = {}
+        self._bound_lists = 0
+        self._neighbours = PlacedPods(self._met)
+        self._gangs = GangIndex(self._value_of, self._holding, is_declaring=is_declaring)
+        self._bereft = LostReservations(self.group)
+        self.refusals = ApiBackoffs(wake)
+        self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether every stream has been listed once: before that, nothing may be decided."""
+        supply = (self.nodes, self.bound, self.pinned, self.reservations)
+        words = (self.classes, self.namespaces)
+        return all(store.is_synced for store in (self.groups, self.pending, *supply, *words))
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Freeze the picture; unchanged parts are the same objects as the last time."""
+        self._gangs.look()
+        if self._held is None:
+            self._held = tuple(sorted(self.reservations, key=lambda held: held.gang))
+        return Snapshot(
+            now,
+            self._occupancy.nodes(),
+            self._gangs.gangs,
+            self._held,
+            self._gangs.strays,
+            residents=self._neighbours.residents(self._occupancy.placed),
+            namespaces=self._neighbours.namespaces(self.namespaces),
+            storage=self.storage.shown(),
+            bereft=self._bereft.shown(now),
+            refused=self.refusals.shown(now),
+            settled=self._gangs.settled,
+        )
+
+    def node(self, name: NodeName) -> Node | None:
+        """One node with what is used of it at this moment, our own bindings included."""
+        return self._occupancy.node(name)
+
+    def is_known(self, uid: Uid) -> bool:
+        """Whether a pod is listed, or was just bound by us; a watch that is late may hide one."""
+        return self._said(uid) is not None
+
+    def rest(self, gang: Gang) -> None:
+        """Leave a gang out of snapshots until something about it changes.
+
+        Nothing of it lives, and all has been said: thousands of finished gangs cost a cycle
+        nothing. One for which a Reservation stands is shown still.
+        """
+        if not any(self._holding(gang.key)):
+            self._gangs.rest(gang)
+
+    def group(self, key: GangKey) -> GangSpec | None:
+        """The PodGroup of that name, with the status it carries now."""
+        return self._gangs.group(key)
+
+    def undeclared(self) -> tuple[Member, ...]:
+        """Pods of Spark that wait for their PodGroup to be made, and say how large it is."""
+        return self._gangs.undeclared()
+
+    def explain(self, uid: Uid, sentence: str) -> None:
+        """Say why the PodGroup that such a pod waits for is not made yet."""
+        self._gangs.explain(uid, sentence)
+
+    # Our own writes
+
+    def assume(self, member: Member, node: NodeName) -> None:
+        """Count a member as bound from the moment that its binding is sent."""
+        if self.bound.has_seen(member.uid):
+            return  # the watch was faster, and knows better
+        member = self.pending.get(member.uid) or member
+        known = self._assumed.get(member.uid)
+        lists = self._bound_lists if known is None else known.lists
+        self._assumed[member.uid] = Assumption(member, node, lists)
+        self._refresh(member.uid)
+
+    def confirm(self, uid: Uid, now: float) -> None:
+        """The API server has taken the binding: this pod will never be pending again."""
+        if (known := self._assumed.get(uid)) is None:
+            return
+        if known.lists == self._bound_lists:
+            known.confirmed = now
+            known.list_mark = self.bound.began()
+        else:
+            # A list came in between: was it before the binding, or is the pod gone already?
+            known.lists = self._bound_lists
+        self.pending.drop(uid)
+
+    def retract(self, uid: Uid) -> None:
+        """The binding did not happen."""
+        if self._assumed.pop(uid, None) is not None:
+            self._refresh(uid)
+
+    def unconfirmed_bindings(self) -> tuple[Member, ...]:
+        """The members whose binding was sent and got no answer that still holds."""
+        return tuple(known.member for known in self._assumed.values() if known.confirmed is None)
+
+    def late(self, now: float) -> float:
+        """For how many seconds at least the watch of bound pods is late, by our own bindings.
+
+        A watch shows pods in the order in which they were bound: whatever others bound after one
+        of ours is not shown before it. One that is not shown for very long says nothing any more.
+        """
+        answered = (known.confirmed for known in self._assumed.values())
+        ages = (now - one for one in answered if one is not None)
+        return max((age for age in ages if age < MOST_LATE), default=0.0)
+
+    def forget(self, uid: Uid) -> None:
+        """A pending member turned out to be gone."""
+        self.pending.drop(uid)
+        self.retract(uid)
+
+    def learn(self, member: Member) -> None:
+        """Take in a pending member as the API server just showed it."""
+        if member.node is None:
+            self.pending.put(Item(member.uid, int(member.version), member))
+
+    def learn_group(self, group: GangSpec) -> None:
+        """Take in a PodGroup as the API server just showed it."""
+        self.groups.put(Item(group.uid, int(group.version), group))
+
+    def hold(self, reservation: Reservation) -> None:
+        """Take in a Reservation that was just created."""
+        if reservation.self_uid is not None:
+            version = int(reservation.version)
+            self.reservations.put(Item(reservation.self_uid, version, reservation))
+
+    def remove_reservation(self, reservation: Reservation) -> None:
+        """Forget a Reservation that was just deleted."""
+        if reservation.self_uid is not None:
+            self.reservations.drop(reservation.self_uid)
+
+    # What the stores tell
+
+    def _node_changed(self, uid: Uid, old: Node | None, new: Node | None) -> None:
+        if old == new:
+            return
+        if new is not None:
+            self._occupancy.learn(uid, new)
+        elif old is not None:
+            self._occupancy.forget(uid, old.name)
+        self._wake()
+
+    def _reservation_changed(
+        self, _uid: Uid, old: Reservation | None, new: Reservation | None
+    ) -> None:
+        # A gang with a Reservation is not at rest, whatever it has come to.
+        self._gangs.touch(held.gang for held in (old, new) if held is not None)
+        self._held = None
+        self._bereft.changed(old, new)
+        if old is None or new is None:
+            for key in {held.gang for held in (old, new) if held is not None}:
+                self._gangs.look_at_app(key)
+        self._wake()
+
+    def _holding(self, key: GangKey) -> Iterable[Reservation]:
+        return (held for held in self.reservations if held.gang == key)
+
+    def _group_changed(self, uid: Uid, old: GangSpec | None, new: GangSpec | None) -> None:
+        self._gangs.group_changed(old, new)
+        roles = () if new is None else new.roles
+        self._neighbours.declared(uid, [r.template for r in roles if r.template is not None])
+        self._wake()
+
+    def _class_changed(
+        self, _uid: Uid, _old: PriorityClass | None, _new: PriorityClass | None
+    ) -> None:
+        self._gangs.class_changed()
+        self._wake()
+
+    def _value_of(self, name: str) -> int | None:
+        return next((one.value for one in self.classes if one.name == name), None)
+
+    def _namespace_changed(self, _uid: Uid, old: Namespace | None, new: Namespace | None) -> None:
+        if old != new:
+            self._neighbours.namespace_changed()
+            self._wake()
+
+    def _bound_changed(
+        self, uid: Uid, old: Member | ForeignPod | None, new: Member | ForeignPod | None
+    ) -> None:
+        if old == new:
+            return  # a running pod of somebody else's changed in a way that decides nothing
+        known = self._assumed.pop(uid, None)
+        if new is not None:
+            if known is not None:
+                self._shown(known.confirmed)
+            self.pending.drop(uid)  # whose stream may be late, and would show a ghost of it
+        self._refresh(uid)
+
+    def _listed(self, _began: int) -> None:
+        self._wake()
+
+    def _bound_listed(self, began: int) -> None:
+        """An assumption confirmed before the list was asked for, and not in it, is void."""
+        self._bound_lists += 1
+        self._wake()
+        for uid, known in list(self._assumed.items()):
+            if known.confirmed is not None and known.list_mark < began:
+                self.retract(uid)
+
+    def _member_changed(self, uid: Uid, _old: Member | None, _new: Member | None) -> None:
+        self._refresh(uid)
+
+    def _pod_changed(self, uid: Uid, old: ForeignPod | None, new: ForeignPod | None) -> None:
+        if old != new:
+            self._refresh(uid)
+
+    def _refresh(self, uid: Uid) -> None:
+        """Work out anew what one pod is and where it uses room."""
+        said = self._said(uid)
+        self.storage.pod_changed(uid, said)
+        seen, met = said or self.pinned.get(uid), self._met(uid)
+        self._gangs.member_changed(uid, met if isinstance(met, Member) else None)
+        if isinstance(seen, Member):
+            at = None if seen.is_over else seen.node
+            self._occupancy.occupy(uid, at, seen.shape.requests)
+        elif seen is not None:
+            self._occupancy.occupy(uid, seen.node, seen.requests)
+        else:
+            self._occupancy.occupy(uid, None, NOTHING)
+        self._neighbours.changed(uid, met)
+        self._wake()
+
+    def _attached_changed(self, names: Iterable[NodeName] | None) -> None:
+        self._occupancy.touch(names)
+        self._wake()
+
+    def _met(self, uid: Uid) -> Member | ForeignPod | None:
+        """What one pod is, as rules between pods see it, with what its claims lead to."""
+        said = self._said(uid)
+        return self.storage.seen(said) if isinstance(said, Member) else said
+
+    def _said(self, uid: Uid) -> Member | ForeignPod | None:
+        """What one pod says of itself: bound, assumed or pending.
+
+        One that is pinned to a node uses room there already, but no rule counts it before it is
+        bound: kube-scheduler's does not either.
+        """
+        if (bound := self.bound.get(uid)) is not None:
+            return bound
+        pending = self.pending.get(uid)
+        if (assumed := self._assumed.get(uid)) is not None:
+            return replace(pending or assumed.member, node=assumed.node)
+        return pending

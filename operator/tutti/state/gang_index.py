@@ -1,0 +1,182 @@
+"""The gangs: PodGroups with their pods, and pods alone; made anew where something changed.
+
+Separate from the cluster state, which knows where every pod is, as ``node_usage`` is for the nodes.
+"""
+
+from collections.abc import Callable, Iterable
+
+from ..gang import demand, finished_members
+from ..kube.codec.pod_group import GangSpec
+from ..model.cluster import Gang, Member, Phase, Reservation
+from ..model.keys import GangKey, Origin, Uid
+from .spark_apps import SparkApps
+
+
+class GangIndex:
+    """PodGroups and members by gang, and what was made of them; unchanged gangs are the same."""
+
+    def __init__(
+        self,
+        value_of: Callable[[str], int | None],
+        holding: Callable[[GangKey], Iterable[Reservation]],
+        *,
+        is_declaring: bool,
+    ) -> None:
+        """``value_of`` is that of a PriorityClass, None where there is no such class.
+
+        ``holding`` gives the Reservations that name a gang.
+        While this operator ``is_declaring`` the gangs of Spark applications, those whose PodGroup
+        is still to be made wait for it.
+        """
+        self._value_of = value_of
+        self._holding = holding
+        self._apps = SparkApps(self.group, lambda key: any(holding(key)), is_declaring=is_declaring)
+        self._members: dict[Uid, Member] = {}
+        self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
+        self._group_by_key: dict[GangKey, GangSpec] = {}
+        self._made: dict[GangKey, Gang] = {}  # but for those at rest
+        self._strays: dict[GangKey, tuple[Member, ...]] = {}
+        self._finished: dict[GangKey, list[Member]] = {}  # that ended well and left
+        self._settled: dict[GangKey, Uid] = {}
+        self._stale: set[GangKey] = set()
+        self._is_moved = False  # since ``look``
+        self.gangs: tuple[Gang, ...] = ()  # sorted by key
+        self.settled: frozenset[Uid] = frozenset()
+        self.strays: tuple[Member, ...] = ()  # members whose PodGroup does not exist
+
+    def group(self, key: GangKey) -> GangSpec | None:
+        """The PodGroup of that name, with the status it carries now."""
+        return self._group_by_key.get(key)
+
+    def look(self) -> None:
+        """Bring what is shown up to date."""
+        if not (self._stale or self._is_moved):
+            return
+        self._is_moved = False
+        if self._remake_stale():
+            self._made = dict(sorted(self._made.items()))
+        self.gangs, self.settled = tuple(self._made.values()), frozenset(self._settled.values())
+        lost = [member for members in self._strays.values() for member in members]
+        self.strays = tuple(sorted(lost, key=lambda member: member.key))
+
+    def rest(self, gang: Gang) -> None:
+        """Show a gang no more until something about it changes."""
+        if gang.key not in self._stale and self._made.pop(gang.key, None) is not None:
+            self._settled.pop(gang.key, None)
+            self._is_moved = True
+
+    def touch(self, keys: Iterable[GangKey]) -> None:
+        """Something about these gangs changed."""
+        self._stale.update(keys)
+
+    def class_changed(self) -> None:
+        """Classes are few and hardly ever change: whoever names one is looked at anew."""
+        groups = self._group_by_key.items()
+        self._stale.update(key for key, group in groups if group.priority_class)
+
+    def group_changed(self, old: GangSpec | None, new: GangSpec | None) -> None:
+        """Keep the newest of a name: what is said of one deleted before may come after it."""
+        seen = new or old
+        if seen is None:
+            return
+        key = GangKey(seen.namespace, seen.name)
+        known = before = self._group_by_key.get(key)
+        if new is not None and (known is None or known.uid == new.uid or _is_older(known, new)):
+            self._group_by_key[key] = new
+        elif new is None and known is not None and known.uid == seen.uid:
+            del self._group_by_key[key]
+        self._stale.add(key)
+        now = self._group_by_key.get(key)
+        if before and (now is None or now.uid != before.uid):
+            self._finished.pop(key, None)
+        if (before and (before.uid, before.owner)) != (now and (now.uid, now.owner)):
+            self.look_at_app(key)  # else its pods join what they joined before
+
+    def look_at_app(self, key: GangKey) -> None:
+        """What the pods of a Spark application join may have changed."""
+        for member in self._apps.of(key):
+            self._put(member.uid, member)
+
+    def member_changed(self, uid: Uid, member: Member | None) -> None:
+        """Put a pod into the gang that it belongs to now, and into no other."""
+        self._put(uid, self._apps.joined(uid, member))
+
+    def undeclared(self) -> tuple[Member, ...]:
+        """Pods of Spark that wait for their PodGroup to be made, and say how large it is."""
+        return self._apps.undeclared()
+
+    def explain(self, uid: Uid, sentence: str) -> None:
+        """Say why the PodGroup that a pod waits for is not made yet."""
+        if (member := self._apps.explained(uid, sentence)) is not None:
+            self._put(uid, member)
+
+    def _put(self, uid: Uid, member: Member | None) -> None:
+        old = self._members.pop(uid, None)
+        if old is not None:
+            key = old.gang
+            self._stale.add(key)
+            siblings = self._by_gang[key]
+            siblings.pop(uid, None)
+            if member is None and old.phase is Phase.SUCCEEDED:
+                self._finished.setdefault(key, []).append(old)
+            if not siblings:
+                del self._by_gang[key]
+                if member is None:
+                    self._finished.pop(key, None)
+        if member is not None:
+            key = member.gang
+            self._stale.add(key)
+            self._members[uid] = member
+            self._by_gang.setdefault(key, {})[uid] = member
+
+    def _remake_stale(self) -> bool:
+        """Make the gangs whose group or pods changed anew; answers whether there is a new key."""
+        is_longer = False
+        for key in self._stale:
+            gang = self._gang(key)
+            self._settled.pop(key, None)
+            if gang is None:
+                self._made.pop(key, None)
+            else:
+                if demand.is_settled(gang):
+                    self._settled[key] = gang.uid
+                is_longer |= key not in self._made
+                self._made[key] = gang
+            members = self._by_gang.get(key)
+            if members and key not in self._group_by_key and key.origin is Origin.POD_GROUP:
+                self._strays[key] = tuple(members.values())
+            else:
+                self._strays.pop(key, None)
+        self._stale.clear()
+        return is_longer
+
+    def _gang(self, key: GangKey) -> Gang | None:
+        members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda one: one.key))
+        if key.origin is Origin.POD:
+            if not members:
+                return None
+            alone = members[0]
+            return Gang(key, alone.uid, 1, members=members, created=alone.created)
+        group = self._group_by_key.get(key)
+        if group is None:
+            return None
+        class_value = self._value_of(group.priority_class)
+        gang = self._in_its_run(group.with_members(members, class_value))
+        if key not in self._made and (recalled := finished_members.recalled(gang, group.status)):
+            self._finished[key] = list(recalled)
+        roles = [member.role for member in self._finished.get(key, ())]
+        return finished_members.with_finished(gang, roles)
+
+    def _in_its_run(self, gang: Gang) -> Gang:
+        """The gang without what earlier runs have left; who left in one of them is forgotten."""
+        gone = self._finished.get(gang.key, [])
+        if not (gone or any(member.phase is Phase.SUCCEEDED for member in gang.members)):
+            return gang
+        held = next((one for one in self._holding(gang.key) if one.uid == gang.uid), None)
+        run = finished_members.run(gang, held)
+        gone[:] = [member for member in gone if run.has(member)]
+        return run.of(gang)
+
+
+def _is_older(one: GangSpec, other: GangSpec) -> bool:
+    return int(one.version) < int(other.version)

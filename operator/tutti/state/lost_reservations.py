@@ -1,0 +1,39 @@
+"""Gangs whose Reservation went although members may still come for the slots in it.
+
+Somebody else has deleted it, or Tutti gave it back where nothing followed from it: room is looked
+for anew either way. Separate from the cluster state's stores, which forget.
+"""
+
+from collections.abc import Callable
+
+from ..kube.codec.pod_group import GangSpec
+from ..model.cluster import Reservation
+from ..model.keys import GangKey, Uid
+
+
+class LostReservations:
+    """What such Reservations were, until their members' time is up."""
+
+    def __init__(self, group: Callable[[GangKey], GangSpec | None]) -> None:
+        """``group`` is the PodGroup of a name, as it is now."""
+        self._group = group
+        self._gone: dict[Uid, Reservation] = {}  # by gang
+
+    def changed(self, old: Reservation | None, new: Reservation | None) -> None:
+        """Take in that a Reservation came, or went."""
+        if new is not None:
+            self._gone.pop(new.uid, None)
+        elif old is not None and old.slots:
+            self._gone[old.uid] = old
+
+    def shown(self, now: float) -> frozenset[Uid]:
+        """The gangs of those that exist and whose time is not up."""
+        if self._gone:
+            self._gone = {uid: held for uid, held in self._gone.items() if self._is_due(held, now)}
+        return frozenset(self._gone)
+
+    def _is_due(self, held: Reservation, now: float) -> bool:
+        group = self._group(held.gang)
+        if group is None or group.uid != held.uid:
+            return False
+        return now < held.reserved_at + group.absent_seconds

@@ -1,0 +1,101 @@
+"""Spark applications: whose pods join which PodGroup, and whose PodGroup is still to be made.
+
+A pod of Spark's that names no PodGroup joins the one that is named like its application, once that
+exists. Separate from ``gangs``, which then has it like any other.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ..kube.codec.pod_group import GangSpec
+from ..model.cluster import Member
+from ..model.keys import GangKey, Uid
+from ..model.spark import SparkPod
+
+UNREAD = "how many executors it will have was not read yet"
+UNSEEN = "room is held for its application, whose PodGroup was not seen yet"
+
+
+class SparkApps:
+    """The pods of Spark applications as they were seen, and which of them wait for a PodGroup."""
+
+    def __init__(
+        self,
+        group_of: Callable[[GangKey], GangSpec | None],
+        is_held: Callable[[GangKey], bool],
+        *,
+        is_declaring: bool,
+    ) -> None:
+        """``group_of`` is the PodGroup of a name, ``is_held`` whether a Reservation names it.
+
+        Unless this operator ``is_declaring`` gangs, no pod waits for its own to be made.
+        """
+        self._group_of = group_of
+        self._is_held = is_held
+        self._is_declaring = is_declaring
+        self._by_app: dict[GangKey, dict[Uid, tuple[Member, SparkPod]]] = {}  # as they were seen
+        self._app_of: dict[Uid, GangKey] = {}
+        self._waiting: dict[Uid, Member] = {}  # whose PodGroup is to be made; as they were seen
+        self._why: dict[Uid, str] = {}
+
+    def joined(self, uid: Uid, member: Member | None) -> Member | None:
+        """A pod with the group that it joins; one that is no pod of Spark's, or gone, as it is."""
+        self._forget(uid)
+        if member is None:
+            self._why.pop(uid, None)
+            return None
+        if member.spark is None:
+            return member
+        key = GangKey(member.key.namespace, member.spark.app)
+        self._app_of[uid] = key
+        self._by_app.setdefault(key, {})[uid] = (member, member.spark)
+        return self._placed(member, member.spark, key)
+
+    def of(self, key: GangKey) -> Iterator[Member]:
+        """The pods of an application as they are now; for when its PodGroup came or went."""
+        for member, spark in list(self._by_app.get(key, {}).values()):
+            yield self._placed(member, spark, key)
+
+    def undeclared(self) -> tuple[Member, ...]:
+        """Of every application whose PodGroup is to be made, the oldest pod that says how large."""
+        first: dict[GangKey, Member] = {}
+        for member in sorted(self._waiting.values(), key=lambda one: (one.created, one.key)):
+            if not member.gated:
+                first.setdefault(self._app_of[member.uid], member)
+        return tuple(first.values())
+
+    def explained(self, uid: Uid, sentence: str) -> Member | None:
+        """The pod with this reason why its PodGroup is not made yet; None if that is known."""
+        member = self._waiting.get(uid)
+        if member is None or self._why.get(uid) == sentence:
+            return None
+        self._why[uid] = sentence
+        return replace(member, size_unknown_because=sentence)
+
+    def _forget(self, uid: Uid) -> None:
+        self._waiting.pop(uid, None)
+        if (key := self._app_of.pop(uid, None)) is not None:
+            del self._by_app[key][uid]
+            if not self._by_app[key]:
+                del self._by_app[key]
+
+    def _placed(self, member: Member, spark: SparkPod, key: GangKey) -> Member:
+        self._waiting.pop(member.uid, None)
+        group = self._group_of(key)
+        # A PodGroup that was made for another driver goes when that one does.
+        if group is not None and (not spark.is_driver or group.owner in (None, member.uid)):
+            return replace(member, group=key.name, size_unknown_because="")
+        if not member.may_get_a_node:
+            return member
+        if not spark.is_driver and self._is_held(key):
+            return replace(member, size_unknown_because=UNSEEN)
+        if not (self._is_declaring and spark.is_declaring):
+            return member
+        self._waiting[member.uid] = member
+        return replace(member, size_unknown_because=self._reason(member))
+
+    def _reason(self, member: Member) -> str:
+        if member.gated:
+            gates = ", ".join(member.gates)
+            return f"it has scheduling gates ({gates}): its configuration is read without them"
+        return self._why.get(member.uid, UNREAD)

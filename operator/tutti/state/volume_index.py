@@ -1,0 +1,139 @@
+"""Claims, volumes and classes by name, and the handle by which a driver knows each claim's volume.
+
+Separate from ``storage``, which knows of pods: here is only what leads from where to where.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+from ..model.keys import Uid
+from ..model.volumes import Claim, ClaimKey, Storage, StorageClass, Volume
+from .attach_limits import Handle, handle
+from .claim_users import drop
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class _ByName(Generic[K, V]):
+    """Values by name; of two with one name, the one that was shown last is it."""
+
+    def __init__(self, key: Callable[[V], K]) -> None:
+        self._key = key
+        self._known: dict[K, tuple[Uid, V]] = {}
+
+    def changed(self, uid: Uid, old: V | None, new: V | None) -> K | None:
+        """Take in what one object is now; the name, if what it stands for changed."""
+        seen = new if new is not None else old
+        if seen is None or old == new:
+            return None
+        key = self._key(seen)
+        if new is not None:
+            self._known[key] = uid, new
+        elif key in self._known and self._known[key][0] == uid:
+            del self._known[key]
+        return key
+
+    def get(self, key: K) -> V | None:
+        """The value of this name, if there is one."""
+        known = self._known.get(key)
+        return None if known is None else known[1]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._known)
+
+    def those(self, keys: Iterable[K]) -> tuple[V, ...]:
+        """The values of those of these names that are there, in the order of the names."""
+        found = (self.get(key) for key in sorted(keys, key=str))
+        return tuple(one for one in found if one is not None)
+
+
+class VolumeIndex:
+    """What claims lead to, by name."""
+
+    def __init__(self) -> None:
+        self._claims: _ByName[ClaimKey, Claim] = _ByName(lambda one: one.key)
+        self._volumes: _ByName[str, Volume] = _ByName(lambda one: one.name)
+        self._classes: _ByName[str, StorageClass] = _ByName(lambda one: one.name)
+        self._naming: dict[str, set[ClaimKey]] = {}  # a volume
+        self._sharing: dict[Handle, set[ClaimKey]] = {}
+        self._filed: dict[ClaimKey, Handle] = {}
+
+    def claim_changed(self, uid: Uid, old: Claim | None, new: Claim | None) -> list[ClaimKey]:
+        """A claim came, went or is another now; which ones now lead somewhere else."""
+        key = self._claims.changed(uid, old, new)
+        if key is None:
+            return []
+        if old is not None:
+            drop(self._naming, old.volume, key)
+        if (known := self._claims.get(key)) is not None:
+            self._naming.setdefault(known.volume, set()).add(key)
+        before = self.sharing([key])
+        self._file(key)
+        return [*before, key]
+
+    def volume_changed(self, uid: Uid, old: Volume | None, new: Volume | None) -> list[ClaimKey]:
+        """A volume came, went or is another now; which claims now lead somewhere else."""
+        name = self._volumes.changed(uid, old, new)
+        naming = [] if name is None else list(self._naming.get(name, ()))
+        before = self.sharing(naming)
+        for key in naming:
+            self._file(key)
+        return [*before, *naming]
+
+    def class_changed(self, uid: Uid, old: StorageClass | None, new: StorageClass | None) -> None:
+        """A class came, went or is another now: any claim without a volume may be of it."""
+        if self._classes.changed(uid, old, new) is not None:
+            for key in list(self._claims):
+                self._file(key)
+
+    def _file(self, key: ClaimKey) -> None:
+        """Work out anew what is attached for a claim."""
+        old = self._filed.pop(key, None)
+        if old is not None:
+            drop(self._sharing, old, key)
+        claim = self._claims.get(key)
+        if claim is None:
+            return
+        found = handle(
+            claim, self._volumes.get(claim.volume), self._classes.get(claim.storage_class)
+        )
+        if found is not None:
+            self._filed[key] = found
+            self._sharing.setdefault(found, set()).add(key)
+
+    def claim(self, key: ClaimKey) -> Claim | None:
+        """The claim of this name."""
+        return self._claims.get(key)
+
+    def volume(self, name: str) -> Volume | None:
+        """The volume of this name."""
+        return self._volumes.get(name)
+
+    def volume_of(self, key: ClaimKey) -> Volume | None:
+        """The volume that a claim names."""
+        claim = self._claims.get(key)
+        return None if claim is None else self._volumes.get(claim.volume)
+
+    def handle(self, key: ClaimKey) -> Handle | None:
+        """What is attached for a claim."""
+        return self._filed.get(key)
+
+    def sharing(self, keys: Iterable[ClaimKey]) -> set[ClaimKey]:
+        """These claims, and those for which the same is attached."""
+        found = set(keys)
+        handles = {one for key in found if (one := self._filed.get(key)) is not None}
+        return found.union(*(self._sharing[one] for one in handles))
+
+    def waits_for_a_pod(self, claim: Claim) -> bool:
+        """Whether it is bound only once a pod that names it is."""
+        found = self._classes.get(claim.storage_class)
+        is_free = not (claim.volume or claim.is_lost or claim.terminating)
+        return is_free and found is not None and found.waits
+
+    def shown(self, keys: Iterable[ClaimKey]) -> Storage:
+        """What these claims lead to."""
+        claims = self._claims.those(keys)
+        volumes = self._volumes.those({one.volume for one in claims})
+        names = {one.storage_class for one in claims if not one.is_bound}
+        return Storage(claims, volumes, self._classes.those(names))

@@ -1,0 +1,81 @@
+"""Best fit, gang by gang: the fast answer, and the one that needs no engine.
+
+Demands are taken in their order, whole or not at all. Members go to the nodes that they leave
+the least room on, and away from nodes with resources that they do not ask for (GPUs). Where there
+are rules between members, ``seating`` places them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from .best_fit_inter_pod import WorkBudget, seated
+from .capacity import FreeCapacity, most_placeable
+from .greedy import GreedyPlacement, NodeScoring
+from .problem import Budget, Outcome, Problem, Shares, Solution
+
+TRY_SECONDS = 3.0  # of a budget, for each try of a search that makes several
+
+__all__ = ["BestFit", "NodeScoring", "best_fit", "most_placeable"]
+
+
+class BestFit:
+    """Greedy and vectorised; never wrong about capacity, but it may miss what would fit."""
+
+    name = "bestfit"
+    scoring: type[NodeScoring] | None = None
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:
+        """Admit demand by demand; where all are admitted, nothing better can exist.
+
+        Only the search under rules is long enough to need a budget.
+        """
+        patience = WorkBudget.within(budget)
+        shares = best_fit(problem, scoring=self.scoring, patience=patience)
+        if patience.is_over and not all(shares):
+            why = f"{self.name} used up its budget ({budget.seconds:g} seconds in all)"
+            return Solution(Outcome.BUDGET_EXHAUSTED, shares, why)
+        outcome = Outcome.PROVED if all(shares) else Outcome.HEURISTIC
+        return Solution(outcome, shares)
+
+
+def best_fit(
+    problem: Problem,
+    demands: Iterable[int] | None = None,
+    standing: Shares | None = None,
+    scoring: type[NodeScoring] | None = None,
+    patience: WorkBudget | None = None,
+) -> Shares:
+    """Place these demands (all, if None) in the given order, beside the standing shares.
+
+    ``scoring`` says which nodes come first; None is best fit's own. ``patience`` is what may be
+    spent where there are rules; None is one of many tries within a budget.
+    """
+    problem = with_a_resource(problem)
+    found = list(standing or ((),) * len(problem.demands))
+    room = FreeCapacity(problem)
+    for index, shares in enumerate(found):
+        for share in shares:
+            shape = problem.demands[index].parts[share.part].shape
+            room.take(shape, np.array([share.node]), np.array([share.count]))
+    scores = (scoring or NodeScoring)(problem, room)
+    order = range(len(found)) if demands is None else demands
+    if problem.rules:
+        patience = patience or WorkBudget.within(Budget(seconds=TRY_SECONDS))
+        return seated(problem, order, found, room, scores, patience=patience)
+    for index in order:
+        found[index] = GreedyPlacement(problem.demands[index], room, scores).shares()
+    return tuple(found)
+
+
+def with_a_resource(problem: Problem) -> Problem:
+    """The same problem; where it has no resources, with one that nobody asks for."""
+    if problem.requests.shape[1]:
+        return problem
+    nothing = np.zeros((1, 1), dtype=np.int64)
+    return replace(
+        problem,
+        free=nothing.repeat(len(problem.free), axis=0),
+        requests=nothing.repeat(len(problem.requests), axis=0),
+    )

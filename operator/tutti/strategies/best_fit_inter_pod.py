@@ -1,0 +1,189 @@
+"""Best fit under rules: gang by gang, and a gang only if the rules hold with it in the end.
+
+Separate from best fit because nothing of it runs where there are no rules. Members that no rule
+speaks of are placed as ever; others where they keep apart and even, and the members of a gang that
+must be near one another in one domain after the other, the tightest first. It looks at every node
+for every member, so the looks are counted: once they are used up, rules let nobody more in.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from .capacity import FreeCapacity
+from .greedy import GreedyPlacement, NodeScoring, first
+from .inter_pod_state import InterPodState
+from .problem import Affinity, Budget, Demand, Part, Problem, Share, Shares
+from .shape_demand import Flags
+
+MOST_DOMAINS = 8  # that are tried for one gang
+LOOKS_PER_SECOND = 5_000_000  # at a node, for one more member; a third of what machines do
+
+
+class WorkBudget:
+    """How many looks at nodes may still be spent: counted, so that it ends alike everywhere."""
+
+    def __init__(self, looks: float) -> None:
+        self.looks = looks
+
+    @classmethod
+    def within(cls, budget: Budget) -> "WorkBudget":
+        """As many as fit into its seconds."""
+        return cls(budget.seconds * LOOKS_PER_SECOND)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left."""
+        return self.looks <= 0
+
+
+def seated(
+    problem: Problem,
+    order: Iterable[int],
+    standing: Sequence[tuple[Share, ...]],
+    room: FreeCapacity,
+    scoring: NodeScoring,
+    *,
+    patience: WorkBudget,
+) -> Shares:
+    """Place these demands in the given order, beside the standing shares, whose room is taken."""
+    state, found = InterPodState(problem), list(standing)
+    for demand, own in zip(problem.demands, found, strict=True):
+        for share in own:
+            state.add(demand.parts[share.part].shape, share.node, share.count)
+    waiting: list[int] = []
+    for _, level in groupby(order, key=lambda index: problem.demands[index].level):
+        waiting += level
+        is_worth_a_try = True
+        while is_worth_a_try:
+            before = len(waiting)
+            for index in waiting:
+                demand = problem.demands[index]
+                attempt = _Attempt(problem, demand, room, scoring, state, patience=patience)
+                found[index] = attempt.shares()
+            # Who has to be near others may come in once they are there.
+            waiting = [i for i in waiting if not found[i] and _near(state, problem.demands[i])]
+            is_worth_a_try = 0 < len(waiting) < before
+    return tuple(found)
+
+
+def _near(state: InterPodState, demand: Demand) -> Sequence[Affinity]:
+    return [rule for part in demand.parts for rule in state.near(part.shape)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Region:
+    """Where a gang is tried: in some nodes, or next to those who are there."""
+
+    shapes: frozenset[int] = frozenset()  # who has to stay in the nodes
+    nodes: Flags | None = None
+
+
+class _Attempt(GreedyPlacement):
+    """One demand, placed whole and by the rules, or undone."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        demand: Demand,
+        room: FreeCapacity,
+        scoring: NodeScoring,
+        state: InterPodState,
+        *,
+        patience: WorkBudget,
+    ) -> None:
+        super().__init__(demand, room, scoring)
+        self._rules, self._state, self._patience = problem.rules, state, patience
+        self._region = _Region()
+        # Those whom others have to be near come first.
+        self._largest_first.sort(key=lambda i: bool(state.near(demand.parts[i].shape)))
+
+    def shares(self) -> tuple[Share, ...]:
+        """The demand's shares, or none, with all room given back."""
+        shapes = {part.shape for part in self._demand.parts}
+        if self._patience.is_over and any(map(self._state.concerns, shapes)):
+            return ()
+        for region in self._regions():
+            mark, self._region = self._room.mark(), region
+            if self._is_placed() and self._state.holds(sorted(shapes)):
+                return self._found()
+            self._room.undo(mark)
+            for (index, node), count in self._shares.items():
+                self._state.add(self._demand.parts[index].shape, node, -count)
+            self._placed = [0] * len(self._placed)
+            self._shares.clear()
+        return ()
+
+    def _regions(self) -> Iterator[_Region]:
+        """Next to those who are there, and together in one domain; where nobody is, the latter."""
+        near = _near(self._state, self._demand)
+        if not near:
+            yield _Region()
+            return
+        finest = max(
+            (index for rule in near for index in rule.crowds),
+            key=lambda index: len(self._rules.crowds[index].there),
+        )
+        together = self._domains(finest)
+        if any(self._state.is_alone(rule) for rule in near):
+            yield from (*together, _Region())
+        else:
+            yield from (_Region(), *together)
+
+    def _domains(self, index: int) -> Iterator[_Region]:
+        """The domains of a crowd that may hold the gang, the tightest first."""
+        crowd = self._rules.crowds[index]
+        inside = crowd.domain >= 0
+        holds, room = np.zeros((2, len(crowd.there)), dtype=np.int64)
+        shapes, others = set(), 0
+        for part in self._demand.parts:
+            if not (self._state.near(part.shape) or crowd.counted[part.shape]):
+                others += part.available
+                continue
+            shapes.add(part.shape)
+            fits = np.where(self._open(part.shape), self._room.fits(part.shape), 0)[inside]
+            sums = np.bincount(crowd.domain[inside], fits, len(holds)).astype(np.int64)
+            holds += np.minimum(sums, part.available)
+            room += sums
+        enough = np.flatnonzero(holds + others >= self._demand.need)
+        for domain in enough[np.argsort(room[enough], kind="stable")][:MOST_DOMAINS].tolist():
+            yield _Region(frozenset(shapes), crowd.domain == domain)
+
+    def _open(self, shape: int) -> Flags:
+        """[node]: where the shape may go now, whoever it has to be near to."""
+        open_to = self._state.open_to(shape)
+        if self._region.nodes is not None and shape in self._region.shapes:
+            open_to &= self._region.nodes
+        return open_to
+
+    def _most(self, part: Part) -> int:
+        if not self._state.concerns(part.shape):
+            return super()._most(part)
+        fits = self._room.fits(part.shape)[self._open(part.shape)]
+        return min(part.available, int(fits.sum()))
+
+    def _place(self, index: int, count: int) -> None:
+        shape, state = self._demand.parts[index].shape, self._state
+        if not state.concerns(shape):
+            super()._place(index, count)
+            return
+        until = self._placed[index] + count
+        while self._placed[index] < until and not self._patience.is_over:
+            fits = self._room.fits(shape)
+            self._patience.looks -= len(fits)
+            found = self._open(shape) & (fits > 0)
+            if self._region.nodes is None:
+                found &= state.affinity_now(shape)
+            nodes = state.emptiest(shape, np.flatnonzero(found))
+            if not nodes.size:
+                return
+            most = 1 if state.counts_one_by_one(shape) else until - self._placed[index]
+            take = np.minimum(fits[nodes], min(most, self._scoring.at_once))
+            best = first(self._scoring.keys(self._room, shape, nodes, take))
+            node, taken = int(nodes[best]), int(take[best])
+            self._room.take(shape, nodes[best : best + 1], take[best : best + 1])
+            state.add(shape, node, taken)
+            self._placed[index] += taken
+            self._shares[index, node] = self._shares.get((index, node), 0) + taken

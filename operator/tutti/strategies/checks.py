@@ -1,0 +1,94 @@
+"""What counting alone says about a Problem: what could start at all, and a cheap check.
+
+Separate from the integer program because none of it needs an engine.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from .capacity import most_placeable
+from .inter_pod_state import rules_hold
+from .problem import Demand, Outcome, Problem, Share, Shares, Solution, admitted_value
+from .shape_demand import ShapeDemand
+
+
+def possible(problem: Problem) -> list[int]:
+    """The demands that counting does not rule out, even if each were alone."""
+    requests, allowed = problem.requests, problem.allowed
+    most = [
+        most_placeable(problem.free, requests[shape], allowed[shape])[0]
+        for shape in range(len(requests))
+    ]
+    return [i for i, demand in enumerate(problem.demands) if _could_start_alone(demand, most)]
+
+
+def _could_start_alone(demand: Demand, most: Sequence[int]) -> bool:
+    """Whether enough members exist and fit, shape by shape; False is a proof, True is none."""
+    found: dict[tuple[int, int], int] = {}
+    for part in demand.parts:
+        key = (part.role, part.shape)
+        found[key] = found.get(key, 0) + part.available
+    roles = [0] * len(demand.role_minimum)
+    shapes: dict[int, int] = {}
+    for (role, shape), available in found.items():
+        roles[role] += min(available, most[shape])
+        shapes[shape] = shapes.get(shape, 0) + available
+    placeable = sum(min(count, most[shape]) for shape, count in shapes.items())
+    return placeable >= demand.need >= sum(demand.role_minimum) and all(
+        count >= minimum for count, minimum in zip(roles, demand.role_minimum, strict=True)
+    )
+
+
+def wanted(problem: Problem, candidates: Iterable[int]) -> ShapeDemand:
+    """What these demands compete for the nodes with."""
+    useful: dict[int, int] = {}
+    for demand in (problem.demands[index] for index in candidates):
+        for part in demand.parts:
+            useful[part.shape] = useful.get(part.shape, 0) + min(part.available, demand.need)
+    shapes = np.array(sorted(useful), dtype=np.int64)
+    most = np.array([useful[shape] for shape in sorted(useful)], dtype=np.int64)
+    return ShapeDemand(shapes, problem.requests[shapes], most)
+
+
+def is_sound(problem: Problem, shares: Shares) -> bool:
+    """Whether every demand is whole or absent, every member fits where it is, and rules hold."""
+    taken: list[tuple[int, int, int]] = []  # node, shape, members
+    for demand, own in zip(problem.demands, shares, strict=True):
+        if own and not _is_whole(demand, own):
+            return False
+        taken.extend((share.node, demand.parts[share.part].shape, share.count) for share in own)
+    nodes, shapes, counts = np.array(taken, dtype=np.int64).reshape(-1, 3).T
+    if not problem.allowed[shapes, nodes].all():
+        return False
+    asks = problem.requests[shapes]
+    used = np.zeros_like(problem.free)
+    np.add.at(used, nodes, asks * counts[:, None])
+    asked = np.zeros(problem.free.shape, dtype=np.bool_)
+    np.logical_or.at(asked, nodes, asks > 0)
+    if (asked & (used > problem.free)).any():
+        return False
+    return not problem.rules or rules_hold(problem, shares)
+
+
+def _is_whole(demand: Demand, shares: Iterable[Share]) -> bool:
+    """Whether the shares are exactly what the demand needs."""
+    chosen, roles = [0] * len(demand.parts), [0] * len(demand.role_minimum)
+    for share in shares:
+        chosen[share.part] += share.count
+        roles[demand.parts[share.part].role] += share.count
+    return (
+        sum(chosen) == demand.need
+        and all(n <= part.available for n, part in zip(chosen, demand.parts, strict=True))
+        and all(n >= minimum for n, minimum in zip(roles, demand.role_minimum, strict=True))
+    )
+
+
+def has_all(shares: Shares, candidates: Iterable[int]) -> bool:
+    """Whether nothing that could start is left out."""
+    return all(shares[index] for index in candidates)
+
+
+def worth(problem: Problem, shares: Shares) -> list[tuple[int, int]]:
+    """The value admitted per level, highest level first."""
+    return list(admitted_value(problem, Solution(Outcome.HEURISTIC, shares)))

@@ -1,0 +1,163 @@
+"""One demand placed whole or undone, gang by gang: what the greedy strategies share.
+
+Separate from best fit because the placing under rules refines it.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .capacity import UNBOUNDED, FreeCapacity
+from .problem import Demand, Part, Problem, Share
+
+
+class NodeScoring:
+    """What is scarce and what is wasted, for one problem; computed once."""
+
+    at_once = UNBOUNDED  # members of a part that a node takes before it is scored again
+
+    def __init__(self, problem: Problem, room: FreeCapacity) -> None:
+        self._requests = problem.requests
+        wanted = (problem.requests > 0).any(axis=0)
+        self._waste = np.where(wanted & (problem.requests == 0), room.per_unit, 0.0)
+        self._wastes = [bool(row.any()) for row in self._waste]
+        shares = problem.requests * room.per_unit
+        self._scarcest = [int(row.argmax()) for row in shares]
+        self.sizes = [float(row.max()) for row in shares]
+
+    def spread(
+        self, room: FreeCapacity, shape: int, count: int
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64]]]:
+        """Nodes with the members that each takes, tightest first, at most ``count`` in all."""
+        fits = room.fits(shape)
+        nodes = np.flatnonzero(fits)
+        fits = fits[nodes]
+        while count > 0 and nodes.size:
+            take = np.minimum(fits, min(count, self.at_once))
+            keys = self.keys(room, shape, nodes, take)
+            best = first(keys)
+            if take[best] == count:
+                yield nodes[best : best + 1], take[best : best + 1]
+                return
+            # All nodes up to the first that would overflow: from there on the scores change.
+            order = np.lexsort(keys[::-1])
+            order = order[np.cumsum(take[order]) <= count]
+            yield nodes[order], take[order]
+            count -= int(take[order].sum())
+            rest = np.ones(nodes.size, dtype=np.bool_)
+            rest[order] = False
+            nodes, fits = nodes[rest], fits[rest]
+
+    def keys(
+        self, room: FreeCapacity, shape: int, nodes: NDArray[np.intp], take: NDArray[np.int64]
+    ) -> list[NDArray[np.float64]]:
+        """Sort keys, most important first.
+
+        Free resources it does not ask for but others do; what is left of the scarcest resource it
+        asks for; more members together; what is left of all resources.
+        """
+        keys = [-1.0 * take, room.spare[nodes] - take * room.share[shape]]
+        scarce = self._scarcest[shape]
+        keys.insert(0, room.free[nodes, scarce] - 1.0 * take * self._requests[shape, scarce])
+        if self._wastes[shape]:
+            keys.insert(0, room.free[nodes] @ self._waste[shape])
+        return keys
+
+
+def first(keys: list[NDArray[np.float64]]) -> int:
+    """The row that would come first in a stable sort by the keys; cheaper than sorting."""
+    rows = np.flatnonzero(keys[0] == keys[0].min())
+    for key in keys[1:]:
+        if rows.size == 1:
+            break
+        values = key[rows]
+        rows = rows[values == values.min()]
+    return int(rows[0])
+
+
+class GreedyPlacement:
+    """One demand, placed whole or undone."""
+
+    def __init__(self, demand: Demand, room: FreeCapacity, scoring: NodeScoring) -> None:
+        self._demand, self._room, self._scoring = demand, room, scoring
+        self._placed = [0] * len(demand.parts)
+        self._shares: dict[tuple[int, int], int] = {}
+        sizes = [(scoring.sizes[part.shape], i) for i, part in enumerate(demand.parts)]
+        self._smallest_first = [i for _, i in sorted(sizes)]
+        self._largest_first = self._smallest_first[::-1]
+
+    def shares(self) -> tuple[Share, ...]:
+        """The demand's shares, or none, with all room given back."""
+        mark = self._room.mark()
+        if self._is_placed():
+            return self._found()
+        self._room.undo(mark)
+        return ()
+
+    def _is_placed(self) -> bool:
+        """Place all that is needed, as far as it goes."""
+        wanted = self._choose()
+        if sum(wanted) < self._demand.need:
+            return False
+        for index in self._largest_first:
+            self._place(index, wanted[index])
+        if sum(self._placed) < self._demand.need:
+            self._fill_up()
+        return self._is_whole()
+
+    def _found(self) -> tuple[Share, ...]:
+        return tuple(Share(i, node, n) for (i, node), n in sorted(self._shares.items()))
+
+    def _choose(self) -> list[int]:
+        """Members wanted per part: role minimums first, then up to need, the smallest first."""
+        demand, parts = self._demand, self._demand.parts
+        wanted, missing = [0] * len(parts), demand.need
+        most = [self._most(part) for part in parts]
+        for role, minimum in [*enumerate(demand.role_minimum), (None, demand.need)]:
+            lacking = min(minimum, missing)
+            for index in self._smallest_first:
+                if role is None or parts[index].role == role:
+                    more = min(lacking, most[index] - wanted[index])
+                    wanted[index] += more
+                    missing -= more
+                    lacking -= more
+        return wanted
+
+    def _most(self, part: Part) -> int:
+        """How many members of the part could be placed if it were alone."""
+        return min(part.available, int(self._room.fits(part.shape).sum()))
+
+    def _place(self, index: int, count: int) -> None:
+        """Place up to ``count`` members of one part."""
+        shape = self._demand.parts[index].shape
+        until = self._placed[index] + count
+        before = -1
+        while before < self._placed[index] < until:
+            before = self._placed[index]
+            for nodes, counts in self._scoring.spread(self._room, shape, until - before):
+                self._room.take(shape, nodes, counts)
+                self._placed[index] += int(counts.sum())
+                for node, taken in zip(nodes.tolist(), counts.tolist(), strict=True):
+                    self._shares[index, node] = self._shares.get((index, node), 0) + taken
+
+    def _fill_up(self) -> None:
+        """Replace members that found no room by others of their role, then by any others."""
+        parts = self._demand.parts
+        for role, minimum in [*enumerate(self._demand.role_minimum), (None, self._demand.need)]:
+            for index in self._largest_first:
+                if role is None or parts[index].role == role:
+                    lacking = minimum - self._count(role)
+                    self._place(index, min(lacking, parts[index].available - self._placed[index]))
+
+    def _count(self, role: int | None) -> int:
+        """Members placed so far, of one role or of all."""
+        parts = self._demand.parts
+        return sum(n for i, n in enumerate(self._placed) if role in (None, parts[i].role))
+
+    def _is_whole(self) -> bool:
+        """Whether exactly ``need`` are placed, the role minimums among them."""
+        minimums = enumerate(self._demand.role_minimum)
+        return self._count(None) == self._demand.need and all(
+            self._count(role) >= minimum for role, minimum in minimums
+        )

@@ -1,0 +1,1 @@
+"""The exact strategy: one integer program over all gangs."""

@@ -1,0 +1,164 @@
+"""From numbers per type and class to shares: who starts, with which members, on which nodes.
+
+Splitting loses nothing. Members of identical gangs divide evenly, since a gang's rules are nested
+sums (total unimodularity: Baum and Trotter, 1978); nodes of one class can all be filled alike.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+
+import numpy as np
+
+from ..problem import Demand, Problem, Share, Shares
+from ..shape_demand import Array, ShapeDemand
+from .program import ClassVariables, GangType, Program
+
+CLOSE_ENOUGH = 1e-4  # an engine's integers are whole within 1e-6; further off, it is unfinished
+
+Members = Mapping[tuple[int, int], int]  # (demand, part) -> how many
+
+
+def whole(values: Mapping[str, float]) -> Mapping[str, int] | None:
+    """An engine's values as the whole numbers that they should be; None where they are not."""
+    rounded = {name: round(value) for name, value in values.items()}
+    if not values or any(abs(values[name] - n) > CLOSE_ENOUGH for name, n in rounded.items()):
+        return None
+    return rounded
+
+
+def split(
+    problem: Problem, program: Program, numbers: Mapping[str, int], free: Array | None = None
+) -> Shares:
+    """The shares that numbers by variable stand for.
+
+    ``free`` is the room in the program's resources, where these are not the problem's. Shares need
+    not be sound where classes were counted as a whole.
+    """
+    room = problem.free if free is None else free
+    members: dict[tuple[int, int], int] = {}
+    for each in program.types:
+        members.update(_members(each, numbers))
+    places = np.zeros((len(program.wanted.shapes), len(problem.free)), dtype=np.int64)
+    for filling in program.fillings:
+        _fill(places, room, program.wanted, filling, numbers)
+    return _distribute(problem, program.wanted, members, places)
+
+
+def _members(each: GangType, numbers: Mapping[str, int]) -> Members:
+    """How many members of each part each demand of the type starts with; the first ones start."""
+    totals = [numbers[variable.name] * count for variable, count in each.members]
+    found: dict[tuple[int, int], int] = {}
+    left = numbers[each.starts.name]
+    for index in each.indices[:left]:
+        for part, count in enumerate(_fair(each.demand, totals, left)):
+            found[index, part] = count
+            totals[part] -= count
+        left -= 1
+    return found
+
+
+def _fair(demand: Demand, totals: Sequence[int], gangs: int) -> Sequence[int]:
+    """One gang's part of what all have together: rounded down or up, part by part, role by role."""
+    counts = [total // gangs for total in totals]
+    roles = range(len(demand.role_minimum))
+    own = {role: [i for i, part in enumerate(demand.parts) if part.role == role] for role in roles}
+    sums = {role: sum(totals[i] for i in own[role]) for role in roles}
+    extra = demand.need - sum(sums[role] // gangs for role in roles)
+    for role in roles:
+        aim = sums[role] // gangs
+        if extra and sums[role] % gangs:
+            aim, extra = aim + 1, extra - 1
+        for i in own[role]:
+            if totals[i] % gangs and sum(counts[j] for j in own[role]) < aim:
+                counts[i] += 1
+    return counts
+
+
+def _fill(
+    places: Array,
+    room: Array,
+    wanted: ShapeDemand,
+    filling: ClassVariables,
+    numbers: Mapping[str, int],
+) -> None:
+    """Write down how many members of each shape may go to each node of a class."""
+    nodes, patterns = filling.nodes, filling.patterns
+    if filling.whole:
+        _pack(places, room, wanted, filling, numbers)
+    elif len(patterns) == 1:
+        places[:, nodes] = patterns[0][:, None]
+    else:
+        uses = [(index, numbers[variable.name]) for index, variable in filling.chosen.items()]
+        chosen = [index for index, n in sorted(uses) for _ in range(n)][: len(nodes)]
+        places[:, nodes[: len(chosen)]] = patterns[chosen].T
+
+
+def _pack(
+    places: Array,
+    room: Array,
+    wanted: ShapeDemand,
+    filling: ClassVariables,
+    numbers: Mapping[str, int],
+) -> None:
+    """Spread what a class holds as a whole over its nodes, the largest first, as far as it goes."""
+    nodes = filling.nodes
+    left = room[nodes].clip(0)
+    size = (wanted.requests / left.max(axis=0).clip(1)).max(axis=1)
+    for row, variable in sorted(filling.whole, key=lambda pair: (-size[pair[0]], pair[0])):
+        ask, missing = wanted.requests[row], numbers[variable.name]
+        asked = np.flatnonzero(ask)
+        fits = np.full(len(nodes), missing, dtype=np.int64)
+        if asked.size:
+            fits = (left[:, asked] // ask[asked]).min(axis=1)
+        order = np.argsort(fits, kind="stable")
+        before = np.cumsum(fits[order]) - fits[order]
+        take = np.clip(missing - before, 0, fits[order])
+        places[row, nodes[order]] = take
+        left[order] -= take[:, None] * ask
+
+
+def _distribute(problem: Problem, wanted: ShapeDemand, members: Members, left: Array) -> Shares:
+    """Give each demand's members their nodes; ``left`` is what nodes take, by row.
+
+    Demands in order; each takes the tightest node that holds all it needs, else the roomiest.
+    """
+    row_of = {int(shape): row for row, shape in enumerate(wanted.shapes)}
+    places = [_FreeSeats(row) for row in left]
+    found: list[list[Share]] = [[] for _ in problem.demands]
+    for (index, part), missing in sorted(members.items()):
+        own = places[row_of[problem.demands[index].parts[part].shape]]
+        for node, count in own.take(missing):
+            found[index].append(Share(part, node, count))
+    return tuple(tuple(shares) for shares in found)
+
+
+class _FreeSeats:
+    """The nodes of one row by how many members they still take, so that none is searched for."""
+
+    def __init__(self, left: Array) -> None:
+        self._nodes = {  # each a heap, since sorted
+            int(count): np.flatnonzero(left == count).tolist()
+            for count in np.unique(left[left > 0])
+        }
+        self._counts = sorted(self._nodes)
+
+    def take(self, missing: int) -> Iterable[tuple[int, int]]:
+        """Nodes and how many each gets; of equal ones the first, until none is missing or left."""
+        while missing > 0 and self._counts:
+            at = min(bisect_left(self._counts, missing), len(self._counts) - 1)
+            room = self._counts[at]
+            node = heappop(self._nodes[room])
+            if not self._nodes[room]:
+                del self._counts[at]
+            count = min(missing, room)
+            if room > count:
+                self._put(node, room - count)
+            missing -= count
+            yield node, count
+
+    def _put(self, node: int, room: int) -> None:
+        nodes = self._nodes.setdefault(room, [])
+        if not nodes:
+            insort(self._counts, room)
+        heappush(nodes, node)

@@ -1,0 +1,212 @@
+"""The engines that solve an integer program: CBC in a process of its own, HiGHS in this one.
+
+Both are asked for the best answer within a number of branch-and-bound nodes, and stopped by the
+clock as the last net. What they say of themselves is not believed further than it can be checked.
+"""
+
+# subprocess: PuLP waits for its engine without a limit, so a hanging CBC would stop every cycle.
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any, Protocol
+
+from pulp import LpProblem, PulpError
+from pulp.apis.coin_api import COIN_CMD, PULP_CBC_CMD
+from pulp.apis.highs_api import HiGHS
+from pulp.constants import (
+    LpSolutionInfeasible,
+    LpSolutionIntegerFeasible,
+    LpSolutionNoSolutionFound,
+    LpSolutionOptimal,
+    LpSolutionUnbounded,
+    LpStatusInfeasible,
+    LpStatusNotSolved,
+    LpStatusOptimal,
+    LpStatusUnbounded,
+    LpStatusUndefined,
+)
+
+from ..problem import Outcome
+
+# What an engine says about itself is what a Solution says about itself, row by row. A program here
+# always has a solution (admit nothing more), so "infeasible" and "unbounded" are an engine that is
+# wrong.
+OUTCOMES: Mapping[tuple[int, int], Outcome] = {
+    (LpStatusOptimal, LpSolutionOptimal): Outcome.PROVED,
+    (LpStatusOptimal, LpSolutionIntegerFeasible): Outcome.BUDGET_EXHAUSTED,
+    (LpStatusNotSolved, LpSolutionNoSolutionFound): Outcome.BUDGET_EXHAUSTED,
+    (LpStatusInfeasible, LpSolutionInfeasible): Outcome.FAILED,
+    (LpStatusInfeasible, LpSolutionNoSolutionFound): Outcome.FAILED,
+    (LpStatusUnbounded, LpSolutionUnbounded): Outcome.FAILED,
+    (LpStatusUndefined, LpSolutionNoSolutionFound): Outcome.FAILED,
+}
+
+_HIGHS_OUTCOMES: Mapping[str, Outcome] = {
+    "Optimal": Outcome.PROVED,
+    "Time limit reached": Outcome.BUDGET_EXHAUSTED,
+    "Solution limit reached": Outcome.BUDGET_EXHAUSTED,  # its word for the limit of nodes
+    "Iteration limit reached": Outcome.BUDGET_EXHAUSTED,
+}
+_FEASIBLE = 2  # highspy's kSolutionStatusFeasible
+
+LEAST_SECONDS = 0.01  # that CBC is given once its program is written
+GRACE_SECONDS = 2.0  # for reading and writing files, beyond the limit that CBC keeps itself
+# Its "Continuous objective value" has six digits only, which may be less than the value.
+_BOUND = re.compile(rb"^Upper bound:\s+(-?[\d.e+]+)", re.MULTILINE)
+_VERSION = re.compile(rb"^Version:\s+(\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class SolverLimits:
+    """What one run may cost."""
+
+    nodes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one run of an engine gave; values by variable name, empty without a solution."""
+
+    outcome: Outcome
+    values: Mapping[str, float]
+    detail: str = ""
+    bound: float | None = None  # no solution is worth more, as far as the engine said
+    prices: Mapping[str, float] = field(default_factory=dict)  # of a relaxation's rows, by name
+
+
+class Engine(Protocol):
+    """Something that maximises a program."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
+        """Run once; every way in which that can fail is an answer.
+
+        ``relaxed`` lets go of whole numbers, and asks for prices.
+        """
+
+
+class Cbc:
+    """COIN-OR's CBC, which comes with PuLP."""
+
+    name = "CBC"
+
+    def __init__(self, path: str | None = None, grace_seconds: float = GRACE_SECONDS) -> None:
+        """Use the CBC at this path; None is the one that comes with PuLP."""
+        self._path = path or PULP_CBC_CMD.pulp_cbc_path
+        self._grace_seconds = grace_seconds
+
+    def version(self) -> str:
+        """What it says of its version, asked by running it; or why it says nothing."""
+        try:
+            ended = _run([self._path, "-quit"], self._grace_seconds)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"could not be run: {error}"
+        found = _VERSION.search(ended.stdout)
+        return found.group(1).decode() if found else f"ended with status {ended.returncode}"
+
+    def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
+        """See ``Engine.run``."""
+        if effort.seconds <= 0:
+            return Answer(Outcome.BUDGET_EXHAUSTED, {})
+        try:
+            with TemporaryDirectory(prefix="tutti-") as folder:
+                return self._run_in(Path(folder), program, effort, relaxed=relaxed)
+        except subprocess.TimeoutExpired:
+            return Answer(Outcome.BUDGET_EXHAUSTED, {})
+        except OSError as error:
+            return Answer(Outcome.FAILED, {}, f"CBC could not be run: {error}")
+        except (ValueError, IndexError, PulpError) as error:
+            return Answer(Outcome.FAILED, {}, f"CBC's answer could not be read: {error}")
+
+    def _run_in(
+        self, folder: Path, program: LpProblem, effort: SolverLimits, *, relaxed: bool
+    ) -> Answer:
+        """Write the program, run CBC on it, read its answer, as PuLP does it but with a limit."""
+        until = monotonic() + effort.seconds
+        asked, solved = folder / "model.mps", folder / "solution.txt"
+        engine = COIN_CMD(path=self._path, msg=False, mip=not relaxed)  # type: ignore[no-untyped-call]
+        variables, names, rows, _ = program.writeMPS(str(asked), rename=1, mip=not relaxed)
+        seconds = max(LEAST_SECONDS, until - monotonic())  # writing took some
+        command = [self._path, str(asked), "-max", "-sec", f"{seconds:.3f}"]
+        # No "threads": serial is CBC's default and the only mode that repeats itself exactly.
+        options = f"-ratio 0 -allow 0 -timeMode elapsed -maxNodes {effort.nodes} -solve"
+        command += [*options.split(), "-printingOptions", "all", "-solution", str(solved)]
+        ended = _run(command, seconds + self._grace_seconds)
+        if ended.returncode != 0:
+            return Answer(Outcome.FAILED, {}, f"CBC ended with status {ended.returncode}")
+        if not solved.exists():
+            return Answer(Outcome.FAILED, {}, "CBC ended without a solution file")
+        status, values, _, prices, _, solution = engine.readsol_MPS(  # type: ignore[no-untyped-call]
+            str(solved), program, variables, names, rows
+        )
+        outcome = OUTCOMES.get((status, solution), Outcome.FAILED)
+        has_values = (status, solution) != (LpStatusNotSolved, LpSolutionNoSolutionFound)
+        detail = f"CBC answered with status {status} and solution status {solution}"
+        bound = min((abs(float(each)) for each in _BOUND.findall(ended.stdout)), default=None)
+        return Answer(outcome, values if has_values else {}, detail, bound, prices)
+
+
+def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
+    """Run CBC, for so long at most; what it prints is kept."""
+    return subprocess.run(  # noqa: S603 - our own arguments, no shell
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=seconds,
+        check=False,
+    )
+
+
+class Highs:
+    """HiGHS, from the optional package highspy; it runs in a thread of this process."""
+
+    name = "HiGHS"
+
+    def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
+        """See ``Engine.run``; HiGHS stops at its limits by itself.
+
+        PuLP builds the model; its reading of the answer knows no node limit, so that is done here.
+        """
+        if effort.seconds <= 0:
+            return Answer(Outcome.BUDGET_EXHAUSTED, {})
+        solver = HiGHS(
+            msg=False,
+            mip=not relaxed,
+            gapRel=0,
+            gapAbs=0,
+            threads=1,
+            timeLimit=effort.seconds,
+            mip_max_nodes=effort.nodes,
+        )
+        if not solver.available():  # type: ignore[no-untyped-call]
+            return Answer(Outcome.FAILED, {}, "HiGHS is not installed: pip install 'tutti[highs]'")
+        solver.createAndConfigureSolver(program)  # type: ignore[no-untyped-call]
+        solver.buildSolverModel(program)  # type: ignore[no-untyped-call]
+        model: Any = program.solverModel
+        variables = program.variables()
+        model.run()
+        status = model.modelStatusToString(model.getModelStatus())
+        found, known = model.getInfo(), model.getSolution()
+        outcome = _HIGHS_OUTCOMES.get(status, Outcome.FAILED)
+        is_feasible = found.primal_solution_status == _FEASIBLE
+        names = [each.name for each in variables]
+        rows = [str(each.name) for each in program.constraints()]
+        bound = abs(found.objective_function_value if relaxed else found.mip_dual_bound)
+        return Answer(
+            outcome=outcome,
+            values=dict(zip(names, known.col_value, strict=True)) if is_feasible else {},
+            detail=f"HiGHS answered {status!r}",
+            bound=bound if isfinite(bound) else None,  # stopped before it had one
+            # It is handed the objective with its sign changed.
+            prices={row: -dual for row, dual in zip(rows, known.row_dual, strict=True)},
+        )

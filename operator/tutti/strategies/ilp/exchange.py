@@ -1,0 +1,163 @@
+"""Single members that change places with those that wait, as long as more comes in than goes out.
+
+Local search for gangs of one, where nodes can be filled in too many ways for a program. Node by
+node: up to two members leave, up to two come in, the exchange that gains most first. It is an
+answer, and never a proof; how good it is, a bound says.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from ..problem import Demand, Problem, Share, Shares
+from ..shape_demand import Array, Flags
+from ..work import Work
+
+MOST_WAITING = 96  # that are tried on a node: those worth most for their price
+MOST_LEAVING = 16  # members of a node of which two may leave; of more, these are worth least
+TINY = 1e-9  # of a price, so that there is one to divide by
+
+
+class _Swap(NamedTuple):
+    """Who leaves a node, who comes, and what is gained."""
+
+    gone: tuple[int, ...]
+    come: tuple[int, ...]
+    gain: int
+
+
+class Exchange:
+    """The single members of one level, on nodes and waiting; lower levels are left out."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Sequence[int],
+        level: int,
+        best: Shares,
+        prices: Mapping[int, float],
+    ) -> None:
+        """Start from an answer; ``prices`` say what a member of each shape costs the others."""
+        demands = problem.demands
+        self._problem = problem
+        self._shares = [own if demands[i].level >= level else () for i, own in enumerate(best)]
+        self._indices = [i for i in candidates if _is_single(demands[i], level)]
+        own = [demands[i] for i in self._indices]
+        self._shape = np.array([each.parts[0].shape for each in own], dtype=np.int64)
+        self._value = np.array([each.value for each in own], dtype=np.int64)
+        self._asks = problem.requests[self._shape]
+        price = np.array([prices.get(int(shape), 0.0) for shape in self._shape])
+        self._by_ratio = np.argsort(-self._value / (price + TINY), kind="stable")
+        taken = [self._shares[i] for i in self._indices]
+        self._node = np.array([each[0].node if each else -1 for each in taken], dtype=np.int64)
+        self._left = problem.free.copy()
+        for demand, shares in zip(demands, self._shares, strict=True):
+            for share in shares:
+                ask = problem.requests[demand.parts[share.part].shape]
+                self._left[share.node] -= share.count * ask
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether anybody waits who could change places."""
+        return bool((self._node < 0).any())
+
+    def run(self, enough: int, work: Work) -> None:
+        """Exchange until so much is gained, or nothing more, or the work is used up."""
+        before = enough + 1
+        while before > enough > 0 and not work.is_over:
+            before = enough
+            for node in range(len(self._left)):
+                enough -= self._gained(node, enough, work)
+
+    def shares(self) -> Shares:
+        """Who is where by now, of the level and those above."""
+        for i, node in zip(self._indices, self._node.tolist(), strict=True):
+            self._shares[i] = (Share(0, node, 1),) if node >= 0 else ()
+        return tuple(self._shares)
+
+    def _gained(self, node: int, enough: int, work: Work) -> int:
+        """Exchange on one node, until so much is gained or nothing more."""
+        gained = 0
+        while gained < enough and not work.is_over and (swap := self._best_swap(node, work)):
+            self._move(swap.gone, -1)
+            self._move(swap.come, node)
+            gained += swap.gain
+        return gained
+
+    def _best_swap(self, node: int, work: Work) -> _Swap | None:
+        """The exchange on this node that gains most; None if none gains anything."""
+        own = np.flatnonzero(self._node == node)
+        own = own[np.argsort(self._value[own], kind="stable")]
+        room = self._left[node]
+        waiting = self._waiting(node, room + self._asks[own].sum(axis=0))
+        work.spend(self._asks.size)
+        if not len(waiting):
+            return None
+        come = _Coming(waiting, self._value, self._asks)
+        best: _Swap | None = None
+        for gone in _leaving(own.tolist()):
+            lost = int(self._value[list(gone)].sum())
+            least = lost + (best.gain if best else 0)
+            into = come.most_valuable(room + self._asks[list(gone)].sum(axis=0), least, work)
+            if into:
+                gain = int(self._value[list(into)].sum()) - lost
+                best = _Swap(gone, into, gain)
+        return best
+
+    def _waiting(self, node: int, most: Array) -> Array:
+        """Those without a node that could go there if all others left, the best ones."""
+        waiting = self._by_ratio[self._node[self._by_ratio] < 0]
+        waiting = waiting[self._problem.allowed[self._shape[waiting], node]]
+        fitting: Array = waiting[_holds(most, self._asks[waiting])]
+        return fitting[:MOST_WAITING]
+
+    def _move(self, singles: Sequence[int], node: int) -> None:
+        """Take these off their nodes, or put them on this one."""
+        for at in singles:
+            if node < 0:
+                self._left[self._node[at]] += self._asks[at]
+            else:
+                self._left[node] -= self._asks[at]
+            self._node[at] = node
+
+
+class _Coming:
+    """One or two of those that wait, the most valuable first."""
+
+    def __init__(self, waiting: Array, value: Array, asks: Array) -> None:
+        first, second = (waiting[which] for which in np.triu_indices(len(waiting), 1))
+        values = np.concatenate([value[waiting], value[first] + value[second]])
+        order = np.argsort(-values, kind="stable")
+        self._values = values[order]
+        self._sums = np.concatenate([asks[waiting], asks[first] + asks[second]])[order]
+        self._first = np.concatenate([waiting, first])[order]
+        self._second = np.concatenate([np.full(len(waiting), -1), second])[order]
+
+    def most_valuable(self, room: Array, least: int, work: Work) -> tuple[int, ...]:
+        """Those who fit into the room and are worth most, and more than ``least``; or nobody."""
+        end = int(np.searchsorted(-self._values, -least, side="left"))
+        work.spend(end * len(room))
+        fits = _holds(room, self._sums[:end])
+        at = int(fits.argmax()) if fits.any() else -1
+        chosen = (int(self._first[at]), int(self._second[at])) if at >= 0 else ()
+        return tuple(each for each in chosen if each >= 0)
+
+
+def _leaving(own: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Nobody, one of these, two of the first of them."""
+    yield ()
+    for size in (1, 2):
+        yield from combinations(own[:MOST_LEAVING] if size > 1 else own, size)
+
+
+def _holds(room: Array, asks: Array) -> Flags:
+    """[row]: does it fit; what is not asked for need not be there."""
+    holds: Flags = ((asks <= room) | (asks == 0)).all(axis=1)
+    return holds
+
+
+def _is_single(demand: Demand, level: int) -> bool:
+    """Whether it is of the level, and one member of one shape."""
+    return demand.level == level and demand.need == 1 and len(demand.parts) == 1

@@ -1,0 +1,193 @@
+"""The program of admission with rules between members: numbers by shape and node, and the rules.
+
+Separate from the program without them, of which it is the largest form: every node is a class of
+its own. Flags say in which domains members are who obey a rule; where they are, the rule is a row.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from pulp import LpVariable
+from pulp.constants import LpConstraintEQ, LpConstraintGE, LpConstraintLE
+
+from ..capacity import fits_per_node
+from ..inter_pod_state import NOWHERE, domains_needed, nodes_promised
+from ..problem import Affinity, AntiAffinity, DomainCount, EvenSpread, Problem
+from ..shape_demand import ShapeDemand
+from .patterns import NodeClass
+from .program import Program, Term
+
+Place = tuple[int, LpVariable]  # of a shape's row: how many members are on some node
+
+
+def node_by_node(problem: Problem, wanted: ShapeDemand) -> Sequence[NodeClass]:
+    """Every node that can take any member, each alone, with the most of each shape."""
+    most = np.zeros((len(wanted.shapes), len(problem.free)), dtype=np.int64)
+    inside = domains_needed(problem)
+    for row, shape in enumerate(wanted.shapes.tolist()):
+        may_be_there = problem.allowed[shape] & inside.get(shape, True)
+        limit = int(wanted.most[row])
+        most[row] = fits_per_node(problem.free, problem.requests[shape], may_be_there, limit)
+    return [
+        NodeClass(np.array([node]), None, problem.free[node].clip(0), most[:, node])
+        for node in np.flatnonzero(most.any(axis=0)).tolist()
+    ]
+
+
+class InterPodProgram(Program):
+    """The program of some demands under the problem's rules."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Sequence[int],
+        wanted: ShapeDemand,
+        classes: Sequence[NodeClass],
+    ) -> None:
+        super().__init__(problem, candidates, wanted, classes)
+        self._crowds = problem.rules.crowds
+        self._places: list[list[tuple[int, LpVariable]]] = [[] for _ in wanted.shapes]
+        for filling in self.fillings:
+            for row, variable in filling.whole:
+                self._places[row].append((int(filling.nodes[0]), variable))
+        for each in self.shape_rows:
+            each.sense = LpConstraintEQ  # a place that nobody takes is nobody to be near to
+        self._counted_in = [self._by_domain(crowd) for crowd in self._crowds]
+        rules = problem.rules
+        for apart in (rule for rule in rules.apart if rule.shape in self._row_of):
+            self._keep_apart(apart)
+        self._promised = nodes_promised(rules)
+        obeyed = {*self._row_of, *self._promised}
+        for near in (rule for rule in rules.near if rule.shape in obeyed):
+            self._keep_near(near)
+        for even in (rule for rule in rules.even if rule.shape in obeyed):
+            self._keep_even(even)
+
+    def aim(self, level: int) -> int:
+        """Aim at one level's value; lower ones may start, since others may have to be near them."""
+        unit = super().aim(level)
+        for each in self.types:
+            each.starts.upBound = len(each.indices)
+        return unit
+
+    def _add_room(self, terms: list[Term], room: int) -> None:
+        """Demand it exactly, however fine the amounts are: here the rows alone say what fits."""
+        self._add_floor([(variable, -amount) for variable, amount in terms], -room)
+
+    def _by_domain(self, crowd: DomainCount) -> Sequence[Sequence[Place]]:
+        """[domain]: the numbers of members whom the crowd counts."""
+        found: list[list[Place]] = [[] for _ in crowd.there]
+        for shape, row in self._row_of.items():
+            if crowd.counted[shape]:
+                for node, variable in self._places[row]:
+                    if crowd.domain[node] >= 0:
+                        found[crowd.domain[node]].append((row, variable))
+        return found
+
+    def _own(self, shape: int, crowd: DomainCount) -> Mapping[int, Sequence[Place]]:
+        """The numbers of members of a shape, by domain where there are any."""
+        found: dict[int, list[Place]] = {}
+        row = self._row_of.get(shape)
+        if row is None:
+            return found
+        for node, variable in self._places[row]:
+            if crowd.domain[node] >= 0:
+                found.setdefault(int(crowd.domain[node]), []).append((row, variable))
+        return found
+
+    def _held(self, shape: int, crowd: DomainCount) -> Sequence[int]:
+        """The domains with members of a shape who have an earlier promise."""
+        found: list[int] = crowd.domain[self._promised.get(shape, NOWHERE)].tolist()
+        return list(dict.fromkeys(found))
+
+    def _keep_apart(self, rule: AntiAffinity) -> None:
+        """Where one of the shape is, nobody else is counted."""
+        crowd, row = self._crowds[rule.crowd], self._row_of[rule.shape]
+        counts_itself = bool(crowd.counted[rule.shape])
+        for domain, own in self._own(rule.shape, crowd).items():
+            others = [each for each in self._counted_in[rule.crowd][domain] if each[0] != row]
+            if counts_itself:
+                for _, variable in own:
+                    variable.upBound = 1
+                self._row(_sum(own), LpConstraintLE, 1)
+            if others:
+                most = self._most(others)
+                flag = self._flag(own, 1 if counts_itself else self._most(own))
+                self._row([*_sum(others), (flag, most)], LpConstraintLE, most)
+
+    def _keep_near(self, rule: Affinity) -> None:
+        """Where one of the shape is, there is another one; or it is the only one of all."""
+        alone = [self._alone(rule)] if rule.may_be_first else []
+        for index in rule.crowds:
+            crowd = self._crowds[index]
+            enough = 1 + int(crowd.counted[rule.shape])
+            for domain, own in self._own(rule.shape, crowd).items():
+                if not crowd.there[domain]:
+                    flags = [
+                        (self._flag(own, self._most(own)), -enough),
+                        *((flag, enough) for flag in alone),
+                    ]
+                    counted = _sum(self._counted_in[index][domain])
+                    self._row([*counted, *flags], LpConstraintGE, 0)
+            for domain in self._held(rule.shape, crowd):
+                if (lacking := enough - int(crowd.there[domain])) > 0:
+                    flags = [(flag, lacking) for flag in alone]
+                    counted = _sum(self._counted_in[index][domain])
+                    self._row([*counted, *flags], LpConstraintGE, lacking)
+
+    def _alone(self, rule: Affinity) -> LpVariable:
+        """A flag: nobody else is counted in any of the crowds, wherever."""
+        flag = self._whole("a", 1)
+        for index in rule.crowds:
+            crowd = self._crowds[index]
+            counted = [each for own in self._counted_in[index] for each in own]
+            most, there = self._most(counted), int(crowd.there.sum())
+            itself = int(crowd.counted[rule.shape])
+            # Above what there can be, the row would say no more.
+            weight = max(most + there - itself, 0)
+            self._row([*_sum(counted), (flag, weight)], LpConstraintLE, weight + itself - there)
+        return flag
+
+    def _keep_even(self, rule: EvenSpread) -> None:
+        """Where one of the shape is, there are not too many more than where there are fewest."""
+        crowd, counted = self._crowds[rule.crowd], self._counted_in[rule.crowd]
+        skew = rule.max_skew
+        least = [] if rule.from_zero else [(self._least(rule.crowd), -1)]
+        held = self._held(rule.shape, crowd)
+        for domain in held:
+            terms = [*_sum(counted[domain]), *least]
+            self._row(terms, LpConstraintLE, skew - int(crowd.there[domain]))
+        for domain, own in self._own(rule.shape, crowd).items():
+            there = int(crowd.there[domain])
+            if crowd.counted[rule.shape] and skew < 1:
+                self._row(_sum(own), LpConstraintLE, 0)
+            elif (beyond := self._most(counted[domain]) + there - skew) > 0 and domain not in held:
+                flag = self._flag(own, self._most(own))
+                terms = [*_sum(counted[domain]), *least, (flag, beyond)]
+                self._row(terms, LpConstraintLE, skew - there + beyond)
+
+    def _least(self, crowd: int) -> LpVariable:
+        """A number that is not above what is counted in any domain."""
+        counted, there = self._counted_in[crowd], self._crowds[crowd].there.tolist()
+        most = [self._most(own) + n for own, n in zip(counted, there, strict=True)]
+        least = self._whole("l", min(most, default=0))
+        for own, n in zip(counted, there, strict=True):
+            self._row([(least, 1), *((each, -1) for _, each in own)], LpConstraintLE, n)
+        return least
+
+    def _most(self, places: Iterable[Place]) -> int:
+        """No more members than this are in these places."""
+        sums: dict[int, int] = {}
+        for row, variable in places:
+            sums[row] = sums.get(row, 0) + int(variable.upBound or 0)
+        return sum(min(n, int(self.wanted.most[row])) for row, n in sums.items())
+
+    def _flag(self, own: Iterable[Place], most: int) -> LpVariable:
+        """Whether anybody is in these places, where at most so many can be."""
+        flag = self._whole("p", 1)
+        self._row([*_sum(own), (flag, -most)], LpConstraintLE, 0)
+        return flag
+
+
+def _sum(places: Iterable[Place]) -> list[Term]:
+    return [(variable, 1) for _, variable in places]

@@ -1,0 +1,115 @@
+"""The best admission level by level, where members have rules between them.
+
+First as if there were none: that bounds what can be had, and what starts then is tried under the
+rules. Where something is missing and the program with the rules is small enough, the engine looks
+for the best; it is exact. Else the bound says how much better an answer could be.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from time import monotonic
+
+from ..best_fit import best_fit, with_a_resource
+from ..checks import is_sound, wanted, worth
+from ..problem import Outcome, Problem, Shares
+from ..work import Work
+from .decode import split, whole
+from .engine import Answer, Engine, SolverLimits
+from .inter_pod_rows import InterPodProgram, node_by_node
+from .levels import TOO_COARSE, LevelResult, LevelSearch, whole_bound
+from .relaxation import carried_out, without_rules
+
+TOO_LARGE = "rules between members make too many cases for a proof"
+MOST_PLACES = 6_000  # pairs of shape and node; of more, engines prove nothing within a budget
+# Branch-and-bound nodes for each of the budget: rules that either hold or do not take many of them,
+# and those of a small program cost little.
+MOST_NODES, NODES_OF_ALL_PLACES = 40, 12_000
+
+
+class InterPodSearch:
+    """One problem with rules, and the best answer so far."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Sequence[int],
+        engine: Engine,
+        best: Shares,
+        work: Work,
+    ) -> None:
+        self._problem = with_a_resource(problem)
+        self._candidates, self._engine = candidates, engine
+        self._relaxed = without_rules(self._problem)
+        self._search = LevelSearch(self._relaxed, candidates, engine, best, work)
+        self.levels, self.best = self._search.levels, best
+        self._kept: dict[int, int] = {}  # what the levels above are never worth less than
+        self._wanted = wanted(self._problem, candidates)
+        self._classes = node_by_node(self._problem, self._wanted)
+        places = sum(int((each.most > 0).sum()) for each in self._classes)
+        self._is_small = places <= MOST_PLACES
+        self._nodes = min(MOST_NODES, max(1, NODES_OF_ALL_PLACES // max(places, 1)))
+
+    def settle(self, level: int, effort: SolverLimits) -> LevelResult:
+        """Find the best of one level that takes nothing from those above."""
+        until = monotonic() + effort.seconds
+        found = self._search.find(level, replace(effort, seconds=effort.seconds / 2))
+        if found.outcome is not Outcome.FAILED:
+            if monotonic() < until:  # else it is said already that the budget has ended
+                self._take_in(carried_out(self._problem, self._relaxed, self._search.best))
+            if self._value(level) < found.bound:
+                left = SolverLimits(effort.nodes * self._nodes, until - monotonic())
+                found = self._improve(found, left)
+            else:
+                found = LevelResult(level, Outcome.PROVED, found.bound)
+        self._kept[level] = self._value(level)
+        self._search.turn_to(self.best)
+        self._search.keep(level)
+        return found
+
+    def _improve(self, found: LevelResult, effort: SolverLimits) -> LevelResult:
+        """Look for the best under the rules, which is not worth more than without them."""
+        level, bound = found.level, found.bound
+        if not self._is_small:
+            why = TOO_LARGE if found.outcome is Outcome.PROVED else found.detail
+            return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound, why)
+        program = InterPodProgram(self._problem, self._candidates, self._wanted, self._classes)
+        for above, value in self._kept.items():
+            program.keep(above, value)
+        unit = program.aim(level)
+        answer = self._engine.run(program.lp, effort)
+        if answer.outcome is Outcome.FAILED:
+            return LevelResult(level, answer.outcome, 0, answer.detail)
+        known = self._value(level)
+        is_carried_out = self._is_carried_out(program, answer)
+        if answer.outcome is not Outcome.PROVED:
+            most = bound if answer.bound is None else whole_bound(answer.bound) * unit
+            why = ""
+        else:
+            # An optimum that cannot be carried out, or is less than a known answer, is none.
+            claimed = round(program.value(answer.values)) * unit if is_carried_out else bound
+            most = claimed if claimed >= known else bound
+            why = f"{self._engine.name}: {TOO_COARSE}"
+        most, value = min(most, bound), self._value(level)
+        if most <= value:
+            return LevelResult(level, Outcome.PROVED, value)
+        return LevelResult(level, Outcome.BUDGET_EXHAUSTED, most, why)
+
+    def _is_carried_out(self, program: InterPodProgram, answer: Answer) -> bool:
+        """Take in what an answer stands for, if it is sound."""
+        numbers = whole(answer.values)
+        if numbers is None:
+            return False
+        found = split(self._problem, program, numbers)
+        if not is_sound(self._problem, found):
+            return False
+        rest = [index for index in self._candidates if not found[index]]
+        self._take_in(best_fit(self._problem, rest, found))
+        return True
+
+    def _take_in(self, found: Shares) -> None:
+        """Keep what was found if it is worth more."""
+        if worth(self._problem, found) > worth(self._problem, self.best):
+            self.best = found
+
+    def _value(self, level: int) -> int:
+        return dict(worth(self._problem, self.best))[level]

@@ -1,0 +1,202 @@
+"""The best admission level by level, where no rule between members matters.
+
+A relaxation says how much more there could be than the best known answer; if there is more, the
+engine looks for it among all that could be part of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import floor
+from time import monotonic
+
+import numpy as np
+
+from ..best_fit import best_fit
+from ..checks import is_sound, wanted, worth
+from ..problem import Outcome, Problem, Shares
+from ..shape_demand import Array, ShapeDemand, condensed
+from ..work import Work
+from .columns import ColumnPool, LpRelaxation
+from .decode import split, whole
+from .engine import Answer, Engine, SolverLimits
+from .exchange import Exchange
+from .patterns import node_classes
+from .program import Program
+
+TOO_COARSE = "its arithmetic was too coarse for a proof"
+TOO_RICH = "nodes can be filled in too many ways for a proof"
+TOO_MANY = "there are too many priorities for a proof"
+LISTING, EXCHANGING = 0.25, 0.5  # shares of the work
+MOST_LEVELS = 100  # for which an engine is asked
+CLOSE = 0.01  # of the bound: nearer to it than this, exchanges are good enough
+CLOSEST = 0.0025  # of the bound: nearer than this, nothing is exchanged any more
+MOST_COLUMNS = 6_000  # patterns that one program takes in beyond the first
+SLACK = 1e-9  # of a bound: what an engine's arithmetic may be wrong by
+
+
+@dataclass(frozen=True, slots=True)
+class LevelResult:
+    """What is known of one level, given what the levels above got."""
+
+    level: int
+    outcome: Outcome
+    bound: int
+    detail: str = ""
+
+
+class LevelSearch:
+    """One problem's program, and the best answer so far."""
+
+    best: Shares
+
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Sequence[int],
+        engine: Engine,
+        best: Shares,
+        work: Work,
+    ) -> None:
+        self._problem, self._engine, self._asked = problem, engine, 0
+        self._exchanging = work.part(EXCHANGING)
+        self._candidates = frozenset(candidates)
+        self._free, self._wanted = condensed(problem.free, wanted(problem, candidates))
+        rows = self._wanted.shapes
+        classes = node_classes(self._free, problem.allowed[rows], self._wanted, work.part(LISTING))
+        self._program = Program(problem, candidates, self._wanted, classes)
+        self._columns = ColumnPool(self._program)
+        self._columns.seed()
+        self.turn_to(best)
+        self.levels = self._program.levels
+
+    def settle(self, level: int, effort: SolverLimits) -> LevelResult:
+        """Find the best of one level that takes nothing from those above."""
+        found = self.find(level, effort)
+        self.keep(level)
+        return found
+
+    def find(self, level: int, effort: SolverLimits) -> LevelResult:
+        """Find the best of one level, given what is kept of those above."""
+        unit = self._program.aim(level)
+        everything = self._program.everything(level)
+        found = LevelResult(level, Outcome.PROVED, everything)
+        if self._value(level) == everything:
+            return found
+        if effort.seconds <= 0 or self._asked >= MOST_LEVELS:
+            why = "" if effort.seconds <= 0 else TOO_MANY
+            return LevelResult(level, Outcome.BUDGET_EXHAUSTED, everything, why)
+        self._asked += 1
+        return self._improve(level, unit, effort)
+
+    def keep(self, level: int) -> None:
+        """Demand that the level is never worth less than by the best answer so far."""
+        self._program.keep(level, self._value(level))
+
+    def turn_to(self, best: Shares) -> None:
+        """Take this for the best answer so far, although another one may be worth more."""
+        self.best = best
+        self._columns.cover(_used(self._problem, self._wanted, best))
+
+    def _improve(self, level: int, unit: int, effort: SolverLimits) -> LevelResult:
+        """Look for an answer that is worth more on this level than the best so far."""
+        until = monotonic() + effort.seconds
+
+        def run(*, relaxed: bool) -> Answer:
+            left = replace(effort, seconds=until - monotonic())
+            return self._engine.run(self._program.lp, left, relaxed=relaxed)
+
+        relaxed = self._columns.relax(partial(run, relaxed=True))
+        if isinstance(relaxed, Answer):
+            return LevelResult(level, relaxed.outcome, 0, relaxed.detail)
+        bound = whole_bound(relaxed.bound)
+        if self._program.is_counted and self._is_close(level, relaxed, bound * unit):
+            return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, TOO_RICH)
+        more = self._columns.cheapest(relaxed)
+        while bound * unit > self._value(level):
+            self._columns.add(more)
+            answer = run(relaxed=False)
+            if answer.outcome is Outcome.FAILED:
+                return LevelResult(level, answer.outcome, 0, answer.detail)
+            known = self._value(level)
+            self._take_in(answer, level)
+            value = self._value(level)
+            more = self._columns.useful(relaxed, relaxed.bound - value / unit)
+            if answer.outcome is Outcome.PROVED and 0 < len(more) <= MOST_COLUMNS:
+                continue
+            if not len(more):
+                bound = min(bound, max(value // unit, self._bound(answer, known // unit, bound)))
+            if bound * unit > value:
+                why = self._why(answer, is_complete=not len(more))
+                return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, why)
+        return LevelResult(level, Outcome.PROVED, self._value(level))
+
+    def _is_close(self, level: int, relaxed: LpRelaxation, bound: int) -> bool:
+        """Exchange single members; whether that came so close that no program need be tried."""
+        prices = dict(zip(self._wanted.shapes.tolist(), relaxed.prices.tolist(), strict=True))
+        exchange = Exchange(self._problem, sorted(self._candidates), level, self.best, prices)
+        if not exchange.is_choice:
+            return False
+        enough = floor((1 - CLOSEST) * bound) - self._value(level)
+        exchange.run(enough, self._exchanging)
+        self._fill_up(exchange.shares(), level)
+        return self._program.is_rough and 0 < bound - self._value(level) <= CLOSE * bound
+
+    def _bound(self, answer: Answer, known: int, bound: int) -> int:
+        """No answer of the program, as it is, is worth more, in the unit of what is aimed at.
+
+        An optimum that is no whole answer, or worth less than a known one, is not believed.
+        """
+        if answer.outcome is Outcome.PROVED:
+            value = self._program.value(answer.values)
+            is_credible = whole(answer.values) is not None and round(value) >= known
+            return round(value) if is_credible else bound
+        return bound if answer.bound is None else whole_bound(answer.bound)
+
+    def _why(self, answer: Answer, *, is_complete: bool) -> str:
+        """Why a level is not settled; empty where the budget ended."""
+        if answer.outcome is not Outcome.PROVED:
+            return ""
+        if not is_complete or any(each.whole for each in self._program.fillings):
+            return TOO_RICH
+        return f"{self._engine.name}: {TOO_COARSE}"
+
+    def _take_in(self, answer: Answer, level: int) -> None:
+        """Keep what was found if it is worth more; lower levels follow as best fit places them."""
+        problem, numbers = self._problem, whole(answer.values)
+        if numbers is None:
+            return
+        found = split(problem, self._program, numbers, self._free)
+        if not is_sound(problem, found):
+            # Classes counted as a whole may promise too much: the most valuable come first.
+            started = [i for i, own in enumerate(found) if own]
+            found = best_fit(problem, sorted(started, key=lambda i: -problem.demands[i].value))
+        self._fill_up(found, level)
+
+    def _fill_up(self, found: Shares, level: int) -> None:
+        """Place who has room beside these, and keep it all if it is worth more."""
+        rest = [i for i, own in enumerate(found) if not own and self._is_worth_a_try(i, level)]
+        shares = best_fit(self._problem, rest, found)
+        if worth(self._problem, shares) > worth(self._problem, self.best):
+            self.turn_to(shares)
+
+    def _is_worth_a_try(self, index: int, level: int) -> bool:
+        return index in self._candidates and self._problem.demands[index].level <= level
+
+    def _value(self, level: int) -> int:
+        return dict(worth(self._problem, self.best))[level]
+
+
+def whole_bound(bound: float) -> int:
+    """The largest whole number that a bound allows."""
+    return floor(bound + SLACK * abs(bound) + 1e-6)
+
+
+def _used(problem: Problem, wanted: ShapeDemand, shares: Shares) -> Array:
+    """[row, node]: how many members of each shape these shares put on each node."""
+    row_of = {int(shape): row for row, shape in enumerate(wanted.shapes)}
+    used = np.zeros((len(wanted.shapes), len(problem.free)), dtype=np.int64)
+    for demand, own in zip(problem.demands, shares, strict=True):
+        for share in own:
+            used[row_of[demand.parts[share.part].shape], share.node] += share.count
+    return used

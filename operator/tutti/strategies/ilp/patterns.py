@@ -1,0 +1,288 @@
+"""Node classes: which ways there are to fill a node, and which nodes have the same ones.
+
+A *pattern* says how many members of each shape one node takes; a maximal one leaves room for no
+further member that is wanted. Nodes with the same maximal patterns are one class, whatever room
+they have: nothing is lost by treating them alike, and no coarser grouping is possible. The idea of
+columns that stand for ways to fill a bin is Gilmore and Gomory's (Operations Research 9, 1961).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..shape_demand import Array, Flags, ShapeDemand, alone, blocks
+from ..work import Work
+from .trimming import trimmed
+
+MOST_PER_NODE = 1_000  # fillings of one node that are looked at before it counts as too rich
+MOST_CELLS = 4_000_000  # numbers in one table of fillings
+MOST_STEPS = 500_000  # rows looked at before the nodes that are left count as too rich
+MOST_LISTED = 10_000_000  # numbers in all patterns together
+FEW_NODES = 64  # too rich, but few enough to be counted one by one
+MOST_COUNTS = 20_000  # variables for nodes that are too rich
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeClass:
+    """Nodes that can be filled in the same ways, or too rich ones that are counted together.
+
+    ``patterns`` is None for the latter: then ``room`` and ``most`` say what all of them hold.
+    """
+
+    nodes: Array  # [k]: indices into Problem.free
+    patterns: Array | None  # [pattern, row]
+    room: Array  # [resource]
+    most: Array  # [row]: if no other shape were there
+
+
+class Listing:
+    """How much may still be listed: rows looked at, numbers in patterns, and all work together."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self._steps = self._cells = 0
+
+    def add(self, steps: int, cells: int) -> None:
+        """Count what was looked at, and what was kept."""
+        self._steps += steps
+        self._cells += cells
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the nodes that are left count as too rich."""
+        return self._steps > MOST_STEPS or self._cells > MOST_LISTED or self.work.is_over
+
+
+def node_classes(
+    free: Array, allowed: Flags, wanted: ShapeDemand, work: Work | None = None
+) -> Sequence[NodeClass]:
+    """The classes of all nodes that can take any member, in the order of their first nodes.
+
+    ``free`` is [node, resource], ``allowed`` is [row, node]. Nodes are looked at together with
+    those that the same shapes fit, and with no other shape: where every gang has a rack of its own
+    there are hundreds of shapes, and few for any one node. Once the work is used up, the nodes that
+    are left are counted together, by where shapes may run.
+    """
+    work = work or Work()
+    fits = allowed & _fits(free, wanted.requests)
+    nodes = np.flatnonzero(fits.any(axis=0))
+    listing, classes = Listing(work), list[NodeClass]()
+    left: list[Array] = []
+    for own in _alike(np.packbits(fits[:, nodes], axis=0).T):
+        if work.is_over:
+            left.append(nodes[own])
+            continue
+        rows = np.flatnonzero(fits[:, nodes[own[0]]])
+        some = ShapeDemand(wanted.shapes[rows], wanted.requests[rows], wanted.most[rows])
+        found = _classes(free[nodes[own]].clip(0), some, listing)
+        classes += [_widened(each, nodes[own], rows, wanted) for each in found]
+    listed = [each for each in classes if each.patterns is not None]
+    rich = [] if left else _grouped([each for each in classes if each.patterns is None])
+    if left or _variables(rich) > MOST_COUNTS:
+        left += [each.nodes for each in classes if each.patterns is None]
+        rich = _by_place(free, allowed, wanted, np.sort(np.concatenate(left)))
+    if _variables(rich) > MOST_COUNTS:
+        rich = [_together(rich)]
+    return sorted([*listed, *rich], key=lambda each: int(each.nodes[0]))
+
+
+def _alike(rows: NDArray[Any]) -> Sequence[Array]:
+    """The positions of equal rows, each group in its order."""
+    if not rows.size:
+        return (np.arange(len(rows)),) if len(rows) else ()
+    _, owner = np.unique(rows, axis=0, return_inverse=True)
+    owner = owner.ravel()
+    return np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1])
+
+
+def _classes(room: Array, wanted: ShapeDemand, listing: Listing) -> Sequence[NodeClass]:
+    """The classes of nodes that every shape fits, by their positions.
+
+    Rich nodes are a class for each room.
+    """
+    room, short = trimmed(room, wanted, listing.work)
+    groups = _alike(room[:, short])
+    first = np.array([own[0] for own in groups])
+    order = _largest_first(wanted.requests)
+    some = ShapeDemand(wanted.shapes, wanted.requests[:, short], wanted.most)
+    found = _enumerated(room[first][:, short], some, order, listing)
+    classes: list[NodeClass] = []
+    listed: dict[bytes, list[Array]] = {}
+    patterns: dict[bytes, Array] = {}
+    for own, ways in zip(groups, found, strict=True):
+        if ways is None:
+            most = alone(room[own[:1]], wanted)[0] * len(own)
+            classes.append(NodeClass(own, None, room[own].sum(axis=0), most))
+        else:
+            patterns[ways.tobytes()] = ways
+            listed.setdefault(ways.tobytes(), []).append(own)
+    nothing = np.zeros(room.shape[1], dtype=np.int64)
+    for mark, same in listed.items():
+        own = np.sort(np.concatenate(same))
+        classes.append(NodeClass(own, patterns[mark], nothing, wanted.most * 0))
+    return classes
+
+
+def _widened(each: NodeClass, nodes: Array, rows: Array, wanted: ShapeDemand) -> NodeClass:
+    """The class with these nodes and with all rows, of which only some fit it."""
+    most = np.zeros(len(wanted.most), dtype=np.int64)
+    most[rows] = each.most
+    if each.patterns is None:
+        return NodeClass(nodes[each.nodes], None, each.room, most)
+    patterns = np.zeros((len(each.patterns), len(most)), dtype=np.int64)
+    patterns[:, rows] = each.patterns
+    return NodeClass(nodes[each.nodes], patterns, each.room, most)
+
+
+def _grouped(rich: Sequence[NodeClass]) -> Sequence[NodeClass]:
+    """Nodes too rich to list their fillings: one by one if few, by shapes that fit if too many."""
+    if sum(len(each.nodes) for each in rich) <= FEW_NODES:
+        single = [one for each in rich for one in _one_by_one(each)]
+        if _variables(single) <= MOST_COUNTS:
+            return single
+    if _variables(rich) <= MOST_COUNTS:
+        return rich
+    groups: dict[bytes, list[NodeClass]] = {}
+    for each in rich:
+        groups.setdefault((each.most > 0).tobytes(), []).append(each)
+    return [_together(own) for own in groups.values()]
+
+
+def _variables(classes: Sequence[NodeClass]) -> int:
+    """How many numbers of members these are."""
+    return sum(int(np.count_nonzero(each.most)) for each in classes)
+
+
+def _one_by_one(each: NodeClass) -> Iterable[NodeClass]:
+    """A class for each of its nodes, whose rooms are alike."""
+    k = len(each.nodes)
+    for i in range(k):
+        yield NodeClass(each.nodes[i : i + 1], None, each.room // k, each.most // k)
+
+
+def _together(own: Sequence[NodeClass]) -> NodeClass:
+    """All of these as one class."""
+    nodes = np.sort(np.concatenate([each.nodes for each in own]))
+    room, most = sum(each.room for each in own), sum(each.most for each in own)
+    return NodeClass(nodes, None, np.asarray(room), np.asarray(most))
+
+
+def _by_place(
+    free: Array, allowed: Flags, wanted: ShapeDemand, nodes: Array
+) -> Sequence[NodeClass]:
+    """These nodes counted together with all others where the same shapes may run."""
+    classes = []
+    for own in _alike(np.packbits(allowed[:, nodes], axis=0).T):
+        some = nodes[own]
+        most = np.zeros(len(wanted.most), dtype=np.int64)
+        for part in blocks(len(some), len(most)):
+            most += alone(free[some[part]].clip(0), wanted).sum(axis=0)
+        most[~allowed[:, some[0]]] = 0
+        classes.append(NodeClass(some, None, free[some].clip(0).sum(axis=0), most))
+    return classes
+
+
+def _fits(free: Array, requests: Array) -> Flags:
+    """[row, node]: has the node room for one member; what is not asked for need not be there."""
+    return np.stack([(free[:, ask > 0] >= ask[ask > 0]).all(axis=1) for ask in requests])
+
+
+def _counts(room: Array, ask: Array) -> Array:
+    """How many members of one shape fit on each node, if nothing else is there."""
+    asked = np.flatnonzero(ask)
+    if not asked.size:
+        return np.full(len(room), np.iinfo(np.int32).max, dtype=np.int64)
+    counts: Array = (room[:, asked] // ask[asked]).min(axis=1)
+    return counts
+
+
+def _largest_first(asks: Array) -> Sequence[int]:
+    """The rows by their largest share of any resource."""
+    size = (asks / asks.max(axis=0).clip(1)).max(axis=1)
+    return sorted(range(len(asks)), key=lambda row: (-float(size[row]), row))
+
+
+def _enumerated(
+    room: Array, wanted: ShapeDemand, order: Sequence[int], listing: Listing
+) -> Sequence[Array | None]:
+    """For each node its maximal fillings, in one order for all.
+
+    None where they are too many; the nodes that promise few come first, until the work is used up.
+    """
+    found: list[Array | None] = [None] * len(room)
+    rows = len(wanted.most)
+    listing.work.spend(room.size * rows)
+    promise = np.concatenate(
+        [np.log1p(alone(room[part], wanted)).sum(axis=1) for part in blocks(len(room), rows)]
+    )
+    by_promise = np.argsort(promise, kind="stable")
+    size = max(1, MOST_CELLS // (MOST_PER_NODE * (rows + room.shape[1])))
+    for start in range(0, len(room), size):
+        if listing.is_over:
+            break
+        part = by_promise[start : start + size]
+        owner, counts, steps = _fillings(room[part], wanted, order, listing.work)
+        ends = np.searchsorted(owner, np.arange(len(part) + 1))
+        for i, node in enumerate(part.tolist()):
+            if ends[i + 1] > ends[i]:
+                found[node] = counts[ends[i] : ends[i + 1]]
+        listing.add(steps, counts.size)
+    return found
+
+
+def _fillings(
+    room: Array, wanted: ShapeDemand, order: Sequence[int], work: Work
+) -> tuple[Array, Array, int]:
+    """All maximal fillings, as (node, counts) in the order of the nodes; none of nodes too rich.
+
+    Shape by shape in the order: every row is a node filled so far. The last number is how many rows
+    were looked at.
+    """
+    asks = wanted.requests
+    owner, left = np.arange(len(room)), room
+    counts = np.zeros((len(room), len(asks)), dtype=np.int64)
+    steps = 0
+    for at, row in enumerate(order):
+        most = np.minimum(_counts(left, asks[row]), wanted.most[row])
+        needed = _needed(left, wanted, row, order[at + 1 :], work)
+        least = np.minimum(most, needed)
+        ways = most - least + 1
+        keep = np.bincount(owner, weights=ways, minlength=len(room))[owner] <= MOST_PER_NODE
+        source = np.repeat(np.flatnonzero(keep), ways[keep])
+        starts = np.repeat(np.cumsum(ways[keep]) - ways[keep], ways[keep])
+        take = least[source] + np.arange(len(source)) - starts
+        owner, counts = owner[source], counts[source]
+        left = left[source] - take[:, None] * asks[row]
+        counts[:, row] = take
+        steps += len(owner)
+        work.spend(counts.size + left.size)
+        if work.is_over or not len(owner):
+            return owner[:0], counts[:0], steps
+    could = np.stack([(left >= ask).all(axis=1) | (ask == 0).all() for ask in asks], axis=1)
+    is_maximal = ~(could & (counts < wanted.most)).any(axis=1)
+    return owner[is_maximal], counts[is_maximal], steps
+
+
+def _needed(left: Array, wanted: ShapeDemand, row: int, later: Sequence[int], work: Work) -> Array:
+    """How many members of the row a maximal filling has at least.
+
+    As many as fit into the room that the later shapes cannot use up: it leaves none of that. The
+    later ones are looked at until it is plain that they could use up all of it.
+    """
+    ask = wanted.requests[row]
+    asked = np.flatnonzero(ask)
+    if not asked.size:
+        return _counts(left, ask)
+    spare, start, size = left[:, asked], 0, 8
+    needed = _counts(spare, ask[asked])
+    while start < len(later) and needed.any():
+        some = np.array(later[start : start + size])
+        part = ShapeDemand(some, wanted.requests[some], wanted.most[some])
+        spare = spare - alone(left, part) @ part.requests[:, asked]
+        needed = _counts(spare.clip(0), ask[asked])
+        work.spend(len(left) * part.requests.size)
+        start, size = start + size, 2 * size
+    return needed

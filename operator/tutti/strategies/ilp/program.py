@@ -1,0 +1,259 @@
+"""The integer program of admission: how many gangs of each type start, how each node is filled.
+
+Gangs that ask for the same and are worth the same are one *type*: one number says how many of them
+start, the earliest first. Nodes are counted per class and pattern, so a solution splits over nodes
+without loss. A class with too many patterns to list is counted as a whole: exact for a single node,
+for several an upper bound, whose answers hold only if they can be carried out.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd
+
+import numpy as np
+from pulp import LpAffineExpression, LpProblem, LpVariable
+from pulp.constants import (
+    LpConstraintEQ,
+    LpConstraintGE,
+    LpConstraintLE,
+    LpInteger,
+    LpMaximize,
+)
+from pulp.pulp import LpConstraint
+
+from ..problem import Demand, Problem
+from ..shape_demand import Array, ShapeDemand
+from .patterns import NodeClass
+
+MOST_EXACT = 2_000  # members counted node by node, with which engines still prove something
+DIGIT = 2**15  # weights below this are far from an engine's tolerance of 1e-6
+
+Term = tuple[LpVariable, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GangType:
+    """Interchangeable demands, and how many of them start."""
+
+    demand: Demand
+    indices: tuple[int, ...]  # into Problem.demands, in their order
+    starts: LpVariable
+    members: tuple[Term, ...]  # of each part: in all, over those that start
+
+
+@dataclass(slots=True, eq=False)
+class ClassVariables:
+    """A node class in the program: how often each of the chosen patterns is used."""
+
+    nodes: Array  # indices into Problem.free
+    patterns: Array  # [pattern, row]; none where the class is counted as a whole
+    row: LpConstraint | None = None  # no more nodes than there are
+    chosen: dict[int, LpVariable] = field(default_factory=dict)  # by index of the pattern
+    whole: tuple[tuple[int, LpVariable], ...] = ()  # (row, members in all), without patterns
+
+
+class Program:
+    """The program of some demands on some classes of nodes; columns may be added later."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Sequence[int],
+        wanted: ShapeDemand,
+        classes: Sequence[NodeClass],
+    ) -> None:
+        self.lp = LpProblem("admission", LpMaximize)  # type: ignore[no-untyped-call]
+        self.wanted = wanted
+        self._row_of = {int(shape): row for row, shape in enumerate(wanted.shapes)}
+        self._names = 0
+        self._rows: list[LpConstraint] = []
+        self.types = [self._type(problem, indices) for indices in _alike(problem, candidates)]
+        self.shape_rows = self._shape_rows()
+        self.fillings = [self._filling(each) for each in classes]
+        self.levels = sorted({each.demand.level for each in self.types}, reverse=True)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether there are nodes whose patterns are too many to list."""
+        return any(each.whole for each in self.fillings)
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether it could hardly prove anything.
+
+        Several nodes are counted as a whole, so that it may promise too much; or it is too large.
+        """
+        counted = [each for each in self.fillings if each.whole]
+        size = sum(len(each.whole) for each in counted)
+        return size > MOST_EXACT or any(len(each.nodes) > 1 for each in counted)
+
+    def aim(self, level: int) -> int:
+        """Aim at one level's value, and let no lower one start; answers the value's unit."""
+        for each in self.types:
+            each.starts.upBound = len(each.indices) if each.demand.level >= level else 0
+        unit, terms = self._weighed(level)
+        self.lp.objective = LpAffineExpression(terms)
+        return unit
+
+    def value(self, values: Mapping[str, float]) -> float:
+        """What an engine's values are worth, in the unit of what is aimed at."""
+        return float(
+            sum(
+                n * values[variable.name]
+                for variable, n in LpAffineExpression(self.lp.objective).items()
+            )
+        )
+
+    def bound(self, prices: Mapping[str, float], per_node: Mapping[int, float]) -> float:
+        """No answer is worth more than this, in the unit of what is aimed at, whatever the prices.
+
+        Weak duality: each row is paid for at its price, each variable takes the better end of its
+        range. ``per_node`` is the most that one node's members are worth at these prices, by the
+        index of its filling. Source: Neumaier and Shcherbina, Mathematical Programming 99 (2004).
+        """
+        gains = dict(LpAffineExpression(self.lp.objective).items())
+        total = sum((each * len(self.fillings[i].nodes) for i, each in per_node.items()), 0.0)
+        of_classes = {str(each.row.name) for each in self.fillings if each.row is not None}
+        for row in self._rows:
+            if row.name in of_classes:
+                continue
+            price = prices.get(str(row.name), 0.0)
+            if price * row.sense > 0:  # a row that holds from below is -1: its price is no cost
+                price = 0.0
+            total -= price * float(row.constant)
+            for variable, count in row.expr.items():
+                gains[variable] = gains.get(variable, 0.0) - price * count
+        for variable, gain in gains.items():
+            if variable.upBound is not None:
+                total += max(gain * (variable.lowBound or 0.0), gain * variable.upBound)
+        return total
+
+    def everything(self, level: int) -> int:
+        """What the level would be worth if all of it started."""
+        own = (each for each in self.types if each.demand.level == level)
+        return sum(each.demand.value * len(each.indices) for each in own)
+
+    def keep(self, level: int, value: int) -> None:
+        """Demand that the level is never worth less than this."""
+        unit, terms = self._weighed(level)
+        if value == self.everything(level):
+            for starts, _ in terms:
+                starts.lowBound = starts.upBound
+        else:
+            self._add_floor(terms, value // unit)
+
+    def _weighed(self, level: int) -> tuple[int, list[Term]]:
+        """What all values of the level share, and how many of each type start, so weighed."""
+        own = [each for each in self.types if each.demand.level == level]
+        unit = gcd(*(each.demand.value for each in own))
+        return unit, [(each.starts, each.demand.value // unit) for each in own]
+
+    def add(self, filling: ClassVariables, patterns: Iterable[int]) -> None:
+        """Let these patterns of a class be used; they must not be in use yet."""
+        if filling.row is None:
+            filling.row = self._row([], LpConstraintLE, len(filling.nodes))
+        for index in patterns:
+            # The row bounds it; a bound of its own would hide from prices what it is worth.
+            variable = filling.chosen[index] = self._whole("z", None)
+            filling.row.expr.addterm(variable, 1)
+            for row in np.flatnonzero(filling.patterns[index]).tolist():
+                self.shape_rows[row].expr.addterm(variable, -int(filling.patterns[index, row]))
+
+    def _type(self, problem: Problem, indices: Sequence[int]) -> GangType:
+        """All that is needed, or nothing: from which parts, and enough of each role."""
+        demand, count = problem.demands[indices[0]], len(indices)
+        starts = self._whole("g", count)
+        if len(demand.parts) == 1:
+            return GangType(demand, tuple(indices), starts, ((starts, demand.need),))
+        chosen = []
+        for part in demand.parts:
+            most = min(part.available, demand.need)
+            members = self._whole("x", most * count)
+            chosen.append(members)
+            self._row([(members, 1), (starts, -most)], LpConstraintLE, 0)
+        self._row([(starts, -demand.need), *((c, 1) for c in chosen)], LpConstraintEQ, 0)
+        for role, minimum in enumerate(demand.role_minimum):
+            if minimum:
+                own = [
+                    (members, 1)
+                    for members, part in zip(chosen, demand.parts, strict=True)
+                    if part.role == role
+                ]
+                self._row([(starts, -minimum), *own], LpConstraintGE, 0)
+        return GangType(demand, tuple(indices), starts, tuple((c, 1) for c in chosen))
+
+    def _shape_rows(self) -> list[LpConstraint]:
+        """No more members of a shape than places for it, by row."""
+        terms = [LpAffineExpression() for _ in self.wanted.shapes]
+        for each in self.types:
+            for part, (variable, count) in zip(each.demand.parts, each.members, strict=True):
+                terms[self._row_of[part.shape]].addterm(variable, count)
+        return [self._row(list(own.items()), LpConstraintLE, 0) for own in terms]
+
+    def _filling(self, each: NodeClass) -> ClassVariables:
+        if each.patterns is None:
+            nothing = np.zeros((0, len(self.shape_rows)), dtype=np.int64)
+            return ClassVariables(each.nodes, nothing, whole=tuple(self._counted(each)))
+        if len(each.patterns) == 1:
+            # There is one way to fill them: no choice, and so no variable.
+            for row, count in enumerate(each.patterns[0].tolist()):
+                there = -int(self.shape_rows[row].constant)
+                self.shape_rows[row].changeRHS(there + len(each.nodes) * count)
+        return ClassVariables(each.nodes, each.patterns)
+
+    def _counted(self, nodes: NodeClass) -> Iterable[tuple[int, LpVariable]]:
+        """Members of each shape in all nodes of the class together, by the room of all of them."""
+        asks = self.wanted.requests
+        most = nodes.most.tolist()
+        found = {row: self._whole("y", n) for row, n in enumerate(most) if n}
+        for resource, room in enumerate(nodes.room.tolist()):
+            asked = np.flatnonzero((asks[:, resource] > 0) & (nodes.most > 0)).tolist()
+            amounts = [(row, int(asks[row, resource])) for row in asked]
+            if sum(n * most[row] for row, n in amounts) > room:
+                unit = gcd(*(n for _, n in amounts))
+                self._add_room([(found[row], n // unit) for row, n in amounts], room // unit)
+        for row, variable in found.items():
+            self.shape_rows[row].expr.addterm(variable, -1)
+        return found.items()
+
+    def _add_room(self, terms: list[Term], room: int) -> None:
+        """Demand that the sum is not above the room."""
+        self._row(terms, LpConstraintLE, room)
+
+    def _whole(self, kind: str, most: int | None) -> LpVariable:
+        """A whole number from 0, to ``most`` at most."""
+        self._names += 1
+        return self.lp.add_variable(f"{kind}{self._names}", 0, most, LpInteger)
+
+    def _row(self, terms: Iterable[Term], sense: int, bound: int) -> LpConstraint:
+        """Demand that the weighed sum is at least, at most or exactly ``bound``."""
+        self._names += 1
+        row = LpConstraint(LpAffineExpression(list(terms)), sense, f"r{self._names}", bound)  # type: ignore[no-untyped-call]
+        self.lp.addConstraint(row)
+        self._rows.append(row)
+        return row
+
+    def _add_floor(self, terms: list[Term], floor: int) -> None:
+        """Demand that the sum is at least ``floor``, exactly however large the weights are.
+
+        In one row, weights near 1e9 made CBC call its own solution infeasible. So they are added
+        up digit by digit, as on paper: the low digits, less a carry, and then the rest with it.
+        """
+        if all(abs(weight) < DIGIT for _, weight in terms):
+            self._row(terms, LpConstraintGE, floor)
+            return
+        most = int(sum(variable.upBound or 0.0 for variable, _ in terms))
+        self._names += 1
+        carry = self.lp.add_variable(f"c{self._names}", -1, most, LpInteger)
+        low = [(variable, weight % DIGIT) for variable, weight in terms]
+        self._row([*low, (carry, -DIGIT)], LpConstraintGE, floor % DIGIT)
+        high = [(variable, weight // DIGIT) for variable, weight in terms]
+        self._add_floor([*high, (carry, 1)], floor // DIGIT)  # also right where they are negative
+
+
+def _alike(problem: Problem, candidates: Iterable[int]) -> Sequence[Sequence[int]]:
+    """The candidates by type: equal in all but their place in the order."""
+    groups: dict[Demand, list[int]] = {}
+    for index in candidates:
+        groups.setdefault(problem.demands[index], []).append(index)
+    return list(groups.values())

@@ -1,0 +1,82 @@
+"""A problem without its rules, and from an answer to that back to one that keeps them.
+
+Without rules, shapes that ask for the same and may run in the same places are one, however many
+labels tell them apart: the program is small again, and no answer that keeps the rules is worth more
+than its best one.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..best_fit import best_fit
+from ..checks import worth
+from ..inter_pod_state import InterPodState, domains_needed
+from ..problem import NO_RULES, Problem, Shares
+
+
+def without_rules(problem: Problem) -> Problem:
+    """The same gangs with as few shapes as there can be, each where a rule may let it be."""
+    shapes, allowed = range(len(problem.requests)), problem.allowed.copy()
+    for shape, nodes in domains_needed(problem).items():
+        allowed[shape] &= nodes
+    first: dict[tuple[bytes, bytes], int] = {}
+    same = [
+        first.setdefault((problem.requests[shape].tobytes(), allowed[shape].tobytes()), shape)
+        for shape in shapes
+    ]
+    demands = tuple(
+        replace(each, parts=tuple(replace(part, shape=same[part.shape]) for part in each.parts))
+        for each in problem.demands
+    )
+    return replace(problem, allowed=allowed, demands=demands, rules=NO_RULES)
+
+
+def carried_out(problem: Problem, relaxed: Problem, shares: Shares) -> Shares:
+    """The gangs of an answer to the problem without rules, as far as the rules let them in.
+
+    They are tried on the seats that the answer has for their shapes, those with rules first, in
+    their order and then the largest first; at last in all of the room.
+    """
+    state, demands = InterPodState(problem), problem.demands
+    rank = {
+        index: (-demand.level, not any(state.concerns(part.shape) for part in demand.parts))
+        for index, demand in enumerate(demands)
+    }
+    started = sorted((i for i, own in enumerate(shares) if own), key=lambda i: rank[i])
+    largest_first = sorted(started, key=lambda i: (rank[i], -demands[i].need))
+    seats = _seats(problem, relaxed, shares)
+    best: Shares = ((),) * len(demands)
+    for where, order in ((seats, started), (seats, largest_first), (problem, started)):
+        found = _with_rest(problem, best_fit(where, order))
+        best = max(best, found, key=lambda each: worth(problem, each))
+        if worth(problem, best) >= worth(relaxed, shares):
+            break
+    return best
+
+
+def _seats(problem: Problem, relaxed: Problem, shares: Shares) -> Problem:
+    """The same gangs, and room for as many members of each shape as the answer has on a node."""
+    shapes = len(problem.requests)
+    places = np.zeros((len(problem.free), shapes), dtype=np.int64)
+    for demand, own in zip(relaxed.demands, shares, strict=True):
+        for share in own:
+            places[share.node, demand.parts[share.part].shape] += share.count
+    asked = np.zeros((shapes, shapes), dtype=np.int64)
+    for demand, same in zip(problem.demands, relaxed.demands, strict=True):
+        for part, other in zip(demand.parts, same.parts, strict=True):
+            asked[part.shape, other.shape] = 1
+    useful = asked.any(axis=0)
+    return replace(problem, free=places[:, useful], requests=asked[:, useful])
+
+
+def _with_rest(problem: Problem, found: Shares) -> Shares:
+    """The answer, and whoever else has room beside it."""
+    levels = sorted({demand.level for demand in problem.demands}, reverse=True)
+    rest = [
+        index
+        for level in levels
+        for index, demand in enumerate(problem.demands)
+        if demand.level == level and not found[index]
+    ]
+    return best_fit(problem, rest, found)

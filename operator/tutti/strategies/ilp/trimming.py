@@ -1,0 +1,96 @@
+"""What of a node's room no filling could use, and which resources can never be short.
+
+Separate from the node classes because nothing is lost by it: which fillings there are stays the
+same, and fewer rooms and fewer resources tell nodes apart.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+
+from ..shape_demand import Array, ShapeDemand, alone, blocks
+from ..work import Work
+
+MOST_UNITS = 2**18  # finer amounts than this are not rounded to sums of requests
+MOST_PAIRS = 24  # resources that are looked at two by two; of more, none are
+SLACK = 1e-9  # what sums in floats may be wrong by
+EXACT = 2.0**53  # sums of whole numbers below this are exact in floats
+
+
+def trimmed(room: Array, wanted: ShapeDemand, work: Work) -> tuple[Array, Array]:
+    """The room without what no filling could use, and the resources that could ever be short.
+
+    Cheap, and the same nodes become equal early.
+    """
+    asks = wanted.requests
+    work.spend(room.size * len(asks))
+    short = _ever_short(room, wanted)
+    room, used = _used_alone(room, wanted), short.tolist()
+    if len(used) <= MOST_PAIRS:
+        for r in used:
+            for q in used:
+                if q != r:
+                    work.spend(len(asks))
+                    _bound_by(room, asks, r, q)
+    for r in used:
+        room[:, r] = _rounded(room[:, r], asks[:, r], work)
+    return room, short
+
+
+def _used_alone(room: Array, wanted: ShapeDemand) -> Array:
+    """No more room than all shapes could use, each of them alone."""
+    asks = wanted.requests.astype(np.float64)
+    loads = [
+        alone(room[part], wanted).astype(np.float64) @ asks
+        for part in blocks(len(room), len(wanted.most))
+    ]
+    load = np.concatenate(loads)
+    is_less = (load < EXACT) & (load < room)
+    return np.where(is_less, load.clip(0, EXACT).astype(np.int64), room)
+
+
+def _ever_short(room: Array, wanted: ShapeDemand) -> Array:
+    """The resources of which some node has less than all that is wanted asks for."""
+    asked = wanted.most.astype(np.float64) @ wanted.requests.astype(np.float64)
+    return np.flatnonzero(asked * (1 + SLACK) > room.min(axis=0))
+
+
+def _bound_by(room: Array, asks: Array, r: int, q: int) -> None:
+    """No more room of r than q allows, if nothing uses r without q."""
+    if ((asks[:, r] > 0) & (asks[:, q] == 0)).any():
+        return
+    top = int(room[:, q].max(initial=0))
+    a, b = _steepest(asks[asks[:, q] > 0][:, [r, q]])
+    if a * top < 2**62:
+        room[:, r] = np.minimum(room[:, r], room[:, q] * a // b)
+
+
+def _steepest(pairs: Array) -> tuple[int, int]:
+    """The first pair with the largest ratio, exactly; floats say which ones come into question."""
+    ratios = pairs[:, 0] / pairs[:, 1]
+    close = pairs[ratios >= ratios.max() * (1 - 1e-9)]
+    a, b = max(((int(a), int(b)) for a, b in close), key=lambda pair: Fraction(*pair))
+    return a, b
+
+
+def _rounded(room: Array, amounts: Array, work: Work) -> Array:
+    """Each room as the largest sum of requests that it holds, of one resource alone."""
+    amounts = np.unique(amounts[amounts > 0])
+    unit = int(np.gcd.reduce(amounts))
+    units = room // unit
+    top = int(units.max(initial=0))
+    if top > MOST_UNITS:
+        return units * unit
+    reachable = np.zeros(top + 1, dtype=np.bool_)
+    reachable[0] = True
+    for step in (amounts // unit).tolist():
+        if work.is_over:
+            return units * unit
+        if step <= top and not reachable[step]:  # else sums of smaller ones reach what it reaches
+            work.spend(top)
+            while step <= top:
+                reachable[step:] |= reachable[:-step].copy()
+                step *= 2  # noqa: PLW2901 - once, twice, four times, …
+    largest = np.maximum.accumulate(np.where(reachable, np.arange(top + 1), 0))
+    rounded: Array = largest[units] * unit
+    return rounded

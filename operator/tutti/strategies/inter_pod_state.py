@@ -1,0 +1,252 @@
+"""Who is where in the end, and whether the rules between members hold there.
+
+Separate from the strategies because a check, a greedy choice and an integer program have to mean
+the same by a rule. Every member is looked at as if it came last; sources: the filters of
+kube-scheduler's InterPodAffinity and PodTopologySpread.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from .problem import Affinity, AntiAffinity, DomainCount, EvenSpread, Problem, Rules, Shares
+from .shape_demand import Array, Flags
+
+Rule = AntiAffinity | Affinity | EvenSpread
+
+
+NOWHERE: Array = np.zeros(0, dtype=np.intp)
+
+
+def rules_hold(problem: Problem, shares: Shares) -> bool:
+    """Whether every rule holds once all these members have their nodes."""
+    state = InterPodState(problem)
+    for demand, own in zip(problem.demands, shares, strict=True):
+        for share in own:
+            state.add(demand.parts[share.part].shape, share.node, share.count)
+    return state.holds()
+
+
+def domains_needed(problem: Problem) -> Mapping[int, Flags]:
+    """By shape [node]: is it in a domain of every kind that the shape's rules want it to be in.
+
+    Shapes that any node will do for are left out.
+    """
+    rules, found = problem.rules, dict[int, Flags]()
+    asked: Iterable[Rule] = (*rules.near, *rules.even)
+    for rule in asked:
+        for index in _crowds(rule):
+            inside = rules.crowds[index].domain >= 0
+            found[rule.shape] = found[rule.shape] & inside if rule.shape in found else inside
+    return found
+
+
+def nodes_promised(rules: Rules) -> Mapping[int, Array]:
+    """By shape: the nodes with members who have an earlier promise."""
+    found: dict[int, set[int]] = {}
+    for shape, node in rules.promised:
+        found.setdefault(shape, set()).add(node)
+    return {shape: np.array(sorted(nodes), dtype=np.intp) for shape, nodes in found.items()}
+
+
+class InterPodState:
+    """Members on nodes, counted by crowd and domain; grows member by member."""
+
+    def __init__(self, problem: Problem) -> None:
+        """Start with those who had a node before."""
+        self._rules = problem.rules
+        self._nodes = len(problem.free)
+        self._here: dict[int, Array] = {}  # newcomers by shape: [node]
+        self._new = [np.zeros(len(crowd.there), dtype=np.int64) for crowd in self._rules.crowds]
+        self._promised = nodes_promised(self._rules)
+        self._counting = _counting(self._rules, len(problem.requests))
+        self._concerning = _concerning(self._rules, self._counting)
+        everywhere = np.ones(self._nodes, dtype=np.bool_)
+        inside = domains_needed(problem)
+        self._standable = {shape: inside.get(shape, everywhere) for shape in self._concerning}
+
+    def concerns(self, shape: int) -> bool:
+        """Whether any rule speaks of the shape, as who obeys it or as who is counted."""
+        return shape in self._concerning
+
+    def near(self, shape: int) -> Sequence[Affinity]:
+        """What members of the shape have to be near to."""
+        rules = self._concerning.get(shape, ())
+        return [rule for rule in rules if isinstance(rule, Affinity) and rule.shape == shape]
+
+    def counts_one_by_one(self, shape: int) -> bool:
+        """Whether one more member may forbid the next one."""
+        return any(not isinstance(rule, Affinity) for rule in self._concerning.get(shape, ()))
+
+    def add(self, shape: int, node: int, count: int) -> None:
+        """Put so many members there; take them away again if the number is negative."""
+        if shape not in self._concerning:
+            return
+        if shape not in self._here:
+            self._here[shape] = np.zeros(self._nodes, dtype=np.int64)
+        self._here[shape][node] += count
+        for index in self._counting[shape]:
+            domain = self._rules.crowds[index].domain[node]
+            if domain >= 0:
+                self._new[index][domain] += count
+
+    def holds(self, shapes: Iterable[int] | None = None) -> bool:
+        """Whether the rules that speak of these shapes hold; all of them, if None."""
+        rules = self._rules
+        asked: Iterable[Rule] = (*rules.apart, *rules.near, *rules.even)
+        if shapes is not None:
+            each = (rule for shape in shapes for rule in self._concerning.get(shape, ()))
+            asked = dict.fromkeys(each)
+        return all(self._holds(rule) for rule in asked)
+
+    def open_to(self, shape: int) -> Flags:
+        """[node]: where one more member breaks no rule that can only get worse.
+
+        Where it may be alone matters in the end only: see ``affinity_now``.
+        """
+        found = self._standable[shape].copy()
+        for rule in self._concerning[shape]:
+            if isinstance(rule, AntiAffinity):
+                _close(found, self._crowd(rule), self._closed(rule, shape))
+            elif isinstance(rule, EvenSpread):
+                _close(found, self._crowd(rule), self._full(rule, shape))
+            elif (nodes := self._where(rule)).size == 1 and self._is_first(rule):
+                self._keep_in_sight(found, rule, nodes)
+        return found
+
+    def _keep_in_sight(self, found: Flags, rule: Affinity, nodes: Array) -> None:
+        """Rule out where the next one who is counted would leave the first one without company."""
+        for index in rule.crowds:
+            domain = self._rules.crowds[index].domain
+            found &= domain == domain[nodes[0]]
+
+    def affinity_now(self, shape: int) -> Flags:
+        """[node]: where one more member would be near enough to those who are there by now."""
+        found = self._standable[shape].copy()
+        for rule in self.near(shape):
+            if not (rule.may_be_first and self.is_alone(rule)):
+                for index in rule.crowds:
+                    _close(found, self._rules.crowds[index], self._total(index) == 0)
+        return found
+
+    def is_alone(self, rule: Affinity) -> bool:
+        """Whether nobody is counted by now whom the rule could be about."""
+        return not any(self._total(index).any() for index in rule.crowds)
+
+    def emptiest(self, shape: int, among: Array) -> Array:
+        """Those of the nodes where the shape's spread wants the next member most."""
+        for rule in self._concerning[shape]:
+            if isinstance(rule, EvenSpread) and rule.shape == shape:
+                total = self._total(rule.crowd)[self._crowd(rule).domain[among]]
+                among = among[total == total.min(initial=np.iinfo(np.int64).max)]
+        return among
+
+    def _crowd(self, rule: AntiAffinity | EvenSpread) -> DomainCount:
+        return self._rules.crowds[rule.crowd]
+
+    def _total(self, crowd: int) -> Array:
+        """[domain]: all who are counted."""
+        total: Array = self._rules.crowds[crowd].there + self._new[crowd]
+        return total
+
+    def _present(self, rule: AntiAffinity | EvenSpread) -> Flags:
+        """[domain]: is a member there that obeys the rule."""
+        own = self._crowd(rule).domain[self._where(rule)]
+        found = np.zeros(len(self._new[rule.crowd]), dtype=np.bool_)
+        found[own[own >= 0]] = True
+        return found
+
+    def _where(self, rule: Rule) -> Array:
+        """The nodes with a member that obeys the rule.
+
+        To those with an earlier promise who keep apart, nobody is allowed whom they mind.
+        """
+        here = self._here.get(rule.shape)
+        found = NOWHERE if here is None else np.flatnonzero(here)
+        before = self._promised.get(rule.shape)
+        if before is None or isinstance(rule, AntiAffinity):
+            return found
+        return np.union1d(found, before)
+
+    def _closed(self, rule: AntiAffinity, shape: int) -> Flags:
+        """[domain]: where one more of the shape would not keep apart."""
+        closed = np.zeros(len(self._new[rule.crowd]), dtype=np.bool_)
+        if rule.shape == shape:
+            closed |= self._new[rule.crowd] > 0
+        if self._crowd(rule).counted[shape]:
+            closed |= self._present(rule)
+        return closed
+
+    def _full(self, rule: EvenSpread, shape: int) -> Flags:
+        """[domain]: where one more of the shape would be too many now."""
+        crowd, total = self._crowd(rule), self._total(rule.crowd)
+        least = 0 if rule.from_zero else total.min(initial=np.iinfo(np.int64).max)
+        full: Flags = total + crowd.counted[shape] - least > rule.max_skew
+        return full if rule.shape == shape else full & self._present(rule)
+
+    def _holds(self, rule: Rule) -> bool:
+        nodes = self._where(rule)
+        if not nodes.size:
+            return True
+        if not self._standable[rule.shape][nodes].all():
+            return False
+        if isinstance(rule, Affinity):
+            return self._is_near(rule, nodes)
+        if isinstance(rule, EvenSpread):
+            return self._is_even(rule)
+        others = self._new[rule.crowd] - self._crowd(rule).counted[rule.shape]
+        return not bool((others[self._present(rule)] > 0).any())
+
+    def _is_even(self, rule: EvenSpread) -> bool:
+        total, present = self._total(rule.crowd), self._present(rule)
+        if rule.from_zero:
+            return bool((total[present] <= rule.max_skew).all())
+        # Without the member itself its own domain has one less, and may be the emptiest.
+        own = int(self._crowd(rule).counted[rule.shape])
+        return bool((np.maximum(total[present] - total.min(), own) <= rule.max_skew).all())
+
+    def _is_near(self, rule: Affinity, nodes: Array) -> bool:
+        crowds = [(self._rules.crowds[index], self._total(index)) for index in rule.crowds]
+        others = [total[crowd.domain[nodes]] - crowd.counted[rule.shape] for crowd, total in crowds]
+        return all(bool((each > 0).all()) for each in others) or self._is_first(rule)
+
+    def _is_first(self, rule: Affinity) -> bool:
+        """Whether one who obeys the rule may be there as the first, with nobody else anywhere."""
+        return rule.may_be_first and all(
+            int(self._total(index).sum()) == int(self._rules.crowds[index].counted[rule.shape])
+            for index in rule.crowds
+        )
+
+
+def _crowds(rule: Rule) -> Sequence[int]:
+    return rule.crowds if isinstance(rule, Affinity) else (rule.crowd,)
+
+
+def _close(found: Flags, crowd: DomainCount, domains: Flags) -> None:
+    """Rule out the nodes in these domains."""
+    inside = crowd.domain >= 0
+    found[inside] &= ~domains[crowd.domain[inside]]
+
+
+def _counting(rules: Rules, shapes: int) -> Sequence[Sequence[int]]:
+    """[shape]: the crowds in which it is counted."""
+    found: list[list[int]] = [[] for _ in range(shapes)]
+    for index, crowd in enumerate(rules.crowds):
+        for shape in np.flatnonzero(crowd.counted).tolist():
+            found[shape].append(index)
+    return found
+
+
+def _concerning(rules: Rules, counting: Sequence[Sequence[int]]) -> Mapping[int, Sequence[Rule]]:
+    """By shape: the rules that it obeys, or that count it."""
+    of_crowd: dict[int, list[Rule]] = {}
+    found: dict[int, dict[Rule, None]] = {}
+    everything: Iterable[Rule] = (*rules.apart, *rules.near, *rules.even)
+    for rule in everything:
+        found.setdefault(rule.shape, {})[rule] = None
+        for crowd in _crowds(rule):
+            of_crowd.setdefault(crowd, []).append(rule)
+    for shape, crowds in enumerate(counting):
+        for rule in (rule for crowd in crowds for rule in of_crowd.get(crowd, ())):
+            found.setdefault(shape, {})[rule] = None
+    return {shape: tuple(own) for shape, own in found.items()}

@@ -1,0 +1,67 @@
+"""What competes for the nodes: shapes, what each asks for, and how many members are of use.
+
+Separate from the node classes because their trimming and the search need it, too.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+MOST_CELLS = 4_000_000  # numbers in one table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapeDemand:
+    """What competes for the nodes: shapes as rows, and how many members of each could start."""
+
+    shapes: Array  # [row]: index into Problem.requests
+    requests: Array  # [row, resource]
+    most: Array  # [row]: no more than this are of use
+
+
+def condensed(free: Array, wanted: ShapeDemand) -> tuple[Array, ShapeDemand]:
+    """The same with one resource for all that every shape asks for in the same proportions.
+
+    So the host ports of a pod that no other pod asks for are one resource, however many they are.
+    What nobody asks for is left out.
+    """
+    asks = wanted.requests
+    used = np.flatnonzero(asks.any(axis=0))
+    if not used.size:
+        return free[:, :1], ShapeDemand(wanted.shapes, asks[:, :1], wanted.most)
+    units = np.gcd.reduce(asks[:, used], axis=0)
+    same: dict[bytes, list[int]] = {}
+    for at, column in enumerate((asks[:, used] // units).T):
+        same.setdefault(column.tobytes(), []).append(at)
+    first = [own[0] for own in same.values()]
+    # One of them keeps its amounts, for the engine's sake; the others are counted in its units.
+    rooms = [
+        (free[:, used[own]] // units[own]).min(axis=1) * units[own[0]]
+        if len(own) > 1
+        else free[:, used[own[0]]]
+        for own in same.values()
+    ]
+    return np.stack(rooms, axis=1), ShapeDemand(wanted.shapes, asks[:, used[first]], wanted.most)
+
+
+def alone(room: Array, wanted: ShapeDemand) -> Array:
+    """[node, row]: how many members of each shape fit, if no other shape is there."""
+    counts = np.repeat(wanted.most[None, :], len(room), axis=0)
+    for resource, column in enumerate(wanted.requests.T):
+        rows = np.flatnonzero(column)
+        if rows.size:
+            most = room[:, resource, None] // column[rows]
+            counts[:, rows] = np.minimum(counts[:, rows], most)
+    return counts
+
+
+def blocks(nodes: int, rows: int) -> Iterator[slice]:
+    """The nodes in parts, for tables with so many numbers for each."""
+    size = max(1, MOST_CELLS // max(1, rows))
+    yield from (slice(a, b) for a, b in pairwise([*range(0, nodes, size), nodes]))

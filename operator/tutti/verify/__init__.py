@@ -1,0 +1,1 @@
+"""Plans and Reservations checked by code that shares nothing with what makes them."""

@@ -1,0 +1,100 @@
+"""Why a gang waits and the smallest changes that would start it: the full answer, on demand.
+
+Every change is tried on the planner itself, so what is advised works; what is said of smaller
+changes is proved or says that it was only tried. Bounded: each question may cost so many plans.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..gang.demand import PlacementRequest
+from ..model.cluster import Snapshot
+from ..model.decisions import Plan, Reason, Rejection
+from ..model.keys import GangKey
+from ..planning.compile import pod_classes
+from ..planning.compile.pod_classes import SelectorIndex
+from .add_nodes import more_nodes
+from .baseline import Baseline, has_started, survey, wants
+from .end_gangs import ended, preferred
+from .min_member import smaller_need
+from .placeable import bottlenecks, most, short_shape
+from .probes import Planner, Prober
+from .results import Advice, Diagnosis
+
+__all__ = ["Advice", "Planner", "advise", "advise_all"]
+
+
+def advise(snapshot: Snapshot, plan: Plan, key: GangKey, planner: Planner) -> Advice | None:
+    """Why the gang waits in this plan, and what would start it; None if it does not wait."""
+    for rejection in plan.rejections:
+        if rejection.gang == key:
+            want = wants(snapshot, [key]).get(key)
+            return _advice(rejection, _ground(snapshot, plan, want), planner)
+    return None
+
+
+def _ground(snapshot: Snapshot, plan: Plan, want: PlacementRequest | None) -> Baseline | None:
+    return None if want is None else survey(snapshot, plan, want)
+
+
+def advise_all(
+    snapshot: Snapshot, plan: Plan, planner: Planner, namespace: str | None = None
+) -> Sequence[Advice]:
+    """One advice for every type of waiting gang, for the first of each in the plan's order.
+
+    Gangs are of one type where they ask for the same with the same priority. With ``namespace``
+    those of others are left out.
+    """
+    waiting = [one for one in plan.rejections if namespace in (None, one.gang.namespace)]
+    asked = wants(snapshot, (rejection.gang for rejection in waiting))
+    members = (member for want in asked.values() for member in want.members)
+    roll = pod_classes.roll(snapshot, members, pod_classes.there(snapshot))
+    types: dict[object, list[Rejection]] = {}
+    for rejection in waiting:
+        want = asked.get(rejection.gang)
+        types.setdefault(rejection.gang if want is None else _type(want, roll), []).append(
+            rejection
+        )
+    found = []
+    for first, *others in types.values():
+        advice = _advice(first, _ground(snapshot, plan, asked.get(first.gang)), planner)
+        found.append(replace(advice, alike=tuple(other.gang for other in others)))
+    return found
+
+
+def _type(want: PlacementRequest, roll: SelectorIndex) -> object:
+    members = roll.told_apart(want.members)
+    asked = Counter((member.role, member.shape) for member in members)
+    started = has_started(want.gang)
+    return want.need, want.minimums, frozenset(asked.items()), want.gang.priority, started
+
+
+def _advice(rejection: Rejection, ground: Baseline | None, planner: Planner) -> Advice:
+    if ground is None or rejection.reason is Reason.REFUSED:  # no change of the cluster's would do
+        return Advice(rejection.gang, 0, rejection.reason, rejection.sentence)
+    diagnosis = _diagnosis(ground, planner)
+    need = ground.want.need
+    return Advice(rejection.gang, need, rejection.reason, rejection.sentence, diagnosis)
+
+
+def _diagnosis(ground: Baseline, planner: Planner) -> Diagnosis:
+    # A gang that has not started starts whole or not at all, whatever minMember is tried.
+    goal = ground.want.need if ground.is_started else 1
+    asking = Prober(planner, ground.gang.key, goal)
+    beside = most(ground, ground.planned, ground.left, planner)
+    alone = most(ground, ground.standing, ground.true, planner)
+    min_member = smaller_need(ground, asking, alone, beside)
+    nodes = more_nodes(ground, asking)
+    stopped, rivals = ended(ground, asking), preferred(ground, asking, alone)
+    return Diagnosis(
+        beside=beside,
+        alone=alone,
+        short=short_shape(ground, ground.counts(ground.left)),
+        bottlenecks=tuple(bottlenecks(ground, beside, planner)),
+        nodes=nodes,
+        min_member=min_member,
+        ended=stopped,
+        preferred=rivals,
+        plans=asking.plans,
+    )

@@ -1,0 +1,183 @@
+"""How many more nodes of an existing kind a gang needs, and which kind takes the fewest.
+
+A kind is what a fresh node of it would be: allocatable, taints and the labels that the gang asks
+about; cordons, and taints that Kubernetes puts on nodes in trouble, are no part of it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..filters.node_rules import fits_node
+from ..gang import demand
+from ..model.cluster import Node, Snapshot
+from ..model.keys import NodeName
+from ..model.resources import NOTHING
+from ..model.shapes import Shape
+from ..planning.compile import capacity, grids
+from ..planning.compile.capacity import Fit
+from .baseline import Baseline, Counts, goes_before
+from .probes import Prober, ProbeResult, SearchRange, SearchResult, first_yes
+from .results import Certainty, MoreNodes
+
+PLANS = 16  # for all kinds together
+HOSTNAME = "kubernetes.io/hostname"
+TROUBLE = "node.kubernetes.io/"  # how the taints begin that a node in trouble gets
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeKind:
+    """One kind of node, and how many it may take.
+
+    Below ``least`` even counting says no, or else the plan as it is; beside the gangs that go
+    before, counting says ``guess``.
+    """
+
+    like: Node
+    least: int
+    guess: int
+    is_counted: bool
+
+
+def more_nodes(ground: Baseline, asking: Prober) -> MoreNodes:
+    """The fewest nodes of one existing kind that start the gang."""
+    topologies = _topologies(ground)
+    examples = kinds(ground.snapshot.nodes, ground.shapes, topologies)
+    prospects = _prospects(ground, examples, topologies)
+    best: tuple[int, Node, Certainty] | None = None
+    is_cut = False
+    asking.allow(PLANS)
+    for prospect in prospects:
+        if best is None or prospect.least < best[0]:
+            found = _asked(ground, asking, prospect, best[0] if best else None)
+            is_cut |= found.cut
+            if found.number is not None:
+                best = found.number, prospect.like, found.certainty
+    if best is None:
+        certainty = Certainty.of(proved=not prospects)
+        return MoreNodes(0, NodeName(""), len(examples), certainty, is_cut)
+    number, like, certainty = best
+    return MoreNodes(number, like.name, len(examples), certainty, is_cut)
+
+
+def _asked(
+    ground: Baseline, asking: Prober, prospect: _NodeKind, beaten: int | None
+) -> SearchResult:
+    """How many of this kind it takes, if fewer than are known to do."""
+
+    def ask(number: int) -> ProbeResult | None:
+        return asking.verdict(with_nodes(ground.snapshot, prospect.like, number))
+
+    is_proved = prospect.is_counted or ground.plan.proved
+    most, guesses = prospect.guess + _needed_before(ground), [prospect.guess]
+    if beaten is not None:
+        most = beaten - 1
+        guesses = [n for n in (prospect.guess, most) if n <= most]
+    return first_yes(ask, SearchRange(prospect.least, most, guesses, is_proved=is_proved))
+
+
+def _needed_before(ground: Baseline) -> int:
+    """As many new nodes others may take first: one for each member of a gang that goes before."""
+    waiting = {rejection.gang for rejection in ground.plan.rejections}
+    others = (gang for gang in ground.snapshot.gangs if gang.key in waiting)
+    return sum(demand.needed(gang) for gang in others if goes_before(gang, ground.gang))
+
+
+def kinds(
+    nodes: Iterable[Node], shapes: Sequence[Shape], topologies: Collection[str] = ()
+) -> Sequence[Node]:
+    """One node of every kind, the first by name; labels of ``topologies`` tell kinds apart, too."""
+    keys = {key for shape in shapes for key in grids.label_keys(shape)} - {HOSTNAME}
+    keys.update(topologies)
+    found: dict[object, Node] = {}
+    for node in sorted(nodes, key=lambda one: one.name):
+        labels = tuple(label for label in node.labels if label[0] in keys)
+        found.setdefault((node.allocatable, labels, fresh(node, node.name).taints), node)
+    return tuple(found.values())
+
+
+def _topologies(ground: Baseline) -> frozenset[str]:
+    """The labels of which rules between pods ask, for this gang or of it; a host's is its own."""
+    rules = [shape.rules for shape in ground.shapes]
+    terms = [term for one in rules for term in (*one.near, *one.apart)]
+    terms += [term for one in ground.snapshot.residents for term in one.apart]
+    spread = (each.topology for one in rules for each in one.even)
+    return frozenset((*(term.topology for term in terms), *spread)) - {HOSTNAME}
+
+
+def fresh(like: Node, name: NodeName) -> Node:
+    """A node of this kind as it joins: ready, empty, with a name of its own."""
+    labels = tuple((key, name if key == HOSTNAME else value) for key, value in like.labels)
+    taints = tuple(taint for taint in like.taints if not taint.key.startswith(TROUBLE))
+    return replace(
+        like,
+        name=name,
+        labels=labels,
+        taints=taints,
+        unschedulable=False,
+        ready=True,
+        used=NOTHING,
+    )
+
+
+def with_nodes(snapshot: Snapshot, like: Node, number: int) -> Snapshot:
+    """The picture with so many fresh nodes more."""
+    names = {node.name for node in snapshot.nodes}
+    mark = "new"
+    while any(name.startswith(f"{like.name}-{mark}-") for name in names):
+        mark += "er"
+    width = len(str(number))
+    new_names = [NodeName(f"{like.name}-{mark}-{i:0{width}}") for i in range(1, number + 1)]
+    added = [fresh(like, name) for name in new_names]
+    return replace(snapshot, nodes=tuple(sorted((*snapshot.nodes, *added), key=lambda n: n.name)))
+
+
+def _prospects(
+    ground: Baseline, examples: Sequence[Node], topologies: Collection[str]
+) -> Sequence[_NodeKind]:
+    """The kinds that can help at all, those that promise most first; of equal ones the first."""
+    bare, open_room = ground.counts(ground.true), ground.counts(ground.open)
+    found = []
+    known: set[object] = set()
+    for like in examples:
+        each = _each(ground, fresh(like, NodeName("")))
+        domains = tuple(label for label in like.labels if label[0] in topologies)
+        if (*each.values(), domains) in known:
+            continue
+        known.add((*each.values(), domains))
+        least, guess = _by_count(ground, bare, each), _by_count(ground, open_room, each)
+        if least is not None:
+            # Where it does not fit beside the plan, the others may still move to the new nodes.
+            likely = ground.want.need if guess is None else guess
+            found.append(_NodeKind(like, max(least, 1), max(likely, 1), is_counted=least > 0))
+    return sorted(found, key=lambda one: (one.guess, one.least, one.like.name))
+
+
+def _each(ground: Baseline, node: Node) -> Mapping[Shape, int]:
+    """How many members of each shape one such node could run."""
+    return {shape: _fits(shape, node) for shape in ground.shapes}
+
+
+def _fits(shape: Shape, node: Node) -> int:
+    if fits_node(shape, node) is not None:
+        return 0
+    asked = grids.footprint(shape).amounts
+    return max(0, min(node.offers(name) // n for name, n in asked))
+
+
+def _by_count(ground: Baseline, room: Counts, each: Mapping[Shape, int]) -> int | None:
+    """The fewest nodes with which every shape has room for itself; None: no number will do."""
+
+    def is_enough(number: int) -> bool:
+        more = {
+            shape: Fit(found.members + number * each[shape], found.nodes)
+            for shape, found in room.items()
+        }
+        return capacity.short(more, ground.want) is None
+
+    no, yes = -1, ground.want.need
+    if not is_enough(yes):
+        return None
+    while yes - no > 1:
+        middle = (no + yes) // 2
+        no, yes = (no, middle) if is_enough(middle) else (middle, yes)
+    return yes

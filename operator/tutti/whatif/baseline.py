@@ -1,0 +1,184 @@
+"""What questions about one waiting gang start from: its want, the numbers, and the room.
+
+Room is counted thrice: as the Snapshot has it, less what the plan gives to gangs that go before,
+and less all that the plan gives away. Where others have overdrawn a node, it is negative.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gang import demand, slots, timeouts
+from ..gang.demand import MemberCounts, PlacementRequest
+from ..model.cluster import Gang, Member, PlacedPod, Snapshot
+from ..model.decisions import Placement, Plan
+from ..model.keys import GangKey, NodeName, Uid
+from ..model.resources import NOTHING, Resources
+from ..model.shapes import Shape
+from ..planning.compile import grids, pod_classes
+from ..planning.compile.capacity import Fit
+from ..planning.compile.grids import Grid
+from ..planning.compile.inter_pod import InterPodCompiler
+from ..strategies.capacity import fits_per_node
+
+Table = NDArray[np.int64]  # [node, resource]
+Counts = Mapping[Shape, Fit]  # how many members of each shape fit, and on how many nodes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Baseline:
+    """One gang that waits for room, and all that is known about the room."""
+
+    snapshot: Snapshot
+    plan: Plan
+    want: PlacementRequest
+    base: Grid
+    index: Mapping[NodeName, int]  # of each node's row
+    true: Table
+    open: Table  # less what those get that go before this gang
+    left: Table  # less all that the plan gives away
+    crowds: InterPodCompiler  # with whoever the plan places
+    standing: Grid  # with the rules between pods as they are
+    planned: Grid  # and as they are once the plan is carried out
+
+    @property
+    def gang(self) -> Gang:
+        """The gang that waits."""
+        return self.want.gang
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it has started, and lost members or waits for more."""
+        return has_started(self.want.gang)
+
+    @property
+    def is_ruled(self) -> bool:
+        """Whether rules between pods have a part in where its members may go."""
+        return any(self.crowds.asked(shape) for shape in self.shapes)
+
+    @property
+    def shapes(self) -> Sequence[Shape]:
+        """The shapes that the gang waits with."""
+        return tuple(self.base.shapes)
+
+    def counts(self, free: Table) -> Counts:
+        """The room for each of the gang's shapes, for itself."""
+        return {shape: room_for(self.base, shape, free) for shape in self.shapes}
+
+    def rows(self, placed: Mapping[NodeName, Resources]) -> tuple[NDArray[np.intp], Table]:
+        """The rows of nodes that exist, and what is to be added to or taken from each."""
+        names = [name for name in placed if name in self.index]
+        rows = np.array([self.index[name] for name in names], dtype=np.intp)
+        taken = grids.amounts([placed[name] for name in names], self.base.resources)
+        return rows, grids.rounded_up(taken, self.base.units)
+
+
+def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
+    """The ground for a gang that asks for this."""
+    gang = want.gang
+    there = pod_classes.there(snapshot)
+    after = [*there, *_placed(snapshot, plan)]
+    roll = pod_classes.roll(snapshot, want.members, after)
+    want = replace(want, members=roll.told_apart(want.members))
+    base = grids.grid(snapshot, (member.shape for member in want.members))
+    held = grids.reserved_room(snapshot)
+    used = [node.used + held.get(node.name, NOTHING) for node in base.nodes]
+    true = grids.room_less(base, used)
+    index = {node.name: row for row, node in enumerate(base.nodes)}
+    crowds = InterPodCompiler.of(base, roll, after)
+    ground = Baseline(
+        snapshot,
+        plan,
+        want,
+        base,
+        index,
+        true,
+        true.copy(),
+        true.copy(),
+        crowds,
+        InterPodCompiler.of(base, roll, there).grid(),
+        crowds.grid(),
+    )
+    given = placements(snapshot, plan)
+    for one in (one for one in snapshot.gangs if one.key in given):
+        rows, taken = ground.rows(given[one.key])
+        ground.left[rows] -= taken
+        if goes_before(one, gang):
+            ground.open[rows] -= taken
+    return ground
+
+
+def _placed(snapshot: Snapshot, plan: Plan) -> Iterable[PlacedPod]:
+    """Whoever the plan gives a node."""
+    members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
+    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    for placement in plan.placements:
+        for one in placement.assignments:
+            yield pod_classes.seated(members[one.uid], one.node)
+        for member, node in slots.seats(gangs[placement.uid], placement.slots):
+            yield pod_classes.seated(member, node)
+
+
+def goes_before(one: Gang, other: Gang) -> bool:
+    """Whether the plan may prefer it: by its priority, or because it has started already."""
+    return has_started(one) or one.priority >= other.priority
+
+
+def has_started(gang: Gang) -> bool:
+    """Whether a member counts as bound, of a role that the gang has."""
+    return demand.census(gang).is_committed
+
+
+def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, PlacementRequest]:
+    """What these gangs ask room for, as far as they do: to start whole, to be whole, to grow."""
+    promised = {entry.uid for held in snapshot.reservations for entry in held.entries}
+    named = set(keys)
+    censuses = (demand.census(gang, promised) for gang in snapshot.gangs if gang.key in named)
+    tried = (one for one in censuses if not timeouts.is_given_up(one, snapshot.taken_at))
+    found = ((census.gang.key, _wanted(census)) for census in tried)
+    return {key: want for key, want in found if want is not None}
+
+
+def _wanted(census: MemberCounts) -> PlacementRequest | None:
+    if not census.is_committed:
+        return demand.whole(census)
+    ready = census.waiting
+    if census.gang.terminating or not ready:
+        return None
+    need = min(max(census.missing, 1), len(ready))
+    lacks = census.missing_by_role
+    available = {role: sum(member.role == role for member in ready) for role in lacks}
+    minimums = tuple((role, min(n, available[role])) for role, n in lacks.items())
+    return PlacementRequest(census.gang, need, ready, minimums)
+
+
+def room_for(base: Grid, shape: Shape, free: Table) -> Fit:
+    """How many members of the shape fit into this room, and on how many nodes."""
+    row = base.shapes[shape]
+    counts = fits_per_node(free, base.requests[row], base.allowed[row])
+    return Fit(int(counts.sum()), int(np.count_nonzero(counts)))
+
+
+def placements(snapshot: Snapshot, plan: Plan) -> Mapping[GangKey, Mapping[NodeName, Resources]]:
+    """What each gang gets by the plan, by node."""
+    members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
+    gangs = {gang.uid: gang for gang in snapshot.gangs}
+    return {one.gang: _by_node(one, gangs[one.uid], members) for one in plan.placements}
+
+
+def _by_node(
+    placement: Placement, gang: Gang, members: Mapping[Uid, Member]
+) -> Mapping[NodeName, Resources]:
+    seats = [(members[one.uid], one.node) for one in placement.assignments]
+    seats += slots.seats(gang, placement.slots)
+    return summed([(node, grids.footprint(member.shape)) for member, node in seats])
+
+
+def summed(given: Sequence[tuple[NodeName, Resources]]) -> Mapping[NodeName, Resources]:
+    """Amounts by node."""
+    grouped: dict[NodeName, list[Resources]] = {}
+    for node, amounts in given:
+        grouped.setdefault(node, []).append(amounts)
+    return {node: Resources.total(some) for node, some in grouped.items()}

@@ -1,0 +1,148 @@
+"""Snapshots as they are not, but could be: more nodes, fewer, other priorities.
+
+Each change is a function from Snapshot to Snapshot; what it cannot do is a ``WrongChange``.
+"""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..model.cluster import Gang, Member, Node, Phase, Reservation, ScheduledCondition, Snapshot
+from ..model.keys import GangKey, NodeName, Uid
+from ..model.resources import NOTHING
+
+HOSTNAME = "kubernetes.io/hostname"
+CONDITIONS = "node.kubernetes.io/"  # the taints that say how a node fares, not what it is for
+MOST_NODES = 100_000
+NAMED = 3  # nodes that are named where one is not found
+
+
+class WrongChange(Exception):  # noqa: N818 - named for the situation
+    """A change names something that is not there; the sentence says what."""
+
+
+def with_nodes(of: Snapshot, count: int, like: str) -> Snapshot:
+    """So many more nodes of one node's kind, empty, ready and not cordoned."""
+    model = _node(of, like)
+    if not 1 <= count <= MOST_NODES:
+        raise WrongChange(f"--add-nodes {count}: between 1 and {MOST_NODES:,} can be added")
+    taken = {node.name for node in of.nodes}
+    names = (f"{like}-new-{number}" for number in range(1, count + len(taken) + 1))
+    free = [NodeName(name) for name in names if name not in taken][:count]
+    taints = tuple(one for one in model.taints if not one.key.startswith(CONDITIONS))
+    new = [
+        replace(
+            model,
+            name=name,
+            labels=_labels(model, name),
+            taints=taints,
+            unschedulable=False,
+            ready=True,
+            used=NOTHING,
+        )
+        for name in free
+    ]
+    return replace(of, nodes=tuple(sorted([*of.nodes, *new], key=lambda node: node.name)))
+
+
+def without_node(of: Snapshot, name: str) -> Snapshot:
+    """One node less; what ran there is gone, and waits again where a controller makes it anew."""
+    gone = _node(of, name).name
+    bare = replace(of, nodes=tuple(node for node in of.nodes if node.name != gone))
+    gangs = tuple(_without(gang, gone) for gang in bare.gangs)
+    return replace(
+        bare,
+        gangs=tuple(gang for gang in gangs if gang.members or not gang.is_single),
+        strays=tuple(_left(bare.strays, gone)),
+        reservations=tuple(_kept(of, gone)),
+        residents=tuple(one for one in of.residents if one.node != gone),
+        settled=frozenset(),
+    )
+
+
+def with_priority(of: Snapshot, name: str, priority: int) -> Snapshot:
+    """One gang with another priority; ``name`` is ``namespace/name``, or a name that is unique."""
+    chosen = find(of, name).key
+    return replace(
+        of,
+        gangs=tuple(
+            replace(
+                gang,
+                members=tuple(replace(member, priority=priority) for member in gang.members),
+                priority_class="",
+                class_value=None,
+            )
+            if gang.key == chosen
+            else gang
+            for gang in of.gangs
+        ),
+    )
+
+
+def find(of: Snapshot, name: str) -> Gang:
+    """The gang of that name; a PodGroup comes before a pod.
+
+    Raises:
+        WrongChange: there is none, or there are several.
+    """
+    found = [gang for gang in of.gangs if name in (str(gang.key), gang.key.name)]
+    groups = [gang for gang in found if not gang.is_single] or found
+    if len(groups) == 1:
+        return groups[0]
+    if groups:
+        several = ", ".join(str(gang.key) for gang in groups)
+        raise WrongChange(f"{name}: is the name of several gangs: {several}")
+    raise WrongChange(f"{name}: there is no such gang{_hint(name, of)}")
+
+
+def _hint(name: str, of: Snapshot) -> str:
+    known = [str(gang.key) for gang in of.gangs] + [gang.key.name for gang in of.gangs]
+    nearest = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
+
+
+def _node(of: Snapshot, name: str) -> Node:
+    for node in of.nodes:
+        if node.name == name:
+            return node
+    some = ", ".join(node.name for node in of.nodes[:NAMED])
+    more = " …" * (len(of.nodes) > NAMED)
+    raise WrongChange(f"{name}: there is no such node; there are {len(of.nodes)}: {some}{more}")
+
+
+def _labels(model: Node, name: NodeName) -> tuple[tuple[str, str], ...]:
+    return tuple((key, name if key == HOSTNAME else value) for key, value in model.labels)
+
+
+def _without(gang: Gang, gone: NodeName) -> Gang:
+    return replace(gang, members=tuple(_left(gang.members, gone)))
+
+
+def _left(members: Iterable[Member], gone: NodeName) -> Iterable[Member]:
+    """The members once a node is gone; what was over there is still counted."""
+    for member in members:
+        if member.node != gone or member.phase is Phase.SUCCEEDED:
+            yield member
+        elif member.owner is not None and not member.terminating:
+            yield replace(
+                member,
+                uid=Uid(f"{member.uid}-again"),
+                node=None,
+                phase=Phase.PENDING,
+                said=ScheduledCondition(),
+                failure="",
+            )
+
+
+def _kept(of: Snapshot, gone: NodeName) -> Iterable[Reservation]:
+    """The Reservations that can still be carried out, as far as they can."""
+    started: set[GangKey] = {
+        gang.key for gang in of.gangs if any(member.counts_as_bound for member in gang.members)
+    }
+    for held in of.reservations:
+        entries = tuple(entry for entry in held.entries if entry.node != gone)
+        slots = tuple(slot for slot in held.slots if slot.node != gone)
+        if (entries, slots) == (held.entries, held.slots):
+            yield held
+        elif held.gang in started and (entries or slots):
+            yield replace(held, entries=entries, slots=slots)

@@ -1,0 +1,237 @@
+"""Which gangs would have to make way: bound ones by their end, planned ones by not asking.
+
+The fewest of them: one alone is searched for exactly, several greedily, by what each gives back.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.cluster import Gang, Snapshot
+from ..model.keys import GangKey, NodeName
+from ..model.resources import Resources
+from ..model.shapes import Shape
+from ..strategies.capacity import fits_per_node
+from .baseline import Baseline, Table, goes_before, placements, room_for, summed
+from .probes import Prober, ProbeResult
+from .results import Certainty, EndedGangs, Placeable
+
+PLANS_FOR_ONE = 6
+PLANS_TOGETHER = 3
+TWO = 2  # the next after one
+MOST_TOGETHER = 8  # gangs named together; a longer list would help nobody
+
+Without = Callable[[Sequence[GangKey]], Snapshot]
+ByNode = Mapping[NodeName, Resources]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidate:
+    """A gang that could make way, and the room that it would give back."""
+
+    gang: GangKey
+    rows: NDArray[np.intp]
+    rooms: Table
+    size: float  # the sum of its shares of the cluster's resources
+
+
+def ended(ground: Baseline, asking: Prober) -> EndedGangs:
+    """The bound gangs whose end would make room."""
+    held = _held(ground)
+
+    def without(keys: Sequence[GangKey]) -> Snapshot:
+        return without_bound(ground.snapshot, {key: held[key] for key in keys})
+
+    return _Search(ground, asking, without).fewest(_candidates(ground, held))
+
+
+def preferred(ground: Baseline, asking: Prober, alone: Placeable) -> EndedGangs:
+    """The gangs that the plan starts and without which this one would start in their stead."""
+    if alone.members < ground.want.need:
+        return EndedGangs((), alone.certainty)
+    given = placements(ground.snapshot, ground.plan)
+    rivals = {
+        gang.key: given[gang.key]
+        for gang in ground.snapshot.gangs
+        if gang.key in given and goes_before(gang, ground.gang)
+    }
+    if not rivals:
+        return EndedGangs((), Certainty.PROVED)
+
+    def without(keys: Sequence[GangKey]) -> Snapshot:
+        return without_waiting(ground.snapshot, keys)
+
+    asking.allow(1)
+    if asking.verdict(without(tuple(rivals))) is not ProbeResult.STARTS:
+        return EndedGangs((), Certainty.TRIED)
+    found = _Search(ground, asking, without).fewest(_candidates(ground, rivals))
+    return found if found.gangs else EndedGangs(tuple(rivals), Certainty.TRIED, found.cut)
+
+
+def without_bound(snapshot: Snapshot, held: Mapping[GangKey, ByNode]) -> Snapshot:
+    """The picture once these gangs have ended and given back what they hold."""
+    freed = summed([item for one in held.values() for item in one.items()])
+    nodes = tuple(
+        replace(node, used=node.used - freed[node.name]) if node.name in freed else node
+        for node in snapshot.nodes
+    )
+    gangs = tuple(gang for gang in snapshot.gangs if gang.key not in held)
+    over = {m.uid for gang in snapshot.gangs if gang.key in held for m in gang.members}
+    residents = tuple(one for one in snapshot.residents if one.uid not in over)
+    return replace(snapshot, nodes=nodes, gangs=gangs, residents=residents)
+
+
+def without_waiting(snapshot: Snapshot, keys: Sequence[GangKey]) -> Snapshot:
+    """The picture if no member of these gangs waited."""
+
+    def content(gang: Gang) -> Gang:
+        kept = tuple(member for member in gang.members if not member.is_waiting)
+        return replace(gang, members=kept)
+
+    quiet = set(keys)
+    gangs = tuple(content(gang) if gang.key in quiet else gang for gang in snapshot.gangs)
+    return replace(snapshot, gangs=gangs)
+
+
+def _held(ground: Baseline) -> Mapping[GangKey, ByNode]:
+    """What other gangs hold by their bound members; one with a Reservation is still starting."""
+    reserved = {held.gang for held in ground.snapshot.reservations}
+    held = {
+        gang.key: summed(
+            [
+                (member.node, member.shape.requests)
+                for member in gang.members
+                if member.node is not None and not member.is_over
+            ]
+        )
+        for gang in ground.snapshot.gangs
+        if gang.key != ground.gang.key and gang.key not in reserved
+    }
+    return {key: by_node for key, by_node in held.items() if by_node}
+
+
+def _candidates(ground: Baseline, given: Mapping[GangKey, ByNode]) -> Sequence[_Candidate]:
+    """The gangs by what they would give back, the smallest first."""
+    totals = ground.base.capacity.sum(axis=0).clip(1)
+    found = []
+    for key, by_node in given.items():
+        rows, rooms = ground.rows(by_node)
+        found.append(_Candidate(key, rows, rooms, float((rooms.sum(axis=0) / totals).sum())))
+    return sorted(found, key=lambda one: (one.size, one.gang))
+
+
+class _Search:
+    """The search for the fewest gangs without which the gang starts."""
+
+    def __init__(self, ground: Baseline, asking: Prober, without: Without) -> None:
+        self._ground, self._asking, self._without = ground, asking, without
+        want = ground.want
+        self._minimums = dict(want.minimums)
+        self._asked = Counter(
+            (member.role if want.minimums else "", member.shape) for member in want.members
+        )
+        self._by_shape = Counter(member.shape for member in want.members)
+
+    def fewest(self, candidates: Sequence[_Candidate]) -> EndedGangs:
+        """One gang if one will do, else a few that were found greedily."""
+        ground = self._ground
+        everything = self._freed(ground.true, candidates)
+        if not candidates or self._lacking(self._counts(everything)):
+            return EndedGangs((), Certainty.PROVED)
+        self._asking.allow(PLANS_FOR_ONE)
+        # That fewer will not do: the plan as it is, or all the room there is, says so for none.
+        none_will_do = ground.plan.proved or self._lacking(self._counts(ground.true)) > 0
+        one_will_not = none_will_do
+        for one in self._promising(candidates):
+            verdict = self._asking.verdict(self._without([one.gang]))
+            if verdict is ProbeResult.STARTS:
+                return EndedGangs((one.gang,), Certainty.of(proved=none_will_do))
+            one_will_not &= verdict is ProbeResult.WAITS
+            if verdict is None:
+                break
+        found, is_cut = self._together(candidates)
+        return EndedGangs(found, Certainty.of(proved=one_will_not and len(found) == TWO), is_cut)
+
+    def _promising(self, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
+        """Those that could do it alone, as far as counting says; first those that most likely do.
+
+        Most likely is what fits beside the gangs that go before; but they may also go elsewhere.
+        """
+        likely = self._singles(self._ground.open, candidates)
+        sure = {one.gang for one in likely}
+        possible = self._singles(self._ground.true, candidates)
+        return [*likely, *(one for one in possible if one.gang not in sure)]
+
+    def _singles(self, free: Table, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
+        counts = self._counts(free)
+        return [one for one in candidates if not self._lacking(self._more(free, counts, one))]
+
+    def _together(self, candidates: Sequence[_Candidate]) -> tuple[tuple[GangKey, ...], bool]:
+        """Take the gang that helps most, again and again, until the planner starts ours.
+
+        Answers them, and whether the effort ended first.
+        """
+        self._asking.allow(PLANS_TOGETHER)
+        free, rest = self._ground.open.copy(), list(candidates)
+        chosen: list[_Candidate] = []
+        while rest and len(chosen) < MOST_TOGETHER:
+            counts = self._counts(free)
+            lacking = [self._lacking(self._more(free, counts, one)) for one in rest]
+            best = rest.pop(lacking.index(min(lacking)))
+            chosen.append(best)
+            free[best.rows] += best.rooms
+            if min(lacking) or len(chosen) == 1:
+                continue
+            keys = tuple(sorted(one.gang for one in self._needed(chosen)))
+            verdict = self._asking.verdict(self._without(keys))
+            if verdict is ProbeResult.STARTS:
+                return keys, False
+            if verdict is None:
+                break
+        return (), bool(rest)
+
+    def _needed(self, chosen: Sequence[_Candidate]) -> Sequence[_Candidate]:
+        """Those chosen that the count cannot do without; what came first may have become idle."""
+        kept = list(chosen)
+        for one in chosen[:-1]:
+            others = [other for other in kept if other is not one]
+            freed = self._freed(self._ground.open, others)
+            if not self._lacking(self._counts(freed)):
+                kept = others
+        return kept
+
+    def _freed(self, free: Table, some: Sequence[_Candidate]) -> Table:
+        freed = free.copy()
+        for one in some:
+            freed[one.rows] += one.rooms
+        return freed
+
+    def _counts(self, free: Table) -> Mapping[Shape, int]:
+        base = self._ground.base
+        return {shape: room_for(base, shape, free).members for shape in self._by_shape}
+
+    def _more(
+        self, free: Table, counts: Mapping[Shape, int], one: _Candidate
+    ) -> Mapping[Shape, int]:
+        """The counts once this gang has made way; only its own nodes are looked at."""
+        base, before = self._ground.base, free[one.rows]
+        after = before + one.rooms
+        more = {}
+        for shape, n in counts.items():
+            row = base.shapes[shape]
+            asks, allowed = base.requests[row], base.allowed[row, one.rows]
+            gained = fits_per_node(after, asks, allowed) - fits_per_node(before, asks, allowed)
+            more[shape] = n + int(gained.sum())
+        return more
+
+    def _lacking(self, counts: Mapping[Shape, int]) -> int:
+        """How many members have no room by counting each shape for itself; 0: they may fit."""
+        reach = sum(min(n, counts[shape]) for shape, n in self._by_shape.items())
+        in_role: Counter[str] = Counter()
+        for (role, shape), n in self._asked.items():
+            in_role[role] += min(n, counts[shape])
+        short = sum(max(0, least - in_role[role]) for role, least in self._minimums.items())
+        return max(self._ground.want.need - reach, short, 0)

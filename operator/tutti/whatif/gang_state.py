@@ -1,0 +1,76 @@
+"""What has become of a gang, whether it waits or not: bound where, reserved, about to start.
+
+Separate from the advice because most gangs need none.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..gang import demand, health
+from ..model.cluster import Gang, Snapshot
+from ..model.decisions import Plan
+from ..model.keys import GangKey, NodeName
+
+
+class GangOutcome(StrEnum):
+    """What a gang has come to."""
+
+    WAITS = "waits"
+    STARTS = "starts"  # this plan places it
+    RESERVED = "reserved"  # and being bound
+    BOUND = "bound"
+    PARTIAL = "partly bound"  # it has lost members
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class GangStanding:
+    """What has become of one gang; ``nodes`` are where its members are, or will be."""
+
+    gang: GangKey
+    state: GangOutcome
+    needed: int
+    bound: int  # members that count as bound
+    nodes: tuple[tuple[NodeName, int], ...] = ()
+    ailment: str = ""  # what a gang that has started lacks
+    hindrance: str = ""  # why it does not start, though this plan places it
+
+
+def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | None:
+    """What has become of the gang of that name; None if there is none."""
+    gang = next((gang for gang in snapshot.gangs if gang.key == key), None)
+    if gang is None:
+        return None
+    census = demand.census(gang)
+    state = _state(gang, snapshot, plan, is_started=census.is_committed)
+    places = [member.node for member in gang.members if member.node and not member.is_over]
+    if state is GangOutcome.STARTS:
+        own = [p for p in plan.placements if p.gang == key]
+        places += [a.node for p in own for a in p.assignments]
+        places += [slot.node for p in own for slot in p.slots for _ in range(slot.count)]
+    if state is GangOutcome.RESERVED:
+        bound = {member.uid for member in gang.members if member.node is not None}
+        held = [r for r in snapshot.reservations if r.gang == key]
+        places += [e.node for r in held for e in r.entries if e.uid not in bound]
+        places += [slot.node for r in held for slot in r.slots for _ in range(slot.count)]
+    ready = {node.name: node.ready for node in snapshot.nodes}
+    found = health.ailment(gang, ready, health.PreviousStatus()) if census.is_committed else None
+    return GangStanding(
+        gang=key,
+        state=state,
+        needed=demand.needed(gang),
+        bound=len(census.bound) + len(gang.finished),
+        nodes=tuple(sorted(Counter(places).items())),
+        ailment="" if found is None else f"{found.cause}: {found.sentence}",
+    )
+
+
+def _state(gang: Gang, snapshot: Snapshot, plan: Plan, *, is_started: bool) -> GangOutcome:
+    if any(reservation.gang == gang.key for reservation in snapshot.reservations):
+        return GangOutcome.RESERVED
+    if health.is_whole(gang):
+        return GangOutcome.FINISHED if gang.is_idle else GangOutcome.BOUND
+    if any(placement.gang == gang.key for placement in plan.placements):
+        return GangOutcome.STARTS
+    return GangOutcome.PARTIAL if is_started else GangOutcome.WAITS

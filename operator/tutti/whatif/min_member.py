@@ -1,0 +1,40 @@
+"""The largest minMember with which a waiting gang would start now."""
+
+from dataclasses import replace
+
+from ..model.cluster import Gang, Snapshot
+from .baseline import Baseline
+from .probes import Prober, ProbeResult, SearchRange, first_yes
+from .results import Certainty, Placeable, SmallerNeed
+
+PLANS = 8
+
+
+def smaller_need(
+    ground: Baseline, asking: Prober, alone: Placeable, beside: Placeable
+) -> SmallerNeed | None:
+    """The largest minMember that fits; None where roles, or the start, leave nothing to lower."""
+    gang, need = ground.gang, ground.want.need
+    floor = max(1, sum(role.min_member for role in gang.roles))
+    if ground.is_started or floor >= need:
+        return None
+    top = min(alone.members, need - 1)
+    is_bound = top < need - 1  # else that the next larger does not start is the plan's word
+    is_proved = alone.certainty is Certainty.PROVED if is_bound else ground.plan.proved
+    if top < floor:
+        return SmallerNeed(0, floor, Certainty.of(proved=is_proved))
+
+    def ask(lower: int) -> ProbeResult | None:
+        return asking.verdict(needing(ground.snapshot, gang, top - lower))
+
+    asking.allow(PLANS)
+    guesses = [0, top - min(max(beside.members, floor), top)]
+    found = first_yes(ask, SearchRange(0, top - floor, guesses, is_proved=is_proved))
+    number = 0 if found.number is None else top - found.number
+    return SmallerNeed(number, floor, found.certainty, found.cut)
+
+
+def needing(snapshot: Snapshot, gang: Gang, least: int) -> Snapshot:
+    """The picture with another minMember."""
+    changed = (replace(one, min_member=least) if one is gang else one for one in snapshot.gangs)
+    return replace(snapshot, gangs=tuple(changed))

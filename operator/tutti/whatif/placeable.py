@@ -1,0 +1,160 @@
+"""How many of the needed members fit, and what keeps the others out.
+
+A gang of one shape is counted; where shapes differ a strategy is asked with smaller and smaller
+needs, best fit where its effort ends.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..model.shapes import Shape
+from ..planning.compile import capacity
+from ..planning.compile.grids import Grid
+from ..strategies.problem import Demand, Outcome, Part, Problem
+from .baseline import Baseline, Counts, Table
+from .probes import Planner
+from .results import Bottleneck, Certainty, Obstacle, Placeable, ShortShape
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The want in two tiers: what roles demand at least, and what may come from any role."""
+
+    firm: tuple[Part, ...]
+    spare: tuple[Part, ...]
+    slack: int  # members that may be of any role
+    is_exact: bool
+
+
+def most(ground: Baseline, grid: Grid, free: Table, planner: Planner) -> Placeable:
+    """The most of the needed members that fit into this room together, under these rules.
+
+    They are such that the others could still make the gang whole, role by role. With rules between
+    pods nothing is proved: fewer members may find no place where more do.
+    """
+    problem = Problem(free.clip(0), grid.requests, grid.allowed, (), grid.rules)
+    return _most(ground, problem, planner, is_thorough=True)
+
+
+def _most(ground: Baseline, problem: Problem, planner: Planner, *, is_thorough: bool) -> Placeable:
+    bound = _reach(ground, problem)
+    if not bound or (len(ground.shapes) == 1 and not problem.rules):
+        return Placeable(bound, Certainty.of(proved=not ground.is_ruled))
+    parts = _parts(ground)
+    fits, too_many, is_proved = 0, bound + 1, True
+    while too_many - fits > 1:
+        # Most often all fit that counting allows.
+        number = bound if too_many > bound else (fits + too_many) // 2
+        asked = replace(problem, demands=(_demand(parts, number),))
+        if _fits(asked, planner) is True:
+            fits = number
+            continue
+        answer = _proves(asked, planner) if is_thorough else None
+        if answer is True:
+            fits = number
+        else:
+            too_many, is_proved = number, answer is False and parts.is_exact
+    return Placeable(fits, Certainty.of(proved=is_proved and not ground.is_ruled))
+
+
+def _fits(problem: Problem, planner: Planner) -> bool:
+    solution = planner.fallback.solve(problem, planner.budget)
+    return bool(solution.shares and solution.shares[0])
+
+
+def _proves(problem: Problem, planner: Planner) -> bool | None:
+    """Whether the one demand can be met; None where the strategy does not know."""
+    solution = planner.strategy.solve(problem, planner.budget)
+    if solution.shares and solution.shares[0]:
+        return True
+    return False if solution.outcome is Outcome.PROVED else None
+
+
+def _demand(parts: _Parts, number: int) -> Demand:
+    """Choose so many, no more of them spare ones than the roles leave."""
+    firm = max(0, number - parts.slack)
+    return Demand(number, parts.firm + parts.spare, (firm, 0), level=0, value=1)
+
+
+def _parts(ground: Baseline) -> _Parts:
+    """The oldest members that a role demands are firm; exact where they are of one shape."""
+    want, shapes = ground.want, ground.base.shapes
+    minimums = dict(want.minimums)
+    by_role: dict[str, list[Shape]] = {}
+    for member in want.members:
+        by_role.setdefault(member.role if minimums else "", []).append(member.shape)
+    firm, spare = Counter[Shape](), Counter[Shape]()
+    is_exact = True
+    for role, asked in by_role.items():
+        least = minimums.get(role, 0)
+        firm.update(asked[:least])
+        spare.update(asked[least:])
+        is_exact &= least in (0, len(asked)) or len(set(asked)) == 1
+    return _Parts(
+        tuple(Part(shapes[shape], 0, n) for shape, n in firm.items()),
+        tuple(Part(shapes[shape], 1, n) for shape, n in spare.items()),
+        want.need - sum(minimums.values()),
+        is_exact,
+    )
+
+
+def _reach(ground: Baseline, problem: Problem) -> int:
+    """At most so many fit, by counting each shape for itself; exact where there is one."""
+    want = ground.want
+    base = replace(ground.base, requests=problem.requests, allowed=problem.allowed)
+    counts = replace(ground, base=base).counts(problem.free)
+    in_shape = Counter(member.shape for member in want.members)
+    in_all = sum(min(n, counts[shape].members) for shape, n in in_shape.items())
+    in_both = Counter((member.role, member.shape) for member in want.members)
+    firm = 0
+    for role, least in want.minimums:
+        reach = (min(n, counts[s].members) for (own, s), n in in_both.items() if own == role)
+        firm += min(sum(reach), least)
+    slack = want.need - sum(least for _, least in want.minimums)
+    return min(want.need, in_all, firm + slack) if want.minimums else min(want.need, in_all)
+
+
+def short_shape(ground: Baseline, counts: Counts) -> ShortShape | None:
+    """The shape that is shortest of room; None where each fits for itself."""
+    block = capacity.short(counts, ground.want)
+    if block is None:
+        return None
+    roles = {member.role for member in block.members} - {""}
+    return ShortShape(block.requests, tuple(sorted(roles)), block.forced, block.room.members)
+
+
+def bottlenecks(ground: Baseline, beside: Placeable, planner: Planner) -> Sequence[Bottleneck]:
+    """What alone would let more members in if there were plenty of it, the most first."""
+    base = ground.planned
+    free = ground.left.clip(0)
+    found = []
+    for column, name in enumerate(base.resources):
+        requests = base.requests.copy()
+        requests[:, column] = 0
+        problem = Problem(free, requests, base.allowed, (), base.rules)
+        admits = _most(ground, problem, planner, is_thorough=False)
+        found.append(Bottleneck(Obstacle.RESOURCE, name, admits))
+    if base.rules or not base.allowed.all():
+        problem = Problem(free, base.requests, np.ones_like(base.allowed), ())
+        admits = _most(ground, problem, planner, is_thorough=False)
+        found.append(Bottleneck(Obstacle.RULES, _avoided_for(ground), admits))
+    helpful = [one for one in found if one.admits.members > beside.members]
+    return sorted(helpful, key=lambda one: (-one.admits.members, one.obstacle, one.name))
+
+
+def _avoided_for(ground: Baseline) -> str:
+    """What keeps the gang's shapes off most nodes."""
+    whys = Counter(
+        why
+        for shape in ground.shapes
+        for why in ground.base.index.obstacles(shape)
+        if why is not None
+    )
+    for shape in ground.shapes:
+        for asked in ground.crowds.asked(shape):
+            allowed = ground.crowds.nodes(shape)
+            whys[asked.what] += int(np.count_nonzero(allowed & ~asked.alone))
+    return min(whys, key=lambda why: (-whys[why], why)).removeprefix("is ")

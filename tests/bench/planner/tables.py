@@ -1,0 +1,141 @@
+"""What a run has measured, as tables for people."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from . import contenders
+from .cases import PLAIN_SIZES
+from .stopwatch import NAMES
+from .trials import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ..e2e.verdicts import Verdict
+    from .results import Key, Results
+    from .trials import Figures
+
+_TEXTS = ("scene", "strategy", "engine", "objective")
+_ADMITTED = ("value", "bound", "gap", "gangs", "GPUs")
+_COST = ("total s", "MB", "engine MB", "rounds")
+_BESIDE = ("seconds", "beside it", "value", "beside it", "blocked s")
+
+
+def plans(results: Results) -> Table:
+    """A row per scene, objective and strategy: what was admitted, and what it cost."""
+    table = Table(
+        title="Plans: medians, in seconds by stage", title_justify="left", box=SIMPLE_HEAD
+    )
+    for heading in _TEXTS:
+        table.add_column(heading, no_wrap=True)
+    for heading in (*_ADMITTED, *NAMES, *_COST):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("note")
+    last = ""
+    for key in results.cases():
+        scene = "" if key.scene == last else key.scene
+        last = key.scene
+        engine = contenders.engine(key.strategy)
+        table.add_row(scene, key.strategy, engine, key.objective, *_cells(results, key))
+    return table
+
+
+def _cells(results: Results, key: Key) -> Sequence[str]:
+    rounds, trouble = results.rounds(key), results.trouble(key)
+    if not rounds:
+        return [*("-" for _ in (*_ADMITTED, *NAMES, *_COST)), trouble]
+
+    def of(figure: Callable[[Figures], float]) -> float:
+        return results.median(key, figure)
+
+    stages = [of(lambda one, name=stage: one.stages[name]) for stage in NAMES]  # type: ignore[misc]
+    waiting = results.cases()[key].scene.gangs
+    return [
+        count(of(lambda one: one.value)),
+        count(results.bound(key)),
+        percent(1 - results.reached(key)),
+        f"{of(lambda one: one.gangs):.0f}/{waiting}",
+        count(of(lambda one: one.gpus)),
+        *(seconds(value) for value in stages),
+        seconds(of(lambda one: one.seconds)),
+        count(of(lambda one: one.peak_megabytes)),
+        count(of(lambda one: one.engine_megabytes)),
+        f"{len(rounds)}",
+        trouble or rounds[0].shortfall.partition(" (")[0],
+    ]
+
+
+def comparisons(results: Results) -> Table:
+    """A row per comparison: the strategy, and what stands beside it."""
+    table = Table(title="Side by side: medians", title_justify="left", box=SIMPLE_HEAD)
+    for heading in ("what", "scene", "strategy"):
+        table.add_column(heading, no_wrap=True)
+    for heading in _BESIDE:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("note")
+    for kind, words in _WORDS.items():
+        for key in results.cases(kind):
+            cells = _beside(results, key)
+            table.add_row(words, key.scene, key.strategy, *cells, results.trouble(key))
+    return table
+
+
+_WORDS = {
+    Kind.ARGMIN: "members, one argmin each",
+    Kind.PLAIN: f"a variable per pod and node, {PLAIN_SIZES[0]} nodes and more",
+    Kind.UNCHANGED: "nothing changed, and a full plan",
+    Kind.CYCLE: "one of others' pods changed, and nothing did",
+}
+
+
+def _beside(results: Results, key: Key) -> Sequence[str]:
+    figures: Sequence[tuple[Callable[[float], str], Callable[[Figures], float]]] = (
+        (seconds, lambda one: one.seconds),
+        (seconds, lambda one: one.other_seconds),
+        (count, lambda one: one.value),
+        (count, lambda one: one.other_value),
+        (seconds, lambda one: one.blocked_seconds if key.kind is Kind.CYCLE else math.nan),
+    )
+    return [text(results.median(key, figure)) for text, figure in figures]
+
+
+def ratios(rows: Iterable[Verdict], scale: float) -> Table:
+    """The rows that decide; what they must reach holds for the full scale."""
+    where = "" if scale == 1 else f" at scale {scale:g}, which decides nothing"
+    table = Table("", title=f"Medians of this run{where}", title_justify="left", box=SIMPLE_HEAD)
+    for heading in ("value", "must reach", "aim for"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for row in rows:
+        bounds = (f"{row.sense} {ratio(row.must)}", f"{row.sense} {ratio(row.aim)}")
+        table.add_row(row.text, ratio(row.value), *bounds, row.word)
+    return table
+
+
+def ratio(value: float) -> str:
+    """A number from far below one to thousands."""
+    if not math.isfinite(value):
+        return "-" if math.isnan(value) else "never"
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.4f}".rstrip("0").rstrip(".") if value < 2 else f"{value:.2f}"
+
+
+def count(value: float) -> str:
+    """A whole number; nothing where there is none."""
+    return "-" if math.isnan(value) else f"{value:,.0f}"
+
+
+def percent(value: float) -> str:
+    """A share; nothing where there is none."""
+    return "-" if math.isnan(value) else f"{value:.2%}"
+
+
+def seconds(value: float) -> str:
+    """Seconds, to the millisecond where they are few."""
+    return "-" if math.isnan(value) else f"{value:.3f}" if value < 10 else f"{value:.1f}"

@@ -1,0 +1,273 @@
+"""One measurement, in this process: a plan, or two answers side by side.
+
+What is admitted is counted here from the Plan alone, once the time is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import re
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from tutti.gang import demand, order
+from tutti.loop.plan_cache import PlanCache
+from tutti.model.decisions import Objective, Plan, Policy
+from tutti.planning import plan
+from tutti.planning.compile import gang_value, grids
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget, Outcome, Problem, admitted_value
+from tutti.verify import plan_checks
+
+from . import baselines, contenders
+from .pictures import GPU, snapshot
+from .scenes import Scene, small
+from .stopwatch import NAMES, Stopwatch, Watched
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from tutti.model.cluster import Snapshot
+    from tutti.strategies.problem import Strategy
+
+    from .traces import Trace
+
+WARM_UP_NODES = 16
+PLAIN_SECONDS = 60.0
+_PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
+
+
+class Kind(StrEnum):
+    """What is measured in a scene."""
+
+    PLAN = "plan"  # order, reduce, solve, split, verify
+    ARGMIN = "argmin"  # bestfit beside one argmin per member
+    PLAIN = "plain"  # ilp beside a program with a variable per pod and node
+    UNCHANGED = "unchanged"  # a cycle with nothing changed beside a full plan
+    CYCLE = "cycle"  # beside many pods: one of them changed, and nothing did
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing to measure."""
+
+    kind: Kind
+    scene: Scene
+    strategy: str
+    objective: Objective = Objective.RESOURCES
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one measurement gave; of ``unfinished`` ones nothing else counts."""
+
+    seconds: float = 0.0
+    stages: Mapping[str, float] = field(default_factory=dict)
+    members: int = 0  # that wait
+    value: int = 0
+    bound: int | None = None  # no admission is worth more, as far as the strategy knows
+    gangs: int = 0  # admitted
+    placed: int = 0  # members
+    gpus: int = 0  # that they ask for
+    proved: bool = False
+    shortfall: str = ""
+    peak_megabytes: float = 0.0  # of the planner's process
+    engine_megabytes: float = 0.0  # of the largest process that it started
+    other_seconds: float = 0.0  # of what stands beside it
+    other_value: int = 0
+    blocked_seconds: float = 0.0  # the longest that a cycle kept the event loop from anything else
+    unfinished: str = ""  # why there are no figures
+
+
+def measured(case: Case, trace: Trace, seed: int) -> Figures:
+    """Measure one case, once what it needs is loaded."""
+    _planned(snapshot(small(WARM_UP_NODES), trace, seed), contenders.made(case.strategy), case)
+    picture = snapshot(case.scene, trace, seed)
+    gc.collect()
+    _forget_the_peak()
+    match case.kind:
+        case Kind.PLAN:
+            return _plan(picture, case)
+        case Kind.ARGMIN:
+            return _argmin(picture, case)
+        case Kind.PLAIN:
+            return _plain(picture, case)
+        case Kind.UNCHANGED:
+            return _unchanged(picture, case)
+        case Kind.CYCLE:
+            return asyncio.run(_cycle(picture, case))
+
+
+def _planned(picture: Snapshot, strategy: Strategy, case: Case) -> Plan:
+    """The whole plan, as the operator asks for it."""
+    return plan.plan(picture, strategy, BestFit(), Budget(), Policy(case.objective))
+
+
+def _plan(picture: Snapshot, case: Case) -> Figures:
+    stopwatch = Stopwatch()
+    strategy = Watched(contenders.made(case.strategy), stopwatch)
+    with stopwatch.attached():
+        start = perf_counter()
+        found = _planned(picture, strategy, case)
+        broken = plan_checks.violations(picture, found)
+        seconds = perf_counter() - start
+    peak = _peak_megabytes()
+    if broken:
+        return Figures(unfinished=f"wrong: {broken[0]}")
+    stages = {name: stopwatch.seconds.get(name, 0.0) for name in NAMES}
+    stages["rest"] = seconds - sum(stages.values())
+    figures = _admitted(picture, found, Policy(case.objective))
+    return replace(
+        figures,
+        seconds=seconds,
+        stages=stages,
+        bound=_bound(strategy, figures.value, gang_value.scale(Policy(case.objective))),
+        peak_megabytes=peak,
+    )
+
+
+def _admitted(picture: Snapshot, found: Plan, policy: Policy) -> Figures:
+    """What the plan admits, and what that is worth."""
+    wants = [want for gang in picture.gangs if (want := demand.whole(demand.census(gang)))]
+    shapes = (member.shape for want in wants for member in want.members)
+    worths = gang_value.worths(grids.grid(picture, shapes), wants, policy, picture.taken_at)
+    by_gang = {want.gang.uid: worth for want, worth in zip(wants, worths, strict=True)}
+    scale = gang_value.scale(policy)
+    shape = {m.uid: m.shape for gang in picture.gangs for m in gang.members}
+    chosen = [one.uid for placement in found.placements for one in placement.assignments]
+    return Figures(
+        members=sum(len(gang.members) for gang in picture.gangs),
+        value=round(scale * sum(by_gang[placement.uid] for placement in found.placements)),
+        gangs=len(found.placements),
+        placed=len(chosen),
+        gpus=sum(shape[uid].requests[GPU] for uid in chosen),
+        proved=found.proved,
+        shortfall=found.shortfall,
+    )
+
+
+def _bound(strategy: Watched, admitted: int, scale: Fraction) -> int | None:
+    """What the joint decision said that no answer exceeds; all gangs are of one priority.
+
+    Where nothing was asked, nothing could start.
+    """
+    if not strategy.answers:
+        return admitted
+    problem, solution = strategy.answers[0]
+    if solution.bounds:
+        return round(scale * sum(most for _, most in solution.bounds))
+    if solution.outcome is Outcome.PROVED:
+        return round(scale * sum(worth for _, worth in admitted_value(problem, solution)))
+    return None
+
+
+def _argmin(picture: Snapshot, case: Case) -> Figures:
+    """Members placed, and seconds, of the strategy and of one argmin per member."""
+    problem = _problem(picture, Policy(case.objective))
+    strategy = contenders.made(case.strategy)
+    start = perf_counter()
+    solution = strategy.solve(problem, Budget())
+    between = perf_counter()
+    placed = baselines.argmin_per_member(problem)
+    end = perf_counter()
+    return Figures(
+        seconds=between - start,
+        value=sum(share.count for shares in solution.shares for share in shares),
+        other_seconds=end - between,
+        other_value=placed,
+    )
+
+
+def _plain(picture: Snapshot, case: Case) -> Figures:
+    """The value admitted, and seconds, of the strategy and of the plainest program."""
+    problem = _problem(picture, Policy(case.objective))
+    strategy = contenders.made(case.strategy)
+    start = perf_counter()
+    solution = strategy.solve(problem, Budget())
+    between = perf_counter()
+    found = baselines.variable_per_pod_and_node(problem, PLAIN_SECONDS)
+    end = perf_counter()
+    if found is None:
+        return Figures(unfinished=f"the plain program was not solved in {PLAIN_SECONDS:g} s")
+    return Figures(
+        seconds=between - start,
+        value=sum(worth for _, worth in admitted_value(problem, solution)),
+        other_seconds=end - between,
+        other_value=found,
+    )
+
+
+def _problem(picture: Snapshot, policy: Policy) -> Problem:
+    """All waiting gangs as one Problem."""
+    gangs = order.considered(picture.gangs)
+    wants = [want for gang in gangs if (want := demand.whole(demand.census(gang)))]
+    shapes = (member.shape for want in wants for member in want.members)
+    base = grids.grid(picture, shapes)
+    worths = gang_value.worths(base, wants, policy, picture.taken_at)
+    return grids.problem(base, base.free, wants, worths)
+
+
+def _unchanged(picture: Snapshot, case: Case) -> Figures:
+    """A full plan's seconds; and, once it is carried out, those of a cycle that finds no change."""
+    from ...harness.builders import applied  # noqa: PLC0415 - it loads what a planner's memory is free of
+
+    strategy = contenders.made(case.strategy)
+    start = perf_counter()
+    found = _planned(picture, strategy, case)
+    full = perf_counter() - start
+    left = applied(picture, found)
+    settled = frozenset(gang.uid for gang in left.gangs if demand.is_settled(gang))
+    left = replace(left, settled=settled)
+    kept, before = PlanCache(), replace(left, taken_at=left.taken_at + 1)
+    kept.keep(before, _planned(before, strategy, case))
+    now = replace(left, taken_at=left.taken_at + 2)
+    start = perf_counter()
+    if kept.plan(now) is None:
+        _planned(now, strategy, case)
+    seconds = perf_counter() - start
+    return Figures(
+        seconds=seconds, other_seconds=full, value=_waiting(left), other_value=_waiting(picture)
+    )
+
+
+async def _cycle(picture: Snapshot, case: Case) -> Figures:
+    """A cycle after one pod changed and one after nothing did, once all that fits has started."""
+    from .cycles import Operator  # noqa: PLC0415 - it loads what a planner's memory is free of
+
+    operator = Operator(picture, contenders.made(case.strategy))
+    plan, _ = await operator.decide()  # which takes in all pods at once, as after a start
+    operator.bind(plan)
+    _, second = await operator.decide()
+    _, still = await operator.decide()
+    operator.change()
+    _, changed = await operator.decide()
+    return Figures(
+        seconds=changed.seconds,
+        other_seconds=still.seconds,
+        value=sum(len(placement.assignments) for placement in plan.placements),
+        other_value=operator.residents,
+        blocked_seconds=max(one.blocked for one in (second, still, changed)),
+    )
+
+
+def _waiting(picture: Snapshot) -> int:
+    """Members without a node."""
+    return sum(member.is_waiting for gang in picture.gangs for member in gang.members)
+
+
+def _forget_the_peak() -> None:
+    """Count the peak from now on, where the kernel allows it; else building the scene counts."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def _peak_megabytes() -> float:
+    found = _PEAK.search(Path("/proc/self/status").read_text())
+    return int(found.group(1)) / 1000 if found else 0.0

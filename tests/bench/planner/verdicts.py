@@ -1,0 +1,178 @@
+"""The ratios that decide, from the medians of one run, each against what it must reach."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tutti.model.decisions import Objective
+from tutti.strategies.problem import Budget
+
+from ..e2e.verdicts import Sense, Verdict
+from .cases import BASE_8, LARGE_8, LARGE_13
+from .contenders import BESTFIT, ILP
+from .results import Key
+from .scenes import crowded, hard, ruled, unlike
+from .trials import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from .results import Results
+    from .trials import Figures
+
+NEVER = math.inf
+_HARD = frozenset(scene.name for scene in hard(1, 1.0))
+_UNLIKE = frozenset(scene.name for scene in unlike(1.0))
+_PLAIN = frozenset(name for name in _UNLIKE if name.startswith("plain/"))
+_RULED = frozenset({ruled(1, 1.0).name})
+_SHAPES: Mapping[str, str] = {LARGE_8: "8 shapes", LARGE_13: "13 shapes"}
+
+
+def verdicts(results: Results) -> Sequence[Verdict]:
+    """All rows, in their order; those of cases that were not measured say so."""
+    least, most = Sense.AT_LEAST, Sense.AT_MOST
+    rows = [
+        Verdict(
+            f"value of ilp over the bound, {objective}, {_SHAPES[scene]}",
+            results.reached(_plan(scene, ILP, objective)),
+            least,
+            0.99,
+            0.999,
+        )
+        for scene in _SHAPES
+        for objective in Objective
+    ]
+    rows += [
+        Verdict(
+            f"whole plan of ilp over that of bestfit, {words}",
+            _seconds(results, _plan(scene, ILP)) / _seconds(results, _plan(scene, BESTFIT)),
+            most,
+            3.0,
+            1.5,
+        )
+        for scene, words in _SHAPES.items()
+    ]
+    growth = _seconds(results, _plan(LARGE_8, ILP)) / _seconds(results, _plan(BASE_8, ILP))
+    unchanged = Key(Kind.UNCHANGED, LARGE_8, ILP, Objective.RESOURCES)
+    still = results.median(unchanged, lambda one: one.seconds / one.other_seconds)
+    memory = _largest(results, lambda one: one.peak_megabytes + one.engine_megabytes)
+    return (
+        *rows,
+        Verdict("members/s of bestfit over one argmin per member", _pace(results), least, 1, 10),
+        Verdict(_plain_words(results), _plain(results), least, 100, 1_000),
+        Verdict("plan time of ilp, 8 times the nodes", growth, most, 10, 4),
+        Verdict("cycle with nothing changed over a full plan", still, most, 0.02, 0.002),
+        Verdict("peak RSS of ilp with its engine, MB", memory, most, 800, 400),
+        Verdict("slowest hard scene over the budget", _slowest(results, _HARD), most, 1, 1),
+        Verdict("largest gap of the hard scenes", _widest(results, _HARD), most, 1, 0.01),
+        Verdict(
+            "pods all unlike: slowest plan over the budget",
+            _slowest(results, _UNLIKE, lambda one: one.seconds),
+            most,
+            1.1,
+            0.5,
+        ),
+        Verdict("plain pods all unlike: largest gap", _widest(results, _PLAIN), most, 0.1, 0.03),
+        Verdict(
+            "pods all unlike: peak RSS with the engine, MB",
+            _peak(results, _UNLIKE),
+            most,
+            1_000,
+            400,
+        ),
+        Verdict(
+            "rules on a fifth of the gangs, over the budget",
+            _slowest(results, _RULED),
+            most,
+            1,
+            0.5,
+        ),
+        Verdict(
+            "event loop blocked at most, beside 50,000 pods, s", _blocked(results), most, 1, 0.1
+        ),
+        Verdict("gap with rules on a fifth of the gangs", _widest(results, _RULED), most, 1, 0.01),
+    )
+
+
+def _plan(scene: str, strategy: str, objective: Objective = Objective.RESOURCES) -> Key:
+    return Key(Kind.PLAN, scene, strategy, objective)
+
+
+def _seconds(results: Results, key: Key) -> float:
+    return results.median(key, lambda one: one.seconds)
+
+
+def _largest(results: Results, figure: Callable[[Figures], float]) -> float:
+    """The largest figure of ilp in the large scenes that decide."""
+    keys = (_plan(scene, ILP, objective) for scene in _SHAPES for objective in Objective)
+    values = [results.median(key, figure) for key in keys]
+    return max((value for value in values if not math.isnan(value)), default=math.nan)
+
+
+def _pace(results: Results) -> float:
+    """Members placed per second, beside one argmin per member."""
+    key = Key(Kind.ARGMIN, LARGE_8, BESTFIT, Objective.RESOURCES)
+    ours = results.median(key, lambda one: one.value / one.seconds)
+    return ours / results.median(key, lambda one: one.other_value / one.other_seconds)
+
+
+def _largest_plain(results: Results) -> Key | None:
+    """The largest of the small scenes that the plain program solved."""
+    solved = {key: case for key, case in results.cases(Kind.PLAIN).items() if results.rounds(key)}
+    return max(solved, key=lambda key: solved[key].scene.nodes, default=None)
+
+
+def _plain(results: Results) -> float:
+    """How much faster ilp was; nothing at all if the two ever disagreed on the value."""
+    key = _largest_plain(results)
+    if key is None:
+        return math.nan
+    solved = (each for size in results.cases(Kind.PLAIN) for each in results.rounds(size))
+    if any(each.value != each.other_value for each in solved):
+        return 0.0
+    return results.median(key, lambda one: one.other_seconds / one.seconds)
+
+
+def _plain_words(results: Results) -> str:
+    key = _largest_plain(results)
+    where = f", {key.scene.removeprefix('small/')} nodes" if key is not None else ""
+    return f"times faster than a variable per pod and node{where}"
+
+
+def _blocked(results: Results) -> float:
+    key = Key(Kind.CYCLE, crowded(1.0).name, ILP, Objective.RESOURCES)
+    return results.median(key, lambda one: one.blocked_seconds)
+
+
+def _of(results: Results, names: Collection[str]) -> Sequence[Key]:
+    return [key for key in results.cases() if key.strategy == ILP and key.scene in names]
+
+
+def _solving(one: Figures) -> float:
+    return one.stages["solve"]
+
+
+def _slowest(
+    results: Results, names: Collection[str], of: Callable[[Figures], float] = _solving
+) -> float:
+    """Seconds in the strategy over what it may spend; for ever, if a scene has no figures."""
+    return _most(results, names, of) / Budget().seconds
+
+
+def _peak(results: Results, names: Collection[str]) -> float:
+    """The planner's memory with its engine's; without end, if a scene has no figures."""
+    return _most(results, names, lambda one: one.peak_megabytes + one.engine_megabytes)
+
+
+def _most(results: Results, names: Collection[str], of: Callable[[Figures], float]) -> float:
+    keys = _of(results, names)
+    if any(results.trouble(key) for key in keys):
+        return NEVER
+    return max((results.median(key, of) for key in keys), default=math.nan)
+
+
+def _widest(results: Results, names: Collection[str]) -> float:
+    """The largest gap to the bound; not one that is known, if a scene has no figures."""
+    gaps = [1 - results.reached(key) for key in _of(results, names)]
+    return NEVER if any(math.isnan(gap) for gap in gaps) else max(gaps, default=math.nan)

@@ -1,0 +1,1 @@
+"""Faults, replicas, long lives and mutants: the operator broken on purpose."""

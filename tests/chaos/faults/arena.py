@@ -1,0 +1,147 @@
+"""The control plane that all runs share: a namespace for each, emptied before the next."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Self
+
+from ...harness import judge, operator_process
+from ...harness.controlplane import ControlPlane
+from ...harness.controlplane.api import Connection
+from ...harness.operator_process import ACCOUNT, NAMESPACE, ROOT, USER
+from ...harness.proxy import Proxy
+from . import scenario
+from .forked import ForkedOperator, Origin
+from .run import BAD_WORDS, Outcome, Run
+from .trials import UNBROKEN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from ...harness.judge import Verdict
+    from .rest import Rest
+    from .trials import Trial
+
+ADDRESSES = {
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "PodGroup": "/apis/tutti.dev/v1alpha1/namespaces/{}/podgroups",
+}
+LEFT_BEHIND = (
+    ADDRESSES["Pod"] + "?gracePeriodSeconds=0",
+    ADDRESSES["PodGroup"],
+    "/apis/tutti.dev/v1alpha1/namespaces/{}/reservations",
+    "/api/v1/namespaces/{}/events",
+)
+LEASES = "/apis/coordination.k8s.io/v1"
+SCHEDULER = "tutti"
+LOG_LINES = 60
+
+
+class Arena:
+    """Runs trials; a context manager."""
+
+    def __init__(self, source: Path = ROOT / "operator") -> None:
+        """``source`` is where the operator's package is: a mutant may be struck, too."""
+        self._plane = ControlPlane.start(components=("kwok",))
+        try:
+            operator_process.install(self._plane)
+            self._plane.create([*scenario.nodes(), scenario.priority_class()])
+            self._proxy = Proxy(self._plane.server, self._plane.authority)
+            self._proxy.__enter__()
+        except BaseException:
+            self._plane.stop()
+            raise
+        original = self._plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT)
+        self._kubeconfig = self._proxy.kubeconfig(original)
+        self._origin = Origin(source).__enter__()
+        # One for all requests: handshakes would be half of a run's time.
+        self._connection = Connection(self._plane.server, self._plane.tls())
+        self._numbers = itertools.count(1)
+        self._unbroken: Rest | None = None
+        self.writes = 0  # of an unbroken run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+        self._origin.__exit__(kind, problem, trace)
+        self._proxy.__exit__(kind, problem, trace)
+        self._plane.stop()
+
+    def run(self, trial: Trial) -> Outcome:
+        """Run a trial from a clean start, against the end of an unbroken run."""
+        if self._unbroken is None and trial is not UNBROKEN:
+            first = self.run(UNBROKEN)
+            assert not first.violations, "\n".join([*first.violations, first.log])
+        number = next(self._numbers)
+        namespace = f"run-{number}"
+        self._prepare(namespace)
+        operator = ForkedOperator(self._origin, self._plane, self._kubeconfig)
+        operator.log = self._plane.directory / f"{namespace}.log"
+        heard = self._plane.audit_log.stat().st_size
+        witness = judge.Witness(self._plane.kubeconfig)
+        with witness, Run(self._connection.request, self._proxy, operator, namespace) as run:
+            seen = run.play(trial, self._unbroken)
+            run.operator.kill()
+            witness.stop()
+        verdict = self._judge(witness, heard, namespace)
+        for kind in LEFT_BEHIND:
+            self._connection.request("DELETE", kind.format(namespace))
+        return self._outcome(trial, run, seen, verdict)
+
+    def _outcome(self, trial: Trial, run: Run, seen: Rest, verdict: Verdict) -> Outcome:
+        log = run.operator.log.read_text(errors="replace")
+        wrong = [*map(str, verdict.violations), *run.troubles]
+        wrong += [f"not at rest: {finding}" for finding in verdict.unfinished]
+        wrong += [f"a gap of the judge's: {finding}" for finding in verdict.unproved]
+        wrong += [f"the log says {words!r}" for words in BAD_WORDS if words in log]
+        writes = sum(n for kind, n in run.course.written.items() if kind != "lease")
+        if trial is UNBROKEN and seen.is_promised:
+            self._unbroken, self.writes = seen, writes
+        elif trial is UNBROKEN or self._unbroken is None:
+            wrong.append(f"an unbroken run does not end as promised: {seen}")
+        elif difference := seen.difference(self._unbroken):
+            wrong.append(f"at rest otherwise than an unbroken run: {difference}")
+        ended = run.fault_ended
+        return Outcome(
+            trial=trial,
+            happened=run.course.is_over,
+            violations=tuple(wrong),
+            recovery=None if ended is None else run.rested - ended,
+            writes=writes,
+            log="\n".join(log.splitlines()[-LOG_LINES:]) if wrong else "",
+        )
+
+    def _judge(self, witness: judge.Witness, heard: int, namespace: str) -> Verdict:
+        """Judge this run alone: the audit log of thousands of runs is not read again each time."""
+        part = self._plane.directory / "audit-of-run.log"
+        with self._plane.audit_log.open("rb") as whole:
+            whole.seek(heard)
+            part.write_bytes(whole.read())
+        return judge.judge(
+            witness.history(),
+            audit=part,
+            operator_user=USER,
+            scheduler_name=SCHEDULER,
+            namespaces=[namespace],
+        )
+
+    def _prepare(self, namespace: str) -> None:
+        """Fill a new namespace, and let the run begin with an office that nobody holds."""
+        self._connection.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        self._connection.request("POST", account, {"metadata": {"name": "default"}})
+        for each in scenario.objects(namespace):
+            self._connection.request("POST", ADDRESSES[each["kind"]].format(namespace), each)
+        for lease in self._connection.request("GET", f"{LEASES}/leases")["items"]:
+            about = lease["metadata"]
+            if about["name"] == SCHEDULER:
+                path = f"{LEASES}/namespaces/{about['namespace']}/leases/{SCHEDULER}"
+                self._connection.request("DELETE", path)

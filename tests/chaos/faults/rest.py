@@ -1,0 +1,107 @@
+"""What stands in the cluster when nothing moves any more, for comparing two ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...harness.rig import GROUP_LABEL
+from .scenario import STARTED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+CONDITIONS = ("Reserved", "Bound", "Healthy")
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What has started, what is said about it, and what is still promised."""
+
+    bound: frozenset[str]  # pods with a node, by name
+    started: Mapping[str, int]  # members that are bound or have succeeded, by gang
+    value: Mapping[int, Mapping[str, int]]  # cores and GPUs of those, by priority
+    said: Mapping[str, str]  # of each PodGroup and each waiting pod
+    reservations: int
+
+    @property
+    def is_promised(self) -> bool:
+        """Whether it is an end that an unbroken run can reach."""
+        return self.started == STARTED and not self.reservations
+
+    def difference(self, other: Rest) -> str:
+        """What is not as it is in the other, in words; empty where they are alike."""
+        parts = [
+            *_changes("members started", self.started, other.started),
+            *_changes("value at priority", self.value, other.value),
+            *_changes("said of", self.said, other.said),
+        ]
+        if self.reservations != other.reservations:
+            parts.append(f"{self.reservations} Reservations stand")
+        return "; ".join(parts)
+
+
+def look(request: Callable[..., Any], namespace: str) -> Rest:
+    """Read it from the API server."""
+    pods = request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
+    ours = f"/apis/tutti.dev/v1alpha1/namespaces/{namespace}"
+    groups = request("GET", f"{ours}/podgroups")["items"]
+    started = [each for each in pods if _has_started(each)]
+    counts = Counter(_gang(each) for each in started)
+    said = {each["metadata"]["name"]: _said(each) for each in groups}
+    said |= {_name(each): _why(each) for each in pods if "nodeName" not in each["spec"]}
+    return Rest(
+        bound=frozenset(_name(each) for each in pods if "nodeName" in each["spec"]),
+        started={gang: counts[gang] for gang in STARTED},
+        value=_value(started),
+        said=said,
+        reservations=len(request("GET", f"{ours}/reservations")["items"]),
+    )
+
+
+def _name(pod: Mapping[str, Any]) -> str:
+    return str(pod["metadata"]["name"])
+
+
+def _gang(pod: Mapping[str, Any]) -> str:
+    return str(pod["metadata"].get("labels", {}).get(GROUP_LABEL) or _name(pod))
+
+
+def _has_started(pod: Mapping[str, Any]) -> bool:
+    return "nodeName" in pod["spec"] and pod["status"]["phase"] != "Failed"
+
+
+def _value(pods: Iterable[Mapping[str, Any]]) -> dict[int, dict[str, int]]:
+    value: dict[int, Counter[str]] = {}
+    for pod in pods:
+        at = value.setdefault(pod["spec"].get("priority", 0), Counter())
+        for container in pod["spec"]["containers"]:
+            for resource, amount in container["resources"]["requests"].items():
+                at[resource] += int(amount)
+    return {priority: dict(sorted(amounts.items())) for priority, amounts in value.items()}
+
+
+def _said(group: Mapping[str, Any]) -> str:
+    status = group.get("status", {})
+    lines = {line["type"]: line for line in status.get("conditions", ())}
+    words = [
+        f"{kind}={lines[kind]['status']}/{lines[kind]['reason']}"
+        for kind in CONDITIONS
+        if kind in lines
+    ]
+    counts = status.get("members", {})
+    return " ".join([str(status.get("phase")), *words, *(f"{k}:{v}" for k, v in counts.items())])
+
+
+def _why(pod: Mapping[str, Any]) -> str:
+    lines = pod["status"].get("conditions", ())
+    return next((line["reason"] for line in lines if line["type"] == "PodScheduled"), "")
+
+
+def _changes(title: str, here: Mapping[Any, object], there: Mapping[Any, object]) -> list[str]:
+    return [
+        f"{title} {key}: {here.get(key)} instead of {there.get(key)}"
+        for key in sorted({*here, *there})
+        if here.get(key) != there.get(key)
+    ]

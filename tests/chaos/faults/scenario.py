@@ -1,0 +1,106 @@
+"""What happens in the cluster while faults strike: seven gangs on nodes that they fill to the brim.
+
+Whatever the operator does when, it can reach one end only, in which every core and GPU is taken:
+any member bound too often, too early or to the wrong node is an over-commit or a gang too few.
+That is why each kind of node holds members of one size: no order of events leaves an odd gap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...harness.controlplane.nodes import node_manifest
+from ...harness.rig import members, pod, pod_group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .rest import Rest
+
+POOLS: Mapping[str, tuple[int, Mapping[str, Any]]] = {
+    "gpu": (3, {"cpu": 2, "gpus": 2}),
+    "plain": (2, {"cpu": 3}),
+}  # room for six and for six
+RUN_SECONDS = 0.5
+URGENT = "urgent"
+WORN = ("worn-0", "worn-1")
+REPLACEMENT = "worn-2"
+
+# What an unbroken run starts: pods that are bound or have succeeded, by gang.
+STARTED: Mapping[str, int] = {
+    "train": 4,
+    "graph": 3,
+    "short": 2,
+    "late": 2,
+    "vast": 0,
+    "worn": 2,
+    "alone": 1,
+}
+
+
+def nodes() -> list[dict[str, Any]]:
+    """The nodes of every run."""
+    return [
+        node_manifest(f"{pool}-{i}", memory="16Gi", labels={"pool": pool}, **room)
+        for pool, (n, room) in POOLS.items()
+        for i in range(n)
+    ]
+
+
+def priority_class() -> dict[str, Any]:
+    """What lets one gang go before all others."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": URGENT},
+        "value": 1000,
+    }
+
+
+def objects(namespace: str) -> list[dict[str, Any]]:
+    """All that waits when the operator starts."""
+    plain: dict[str, Any] = {"namespace": namespace, "spec": _in_pool("plain"), "cpu": 1}
+    gpu: dict[str, Any] = {"namespace": namespace, "spec": _in_pool("gpu"), "cpu": 1, "gpu": 1}
+    urgent = {**gpu, "spec": {**_in_pool("gpu"), "priorityClassName": URGENT}}
+    groups = [
+        pod_group("train", 4, namespace=namespace),  # a plain gang
+        pod_group("graph", namespace=namespace, driver=1, worker=2),  # one with roles
+        pod_group("short", 2, namespace=namespace),  # finishes by itself, and makes room for ...
+        pod_group("late", 2, namespace=namespace),  # ... the one that waits for it
+        pod_group("vast", 2, namespace=namespace),  # larger than the cluster
+        pod_group("worn", 2, namespace=namespace),  # loses a member and is given another
+    ]
+    pods = [
+        *members("train", 4, **gpu),
+        pod("graph-driver", "graph", role="driver", **plain),
+        *(pod(f"graph-worker-{i}", "graph", role="worker", **plain) for i in range(2)),
+        *members("short", 2, run_seconds=RUN_SECONDS, **urgent),
+        *members("late", 2, **gpu),
+        *members("vast", 2, **{**gpu, "gpu": 4}),
+        *members("worn", 2, **plain),
+        pod("alone", **plain),  # a gang of one
+    ]
+    return [*groups, *pods]
+
+
+def _in_pool(pool: str) -> dict[str, Any]:
+    return {"nodeSelector": {"pool": pool}}
+
+
+class Story:
+    """What others do while the operator works: a member is lost, another takes its place."""
+
+    def __init__(self, request: Callable[..., Any], namespace: str) -> None:
+        self._request = request
+        self._namespace = namespace
+        self.is_over = False
+
+    def retry(self, seen: Rest) -> None:
+        """Do the next thing, if it is time."""
+        if self.is_over or not all(name in seen.bound for name in WORN):
+            return
+        pods = f"/api/v1/namespaces/{self._namespace}/pods"
+        self._request("DELETE", f"{pods}/{WORN[-1]}?gracePeriodSeconds=0")
+        about: dict[str, Any] = {"namespace": self._namespace, "spec": _in_pool("plain"), "cpu": 1}
+        self._request("POST", pods, pod(REPLACEMENT, "worn", **about))
+        self.is_over = True

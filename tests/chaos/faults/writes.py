@@ -1,0 +1,55 @@
+"""What the operator writes, told apart by address alone; and the streams that it watches."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ...harness.proxy import Call
+
+
+class Write(StrEnum):
+    """The kinds of writes on the closed list."""
+
+    RESERVE = "create Reservation"
+    ADOPT = "patch Reservation"
+    BIND = "binding"
+    RELEASE = "delete Reservation"
+    GROUP_STATUS = "status"
+    EVENT = "event"
+    POD_STATUS = "pod status"
+    EVICT = "eviction"
+    LEASE = "lease"
+    OTHER = "other"
+
+
+WORK = frozenset(Write) - {Write.LEASE}  # what a scenario makes it write; Leases follow the clock
+
+_ADDRESSES = (
+    (Write.RESERVE, r"POST .*/reservations"),
+    (Write.ADOPT, r"PATCH .*/reservations/[^/]+"),
+    (Write.RELEASE, r"DELETE .*/reservations/[^/]+"),
+    (Write.BIND, r"POST .*/pods/[^/]+/binding"),
+    (Write.EVICT, r"POST .*/pods/[^/]+/eviction"),
+    (Write.POD_STATUS, r"PATCH .*/pods/[^/]+/status"),
+    (Write.GROUP_STATUS, r"PATCH .*/podgroups/[^/]+/status"),
+    (Write.EVENT, r"POST .*/events"),
+    (Write.LEASE, r"[A-Z]+ .*/leases(/[^/]+)?"),
+)
+
+
+def write_of(call: Call) -> Write | None:
+    """The kind of a write; None for a read."""
+    if not call.is_write:
+        return None
+    text = f"{call.method} {call.path}"
+    return next(
+        (write for write, address in _ADDRESSES if re.fullmatch(address, text)), Write.OTHER
+    )
+
+
+def stream_of(call: Call) -> str:
+    """The stream that a watch follows."""
+    return f"{call.path}?{call.query.get('fieldSelector', '')}"

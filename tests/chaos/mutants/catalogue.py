@@ -1,0 +1,191 @@
+"""What each mutant does wrong. Anchors are short lines, chosen to outlive edits around them."""
+
+from __future__ import annotations
+
+from .planting import Mutant, Patch
+
+_NEVER_SHORT = Patch(
+    "verify/room_ledger.py",
+    "return [name for name, n in asked.items() if n > max(_left(room, name), 0)]",
+    "return []",
+)
+_TWICE_THE_ROOM = Patch(
+    "planning/compile/grids.py",
+    "np.maximum(capacity - used - promised, 0)",
+    "np.maximum(capacity * 2 - used - promised, 0)",
+)
+
+SKIPS_THE_RESERVATION = Mutant(
+    "skips the reservation",
+    (
+        Patch(
+            "commit/reservations.py",
+            "await self._api.reserve(reservation)",
+            '__import__("dataclasses").replace('
+            "reservation, self_uid=reservation.uid, version=str(2**62))",
+        ),
+    ),
+)
+IGNORES_CAPACITY = Mutant("ignores capacity", (_TWICE_THE_ROOM, _NEVER_SHORT))
+PLANS_BEYOND_CAPACITY = Mutant("plans beyond capacity but verifies", (_TWICE_THE_ROOM,))
+BINDS_ONE_MEMBER_EARLY = Mutant(
+    "binds one member early",
+    (
+        Patch(
+            "commit/protocol.py",
+            "        singles = [p for p in placements if p.gang.origin is Origin.POD]\n",
+            """\
+        bindings.extend(
+            (gang.key, Assignment(m.key, m.uid, m.version, snapshot.nodes[0].name))
+            for gang in snapshot.gangs
+            if len(gang.members) < gang.min_member
+            for m in gang.members[:1]
+            if m.is_waiting
+        )
+        singles = [p for p in placements if p.gang.origin is Origin.POD]
+""",
+        ),
+    ),
+)
+STARTS_INCOMPLETE_GANGS = Mutant(
+    "starts incomplete gangs",
+    (
+        Patch(
+            "gang/demand.py",
+            "return max(gang.min_member, sum([role.min_member for role in gang.roles]), 1)",
+            "return 1",
+        ),
+        Patch("verify/plan_checks.py", "if len(starting) < gang.min_member:", "if not starting:"),
+    ),
+)
+LOSES_A_BINDING = Mutant(
+    "takes a binding for done that it never sent",
+    (
+        Patch(
+            "commit/binding.py",
+            "await self._api.bind(assignment)",
+            'await __import__("asyncio").sleep(0) if assignment.pod.name == "fits-0" '
+            "else await self._api.bind(assignment)",
+        ),
+    ),
+)
+LEAVES_THE_LAST_MEMBER_WAITING = Mutant(
+    "leaves the last member waiting under its Reservation",
+    (Patch("commit/progress.py", "return Bind(open_entries)", "return Bind(open_entries[1:])"),),
+)
+BINDS_PODS_OF_OTHERS = Mutant(
+    "binds the pods of other schedulers",
+    (
+        Patch(
+            "kube/calls.py",
+            'ours += f",spec.schedulerName={scheduler_names[0]}"',
+            "pass",
+        ),
+        Patch(
+            "state/reflectors.py",
+            "is_ours = pod.spec.scheduler_name == name and is_served(pod)",
+            "is_ours = is_served(pod)",
+        ),
+    ),
+)
+WRITES_INTO_THE_POD_GROUP = Mutant(
+    "writes into the PodGroup beside its status",
+    (Patch("kube/calls.py", '"podgroups/status", "patch"', '"podgroups", "patch"'),),
+)
+
+BINDS_WITHOUT_ASKING_WHO_LEADS = Mutant(
+    "binds without asking who leads",
+    (Patch("kube/leader_election.py", "(await api.read_lease()).term != term", "False"),),
+)
+CARRIES_OUT_WHAT_A_PAST_LEADER_RESERVED = Mutant(
+    "carries out what a past leader reserved",
+    (
+        Patch("commit/progress.py", "if held.term != term]", "if not held.term]"),
+        Patch("commit/progress.py", "if held.term == term or", "if held.term or"),
+        Patch("commit/progress.py", "if held.term == term)", "if held.term)"),
+    ),
+)
+BINDS_WHATEVER_THE_VERSION = Mutant(
+    "binds whatever the version",
+    (Patch("kube/codec/encode.py", '        "resourceVersion": assignment.version,\n', ""),),
+)
+BINDS_A_NAMESAKE = Mutant(
+    "binds a namesake",
+    (
+        Patch("kube/codec/encode.py", '        "uid": assignment.uid,\n', ""),
+        Patch("kube/codec/encode.py", '        "resourceVersion": assignment.version,\n', ""),
+    ),
+)
+TAKES_A_NAMESAKE_FOR_BOUND = Mutant(
+    "takes a namesake for bound",
+    (Patch("commit/binding.py", "if now is None or now.uid != uid:", "if now is None:"),),
+)
+FREES_ROOM_WITHOUT_A_TOUCH = Mutant(
+    "frees room without a touch",
+    (
+        Patch(
+            "commit/release.py",
+            "if (member := members.get(entry.uid)) is not None and member.may_get_a_node",
+            "if (member := members.get(entry.uid)) is not None and not members",
+        ),
+    ),
+)
+EVICTS_WHATEVER_THE_VERSION = Mutant(
+    "evicts whatever the version",
+    (
+        Patch(
+            "kube/codec/encode.py",
+            '"preconditions": {"uid": member.uid, "resourceVersion": member.version}',
+            '"preconditions": {"uid": member.uid}',
+        ),
+    ),
+)
+KEEPS_A_MEMBER_WITHOUT_A_TOUCH = Mutant(
+    "gives an eviction up without a touch",
+    (Patch("commit/release.py", "for uid in one.reservation.evict\n", "for uid in ()\n"),),
+)
+EVICTS_WHO_WAS_SEEN_AFTER_THE_LEASE = Mutant(
+    "evicts members as they were after the Lease was read",
+    (
+        Patch(
+            "commit/eviction.py",
+            "tuple(decided[one.uid] for one in step.members if one.uid in decided)",
+            "step.members",
+        ),
+    ),
+)
+FORGETS_PODS_THAT_NO_POD_GROUP_CLAIMS = Mutant(
+    "begins a term without a touch of pods that no PodGroup claims",
+    (Patch("commit/release.py", "for one in snapshot.strays}", "for one in ()}"),),
+)
+TRUSTS_STANDING_RESERVATIONS = Mutant(
+    "trusts standing Reservations",
+    (Patch("commit/progress.py", "lost = reservation_checks.lost(snapshot)", "lost = {}"),),
+)
+# Seen through by the cycle's own tests, without a judge.
+UNFENCED = (
+    BINDS_WITHOUT_ASKING_WHO_LEADS,
+    CARRIES_OUT_WHAT_A_PAST_LEADER_RESERVED,
+    BINDS_WHATEVER_THE_VERSION,
+    BINDS_A_NAMESAKE,
+    TAKES_A_NAMESAKE_FOR_BOUND,
+    FREES_ROOM_WITHOUT_A_TOUCH,
+    EVICTS_WHATEVER_THE_VERSION,
+    KEEPS_A_MEMBER_WITHOUT_A_TOUCH,
+    EVICTS_WHO_WAS_SEEN_AFTER_THE_LEASE,
+    FORGETS_PODS_THAT_NO_POD_GROUP_CLAIMS,
+    TRUSTS_STANDING_RESERVATIONS,
+)
+
+MUTANTS = (
+    *UNFENCED,
+    SKIPS_THE_RESERVATION,
+    IGNORES_CAPACITY,
+    PLANS_BEYOND_CAPACITY,
+    BINDS_ONE_MEMBER_EARLY,
+    STARTS_INCOMPLETE_GANGS,
+    LOSES_A_BINDING,
+    LEAVES_THE_LAST_MEMBER_WAITING,
+    BINDS_PODS_OF_OTHERS,
+    WRITES_INTO_THE_POD_GROUP,
+)

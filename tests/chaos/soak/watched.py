@@ -1,0 +1,160 @@
+"""The operator in a process that answers SIGUSR1: its asyncio tasks, and its World against a list.
+
+Runs `tutti.main.serve` as it is. The World is found among the interpreter's objects; what it is
+compared with is a second one, fed with fresh lists of the same streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tutti import main
+from tutti.kube import calls, list_watch, wire
+from tutti.kube.access import Access
+from tutti.kube.client import Client
+from tutti.kube.codec import decode, pod_group
+from tutti.reporting import logs
+from tutti.settings import Settings
+from tutti.state.cluster_state import ClusterState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tutti.model.cluster import Snapshot
+    from tutti.state.store import Store
+
+ANSWER = "answer.json"
+SAID = 20  # differences that are told; more would not tell more
+
+
+def feeds(state: ClusterState, name: str) -> tuple[list_watch.Reflector[Any, Any], ...]:
+    """All eight streams of a World."""
+
+    def bound(pod: wire.Pod) -> Any:
+        if pod.spec.scheduler_name == name:
+            return decode.decode_member(pod)
+        return decode.decode_occupant(pod)
+
+    others = calls.others_pending(name)
+    return (
+        list_watch.Reflector(calls.GROUPS, wire.PodGroup, pod_group.decode_group, state.groups),
+        list_watch.Reflector(calls.pending(name), wire.Pod, decode.decode_member, state.pending),
+        list_watch.Reflector(calls.NODES, wire.Node, decode.decode_node, state.nodes),
+        list_watch.Reflector(calls.BOUND, wire.Pod, bound, state.bound),
+        list_watch.Reflector(others, wire.Pod, decode.decode_occupant, state.pinned),
+        list_watch.Reflector(
+            calls.RESERVATIONS, wire.Reservation, decode.decode_reservation, state.reservations
+        ),
+        list_watch.Reflector(
+            calls.CLASSES, wire.PriorityClass, decode.decode_priority_class, state.classes
+        ),
+        list_watch.Reflector(
+            calls.NAMESPACES, wire.Namespace, decode.decode_namespace, state.namespaces
+        ),
+    )
+
+
+def differences(known: ClusterState, listed: ClusterState) -> list[str]:
+    """What one World knows and the other does not, in lines."""
+    found: list[str] = []
+    for name, store in _stores(known).items():
+        found += _between(name, _by_name(store), _by_name(_stores(listed)[name]))
+    seen, fresh = known.snapshot(0.0), listed.snapshot(0.0)
+    found += _between("nodes and their use", _nodes(seen), _nodes(fresh))
+    found += _between("gangs", _living(seen), _living(fresh))
+    found += [f"unsure: {member.key}" for member in known.unconfirmed_bindings()]
+    return found
+
+
+def _stores(state: ClusterState) -> Mapping[str, Store[Any]]:
+    return {
+        "nodes": state.nodes,
+        "pending": state.pending,
+        "bound": state.bound,
+        "pinned": state.pinned,
+        "groups": state.groups,
+        "reservations": state.reservations,
+        "classes": state.classes,
+        "namespaces": state.namespaces,
+    }
+
+
+def _by_name(values: Iterable[Any]) -> Mapping[str, Any]:
+    return {str(getattr(one, "uid", None) or one.name): one for one in values}
+
+
+def _nodes(seen: Snapshot) -> Mapping[str, Any]:
+    return {node.name: node for node in seen.nodes}
+
+
+def _living(seen: Snapshot) -> Mapping[str, Any]:
+    """The gangs with members that wait or run; of the others nothing is left to decide."""
+    return {
+        str(gang.key): gang
+        for gang in seen.gangs
+        if any(not member.is_over for member in gang.members)
+    }
+
+
+def _between(what: str, known: Mapping[str, Any], listed: Mapping[str, Any]) -> list[str]:
+    names = [name for name in known.keys() | listed.keys() if known.get(name) != listed.get(name)]
+    return [
+        f"{what}: {name}: known as {known.get(name)}, listed as {listed.get(name)}"
+        for name in sorted(names)
+    ]
+
+
+async def _answer(path: Path, kubeconfig: str, name: str) -> None:
+    """Write down what is in this process."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    tasks = Counter(str(getattr(one.get_coro(), "__qualname__", one)) for one in others)
+    gc.collect()  # what earlier answers compared with
+    (state,) = (one for one in gc.get_objects() if isinstance(one, ClusterState))
+    listed = ClusterState(lambda: None)
+    async with Client(await Access.load(kubeconfig)) as api:
+        for feed in feeds(listed, name):
+            await list_watch.relist(api, feed)
+    unequal = differences(state, listed)
+    answer = {
+        "tasks": dict(sorted(tasks.items())),
+        "differences": unequal[:SAID],
+        "sizes": {name: len(store) for name, store in _stores(state).items()},
+    }
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(answer))
+    fresh.rename(path)
+
+
+@click.command()
+@click.option("--kubeconfig", required=True, help="The cluster; answers are written beside it.")
+def watched(kubeconfig: str) -> None:
+    """Run the operator; each SIGUSR1 is answered in a file."""
+    answer = Path(kubeconfig).with_name(ANSWER)
+    settings = Settings.from_environment(os.environ)
+    logs.configure(settings.log_format, settings.log_level)
+
+    async def run() -> None:
+        answering: set[asyncio.Task[None]] = set()
+
+        def ask() -> None:
+            asked = asyncio.create_task(_answer(answer, kubeconfig, settings.scheduler_name))
+            answering.add(asked)
+            asked.add_done_callback(answering.discard)
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, ask)
+        await main.serve(settings, kubeconfig)
+
+    asyncio.run(run())
+
+
+if __name__ == "__main__":
+    watched()

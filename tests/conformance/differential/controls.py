@@ -1,0 +1,325 @@
+"""Wrong rules, of which each must be noticed: Tutti made blind to one field at a time.
+
+A rule that ignores a field answers as the right rule does for objects without it. So a control
+changes what Tutti is shown and nothing else, and holds for whatever code evaluates the rule.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...harness.controlplane.pins import chosen_k8s
+from .comparing import Case, compared, differs
+from .ours import Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    Manifest = dict[str, Any]
+    Change = Callable[[Manifest], None]
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PLENTY = "1000Gi"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One wrong rule: how the pod that is asked about is seen, and how the cluster."""
+
+    name: str
+    pod: Change | None = None
+    cluster: Change | None = None  # for every object
+
+    def noticed(self, cases: Iterable[Case]) -> Case | None:
+        """The first of these cases, which agree as they are, that no longer does."""
+        wrong: dict[int, Reading] = {}
+        for case in cases:
+            pod = _changed(case.pod, self.pod)
+            if self.cluster is None and pod == case.pod:
+                continue  # seen as it is
+            key = id(case.objects)
+            if key not in wrong:
+                wrong[key] = Reading(_changed(each, self.cluster) for each in case.objects)
+            if differs(case, wrong[key].answer(pod)):
+                return case
+        return None
+
+
+def _changed(body: Manifest, change: Change | None) -> Manifest:
+    if change is None:
+        return body
+    changed = copy.deepcopy(body)
+    change(changed)
+    return changed
+
+
+def _at(body: Any, path: Sequence[str]) -> Iterator[Manifest]:
+    """Every map at a path; a step into a list goes into each of its items."""
+    if isinstance(body, list):
+        for each in body:
+            yield from _at(each, path)
+    elif isinstance(body, dict):
+        if not path:
+            yield body
+        elif path[0] in body:
+            yield from _at(body[path[0]], path[1:])
+
+
+def _drop(path: str) -> Change:
+    *steps, last = path.split(".")
+
+    def change(body: Manifest) -> None:
+        for each in _at(body, steps):
+            each.pop(last, None)
+
+    return change
+
+
+def _turn(path: str, become: Callable[[Any], Any]) -> Change:
+    """Another value wherever there is one."""
+    *steps, last = path.split(".")
+
+    def change(body: Manifest) -> None:
+        for each in _at(body, steps):
+            if last in each:
+                each[last] = become(each[last])
+
+    return change
+
+
+def _of(kind: str, change: Change) -> Change:
+    def only(body: Manifest) -> None:
+        if body.get("kind") == kind:
+            change(body)
+
+    return only
+
+
+def _operator(before: str, after: str) -> Change:
+    """A node affinity operator read as another, its values dropped where that one has none."""
+    terms = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms.matchExpressions"
+
+    def change(body: Manifest) -> None:
+        for each in _at(body, terms.split(".")):
+            if each["operator"] == before:
+                each["operator"] = after
+                if after in ("Exists", "DoesNotExist"):
+                    each.pop("values", None)
+
+    return change
+
+
+def _amount(name: str, quantity: str) -> Change:
+    def change(body: Manifest) -> None:
+        if body["kind"] == "Node":
+            body["status"]["allocatable"][name] = quantity
+
+    return change
+
+
+def _unmerged(path: str, keys: str) -> Change:
+    """Forget what the API server has made of these label keys when the pod was created."""
+
+    def change(body: Manifest) -> None:
+        for each in _at(body, path.split(".")):
+            selector = each.get("labelSelector") or {}
+            if "matchExpressions" in selector:
+                selector["matchExpressions"] = [
+                    one
+                    for one in selector["matchExpressions"]
+                    if one["key"] not in each.get(keys, ())
+                ]
+            each.pop(keys, None)
+
+    return change
+
+
+def _first(body: Manifest) -> None:
+    """The pod does not match its own terms."""
+    if "podAffinity" in body["spec"].get("affinity", {}):
+        body["metadata"]["labels"] = {}
+
+
+def _known_claims(body: Manifest) -> None:
+    """As if a claim that is not there were not needed."""
+    body["spec"]["volumes"] = [
+        each
+        for each in body["spec"].get("volumes", ())
+        if each.get("persistentVolumeClaim", {}).get("claimName") != "no-such-claim"
+    ]
+
+
+def _single(modes: list[str]) -> list[str]:
+    return ["ReadWriteOnce" if mode == "ReadWriteOncePod" else mode for mode in modes]
+
+
+def _instead(before: str, after: str) -> Callable[[str], str]:
+    return lambda value: after if value == before else value
+
+
+_TAINT = "spec.taints.effect"
+_TERMS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+_NEAR = f"spec.affinity.podAffinity.{REQUIRED}"
+_APART = f"spec.affinity.podAntiAffinity.{REQUIRED}"
+_EVEN = "spec.topologySpreadConstraints"
+_PORT = "spec.containers.ports"
+
+
+def _both(pod: Change) -> dict[str, Change]:
+    """For the pod that is asked about and for those that run."""
+    return {"pod": pod, "cluster": _of("Pod", pod)}
+
+
+# By the row of the rules that they are about.
+CONTROLS: Mapping[str, tuple[Control, ...]] = {
+    "tolerations": (
+        Control("cordons ignored", cluster=_drop("spec.unschedulable")),
+        Control(
+            "NoExecute ignored", cluster=_turn(_TAINT, _instead("NoExecute", "PreferNoSchedule"))
+        ),
+        Control(
+            "NoSchedule ignored", cluster=_turn(_TAINT, _instead("NoSchedule", "PreferNoSchedule"))
+        ),
+        Control(
+            "PreferNoSchedule binds",
+            cluster=_turn(_TAINT, _instead("PreferNoSchedule", "NoSchedule")),
+        ),
+        Control("tolerations ignored", pod=_drop("spec.tolerations")),
+        Control("tolerations of any effect", pod=_drop("spec.tolerations.effect")),
+        Control(
+            "tolerations of Equal read as Exists",
+            pod=_turn("spec.tolerations.operator", _instead("Equal", "Exists")),
+        ),
+    ),
+    "node selector": (Control("nodeSelector ignored", pod=_drop("spec.nodeSelector")),),
+    "node affinity": (
+        Control("node affinity ignored", pod=_drop("spec.affinity.nodeAffinity")),
+        Control("matchFields ignored", pod=_drop(f"{_TERMS}.matchFields")),
+        Control("In read as NotIn", pod=_operator("In", "NotIn")),
+        Control("NotIn read as DoesNotExist", pod=_operator("NotIn", "DoesNotExist")),
+        Control("Exists read as DoesNotExist", pod=_operator("Exists", "DoesNotExist")),
+        Control("DoesNotExist read as Exists", pod=_operator("DoesNotExist", "Exists")),
+        Control("Gt read as Lt", pod=_operator("Gt", "Lt")),
+        Control("Lt read as Gt", pod=_operator("Lt", "Gt")),
+    ),
+    "resources": (
+        Control(
+            "requests of running pods ignored",
+            cluster=_of("Pod", _drop("spec.containers.resources")),
+        ),
+        Control("init containers ignored", **_both(_drop("spec.initContainers"))),
+        Control(
+            "sidecars read as init containers", **_both(_drop("spec.initContainers.restartPolicy"))
+        ),
+        Control("overhead ignored", **_both(_drop("spec.overhead"))),
+        Control("huge pages ignored", cluster=_amount("hugepages-2Mi", PLENTY)),
+        Control("ephemeral storage ignored", cluster=_amount("ephemeral-storage", PLENTY)),
+        Control("extended resources ignored", cluster=_amount("example.com/device", "1000")),
+        Control("max pods ignored", cluster=_amount("pods", "1000")),
+        Control("resizes ignored", cluster=_of("Pod", _drop("status.containerStatuses"))),
+    ),
+    "pod-level resources": (
+        Control("pod-level resources ignored", **_both(_drop("spec.resources"))),
+    ),
+    "host ports": (
+        Control("host ports ignored", pod=_drop(f"{_PORT}.hostPort")),
+        Control("host ports of one protocol", **_both(_turn(f"{_PORT}.protocol", lambda _: "TCP"))),
+        Control("host ports of any address", **_both(_drop(f"{_PORT}.hostIP"))),
+        Control(
+            "wildcard read as an address",
+            **_both(_turn(f"{_PORT}.hostIP", _instead("0.0.0.0", "10.9.9.9"))),
+        ),
+        Control("host ports of sidecars ignored", **_both(_drop("spec.initContainers.ports"))),
+    ),
+    "affinity": (
+        Control("affinity ignored", pod=_drop("spec.affinity.podAffinity")),
+        Control(
+            "affinity always by node",
+            pod=_turn(f"{_NEAR}.topologyKey", lambda _: "kubernetes.io/hostname"),
+        ),
+        Control("affinity's namespaces ignored", pod=_drop(f"{_NEAR}.namespaces")),
+        Control("affinity's namespaceSelector ignored", pod=_drop(f"{_NEAR}.namespaceSelector")),
+        Control("affinity's matchLabelKeys ignored", pod=_unmerged(_NEAR, "matchLabelKeys")),
+        Control("affinity's mismatchLabelKeys ignored", pod=_unmerged(_NEAR, "mismatchLabelKeys")),
+        Control("nobody may be first", pod=_first),
+    ),
+    "anti-affinity": (
+        Control("anti-affinity ignored", pod=_drop("spec.affinity.podAntiAffinity")),
+        Control(
+            "anti-affinity of running pods ignored", cluster=_of("Pod", _drop("spec.affinity"))
+        ),
+        Control(
+            "anti-affinity always by node",
+            pod=_turn(f"{_APART}.topologyKey", lambda _: "kubernetes.io/hostname"),
+        ),
+        Control("anti-affinity's namespaces ignored", **_both(_drop(f"{_APART}.namespaces"))),
+        Control(
+            "anti-affinity's namespaceSelector ignored",
+            **_both(_drop(f"{_APART}.namespaceSelector")),
+        ),
+        Control(
+            "anti-affinity's matchLabelKeys ignored", **_both(_unmerged(_APART, "matchLabelKeys"))
+        ),
+        Control(
+            "anti-affinity's mismatchLabelKeys ignored",
+            **_both(_unmerged(_APART, "mismatchLabelKeys")),
+        ),
+    ),
+    "spread": (
+        Control("spread ignored", pod=_drop(_EVEN)),
+        Control("maxSkew one too many", pod=_turn(f"{_EVEN}.maxSkew", lambda n: n + 1)),
+        Control("minDomains ignored", pod=_drop(f"{_EVEN}.minDomains")),
+        Control("nodeAffinityPolicy ignored", pod=_drop(f"{_EVEN}.nodeAffinityPolicy")),
+        Control("nodeTaintsPolicy ignored", pod=_drop(f"{_EVEN}.nodeTaintsPolicy")),
+        Control("spread's matchLabelKeys ignored", pod=_unmerged(_EVEN, "matchLabelKeys")),
+        Control(
+            "ScheduleAnyway binds",
+            pod=_turn(f"{_EVEN}.whenUnsatisfiable", lambda _: "DoNotSchedule"),
+        ),
+        Control(
+            "terminating pods are spread, too",
+            cluster=_of("Pod", _drop("metadata.deletionTimestamp")),
+        ),
+    ),
+    "volumes": (
+        Control(
+            "node affinity of volumes ignored",
+            cluster=_of("PersistentVolume", _drop("spec.nodeAffinity")),
+        ),
+        Control(
+            "zones of volumes ignored", cluster=_of("PersistentVolume", _drop("metadata.labels"))
+        ),
+        Control(
+            "ReadWriteOncePod read as ReadWriteOnce",
+            cluster=_of("PersistentVolumeClaim", _turn("spec.accessModes", _single)),
+        ),
+        Control("attach limits ignored", cluster=_of("CSINode", _drop("spec.drivers.allocatable"))),
+        Control("missing claims ignored", pod=_known_claims),
+        Control(
+            "attached volumes that nobody uses ignored",
+            cluster=_of("VolumeAttachment", _drop("spec.attacher")),
+        ),
+        Control(
+            "drivers that are needed ignored",
+            cluster=_of("CSIDriver", _drop("spec.preventPodSchedulingIfMissing")),
+        ),
+    ),
+    "gates": (Control("gates ignored", pod=_drop("spec.schedulingGates")),),
+}
+
+# Whose field the API server of a minor drops, as its feature gate is off (VolumeLimitScaling).
+DROPPED = {"1.36": ("drivers that are needed ignored",)}
+
+
+def unnoticed(cases: Sequence[Case], rows: Iterable[str] = tuple(CONTROLS)) -> list[str]:
+    """The wrong rules of these rows that the cases do not tell from the right ones."""
+    known = [case for case, ours in compared(cases) if not (ours.unmodelled or differs(case, ours))]
+    dropped = DROPPED.get(chosen_k8s(), ())
+    return [
+        control.name
+        for row in rows
+        for control in CONTROLS[row]
+        if control.name not in dropped and control.noticed(known) is None
+    ]

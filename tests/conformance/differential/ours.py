@@ -1,0 +1,82 @@
+"""Where Tutti says that a pod may run, from the same objects that the oracle saw."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tutti.dump.decode import read
+from tutti.dump.documents import Text
+from tutti.dump.load import snapshot_of
+from tutti.planning.plan import plan
+from tutti.strategies import load
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget
+
+from . import feasible
+from .scenes import SCHEDULER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tutti.dump.decode import Objects
+    from tutti.model.cluster import Member, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """Where a pod may run, unless Tutti says that it does not know a rule, or it is gated."""
+
+    nodes: frozenset[str]
+    unmodelled: tuple[str, ...] = ()
+    gated: bool = False
+    broken: str = ""  # what was raised, which nothing may
+
+
+class Reading:
+    """A cluster as Tutti reads it; what is asked about comes later."""
+
+    def __init__(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        self._found = _read(objects)
+
+    def answer(self, pod: Mapping[str, Any]) -> Ours:
+        """Where a pod may run if it alone waits."""
+        try:
+            return self._answer(pod)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is a finding
+            return Ours(frozenset(), broken=f"{type(problem).__name__}: {problem}")
+
+    def picture(self, pod: Mapping[str, Any]) -> tuple[Snapshot, Member]:
+        """The Snapshot in which it alone waits, and the pod as a member."""
+        one = _read([{"apiVersion": "v1", "kind": "Pod", **pod}])
+        (member,) = one.members
+        known = replace(self._found, members=(*self._found.members, member))
+        snapshot = snapshot_of(known)
+        (member,) = (
+            each for gang in snapshot.gangs for each in gang.members if each.uid == member.uid
+        )
+        return snapshot, member
+
+    def _answer(self, pod: Mapping[str, Any]) -> Ours:
+        snapshot, member = self.picture(pod)
+        if member.lacking:
+            return Ours(frozenset(), gated=member.gated)
+        if member.unmodelled:
+            return Ours(frozenset(), member.unmodelled)
+        if not member.is_waiting:
+            return Ours(frozenset(), gated=member.gated)
+        return Ours(frozenset(map(str, feasible.nodes(snapshot, member))))
+
+
+def placed(objects: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
+    """The plan for all who wait: the node of each pod's name."""
+    made = plan(snapshot_of(_read(objects)), load("ilp"), BestFit(), Budget())
+    return {
+        each.pod.name: str(each.node) for found in made.placements for each in found.assignments
+    }
+
+
+def _read(objects: Iterable[Mapping[str, Any]]) -> Objects:
+    content = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+    return read([Text("cluster", content.encode())], SCHEDULER)

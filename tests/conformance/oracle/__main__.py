@@ -1,0 +1,124 @@
+"""``python -m tests.conformance.oracle``: compare a strategy with the oracle at random.
+
+Half of them are Problems and half are Snapshots, every other one of each with rules between pods;
+the seeds follow one another from ``--seed`` on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from tutti.strategies import load
+
+from . import instances, smaller, snapshots
+from .comparing import Comparison, compared, planned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tutti.strategies.problem import Strategy
+
+PROGRESS = 100  # instances between two lines of it
+PROBLEMS, SNAPSHOTS, RULED = "problems", "snapshots", " with rules"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was counted on one level."""
+
+    runs: int = 0
+    contended: int = 0
+    proved: int = 0
+    bounded: int = 0
+    seconds: float = 0.0
+    wrong: list[int] = field(default_factory=list)  # their seeds
+
+    def add(self, seed: int, found: Comparison, seconds: float) -> None:
+        """Count one comparison."""
+        self.runs += 1
+        self.contended += found.is_contended
+        self.proved += found.is_proved
+        self.bounded += found.is_bounded
+        self.seconds += seconds
+        if found.wrong:
+            self.wrong.append(seed)
+
+
+def on_problem(seed: int, strategy: Strategy) -> Comparison:
+    """Compare on the Problem of this seed."""
+    return compared(instances.problem(seed), strategy)
+
+
+def on_snapshot(seed: int, strategy: Strategy) -> Comparison:
+    """Compare on the Snapshot of this seed."""
+    return planned(snapshots.cluster(seed), snapshots.policy(seed), strategy)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run, print a table; 1 if anything was wrong."""
+    options = _options(arguments)
+    strategy = load(options.strategy)
+    levels: dict[str, Callable[[int, Strategy], Comparison]] = {
+        PROBLEMS: on_problem,
+        PROBLEMS + RULED: on_problem,
+        SNAPSHOTS: on_snapshot,
+        SNAPSHOTS + RULED: on_snapshot,
+    }
+    tallies = {name: Tally() for name in levels}
+    for number in range(options.runs):
+        seed = options.seed + number // 2
+        is_ruled = bool(instances.problem(seed).rules), snapshots.is_ruled(seed)
+        name = (PROBLEMS, SNAPSHOTS)[number % 2] + RULED * is_ruled[number % 2]
+        begun = monotonic()
+        found = levels[name](seed, strategy)
+        tallies[name].add(seed, found, monotonic() - begun)
+        if found.wrong:
+            _tell(name, seed, found, strategy)
+        if (number + 1) % PROGRESS == 0:
+            print(f"{number + 1} of {options.runs} instances compared", flush=True)
+    Console().print(_table(options.strategy, tallies))
+    return int(any(tally.wrong for tally in tallies.values()))
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.oracle", description=__doc__)
+    parser.add_argument("--runs", type=int, default=3000, help="instances in all (3000)")
+    parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
+    parser.add_argument(
+        "--strategy",
+        default="ilp",
+        help="whose answers are compared; only ilp and ilp-highs claim to be exact",
+    )
+    return parser.parse_args(arguments)
+
+
+def _tell(name: str, seed: int, found: Comparison, strategy: Strategy) -> None:
+    """Say what is wrong, with the smallest Problem that shows it."""
+    for sentence in found.wrong:
+        print(f"{name} {seed}: {sentence}", flush=True)
+    if name.startswith(PROBLEMS):
+        small = smaller.smallest(
+            instances.problem(seed), lambda one: bool(compared(one, strategy).wrong)
+        )
+        print(smaller.as_code(small), flush=True)
+
+
+def _table(who: str, tallies: dict[str, Tally]) -> Table:
+    table = Table("", "instances", "contended", "proved", "bounded", "wrong", "ms each")
+    table.title = f"{who} beside CP-SAT"
+    for name, tally in tallies.items():
+        milliseconds = 1000 * tally.seconds / max(tally.runs, 1)
+        counts = (tally.runs, tally.contended, tally.proved, tally.bounded, len(tally.wrong))
+        table.add_row(name, *map(str, counts), f"{milliseconds:.1f}")
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

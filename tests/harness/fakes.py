@@ -1,0 +1,645 @@
+"""FakeCluster: an API server in memory, as honest as the seam shows it, and the operator's lives.
+
+It stands behind ``Api`` alone. Its rules for bindings, creations and deletions are the real
+server's; every commit is judged at once for room and for a Reservation; any call can be made to
+fail, before its commit or after.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from tutti.kube import errors, wire
+from tutti.kube.codec import decode, encode, pod_group
+from tutti.kube.codec.pod_group import GangSpec
+from tutti.kube.leader_election import Deposed
+from tutti.kube.list_watch import Item
+from tutti.loop.cycle import Cycle
+from tutti.model.cluster import (
+    ForeignPod,
+    Member,
+    Namespace,
+    Node,
+    Phase,
+    PriorityClass,
+    Reservation,
+    ScheduledCondition,
+)
+from tutti.model.decisions import Assignment, RolloutLimits
+from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+from tutti.model.lease import LeaderTerm, Lease
+from tutti.model.owners import Job
+from tutti.model.resources import Resources
+from tutti.model.spark import ConfigMapKey
+from tutti.state.cluster_state import ClusterState
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget, Strategy
+
+from .builders import NAMESPACE, GangBuilder, NodeBuilder, labels
+
+T = TypeVar("T")
+
+STREAMS = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes", "namespaces")
+
+
+class Crash(BaseException):
+    """The operator dies; every further call of the same life raises it too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What happens at one call: raised before the commit, or after it."""
+
+    what: BaseException
+    is_committed: bool = False
+
+
+@dataclass(slots=True)
+class Clock:
+    """A clock that tests wind."""
+
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        """The present."""
+        return self.now
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One watch event: of which stream, and what it does to a World."""
+
+    stream: str
+    tell: Callable[[ClusterState], None]
+
+
+async def _go_on(_number: int, _is_committed: bool) -> None:  # noqa: FBT001 - as ``pause`` is called
+    pass
+
+
+@dataclass(slots=True)
+class FakeCluster:
+    """Nodes, pods, PodGroups and Reservations, and what was called."""
+
+    version: int = 100
+    nodes: dict[NodeName, Item[Node]] = field(default_factory=dict)
+    pods: dict[PodKey, Member] = field(default_factory=dict)
+    others: dict[Uid, Item[Any]] = field(default_factory=dict)
+    groups: dict[GangKey, GangSpec] = field(default_factory=dict)
+    reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
+    classes: dict[str, Item[PriorityClass]] = field(default_factory=dict)
+    namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
+    events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
+    config_maps: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    declared: dict[GangKey, dict[str, Any]] = field(default_factory=dict)  # PodGroups, as sent
+    protected: set[str] = field(default_factory=set)  # names of pods that a budget protects
+    made: list[str] = field(default_factory=list)  # the names of all calls so far
+    broken: list[str] = field(default_factory=list)  # promises that a commit has broken
+    fault: Callable[[int, str], Fault | None] = lambda _number, _name: None
+    before: Callable[[str], None] = lambda _name: None  # called when a call reaches the server
+    bound: Callable[[Member], None] = lambda _pod: None  # called when a pod was bound
+    pause: Callable[[int, bool], Awaitable[None]] = _go_on  # before a commit, and after it
+    is_dead: bool = False
+    lease: Lease = field(default_factory=Lease)
+    log: list[_Told] = field(default_factory=list)
+
+    # What users and nodes do
+
+    def add(self, *parts: NodeBuilder | GangBuilder) -> None:
+        """Create nodes, and PodGroups with their pods, or pods alone."""
+        for part in parts:
+            if isinstance(part, NodeBuilder):
+                self.put_node(part.made)
+                continue
+            made = part.made
+            if not made.is_single:
+                self.add_group(part)
+            for member in made.members:
+                self.add_pod(member)
+
+    def add_group(self, part: GangBuilder) -> None:
+        """Create a PodGroup without its pods."""
+        made = part.made
+        group = GangSpec(
+            namespace=made.key.namespace,
+            name=made.key.name,
+            uid=self._uid(),
+            generation=1,
+            min_member=made.min_member,
+            roles=made.roles,
+            created=made.created,
+            terminating=False,
+            version="",
+            priority_class=made.priority_class,
+            timeout_seconds=made.timeout_seconds,
+            on_timeout=made.on_timeout,
+            absent_seconds=made.absent_seconds,
+            owner_pod=made.owner_pod,
+        )
+        self._put_group(group)
+
+    def add_pod(self, member: Member) -> None:
+        """Create a pod; a namesake must be gone."""
+        assert member.key not in self.pods
+        self._put_pod(replace(member, uid=self._uid(), node=None))
+        if member.node is not None:
+            self._put_pod(replace(self.pods[member.key], node=member.node))
+
+    def change_pod(self, name: str, **changes: object) -> None:
+        """Change fields of a pod."""
+        known = self.pods[PodKey(NAMESPACE, name)]
+        self._put_pod(replace(known, **changes))  # type: ignore[arg-type]
+
+    def delete_pod(self, name: str) -> None:
+        """Delete a pod at once."""
+        gone = self.pods.pop(PodKey(NAMESPACE, name))
+        stream = "pending" if gone.node is None else "bound"
+        self._tell(stream, lambda state: getattr(state, stream).drop(gone.uid))
+
+    def change_group(self, name: str, **changes: object) -> None:
+        """Change fields of a PodGroup."""
+        known = self.groups[GangKey(NAMESPACE, name)]
+        self._put_group(replace(known, **changes))  # type: ignore[arg-type]
+
+    def delete_group(self, name: str) -> None:
+        """Delete a PodGroup; its Reservation stays until ``collect``."""
+        gone = self.groups.pop(GangKey(NAMESPACE, name))
+        self._tell("groups", lambda state: state.groups.drop(gone.uid))
+
+    def delete_reservation(self, name: str) -> None:
+        """Delete the Reservation of a gang by hand."""
+        uid = self.groups[GangKey(NAMESPACE, name)].uid
+        self._drop_reservation((NAMESPACE, uid))
+
+    def collect(self) -> None:
+        """Delete Reservations whose PodGroup is gone, as the garbage collector does."""
+        uids = {group.uid for group in self.groups.values()}
+        for key in [key for key in self.reservations if key[1] not in uids]:
+            self._drop_reservation(key)
+
+    def put_node(self, node: Node) -> None:
+        """Create or change a node."""
+        known = self.nodes.get(node.name)
+        item = Item(self._uid() if known is None else known.uid, self._next(), node)
+        self.nodes[node.name] = item
+        self._tell("nodes", lambda state: state.nodes.put(item))
+
+    def change_node(self, name: str, **changes: object) -> None:
+        """Change fields of a node."""
+        known = self.nodes[NodeName(name)].value
+        self.put_node(replace(known, **changes))  # type: ignore[arg-type]
+
+    def delete_node(self, name: str) -> None:
+        """Delete a node; its pods stay."""
+        gone = self.nodes.pop(NodeName(name))
+        self._tell("nodes", lambda state: state.nodes.drop(gone.uid))
+
+    def occupy(self, node: str, requests: Resources, **given: str) -> None:
+        """Let another scheduler bind a pod with these labels."""
+        uid = self._uid()
+        other = ForeignPod(uid, NodeName(node), requests, NAMESPACE, labels(**given))
+        item: Item[Any] = Item(uid, self._next(), other)
+        self.others[uid] = item
+        self._tell("bound", lambda state: state.bound.put(item))
+
+    def add_class(self, name: str, value: int) -> None:
+        """Create a PriorityClass."""
+        item = Item(self._uid(), self._next(), PriorityClass(name, value))
+        self.classes[name] = item
+        self._tell("classes", lambda state: state.classes.put(item))
+
+    def add_namespace(self, name: str, **given: str) -> None:
+        """Create a namespace."""
+        item = Item(self._uid(), self._next(), Namespace(name, labels(**given)))
+        self.namespaces[name] = item
+        self._tell("namespaces", lambda state: state.namespaces.put(item))
+
+    def run_pods(self, phase: Phase = Phase.RUNNING) -> None:
+        """Let all bound pods of ours come to something."""
+        for member in list(self.pods.values()):
+            if member.node is not None and member.phase is not phase:
+                self._put_pod(replace(member, phase=phase))
+
+    # Api
+
+    async def bind(self, assignment: Assignment) -> None:
+        """See ``Api.bind``."""
+
+        def commit() -> None:
+            pod = self._pod(assignment.pod)
+            _demand(encode.binding(assignment)["metadata"], pod)
+            if not pod.is_waiting:
+                raise errors.Conflict(f"pod {pod.key} cannot be bound.", status=409)
+            self._judge(pod, assignment.node)
+            self._put_pod(replace(pod, node=assignment.node, said=ScheduledCondition()))
+            self.bound(self.pods[pod.key])
+
+        await self._call("bind", commit)
+
+    async def read_member(self, key: PodKey) -> Member:
+        """See ``Api.read_member``."""
+        return await self._call("read_member", lambda: self._pod(key))
+
+    async def say_of_pod(self, member: Member, why: encode.Why) -> Member:
+        """See ``Api.say_of_pod``."""
+
+        def commit() -> Member:
+            pod = self._pod(member.key)
+            _demand(encode.pod_condition(member, why)["metadata"], pod)
+            if why.condition != encode.SCHEDULED:
+                self._put_pod(pod)  # its words name a version, so they are new
+                return self.pods[member.key]
+            said = ScheduledCondition(why.reason, why.message)
+            if pod.said != said:
+                self._put_pod(replace(pod, said=said))
+            return self.pods[member.key]
+
+        return await self._call("say_of_pod", commit)
+
+    async def evict(self, member: Member) -> None:
+        """See ``Api.evict``; the pod stays, terminating, until it is deleted."""
+
+        def commit() -> None:
+            pod = self._pod(member.key)
+            if pod.key.name in self.protected:
+                raise errors.Refused("it would violate the pod's disruption budget", status=429)
+            _demand(encode.eviction(member)["deleteOptions"]["preconditions"], pod)
+            if not any(pod.uid in held.evict for held in self.reservations.values()):
+                self.broken.append(f"{pod.key} is evicted without a Reservation")
+            self._put_pod(replace(pod, terminating=True))
+
+        await self._call("evict", commit)
+
+    async def read_job(self, namespace: str, name: str) -> Job:
+        """See ``Api.read_job``."""
+
+        def commit() -> Job:
+            if (namespace, name) not in self.jobs:
+                raise errors.Gone("there is no such Job", status=404)
+            return self.jobs[namespace, name]
+
+        return await self._call("read_job", commit)
+
+    async def read_text(self, namespace: str, kept: ConfigMapKey) -> str | None:
+        """See ``Api.read_text``."""
+
+        def commit() -> str | None:
+            if (namespace, kept.config_map) not in self.config_maps:
+                raise errors.Gone("there is no such ConfigMap", status=404)
+            return self.config_maps[namespace, kept.config_map].get(kept.key)
+
+        return await self._call("read_text", commit)
+
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> GangSpec:
+        """See ``Api.declare``; what is stored is what was encoded."""
+
+        def commit() -> GangSpec:
+            body = json.loads(json.dumps(group))
+            assert body["metadata"]["namespace"] == namespace
+            key = GangKey(namespace, body["metadata"]["name"])
+            if key in self.groups:
+                raise errors.Conflict("it exists already", status=409)
+            body["metadata"] |= {"uid": self._uid(), "resourceVersion": "0", "generation": 1}
+            self.declared[key] = body
+            self._put_group(pod_group.decode_group(wire.parse_one(body, wire.PodGroup)))
+            return self.groups[key]
+
+        return await self._call("declare", commit)
+
+    async def reserve(self, reservation: Reservation) -> Reservation:
+        """See ``Api.reserve``; what is stored is what was encoded."""
+
+        def commit() -> Reservation:
+            key = (reservation.gang.namespace, reservation.uid)
+            if key in self.reservations:
+                raise errors.Conflict("it exists already", status=409)
+            body = json.loads(json.dumps(encode.reservation(reservation)))
+            body["metadata"] |= {"uid": self._uid(), "resourceVersion": str(self._next())}
+            made = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+            self._keep_reservation(key, made)
+            return made
+
+        return await self._call("reserve", commit)
+
+    async def release(self, reservation: Reservation) -> None:
+        """See ``Api.release``."""
+
+        def commit() -> None:
+            key = (reservation.gang.namespace, reservation.uid)
+            known = self.reservations.get(key)
+            if known is None:
+                raise errors.Gone("there is no such Reservation", status=404)
+            wanted = encode.delete_options(reservation)["preconditions"]
+            if wanted != {"uid": known.self_uid, "resourceVersion": known.version}:
+                raise errors.Conflict("it is another, or has changed", status=409)
+            self._drop_reservation(key)
+
+        await self._call("release", commit)
+
+    async def adopt(self, reservation: Reservation, term: LeaderTerm) -> Reservation:
+        """See ``Api.adopt``."""
+
+        def commit() -> Reservation:
+            key = (reservation.gang.namespace, reservation.uid)
+            known = self.reservations.get(key)
+            if known is None:
+                raise errors.Gone("there is no such Reservation", status=404)
+            if known.version != reservation.version:
+                raise errors.Conflict("it has changed", status=409)
+            made = replace(known, term=term, version=str(self._next()))
+            self._keep_reservation(key, made)
+            return made
+
+        return await self._call("adopt", commit)
+
+    async def amend(self, reservation: Reservation) -> Reservation:
+        """See ``Api.amend``; what is stored is what was encoded."""
+
+        def commit() -> Reservation:
+            key = (reservation.gang.namespace, reservation.uid)
+            known = self.reservations.get(key)
+            if known is None:
+                raise errors.Gone("there is no such Reservation", status=404)
+            patch = json.loads(json.dumps(encode.amendment(reservation)))
+            if known.version != patch["metadata"]["resourceVersion"]:
+                raise errors.Conflict("it has changed", status=409)
+            body = _merged(encode.reservation(known), patch)
+            names = {"uid": known.self_uid, "resourceVersion": str(self._next())}
+            body["metadata"] = {**body["metadata"], **names}
+            made = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+            self._keep_reservation(key, made)
+            return made
+
+        return await self._call("amend", commit)
+
+    async def read_lease(self) -> Lease:
+        """See ``Api.read_lease``."""
+        return await self._call("read_lease", lambda: self.lease)
+
+    def take_lease(self, identity: str) -> LeaderTerm:
+        """Let a replica lead from now on, whoever led before."""
+        version = str(self._next())
+        self.lease = Lease(identity, version, version, 10, version=version)
+        return self.lease.term
+
+    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> GangSpec:
+        """See ``Api.write_status``; a merge patch that changes nothing makes no new version."""
+
+        def commit() -> GangSpec:
+            group = self.groups.get(gang)
+            if group is None:
+                raise errors.Gone("there is no such PodGroup", status=404)
+            patched = _merged(group.status, json.loads(json.dumps(status)))
+            if patched != group.status:
+                self._put_group(replace(group, status=patched))
+            return self.groups[gang]
+
+        return await self._call("write_status", commit)
+
+    async def say(self, event: encode.Event) -> None:
+        """See ``Api.say``."""
+
+        def commit() -> None:
+            body = encode.event(event)
+            name = f"{event.regarding.namespace}/{body['metadata']['name']}"
+            if name in self.events:
+                raise errors.Conflict("it exists already", status=409)
+            self.events[name] = body
+
+        await self._call("say", commit)
+
+    # What a World is shown
+
+    def list_into(self, state: ClusterState) -> None:
+        """Let a World list everything anew, as a watch that expired makes it do."""
+        for name in STREAMS:
+            store = getattr(state, name)
+            store.replace(self._listed(name), self.version, store.began())
+
+    def _listed(self, stream: str) -> Sequence[Item[Any]]:
+        pods: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in self.pods.values()]
+        match stream:
+            case "nodes" | "classes" | "namespaces":
+                return list(getattr(self, stream).values())
+            case "pending":
+                return [item for item in pods if item.value.node is None]
+            case "bound":
+                bound = [item for item in pods if item.value.node is not None]
+                return [*bound, *self.others.values()]
+            case "groups":
+                return [Item(g.uid, int(g.version), g) for g in self.groups.values()]
+            case "reservations":
+                held = self.reservations.values()
+                return [Item(Uid(str(r.self_uid)), int(r.version), r) for r in held]
+            case _:
+                return []
+
+    # Behind it all
+
+    async def _call(self, name: str, commit: Callable[[], T]) -> T:
+        await asyncio.sleep(0)
+        if self.is_dead:
+            raise Crash
+        self.made.append(name)
+        number = len(self.made)
+        await self.pause(number, False)  # noqa: FBT003
+        fault = self.fault(number, name)
+        if fault is not None and not fault.is_committed:
+            self._raise(fault)
+        self.before(name)
+        answer = commit()
+        if fault is not None:
+            self._raise(fault)
+        await self.pause(number, True)  # noqa: FBT003
+        await asyncio.sleep(0)
+        if self.is_dead:
+            raise Crash
+        return answer
+
+    def _raise(self, fault: Fault) -> None:
+        self.is_dead = isinstance(fault.what, Crash)
+        raise fault.what
+
+    def _judge(self, pod: Member, node: NodeName) -> None:
+        """Every binding fits the node as it is, and a group's has a Reservation that names it."""
+        if pod.group and not any(
+            entry.uid == pod.uid and entry.node == node
+            for held in self.reservations.values()
+            for entry in held.entries
+        ):
+            self.broken.append(f"{pod.key} is bound without a Reservation")
+        known = self.nodes.get(node)
+        if known is not None:
+            used = Resources.total([*self._used(node), pod.shape.requests])
+            if not used.fits(known.value.allocatable):
+                self.broken.append(f"{pod.key} does not fit {node}: {used}")
+
+    def _used(self, node: NodeName) -> Iterable[Resources]:
+        for pod in self.pods.values():
+            if pod.node == node and not pod.is_over:
+                yield pod.shape.requests
+        for item in self.others.values():
+            if item.value.node == node:
+                yield item.value.requests
+
+    def _pod(self, key: PodKey) -> Member:
+        if key not in self.pods:
+            raise errors.Gone(f"there is no pod {key}", status=404)
+        return self.pods[key]
+
+    def _put_pod(self, member: Member) -> None:
+        before = self.pods.get(member.key)
+        fresh = replace(member, version=str(self._next()))
+        self.pods[member.key] = fresh
+        item: Item[Any] = Item(fresh.uid, int(fresh.version), fresh)
+        if fresh.node is None:
+            self._tell("pending", lambda state: state.pending.put(item))
+            return
+        if before is not None and before.node is None:
+            self._tell("pending", lambda state: state.pending.drop(fresh.uid))
+        self._tell("bound", lambda state: state.bound.put(item))
+
+    def _put_group(self, group: GangSpec) -> None:
+        fresh = replace(group, version=str(self._next()))
+        self.groups[GangKey(group.namespace, group.name)] = fresh
+        item = Item(fresh.uid, int(fresh.version), fresh)
+        self._tell("groups", lambda state: state.groups.put(item))
+
+    def _keep_reservation(self, key: tuple[str, Uid], made: Reservation) -> None:
+        self.reservations[key] = made
+        item = Item(Uid(str(made.self_uid)), int(made.version), made)
+        self._tell("reservations", lambda state: state.reservations.put(item))
+
+    def _drop_reservation(self, key: tuple[str, Uid]) -> None:
+        gone = Uid(str(self.reservations.pop(key).self_uid))
+        self._tell("reservations", lambda state: state.reservations.drop(gone))
+
+    def _tell(self, stream: str, tell: Callable[[ClusterState], None]) -> None:
+        self.log.append(_Told(stream, tell))
+
+    def _next(self) -> int:
+        self.version += 1
+        return self.version
+
+    def _uid(self) -> Uid:
+        return Uid(f"uid-{self._next()}")
+
+
+def _demand(preconditions: Mapping[str, Any], pod: Member) -> None:
+    """Refuse a write to a pod that is no longer as its author saw it, as far as that is said."""
+    is_same = preconditions.get("uid", pod.uid) == pod.uid
+    if not is_same or preconditions.get("resourceVersion", pod.version) != pod.version:
+        raise errors.Conflict(f"pod {pod.key} is another, or has changed", status=409)
+
+
+def _merged(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """RFC 7386: maps merge, null deletes, everything else replaces."""
+    result = dict(old)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping):
+            inner = result.get(key)
+            result[key] = _merged(inner if isinstance(inner, Mapping) else {}, value)
+        else:
+            result[key] = value
+    return result
+
+
+class Watch:
+    """What one World has been told so far; a stream may lag behind the others."""
+
+    def __init__(self, cluster: FakeCluster, state: ClusterState) -> None:
+        self._cluster = cluster
+        self._state = state
+        self.relist()
+
+    def relist(self) -> None:
+        """Forget what was not told yet and list everything."""
+        self._cluster.list_into(self._state)
+        self._at = dict.fromkeys(STREAMS, len(self._cluster.log))
+
+    def catch_up(self, *streams: str, events: int | None = None) -> None:
+        """Tell what has happened, of these streams or of all; so many events of each at most."""
+        for stream in streams or STREAMS:
+            told = 0
+            while self._at[stream] < len(self._cluster.log) and told != events:
+                event = self._cluster.log[self._at[stream]]
+                self._at[stream] += 1
+                if event.stream == stream:
+                    event.tell(self._state)
+                    told += 1
+
+
+class Life:
+    """One process of the operator, from its first lists to its end."""
+
+    def __init__(
+        self,
+        cluster: FakeCluster,
+        clock: Clock,
+        strategy: Strategy | None = None,
+        identity: str = "tutti-0",
+        restraint: RolloutLimits = RolloutLimits(),  # noqa: B008 - a value, frozen
+        *,
+        is_declaring: bool = False,
+    ) -> None:
+        cluster.is_dead = False
+        self.cluster = cluster
+        self.clock = clock
+        self.is_woken = False
+        self.is_deposed = False
+        self.problems: list[errors.ApiError] = []
+        self.late: tuple[str, ...] = ()  # streams that show nothing after a turn
+        self.term = cluster.take_lease(identity)
+        self._begun = False
+        self.state = ClusterState(self._wake, is_declaring=is_declaring)
+        self.watch = Watch(cluster, self.state)
+        self.cycle = Cycle(
+            self.state,
+            cluster,
+            scheduler="tutti",
+            strategy=strategy or BestFit(),
+            fallback=BestFit(),
+            budget=Budget(),
+            clock=clock,
+            restraint=restraint,
+        )
+
+    def _wake(self) -> None:
+        self.is_woken = True
+
+    async def begin(self) -> None:
+        """Take over, unless that is done."""
+        if not self._begun:
+            await self.cycle.begin(self.term)
+            self._begun = True
+
+    async def turn(self) -> float | None:
+        """One cycle, with what it may raise noted, then the news of it."""
+        due: float | None = 1.0
+        try:
+            await self.begin()
+            due = await self.cycle.run_once(self.term)
+        except errors.ApiError as problem:
+            self.problems.append(problem)
+        except Deposed:
+            self.is_deposed = True
+        self.watch.catch_up(*(stream for stream in STREAMS if stream not in self.late))
+        return due
+
+    async def settle(self, *, most: int = 40) -> None:
+        """Cycle until nothing is called, nothing changes and nothing is due."""
+        for _ in range(most):
+            if self.is_deposed:
+                return
+            calls, self.is_woken = len(self.cluster.made), False
+            due = await self.turn()
+            if len(self.cluster.made) == calls and not self.is_woken:
+                if due is None:
+                    return
+                self.clock.now += due
+        raise AssertionError(f"not settled after {most} cycles: {self.cluster.made[-20:]}")

@@ -1,0 +1,216 @@
+"""Objects as the judge reads them: only the fields that a promise speaks of.
+
+Separate from the replay so that the names of API fields stand in one place.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from .history import Body, Kind
+from .quantities import Amounts, amounts, effective_requests
+
+GROUP_LABEL = "tutti.dev/pod-group"
+SPARK_APP, SPARK_ROLE = "spark-app-selector", "spark-role"
+ROLE_LABEL = "tutti.dev/role"
+ABSENT_SECONDS = 600  # where a PodGroup does not say for how long absent members are awaited
+
+
+class Key(NamedTuple):
+    """A namespace and a name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Read as kubectl prints it."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod at one revision."""
+
+    key: Key
+    uid: str
+    scheduler: str
+    group: str
+    role: str
+    node: str
+    phase: str
+    terminating: bool
+    requests: Amounts
+    app: str = ""  # of Spark, where it names no group
+
+    @property
+    def gang(self) -> Key | None:
+        """The gang that its label names; None for a gang of one."""
+        return Key(self.key.namespace, self.group) if self.group else None
+
+    @property
+    def takes_room(self) -> bool:
+        """Whether it uses room of its node: until it is gone or its containers have ended."""
+        return bool(self.node) and self.phase not in ("Succeeded", "Failed")
+
+    @property
+    def counts_as_bound(self) -> bool:
+        """Whether its gang may rely on it."""
+        if self.phase == "Succeeded":
+            return True
+        return bool(self.node) and not self.terminating and self.phase != "Failed"
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it could still be bound."""
+        return not (self.node or self.terminating or self.phase in ("Succeeded", "Failed"))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node at one revision; ``state`` is all that decides whether pods may go there."""
+
+    key: Key
+    uid: str
+    allocatable: Amounts
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """A PodGroup at one revision."""
+
+    key: Key
+    uid: str
+    min_member: int
+    roles: Mapping[str, int]
+    templates: Mapping[str, Amounts]  # what absent members of a role will ask for
+    absent_seconds: int  # for which they are awaited
+    owner_pod: str  # the pod that owns it, if one does
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A Reservation at one revision: nodes of its pods by uid, and slots by node and role."""
+
+    key: Key
+    uid: str
+    revision: int
+    gang: Key
+    gang_uid: str
+    named: Mapping[str, tuple[str, str]]  # uid -> (pod's name where it is said, node)
+    slots: Mapping[tuple[str, str], int]
+    reserved_at: datetime | None
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """The nodes on which it holds room."""
+        named = {node for _, node in self.named.values()}
+        return frozenset(named | {node for node, _ in self.slots})
+
+
+View = Pod | Node | PodGroup | Reservation
+
+
+def view(kind: Kind, body: Body, revision: int) -> View:
+    """Read one object."""
+    match kind:
+        case Kind.PODS:
+            return _pod(body)
+        case Kind.NODES:
+            return _node(body)
+        case Kind.POD_GROUPS:
+            return _pod_group(body)
+        case Kind.RESERVATIONS:
+            return _reservation(body, revision)
+
+
+def _key(body: Body) -> Key:
+    return Key(body["metadata"].get("namespace", ""), body["metadata"]["name"])
+
+
+def _pod(body: Body) -> Pod:
+    metadata, spec = body["metadata"], body.get("spec") or {}
+    labels = metadata.get("labels") or {}
+    spark_role = labels.get(SPARK_ROLE, "")
+    return Pod(
+        key=_key(body),
+        uid=metadata["uid"],
+        scheduler=spec.get("schedulerName") or "default-scheduler",
+        group=labels.get(GROUP_LABEL, ""),
+        role=labels.get(ROLE_LABEL, "") or spark_role,
+        node=spec.get("nodeName") or "",
+        phase=(body.get("status") or {}).get("phase") or "Pending",
+        terminating=bool(metadata.get("deletionTimestamp")),
+        requests=effective_requests(spec),
+        app="" if labels.get(GROUP_LABEL) or not spark_role else labels.get(SPARK_APP, ""),
+    )
+
+
+def _node(body: Body) -> Node:
+    spec, status = body.get("spec") or {}, body.get("status") or {}
+    ready = next(
+        (c["status"] for c in status.get("conditions") or () if c["type"] == "Ready"), "Unknown"
+    )
+    taints = sorted(
+        f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
+        for taint in spec.get("taints") or ()
+    )
+    state = f"Ready={ready}"
+    if spec.get("unschedulable"):
+        state += ", cordoned"
+    if taints:
+        state += f", tainted {' '.join(taints)}"
+    allocatable = amounts(status.get("allocatable"))
+    return Node(key=_key(body), uid=body["metadata"]["uid"], allocatable=allocatable, state=state)
+
+
+def _pod_group(body: Body) -> PodGroup:
+    spec = body.get("spec") or {}
+    roles = {role["name"]: int(role.get("minMember") or 0) for role in spec.get("roles") or ()}
+    return PodGroup(
+        key=_key(body),
+        uid=body["metadata"]["uid"],
+        min_member=int(spec.get("minMember") or sum(roles.values())),
+        roles=roles,
+        templates={
+            role["name"]: amounts({**role["template"]["resources"], "pods": "1"})
+            for role in spec.get("roles") or ()
+            if "template" in role
+        },
+        absent_seconds=int(spec.get("absentMemberTimeoutSeconds") or ABSENT_SECONDS),
+        owner_pod=next(
+            (
+                owner["name"]
+                for owner in body["metadata"].get("ownerReferences") or ()
+                if owner["kind"] == "Pod"
+            ),
+            "",
+        ),
+    )
+
+
+def _reservation(body: Body, revision: int) -> Reservation:
+    key, spec = _key(body), body["spec"]
+    placement = spec.get("placement") or ()
+    return Reservation(
+        key=key,
+        uid=body["metadata"]["uid"],
+        revision=revision,
+        gang=Key(key.namespace, spec["podGroup"]["name"]),
+        gang_uid=spec["podGroup"].get("uid", ""),
+        named={
+            pod["uid"]: (pod["name"], entry["node"])
+            for entry in placement
+            for pod in (
+                *(entry.get("pods") or ()),
+                *({"name": "", "uid": uid} for uid in entry.get("uids") or ()),
+            )
+        },
+        slots={
+            (entry["node"], role): int(count)
+            for entry in placement
+            for role, count in (entry.get("slots") or {}).items()
+        },
+        reserved_at=datetime.fromisoformat(said) if (said := spec.get("reservedAt")) else None,
+    )

@@ -1,0 +1,1 @@
+"""The image, the release and the kubectl plugin."""

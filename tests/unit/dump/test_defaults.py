@@ -1,0 +1,195 @@
+"""Manifests that were never applied are read as they would be once they are."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tutti import dump
+from tutti.model.cluster import Namespace
+from tutti.model.inter_pod import AffinityTerm, InterPodRules, PodSelector, Requirement
+from tutti.model.resources import Resources
+
+NOW = "2026-01-01T00:00:00Z"
+SEEN = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"creationTimestamp": NOW}}
+
+
+def read(*raw: object) -> dump.Objects:
+    return dump.read([dump.Text("some.yaml", yaml.safe_dump_all(raw).encode())])
+
+
+def node(status: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": status}
+
+
+def template(**resources: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"labels": {"tutti.dev/pod-group": "g", "tutti.dev/role": "worker"}},
+        "spec": {
+            "schedulerName": "tutti",
+            "containers": [{"name": "main", "resources": resources}],
+        },
+    }
+
+
+def workload(kind: str, group: str, **spec: Any) -> dict[str, Any]:
+    limits = {"cpu": "2", "nvidia.com/gpu": 1}
+    body = {"template": template(limits=limits, requests={"cpu": "1"}), **spec}
+    about = {"name": "w", "namespace": "ml"}
+    return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": about, "spec": body}
+
+
+def test_a_node_that_says_nothing_of_itself_is_ready_and_offers_what_it_has() -> None:
+    (found,) = read(node({"capacity": {"cpu": "4", "memory": "1Gi"}})).nodes
+    assert found.ready
+    assert found.allocatable == Resources.of({"cpu": 4000, "memory": 2**30, "pods": 110})
+
+
+def test_what_a_node_does_say_counts() -> None:
+    said = {
+        "capacity": {"cpu": "8"},
+        "allocatable": {"cpu": "4", "pods": "7"},
+        "conditions": [{"type": "Ready", "status": "False"}],
+    }
+    (found,) = read(node(said)).nodes
+    assert not found.ready
+    assert found.allocatable == Resources.of({"cpu": 4000, "pods": 7})
+
+
+COUNTS = {
+    "a Job": (workload("Job", "batch", parallelism=4), 4),
+    "a Job that ends early": (workload("Job", "batch", parallelism=4, completions=3), 3),
+    "a Job without a number": (workload("Job", "batch"), 1),
+    "a Deployment": (workload("Deployment", "apps", replicas=2), 2),
+    "a StatefulSet": (workload("StatefulSet", "apps", replicas=0), 0),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_workload_counts_as_the_pods_that_it_would_make(name: str) -> None:
+    raw, count = COUNTS[name]
+    found = read(SEEN, raw)
+    assert [one.key.name for one in found.members] == [f"w-{i}" for i in range(count)]
+    assert found.skipped == {"ConfigMap": 1}
+    for one in found.members:
+        assert (one.key.namespace, one.group, one.role) == ("ml", "g", "worker")
+        assert one.owner is not None
+        assert one.owner.kind == raw["kind"]
+        assert one.created == found.taken_at == 1_767_225_600.0
+        asked = {"cpu": 1000, "nvidia.com/gpu": 1, "pods": 1}
+        assert one.shape.requests == Resources.of(asked)
+
+
+@pytest.mark.parametrize("n", ["many", -1, 10**9, True, [3]])
+def test_a_number_of_pods_that_makes_no_sense_is_refused(n: object) -> None:
+    for raw in (
+        workload("ReplicaSet", "apps", replicas=n),
+        workload("Job", "batch", parallelism=2, completions=n),
+    ):
+        with pytest.raises(dump.BadFile, match=r"document 1 .*: is not a number of pods"):
+            read(raw)
+
+
+def test_a_workload_that_exists_has_made_its_pods() -> None:
+    raw = workload("Job", "batch", parallelism=4)
+    raw["metadata"]["uid"] = "u"
+    found = read(raw)
+    assert found.members == ()
+    assert found.skipped == {"Job.batch": 1}
+
+
+def test_the_moment_of_files_is_that_of_the_youngest_object() -> None:
+    old = {"apiVersion": "v1", "kind": "ConfigMap"}
+    ages = ("2020-01-01T00:00:00Z", "2025-01-01T00:00:00+01:00", "nonsense", None)
+    found = read(*({**old, "metadata": {"creationTimestamp": age}} for age in ages))
+    assert found.taken_at == 1_735_686_000.0
+
+
+SELECTED = "requiredDuringSchedulingIgnoredDuringExecution"
+WISHED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def ruled(**kinds: Any) -> dict[str, Any]:
+    """A Deployment of two whose pods have this affinity."""
+    made = workload("Deployment", "apps", replicas=2)
+    body = made["spec"]["template"]
+    body["metadata"]["labels"]["app"] = "x"
+    body["spec"]["affinity"] = kinds
+    return made
+
+
+def rules(found: dump.Objects) -> InterPodRules:
+    """What all members ask for."""
+    (one,) = {member.shape.rules for member in found.members}
+    return one
+
+
+def test_keys_that_match_by_the_pods_own_labels_are_merged_as_on_creation() -> None:
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]},
+        "matchLabelKeys": ["app", "absent", 7],
+        "mismatchLabelKeys": ["tutti.dev/role"],
+    }
+    merged = (
+        Requirement("app", "In", ("x",)),
+        Requirement("team", "Exists"),
+        Requirement("tutti.dev/role", "NotIn", ("worker",)),
+    )
+    want = AffinityTerm("zone", PodSelector(merged, ("ml",)))
+    both = {SELECTED: [term], WISHED: [{"weight": 1, "podAffinityTerm": term}]}
+    assert rules(
+        read(ruled(podAffinity=both, podAntiAffinity={SELECTED: [term]}))
+    ) == InterPodRules((want,), (want,))
+
+
+def test_keys_match_nothing_more_without_a_selector() -> None:
+    term = {"topologyKey": "zone", "labelSelector": None, "matchLabelKeys": ["app"]}
+    found = rules(read(ruled(podAntiAffinity={SELECTED: [term, {**term, "labelSelector": {}}]})))
+    assert [one.peers.selector for one in found.apart] == [
+        None,
+        (Requirement("app", "In", ("x",)),),
+    ]
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        {SELECTED: 7},
+        {SELECTED: [7]},
+        {SELECTED: [{"labelSelector": 7, "matchLabelKeys": ["app"]}]},
+        {SELECTED: [{"labelSelector": {"matchExpressions": 7}, "matchLabelKeys": ["app"]}]},
+        {WISHED: 7},
+        {WISHED: [7]},
+        {WISHED: [{"podAffinityTerm": 7}]},
+    ],
+)
+def test_an_affinity_that_is_none_is_refused_in_one_sentence(affinity: dict[str, Any]) -> None:
+    with pytest.raises(dump.BadFile, match="podAffinity"):
+        read(ruled(podAffinity=affinity))
+
+
+def test_nodes_and_namespaces_are_labelled_with_their_names() -> None:
+    about = {"name": "ml", "labels": {"team": "a"}}
+    found = read(node({}), {"apiVersion": "v1", "kind": "Namespace", "metadata": about})
+    assert found.nodes[0].labels == (("kubernetes.io/hostname", "n1"),)
+    (space,) = found.namespaces
+    assert space == Namespace("ml", (("kubernetes.io/metadata.name", "ml"), ("team", "a")))
+
+
+@pytest.mark.parametrize("kind", ["Node", "Namespace"])
+def test_labels_that_are_none_are_refused_in_one_sentence(kind: str) -> None:
+    with pytest.raises(dump.BadFile, match="labels"):
+        read({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "labels": 7}})
+
+
+def test_a_namespace_is_there_where_a_pod_is() -> None:
+    other = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "db"}}
+    other["spec"] = {"nodeName": "n1", "containers": []}
+    about = {"name": "ml", "uid": "u", "labels": {"team": "a"}}
+    known = {"apiVersion": "v1", "kind": "Namespace", "metadata": about}
+    found = read(workload("Job", "batch"), other, known)
+    assert found.namespaces == (
+        Namespace("ml", (("team", "a"),)),
+        Namespace("db", (("kubernetes.io/metadata.name", "db"),)),
+    )

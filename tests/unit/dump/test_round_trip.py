@@ -1,0 +1,371 @@
+"""A dump that is read back is the Snapshot that was written, and gives the plan that was made."""
+
+import json
+import random
+from dataclasses import MISSING, fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti import dump
+from tutti.dump import load
+from tutti.gang import finished_members
+from tutti.kube.codec.spark import role_of
+from tutti.model import ports, shapes
+from tutti.model.cluster import (
+    ApiRefusal,
+    Gang,
+    Member,
+    Namespace,
+    Node,
+    OnPartial,
+    OnTimeout,
+    Phase,
+    PlacedPod,
+    Reservation,
+    Role,
+    ScheduledCondition,
+    SlotReservation,
+    Snapshot,
+)
+from tutti.model.decisions import Objective, Policy
+from tutti.model.inter_pod import (
+    AffinityTerm,
+    InterPodRules,
+    PodSelector,
+    Requirement,
+    TopologySpread,
+    WeightedAffinityTerm,
+)
+from tutti.model.keys import NodeName, Uid
+from tutti.model.owners import Owner
+from tutti.model.ports import HostPort
+from tutti.model.resources import Resources
+from tutti.model.shapes import NO_WISHES, Effect, NodeTerm, Preferences, Taint, Toleration
+from tutti.model.spark import ConfigMapKey, SparkPod
+from tutti.planning.plan import plan
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget
+
+from ...harness import generators
+from ...harness.builders import gang, node, reservation, resources, single, snapshot, space
+
+SETUP = dump.PlannerConfig("tutti", "bestfit", Policy(Objective.GANGS, 60.0), {"seconds": 2.5})
+
+
+def found(text: str) -> dump.Objects:
+    return dump.read([dump.Text("dump.json", text.encode())])
+
+
+def read(text: str) -> Snapshot:
+    return load.snapshot_of(found(text))
+
+
+def as_kept(of: Snapshot) -> Snapshot:
+    """The Snapshot as a cluster could show it: real fields, and Reservations that were created.
+
+    What a member is by its labels is among its labels, and what earlier runs left is no member.
+    """
+
+    def real(member: Member) -> Member:
+        used = ("spec.resourceClaims",) if member.unmodelled else ()
+        own = {"tutti.dev/pod-group": member.group, "tutti.dev/role": member.role}
+        own["spark-role"] = "driver" if member.is_driver else ""
+        if member.spark is not None:
+            own |= {"spark-role": member.spark.role, "spark-app-selector": member.spark.app}
+            own["tutti.dev/pod-group"] = ""
+        all_of_them = {k: v for k, v in {**dict(member.labels), **own}.items() if v or k not in own}
+        known = tuple(sorted(all_of_them.items()))
+        return replace(member, unmodelled=used, labels=known, role=role_of(all_of_them))
+
+    def created(held: Reservation) -> Reservation:
+        order = sorted(held.entries, key=lambda entry: (entry.node, entry.pod, entry.uid))
+        uid = Uid(f"reservation-{held.uid}")
+        return replace(held, entries=tuple(order), self_uid=uid)
+
+    def whole(one: Gang) -> Gang:
+        members = tuple(sorted(map(real, one.members), key=lambda member: member.key))
+        if one.is_single:
+            return Gang(one.key, members[0].uid, 1, members=members, created=members[0].created)
+        runs = [held for held in of.reservations if held.uid == one.uid]
+        kept = replace(one, members=members)
+        members = finished_members.run(kept, next(iter(runs), None)).of(kept).members
+        value = next((known for known in values if known is not None), None)
+        return replace(one, members=members, class_value=value if one.priority_class else None)
+
+    values = [one.class_value for one in of.gangs]  # all of one class, which has one value
+    return replace(
+        of,
+        gangs=tuple(whole(one) for one in of.gangs),
+        reservations=tuple(created(one) for one in of.reservations),
+    )
+
+
+@given(generators.snapshots(with_rules=True))
+def test_a_snapshot_is_read_back_as_it_was_written(of: Snapshot) -> None:
+    kept = as_kept(of)
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+@given(generators.snapshots(with_rules=True), st.randoms(use_true_random=False))
+def test_the_plan_in_a_dump_is_reproduced_from_its_objects_in_any_order(
+    of: Snapshot, chance: random.Random
+) -> None:
+    kept = as_kept(of)
+    made = plan(kept, BestFit(), BestFit(), Budget(), SETUP.policy)
+    body = json.loads(dump.write(kept, SETUP, made))
+    chance.shuffle(body["items"])
+    again = found(json.dumps(body))
+    assert again.header is not None
+    assert again.header.setup == SETUP
+    replayed = plan(load.snapshot_of(again), BestFit(), BestFit(), Budget(), SETUP.policy)
+    assert dump.plan_record(replayed) == again.header.plan
+
+
+PORTS = (HostPort(80), HostPort(81, "UDP", "10.0.0.1"), HostPort(81, "UDP", "::1"))
+
+PEERS = PodSelector(
+    (Requirement("app", "NotIn", ("x", "y")), Requirement("tier", "Exists")),
+    ("ml",),
+)
+# One value that is not the default, for every field that a decision may look at.
+MEMBER: dict[str, Any] = {
+    "shape": shapes.Shape(
+        resources(pods=1, cpu=1.5, memory=1, gpu=2) + Resources.of(ports.asked(PORTS)),
+        (("pool", "a"),),
+        (
+            NodeTerm((), (Requirement("metadata.name", "In", ("n1",)),)),
+            NodeTerm((Requirement("gpu", "Exists"), Requirement("zone", "In", ("x", "y")))),
+        ),
+        (Toleration("dedicated", "Exists"), Toleration("x", "Equal", "y", "NoSchedule")),
+        InterPodRules(
+            (
+                AffinityTerm("zone", PodSelector((), ("ml", "other"), ())),
+                AffinityTerm("zone", PEERS),
+            ),
+            (AffinityTerm("zone", PodSelector(None, ("ml",))),),
+            (TopologySpread("zone", PEERS, 2, 3, heeds_affinity=False, heeds_taints=True),),
+        ),
+        Preferences(
+            ((NodeTerm((Requirement("gpu", "Exists"),)), 3),),
+            (
+                WeightedAffinityTerm(AffinityTerm("zone", PodSelector((), ("ml",))), 20),
+                WeightedAffinityTerm(AffinityTerm("zone", PEERS), -5),
+            ),
+            (TopologySpread("zone", PEERS, 2, heeds_affinity=False),),
+        ),
+    ),
+    "created": 1_767_225_600.25,
+    "role": "worker",
+    "priority": 7,
+    "node": NodeName("n1"),
+    "phase": Phase.FAILED,
+    "terminating": True,
+    "gates": ("example.com/quota", "hold"),
+    "unmodelled": ("spec.resourceClaims",),
+    "owner": Owner("Job", "train", "batch", Uid("job-1")),
+    "said": ScheduledCondition("Unschedulable", "no room"),
+    "is_driver": True,
+    "spark": SparkPod(
+        "a",
+        "executor",
+        marks=(("tutti.dev/executors", "2"), ("tutti.dev/max-executors", "3")),
+    ),
+    "size_unknown_because": "nobody knows",
+    "failure": "OutOfcpu",
+    "ended": 1_767_225_660.0,
+    "labels": (("app", "x"), ("tutti.dev/pod-group", "a")),
+}
+_SHAPE = MEMBER["shape"]
+TEMPLATE = shapes.Template(
+    replace(
+        _SHAPE,
+        requests=resources(pods=1, cpu=1.5, memory=1, gpu=2),
+        reach=(),
+    ),
+    (("app", "x"), ("tutti.dev/pod-group", "a"), ("tutti.dev/role", "worker")),
+)
+NODE: dict[str, Any] = {
+    "allocatable": resources(cpu=3.25, memory=1, gpu=8, pods=110),
+    "labels": (("a", "1"), ("b", "")),
+    "taints": (Taint("a", "b", Effect.NO_EXECUTE.value), Taint("c", "", "NoSchedule")),
+    "unschedulable": True,
+    "ready": False,
+    "used": resources(pods=3, cpu=1, memory=2, gpu=1) + Resources.of(ports.asked(PORTS)),
+}
+GANG: dict[str, Any] = {
+    "min_member": 3,
+    "roles": (
+        Role("worker", 2, 5, TEMPLATE),
+        Role("driver", 1),
+        Role(
+            "cook",
+            1,
+            unreadable=(
+                "a malformed spec.affinity.podAntiAffinity",
+                "a malformed spec.topologySpreadConstraints",
+            ),
+        ),
+    ),
+    "absent_seconds": 5.0,
+    "owner_pod": "driver",
+    "priority_class": "high",
+    "class_value": 7,
+    "timeout_seconds": 60.0,
+    "on_timeout": OnTimeout.FAIL,
+    "created": 1_767_225_600.0,
+    "generation": 4,
+    "terminating": True,
+    "on_partial": OnPartial.RELEASE,
+    "finished": ("worker", "worker"),
+}
+RESERVATION: dict[str, Any] = {
+    "slots": (SlotReservation(NodeName("n1"), "worker", 2),),
+    "evict": (Uid("u-1"),),
+    "version": "17",
+}
+
+
+def _differs(kind: type[Any], values: dict[str, Any]) -> list[str]:
+    """The fields with a default that no example sets to something else."""
+    return [
+        each.name
+        for each in fields(kind)
+        if (each.default is not MISSING or each.default_factory is not MISSING)
+        and each.name not in values
+    ]
+
+
+def test_every_field_of_the_model_has_an_example_here() -> None:
+    # Every gang of the builders has the first; of claims the tests of storage tell.
+    assert _differs(Member, MEMBER) == ["group", "claims", "lacking"]
+    assert _differs(Node, NODE) == []
+    assert _differs(Gang, GANG) == ["members"]
+    assert _differs(Reservation, RESERVATION) == ["self_uid"]
+
+
+@pytest.mark.parametrize("name", MEMBER)
+def test_no_field_of_a_member_is_lost(name: str) -> None:
+    made = gang("a").of(2, cpu=1).last(1, **{name: MEMBER[name]})
+    if name == "failure":
+        made = made.last(1, phase=Phase.FAILED)
+    if name == "ended":
+        made = made.last(1, phase=Phase.SUCCEEDED)
+    if name == "role":
+        made = made.but(roles=(Role("worker", 1),))
+    kept = as_kept(snapshot(node("n1", cpu=8, gpu=8, memory=8), made))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_a_spark_driver_is_kept_with_what_it_mounts_and_why_it_waits() -> None:
+    """One whose PodGroup is still to be made, so it is alone."""
+    mounted = (
+        ConfigMapKey("conf", "spark.properties"),
+        ConfigMapKey("podspec", "podspec-configmap-key"),
+    )
+    spark = SparkPod("spark-1", "driver", *mounted, (("spark-executor-count", "2"),))
+    waits = {
+        "spark": spark,
+        "is_driver": True,
+        "size_unknown_because": "ConfigMap conf does not exist yet",
+    }
+    kept = as_kept(snapshot(node("n1", cpu=8), single("drv", cpu=1).each(**waits)))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+@pytest.mark.parametrize("name", NODE)
+def test_no_field_of_a_node_is_lost(name: str) -> None:
+    kept = snapshot(node("n1", cpu=8).but(**{name: NODE[name]}), node("n2", cpu=1))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+@pytest.mark.parametrize("name", GANG)
+def test_no_field_of_a_gang_is_lost(name: str) -> None:
+    made = gang("a").of(2, cpu=1).but(**{"priority_class": "low", name: GANG[name]})
+    kept = snapshot(node("n1", cpu=8), made, single("s", cpu=1))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_whose_reservation_went_before_its_time_is_kept() -> None:
+    made = gang("a").of(2, cpu=1)
+    seen = snapshot(node("n1", cpu=8), made, gang("b").of(1, cpu=1))
+    kept = replace(seen, bereft=frozenset({made.made.uid}))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_what_the_api_server_refused_a_moment_ago_is_kept() -> None:
+    made = gang("a").of(2, cpu=1)
+    seen = snapshot(node("n1", cpu=8), made)
+    kept = replace(seen, refused={made.made.uid: ApiRefusal('no: "a quota"', 1.25)})
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+@pytest.mark.parametrize("name", RESERVATION)
+def test_no_field_of_a_reservation_is_lost(name: str) -> None:
+    made = gang("a").of(2, cpu=1)
+    held = replace(reservation(made, ("a-0", "n1"), at=5.0), **{name: RESERVATION[name]})
+    kept = as_kept(snapshot(node("n1", cpu=8), made, held))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+RESIDENT: dict[str, Any] = {
+    "labels": (("app", "db"),),
+    "apart": (AffinityTerm("host", PEERS), AffinityTerm("zone", PodSelector((), (), ()))),
+    "terminating": True,
+    "likings": (
+        WeightedAffinityTerm(AffinityTerm("zone", PodSelector((), (), ())), 1),
+        WeightedAffinityTerm(AffinityTerm("zone", PEERS), -7),
+    ),
+}
+
+
+def test_every_field_of_a_resident_and_of_a_namespace_has_an_example_here() -> None:
+    assert _differs(PlacedPod, RESIDENT) == []
+    assert _differs(Namespace, {"labels": ()}) == []
+
+
+@pytest.mark.parametrize("name", RESIDENT)
+@pytest.mark.parametrize("on", ["n1", "gone"])
+def test_no_field_of_a_pod_that_a_rule_may_count_is_lost(name: str, on: str) -> None:
+    waits = gang("a").of(2, cpu=1).apart("hostname")
+    full = node("n1", cpu=8).using(pods=2 if on == "n1" else 1, cpu=1)
+    other = PlacedPod(Uid("other"), NodeName("n1"), "db")
+    seen = snapshot(full, waits, space("db", team="a"), space("ml"))
+    some = replace(other, node=NodeName(on), **{name: RESIDENT[name]})
+    kept = replace(seen, residents=(some, replace(other, uid=Uid("third"))))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_nobody_is_told_of_while_no_rule_is_in_force() -> None:
+    kept = snapshot(node("n1", cpu=8).hosting("db", app="db"), gang("a").of(2, cpu=1), space("ml"))
+    assert (kept.residents, kept.namespaces) == ((), ())
+    written = dump.write(kept, SETUP)
+    assert '"db"' not in written
+    assert read(written) == kept
+
+
+FIELDS = (
+    "a malformed spec.affinity.podAffinity",
+    "a malformed spec.affinity.podAntiAffinity",
+    "a malformed spec.topologySpreadConstraints",
+    "spec.resourceClaims",
+    "spec.schedulingGroup",
+    "spec.volumes[].persistentVolumeClaim",
+)
+
+
+def test_every_rule_that_is_not_modelled_is_still_not_modelled_in_a_dump() -> None:
+    made = gang("a").of(1, cpu=1).each(unmodelled=FIELDS)
+    shape = MEMBER["shape"]
+    without = replace(shape, rules=replace(shape.rules, even=()), wishes=NO_WISHES)
+    affine = replace(made, members=(replace(made.members[0], shape=without),))
+    for each in (made, affine):
+        kept = snapshot(node("n1", cpu=8), each)
+        assert read(dump.write(kept, SETUP)) == kept
+
+
+@pytest.mark.parametrize("at", [0.0, 1_767_225_600.0, 1_767_225_600.1234567, 1_763_707_445.000001])
+def test_the_moment_of_a_dump_is_kept_to_the_last_bit(at: float) -> None:
+    assert found(dump.write(snapshot(at=at), SETUP)).taken_at == at

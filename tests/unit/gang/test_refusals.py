@@ -1,0 +1,113 @@
+"""Whom the API server refused a moment ago: nobody plans around them, and they are told so."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tutti.commit.progress import Bind, Release, next_steps
+from tutti.model.cluster import ApiRefusal, Snapshot
+from tutti.model.decisions import Plan, Reason
+from tutti.model.keys import Uid
+from tutti.planning.plan import plan
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget
+from tutti.whatif import Planner, advise
+
+from ...harness.builders import Part, gang, node, reservation, single, snapshot
+
+SENTENCE = "Reservation refused: exceeded quota"
+TERM = "t"
+
+
+def seen(*parts: Part, refused: Sequence[Uid]) -> Snapshot:
+    return replace(snapshot(*parts), refused=dict.fromkeys(refused, ApiRefusal(SENTENCE, 30.0)))
+
+
+def planned(picture: Snapshot) -> Plan:
+    return plan(picture, BestFit(), BestFit(), Budget())
+
+
+def placed(made: Plan) -> list[str]:
+    return [one.gang.name for one in made.placements]
+
+
+def told(made: Plan) -> dict[str, tuple[Reason, str]]:
+    return {one.gang.name: (one.reason, one.sentence) for one in made.rejections}
+
+
+A, B = gang("a").of(2, cpu=2), gang("b").of(2, cpu=2).but(created=9.0)
+ROOM = node("n1", cpu=4)
+
+
+def test_a_refused_gang_is_left_out_and_told_in_the_servers_own_words() -> None:
+    made = planned(seen(ROOM, A, B, refused=[A.made.uid]))
+    assert placed(made) == ["b"]
+    assert told(made) == {"a": (Reason.REFUSED, SENTENCE)}
+
+
+def test_a_gang_of_which_a_member_was_refused_is_left_out_too() -> None:
+    made = planned(seen(ROOM, A, B, refused=[A.made.members[1].uid]))
+    assert placed(made) == ["b"]
+    assert told(made) == {"a": (Reason.REFUSED, SENTENCE)}
+
+
+def test_a_member_that_has_a_node_by_now_stands_for_nothing() -> None:
+    begun = gang("a").of(3, cpu=1).bound_on("n1")
+    made = planned(seen(ROOM, begun, refused=[begun.made.members[0].uid]))
+    assert placed(made) == ["a"]
+
+
+def test_a_reserved_gang_is_carried_out_while_a_member_was_refused() -> None:
+    held = reservation(A, ("a-0", "n1"), ("a-1", "n1"))
+    made = planned(seen(ROOM, A, held, refused=[A.made.members[1].uid]))
+    assert (placed(made), told(made)) == ([], {})
+
+
+def test_a_refused_pod_alone_is_left_out() -> None:
+    alone, other = single("s", cpu=4), single("t", cpu=4).each(created=9.0)
+    made = planned(seen(ROOM, alone, other, refused=[alone.made.uid]))
+    assert placed(made) == ["t"]
+
+
+def test_nothing_of_the_clusters_is_advised_where_the_server_refuses() -> None:
+    picture = seen(ROOM, A, refused=[A.made.uid])
+    made = planned(picture)
+    planner = Planner(BestFit(), BestFit(), Budget())
+    advice = advise(picture, made, A.made.key, planner)
+    assert advice is not None
+    assert (advice.reason, advice.diagnosis) == (Reason.REFUSED, None)
+
+
+def test_a_reservation_that_has_not_begun_is_released_once_a_binding_is_refused() -> None:
+    held = replace(reservation(A, ("a-0", "n1"), ("a-1", "n1")), term=TERM)
+    ((_, step),) = next_steps(seen(ROOM, A, held, refused=[A.made.members[1].uid]), TERM)
+    assert step == Release(SENTENCE)
+
+
+def test_one_that_has_begun_goes_on() -> None:
+    begun = gang("a").of(2, cpu=2).bound_on("n1")
+    held = replace(reservation(begun, ("a-0", "n1"), ("a-1", "n1")), term=TERM)
+    ((_, step),) = next_steps(seen(ROOM, begun, held, refused=[begun.made.members[1].uid]), TERM)
+    assert isinstance(step, Bind)
+
+
+def test_one_of_a_past_term_that_is_to_be_signed_yet_keeps_its_room_and_is_left_alone() -> None:
+    old = replace(reservation(A, ("a-0", "n1"), ("a-1", "n1"), at=1.0), term="past")
+    own = replace(reservation(B, ("b-0", "n1"), ("b-1", "n1"), at=2.0), term=TERM)
+    picture = snapshot(ROOM, A, B, old, own)
+    ((held, step),) = next_steps(picture, TERM, of_the_past=[old.self_uid])
+    assert held == own
+    assert isinstance(step, Release), "the older promise has the room"
+
+
+def test_when_one_may_be_asked_for_again_another_plan_is_due() -> None:
+    assert planned(seen(ROOM, A, refused=[A.made.uid])).due == 30.0
+    later = replace(seen(ROOM, A, refused=[A.made.uid]), taken_at=30.0)
+    assert placed(planned(later)) == ["a"]
+
+
+def test_no_room_is_held_for_a_gang_that_was_refused_when_it_was_asked_for_last() -> None:
+    busy = node("n1", cpu=4), gang("run").of(1, cpu=2).bound_on("n1")
+    picture = replace(snapshot(*busy, A, single("s", cpu=2).each(created=9.0)), taken_at=5000.0)
+    assert placed(planned(picture)) == [], "it is held for who has starved"
+    refused = {A.made.uid: ApiRefusal(SENTENCE, 30.0)}
+    assert placed(planned(replace(picture, refused=refused))) == ["s"]

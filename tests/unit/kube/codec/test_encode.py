@@ -1,0 +1,156 @@
+"""What is encoded is read back as it was, and carries the preconditions that fencing needs."""
+
+import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti.kube import wire
+from tutti.kube.codec import decode, encode
+from tutti.model.cluster import PodReservation, Reservation, SlotReservation
+from tutti.model.decisions import Assignment
+from tutti.model.keys import GangKey, LeaseKey, NodeName, PodKey, Uid
+from tutti.model.lease import Lease
+from tutti.model.resources import NOTHING
+from tutti.model.shapes import Shape
+
+from ....harness import builders
+
+WORDS = st.text("abcdefghij-0", min_size=1, max_size=8)
+NODES = st.sampled_from(["n1", "n2", "n3"]).map(NodeName)
+
+
+@st.composite
+def reservations(draw: st.DrawFn) -> Reservation:
+    """A Reservation as the API server would hold it: whole seconds, one count per node and role."""
+    space = draw(WORDS)
+    uids = draw(st.lists(WORDS, unique=True, max_size=8))
+    entries = [PodReservation(PodKey(space, draw(WORDS)), Uid(uid), draw(NODES)) for uid in uids]
+    held = draw(st.dictionaries(st.tuples(NODES, WORDS), st.integers(1, 5000), max_size=4))
+    slots = [SlotReservation(node, role, count) for (node, role), count in held.items()]
+    return Reservation(
+        gang=GangKey(space, draw(WORDS)),
+        uid=Uid(draw(WORDS)),
+        generation=draw(st.integers(0, 2**40)),
+        scheduler=draw(WORDS),
+        term=draw(st.text(max_size=30)),
+        reserved_at=float(draw(st.integers(0, 2**33))),
+        entries=tuple(sorted(entries, key=lambda entry: (entry.node, entry.pod, entry.uid))),
+        slots=tuple(sorted(slots, key=lambda slot: (slot.node, slot.role))),
+        evict=tuple(Uid(uid) for uid in draw(st.lists(WORDS, unique=True, max_size=3))),
+        version="7",
+        self_uid=Uid("self"),
+    )
+
+
+@given(reservations())
+def test_a_reservation_is_read_back_as_it_was_written(value: Reservation) -> None:
+    body = json.loads(json.dumps(encode.reservation(value)))
+    body["metadata"] |= {"uid": "self", "resourceVersion": "7"}
+    assert decode.decode_reservation(wire.parse_one(body, wire.Reservation)) == value
+
+
+@given(reservations())
+def test_pods_without_names_are_read_back_by_uid_and_node(value: Reservation) -> None:
+    body = json.loads(json.dumps(encode.reservation(value)))
+    body["metadata"] |= {"uid": "self", "resourceVersion": "7"}
+    for held in body["spec"]["placement"]:
+        if pods := held.pop("pods", None):
+            held["uids"] = [pod["uid"] for pod in pods]
+    nameless = (replace(entry, pod=PodKey(entry.pod.namespace, "")) for entry in value.entries)
+    entries = tuple(sorted(nameless, key=lambda entry: (entry.node, entry.uid)))
+    read = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+    assert read == replace(value, entries=entries)
+
+
+@given(reservations())
+def test_a_reservation_is_named_after_its_gang_and_owned_by_it_without_blocking(
+    value: Reservation,
+) -> None:
+    body = encode.reservation(value)
+    assert body["metadata"]["name"] == value.uid
+    (owner,) = body["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("PodGroup", value.gang.name, value.uid)
+    assert "blockOwnerDeletion" not in owner
+
+
+def test_a_reservation_is_deleted_on_condition_that_it_is_the_same() -> None:
+    held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"))
+    known = replace(held, self_uid=Uid("self"), version="12")
+    preconditions = encode.delete_options(known)["preconditions"]
+    assert preconditions == {"uid": "self", "resourceVersion": "12"}
+
+
+def test_an_adoption_changes_the_term_of_what_was_seen_and_nothing_else() -> None:
+    held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"))
+    patch = encode.adoption(replace(held, version="12"), "tutti-1/now")
+    assert patch == {"metadata": {"resourceVersion": "12"}, "spec": {"term": "tutti-1/now"}}
+
+
+def test_an_amendment_changes_the_placement_of_what_was_seen_and_nothing_else() -> None:
+    room = [SlotReservation(NodeName("n2"), "worker", 2)]
+    held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"), slots=room)
+    patch = encode.amendment(replace(held, version="12"))
+    assert patch == {
+        "metadata": {"resourceVersion": "12"},
+        "spec": {"placement": encode.reservation(held)["spec"]["placement"]},
+    }
+
+
+def test_a_lease_is_written_as_it_was_meant_and_read_back_as_it_was_written() -> None:
+    key = LeaseKey("tutti-system", "tutti")
+    at = encode.moment(1_767_225_600.25)
+    assert at == "2026-01-01T00:00:00.250000Z"
+    mine = Lease("tutti-0", at, at, 10, 3, version="7")
+    body = encode.lease(key, mine)
+    assert body["metadata"] == {
+        "name": "tutti",
+        "namespace": "tutti-system",
+        "resourceVersion": "7",
+    }
+    assert decode.decode_lease(wire.parse_one(body, wire.Lease)) == mine
+    assert "resourceVersion" not in encode.lease(key, Lease("tutti-0", at, at, 10))["metadata"]
+    assert mine.term == f"tutti-0/{at}"
+    assert Lease().term == ""
+
+
+def test_a_binding_carries_uid_and_version() -> None:
+    body = encode.binding(Assignment(PodKey("ml", "a-0"), Uid("u"), "12", NodeName("n1")))
+    assert body["metadata"] == {
+        "name": "a-0",
+        "namespace": "ml",
+        "uid": "u",
+        "resourceVersion": "12",
+    }
+    assert body["target"]["name"] == "n1"
+
+
+def test_a_pods_condition_names_its_uid_and_version_and_fits() -> None:
+    pod = builders.member("a-0", Shape(NOTHING))
+    body = encode.pod_condition(pod, encode.Why("Unschedulable", "x" * 5000, 0.0))
+    assert body["metadata"] == {"uid": pod.uid, "resourceVersion": pod.version}
+    (line,) = body["status"]["conditions"]
+    assert (line["type"], line["status"]) == ("PodScheduled", "False")
+    assert len(line["message"]) <= encode.MESSAGE_LIMIT
+    assert line["lastTransitionTime"] == "1970-01-01T00:00:00Z"
+
+
+def test_an_event_said_twice_in_one_second_has_one_name() -> None:
+    about = encode.Regarding.gang(GangKey("ml", "a" * 253), Uid("u"))
+    first, again, other = (
+        encode.event(encode.Event(about, "Bound", message, at))
+        for message, at in (("m", 1.0), ("m", 1.4), ("m2", 1.0))
+    )
+    assert first == again
+    assert other["metadata"]["name"] != first["metadata"]["name"]
+    assert len(first["metadata"]["name"]) <= 253
+    assert first["type"] == "Normal"
+    warned = encode.event(encode.Event(about, "Bound", "m", 1.0, warning=True))
+    assert warned["type"] == "Warning"
+
+
+def test_an_eviction_is_of_one_pod_as_it_was_seen_and_no_namesake() -> None:
+    body = encode.eviction(replace(builders.member("a-0", Shape(NOTHING)), version="7"))
+    assert body["metadata"] == {"name": "a-0", "namespace": "ml"}
+    assert body["deleteOptions"] == {"preconditions": {"uid": "ml/a-0-uid", "resourceVersion": "7"}}

@@ -1,1 +1,0 @@
-"""Dumps: what is written can be read, and whatever else is read ends in one line."""

@@ -1,1 +1,0 @@
-"""Why gangs wait and what would help, on demand."""

@@ -1,0 +1,411 @@
+"""What members ask of one another in numbers: what is settled by who is there, and what remains."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tutti.gang import demand
+from tutti.model.cluster import Namespace, Node, PlacedPod, Snapshot
+from tutti.model.inter_pod import AffinityTerm, InterPodRules, PodSelector, Requirement
+from tutti.model.keys import NodeName
+from tutti.model.shapes import NodeTerm, Toleration
+from tutti.planning.compile import grids, pod_classes
+from tutti.planning.compile.grids import Grid, PlacedCount
+from tutti.planning.compile.inter_pod import InterPodCompiler
+from tutti.planning.compile.pod_classes import PodClass, SelectorIndex
+from tutti.strategies.problem import Affinity, AntiAffinity, DomainCount, EvenSpread
+
+from ....harness.builders import gang, member, node, reservation, shape, single, snapshot
+from ..neighbours import (
+    HOST,
+    ZONE,
+    apart,
+    asking,
+    beside,
+    even,
+    host,
+    labels,
+    near,
+    peers,
+    resident,
+    zones,
+)
+
+A = peers(app="a")
+B = peers(app="b")
+
+
+def crowds(seen: Snapshot) -> tuple[InterPodCompiler, Grid]:
+    """The crowds of all that wait, and the Grid of node rules alone."""
+    reserved = {held.gang for held in seen.reservations}
+    found = [demand.census(each) for each in seen.gangs if each.key not in reserved]
+    there = pod_classes.there(seen)
+    roll = pod_classes.roll(seen, [m for one in found for m in one.ready], there)
+    ready = [m for one in found for m in roll.told_apart(one.ready)]
+    base = grids.grid(seen, [m.shape for m in ready])
+    return InterPodCompiler.of(base, roll, there), base
+
+
+def numbers(seen: Snapshot) -> Grid:
+    return crowds(seen)[0].grid()
+
+
+def allowed(found: Grid, row: int = 0) -> str:
+    """The nodes that a shape is allowed on."""
+    return " ".join(
+        named.name
+        for named, is_allowed in zip(found.nodes, found.allowed[row], strict=True)
+        if is_allowed
+    )
+
+
+def alone(seen: Snapshot) -> str:
+    """Where one member of the first shape could go if it came alone, room aside."""
+    made, base = crowds(seen)
+    nodes = base.allowed[0].copy()
+    for one in made.asked(next(iter(base.shapes))):
+        nodes &= one.alone
+    return allowed(replace(base, allowed=nodes[None, :]))
+
+
+def domains(crowd: DomainCount, nodes: Sequence[Node]) -> dict[str, int]:
+    """Who is there, by the names of the first node of each domain."""
+    firsts = {int(d): nodes[i].name for i, d in reversed(list(enumerate(crowd.domain))) if d >= 0}
+    return {firsts[d]: int(n) for d, n in enumerate(crowd.there)}
+
+
+def test_without_rules_nobody_is_looked_at() -> None:
+    seen = beside(
+        snapshot(host("n1"), gang("a").of(2, cpu=1).each(labels=labels(app="a"))),
+        resident("r", "n1", app="a"),
+    )
+    made, base = crowds(seen)
+    assert made.grid() is base
+    assert not base.rules
+    assert made.joined([PlacedCount(next(iter(base.shapes)), 0, 2)]) is made
+    assert [type(each) for each in base.shapes] == [type(shape())]
+
+
+def test_members_that_no_rule_tells_apart_stay_of_one_shape() -> None:
+    seen = snapshot(
+        host("n1"),
+        asking(gang("a").of(2, cpu=1), apart(A), app="a"),
+        gang("b").of(2, cpu=1).each(labels=labels(app="b")),
+        gang("c").of(2, cpu=1).each(labels=labels(app="c")),
+        gang("d").of(2, cpu=1).each(labels=labels(app="a", other="label")),
+    )
+    kinds = list(numbers(seen).shapes)
+    assert [isinstance(kind, PodClass) for kind in kinds] == [True, False, True]
+    assert all(isinstance(kind, PodClass) and kind.groups == (0,) for kind in kinds[::2])
+
+
+def test_a_look_is_as_its_shape_in_all_else() -> None:
+    asked = replace(
+        shape(cpu=2),
+        node_selector=(("a", "b"),),
+        required=(NodeTerm(),),
+        tolerations=(Toleration("x"),),
+        rules=apart(A),
+    )
+    made = replace(member("m", asked), labels=labels(app="a"))
+    (seen,) = SelectorIndex([(A,)], ()).told_apart((made,))
+    assert seen.shape == PodClass(
+        asked.requests,
+        asked.node_selector,
+        asked.required,
+        asked.tolerations,
+        asked.rules,
+        groups=(0,),
+    )
+    assert seen.shape != asked
+    (same,) = SelectorIndex([(A,)], ()).told_apart((made,))
+    other = pod_classes._look(asked, (0, 1))
+    assert hash(same.shape) == hash(seen.shape)
+    assert len({hash(each) for each in (asked, seen.shape, other)}) == 3
+
+
+def test_members_apart_from_one_another_have_a_rule_and_may_go_anywhere() -> None:
+    seen = snapshot(host("n1"), host("n2"), asking(gang("a").of(2, cpu=1), apart(A), app="a"))
+    found = numbers(seen)
+    assert allowed(found) == "n1 n2"
+    assert found.rules.apart == (AntiAffinity(0, 0),)
+    assert (found.rules.near, found.rules.even) == ((), ())
+    (crowd,) = found.rules.crowds
+    assert crowd.counted.tolist() == [True]
+    assert domains(crowd, found.nodes) == {"n1": 0, "n2": 0}
+
+
+def test_own_anti_affinity_keeps_members_from_those_who_are_there() -> None:
+    waiting = asking(gang("a").of(2, cpu=1), apart(B, on=ZONE), app="a")
+    seen = beside(
+        snapshot(*zones(), node("bare", cpu=8), waiting),
+        resident("r1", "z0-0", app="b"),
+        resident("r2", "z1-0", app="c"),
+        resident("r3", "bare", app="b"),
+        resident("r4", "z1-0", app="b", namespace="other"),
+        resident("r5", "gone", app="b"),
+        replace(resident("r6", "z2-1", app="b"), terminating=True),
+    )
+    found = numbers(seen)
+    assert allowed(found) == "bare z1-0 z1-1"
+    assert not found.rules
+
+
+def test_anti_affinity_of_those_who_are_there_binds_whoever_comes() -> None:
+    guarding = replace(resident("r", "z0-0", app="x"), apart=apart(A, on=ZONE).apart)
+    waiting = gang("a").of(2, cpu=1).each(labels=labels(app="a"))
+    found = numbers(beside(snapshot(*zones(2), waiting), guarding))
+    assert allowed(found) == "z1-0 z1-1"
+    assert not found.rules
+    others = gang("a").of(2, cpu=1).each(labels=labels(app="b"))
+    assert allowed(numbers(beside(snapshot(*zones(2), others), guarding))) == "z0-0 z0-1 z1-0 z1-1"
+
+
+def test_entries_of_standing_reservations_are_there_with_labels_and_rules() -> None:
+    held = asking(gang("held").of(3, cpu=1), apart(B), app="a").bound_on("n3")
+    waiting = asking(gang("w").of(1, cpu=1), apart(A), app="b")
+    kept = reservation(held, ("held-1", "n1"), ("held-0", "n3"), ("unknown", "n2"))
+    seen = snapshot(host("n1"), host("n2"), host("n3"), host("n4"), held, waiting, kept)
+    assert allowed(numbers(beside(seen))) == "n2 n4"
+    indifferent = replace(beside(seen), gangs=(seen.gangs[0], gang("w").of(1, cpu=1).made))
+    assert allowed(numbers(indifferent)) == "n1 n2 n3 n4"
+
+
+def test_whoever_was_placed_is_there_in_the_next_round() -> None:
+    seen = snapshot(
+        host("n1"),
+        host("n2"),
+        host("n3"),
+        asking(gang("a").of(2, cpu=1), apart(A), app="a"),
+        gang("b").of(1, cpu=1),
+    )
+    made, base = crowds(seen)
+    ruled, plain = base.shapes
+    after = made.joined([PlacedCount(ruled, 1, 1), PlacedCount(plain, 0, 1)])
+    assert allowed(after.grid()) == "n1 n3"
+    assert allowed(after.joined([PlacedCount(ruled, 0, 1)]).grid()) == "n3"
+    assert made.joined([PlacedCount(plain, 0, 1)]) is made
+    assert allowed(made.grid()) == "n1 n2 n3"
+
+
+def test_affinity_to_those_who_are_there_alone_is_settled() -> None:
+    waiting = asking(gang("a").of(2, cpu=1), near(B), app="a")
+    seen = snapshot(*zones(), node("bare", cpu=8), waiting)
+    there = beside(
+        seen,
+        resident("r1", "z1-0", app="b"),
+        replace(resident("r2", "z2-0", app="b"), terminating=True),
+        resident("r3", "bare", app="b"),
+    )
+    assert allowed(numbers(there)) == "z1-0 z1-1 z2-0 z2-1"
+    assert not numbers(there).rules
+    assert allowed(numbers(beside(seen))) == ""
+
+
+def test_a_member_near_another_that_waits_may_go_where_the_other_may_come() -> None:
+    driver = gang("d").of(1, cpu=1).each(labels=labels(app="b"))
+    waiting = asking(gang("a").of(2, cpu=1), near(B), app="a")
+    seen = beside(snapshot(*zones(), waiting, driver), resident("r1", "z1-0", app="b"))
+    found = numbers(seen)
+    assert allowed(found) == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
+    assert found.rules.near == (Affinity(0, (0,), may_be_first=False),)
+    (crowd,) = found.rules.crowds
+    assert crowd.counted.tolist() == [False, True]
+    assert domains(crowd, found.nodes) == {"z0-0": 0, "z1-0": 1, "z2-0": 0}
+    assert alone(seen) == "z1-0 z1-1"
+
+
+def test_affinity_that_holds_wherever_members_may_go_is_no_rule() -> None:
+    waiting = asking(gang("a").of(2, cpu=1), near(A), app="a")
+    everywhere = [resident(f"r{z}", f"z{z}-0", app="a") for z in range(2)]
+    assert not numbers(beside(snapshot(*zones(2), waiting), *everywhere)).rules
+    assert numbers(beside(snapshot(*zones(2), waiting), everywhere[0])).rules
+
+
+def test_all_terms_of_affinity_are_about_the_same_pods() -> None:
+    both = near(peers(app="b"), peers(tier="x"), on=(ZONE, HOST))
+    waiting = asking(gang("a").of(1, cpu=1), both, app="a")
+    seen = snapshot(*zones(), waiting)
+    apart_ones = (resident("r1", "z0-0", app="b"), resident("r2", "z0-0", tier="x"))
+    assert allowed(numbers(beside(seen, *apart_ones))) == ""
+    one_for_all = resident("r3", "z1-1", app="b", tier="x")
+    assert allowed(numbers(beside(seen, *apart_ones, one_for_all))) == "z1-1"
+
+
+def test_terms_of_one_topology_are_one_crowd() -> None:
+    both = near(peers(app="a"), peers(tier="x"))
+    seen = snapshot(*zones(2), asking(gang("a").of(2, cpu=1), both, app="a", tier="x"))
+    assert numbers(seen).rules.near == (Affinity(0, (0,), may_be_first=True),)
+
+
+@pytest.mark.parametrize(
+    ("found", "own", "where"),
+    [
+        ([], "a", "z0-0 z0-1 z1-0 z1-1"),
+        ([], "b", ""),
+        ([resident("r", "z0-1", app="a")], "a", "z0-0 z0-1"),
+        ([resident("r", "bare", app="a")], "a", "z0-0 z0-1 z1-0 z1-1"),
+        ([replace(resident("r", "z1-1", app="a"), terminating=True)], "a", "z1-0 z1-1"),
+    ],
+)
+def test_the_first_pod_may_go_anywhere_if_it_is_its_own_peer(
+    found: list[PlacedPod], own: str, where: str
+) -> None:
+    waiting = asking(gang("w").of(1, cpu=1), near(A), app=own)
+    assert alone(beside(snapshot(*zones(2), node("bare", cpu=8), waiting), *found)) == where
+
+
+def test_a_spread_counts_who_stays_in_its_namespace() -> None:
+    waiting = asking(gang("a").of(3, cpu=1), even(A), app="a")
+    seen = beside(
+        snapshot(*zones(), node("bare", cpu=8), waiting),
+        resident("r1", "z0-0", app="a"),
+        resident("r2", "z0-1", app="a"),
+        replace(resident("r3", "z1-0", app="a"), terminating=True),
+        resident("r4", "z1-0", app="a", namespace="other"),
+        resident("r5", "z2-0", app="b"),
+        resident("r6", "bare", app="a"),
+    )
+    found = numbers(seen)
+    assert allowed(found) == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
+    assert found.rules.even == (EvenSpread(0, 0, 1),)
+    (crowd,) = found.rules.crowds
+    assert domains(crowd, found.nodes) == {"z0-0": 2, "z1-0": 0, "z2-0": 0}
+    assert alone(seen) == "z1-0 z1-1 z2-0 z2-1"
+
+
+def test_a_spread_of_those_who_are_there_alone_is_settled() -> None:
+    waiting = asking(gang("a").of(3, cpu=1), even(B), app="a")
+    there = [resident(f"r{i}", on, app="b") for i, on in enumerate(["z0-0", "z0-1", "z1-0"])]
+    found = numbers(beside(snapshot(*zones(), waiting), *there))
+    assert allowed(found) == "z1-0 z1-1 z2-0 z2-1"
+    assert not found.rules
+
+
+@pytest.mark.parametrize("selector", [(), None])
+def test_a_spread_of_everyone_or_of_nobody_never_fails(
+    selector: tuple[Requirement, ...] | None,
+) -> None:
+    who = PodSelector(selector, ("ml",))
+    seen = beside(
+        snapshot(*zones(2), node("bare", cpu=8), asking(gang("a").of(3, cpu=1), even(who))),
+        *[resident(f"r{i}", "z0-0") for i in range(5)],
+    )
+    assert allowed(numbers(seen)) == "z0-0 z0-1 z1-0 z1-1"
+    assert not numbers(seen).rules
+
+
+@pytest.mark.parametrize(("demanded", "from_zero"), [(1, False), (2, False), (3, True)])
+def test_fewer_domains_than_demanded_count_from_zero(demanded: int, *, from_zero: bool) -> None:
+    rules = even(A, min_domains=demanded)
+    there = [resident(f"r{z}", f"z{z}-0", app="a") for z in range(2)]
+    seen = beside(snapshot(*zones(2), asking(gang("a").of(3, cpu=1), rules, app="a")), *there)
+    assert numbers(seen).rules.even == (EvenSpread(0, 0, 1, from_zero),)
+    assert alone(seen) == ("" if from_zero else "z0-0 z0-1 z1-0 z1-1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({}, {"z0-0": 0, "z1-0": 1}),
+        ({"heeds_affinity": False}, {"bad": 3, "z0-0": 0, "z1-0": 1}),
+        ({"heeds_taints": True}, {"z0-0": 0}),
+        ({"heeds_affinity": False, "heeds_taints": True}, {"bad": 3, "z0-0": 0}),
+    ],
+)
+def test_only_nodes_count_that_the_policies_leave_in(
+    changes: dict[str, Any], where: dict[str, int]
+) -> None:
+    nodes = [
+        host("z0-0", "z0").labelled(pool="a"),
+        host("z1-0", "z1").labelled(pool="a").tainted("dedicated"),
+        host("bad", "z2").labelled(pool="b"),
+        node("bare", cpu=8).labelled(pool="a", zone="z0"),
+    ]
+    both = InterPodRules(even=(*even(A, **changes).even, *even(B, on=HOST).even))
+    waiting = asking(gang("a").of(1, cpu=1), both, app="a").shaped(node_selector=(("pool", "a"),))
+    there = [resident("r", "z1-0", app="a"), resident("s", "bare", app="a")]
+    bad = [resident(f"b{i}", "bad", app="a") for i in range(3)]
+    found = numbers(beside(snapshot(*nodes, waiting), *there, *bad))
+    assert allowed(found) == "z0-0"
+    crowd = found.rules.crowds[found.rules.even[0].crowd]
+    assert domains(crowd, found.nodes) == where
+
+
+def test_equal_questions_are_one_crowd() -> None:
+    first = asking(gang("a").of(2, cpu=1), apart(A), app="a")
+    second = asking(gang("b").of(2, cpu=2), apart(A), app="a")
+    found = numbers(snapshot(*zones(1), first, second))
+    assert found.rules.apart == (AntiAffinity(0, 0), AntiAffinity(1, 0))
+    assert len(found.rules.crowds) == 1
+
+
+def test_a_topology_that_no_node_has_parts_nobody_and_joins_nobody() -> None:
+    first = asking(gang("a").of(2, cpu=1), apart(A, on="rack"), app="a")
+    second = asking(gang("b").of(2, cpu=2), near(A, on=("rack",)), app="a")
+    third = asking(gang("c").of(2, cpu=3), even(A, on="rack"), app="a")
+    found = numbers(
+        beside(snapshot(*zones(1), first, second, third), resident("r", "z0-0", app="a"))
+    )
+    assert [allowed(found, row) for row in range(3)] == ["z0-0 z0-1", "", ""]
+    assert not found.rules.near
+    (rule,) = found.rules.apart
+    assert found.rules.crowds[rule.crowd].there.tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("who", "counts"),
+    [
+        (PodSelector(()), ""),
+        (PodSelector((), ("ml",)), "ml-a"),
+        (PodSelector((), ("other",)), "other-a"),
+        (PodSelector((), (), ()), "ml-a other-a"),
+        (PodSelector(None, ("ml",), ()), ""),
+        (PodSelector((), (), (Requirement("team", "In", ("x",)),)), "other-a"),
+        (PodSelector((), (), (Requirement("team", "DoesNotExist"),)), "ml-a"),
+        (PodSelector((Requirement("app", "NotIn", ("a",)),), ("ml",)), ""),
+        (PodSelector((Requirement("tier", "NotIn", ("a",)),), ("ml",)), "ml-a"),
+        (PodSelector((Requirement("app", "Exists"),), ("ml",)), "ml-a"),
+        (PodSelector((Requirement("app", "Like", ("a",)),), ("ml",)), ""),
+        (PodSelector((Requirement("app", "In", ("b", "a", "a")),), ("ml",)), "ml-a"),
+        (PodSelector((Requirement("app", "In", ()),), ("ml",)), ""),
+        (
+            PodSelector((Requirement("app", "In", ("a",)), Requirement("x", "Exists")), ("ml",)),
+            "",
+        ),
+    ],
+)
+def test_who_is_counted_by_namespace_and_labels(who: PodSelector, counts: str) -> None:
+    roll = SelectorIndex([(who,)], (Namespace("other", labels(team="x")),))
+    found = [f"{space}-a" for space in ("ml", "other") if roll.among(space, labels(app="a"))]
+    assert " ".join(found) == counts
+
+
+def test_of_labels_only_those_that_selectors_name_matter() -> None:
+    roll = SelectorIndex([(A,), (B,)], ())
+    assert roll.among("ml", labels(app="b", pod="1")) == (1,)
+    assert roll.among("ml", labels(app="b", pod="2")) == (1,)
+    assert roll.among("ml", labels(pod="2")) == ()
+
+
+def test_nobody_is_among_the_groups_of_an_empty_roll() -> None:
+    assert SelectorIndex((), ()).among("ml", labels(app="a")) == ()
+
+
+def test_members_that_have_ended_their_gang_are_not_among_those_who_stay() -> None:
+    running = gang("a").of(2, cpu=1).bound_on("n1", "n1")
+    stray = replace(member("stray", shape(cpu=1)), node=NodeName("n1"))
+    seen = beside(snapshot(host("n1"), running, strays=[stray]), resident("other", "n1"))
+    seen = replace(seen, residents=(*seen.residents, resident(str(stray.uid), "n1")))
+    assert [one.uid for one in pod_classes.staying(seen)] == ["other"]
+    assert pod_classes.staying(snapshot(host("n1"), running)) == ()
+
+
+def test_a_gang_of_one_has_rules_too() -> None:
+    made = asking(single("s", cpu=1), InterPodRules(apart=(AffinityTerm(HOST, A),)), app="a")
+    found = numbers(beside(snapshot(host("n1"), host("n2"), made), resident("r", "n2", app="a")))
+    assert allowed(found) == "n1"
+    assert np.array_equal(found.rules.crowds[0].there, [0, 1])

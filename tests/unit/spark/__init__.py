@@ -1,1 +1,0 @@
-"""What is read of Spark's properties, and computed of them."""

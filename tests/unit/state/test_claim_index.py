@@ -1,0 +1,581 @@
+"""What the claims of our pods lead to, as claims, volumes and classes come, change and go."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tutti import dump
+from tutti.dump.load import snapshot_of
+from tutti.filters.node_rules import fits_node
+from tutti.kube.list_watch import Item
+from tutti.model.cluster import ForeignPod, Member, Phase, Snapshot
+from tutti.model.decisions import Policy
+from tutti.model.inter_pod import Requirement
+from tutti.model.keys import NodeName, PodKey, Uid
+from tutti.model.resources import Resources
+from tutti.model.volumes import (
+    NO_STORAGE,
+    PLENTY,
+    Attachment,
+    Claim,
+    ClaimKey,
+    Driver,
+    NodeDrivers,
+    StorageClass,
+    Volume,
+)
+from tutti.planning.plan import plan
+from tutti.state.attach_limits import Handle, handle
+from tutti.state.cluster_state import ClusterState
+from tutti.state.reflectors import storage_into
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget
+from tutti.verify.plan_checks import violations
+
+from ...harness.builders import NAMESPACE, member, node, resources, shape
+
+ZONE = "topology.kubernetes.io/zone"
+BETA = "failure-domain.beta.kubernetes.io/zone"
+FIELD = "spec.volumes[].persistentVolumeClaim"
+IN_Z1 = ((Requirement(ZONE, "In", ("z1",)),),)
+HERE = Volume("pv", IN_Z1)
+
+
+KINDS = ("claims", "volumes", "classes", "nodes", "drivers", "attachments")
+
+
+def claim(name: str = "data", **changes: Any) -> Claim:
+    """A claim that is bound to the volume ``pv``."""
+    return replace(Claim(ClaimKey(NAMESPACE, name), "pv", is_bound=True), **changes)
+
+
+class Observed:
+    """A World that knows a node and has listed all claims, volumes and classes: there are none."""
+
+    def __init__(self, *, is_listed: bool = True) -> None:
+        self.wakes = 0
+        self.version = 1
+        self.state = ClusterState(self.wake)
+        self.storage = self.state.storage
+        self.state.nodes.put(Item(Uid("n1"), 1, node("n1", cpu=4).made))
+        for kind in KINDS if is_listed else ():
+            self.list(kind)
+
+    def wake(self) -> None:
+        """Count."""
+        self.wakes += 1
+
+    def list(self, kind: str, **items: Any) -> None:
+        """Show a list of a kind, by uid."""
+        store = getattr(self.storage, kind)
+        self.version += 1
+        listed = [Item(Uid(uid), self.version, one) for uid, one in items.items()]
+        store.replace(listed, self.version, store.began())
+
+    def put(self, kind: str, value: Any, uid: str = "") -> None:
+        """Show an object."""
+        self.version += 1
+        getattr(self.storage, kind).put(Item(Uid(uid or kind), self.version, value))
+
+    def waits(self, name: str = "a", *claims: str, **changes: Any) -> Member:
+        """Show a pod of ours that names these claims."""
+        made = replace(
+            member(name, shape(cpu=1)), claims=tuple(sorted(claims or ("data",))), **changes
+        )
+        self.version += 1
+        self.state.pending.put(Item(made.uid, self.version, made))
+        return made
+
+    @property
+    def seen(self) -> Snapshot:
+        """What a decision would see."""
+        return self.state.snapshot(7.0)
+
+    @property
+    def member(self) -> Member:
+        """The only pod, as a decision would see it."""
+        ((found,),) = (gang.members for gang in self.seen.gangs)
+        return found
+
+    def lacks(self) -> tuple[str, ...]:
+        """What is wrong with the claims of the only pod."""
+        return self.member.lacking
+
+
+def test_a_pod_without_claims_is_what_it_was() -> None:
+    one = Observed(is_listed=False)
+    made = member("a", shape(cpu=1))
+    one.state.pending.put(Item(made.uid, 2, made))
+    assert one.member is made
+    assert not one.storage.are_wanted
+    assert one.seen.storage is NO_STORAGE
+
+
+def test_a_pod_with_claims_asks_for_them_to_be_listed_and_waits_until_they_are() -> None:
+    one = Observed(is_listed=False)
+    one.waits()
+    assert one.storage.are_wanted
+    assert one.lacks() == ("claims and volumes are still being listed",)
+    one.list("claims", c=claim())
+    one.list("volumes", v=HERE)
+    one.list("nodes")
+    one.list("drivers")
+    one.list("attachments")
+    assert one.lacks()
+    wakes = one.wakes
+    one.list("classes")
+    assert one.wakes > wakes
+    assert (one.lacks(), one.member.shape.reach) == ((), (IN_Z1,))
+    one.list("classes")  # once more
+    assert one.lacks() == ()
+
+
+TROUBLES = {
+    "missing": (None, "claim data does not exist"),
+    "lost": (claim(is_lost=True), "claim data is lost: volume pv is gone"),
+    "leaving": (claim(terminating=True), "claim data is being deleted"),
+    "half bound": (claim(is_bound=False), "claim data is not bound yet"),
+    "unbound": (claim(volume="", is_bound=False), "claim data is not bound yet"),
+    "of a class that binds at once": (
+        claim(volume="", is_bound=False, storage_class="now"),
+        "claim data is not bound yet",
+    ),
+    "bound to nothing": (
+        claim(volume="gone"),
+        "claim data is bound to volume gone, which does not exist",
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "want"), TROUBLES.values(), ids=TROUBLES)
+def test_a_pod_says_what_is_wrong_with_its_claims(found: Claim | None, want: str) -> None:
+    one = Observed()
+    one.put("volumes", HERE)
+    one.put("classes", StorageClass("now"))
+    if found is not None:
+        one.put("claims", found)
+    one.waits()
+    assert (one.lacks(), one.member.unmodelled) == ((want,), ())
+
+
+OPEN = {
+    "waits for its pod": (
+        claim(volume="", is_bound=False, storage_class="later"),
+        HERE,
+        "unbound, WaitForFirstConsumer",
+    ),
+    "of a kind that drivers took over": (claim(), replace(HERE, in_tree="cinder"), "cinder"),
+}
+
+
+@pytest.mark.parametrize(("found", "volume", "want"), OPEN.values(), ids=OPEN)
+def test_what_is_not_modelled_yet_is_named(found: Claim, volume: Volume, want: str) -> None:
+    one = Observed()
+    one.put("volumes", volume)
+    one.put("classes", StorageClass("later", waits=True))
+    one.put("claims", found)
+    one.waits(unmodelled=("spec.resourceClaims",))
+    assert one.member.unmodelled == ("spec.resourceClaims", f"{FIELD} ({want})")
+    assert one.lacks() == ()
+
+
+def test_whatever_changes_is_seen_at_once() -> None:
+    one = Observed()
+    one.waits()
+    wakes = one.wakes
+    one.put("claims", claim())
+    assert one.lacks() == ("claim data is bound to volume pv, which does not exist",)
+    one.put("volumes", Volume("other"), "other")
+    one.put("volumes", HERE)
+    assert one.lacks() == ()
+    assert one.wakes > wakes
+    assert [each.name for each in one.seen.storage.volumes] == ["pv"]
+    one.put("claims", claim(volume="", is_bound=False, storage_class="later"))
+    assert one.lacks() == ("claim data is not bound yet",)
+    one.put("classes", StorageClass("later", waits=True))
+    assert one.lacks() == ()
+    one.storage.classes.drop(Uid("classes"))
+    assert one.lacks() == ("claim data is not bound yet",)
+    one.storage.claims.drop(Uid("claims"))
+    assert one.lacks() == ("claim data does not exist",)
+
+
+def test_what_changes_without_a_meaning_for_anybody_is_passed_over() -> None:
+    one = Observed()
+    one.put("claims", claim())
+    one.put("volumes", HERE)
+    one.put("classes", StorageClass("now"))
+    one.waits()
+    seen, wakes = one.seen.gangs, one.wakes
+    one.put("claims", claim())
+    one.put("volumes", HERE)
+    one.put("classes", StorageClass("now"))
+    assert (one.seen.gangs, one.wakes) == (seen, wakes)
+
+
+def test_of_two_claims_of_one_name_the_later_is_it() -> None:
+    one = Observed()
+    one.put("volumes", HERE)
+    one.waits()
+    one.put("claims", claim(terminating=True), "old")
+    one.put("claims", claim(), "new")
+    one.storage.claims.drop(Uid("old"))
+    assert one.lacks() == ()
+
+
+def test_a_pod_that_is_over_or_gone_names_nothing_any_more() -> None:
+    one = Observed()
+    one.put("claims", claim())
+    made, other = one.waits(), one.waits("b", "data", "more")
+    assert [each.key.name for each in one.seen.storage.claims] == ["data"]
+    over = replace(made, node=NodeName("n1"), phase=Phase.SUCCEEDED)
+    one.state.bound.put(Item(made.uid, 90, over))
+    assert one.seen.storage.claims == (claim(),)
+    one.state.pending.drop(other.uid)
+    assert one.seen.storage == NO_STORAGE
+    assert one.storage.are_wanted  # for good: the streams go on
+
+
+def test_what_was_bound_by_us_keeps_its_claims_until_the_watch_shows_it() -> None:
+    one = Observed()
+    one.put("claims", claim())
+    one.put("volumes", HERE)
+    one.waits()
+    one.state.assume(one.member, NodeName("n1"))
+    one.state.confirm(one.member.uid, 1.0)
+    assert (one.member.node, one.member.shape.reach) == ("n1", (IN_Z1,))
+    one.put("claims", claim(terminating=True))
+    assert one.lacks() == ("claim data is being deleted",)
+
+
+def test_equal_pods_with_equal_reach_share_one_shape() -> None:
+    one = Observed()
+    one.put("claims", claim(), "c1")
+    one.put("claims", claim("more"), "c2")
+    one.put("volumes", HERE)
+    for name, named in (("a", "data"), ("b", "more")):
+        one.waits(name, named)
+    ours = [each for gang in one.seen.gangs for each in gang.members]
+    assert ours[0].shape is ours[1].shape
+
+
+PLACES = {
+    "in one zone": ((ZONE, "z1"), {"z1": True, "z2": False, "": False}),
+    "in two": ((ZONE, "z1__z2"), {"z1": True, "z2": True, "z3": False}),
+    "an empty part says nothing": ((ZONE, "z1__"), {"z1": True, "z2": True}),
+    "by the older label": ((BETA, "z1"), {"z1": True, "z2": False}),
+}
+
+
+@pytest.mark.parametrize(("label", "want"), PLACES.values(), ids=PLACES)
+def test_a_volume_is_reached_from_the_zones_that_it_is_labelled_with(
+    label: tuple[str, str], want: dict[str, bool]
+) -> None:
+    reach = tuple(Volume("pv", places=(label,)).reach)
+    asking = replace(shape(cpu=1), reach=reach)
+    for zone, is_reached in want.items():
+        labels = {ZONE: zone} if zone else {"topology.kubernetes.io/region": "r"}
+        there = replace(node("n1", cpu=4).made, labels=tuple(labels.items()))
+        assert (fits_node(asking, there) is None) is is_reached, zone
+    assert fits_node(asking, node("n1", cpu=4).made) is None  # in no zone at all
+    if label[0] == BETA:
+        own = replace(node("n1", cpu=4).made, labels=((BETA, "z2"), (ZONE, "z1")))
+        assert fits_node(asking, own) == "out of reach of a volume"
+
+
+OURS, THEIRS = Volume("pv", driver="one.csi", handle="a"), Volume("pv", driver="two.csi")
+ATTACH = "attach:one.csi"
+N1, N2 = NodeName("n1"), NodeName("n2")
+
+
+def drivers(name: str, **limits: int | None) -> NodeDrivers:
+    """The drivers of a node: ``one`` is ``one.csi``."""
+    return NodeDrivers(NodeName(name), tuple((f"{each}.csi", n) for each, n in limits.items()))
+
+
+class Attaching(Observed):
+    """A World of two nodes and of two claims with volumes of one driver."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state.nodes.put(Item(Uid("n2"), 1, node("n2", cpu=4).made))
+        for name in ("data", "more"):
+            self.put("claims", claim(name, volume=f"pv-{name}"), f"claim-{name}")
+            self.put("volumes", replace(OURS, name=f"pv-{name}", handle=name), f"volume-{name}")
+
+    def runs(self, name: str, on: NodeName, *claims: str, uid: str = "") -> None:
+        """Show a pod of somebody else's that has a node."""
+        known = Uid(uid or name)
+        self.version += 1
+        one = ForeignPod(known, on, resources(pods=1), NAMESPACE, claims=claims)
+        self.state.bound.put(Item(known, self.version, one))
+
+    def asks(self, name: str = "a") -> int:
+        """How many volumes one of our pods counts as."""
+        ours = (each for gang in self.seen.gangs for each in gang.members)
+        return next(each for each in ours if each.key.name == name).shape.requests[ATTACH]
+
+    def room(self, name: str = "n1") -> tuple[int, int]:
+        """What a node takes of volumes, and has."""
+        found = next(each for each in self.seen.nodes if each.name == name)
+        assert self.state.node(found.name) == found
+        return found.allocatable[ATTACH], found.used[ATTACH]
+
+    def open(self, name: str = "a") -> tuple[str, ...]:
+        """What of a pod of ours is not modelled."""
+        ours = (each for gang in self.seen.gangs for each in gang.members)
+        found = next(each for each in ours if each.key.name == name)
+        assert not found.lacking
+        return found.unmodelled
+
+
+SHARED = (f"{FIELD} (shared, where driver one.csi has a limit)",)
+
+
+def test_where_no_node_has_a_limit_nothing_is_counted() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=None))
+    one.waits("a", "data", "more")
+    one.waits("b", "data")
+    assert (one.asks(), one.room(), one.open()) == (0, (0, 0), ())
+
+
+def test_volumes_count_by_driver_once_a_node_has_a_limit() -> None:
+    one = Attaching()
+    one.waits("a", "data", "more")
+    one.put("nodes", drivers("n1", one=2, two=1))
+    assert (one.asks(), one.room("n1"), one.room("n2")) == (2, (2, 0), (PLENTY, 0))
+    one.put("nodes", drivers("n1", one=3, two=1))
+    assert one.room("n1") == (3, 0)
+    one.put("nodes", drivers("n1", one=3, two=1))
+    one.storage.nodes.drop(Uid("nodes"))
+    assert (one.asks(), one.room("n1")) == (0, (0, 0))
+
+
+def test_a_driver_that_is_needed_keeps_pods_off_nodes_without_it() -> None:
+    one = Attaching()
+    one.waits("a", "data")
+    one.put("nodes", drivers("n1", one=None))
+    one.put("drivers", Driver("one.csi"))
+    assert one.asks() == 0
+    one.put("drivers", Driver("one.csi", is_needed=True))
+    assert (one.asks(), one.room("n1"), one.room("n2")) == (1, (PLENTY, 0), (0, 0))
+    one.put("drivers", Driver("one.csi", is_needed=True))
+    one.storage.drivers.drop(Uid("drivers"))
+    assert one.asks() == 0
+
+
+def test_a_volume_counts_once_by_node_whoever_uses_it() -> None:
+    one = Attaching()
+    one.waits("a", "data")
+    one.put("nodes", drivers("n1", one=2), "l1")
+    one.put("attachments", Attachment(N1, "one.csi", "pv-data"))
+    one.put("attachments", Attachment(N1, "one.csi", "unknown"), "unknown")
+    assert one.room() == (2, 1)  # attached, although nobody uses it
+    one.put("claims", claim("other", volume="pv-other"), "other")
+    one.put("volumes", Volume("pv-other", driver="two.csi", handle="o"), "other")
+    one.runs("x", N1, "data", "other")
+    one.runs("y", N1, "data", "more", "gone")
+    assert one.room() == (2, 2)
+    one.put("attachments", Attachment(N2, "one.csi", "pv-data"))
+    assert (one.room("n1"), one.room("n2")) == ((2, 2), (PLENTY, 1))
+    one.storage.attachments.drop(Uid("attachments"))
+    one.put("attachments", Attachment(N1, "one.csi", "unknown"), "unknown")
+    assert one.room("n2") == (PLENTY, 0)
+    one.put("volumes", replace(OURS, name="pv-more", handle="data"), "volume-more")
+    assert one.room() == (2, 1)  # one handle, one volume
+    one.put("volumes", replace(OURS, name="pv-more", handle="more"), "volume-more")
+    assert one.room() == (2, 2)
+    one.state.bound.drop(Uid("y"))
+    one.state.bound.drop(Uid("x"))
+    assert one.room() == (2, 0)
+
+
+def test_a_volume_that_is_attached_and_becomes_known_counts() -> None:
+    one = Attaching()
+    one.waits("a", "data")
+    one.put("nodes", drivers("n1", one=2), "l1")
+    one.put("attachments", Attachment(N1, "one.csi", "late"))
+    assert one.room() == (2, 0)
+    one.put("volumes", Volume("late", driver="one.csi", handle="late"), "late")
+    assert one.room() == (2, 1)
+
+
+def test_claims_of_running_pods_that_have_no_volume_yet_count_by_their_class() -> None:
+    one = Attaching()
+    one.waits("a", "data")
+    one.put("nodes", drivers("n1", one=2, two=1), "l1")
+    one.put("claims", claim("open", volume="", is_bound=False, storage_class="later"), "open")
+    one.runs("x", N1, "open")
+    assert one.room() == (2, 0)
+    one.put("classes", StorageClass("later", provisioner="one.csi"))
+    assert one.room() == (2, 1)
+
+
+def test_our_own_pods_count_where_we_bind_them() -> None:
+    one = Attaching()
+    made = one.waits("a", "data")
+    one.put("nodes", drivers("n1", one=2))
+    one.state.assume(one.member, N1)
+    assert (one.room(), one.asks()) == ((2, 1), 1)
+    assert next(each for each in one.seen.nodes if each.name == "n1").used == resources(
+        pods=1, cpu=1
+    ) + Resources.of({ATTACH: 1})
+    one.state.retract(made.uid)
+    assert one.room() == (2, 0)
+
+
+def test_a_volume_that_several_wait_for_is_not_counted_by_node() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=2))
+    one.waits("a", "data")
+    assert one.open() == ()
+    other = one.waits("b", "data")
+    assert (one.open("a"), one.open("b")) == (SHARED, SHARED)
+    one.state.pending.drop(other.uid)
+    assert one.open() == ()
+
+
+def test_a_volume_that_is_on_a_node_with_a_limit_does_not_count_there_again() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=2), "l1")
+    one.waits("a", "data")
+    one.runs("x", N2, "data")
+    assert one.open() == ()  # there is plenty where it is
+    one.put("nodes", drivers("n2", one=1), "l2")
+    assert one.open() == SHARED
+    one.put("nodes", drivers("n2", one=None), "l2")
+    assert one.open() == ()
+    one.runs("x", N1, "data", uid="x")
+    assert one.open() == SHARED
+
+
+def test_a_volume_that_many_share_is_not_looked_at_one_by_one() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=2))
+    one.waits("a", "data")
+    for i in range(9):
+        assert one.open() == ()
+        one.runs(f"x{i}", N2, "data")
+    assert one.open() == SHARED
+    one.runs("x9", N2, "data")
+    assert one.open() == SHARED
+    one.state.bound.drop(Uid("x9"))
+    one.state.bound.drop(Uid("x8"))
+    assert one.open() == ()
+
+
+def test_a_claim_for_one_pod_waits_until_nobody_has_a_node_with_it() -> None:
+    one = Observed()
+    one.put("volumes", HERE)
+    one.put("claims", claim(for_one_pod=True))
+    first = one.waits()
+    assert (one.lacks(), one.member.unmodelled) == ((), ())
+    running = ForeignPod(Uid("x"), N1, resources(pods=1), NAMESPACE, claims=("data",))
+    one.state.bound.put(Item(Uid("x"), 50, running))
+    assert one.lacks() == ("claim data is for one pod, and another uses it",)
+    one.state.bound.drop(Uid("x"))
+    assert one.lacks() == ()
+    one.waits("b")
+    ours = [each for gang in one.seen.gangs for each in gang.members]
+    want = (f"{FIELD} (ReadWriteOncePod, named by several pods that wait)",)
+    assert [(each.lacking, each.unmodelled) for each in ours] == [((), want)] * 2
+    one.state.pending.drop(first.uid)
+    assert one.member.unmodelled == ()
+
+
+HANDLES = {
+    "of a driver": (OURS, None, Handle("one.csi", "a")),
+    "of a driver that says no handle": (THEIRS, None, None),
+    "of a kind that a driver took over": (
+        Volume("pv", in_tree="cinder"),
+        None,
+        Handle("cinder.csi.openstack.org", "volume pv"),
+    ),
+    "of a kind that is not counted": (Volume("pv", in_tree="vsphereVolume"), None, None),
+    "of no driver": (HERE, None, None),
+    "to be made": (None, StorageClass("c", provisioner="x"), Handle("x", "claim ml/data")),
+    "to be made by what a driver took over": (
+        None,
+        StorageClass("c", provisioner="kubernetes.io/gce-pd"),
+        Handle("pd.csi.storage.gke.io", "claim ml/data"),
+    ),
+    "to be made by nobody": (None, None, None),
+}
+
+
+@pytest.mark.parametrize(("volume", "made_by", "want"), HANDLES.values(), ids=HANDLES)
+def test_what_is_attached_for_a_claim(
+    volume: Volume | None, made_by: StorageClass | None, want: Handle | None
+) -> None:
+    assert handle(claim(), volume, made_by) == want
+
+
+def test_attached_volumes_are_room_that_plans_keep_to() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=1), "l1")
+    one.put("nodes", drivers("n2", one=0), "l2")
+    one.waits("a", "data")
+    one.waits("b", "more")
+    seen = one.seen
+    made = plan(seen, BestFit(), BestFit(), Budget())
+    assert [(each.gang.name, each.assignments[0].node) for each in made.placements] == [("a", "n1")]
+    (waits,) = made.rejections
+    assert "needs 1 cpu, 1 volume of one.csi" in waits.sentence
+    assert not violations(seen, made)
+    both = replace(
+        made.placements[0].assignments[0], pod=PodKey(NAMESPACE, "b"), uid=Uid("ml/b-uid")
+    )
+    more = replace(made.placements[0], gang=waits.gang, uid=both.uid, assignments=(both,))
+    broken = replace(made, placements=(*made.placements, more))
+    assert violations(seen, broken) == ("pod ml/b: node n1 has too little volumes of one.csi",)
+
+
+def test_a_dump_holds_what_others_leave_of_a_limit() -> None:
+    one = Attaching()
+    one.put("nodes", drivers("n1", one=3), "l1")
+    one.put("drivers", Driver("one.csi", is_needed=True))
+    one.waits("a", "data")
+    one.waits("c", "more", "gone", node=NodeName("n1"))
+    over = one.waits("d", "more")
+    one.state.bound.put(
+        Item(over.uid, 70, replace(over, node=NodeName("n1"), phase=Phase.SUCCEEDED))
+    )
+    one.put("claims", claim("other", volume="pv-other"), "claim-other")
+    one.put("volumes", replace(OURS, name="pv-other", handle="other"), "volume-other")
+    one.runs("x", N1, "other")
+    assert (one.room("n1"), one.room("n2")) == ((3, 2), (0, 0))
+    setup = dump.PlannerConfig("tutti", "bestfit", Policy(), {})
+    text = dump.write(one.seen, setup)
+    assert "attach:" not in text
+    again = snapshot_of(dump.read([dump.Text("d", text.encode())]))
+    assert again.gangs == one.seen.gangs
+    there = [(each.allocatable[ATTACH], each.used[ATTACH]) for each in again.nodes]
+    assert there == [(2, 1), (0, 0)]
+
+
+def test_there_is_a_stream_for_each_store() -> None:
+    state = ClusterState(lambda: None)
+    sinks = [feed.sink for feed in storage_into(state)]
+    assert sinks == [getattr(state.storage, kind) for kind in KINDS]
+
+
+def test_a_dump_holds_what_claims_lead_to() -> None:
+    one = Observed()
+    one.put("claims", claim(), "c1")
+    one.put("claims", claim("lost", is_lost=True, for_one_pod=True, terminating=True), "c2")
+    one.put("claims", claim("open", volume="", is_bound=False, storage_class="later"), "c3")
+    one.put("claims", claim("soon", is_bound=False, volume="pv2", storage_class="now"), "c4")
+    one.put("volumes", replace(HERE, places=((ZONE, "z1__z2"),)))
+    one.put("volumes", Volume("pv2", ((),), driver="one.csi", handle="h", in_tree="cinder"), "v2")
+    one.put("classes", StorageClass("later", waits=True, provisioner="one.csi"), "s1")
+    one.put("classes", StorageClass("now"), "s2")
+    one.waits("a")
+    one.waits("b", "data", "lost", "open", "soon")
+    one.waits("c", "gone", "data")
+    setup = dump.PlannerConfig("tutti", "bestfit", Policy(), {})
+    text = dump.write(one.seen, setup)
+    again = snapshot_of(dump.read([dump.Text("d", text.encode())]))
+    assert again.storage == one.seen.storage
+    assert again.gangs == one.seen.gangs

@@ -1,0 +1,782 @@
+"""The World: what a snapshot shows of stores, assumptions and their races."""
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tutti.kube.codec.pod_group import GangSpec
+from tutti.kube.list_watch import Item
+from tutti.model.cluster import (
+    ForeignPod,
+    Member,
+    Namespace,
+    Node,
+    Phase,
+    PriorityClass,
+    Reservation,
+    SlotReservation,
+    Snapshot,
+)
+from tutti.model.inter_pod import NO_RULES, InterPodRules
+from tutti.model.keys import GangKey, NodeName, Origin, Uid
+from tutti.model.resources import NOTHING, Resources
+from tutti.state.cluster_state import ClusterState
+
+from ...harness.builders import (
+    gang,
+    labels,
+    member,
+    node,
+    peers,
+    reservation,
+    resources,
+    shape,
+    term,
+)
+from ...harness.fakes import FakeCluster, Watch
+
+if TYPE_CHECKING:
+    from tutti.state.store import Store
+
+N1, N2 = NodeName("n1"), NodeName("n2")
+ONE = resources(pods=1, cpu=1)
+
+
+class Observed:
+    """A World with two nodes, fed by hand."""
+
+    def __init__(self) -> None:
+        self.wakes = 0
+        self.shown: list[float | None] = []
+        self.state = ClusterState(self.wake, shown=self.shown.append)
+        self.version = 0
+        for name in ("n1", "n2"):
+            self.state.nodes.put(Item(Uid(name), self.next(), node(name, cpu=4).made))
+
+    def wake(self) -> None:
+        """Count."""
+        self.wakes += 1
+
+    def next(self) -> int:
+        """A newer version."""
+        self.version += 1
+        return self.version
+
+    def pend(self, name: str = "a-0", **changes: object) -> Member:
+        """Show a pending pod."""
+        made = replace(member(name, shape(cpu=1)), group="a", version=str(self.next()))
+        made = replace(made, **changes)  # type: ignore[arg-type]
+        self.state.pending.put(Item(made.uid, int(made.version), made))
+        return made
+
+    def bind(self, pod: Member, on: NodeName = N1, **changes: object) -> Member:
+        """Show a pod as bound."""
+        made = replace(pod, node=on, version=str(self.next()), **changes)  # type: ignore[arg-type]
+        self.state.bound.put(Item(made.uid, int(made.version), made))
+        return made
+
+    def group(self, name: str = "a", uid: str = "g", **changes: object) -> GangSpec:
+        """Show a PodGroup."""
+        made = GangSpec("ml", name, Uid(uid), 1, 2, (), 0.0, terminating=False, version="")
+        made = replace(made, version=str(self.next()), **changes)  # type: ignore[arg-type]
+        self.state.groups.put(Item(made.uid, int(made.version), made))
+        return made
+
+    def relist_bound(self, *pods: Member) -> None:
+        """List the bound pods."""
+        items: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in pods]
+        self.state.bound.replace(items, self.version, self.state.bound.began())
+
+    @property
+    def seen(self) -> Snapshot:
+        """What a decision would see."""
+        return self.state.snapshot(7.0)
+
+    def held(self) -> list[Reservation]:
+        """The standing Reservations."""
+        return list(self.seen.reservations)
+
+    def used(self, on: NodeName = N1) -> Resources:
+        """What is used of a node."""
+        (used,) = (each.used for each in self.seen.nodes if each.name == on)
+        return used
+
+    def members(self) -> list[tuple[str, NodeName | None]]:
+        """All members of gangs, and where they are."""
+        return [(m.key.name, m.node) for one in self.seen.gangs for m in one.members]
+
+
+def test_an_empty_world_is_not_synced_until_every_stream_was_listed() -> None:
+    state = ClusterState(lambda: None)
+    stores = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes")
+    for name in (*stores, "namespaces"):
+        assert not state.is_synced
+        store = getattr(state, name)
+        store.replace([], 1, store.began())
+    assert state.is_synced
+    assert state.snapshot(3.0) == Snapshot(taken_at=3.0)
+
+
+def test_a_gang_is_its_pod_group_and_the_pods_that_name_it() -> None:
+    one = Observed()
+    one.pend("a-1")
+    one.pend("a-0")
+    assert one.members() == []
+    assert [m.key.name for m in one.seen.strays] == ["a-0", "a-1"]
+    one.group(min_member=2, generation=3)
+    (found,) = one.seen.gangs
+    assert (found.key, found.uid, found.min_member) == (GangKey("ml", "a"), "g", 2)
+    assert [m.key.name for m in found.members] == ["a-0", "a-1"]
+    assert one.seen.strays == ()
+
+
+def test_a_pod_without_a_group_is_a_gang_of_one() -> None:
+    one = Observed()
+    pod = one.pend("s", group="")
+    (found,) = one.seen.gangs
+    assert found.is_single
+    assert (found.key, found.uid) == (GangKey("ml", "s", Origin.POD), pod.uid)
+
+
+def test_groups_of_one_name_in_two_namespaces_are_kept_apart() -> None:
+    one = Observed()
+    one.group()
+    other = one.group(uid="h", namespace="other")
+    pod = one.pend()
+    assert [len(found.members) for found in one.seen.gangs] == [1, 0]
+    assert other.uid != pod.uid
+
+
+def test_a_pod_whose_label_changes_moves_to_the_other_gang() -> None:
+    one = Observed()
+    one.group()
+    one.group("b", uid="h")
+    pod = one.pend()
+    one.pend(group="b")
+    assert [len(found.members) for found in one.seen.gangs] == [0, 1]
+    one.state.pending.drop(pod.uid)
+    assert one.members() == []
+
+
+def test_what_did_not_change_is_the_same_object_in_the_next_snapshot() -> None:
+    one = Observed()
+    one.group()
+    one.group("b", uid="h")
+    one.pend()
+    before = one.seen
+    one.pend("b-0", group="b")
+    assert one.seen.gangs[0] is before.gangs[0]
+    assert one.seen.gangs[1] is not before.gangs[1]
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_recreated_pod_group_is_the_one_that_counts(*, is_late: bool) -> None:
+    one = Observed()
+    old = one.group(uid="old")
+    if not is_late:
+        one.state.groups.drop(old.uid)
+    one.group(uid="new")
+    if is_late:
+        one.state.groups.drop(old.uid)
+    assert [found.uid for found in one.seen.gangs] == ["new"]
+
+
+def test_late_news_of_a_deleted_pod_group_does_not_replace_its_successor() -> None:
+    one = Observed()
+    old = one.group(uid="old")
+    one.group(uid="new")
+    one.state.groups.put(Item(old.uid, int(old.version) + 0, old))
+    late = replace(old, version=str(int(old.version)))
+    one.state.groups.put(Item(Uid("older"), int(late.version), replace(late, uid=Uid("older"))))
+    assert [found.uid for found in one.seen.gangs] == ["new"]
+
+
+def test_after_a_restore_of_etcd_the_world_is_what_lists_show_then() -> None:
+    """The gang was smaller, its pod had no node yet, and the later one had never been made."""
+    one = Observed()
+    group, pod = one.group(min_member=1), one.pend()
+    one.group(min_member=2)
+    one.bind(pod)
+    one.bind(one.pend("a-1"))
+    listed: list[tuple[Store[Any], tuple[GangSpec | Member, ...]]] = [
+        (one.state.groups, (group,)),
+        (one.state.pending, (pod,)),
+        (one.state.bound, ()),
+    ]
+    for store, values in listed:
+        items = [Item(each.uid, int(each.version), each) for each in values]
+        store.replace(items, int(pod.version), store.began())
+    assert [found.min_member for found in one.seen.gangs] == [1]
+    assert one.members() == [("a-0", None)]
+    assert one.used() == NOTHING
+
+
+def test_a_bound_pod_uses_room_until_it_is_over_or_gone() -> None:
+    one = Observed()
+    one.group()
+    pod = one.bind(one.pend())
+    assert one.used() == ONE
+    one.bind(pod, phase=Phase.SUCCEEDED)
+    assert one.used() == NOTHING
+    assert one.members() == [("a-0", "n1")]
+    terminating = one.bind(one.pend("a-1"), terminating=True)
+    assert one.used() == ONE
+    one.state.bound.drop(terminating.uid)
+    assert one.used() == NOTHING
+
+
+def test_pods_of_others_and_pinned_ones_use_room_once() -> None:
+    one = Observed()
+    daemon = ForeignPod(Uid("d"), N1, ONE)
+    one.state.pinned.put(Item(daemon.uid, one.next(), daemon))
+    assert one.used() == ONE
+    one.state.bound.put(Item(daemon.uid, one.next(), daemon))
+    assert one.used() == ONE
+    one.state.pinned.drop(daemon.uid)
+    assert one.used() == ONE
+    moved = replace(daemon, node=N2, requests=ONE + ONE)
+    one.state.bound.put(Item(daemon.uid, one.next(), moved))
+    assert (one.used(N1), one.used(N2)) == (NOTHING, ONE + ONE)
+    one.state.bound.drop(daemon.uid)
+    assert one.used(N2) == NOTHING
+
+
+def test_a_pod_shown_as_pending_and_bound_is_bound() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.bind(pod)
+    one.pend(role="late")
+    assert one.members() == [("a-0", "n1")]
+    one.state.pending.drop(pod.uid)
+    assert one.members() == [("a-0", "n1")]
+
+
+def test_a_deleted_pod_is_gone_though_the_pending_stream_still_shows_it() -> None:
+    one = Observed()
+    one.group()
+    pod = one.bind(one.pend())
+    one.state.bound.drop(pod.uid)
+    assert one.members() == []
+    one.pend()
+    assert one.members() == []
+
+
+def test_an_assumed_pod_uses_room_from_the_moment_its_binding_is_sent() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.state.assume(pod, N2)
+    assert one.members() == [("a-0", "n2")]
+    assert one.used(N2) == ONE
+    assert one.state.unconfirmed_bindings() == (pod,)
+    one.state.confirm(pod.uid, 1.0)
+    assert one.state.unconfirmed_bindings() == ()
+    one.state.pending.drop(pod.uid)
+    assert one.members() == [("a-0", "n2")]
+    one.bind(pod, on=N2)
+    assert one.used(N2) == ONE
+
+
+def test_how_late_the_watch_is_shows_in_the_bindings_that_were_answered() -> None:
+    one = Observed()
+    one.group()
+    pods = [one.pend(f"a-{i}") for i in range(2)]
+    for pod in pods:
+        one.state.assume(pod, N1)
+    assert one.state.late(9.0) == 0.0  # nothing is answered
+    one.state.confirm(pods[0].uid, 1.0)
+    one.state.confirm(pods[1].uid, 1.5)
+    assert one.state.late(2.0) == 1.0
+    assert one.state.late(16.25) == 14.75  # the first will not be shown any more, it seems
+    one.bind(pods[1], on=N1)
+    assert one.state.late(2.0) == 1.0
+    one.bind(pods[0], on=N1)
+    assert one.state.late(2.0) == 0.0
+    assert one.shown == [1.5, 1.0]
+
+
+def test_a_retracted_assumption_leaves_the_pod_pending() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.state.assume(pod, N2)
+    one.state.retract(pod.uid)
+    one.state.retract(pod.uid)
+    assert one.members() == [("a-0", None)]
+    assert one.used(N2) == NOTHING
+
+
+def test_the_watch_knows_better_than_an_assumption() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.state.assume(pod, N2)
+    bound = one.bind(pod, on=N1)
+    one.state.confirm(pod.uid, 1.0)
+    assert one.members() == [("a-0", "n1")]
+    one.state.assume(pod, N2)
+    one.state.bound.drop(bound.uid)
+    one.state.assume(pod, N2)
+    assert one.members() == []
+    assert one.used(N2) == NOTHING
+
+
+def test_a_list_asked_for_after_a_binding_that_does_not_show_it_voids_it() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.state.assume(pod, N1)
+    one.state.confirm(pod.uid, 1.0)
+    one.relist_bound()
+    assert one.members() == []
+    assert one.used() == NOTHING
+
+
+def test_a_list_asked_for_before_a_binding_was_answered_does_not_void_it() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.state.assume(pod, N1)
+    began = one.state.bound.began()
+    one.state.confirm(pod.uid, 1.0)
+    one.state.bound.replace([], one.version, began)
+    assert one.used() == ONE
+    one.relist_bound()
+    assert one.used() == NOTHING
+
+
+def test_a_binding_answered_after_a_list_came_in_is_asked_about_again() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.state.assume(pod, N1)
+    one.relist_bound()
+    one.state.confirm(pod.uid, 1.0)
+    assert one.state.unconfirmed_bindings() == (pod,)
+    assert one.used() == ONE
+    one.state.assume(pod, N1)
+    one.state.confirm(pod.uid, 1.0)
+    assert one.state.unconfirmed_bindings() == ()
+
+
+def test_an_unanswered_binding_survives_lists() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.state.assume(pod, N1)
+    one.relist_bound()
+    one.relist_bound()
+    assert one.used() == ONE
+    assert one.state.unconfirmed_bindings() == (pod,)
+
+
+def test_a_pod_that_turned_out_to_be_gone_is_forgotten() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.state.assume(pod, N1)
+    one.state.forget(pod.uid)
+    assert one.members() == []
+    assert one.state.unconfirmed_bindings() == ()
+
+
+def test_what_a_write_answers_is_known_at_once_unless_it_is_older() -> None:
+    one = Observed()
+    one.group()
+    pod = one.pend()
+    one.state.learn(replace(pod, version=str(one.next()), role="new"))
+    one.state.learn(replace(pod, version="1", role="old"))
+    one.state.learn(replace(pod, version=str(one.next()), node=N1))
+    (found,) = one.seen.gangs[0].members
+    assert (found.role, found.node) == ("new", None)
+    group = one.group()
+    one.state.learn_group(replace(group, version=str(one.next()), status={"phase": "Bound"}))
+    known = one.state.group(GangKey("ml", "a"))
+    assert known is not None
+    assert known.status == {"phase": "Bound"}
+
+
+def test_a_reservation_is_known_from_its_creation_to_its_deletion() -> None:
+    one = Observed()
+    made = reservation(gang("a").of(1, cpu=1), ("a-0", "n1"))
+    one.state.hold(made)
+    assert one.held() == []
+    made = replace(made, self_uid=Uid("r"), version=str(one.next()))
+    one.state.hold(made)
+    assert one.held() == [made]
+    one.state.remove_reservation(made)
+    one.state.hold(made)
+    assert one.held() == []
+
+
+def test_a_pod_and_a_node_deleted_in_a_gap_leave_no_ghost() -> None:
+    one = Observed()
+    one.group()
+    kept = one.bind(one.pend("a-0"))
+    one.bind(one.pend("a-1"), on=N2)
+    one.next()
+    one.relist_bound(kept)
+    state = one.state
+    items = [Item(Uid("n1"), 1, node("n1", cpu=4).made)]
+    state.nodes.replace(items, one.version, state.nodes.began())
+    assert one.members() == [("a-0", "n1")]
+    assert [each.name for each in one.seen.nodes] == ["n1"]
+
+
+def test_a_node_that_only_beats_wakes_nobody() -> None:
+    one = Observed()
+    before = one.wakes
+    one.state.nodes.put(Item(Uid("n1"), one.next(), node("n1", cpu=4).made))
+    assert one.wakes == before
+    one.state.nodes.put(Item(Uid("n1"), one.next(), node("n1", cpu=5).made))
+    assert one.wakes == before + 1
+
+
+LENIENT, STRICT = 30, 0.2  # how many versions of 60 may bring rules, and how often they do
+
+
+class Truth:
+    """Objects as an API server has them, with every event that it sends; deaf for whole streams."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.version = 0
+        self.state = ClusterState(lambda: None)
+        self.objects: dict[str, dict[Uid, Item[object]]] = {
+            name: {}
+            for name in (
+                "nodes",
+                "pending",
+                "bound",
+                "pinned",
+                "groups",
+                "reservations",
+                "namespaces",
+            )
+        }
+        self.deaf: set[str] = set()
+
+    def put(self, stream: str, uid: Uid, value: object) -> None:
+        """Create or change."""
+        self.version += 1
+        if isinstance(value, Member | GangSpec | Reservation):
+            value = replace(value, version=str(self.version))
+        item = Item(uid, self.version, value)
+        self.objects[stream][uid] = item
+        if stream not in self.deaf:
+            getattr(self.state, stream).put(item)
+
+    def drop(self, stream: str, uid: Uid) -> None:
+        """Delete."""
+        self.version += 1
+        if self.objects[stream].pop(uid, None) and stream not in self.deaf:
+            getattr(self.state, stream).drop(uid)
+
+    def list(self, state: ClusterState, stream: str) -> None:
+        """Let a World list one stream."""
+        store = getattr(state, stream)
+        store.replace(list(self.objects[stream].values()), self.version, store.began())
+
+    def happen(self) -> None:
+        """Let one thing happen."""
+        chance, n = self.chance, self.chance.randrange(5)
+        on = NodeName(f"n{chance.randrange(3)}")
+        pod = replace(
+            member(f"p{n}", shape(cpu=chance.randrange(3))), group=chance.choice(["", "a", "b"])
+        )
+        uid = Uid(f"pod-{n}")
+        pod = replace(pod, uid=uid, phase=chance.choice(list(Phase)))
+        # Rules come and go: half of the time, nobody has one.
+        is_strict = self.version % 60 < LENIENT and chance.random() < STRICT
+        apart = (term("zone", peers(app="x")),) if is_strict else ()
+        marks = labels(app=chance.choice("xy"))
+        pod = replace(pod, labels=marks, shape=replace(pod.shape, rules=InterPodRules(apart=apart)))
+        match chance.randrange(10):
+            case 0:
+                self.put("nodes", Uid(f"node-{on}"), node(on, cpu=n).made)
+                self.put("namespaces", Uid(f"space-{n}"), Namespace(f"s{n}", marks))
+            case 1:
+                self.put("groups", Uid(f"group-{n % 2}"), _a_group("ab"[n % 2], n))
+            case 2 | 3 if uid not in self.objects["bound"]:
+                self.put("pending", uid, pod)
+            case 4 | 5:
+                self.drop("pending", uid)
+                self.put("bound", uid, replace(pod, node=on))
+            case 6:
+                other = Uid(f"other-{n}")
+                found = ForeignPod(other, on, resources(cpu=n), "ml", marks, apart)
+                self.put("bound", other, found)
+            case 7:
+                other = Uid(f"pinned-{n}")
+                self.put("pinned", other, ForeignPod(other, on, resources(cpu=n), "ml", marks))
+            case 8:
+                stream = chance.choice(sorted(self.objects))
+                self.deaf ^= {stream}
+                if stream not in self.deaf:
+                    self.list(self.state, stream)
+            case _:
+                stream = chance.choice(["nodes", "groups", "pinned", "namespaces"])
+                for gone in list(self.objects[stream])[:1]:
+                    self.drop(stream, gone)
+                    self.retire(stream, gone)
+
+    def retire(self, stream: str, uid: Uid) -> None:
+        """A uid never comes back: pretend that its name is a new one from now on."""
+        store = getattr(self.state, stream)
+        store._gone.pop(uid, None)
+
+
+def _a_group(name: str, size: int) -> GangSpec:
+    return GangSpec(
+        "ml",
+        name,
+        Uid(f"group-{'ab'.index(name)}"),
+        size,
+        1,
+        (),
+        0.0,
+        terminating=False,
+        version="",
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_world_that_followed_events_shows_what_a_fresh_one_lists(seed: int) -> None:
+    truth = Truth(seed)
+    for _ in range(120):
+        truth.happen()
+        truth.state.snapshot(0.0)
+    fresh = ClusterState(lambda: None)
+    for stream in truth.objects:
+        if stream in truth.deaf:
+            truth.list(truth.state, stream)
+        truth.list(fresh, stream)
+    assert _without_memory(truth.state.snapshot(0.0)) == _without_memory(fresh.snapshot(0.0))
+    assert _asks(truth) is bool(fresh.snapshot(0.0).residents)
+    nodes: tuple[Node, ...] = fresh.snapshot(0.0).nodes
+    assert all(each.used == _used(truth, each.name) for each in nodes)
+
+
+def _without_memory(taken: Snapshot) -> Snapshot:
+    """No list tells of members that finished and are gone."""
+    return replace(taken, gangs=tuple(replace(gang, finished=()) for gang in taken.gangs))
+
+
+def _asks(truth: Truth) -> bool:
+    """Whether somebody has a node while somebody has a rule, counted anew."""
+    pods = [item.value for item in (truth.objects["pending"] | truth.objects["bound"]).values()]
+    ours = [one for one in pods if isinstance(one, Member) and not one.is_over]
+    others = [one for one in pods if isinstance(one, ForeignPod)]
+    rules = any(one.shape.rules != NO_RULES for one in ours) or any(one.apart for one in others)
+    return rules and bool(others or any(one.node for one in ours))
+
+
+def _used(truth: Truth, on: NodeName) -> Resources:
+    """What a node's pods use, counted anew."""
+    bound, pinned = truth.objects["bound"], truth.objects["pinned"]
+    total = []
+    for uid, item in (pinned | bound).items():
+        value = item.value
+        if isinstance(value, ForeignPod) and value.node == on:
+            total.append(value.requests)
+        if isinstance(value, Member) and value.node == on and not value.is_over:
+            total.append(value.shape.requests)
+        assert uid
+    return Resources.total(total)
+
+
+def _finishing(phases: str) -> tuple[ClusterState, FakeCluster, Watch]:
+    """A gang that has started; one letter per member: r runs, s has succeeded."""
+    cluster = FakeCluster()
+    asked = gang("a").of(len(phases), cpu=1).bound_on(*("n1" for _ in phases))
+    letters = {"r": Phase.RUNNING, "s": Phase.SUCCEEDED}
+    named = {f"a-{i}": letters[letter] for i, letter in enumerate(phases)}
+    cluster.add(node("n1", cpu=8), asked.where(lambda m: replace(m, phase=named[m.key.name])))
+    state = ClusterState(lambda: None)
+    return state, cluster, Watch(cluster, state)
+
+
+def _finished(state: ClusterState) -> int:
+    return sum(len(each.finished) for each in state.snapshot(0.0).gangs)
+
+
+def test_members_that_succeeded_and_are_gone_still_count_while_others_do() -> None:
+    state, cluster, watch = _finishing("rrs")
+    assert _finished(state) == 0
+    cluster.delete_pod("a-2")
+    cluster.change_pod("a-1", phase=Phase.SUCCEEDED)
+    cluster.delete_pod("a-1")
+    watch.catch_up()
+    assert _finished(state) == 2
+    cluster.change_pod("a-0", phase=Phase.SUCCEEDED)
+    watch.catch_up()
+    assert _finished(state) == 2
+    cluster.delete_pod("a-0")
+    watch.catch_up()
+    assert _finished(state) == 0
+    cluster.add_pod(replace(member("b-0", shape(cpu=1)), group="a", node=NodeName("n1")))
+    watch.catch_up()
+    assert _finished(state) == 0, "the PodGroup is used again"
+
+
+def test_a_pod_group_made_anew_knows_nobody_that_is_gone() -> None:
+    state, cluster, watch = _finishing("rrs")
+    cluster.delete_pod("a-2")
+    watch.catch_up()
+    assert _finished(state) == 1
+    cluster.delete_group("a")
+    cluster.add_group(gang("a").needing(3))
+    watch.catch_up()
+    assert _finished(state) == 0
+
+
+def test_what_earlier_runs_left_is_no_member() -> None:
+    state, cluster, watch = _finishing("sss")
+    cluster.delete_pod("a-2")
+    again = replace(member("b-0", shape(cpu=1)), group="a", created=9.0)
+    cluster.add_pod(again)
+    watch.catch_up()
+    (seen,) = state.snapshot(0.0).gangs
+    assert [one.key.name for one in seen.members] == ["b-0"]
+    assert seen.finished == ()
+    cluster.change_pod("b-0", node=NodeName("n1"))
+    watch.catch_up()
+    assert _finished(state) == 0, "it is forgotten"
+
+
+def test_members_that_were_lost_do_not_count_as_finished() -> None:
+    state, cluster, watch = _finishing("rrs")
+    cluster.delete_pod("a-0")
+    cluster.change_pod("a-1", phase=Phase.FAILED)
+    cluster.delete_pod("a-1")
+    watch.catch_up()
+    assert _finished(state) == 0
+
+
+def test_a_restart_recalls_from_the_status_what_had_finished() -> None:
+    state, cluster, watch = _finishing("rrs")
+    cluster.delete_pod("a-2")
+    key = gang("a").key
+    status = {"phase": "Running", "members": {"succeeded": 1}}
+    cluster.groups[key] = replace(cluster.groups[key], status=status)
+    state = ClusterState(lambda: None)
+    watch = Watch(cluster, state)
+    assert _finished(state) == 1
+    cluster.change_pod("a-1", phase=Phase.SUCCEEDED)
+    cluster.delete_pod("a-1")
+    watch.catch_up()
+    assert _finished(state) == 2
+
+
+def test_a_gang_is_known_as_settled_while_it_is() -> None:
+    one = Observed()
+    group = one.group(min_member=1)
+    pod = one.pend()
+    assert one.seen.settled == frozenset()
+    bound = one.bind(pod)
+    assert one.seen.settled == {group.uid}
+    one.bind(bound, phase=Phase.FAILED)
+    assert one.seen.settled == frozenset()
+    one.state.groups.drop(group.uid)
+    assert one.seen.settled == frozenset()
+
+
+def test_what_has_not_changed_is_the_same_object_in_the_next_snapshot() -> None:
+    one = Observed()
+    one.group()
+    one.pend()
+    before = one.seen
+    assert one.seen == before
+    assert one.seen.gangs is before.gangs
+    one.group("b", uid="h")
+    assert one.seen.gangs[0] is before.gangs[0]
+    assert one.seen.nodes is before.nodes
+
+
+def _at_rest() -> Observed:
+    """A World whose only gang has finished, with all said of it."""
+    one = Observed()
+    one.group()
+    one.bind(one.pend(), phase=Phase.SUCCEEDED)
+    (gang_now,) = one.seen.gangs
+    one.state.rest(gang_now)
+    one.group("b", uid="h")
+    assert [each.key.name for each in one.seen.gangs] == ["b"]
+    return one
+
+
+def test_a_gang_at_rest_comes_back_with_its_group() -> None:
+    one = _at_rest()
+    one.group(min_member=1)
+    assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
+
+
+def test_a_gang_at_rest_comes_back_with_a_pod() -> None:
+    one = _at_rest()
+    one.pend("a-1")
+    assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
+
+
+def test_a_gang_at_rest_comes_back_with_a_reservation() -> None:
+    one = _at_rest()
+    held = replace(reservation(gang("a").of(1, cpu=1), ("a-0", "n1")), self_uid=Uid("r"))
+    one.state.reservations.put(Item(Uid("r"), one.next(), held))
+    assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
+
+
+def test_a_gang_for_which_a_reservation_stands_does_not_rest() -> None:
+    one = Observed()
+    one.group()
+    one.bind(one.pend(), phase=Phase.SUCCEEDED)
+    held = replace(reservation(gang("a").of(1, cpu=1), ("a-0", "n1")), self_uid=Uid("r"))
+    one.state.reservations.put(Item(Uid("r"), one.next(), held))
+    (gang_now,) = one.seen.gangs
+    one.state.rest(gang_now)
+    one.group("b", uid="h")
+    assert [each.key.name for each in one.seen.gangs] == ["a", "b"]
+
+
+def test_a_gang_that_has_changed_since_it_was_looked_at_does_not_rest() -> None:
+    one = Observed()
+    one.group()
+    one.bind(one.pend(), phase=Phase.SUCCEEDED)
+    (gang_now,) = one.seen.gangs
+    one.pend("a-1")
+    one.state.rest(gang_now)
+    assert [len(each.members) for each in one.seen.gangs] == [2]
+
+
+def test_a_gang_has_the_priority_of_its_class_once_there_is_one() -> None:
+    one = Observed()
+    one.group(priority_class="high")
+    one.pend(priority=3)
+    assert [(g.class_value, g.priority) for g in one.seen.gangs] == [(None, 3)]
+    wakes = one.wakes
+    one.state.classes.put(Item(Uid("c"), one.next(), PriorityClass("high", 9)))
+    one.state.classes.put(Item(Uid("d"), one.next(), PriorityClass("other", 5)))
+    assert one.wakes == wakes + 2
+    assert [(g.class_value, g.priority) for g in one.seen.gangs] == [(9, 9)]
+    one.state.classes.drop(Uid("c"))
+    assert [g.priority for g in one.seen.gangs] == [3]
+
+
+def test_a_class_that_a_gang_does_not_name_is_nothing_to_it() -> None:
+    one = Observed()
+    one.group()
+    before = one.seen.gangs
+    one.state.classes.put(Item(Uid("c"), one.next(), PriorityClass("", 9)))
+    assert one.seen.gangs is before
+
+
+def test_a_reservation_that_somebody_deleted_is_kept_in_mind() -> None:
+    one = Observed()
+    group = one.group()
+    made = reservation(gang("a").of(1), slots=[SlotReservation(NodeName("n1"), "worker", 1)])
+    held = replace(made, uid=group.uid, self_uid=Uid("r"))
+    one.state.reservations.put(Item(Uid("r"), one.next(), held))
+    assert not one.seen.bereft
+    one.state.reservations.drop(Uid("r"))
+    assert one.seen.bereft == {group.uid}

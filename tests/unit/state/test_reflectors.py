@@ -1,0 +1,123 @@
+"""Which objects are whose: of the scheduler's name, of the namespaces that are served."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tutti import handlers
+from tutti.kube import calls, list_watch, wire
+from tutti.model.cluster import ForeignPod, Member
+from tutti.state.cluster_state import ClusterState
+from tutti.state.reflectors import reflectors_into
+
+from ..kube import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+OURS, THEIRS = "ml", "elsewhere"
+
+
+def _feeds(state: ClusterState, *served: str) -> Mapping[str, list_watch.Reflector[Any, Any]]:
+    return reflectors_into(state, "tutti", served)._asdict()
+
+
+def _taken(feed: list_watch.Reflector[Any, Any], body: objects.Json) -> Any:
+    return feed.decode(wire.parse_one(body, feed.kind))
+
+
+def _in(namespace: str, body: objects.Json, **spec: Any) -> objects.Json:
+    return objects.merged(body, {"metadata": {"namespace": namespace}, "spec": spec})
+
+
+GANG = {"groups": objects.GROUP, "pending": objects.POD, "reservations": objects.RESERVATION}
+
+
+@pytest.mark.parametrize("name", GANG)
+@pytest.mark.parametrize(
+    ("served", "seen"),
+    [((), (OURS, THEIRS)), ((OURS,), (OURS,)), ((OURS, "etl"), (OURS,)), (("etl",), ())],
+    ids=str,
+)
+def test_gangs_are_those_of_the_namespaces_that_are_served(
+    name: str, served: Collection[str], seen: Collection[str]
+) -> None:
+    """None named are all; what waits elsewhere is nobody's here."""
+    feed = _feeds(ClusterState(lambda: None), *served)[name]
+    found = [space for space in (OURS, THEIRS) if _taken(feed, _in(space, GANG[name])) is not None]
+    assert found == list(seen)
+
+
+def test_a_namespace_that_is_not_served_is_named_once_if_a_reservation_stands_there() -> None:
+    named: list[str] = []
+    feeds = reflectors_into(ClusterState(lambda: None), "tutti", (OURS,), elsewhere=named.append)
+    for space in (OURS, THEIRS, THEIRS):
+        _taken(feeds.reservations, _in(space, objects.RESERVATION))
+    other = _in("third", objects.RESERVATION, schedulerName="other")
+    _taken(feeds.reservations, other)
+    assert named == [THEIRS]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "scheduler", "kind"),
+    [(OURS, "tutti", Member), (THEIRS, "tutti", ForeignPod), (OURS, "other", ForeignPod)],
+)
+def test_whoever_is_bound_takes_room_wherever_it_lives(
+    namespace: str, scheduler: str, kind: type[Member | ForeignPod]
+) -> None:
+    """Room is the whole cluster's; a member is one of a gang that is served."""
+    body = _in(namespace, objects.POD, nodeName="n1", schedulerName=scheduler)
+    pod = _taken(_feeds(ClusterState(lambda: None), OURS)["bound"], body)
+    assert isinstance(pod, kind)
+    assert pod.node == "n1"
+
+
+def test_events_are_taken_in_of_what_is_served_only() -> None:
+    """The demand side hears of all; what is gone or cannot be read any more is forgotten."""
+    state = ClusterState(lambda: None)
+    groups = _feeds(state, OURS)["groups"]
+    for namespace in (OURS, THEIRS):
+        body = objects.merged(
+            objects.GROUP, {"metadata": {"namespace": namespace, "uid": namespace}}
+        )
+        handlers.take_in(groups, {"type": "ADDED", "object": body}, namespace)
+    handlers.take_in(groups, {"type": "ADDED", "object": {"metadata": "none"}}, "other")
+    assert [group.namespace for group in state.groups] == [OURS]
+    broken = objects.merged(objects.GROUP, {"metadata": {"uid": OURS}, "spec": "none"})
+    handlers.take_in(groups, {"type": "MODIFIED", "object": broken}, OURS)
+    assert not list(state.groups)
+    body = objects.merged(
+        objects.GROUP, {"metadata": {"namespace": OURS, "uid": OURS, "resourceVersion": "99"}}
+    )
+    handlers.take_in(groups, {"type": "MODIFIED", "object": body}, OURS)
+    assert len(state.groups) == 1
+    gone = objects.merged(objects.GROUP, {"metadata": {"uid": OURS}})
+    handlers.take_in(groups, {"type": "DELETED", "object": gone}, OURS)
+    assert not list(state.groups)
+
+
+def test_a_pod_that_names_another_scheduler_does_not_wait_here() -> None:
+    """A selector for several names shows others' pods, too."""
+    state = ClusterState(lambda: None)
+    pending = _feeds(state)["pending"]
+    theirs = objects.merged(objects.POD, {"spec": {"schedulerName": "other"}})
+    handlers.take_in(pending, {"type": "ADDED", "object": theirs}, "u")
+    assert not list(state.pending)
+    handlers.take_in(pending, {"type": "ADDED", "object": objects.POD}, "u")
+    assert len(state.pending) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "selector"),
+    [
+        (("tutti",), "spec.nodeName=,spec.schedulerName=tutti"),
+        (("a", "b"), "spec.nodeName=,spec.schedulerName!=default-scheduler"),
+        (("a", "default-scheduler"), "spec.nodeName="),
+    ],
+)
+def test_pods_of_one_scheduler_or_of_several_are_asked_for(
+    names: Collection[str], selector: str
+) -> None:
+    assert calls.pending(*names).selector == selector

@@ -1,0 +1,161 @@
+"""Standing promises under rules between pods: what is lost, and what is lost with it."""
+
+from dataclasses import replace
+
+import pytest
+
+from tutti.model.cluster import Snapshot
+from tutti.model.keys import NodeName
+from tutti.verify import reservation_checks
+
+from ...harness.builders import GangBuilder, gang, reservation, snapshot
+from ..planning.neighbours import ZONE, apart, asking, beside, labels, near, peers, resident, zones
+
+A, B, C = peers(app="a"), peers(app="b"), peers(app="c")
+NODES = zones()
+
+
+def lost(seen: Snapshot) -> list[str]:
+    """The pods whose entries are lost."""
+    return sorted(
+        entry.pod.name for some in reservation_checks.lost(seen).values() for entry in some.entries
+    )
+
+
+HELD = asking(gang("h").of(2, cpu=1), apart(B), app="a")
+STANDING = reservation(HELD, ("h-0", "z0-0"), ("h-1", "z1-0"))
+
+
+def test_an_entry_is_lost_when_a_pod_has_come_that_it_may_not_be_with() -> None:
+    seen = snapshot(*NODES, HELD, STANDING)
+    assert lost(beside(seen)) == []
+    assert lost(beside(seen, resident("r", "z0-0", app="b"))) == ["h-0"]
+    guard = replace(resident("r", "z1-0", app="c"), apart=apart(A).apart)
+    assert lost(beside(seen, guard)) == ["h-1"]
+
+
+def test_entries_are_judged_with_all_that_is_promised() -> None:
+    workers = asking(gang("w").of(1, cpu=1), near(A), app="b")
+    held = reservation(workers, ("w-0", "z1-1"))
+    assert lost(snapshot(*NODES, HELD, STANDING, workers, held)) == []
+    assert lost(snapshot(*NODES, workers, held)) == ["w-0"]
+
+
+def test_an_entry_that_rules_lose_takes_no_room_from_later_promises() -> None:
+    late = gang("z").of(1, cpu=8)
+    held = reservation(late, ("z-0", "z0-0"), at=1.0)
+    seen = beside(snapshot(*NODES, HELD, STANDING, late, held), resident("r", "z0-1", app="b"))
+    assert lost(seen) == ["z-0"]
+    crowded = replace(seen, residents=(resident("r", "z0-0", app="b"),))
+    assert lost(crowded) == ["h-0"]
+
+
+# Of a gang that has begun.
+
+FOREIGN = resident("r", "z1-0", app="b")
+
+
+def test_a_gang_that_has_begun_loses_what_a_rule_forbids_in_the_end_and_nothing_else() -> None:
+    begun = HELD.bound_on("z0-0")
+    assert lost(beside(snapshot(*NODES, begun, STANDING))) == []
+    assert lost(beside(snapshot(*NODES, begun, STANDING), FOREIGN)) == ["h-1"]
+
+
+def test_what_is_lost_of_a_gang_that_has_begun_takes_nothing_else_of_it_along() -> None:
+    more = asking(gang("h").of(3, cpu=1), near(B), app="b").bound_on("z0-0")
+    held = reservation(more, ("h-1", "z0-1"), ("h-2", "gone"))
+    lonely = asking(gang("w").of(1, cpu=1), near(B, on=("host",)), app="a")
+    leaning = reservation(lonely, ("w-0", "z0-1"))
+    assert lost(beside(snapshot(*NODES, more, held, lonely, leaning))) == ["h-2"]
+
+
+def test_what_leans_on_what_a_gang_that_has_begun_loses_is_lost_with_it() -> None:
+    worker = asking(gang("w").of(1, cpu=1), near(A), app="c")
+    leaning = reservation(worker, ("w-0", "z1-1"))
+    begun = snapshot(*NODES, HELD.bound_on("z0-0"), STANDING, worker, leaning)
+    assert lost(beside(begun)) == []
+    assert lost(beside(begun, FOREIGN)) == ["h-1", "w-0"]
+
+
+def test_whoever_is_bound_though_it_left_its_gang_has_begun_it() -> None:
+    moved = HELD.only("h-0", node=NodeName("z0-0")).made.members[0]
+    others = HELD.where(lambda m: m)
+    rest = replace(others, members=tuple(m for m in others.members if m.uid != moved.uid))
+    held = reservation(HELD, ("h-0", "z0-0"), ("h-1", "z1-0"))
+    near_to = asking(gang("w").of(1, cpu=1), near(A), app="c")
+    leaning = reservation(near_to, ("w-0", "z1-1"))
+    seen = snapshot(*NODES, rest, held, near_to, leaning, strays=[moved])
+    assert lost(beside(seen)) == []
+    gone = replace(held, entries=(*held.entries, replace(held.entries[0], uid=held.uid)))
+    seen = snapshot(*NODES, rest, gone, near_to, leaning, strays=[moved])
+    assert len(lost(beside(seen))) == 1, "what was reserved for nobody, of a gang that has begun"
+
+
+# What leans on a promise that is lost.
+
+
+def leaning_on(driver: GangBuilder, *entries: tuple[str, str]) -> Snapshot:
+    """A worker near to a driver, and a watcher near to that worker, all of them promised."""
+    worker = asking(gang("w").of(1, cpu=1), near(B), app="c")
+    watcher = asking(gang("v").of(1, cpu=1), near(C), app="d")
+    held = [reservation(worker, ("w-0", "z0-1")), reservation(watcher, ("v-0", "z0-0"))]
+    return snapshot(*NODES, driver, worker, watcher, reservation(driver, *entries), *held)
+
+
+DRIVER = gang("d").of(2, cpu=1).each(labels=labels(app="b"))
+
+
+def test_what_leans_on_a_promise_that_is_lost_is_lost_with_it() -> None:
+    assert lost(leaning_on(DRIVER, ("d-0", "z0-0"), ("d-1", "z1-0"))) == []
+    assert lost(leaning_on(DRIVER, ("d-0", "gone"), ("d-1", "z1-0"))) == ["d-0", "v-0", "w-0"]
+    assert lost(leaning_on(DRIVER, ("d-0", "z0-0"), ("d-1", "gone"))) == ["d-1", "v-0", "w-0"]
+
+
+@pytest.mark.parametrize("change", [{"terminating": True}, {"uid": "another"}])
+def test_what_leans_on_a_gang_that_is_given_up_is_lost(change: dict[str, object]) -> None:
+    seen = leaning_on(DRIVER, ("d-0", "z0-0"), ("d-1", "z1-0"))
+    gangs = [replace(g, **change) if g.key.name == "d" else g for g in seen.gangs]  # type: ignore[arg-type]
+    assert lost(replace(seen, gangs=tuple(gangs))) == ["v-0", "w-0"]
+    strays = [member for g in seen.gangs if g.key.name == "d" for member in g.members]
+    rest = tuple(g for g in seen.gangs if g.key.name != "d")
+    assert lost(replace(seen, gangs=rest, strays=tuple(strays))) == ["v-0", "w-0"]
+
+
+# Which of two promises is kept.
+
+
+def two(*, is_begun: bool = False) -> Snapshot:
+    """Two gangs that may not be on one node, and are promised one: the later one has begun."""
+    early = asking(gang("x").of(1, cpu=1), apart(B), app="a")
+    late = gang("y").of(2, cpu=1).each(labels=labels(app="b"))
+    late = late.bound_on("z1-1") if is_begun else late
+    held = reservation(early, ("x-0", "z0-0")), reservation(late, ("y-1", "z0-0"), at=1.0)
+    return beside(snapshot(*NODES, early, late, *held))
+
+
+def test_of_two_promises_that_exclude_each_other_the_older_one_is_kept() -> None:
+    assert lost(two()) == ["y-1"]
+
+
+def test_who_has_nothing_to_do_with_it_changes_nothing() -> None:
+    bystander = gang("s").of(1, cpu=1)
+    held = reservation(bystander, ("s-0", "z1-0"))
+    seen = two()
+    gangs, reservations = (*seen.gangs, bystander.made), (held, *seen.reservations)
+    assert lost(replace(seen, gangs=gangs, reservations=reservations)) == ["y-1"]
+
+
+def test_a_gang_that_has_begun_keeps_its_promise_before_older_ones() -> None:
+    assert lost(two(is_begun=True)) == ["x-0"]
+
+
+def test_whoever_is_lost_stands_in_nobodys_way() -> None:
+    made = [asking(gang(f"g{i}").of(1, cpu=1), apart(A, on=ZONE), app="a") for i in range(4)]
+    zone = [f"z{i // 2}-0" for i in range(4)]
+    held = [
+        reservation(one, (f"g{i}-0", on), at=float(i))
+        for i, (one, on) in enumerate(zip(made, zone, strict=True))
+    ]
+    found = lost(snapshot(*NODES, *made, *held))
+    assert "g0-0" not in found
+    assert {"g1-0", "g3-0"} <= set(found)

@@ -1,0 +1,106 @@
+"""Snapshots as they could be: what a change changes, and what it leaves alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from tutti.model.cluster import Phase, Snapshot
+from tutti.model.keys import NodeName
+from tutti.model.owners import Owner
+from tutti.model.resources import NOTHING
+from tutti.whatif import edits
+
+from ...harness.builders import gang, node, reservation, single, snapshot
+
+JOB = Owner("Job", "a", "batch")
+
+
+def test_new_nodes_are_of_the_same_kind_and_empty() -> None:
+    model = (
+        node("n1", cpu=8, gpu=4)
+        .labelled(**{"kubernetes.io/hostname": "n1", "pool": "gpu"})
+        .tainted("dedicated", "gpu")
+        .tainted("node.kubernetes.io/unschedulable")
+        .using(cpu=3)
+        .cordoned()
+        .but(ready=False)
+    )
+    more = edits.with_nodes(snapshot(model), 2, "n1").nodes
+    assert [one.name for one in more] == ["n1", "n1-new-1", "n1-new-2"]
+    assert more[0] == model.made
+    new = more[1]
+    assert dict(new.labels) == {"kubernetes.io/hostname": "n1-new-1", "pool": "gpu"}
+    assert [taint.key for taint in new.taints] == ["dedicated"]
+    assert (new.ready, new.unschedulable, new.used) == (True, False, NOTHING)
+    assert new.allocatable == model.made.allocatable
+
+
+def test_new_nodes_take_names_that_are_free() -> None:
+    of = edits.with_nodes(snapshot(node("n1", cpu=8)), 2, "n1")
+    again = edits.with_nodes(of, 1, "n1").nodes
+    assert [one.name for one in again] == ["n1", "n1-new-1", "n1-new-2", "n1-new-3"]
+
+
+def test_a_lost_node_takes_everyone_whom_rules_counted_there() -> None:
+    near = gang("a").of(1, cpu=1).near("zone").each(owner=JOB).bound_on("n1")
+    of = snapshot(node("n1").hosting("db"), node("n2").hosting("web"), near)
+    assert len(of.residents) == 3
+    bare = edits.without_node(of, "n1")
+    assert [one.uid for one in bare.residents] == ["ml/web-uid"]
+    assert [m.node for m in bare.gangs[0].members] == [None]
+
+
+def test_a_lost_node_takes_its_pods_but_what_is_over_still_counts() -> None:
+    of = snapshot(
+        node("n1", cpu=8),
+        node("n2", cpu=8),
+        gang("a")
+        .of(4, cpu=1)
+        .bound_on("n1", "n1", "n1", "n2")
+        .only("a-0", owner=JOB, phase=Phase.RUNNING)
+        .only("a-1", phase=Phase.SUCCEEDED),
+        single("p", cpu=1).bound_on("n1"),
+    )
+    bare = edits.without_node(of, "n1")
+    assert [one.name for one in bare.nodes] == ["n2"]
+    (left,) = bare.gangs
+    again, over, elsewhere = left.members
+    assert (again.key.name, again.node, again.phase) == ("a-0", None, Phase.PENDING)
+    assert (over.key.name, over.phase) == ("a-1", Phase.SUCCEEDED)
+    assert (elsewhere.key.name, elsewhere.node) == ("a-3", "n2")
+    assert again.uid != of.gangs[0].members[0].uid
+
+
+def reserved(*, started: bool) -> Snapshot:
+    made = gang("a").of(3, cpu=1)
+    if started:
+        made = made.only("a-2", node=NodeName("n3"))
+    nodes = [node(name, cpu=8) for name in ("n1", "n2", "n3")]
+    return snapshot(*nodes, made, reservation(made, ("a-0", "n1"), ("a-1", "n2")))
+
+
+def test_a_promise_on_a_lost_node_is_given_back_where_nothing_has_started() -> None:
+    assert edits.without_node(reserved(started=False), "n1").reservations == ()
+
+
+def test_else_what_is_left_of_it_stands() -> None:
+    (held,) = edits.without_node(reserved(started=True), "n1").reservations
+    assert [entry.node for entry in held.entries] == ["n2"]
+    untouched = reserved(started=True)
+    assert edits.without_node(untouched, "n3").reservations == untouched.reservations
+
+
+def test_a_priority_is_the_gangs_whatever_its_pods_had() -> None:
+    of = snapshot(gang("a").of(2, cpu=1).last(1, priority=9), gang("b").of(1, cpu=1).priority(3))
+    changed = edits.with_priority(of, "ml/a", 5)
+    assert [one.priority for one in changed.gangs] == [5, 3]
+
+
+def test_a_name_is_enough_where_it_is_the_only_one() -> None:
+    other = gang("b").of(1, cpu=1)
+    away = replace(other, key=other.key._replace(namespace="prod"))
+    of = snapshot(gang("a").of(1, cpu=1), gang("b").of(1, cpu=1), away, single("a", cpu=1))
+    assert edits.find(of, "a").key.origin == "PodGroup"
+    assert edits.find(of, "prod/b").key.namespace == "prod"
+    with pytest.raises(edits.WrongChange, match="several gangs: ml/b, prod/b"):
+        edits.find(of, "b")
