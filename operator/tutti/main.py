@@ -107,6 +107,7 @@ async def serve(
             api,
             reservations=feeds.reservations,
             groups_and_pods=(feeds.groups, feeds.pending, feeds.bound),
+            follows_resignation=lambda: election.follows_resignation,
         )
         demand = KopfLists(api, feeds.demand)
 
@@ -205,10 +206,12 @@ class _Run:
         finally:
             self._pulse.stop()
             await asyncio.wait([beating], timeout=STOP_SECONDS)
+            is_idle = beating.done()
             for task in self._tasks:
                 task.cancel()
             results = await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._election.resign()
+            if is_idle:  # else calls may be on their way: a standby waits until we are silent
+                await self._election.resign()
             # kopf leaves its watches to be closed by the loop, and they complain about it.
             asyncio.get_running_loop().set_exception_handler(_ignore)
         for result in results:

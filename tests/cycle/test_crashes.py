@@ -128,8 +128,21 @@ async def test_a_restart_writes_nothing(name: str) -> None:
     cluster, clock = SCENARIOS[name](), Clock()
     await Life(cluster, clock).settle()
     calls = len(cluster.made)
+    again = Life(cluster, clock)
+    again.follows_resignation = True
+    await again.settle()
+    assert cluster.made[calls:] == []
+
+
+@named
+async def test_after_a_crash_pods_without_a_pod_group_are_changed_and_nothing_else(
+    name: str,
+) -> None:
+    """A binding of the leader that crashed may be on its way; the pods say what they said."""
+    cluster, clock = SCENARIOS[name](), Clock()
     await Life(cluster, clock).settle()
-    # A pod without a PodGroup is changed as a term begins, and says what it has said.
+    calls = len(cluster.made)
+    await Life(cluster, clock).settle()
     strays = sum(pod.said.reason == "PodGroupNotFound" for pod in cluster.pods.values())
     assert cluster.made[calls:] == ["say_of_pod"] * strays
     events = [event for event in cluster.events.values() if event["reason"] == "PodGroupNotFound"]

@@ -595,6 +595,7 @@ class Life:
         self.problems: list[errors.ApiError] = []
         self.late: tuple[str, ...] = ()  # streams that show nothing after a turn
         self.term = cluster.take_lease(identity)
+        self.follows_resignation = False  # until a test says so
         self._begun = False
         self.state = ClusterState(self._wake, is_declaring=is_declaring)
         self.watch = Watch(cluster, self.state)
@@ -615,7 +616,7 @@ class Life:
     async def begin(self) -> None:
         """Take over, unless that is done."""
         if not self._begun:
-            await self.cycle.begin(self.term)
+            await self.cycle.begin(self.term, follows_resignation=self.follows_resignation)
             self._begun = True
 
     async def turn(self) -> float | None:

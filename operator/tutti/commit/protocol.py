@@ -50,17 +50,20 @@ class Commit:
         self.over: Sequence[Reservation] = ()  # of this cycle, with nothing left to bind or free
         self.evicted: Mapping[Uid, Member] = {}  # who is to be, as it was before the Lease was read
 
-    async def adopt(self, term: LeaderTerm) -> None:
+    async def adopt(self, term: LeaderTerm, *, follows_resignation: bool = False) -> None:
         """Begin a term: sign the standing Reservations, so that nobody before can delete them.
 
         The cluster state must have been listed since the term began. One that the API server will
-        not have signed keeps its room, and is tried again, ever more rarely.
+        not have signed keeps its room, and is tried again, ever more rarely. A leader that has
+        resigned has no binding on its way: then no pod is touched for that.
 
         Raises:
             errors.ApiError: the API server is away, or nobody knows who leads; adopt again.
             Deposed: somebody else leads by now, and signs what was signed once more.
         """
         await self._adoption.begin(term)
+        if follows_resignation:
+            self._freer.touch_nobody(term)
 
     async def settle(self, term: LeaderTerm) -> None:
         """Ask about the bindings that were never answered, and sign what could not be signed.

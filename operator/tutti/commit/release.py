@@ -78,6 +78,10 @@ class Releaser:
                 self._gone.add(entry.uid)
             self._refusals.forget(entry.uid)
 
+    def touch_nobody(self, term: LeaderTerm) -> None:
+        """Leave ``touch_unclaimed`` nothing to do in this term."""
+        self._term, self._versions = term, {}
+
     async def touch_unclaimed(self, term: LeaderTerm) -> None:
         """Change each waiting pod whose PodGroup does not exist, once in a term.
 

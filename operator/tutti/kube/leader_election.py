@@ -66,6 +66,7 @@ class Election:
             ""  # the last term that we asked for; the answer may have been lost
         )
         self.term: LeaderTerm = ""  # while we lead
+        self.follows_resignation = False  # whoever led before this term had ended all its calls
         self.trouble = "the Lease has not been read yet"
 
     @property
@@ -150,6 +151,7 @@ class Election:
             version=lease.version,
         )
         self._claimed = mine.term
+        self.follows_resignation = lease.version != "" and not lease.holder
         await self._write(mine, now)
         self._follows_itself = False
         self.term = self._seen.term

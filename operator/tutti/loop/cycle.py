@@ -82,10 +82,10 @@ class Cycle:
     def _only_watches(self) -> bool:
         return self._restraint.mode is Mode.SHADOW
 
-    async def begin(self, term: LeaderTerm) -> None:
+    async def begin(self, term: LeaderTerm, *, follows_resignation: bool = False) -> None:
         """Begin a term: adopt what stands. The cluster state must have been listed since it began.
 
-        Whoever only watches adopts nothing.
+        Whoever only watches adopts nothing. ``follows_resignation``: as of ``Commit.adopt``.
 
         Raises:
             errors.ApiError: the API server is away, or nobody knows who leads; begin again.
@@ -93,7 +93,7 @@ class Cycle:
         """
         self._declarer.forget()
         if not self._only_watches:
-            await self._commit.adopt(term)
+            await self._commit.adopt(term, follows_resignation=follows_resignation)
 
     async def run_once(self, term: LeaderTerm) -> float | None:
         """Run one cycle; answers when the next is due without a change, in seconds from now.

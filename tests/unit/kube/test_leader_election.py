@@ -100,6 +100,7 @@ async def test_a_silent_leader_is_replaced_once_the_lease_has_run_out(replicas: 
     replicas.now += 1.0
     await two.look()
     assert two.term.startswith("b/")
+    assert not two.follows_resignation, "its calls may be on their way"
     assert replicas.shelf.lease.transitions == 1
 
 
@@ -201,6 +202,8 @@ async def test_a_lease_given_back_is_free_at_once(replicas: Replicas) -> None:
     replicas.now += 0.1
     await two.look()
     assert two.term.startswith("b/")
+    assert two.follows_resignation
+    assert not one.follows_resignation, "nobody led before"
 
 
 async def test_a_standby_gives_nothing_back(replicas: Replicas) -> None:
