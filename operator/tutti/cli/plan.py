@@ -115,7 +115,9 @@ def _strategies(_context: click.Context, _option: click.Parameter, begin: str) -
     shell_complete=_strategies,
     help="What if: placements were found by this strategy.",
 )
-@click.option("--objective", type=click.Choice(OBJECTIVES), help="What if: this was chosen for.")
+@click.option(
+    "--objective", type=click.Choice(OBJECTIVES), help="What if: the objective to optimise."
+)
 def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked: object) -> None:
     """Plan offline: which gangs would start, where, and why the others wait.
 

@@ -29,8 +29,8 @@ from . import progress
 logger = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 30.0  # what a Job stands, or what a budget allows, is asked again after this
-# How many evictions a budget allows is known only by asking. Whoever replaces members that went
-# while others had to stay is not evicted sooner: it would go in vain.
+# How many evictions a budget allows is known only by asking. After a partly refused eviction the
+# replacements are not evicted for this long: it would be in vain.
 IN_VAIN_SECONDS = 3600.0
 SAID_SECONDS = 3600.0  # for which API servers keep an Event
 

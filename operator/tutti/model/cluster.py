@@ -317,7 +317,7 @@ class Snapshot:
     strays: tuple[Member, ...] = field(default=())  # members whose PodGroup does not exist
     # Everyone who has a node and is not over, by uid, ours included, and all namespaces, by name:
     # only while some rule between pods is in force, else nobody. While none of ours asks anything
-    # of other pods, it is those of others that do, for nobody else is counted.
+    # of other pods, only foreign pods with anti-affinity or preferences are listed.
     residents: tuple[PlacedPod, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     storage: Storage = NO_STORAGE  # what the claims of members lead to

@@ -1,4 +1,4 @@
-"""Whom the lost members' successors of a gang may have to follow, or be kept from.
+"""Pods whose placement could make room for a replacement, or must come before it.
 
 Separate from the gangs that are given up, of which it keeps some: by the rules between pods there
 can be room tomorrow for a pod that has none today, once others have their nodes.

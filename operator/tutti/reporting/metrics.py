@@ -239,7 +239,7 @@ def _of_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
     shown = 0.0 if plan.proved else max(gaps, default=float("nan"))
     yield _one(
         "tutti_plan_gap_ratio",
-        "What the last plan admits less than the best, at most; NaN where nobody has shown it.",
+        "Upper bound on the optimality gap of the last plan; NaN if unknown.",
         shown,
     )
 
