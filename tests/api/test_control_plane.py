@@ -159,10 +159,12 @@ def test_up_and_down_ignore_the_kubeconfig_of_the_shell_and_leave_nothing(tmp_pa
 
     # A checkout of its own, so that a person's own `make up` is left alone.
     other = tmp_path / "checkout"
-    (other / "tests").mkdir(parents=True)
-    (other / "tests" / "__init__.py").touch()
-    copied = ["cp", "-r", str(CHECKOUT / "tests" / "controlplane"), str(other / "tests")]
-    subprocess.run(copied, check=True)
+    harness = other / "tests" / "harness"
+    harness.mkdir(parents=True)
+    for package in (harness.parent, harness):
+        (package / "__init__.py").touch()
+    copied = CHECKOUT / "tests" / "harness" / "controlplane"
+    subprocess.run(["cp", "-r", str(copied), str(harness)], check=True)
 
     exports = run("up")
     try:
