@@ -30,13 +30,13 @@ GANG = 4
 # A program that only an engine can answer: PuLP writes it, the image's engines solve it.
 _SOLVE = """
 from pulp import LpMaximize, LpProblem, LpVariable
-from tutti.strategies.ilp.engine import Cbc, Effort, Highs
+from tutti.strategies.ilp.engine import Cbc, SolverLimits, Highs
 for engine in (Cbc(), Highs()):
     program = LpProblem("knapsack", LpMaximize)
     x = [LpVariable(f"x{i}", cat="Binary") for i in range(3)]
     program += 5 * x[0] + 4 * x[1] + 3 * x[2]
     program += 3 * x[0] + 2 * x[1] + 2 * x[2] <= 4
-    answer = engine.run(program, Effort(1000, 10.0))
+    answer = engine.run(program, SolverLimits(1000, 10.0))
     print(engine.name, answer.outcome, sorted(name for name, n in answer.values.items() if n > 0.5))
 """
 _PROGRAM = """\
