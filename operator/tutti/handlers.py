@@ -1,7 +1,7 @@
 """What Tutti watches through kopf, as a kopf operator: PodGroups, and the pods that wait.
 
 No decisions here: a handler puts what an event shows into its store, and awaits nothing. Which
-lists surround kopf's, and what happens when kopf fails, is in ``demand``.
+lists surround kopf's, and what happens when kopf fails, is in ``sources.kopf_lists``.
 """
 
 import logging
@@ -100,7 +100,7 @@ def configure(settings: kopf.OperatorSettings, feeds: Reflectors) -> None:
     # Nothing is written into users' objects, so nothing needs to be read back from there.
     settings.persistence.diffbase_storage = NoDiffBase()
     settings.persistence.progress_storage = NoProgress()
-    # ``demand`` notices CRDs that come or go; kopf would need rights to watch all of them.
+    # ``sources.kopf_lists`` notices CRDs that come or go; kopf would need rights to watch them.
     settings.scanning.disabled = True
     settings.networking.error_backoffs = Backoffs()
     settings.networking.request_timeout = client.REQUEST_SECONDS

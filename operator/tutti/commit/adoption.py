@@ -38,9 +38,8 @@ class Adoption:
         self._term: LeaderTerm | None = None
         self._found: dict[Uid | None, Reservation] = {}  # of past terms, by the uid of the object
         self._is_to_ask = False  # who leads, since something was signed
-        self.left: list[
-            tuple[GangKey, PodReservation]
-        ] = []  # of unsigned ones, until somebody clears it
+        # The entries of unsigned Reservations, until ``Commit`` has looked for their pods.
+        self.left: list[tuple[GangKey, PodReservation]] = []
 
     @property
     def found(self) -> Collection[Uid | None]:

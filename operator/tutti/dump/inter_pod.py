@@ -1,6 +1,6 @@
 """Rules between pods back to the API's fields, with everything said that a default would say.
 
-The inverse of ``kube.rules``; separate from ``objects`` as that is from ``decode``.
+The inverse of ``kube.codec.inter_pod``; separate from ``encode`` as that is from ``decode``.
 """
 
 from collections.abc import Iterable, Mapping

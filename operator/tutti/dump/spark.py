@@ -1,6 +1,6 @@
 """What a pod of Spark says of itself, written so that the decoder reads the same.
 
-Separate from ``objects``, which writes what every pod has.
+Separate from ``encode``, which writes what every pod has.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Claims, volumes and classes back to API objects, as far as pods of ours name them.
 
-The inverse of ``kube.volumes``; separate from ``objects`` as that is from ``decode``.
+The inverse of ``kube.codec.volumes``; separate from ``encode`` as that is from ``decode``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

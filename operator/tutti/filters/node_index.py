@@ -1,6 +1,6 @@
 """May shapes run on nodes, room aside: one shape on all nodes at once.
 
-``feasibility`` has the rules and answers for one pair; this answers the same, with the work of
+``node_rules`` has the rules and answers for one pair; this answers the same, with the work of
 reading a shape's rules once. A pod may have thousands of terms, tolerations or values, so nothing
 here scans them node by node: each requirement is one look at an index of the nodes' labels, each
 taint one look at an index of the tolerations.
@@ -92,7 +92,7 @@ class _Label:
         return found
 
     def holds(self, requirement: Requirement) -> Mask:
-        """The nodes for which the requirement holds: ``feasibility.label_holds``."""
+        """The nodes for which the requirement holds: ``node_rules.label_holds``."""
         values = requirement.values
         match requirement.operator:
             case "In":

@@ -3,7 +3,7 @@
 These are its filters NodeUnschedulable, TaintToleration and NodeAffinity, what VolumeBinding and
 VolumeZone ask of the volumes of bound claims, and what the rules between pods ask of a node's
 labels. Separate from the arithmetic of room, because these rules answer for a pair and never depend
-on what else runs. ``nodeindex`` answers the same for all nodes at once.
+on what else runs. ``node_index`` answers the same for all nodes at once.
 """
 
 import re

@@ -62,9 +62,7 @@ class Election:
         self._seen_since = 0.0  # monotonic seconds: when it last changed
         self._renewed_at = 0.0  # monotonic seconds: when our last renewal was sent
         self._follows_itself = True  # our name in the Lease is a dead predecessor's
-        self._claimed: LeaderTerm = (
-            ""  # the last term that we asked for; the answer may have been lost
-        )
+        self._claimed: LeaderTerm = ""  # the last that we asked for; the answer may be lost
         self.term: LeaderTerm = ""  # while we lead
         self.follows_resignation = False  # whoever led before this term had ended all its calls
         self.trouble = "the Lease has not been read yet"

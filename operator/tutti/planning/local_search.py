@@ -1,6 +1,6 @@
 """Members on their nodes, who move one by one to where they would rather be.
 
-Separate from ``choosing``, which says when that is worth while and keeps the best of it. Whoever
+Separate from ``preferences``, which says when that is worth while and keeps the best of it. Whoever
 moves is looked at as if it came last, in room and rules as they are at that moment.
 """
 

@@ -2,8 +2,8 @@
 
 Four of its plugins speak of what pods and nodes would rather have: TaintToleration, NodeAffinity,
 PodTopologySpread and InterPodAffinity, each from 0 to 100 over the nodes that will do, each with
-its default weight. Separate from ``choosing``, which moves members by them. Source: the scoring of
-these plugins, kube-scheduler 1.37.
+its default weight. Separate from ``preferences``, which moves members by them. Source: the
+scoring of these plugins, kube-scheduler 1.37.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,9 @@
 """Which volumes of CSI drivers are attached to each node, and how many may be.
 
-Separate from ``storage`` because it counts for all pods, ours or not, and by node. A volume counts
-once by node, however many pods use it, and so does one that is attached although nobody uses it.
-Source: kube-scheduler's NodeVolumeLimits, with CSIDrivers that keep pods off nodes without them.
+Separate from ``claim_index`` because it counts for all pods, ours or not, and by node. A volume
+counts once by node, however many pods use it, and so does one that is attached although nobody
+uses it. Source: kube-scheduler's NodeVolumeLimits, with CSIDrivers that keep pods off nodes
+without them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -1,6 +1,6 @@
 """The pods that name claims, ours or not, and which claims each of them names.
 
-Separate from ``storage``, which knows what claims lead to: who names one is a matter of pods.
+Separate from ``claim_index``, which knows what claims lead to: who names one is a matter of pods.
 """
 
 from collections.abc import Hashable, Iterable, Iterator

@@ -1,7 +1,7 @@
 """Spark applications: whose pods join which PodGroup, and whose PodGroup is still to be made.
 
 A pod of Spark's that names no PodGroup joins the one that is named like its application, once that
-exists. Separate from ``gangs``, which then has it like any other.
+exists. Separate from ``gang_index``, which then has it like any other.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """Claims, volumes and classes by name, and the handle by which a driver knows each claim's volume.
 
-Separate from ``storage``, which knows of pods: here is only what leads from where to where.
+Separate from ``claim_index``, which knows of pods: here is only what leads from where to where.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator

@@ -1,6 +1,6 @@
-"""Interchangeable ways from a Problem to a Solution, one file each, chosen by name.
+"""Interchangeable ways from a Problem to a Solution, chosen by name.
 
-Those of other packages join them through the entry points in ``outside``.
+Those of other packages join them through the entry points in ``plugins``.
 """
 
 from collections.abc import Callable, Mapping, Sequence

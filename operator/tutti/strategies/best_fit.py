@@ -2,7 +2,7 @@
 
 Demands are taken in their order, whole or not at all. Members go to the nodes that they leave
 the least room on, and away from nodes with resources that they do not ask for (GPUs). Where there
-are rules between members, ``seating`` places them.
+are rules between members, ``best_fit_inter_pod`` places them.
 """
 
 from collections.abc import Iterable

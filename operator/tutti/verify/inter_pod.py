@@ -1,10 +1,9 @@
 """May a pod stay where it is, looked at as if it came last: rules between pods, counted anew.
 
-A part of ``verify``, apart from it because it is of one piece; it shares nothing with what turns
-the same rules into a plan's numbers but the questions whether a selector selects, and which nodes a
-shape may run on. Nobody is counted before a rule asks for it, and who leaves is taken off the
-counts. Sources: InterPodAffinity and
-PodTopologySpread of kube-scheduler 1.37.
+A part of ``plan_checks``, apart from it because it is of one piece; it shares nothing with what
+turns the same rules into a plan's numbers but the questions whether a selector selects, and which
+nodes a shape may run on. Nobody is counted before a rule asks for it, and who leaves is taken off
+the counts. Sources: InterPodAffinity and PodTopologySpread of kube-scheduler 1.37.
 """
 
 from collections import defaultdict

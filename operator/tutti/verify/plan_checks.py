@@ -1,7 +1,7 @@
 """The plan checked against the promises, by code that shares nothing with what made it.
 
-Only the node rules are asked of ``feasibility``; room, wholeness and Reservations are counted
-here anew, rules between pods in ``beside``, in plain Python. A violation is a bug of ours, or of a
+Only the node rules are asked of ``node_rules``; room, wholeness and Reservations are counted here
+anew, rules between pods in ``inter_pod``, in plain Python. A violation is a bug of ours, or of a
 solver.
 """
 

@@ -1,6 +1,6 @@
 """What is left of each node while promises are counted one by one, in plain Python.
 
-A part of ``verify``, apart from it because it knows of nodes and amounts alone.
+A part of ``plan_checks``, apart from it because it knows of nodes and amounts alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Room for absent members, counted by whoever checks a plan or a standing Reservation.
 
-A part of ``verify``, apart from it because it is all that slots add: it counts anew, in plain
+A part of ``plan_checks``, apart from it because it is all that slots add: it counts anew, in plain
 Python, what planning has worked out in its own way.
 """
 

@@ -1,6 +1,6 @@
 """What a Plan comes to, gang by gang, and what one plan comes to that another does not.
 
-Values only: how they are shown is the business of ``table``, ``records`` and ``drawing``.
+Values only: how they are shown is the business of ``table``, ``json_output`` and ``blocks``.
 """
 
 from collections import Counter

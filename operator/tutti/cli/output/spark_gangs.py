@@ -1,6 +1,6 @@
 """Spark applications that were not submitted yet: properties files to the manifests of a gang.
 
-Separate from ``files``, since a properties file is no API object: it says what Spark would make.
+Separate from ``inputs``, since a properties file is no API object: it says what Spark would make.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a pod would rather have: preferred affinity to nodes and pods, soft topology spread.
 
-Reads them as the scoring of kube-scheduler 1.37 does. Separate from ``rules`` because none of this
-ever keeps a pod waiting: a wish that cannot be read is none.
+Reads them as the scoring of kube-scheduler 1.37 does. Separate from ``inter_pod`` because none of
+this ever keeps a pod waiting: a wish that cannot be read is none.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """What a pod's spec says of other pods: affinity, anti-affinity, topology spread.
 
-Separate from ``objects`` as ``kube.rules`` is from ``kube.shapes``: these rules look at who else
-runs where.
+Separate from ``objects`` as ``codec.inter_pod`` is from ``codec.shapes``: these rules look at who
+else runs where.
 """
 
 from .base import Int32, LabelSelector, Wire

@@ -33,9 +33,8 @@ class Above:
     base: Grid
     free: NDArray[np.int64]
     wants: tuple[PlacementRequest, ...] = ()  # whole gangs, whether they start or not
-    joined: tuple[
-        PlacementRequest, ...
-    ] = ()  # members placed one by one, to replace others or beyond the need
+    # Members placed one by one, to replace others or beyond the need.
+    joined: tuple[PlacementRequest, ...] = ()
 
     def could_start(
         self, wants: Sequence[PlacementRequest], held: NDArray[np.int64] | int

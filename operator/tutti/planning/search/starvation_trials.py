@@ -1,6 +1,6 @@
 """Whether gangs that have starved would fit the empty cluster: who is tried, and with which effort.
 
-Separate from ``starving``, which knows their order. Best fit looks at every kind of them: that is
+Separate from ``starvation``, which knows their order. Best fit looks at every kind of them: that is
 cheap, so no number of gangs without a place keeps it from the ones that have one. Of those for
 which it finds none, the strategy searches a place for some: always the first, others in turn.
 """

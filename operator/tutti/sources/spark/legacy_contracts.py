@@ -1,6 +1,6 @@
 """What drivers say of their executors that were made for older gang schedulers: one function each.
 
-Separate from ``declaring`` because nobody writes these contracts any more; they are only read.
+Separate from ``gang_size`` because nobody writes these contracts any more; they are only read.
 """
 
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 Follows KubernetesUtils.loadPodFromTemplate and BasicExecutorFeatureStep in Apache Spark: one
 container of the template becomes Spark's, and its amounts of cpu and memory are replaced; the
-others stay. Separate from ``asking``, which knows properties alone.
+others stay. Separate from ``resources``, which knows properties alone.
 """
 
 import json

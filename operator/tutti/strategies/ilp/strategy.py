@@ -1,8 +1,8 @@
 """Exact and joint: which demands start is one integer program over all of them.
 
-Best fit first. Where that leaves out what could start, ``search`` looks for the best, level by
-level; where members have rules between them, ``ruled`` does. A function of its arguments unless
-the clock ends it.
+Best fit first. Where that leaves out what could start, ``levels`` looks for the best, level by
+level; where members have rules between them, ``inter_pod_search`` does. A function of its
+arguments unless the clock ends it.
 """
 
 from dataclasses import replace
