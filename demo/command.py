@@ -69,7 +69,7 @@ def main(cluster: str | None, run_seconds: int, image: str, *, yes: bool, stay: 
     began = time.monotonic()
     screen = Screen(GANGS)
     try:
-        with _stage(screen, cluster, run_seconds, image, yes=yes) as stage:
+        with _stage(screen, cluster, run_seconds, image, yes=yes, stay=stay) as stage:
             story = Story(stage, screen, Pace(run_seconds))
             try:
                 story.play()
@@ -88,7 +88,7 @@ def main(cluster: str | None, run_seconds: int, image: str, *, yes: bool, stay: 
 
 
 def _stage(
-    screen: Screen, cluster: str | None, run_seconds: int, image: str, *, yes: bool
+    screen: Screen, cluster: str | None, run_seconds: int, image: str, *, yes: bool, stay: bool
 ) -> AbstractContextManager[Stage]:
     """Import what is needed: two stages have little in common."""
     if cluster == "current":
@@ -99,7 +99,7 @@ def _stage(
 
     # Nothing here, nor any child, may act on the cluster of the user's shell.
     os.environ.pop("KUBECONFIG", None)
-    return own_stage(screen, run_seconds)
+    return own_stage(screen, run_seconds, stay=stay)
 
 
 def _stay(screen: Screen, stage: Stage) -> None:

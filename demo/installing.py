@@ -1,13 +1,12 @@
 """Tutti in a cluster of the user's: what is there already, what the demo has to bring.
 
-The CRDs are those of this checkout, the rights those of the chart.
+The CRDs are those of this checkout. `rights.yaml` is what the chart grants: the demo needs no Helm,
+and a test compares the two.
 """
 
 from __future__ import annotations
 
 import base64
-import shutil
-import subprocess
 import time
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -15,25 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from tests.harness.controlplane import build, credentials
+from tests.harness.controlplane import credentials
 
 from tutti.cli import crd_files
 
 from .cluster import Cluster, DemoError, Manifest, RefusedError, place_of
-from .stage import GROUPS, ROOT
+from .stage import GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NAMESPACE = "tutti-demo"
-RELEASE = "tutti-demo"  # by the chart's rule, the name of the account, too
-RIGHTS = (
-    "serviceaccount.yaml",
-    "clusterrole.yaml",
-    "clusterrolebinding.yaml",
-    "role.yaml",
-    "rolebinding.yaml",
-)
+ACCOUNT = "tutti-demo"
+RIGHTS = Path(__file__).with_name("rights.yaml")
 LABEL = {"tutti.dev/demo": "true"}
 GROUPS_CRD = "podgroups.tutti.dev"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -119,19 +112,8 @@ def _crds(found: Found) -> list[Manifest]:
 
 
 def _rights() -> list[Manifest]:
-    """The chart's ServiceAccount, ClusterRole and ClusterRoleBinding."""
-    helm = shutil.which("helm") or str(build.binaries(("helm",))["helm"])
-    show = [f"--show-only=templates/{name}" for name in RIGHTS]
-    chart = str(ROOT / "charts/tutti")
-    rendered = subprocess.run(
-        [helm, "template", RELEASE, chart, "--namespace", NAMESPACE, *show],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if rendered.returncode != 0:
-        raise DemoError(f"helm template: {rendered.stderr.strip()}")
-    return [part for part in yaml.safe_load_all(rendered.stdout) if part]
+    """The ServiceAccount, its roles and their bindings."""
+    return list(yaml.safe_load_all(RIGHTS.read_text()))
 
 
 def is_ours(there: Manifest) -> bool:
@@ -181,7 +163,7 @@ def _token(cluster: Cluster) -> str:
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": TOKEN_SECONDS},
     }
-    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{RELEASE}/token"
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
     try:
         return str(cluster.request("POST", path, request)["status"]["token"])
     except RefusedError as refusal:

@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
-from tests.harness import operator_process
 from tests.harness.controlplane import build
 from tests.harness.controlplane.cluster import ControlPlane
 from tests.harness.controlplane.components import needed_binaries
 from tests.harness.controlplane.nodes import RUN_SECONDS, node_manifest
+from tests.harness.controlplane.pins import chosen_k8s
 from tests.harness.judge import Witness, judge
 from tests.harness.operator_process import OperatorProcess
 
 from tutti.cli.output.picture import NodeRow
 
+from . import installing, kubectl
 from .chronicle import GROUP
 from .cluster import Cluster, DemoError, Manifest
 from .stage import GPU, Stage, amount, block_of, by_node, example
@@ -101,7 +102,7 @@ class OwnStage(Stage):
         verdict = judge(
             self._witness.history(),
             audit=self._plane.audit_log,
-            operator_user=operator_process.USER,
+            operator_user=f"system:serviceaccount:{installing.NAMESPACE}:{installing.ACCOUNT}",
             scheduler_name="tutti",
         )
         if verdict.violations:
@@ -112,9 +113,13 @@ class OwnStage(Stage):
         )
 
     def exports(self) -> tuple[str, ...]:
-        """The administrator's kubeconfig, and the kubectl of the same version."""
+        """The administrator's kubeconfig, and where kubectl is unless PATH has a recent one."""
+        kubeconfig = f"export KUBECONFIG={self._plane.kubeconfig}"
+        if version := kubectl.recent_version(self._plane.k8s):
+            return (f"# kubectl {version} of your PATH will do", kubeconfig)
         return (
-            f"export KUBECONFIG={self._plane.kubeconfig}",
+            f"# your PATH has no kubectl that fits Kubernetes {self._plane.k8s}; this one does",
+            kubeconfig,
             f'export PATH={self._plane.bin}:"$PATH"',
         )
 
@@ -124,10 +129,15 @@ class OwnStage(Stage):
 
 
 @contextmanager
-def own_stage(screen: Screen, run_seconds: int) -> Iterator[Stage]:
-    """The stage, all of it gone when the block ends, however it ends."""
-    binaries = {*needed_binaries(COMPONENTS), "helm"}
-    build.binaries(binaries)  # tells its own progress; takes no time where all is built
+def own_stage(screen: Screen, run_seconds: int, *, stay: bool) -> Iterator[Stage]:
+    """The stage, all of it gone when the block ends, however it ends.
+
+    kubectl is built only if the user is to ``stay`` and PATH has no recent kubectl.
+    """
+    minor = chosen_k8s()
+    needs_kubectl = stay and not kubectl.recent_version(minor)
+    binaries = {*needed_binaries(COMPONENTS), *(("kubectl",) if needs_kubectl else ())}
+    build.binaries(binaries, k8s=minor)  # prints its own progress
     place = Path(tempfile.mkdtemp(prefix="tutti-demo-"))
     plane: ControlPlane | None = None
     operator: OperatorProcess | None = None
@@ -135,15 +145,23 @@ def own_stage(screen: Screen, run_seconds: int) -> Iterator[Stage]:
     try:
         (place / "control-plane").mkdir()
         with screen.step("start etcd, kube-apiserver, kube-controller-manager, kwok", 6):
-            plane = ControlPlane.start(place / "control-plane", components=COMPONENTS)
+            plane = ControlPlane.start(
+                place / "control-plane", components=COMPONENTS, clients=(), k8s=minor
+            )
         with screen.step("install Tutti's CRDs, ServiceAccount and ClusterRole", 1):
-            operator_process.install(plane)
+            _install(plane)
             plane.create_namespace(NAMESPACE)
             plane.create_namespace(OTHERS_NAMESPACE)
         with screen.step(f"create {sum(kind[1] for kind in KINDS)} nodes with 256 GPUs", 2):
             _create_nodes(plane)
         with screen.step("start the operator: python -m tutti run", 2):
-            operator = OperatorProcess(plane)
+            operator = OperatorProcess(
+                plane,
+                environment={"TUTTI_LEASE_NAMESPACE": installing.NAMESPACE},
+                kubeconfig=plane.kubeconfig_for_service_account(
+                    installing.NAMESPACE, installing.ACCOUNT
+                ),
+            )
             witness = watching.enter_context(Witness(plane.kubeconfig))
             operator.start()
         yield OwnStage(plane, operator, witness, run_seconds)
@@ -151,6 +169,14 @@ def own_stage(screen: Screen, run_seconds: int) -> Iterator[Stage]:
         watching.close()
         with screen.step("stop everything and remove its files", 3):
             _stop(place, plane, operator)
+
+
+def _install(plane: ControlPlane) -> None:
+    cluster = Cluster(plane.kubeconfig)
+    manifests = installing.manifests(installing.Found(crds=frozenset()))
+    for manifest in manifests:
+        cluster.create(manifest)
+    installing.await_established(cluster, manifests)
 
 
 def _stop(place: Path, plane: ControlPlane | None, operator: OperatorProcess | None) -> None:

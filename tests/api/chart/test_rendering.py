@@ -14,7 +14,19 @@ from tutti import __version__
 from tutti.settings import Settings
 
 from ...harness.controlplane import pins
-from .rendering import CHART, OPTIONS, POLICIES, RENDERED, ROOT, HelmError, added, helm, render
+from .rendering import (
+    CHART,
+    DEMO_RIGHTS,
+    OPTIONS,
+    POLICIES,
+    RENDERED,
+    ROOT,
+    HelmError,
+    added,
+    demo_rights,
+    helm,
+    render,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,6 +71,11 @@ def test_an_option_adds_what_its_snapshot_says(option: str) -> None:
     """And changes nothing else: the snapshot holds every object that differs."""
     kept = (RENDERED / f"{option}.yaml").read_text()
     assert added(option) == kept, "on purpose? python -m tests.api.chart.rendering"
+
+
+def test_the_demo_has_the_rights_of_the_chart() -> None:
+    rights = DEMO_RIGHTS.read_text()
+    assert rights == demo_rights(), "on purpose? python -m tests.api.chart.rendering"
 
 
 @pytest.mark.parametrize("is_enabled", [False, True])

@@ -78,16 +78,17 @@ class ControlPlane(Access):
         directory: Path | None = None,
         *,
         components: Collection[str] = ("kwok",),
+        clients: Collection[str] = ("kubectl",),
         k8s: str | None = None,
         detached: bool = False,
         audit_policy: Path = AUDIT_POLICY,
     ) -> Self:
-        """A ready control plane, its binaries built first if they have to be.
+        """A ready control plane, its binaries and those of ``clients`` built first if need be.
 
         A directory made here goes when it stops; a given one exists, is empty, and stays.
         """
         minor = chosen_k8s(k8s)
-        binaries = build.binaries(needed_binaries(components), k8s=minor)
+        binaries = build.binaries({*needed_binaries(components), *clients}, k8s=minor)
         names = frozenset(components)
         for attempt in range(1, _ATTEMPTS + 1):
             place = directory or Path(tempfile.mkdtemp(prefix="tutti-control-plane-"))

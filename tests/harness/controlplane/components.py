@@ -73,13 +73,13 @@ class Wiring:
 
 
 def needed_binaries(components: Collection[str]) -> set[str]:
-    """The binaries that these components are made of."""
+    """The binaries of the servers of a control plane with these components."""
     unknown = sorted(set(components) - set(OPTIONAL))
     if unknown:
         message = f"no such component: {', '.join(unknown)}; there are {', '.join(OPTIONAL)}"
         raise ValueError(message)
     optional = {binary for name, binary in _BINARY.items() if name in components}
-    return {"etcd", "kube-apiserver", "kubectl"} | optional
+    return {"etcd", "kube-apiserver"} | optional
 
 
 def free_ports(*names: str) -> dict[str, int]:
