@@ -21,8 +21,8 @@ KINDS = ("podgroup", "reservation")
 AS_IN_A_POD = ("affinity",)
 INTRODUCTION = """# Reference of the API
 
-All fields of `tutti.dev/v1alpha1`, in the CRDs' own words: `kubectl explain ptg.spec` says the
-same. What is not listed here does not exist: unknown fields are refused.
+This page lists all fields of `tutti.dev/v1alpha1`, as the CRDs and `kubectl explain ptg.spec` describe
+them. The API server refuses unknown fields.
 """
 
 
@@ -50,7 +50,7 @@ def _of_kind(name: str) -> Iterator[str]:
 
 
 def _column(column: Mapping[str, Any]) -> str:
-    said = column.get("description", "How long it has been there.")
+    said = column.get("description", "The age of the object.")
     return (
         f"| {column['name'].upper()} | {said}{' With `-o wide`.' * bool(column.get('priority'))} |"
     )
@@ -87,7 +87,7 @@ def _refusals(schema: Mapping[str, Any]) -> Iterator[str]:
         parts += [] if "properties" in within else [within]
         rules += [f"`{name}`: {said}" for part in parts for said in _messages(part)]
     if rules:
-        yield "Refused, in these words:\n"
+        yield "Validation errors:\n"
         yield from (f"- {said}" for said in rules)
         yield ""
 
