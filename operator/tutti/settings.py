@@ -1,6 +1,6 @@
-"""Settings: what a user may choose, from the environment alone, checked before anything starts.
+"""Settings: read from the environment alone and checked before anything starts.
 
-Each field is the variable ``TUTTI_<FIELD>``; its default's reason stands beside it.
+Each field is the variable ``TUTTI_<FIELD>``; a comment gives the reason for its default.
 """
 
 import difflib
@@ -18,7 +18,7 @@ YEAR = 365 * 24 * 3600.0  # seconds
 
 
 def _words(value: object) -> object:
-    """A variable holds several values with commas between them."""
+    """The values of a comma-separated variable."""
     if not isinstance(value, str):
         return value
     return [word.strip() for word in value.split(",")] if value.strip() else []
@@ -36,7 +36,7 @@ class SettingsError(Exception):
 
 
 class Settings(BaseModel):
-    """Everything that can be set; unset is a sane default."""
+    """All settings, each with a default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,109 +44,112 @@ class Settings(BaseModel):
         default="tutti",
         pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
         max_length=253,
-        description="the spec.schedulerName of the pods that are served",
+        description="Tutti schedules the pods that have this name in spec.schedulerName",
     )
     namespaces: Annotated[tuple[Namespace, ...], BeforeValidator(_words)] = Field(
         default=(),
-        description="namespaces whose gangs are served, with commas between them; empty is all. "
-        "The room of nodes is the whole cluster's all the same",
+        description="namespaces whose gangs Tutti schedules, separated by commas; empty means all. "
+        "Pods of all namespaces count when Tutti computes the free room of a node",
     )
     strategy: str = Field(
         default="ilp",  # exact admission is what Tutti is for
-        description="how placements are found: one of " + ", ".join(names()),
+        description="the strategy that finds placements: one of " + ", ".join(names()),
     )
     budget_seconds: float = Field(
-        default=30.0,  # the last safety net; a plan takes milliseconds on most clusters
+        default=30.0,  # a safety net: a plan takes milliseconds on most clusters
         gt=0,
         le=600,
-        description="wall time that one search may take before the best so far is used",
+        description="how long one search may take, in seconds; then Tutti uses the best plan found",
     )
     objective: Objective = Field(
-        default=Objective.RESOURCES,  # a cluster is bought to be used
-        description="what the gangs of one priority that start together are chosen for: "
-        + ", ".join(Objective),
+        default=Objective.RESOURCES,  # the use of the cluster
+        description="what Tutti maximises among gangs of equal priority: " + ", ".join(Objective),
     )
     age_seconds: float = Field(
         default=3600.0,  # gangs run for hours
         gt=0,
         le=YEAR,
         allow_inf_nan=False,
-        description="a gang that has waited so long counts twice for its resources, and so on",
+        description="how long a gang waits, in seconds, until its resources count twice; after twice "
+        "this time they count three times, and so on",
     )
     starvation_seconds: float = Field(
-        default=3600.0,  # an hour of others' going first is enough
+        default=3600.0,  # a gang lets others go first for an hour
         gt=0,
         le=YEAR,
         allow_inf_nan=False,
-        description="a gang that has waited so long goes before all others of its priority",
+        description="a gang that has waited this long, in seconds, goes before all others of its "
+        "priority",
     )
     mode: Mode = Field(
-        default=Mode.ACTIVE,  # whoever installs a scheduler wants pods to start
-        description="whether plans are carried out: " + ", ".join(Mode) + "; shadow only says what "
-        "it would do, paused finishes what was begun",
+        default=Mode.ACTIVE,  # a scheduler is installed to start pods
+        description="whether Tutti carries out plans: " + ", ".join(Mode) + "; shadow only reports "
+        "what Tutti would do, paused finishes the gangs that have a Reservation",
     )
     bindings_per_cycle: int = Field(
         default=0,  # gangs that fit together start together
         ge=0,
         le=100_000,
-        description="pods that one cycle begins to bind at most, whole gangs only; a larger gang "
-        "goes alone; 0 is any number",
+        description="the most pods for which one cycle reserves room, in whole gangs; a larger gang "
+        "has a cycle of its own; 0 means no limit",
     )
     dump_directory: str = Field(
-        default="",  # what the system clears by itself
-        description="where a dump goes if a plan breaks a promise; empty is the system's "
-        "directory for temporary files",
+        default="",  # the system clears temporary files
+        description="the directory for the dump that Tutti writes when a plan fails its check; "
+        "empty means the system's directory for temporary files",
     )
     identity: str = Field(
-        default="",  # in a cluster that is the pod's name, which no other replica has
+        default="",  # in a cluster, the host's name is the pod's name, which is unique
         max_length=128,
-        description="this replica's name in the Lease; empty is the host's name",
+        description="the name of this replica in the Lease; empty means the host's name",
     )
     lease_namespace: str = Field(
-        default="",  # the one place where the chart may grant rights to Leases
+        default="",  # the namespace where the chart grants rights to Leases
         pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$",
         max_length=63,
-        description="where the Lease of the leader is, named like the scheduler; empty is the "
-        "pod's own namespace, or kube-system outside a cluster",
+        description="the namespace of the leader's Lease, which has the name of the scheduler; empty "
+        "means the pod's own namespace, or kube-system outside a cluster",
     )
     spark_enabled: bool = Field(
         default=False,  # it reads ConfigMaps of all namespaces, which must be granted on purpose
-        description="whether pending drivers of Spark get a PodGroup by themselves",
+        description="whether Tutti makes a gang of each Spark application whose driver is pending",
     )
     bindings_in_flight: int = Field(
         default=64,  # with 24 or 128 the last of many gangs waits longer: docs/decisions/0007
         ge=1,
         le=256,
-        description="bindings that are sent to the API server at the same time",
+        description="how many bindings Tutti sends to the API server at the same time",
     )
     probe_port: int = Field(
         default=8080,
         ge=0,
         le=65535,
-        description="the port of /healthz, /readyz and /metrics; 0 takes any free one",
+        description="the port of /healthz, /readyz and /metrics; 0 means any free port",
     )
     log_format: Literal["auto", "human", "json"] = Field(
         default="auto",  # human at a terminal, JSON elsewhere
-        description="how log lines look",
+        description="the format of log lines: auto, human or json; auto means human at a terminal and "
+        "json elsewhere",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info",  # one line per changed gang, silence when nothing changes
-        description="the least important log lines that are written",
+        default="info",  # one line per changed gang, no line when nothing changes
+        description="the level of log lines: debug, info, warning or error; Tutti writes this level "
+        "and above",
     )
 
     @property
     def policy(self) -> Policy:
-        """What is chosen about who starts first."""
+        """The settings that decide which gangs start first."""
         return Policy(self.objective, self.age_seconds, self.starvation_seconds)
 
     @property
     def restraint(self) -> RolloutLimits:
-        """What is chosen about how much of a plan is carried out."""
+        """The settings that limit how much of a plan Tutti carries out."""
         return RolloutLimits(self.mode, self.bindings_per_cycle)
 
     @property
     def budget(self) -> Budget:
-        """What is chosen about how long may be searched."""
+        """The limit of the time for one search."""
         return Budget(seconds=self.budget_seconds)
 
     @classmethod
@@ -186,4 +189,4 @@ def _sentence(error: Mapping[str, object]) -> str:
     if error["type"] == "extra_forbidden":
         nearest = difflib.get_close_matches(name, Settings.model_fields, n=1, cutoff=0)
         return f"{variable} is not a setting; the nearest is {PREFIX}{nearest[0].upper()}"
-    return f"{variable}: {error['input']!r} will not do: {error['msg']}"
+    return f"{variable}: {error['input']!r} is not valid: {error['msg']}"

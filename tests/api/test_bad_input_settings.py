@@ -17,15 +17,15 @@ WRONG = {
     ),
     "a value out of range": (
         {"TUTTI_PROBE_PORT": "70000"},
-        ["TUTTI_PROBE_PORT: '70000' will not do: Input should be less than or equal to 65535"],
+        ["TUTTI_PROBE_PORT: '70000' is not valid: Input should be less than or equal to 65535"],
     ),
     "no number": (
         {"TUTTI_BUDGET_SECONDS": "a while"},
-        ["TUTTI_BUDGET_SECONDS: 'a while' will not do: Input should be a valid number"],
+        ["TUTTI_BUDGET_SECONDS: 'a while' is not valid: Input should be a valid number"],
     ),
     "no such choice": (
         {"TUTTI_LOG_FORMAT": "xml"},
-        ["TUTTI_LOG_FORMAT: 'xml' will not do: Input should be 'auto', 'human' or 'json'"],
+        ["TUTTI_LOG_FORMAT: 'xml' is not valid: Input should be 'auto', 'human' or 'json'"],
     ),
     "an unknown strategy": (
         {"TUTTI_STRATEGY": "bestfitt"},

@@ -313,9 +313,9 @@ def test_the_notes_say_when_an_option_does_nothing(tmp_path: Path) -> None:
     usual, more = _notes(tmp_path), _notes(tmp_path, chosen)
     assert "WARNING" not in usual
     assert "tutti.dev/scheduler=" not in usual
-    assert "WARNING: admission.enabled does nothing here" in more
-    assert "WARNING: with replicas: 0 nothing is started" in more
-    assert "WARNING: with settings.mode: paused no gang starts" in more
+    assert "WARNING: admission.enabled has no effect" in more
+    assert "WARNING: with replicas: 0, no gang starts" in more
+    assert "WARNING: with settings.mode: paused, no gang starts" in more
     assert "tutti.dev/scheduler=tutti" in _notes(tmp_path, chosen, POLICIES)
     assert " -n ml get ptg hello" in _notes(tmp_path, "--set=settings.namespaces={ml,etl}")
 
@@ -323,11 +323,11 @@ def test_the_notes_say_when_an_option_does_nothing(tmp_path: Path) -> None:
 def test_the_notes_say_that_the_image_has_to_be_made(tmp_path: Path) -> None:
     """Only while nobody has said where it is; where they send their reader, it is described."""
     usual = _notes(tmp_path)
-    assert f"Its image, tutti:{__version__}, is published nowhere: build it" in usual
+    assert f"Its image, tutti:{__version__}, is not published: build it" in usual
     assert 'docs/install.md, "The image"' in usual
     assert "\n## The image\n" in (ROOT / "docs/install.md").read_text()
     named = _notes(tmp_path, "--set=image.repository=registry.example.com/tutti")
-    assert "published nowhere" not in named
+    assert "not published" not in named
 
 
 @pytest.mark.parametrize("minor", sorted({"1.29", "1.35", "1.38", *pins.KNOWN_K8S}))
@@ -337,7 +337,7 @@ def test_no_kubernetes_is_refused_and_the_notes_warn_of_one_that_is_not_tested(
     """What is rendered is the same: `helm template` alone takes a minor of Helm's own choice."""
     of_minor = f"--kube-version={minor}.1"
     assert render(of_minor) == render()
-    warning = f"WARNING: this is Kubernetes v{minor}.1, on which this version of Tutti is not"
+    warning = f"WARNING: this version of Tutti is not tested on Kubernetes v{minor}.1"
     assert (warning in _notes(tmp_path, of_minor)) == (minor not in pins.KNOWN_K8S)
 
 
