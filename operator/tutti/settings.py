@@ -70,8 +70,8 @@ class Settings(BaseModel):
         gt=0,
         le=YEAR,
         allow_inf_nan=False,
-        description="how long a gang waits, in seconds, until its resources count twice; after twice "
-        "this time they count three times, and so on",
+        description="how long a gang waits, in seconds, until its resources count twice; after "
+        "twice this time they count three times, and so on",
     )
     starvation_seconds: float = Field(
         default=3600.0,  # a gang lets others go first for an hour
@@ -90,8 +90,8 @@ class Settings(BaseModel):
         default=0,  # gangs that fit together start together
         ge=0,
         le=100_000,
-        description="the most pods for which one cycle reserves room, in whole gangs; a larger gang "
-        "has a cycle of its own; 0 means no limit",
+        description="the most pods for which one cycle reserves room, in whole gangs; a larger "
+        "gang has a cycle of its own; 0 means no limit",
     )
     dump_directory: str = Field(
         default="",  # the system clears temporary files
@@ -107,8 +107,8 @@ class Settings(BaseModel):
         default="",  # the namespace where the chart grants rights to Leases
         pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$",
         max_length=63,
-        description="the namespace of the leader's Lease, which has the name of the scheduler; empty "
-        "means the pod's own namespace, or kube-system outside a cluster",
+        description="the namespace of the leader's Lease, which has the name of the scheduler; "
+        "empty means the pod's own namespace, or kube-system outside a cluster",
     )
     spark_enabled: bool = Field(
         default=False,  # it reads ConfigMaps of all namespaces, which must be granted on purpose
@@ -128,13 +128,13 @@ class Settings(BaseModel):
     )
     log_format: Literal["auto", "human", "json"] = Field(
         default="auto",  # human at a terminal, JSON elsewhere
-        description="the format of log lines: auto, human or json; auto means human at a terminal and "
-        "json elsewhere",
+        description="the format of log lines: auto, human or json; auto means human at a terminal "
+        "and json elsewhere",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info",  # one line per changed gang, no line when nothing changes
-        description="the level of log lines: debug, info, warning or error; Tutti writes this level "
-        "and above",
+        description="the level of log lines: debug, info, warning or error; Tutti writes this "
+        "level and above",
     )
 
     @property

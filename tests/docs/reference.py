@@ -21,8 +21,8 @@ KINDS = ("podgroup", "reservation")
 AS_IN_A_POD = ("affinity",)
 INTRODUCTION = """# Reference of the API
 
-This page lists all fields of `tutti.dev/v1alpha1`, as the CRDs and `kubectl explain ptg.spec` describe
-them. The API server refuses unknown fields.
+This page lists all fields of `tutti.dev/v1alpha1`, as the CRDs and `kubectl explain ptg.spec`
+describe them. The API server refuses unknown fields.
 """
 
 

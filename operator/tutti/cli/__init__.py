@@ -70,12 +70,12 @@ def _print_versions(context: click.Context, _option: click.Parameter, is_asked: 
     is_eager=True,
     expose_value=False,
     callback=_print_versions,
-    help="Print versions, as the command of that name.",
+    help="Print the versions, like the command `version`.",
 )
 def main() -> None:
-    """Gang scheduling for Kubernetes: a gang's pods start together or not at all.
+    """Gang scheduling for Kubernetes: the pods of a gang start together or not at all.
 
-    A PodGroup says how many members a gang needs; its pods name it with the label
-    tutti.dev/pod-group and set schedulerName: tutti. Tutti holds them until one placement exists
-    for all, writes it down as a Reservation, and binds them together.
+    A PodGroup says how many members a gang needs. Its pods name the PodGroup with the label
+    tutti.dev/pod-group and set schedulerName: tutti. They wait until Tutti finds room for the whole
+    gang. Then Tutti writes the placement down as a Reservation and binds the pods.
     """

@@ -31,38 +31,40 @@ Exit codes: 0 written; 1 the cluster cannot be reached or does not answer;
 
 
 @click.command(
-    "dump", epilog=EXAMPLES, short_help="Write what Tutti sees of a cluster as one file."
+    "dump", epilog=EXAMPLES, short_help="Write what Tutti reads from a cluster to one file."
 )
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
-    help="Cluster to read. Default: $KUBECONFIG, the pod's own service account, ~/.kube/config.",
+    help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service account, "
+    "~/.kube/config.",
 )
-@click.option("--context", help="The kubeconfig's context. Default: its current one.")
+@click.option("--context", help="The context in the kubeconfig. Default: the current context.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, writable=True),
-    help="File to write, as JSON. Default: standard output.",
+    help="The JSON file to write. Default: standard output.",
 )
-@click.option("--no-plan", is_flag=True, help="Leave out the plan that Tutti would make of it.")
+@click.option("--no-plan", is_flag=True, help="Leave out the plan.")
 def command(
     kubeconfig: str | None, context: str | None, output: str | None, *, no_plan: bool
 ) -> None:
-    """Write what Tutti sees of a cluster, and the plan it makes of that, as one file.
+    """Write what Tutti reads from a cluster, and the plan that Tutti makes of it, to one file.
 
-    Lists nodes, namespaces, pods, PodGroups, Reservations and PriorityClasses, and what is of
-    storage where a pod of Tutti's names a claim; nothing is changed. The file is a v1 List that
-    kubectl reads, too. It holds only what decisions use: no environment variables, secrets, images
-    or annotations, but those that say how large a Spark application is; of other schedulers' pods
-    only what they ask for, and their labels while a rule between pods may count them.
+    The command lists nodes, namespaces, pods, PodGroups, Reservations and PriorityClasses, and
+    storage objects if a pod of Tutti names a claim. It changes nothing. The file is a v1 List that
+    kubectl can read. It holds only fields that decisions use. It has no secrets and no images, and
+    no environment variables or annotations except those that give the size of a Spark application.
+    Of the pods of other schedulers it has only the requests, and the labels if a rule between pods
+    may count them.
 
-    How is planned comes from the same variables as the operator's settings: see `tutti settings`.
+    The settings come from the environment, as for the operator: see `tutti settings`.
     """
     from ..settings import Settings, SettingsError
 
     if output in FORMATS:
-        fail(f"-o names the file to write, and a dump is JSON; a file of that name is ./{output}")
+        fail(f"-o names the file to write; to write JSON to a file of this name, use -o ./{output}")
     try:
         settings = Settings.from_environment(os.environ)
     except SettingsError as wrong:

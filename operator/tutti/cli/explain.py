@@ -63,8 +63,8 @@ class _Asked:
     type=inputs.FILE,
     multiple=True,
     metavar="FILE",
-    help="Look at files instead of a cluster: a dump, `kubectl get -o yaml` output, manifests, "
-    "directories of them; - is standard input. May be given again.",
+    help="Read files instead of a cluster: a dump, output of `kubectl get -o yaml`, manifests, or "
+    "a directory of such files; - for standard input. You can repeat this option.",
 )
 @click.option(
     "-o",
@@ -72,18 +72,23 @@ class _Asked:
     type=click.Choice(["text", "json", "yaml"]),
     default="text",
     show_default=True,
-    help="Sentences, or the same as data.",
+    help="The format: sentences, or the same as data.",
 )
-@click.option("-n", "--namespace", help="Gangs of this namespace. Default: of all.")
+@click.option("-n", "--namespace", help="Explain gangs of this namespace. Default: of all.")
 @click.option(
-    "-A", "--all-namespaces", "everywhere", is_flag=True, help="Gangs of all, whatever -n says."
+    "-A",
+    "--all-namespaces",
+    "everywhere",
+    is_flag=True,
+    help="Explain gangs of all namespaces, even with -n.",
 )
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
-    help="Cluster to look at. Default: $KUBECONFIG, the pod's own service account, ~/.kube/config.",
+    help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service account, "
+    "~/.kube/config.",
 )
-@click.option("--context", help="The kubeconfig's context. Default: its current one.")
+@click.option("--context", help="The context in the kubeconfig. Default: the current context.")
 def command(
     gang: str | None,
     paths: Sequence[str],
@@ -94,16 +99,16 @@ def command(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Say why GANG waits and what would start it; without GANG, all that wait.
+    """Say why GANG waits and what would start it. Without GANG, explain all gangs that wait.
 
-    GANG is NAMESPACE/NAME, or a name that only one namespace has. What would start it: more nodes
-    of a kind that is there, a smaller minMember, the end of bound gangs, other gangs not wanting
-    the room. Each is tried on the planner; "proved" says that no less will do. Of gangs that wait
-    for the same, one is explained.
+    GANG is NAMESPACE/NAME, or NAME if only one namespace has a gang of this name. The planner tries
+    each change that could start the gang: more nodes of an existing kind, a smaller minMember, the
+    end of bound gangs, or fewer waiting gangs. "proved" means that no smaller change is enough. Of
+    several gangs that wait for the same, the command explains one.
 
-    What is asked of a live cluster is planned by the operator's settings, from the environment; of
-    files by what a dump says, else by the defaults. Exit code 1: there is no such gang, or no
-    cluster; 2: a file, a setting or the command line is wrong.
+    For a live cluster, the settings come from the environment, as for the operator. For files, they
+    come from the dump, if there is one, or are the defaults. Exit code 1: there is no such gang or
+    no cluster; 2: a file, a setting or the command line is wrong.
     """
     if everywhere:
         namespace = None

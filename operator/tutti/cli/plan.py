@@ -30,22 +30,22 @@ Examples:
   kubectl get nodes,ns,pods,ptg,reservations,priorityclasses -A -o yaml \\
     | tutti plan -f -
 \b
-  # before you create it: would it start, and would it be in somebody's way?
+  # before you create a gang: would it start, and which gangs would it delay?
   tutti plan -f now.json --add train.yaml
 \b
-  # before you submit it: would this Spark application start now?
+  # before you submit a Spark application: would it start now?
   tutti plan -f now.json --spark-properties spark.properties --namespace etl
 \b
   # are four more nodes like gpu-7 enough? may gpu-3 be drained?
   tutti plan -f now.json --add-nodes 4 --like gpu-7
   tutti plan -f now.json --remove-node gpu-3
 \b
-  # what would be chosen otherwise
+  # with another objective or priority
   tutti plan -f now.json --objective gangs
   tutti plan -f now.json --set-priority ml/train=1000
 \b
-Exit codes: 0 planned; 1 the plan breaks a promise, which is a bug;
-2 a file or an option is wrong; 3 the plan in a dump was not reproduced.
+Exit codes: 0 planned; 1 the plan failed its check, which is a bug;
+2 a file or an option is wrong; 3 the plan differs from the plan in the dump.
 """
 
 
@@ -57,7 +57,9 @@ def _strategies(_context: click.Context, _option: click.Parameter, begin: str) -
 
 
 @click.command(
-    "plan", epilog=EXAMPLES, short_help="Plan offline: who would start, and why others wait."
+    "plan",
+    epilog=EXAMPLES,
+    short_help="Plan offline: which gangs would start, and why the others wait.",
 )
 @click.option(
     "-f",
@@ -66,8 +68,8 @@ def _strategies(_context: click.Context, _option: click.Parameter, begin: str) -
     type=FILE,
     multiple=True,
     metavar="FILE",
-    help="A dump, `kubectl get -o yaml` output or manifests; a directory; - for standard input. "
-    "May be given several times: all files together are one cluster.",
+    help="A dump, output of `kubectl get -o yaml`, manifests, or a directory of such files; - for "
+    "standard input. You can repeat this option: all files together describe one cluster.",
 )
 @click.argument("more", type=FILE, nargs=-1, metavar="[FILE]...")
 @click.option(
@@ -76,57 +78,71 @@ def _strategies(_context: click.Context, _option: click.Parameter, begin: str) -
     type=click.Choice(["table", "json", "yaml", "picture"]),
     default="table",
     show_default=True,
-    help="How the plan is shown.",
+    help="The format of the plan.",
 )
 @click.option(
     "-n",
     "--namespace",
-    help="Show gangs of this namespace; the plan is that of all. Default: of all.",
+    help="Show only gangs of this namespace; Tutti still plans all. Default: show all.",
 )
 @click.option(
     "-A",
     "--all-namespaces",
     "everywhere",
     is_flag=True,
-    help="Show gangs of all, whatever -n says.",
+    help="Show the gangs of all namespaces, even with -n.",
 )
-@click.option("--scheduler-name", default="", help="Whose pods are planned. Default: the dump's.")
-@click.option("--add-nodes", type=int, multiple=True, help="What if: so many more nodes …")
-@click.option("--like", metavar="NODE", multiple=True, help="… of this node's kind, and empty.")
-@click.option("--remove-node", metavar="NODE", multiple=True, help="What if: without this node.")
 @click.option(
-    "--add", type=FILE, metavar="FILE", multiple=True, help="What if: with these objects, too."
+    "--scheduler-name",
+    default="",
+    help="Plan pods with this scheduler name. Default: that of the dump.",
+)
+@click.option("--add-nodes", type=int, multiple=True, help="What if: add this many empty nodes …")
+@click.option("--like", metavar="NODE", multiple=True, help="… of the same kind as this node.")
+@click.option("--remove-node", metavar="NODE", multiple=True, help="What if: remove this node.")
+@click.option(
+    "--add", type=FILE, metavar="FILE", multiple=True, help="What if: add the objects of this file."
 )
 @click.option(
     "--spark-properties",
     type=FILE,
     metavar="FILE",
     multiple=True,
-    help="What if: with the Spark application that this properties file describes, too; in the "
-    "namespace that -n names, else in the one that it names.",
+    help="What if: add the Spark application that this properties file describes, in the namespace "
+    "of -n or else of the file.",
 )
-@click.option("--spark-conf", metavar="NAME=VALUE", multiple=True, help="… with this set over it.")
-@click.option("--spark-version", metavar="X.Y", help="… run by this Spark. Default: the newest.")
 @click.option(
-    "--set-priority", metavar="GANG=N", multiple=True, help="What if: a gang's pods had this one."
+    "--spark-conf",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="… with this property instead of the one in the file.",
+)
+@click.option(
+    "--spark-version",
+    metavar="X.Y",
+    help="… with this version of Spark. Default: the newest that Tutti knows.",
+)
+@click.option(
+    "--set-priority",
+    metavar="GANG=N",
+    multiple=True,
+    help="What if: give the pods of this gang this priority.",
 )
 @click.option(
     "--strategy",
     shell_complete=_strategies,
-    help="What if: placements were found by this strategy.",
+    help="What if: use this strategy.",
 )
-@click.option(
-    "--objective", type=click.Choice(OBJECTIVES), help="What if: the objective to optimise."
-)
+@click.option("--objective", type=click.Choice(OBJECTIVES), help="What if: use this objective.")
 def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked: object) -> None:
     """Plan offline: which gangs would start, where, and why the others wait.
 
-    Reads files instead of the cluster and changes nothing. The same files give the same plan, in
-    any order of their objects. An object without a uid, as in a manifest, is read as it would be
-    once it is created; Jobs, Deployments, ReplicaSets and StatefulSets count as their pods.
+    The command reads files instead of a cluster and changes nothing. The same objects give the same
+    plan, in any order. Tutti reads a manifest as if you created it now; Jobs, Deployments,
+    ReplicaSets and StatefulSets count as their pods.
 
-    With a what-if option two plans are made, without and with it, and the difference is shown:
-    who starts, who no longer does, who moves, who waits for another reason.
+    With what-if options, Tutti plans twice, without and with the options, and shows the difference:
+    gangs that start, that no longer start, that move, or that wait for another reason.
     """
     from .output import offline, render
 

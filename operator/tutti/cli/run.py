@@ -15,14 +15,14 @@ NO_CLUSTER = 1
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
-    help="Cluster to run against. Default: $KUBECONFIG, the pod's own service account, "
+    help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service account, "
     "~/.kube/config.",
 )
 def command(kubeconfig: str | None) -> None:
-    """Run the operator: what the container runs.
+    """Run the operator, as the container does.
 
-    Settings come from the environment, one variable each; an unknown or wrong one stops the start
-    with exit code 2. `tutti settings` lists them with their defaults.
+    Each setting is an environment variable; `tutti settings` lists them with their defaults. With
+    an unknown or invalid setting, the command ends with exit code 2.
     """
     from ..settings import Settings, SettingsError
 

@@ -22,13 +22,13 @@ STYLES: Mapping[str, str] = {
 }
 EXAMPLES = """\b
 Examples:
-  kubectl tutti status              # who waits in your namespace, and why
-  kubectl tutti status -A -w        # in all, again every two seconds
-  kubectl tutti status -A -o wide   # those that run, too
+  kubectl tutti status              # why gangs wait in your namespace
+  kubectl tutti status -A -w        # in all namespaces, every two seconds
+  kubectl tutti status -A -o wide   # also gangs that run
   kubectl tutti status -A -o json \\
     | jq '.gangs[] | select(.reason == "NoNodeFits")'
 \b
-Exit codes: 0 shown; 1 the cluster cannot be looked at;
+Exit codes: 0 shown; 1 the cluster cannot be read;
 2 an option or a setting is wrong.
 """
 
@@ -40,9 +40,9 @@ Exit codes: 0 shown; 1 the cluster cannot be looked at;
 def command(**asked: Any) -> None:
     """Show the cluster's room and gangs, and why gangs wait or what they lack.
 
-    Figures of room and of gangs by state are the whole cluster's; gangs are listed of one
-    namespace, or with -A of all. The reasons are those that the operator has written. Nothing is
-    planned here, and nothing changed: `kubectl tutti explain` says what would start a gang.
+    The room and the number of gangs by state are those of the whole cluster. The list has the gangs
+    of one namespace, or of all with -A. The reasons are those that the operator has written. The
+    command plans and changes nothing: `kubectl tutti explain` says what would start a gang.
     """
     watch.show(_print, **asked)
 

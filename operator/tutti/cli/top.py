@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  kubectl tutti top -A        # whoever holds most comes first
-  kubectl tutti top -o wide   # with every resource that anybody holds
+  kubectl tutti top -A        # the gang that holds most comes first
+  kubectl tutti top -o wide   # with every resource that a gang holds
 \b
-Exit codes: 0 shown; 1 the cluster cannot be looked at;
+Exit codes: 0 shown; 1 the cluster cannot be read;
 2 an option or a setting is wrong.
 """
 
@@ -29,10 +29,10 @@ Exit codes: 0 shown; 1 the cluster cannot be looked at;
 )
 @watch.options
 def command(**asked: Any) -> None:
-    """Show what gangs hold: members bound or reserved, on how many nodes, and what they ask for.
+    """Show what gangs hold: bound and reserved members, their nodes and their requests.
 
-    Whoever holds the largest share of any resource of the cluster comes first. Gangs that wait hold
-    nothing and are not listed.
+    The gang with the largest share of any resource of the cluster comes first. Gangs that wait hold
+    nothing, so the list leaves them out.
     """
     watch.show(_print, **asked)
 

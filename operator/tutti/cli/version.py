@@ -14,11 +14,9 @@ TOLD = ("kopf", "kubernetes", "numpy", "pulp", "highspy", "ortools")
 
 @click.command("version")
 def command() -> None:
-    """Print the versions of Tutti and of what it stands on.
+    """Print the versions of Tutti, of the packages that it uses, and of the engine CBC.
 
-    Beside the packages: CBC, the engine of the strategy ilp, asked by being run. Packages that are
-    not installed belong to extras; without them the strategies ilp-highs (highspy) and flow
-    (ortools) cannot be chosen.
+    highspy and ortools are optional: the strategy ilp-highs needs highspy, and flow needs ortools.
     """
     tell()
 

@@ -51,9 +51,13 @@ def options(command: Command) -> Command:
     """The options of both commands."""
     for option in reversed(
         [
-            click.option("-n", "--namespace", help="Its gangs. Default: the context's namespace."),
             click.option(
-                "-A", "--all-namespaces", "everywhere", is_flag=True, help="All gangs there are."
+                "-n",
+                "--namespace",
+                help="List the gangs of this namespace. Default: that of the context.",
+            ),
+            click.option(
+                "-A", "--all-namespaces", "everywhere", is_flag=True, help="List the gangs of all."
             ),
             click.option(
                 "-o",
@@ -61,16 +65,18 @@ def options(command: Command) -> Command:
                 type=click.Choice(["table", "wide", "json", "yaml"]),
                 default="table",
                 show_default=True,
-                help="How it is shown.",
+                help="The format.",
             ),
-            click.option("-w", "--watch", is_flag=True, help="Show it again every two seconds."),
+            click.option("-w", "--watch", is_flag=True, help="Refresh every two seconds."),
             click.option(
                 "--kubeconfig",
                 type=click.Path(exists=True, dir_okay=False),
-                help="Cluster to look at. Default: $KUBECONFIG, the pod's own service account, "
-                "~/.kube/config.",
+                help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service "
+                "account, ~/.kube/config.",
             ),
-            click.option("--context", help="The kubeconfig's context. Default: its current one."),
+            click.option(
+                "--context", help="The context in the kubeconfig. Default: the current context."
+            ),
         ]
     ):
         command = option(command)
