@@ -137,12 +137,23 @@ def moved(
 
 
 def may_join_late(draft: PartialPlan, found: Sequence[MemberCounts]) -> bool:
-    """Whether one waits who was tried alone, before others whom it may have to follow had nodes."""
-    rules = draft.base.rules
-    return bool(rules.near or rules.even) and any(
-        demand.extras(census, draft.assigned) or demand.repairs(census, draft.assigned, ())
-        for census in found
-    )
+    """Whether a member that waits has room beside the plan, counted without rules between pods.
+
+    Members are placed one by one in rounds of their own. A later border may make room for one that
+    had none, and a rule may ask for pods of a later round.
+    """
+    before_hold = FitByShape(draft.base, draft.free)
+    after_hold = FitByShape(draft.base, draft.room)
+    for census in found:
+        is_held_back = draft.hold is not None and draft.hold.holds_back(census.gang)
+        rooms = after_hold if is_held_back else before_hold
+        wants = (
+            *demand.extras(census, draft.assigned),
+            *demand.repairs(census, draft.assigned, ()),
+        )
+        if any(rooms[want.members[0].shape].members for want in wants):
+            return True
+    return False
 
 
 def completed(

@@ -130,6 +130,18 @@ def test_who_fits_once_members_have_moved_joins_them() -> None:
     assert [(level.admitted, level.bound) for level in made.levels] == [(1, 1)]
 
 
+def test_a_further_member_joins_once_a_border_has_made_room_for_it() -> None:
+    """The pod that waits takes a place of the gang's first member, which has another one then."""
+    wide, ssd = node("a", cpu=4, memory=1), node("b", cpu=2, memory=1).labelled(disk="ssd")
+    grows = gang("grows").of(1, cpu=1).of(1, cpu=1, memory=0.5).needing(1).priority(10)
+    asks = grows.members[1].shape
+    grows = grows.only("grows-1", shape=replace(asks, node_selector=(("disk", "ssd"),)))
+    beside = single("beside", cpu=1).priority(10)
+    made = planned(snapshot(wide, ssd, beside, grows, WAITS))
+    assert where(made) == {"beside": "a", "grows-0": "a", "grows-1": "b", "waits": "b"}
+    assert made.proved
+
+
 def follower(name: str, cpu: int) -> GangBuilder:
     """A gang that has started, and one more of it that has to be where a leader is."""
     one = gang(name).of(1, cpu=0).bound_on("b").of(1, cpu=cpu).needing(1).priority(10)
