@@ -19,7 +19,8 @@ at least minMember and at most maxMember of every role among them, or with none.
 *The order.* Two plans are compared coordinate by coordinate:
 
 1. repairs: by priority from the top, of how many lost members the started gangs get rid (more for
-   one gang and no less for any other of that priority or above is better);
+   one gang and no less for any other of that priority or above is better); which members replace
+   them is no part of the proof: the oldest of those that the plan places;
 2. then, priority by priority from the top,
    a. whether the first of the priority starts: of its gangs that have waited for
       ``starvation_seconds`` the longest waiting one that has a place in the cluster without any

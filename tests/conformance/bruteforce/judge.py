@@ -281,6 +281,8 @@ def _would_start_with_fewer_nodes(here: Standing, gang: Gang, diagnosis: Mapping
         return False
     if cluster.has_rules or here.firsts or any(one.is_started for one in cluster.gangs):
         return False
+    if any(_waits_before(here, one, gang) for one in cluster.gangs):
+        return False
     like = next(node for node in cluster.nodes if node.name == told["like"])
     taints = [one for one in like.taints if one["key"] not in NOT_OF_NEW_NODES]
     more = [
@@ -291,3 +293,8 @@ def _would_start_with_fewer_nodes(here: Standing, gang: Gang, diagnosis: Mapping
     free = searcher.less(searcher.rooms(), here.answer.everybody)
     whole = searcher.whole(gang, gang.oldest)
     return searcher.place(tuple(map(tuple, free)), [whole]) is not None
+
+
+def _waits_before(here: Standing, gang: Gang, other: Gang) -> bool:
+    """Whether further members of a gang wait, and get nodes before another gang."""
+    return gang.priority > other.priority and len(here.answer.of(gang)) < len(gang.oldest)

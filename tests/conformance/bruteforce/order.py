@@ -88,8 +88,8 @@ def _better_repairs(here: Standing) -> Better | None:
 
 
 def repairs_of(here: Standing, gang: Gang) -> Sequence[Located]:
-    """Which of those placed of a started gang replace lost members."""
-    placed = list(here.answer.of(gang))
+    """Which of those placed of a started gang replace lost members: the oldest of each role."""
+    placed = sorted(here.answer.of(gang), key=lambda located: located[0].key)
     chosen: list[Located] = []
     for role, n in gang.missing_by_role.items():
         chosen += [one for one in placed if one[0].role == role][:n]

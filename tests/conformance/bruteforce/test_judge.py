@@ -109,6 +109,22 @@ def test_a_lost_member_is_left_out() -> None:
     assert kinds(objects, line("g")) == ["left-out-repair", "not-best/level"]
 
 
+def test_the_oldest_of_the_placed_members_replace_lost_ones() -> None:
+    """The younger member is a further one, on whichever node: it comes after the pod that waits."""
+    objects = [
+        node("n0", "1"),
+        node("n1", "2"),
+        group("g", minMember=2),
+        pod("g-0", "0", "g", nodeName="n0"),
+        pod("g-1", "2", "g"),
+        pod("g-2", "0", "g"),
+        pod("w", "2"),
+    ]
+    objects[5]["metadata"]["creationTimestamp"] = "1970-01-01T00:00:01Z"
+    for grows in (line("g", n0=["g-2"], n1=["g-1"]), line("g", n1=["g-1", "g-2"])):
+        assert kinds(objects, {**grows, "answer": "grows"}, line("w", "Pod")) == []
+
+
 def test_a_younger_member_fits_where_an_older_does_not() -> None:
     roles = [{"name": "u", "minMember": 1, "maxMember": 1}]
     objects = [node("n0", "2"), group("g", roles=roles), pod("g-0", "8", "g"), pod("g-1", "1", "g")]
@@ -160,6 +176,28 @@ def test_explanations_that_are_not_so() -> None:
     assert found(1) == ["explain/room"]
     assert found(2) == ["explain/contradicts"]
     assert found(3) == ["explain/room"]
+
+
+@pytest.mark.parametrize(("priority", "expected"), [(0, ["explain/nodes"]), (10, [])])
+def test_further_members_of_higher_priorities_take_new_nodes_first(
+    priority: int, expected: list[str]
+) -> None:
+    objects = [
+        node("n0", "4"),
+        group("r", minMember=1),
+        pod("r-0", "3", "r", priority=priority),
+        pod("r-1", "3", "r", priority=priority),
+        pod("w", "2"),
+    ]
+    cluster = reading.cluster(objects, 0.0)
+    waits = line("w", "Pod")
+    answer = {"proved": True, "levels": [], "gangs": [line("r", n0=["r-0"]), waits]}
+    nodes = {"count": 2, "like": "n0", "certainty": "proved"}
+    beside = {"members": 0, "certainty": "proved"}
+    advice = {"diagnosis": {"beside": beside, "minMember": None, "nodes": nodes}}
+    told = {"gangs": [{"standing": {"gang": "default/w", "state": "waits"}, "advice": advice}]}
+    found = judge.judged_explanation(cluster, answer, told)
+    assert [one.kind for one in found] == expected
 
 
 @pytest.mark.parametrize(
