@@ -72,7 +72,8 @@ async def test_a_worker_is_named_before_it_is_bound() -> None:
     make(life.cluster, "w-0")
     life.watch.catch_up()
     await life.turn()
-    assert life.cluster.made[made : made + 3] == ["amend", "read_lease", "bind"]
+    calls = life.cluster.made[made : made + 4]
+    assert calls == ["amend", "read_lease", "read_member", "bind"]
     assert sum(slot.count for slot in held(life.cluster)) == 2
 
 

@@ -102,6 +102,14 @@ class Binder:
         self._state.retract(member.uid)
         return now.version != member.version
 
+    async def is_bound(self, member: Member) -> bool:
+        """Whether a member counts as bound at this moment, whatever the watch shows."""
+        try:
+            now = await self._api.read_member(member.key)
+        except errors.Gone:
+            return False
+        return now.uid == member.uid and now.counts_as_bound
+
     async def reread(self, pod: PodKey, uid: Uid) -> Member | None:
         """Read a pod whose binding had no clear answer; only its own state tells what happened."""
         try:

@@ -20,9 +20,14 @@ from ..verify.reservation_checks import Unkeepable
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Carry the Reservation out: bind these, which are not bound yet."""
+    """Carry the Reservation out: bind these, which are not bound yet.
+
+    A repair relies on a member that is bound: without it, these would be a part of a gang. None
+    where the Reservation names enough to start the gang.
+    """
 
     assignments: tuple[Assignment, ...]
+    relies_on: Member | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +139,8 @@ def _next_step(
     here = [(entry, members.get(entry.uid)) for entry in held.entries]
     reserved = [member for _, member in here if member is not None]
     placed = demand.census(gang).bound if gang is not None else ()
-    is_begun = any(member.counts_as_bound for member in (*reserved, *placed))
-    if not is_begun and (why := _why_not_begin(held, gang, reserved, gone, snapshot)):
+    bound = next((member for member in (*placed, *reserved) if member.counts_as_bound), None)
+    if bound is None and (why := _why_not_begin(held, gang, reserved, gone, snapshot)):
         return Release(why)
     lost_ones = frozenset(lost)
     open_entries = tuple(
@@ -144,7 +149,8 @@ def _next_step(
         if member is not None and member.is_waiting and entry not in lost_ones
     )
     if open_entries:
-        return Bind(open_entries)
+        is_repair = gang is not None and not _starts(held, gang, reserved, now)
+        return Bind(open_entries, bound if is_repair else None)
     if is_open:
         return _next_wait(held, here, lost_ones)
     if gang is not None and _is_plain(held, gang, reserved, snapshot):
@@ -178,13 +184,17 @@ def _why_not_begin(
     if gone:
         return _release_sentence(gone.entries, gone.slots)
     waiting = [member for member in reserved if member.is_waiting]
-    is_open = slots.are_open(held, gang, snapshot.taken_at)
-    awaited = slots.seats(gang, held.slots) if is_open else ()
-    if not waiting or not demand.is_enough(gang, [*waiting, *(one for one, _ in awaited)]):
+    if not waiting or not _starts(held, gang, waiting, snapshot.taken_at):
         return "the gang needs other members by now; planning again"
     refused = (snapshot.refused.get(member.uid) for member in waiting)
     met = (one.sentence for one in refused if one is not None and snapshot.taken_at < one.until)
     return next(met, "")
+
+
+def _starts(held: Reservation, gang: Gang, members: Sequence[Member], now: float) -> bool:
+    """Whether these members and those that the Reservation awaits would start the gang."""
+    awaited = slots.seats(gang, held.slots) if slots.are_open(held, gang, now) else ()
+    return demand.is_enough(gang, [*members, *(member for member, _ in awaited)])
 
 
 def _next_wait(

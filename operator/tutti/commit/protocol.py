@@ -5,7 +5,7 @@ why they suffice is in docs/decisions/0005. Standing Reservations take the same 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -195,7 +195,8 @@ class Commit:
         bindings: list[tuple[GangKey, Assignment]] = []
         kept: set[Uid] = set()
         evicted: dict[Uid, Member] = {}
-        for reservation, step in await self._next_steps(snapshot, term):
+        steps = await self._next_steps(snapshot, term)
+        for reservation, step in steps:
             match step:
                 case progress.Bind(assignments):
                     bindings.extend((reservation.gang, one) for one in assignments)
@@ -223,11 +224,43 @@ class Commit:
         await self._gate.all(partial(self.reserver.delete, held) for held in stale)
         await self._freer.free(released, snapshot)
         seen = progress.members_by_uid(snapshot) if bindings else {}
+        unstarted = await self._unstarted(steps)
         await self._gate.all(
             partial(self._bind, gang, assignment, seen[assignment.uid])
             for gang, assignment in bindings
+            if gang not in unstarted
         )
         return [*self.reserver.replanned, *released, *await self._finish(term)]
+
+    async def _unstarted(self, steps: progress.Steps) -> Collection[GangKey]:
+        """The gangs whose repair must wait: the bound member that it relies on may be lost by now.
+
+        The watch may show a loss late. So that member is read once the Reservation of the repair
+        stands: if it still counts as bound, the gang had started when the repair was written down.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        now, started = self._clock(), set[GangKey]()
+        relied_on = {
+            held.gang: step.relies_on
+            for held, step in steps
+            if isinstance(step, progress.Bind) and step.relies_on is not None
+        }
+
+        async def read(gang: GangKey, member: Member) -> None:
+            what = f"reading pod {member.key}, before other members are replaced"
+            with self._refusals.backing_off_on_refusal(member.uid, gang, what, self._clock):
+                if await self._binder.is_bound(member):
+                    started.add(gang)
+                self._refusals.forget(member.uid)
+
+        await self._gate.all(
+            partial(read, gang, member)
+            for gang, member in relied_on.items()
+            if not self._refusals.holds_off(member.uid, now)
+        )
+        return relied_on.keys() - started
 
     async def give_up(self, held: Reservation, sentence: str) -> None:
         """Delete a Reservation that evicts, once no eviction that was sent for it can succeed.

@@ -71,7 +71,7 @@ LOSES_A_BINDING = Mutant(
 )
 LEAVES_THE_LAST_MEMBER_WAITING = Mutant(
     "leaves the last member waiting under its Reservation",
-    (Patch("commit/progress.py", "return Bind(open_entries)", "return Bind(open_entries[1:])"),),
+    (Patch("commit/progress.py", "return Bind(open_entries, ", "return Bind(open_entries[1:], "),),
 )
 BINDS_PODS_OF_OTHERS = Mutant(
     "binds the pods of other schedulers",
@@ -162,6 +162,10 @@ TRUSTS_STANDING_RESERVATIONS = Mutant(
     "trusts standing Reservations",
     (Patch("commit/progress.py", "lost = reservation_checks.lost(snapshot)", "lost = {}"),),
 )
+REPAIRS_GANGS_THAT_LOST_EVERYBODY = Mutant(
+    "repairs gangs of which no member is left",
+    (Patch("commit/protocol.py", "if gang not in unstarted", "if gang"),),
+)
 # Seen through by the cycle's own tests, without a judge.
 UNFENCED = (
     BINDS_WITHOUT_ASKING_WHO_LEADS,
@@ -175,6 +179,7 @@ UNFENCED = (
     EVICTS_WHO_WAS_SEEN_AFTER_THE_LEASE,
     FORGETS_PODS_THAT_NO_POD_GROUP_CLAIMS,
     TRUSTS_STANDING_RESERVATIONS,
+    REPAIRS_GANGS_THAT_LOST_EVERYBODY,
 )
 
 MUTANTS = (
