@@ -77,6 +77,14 @@ async def serve(
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
     feeds = reflectors_into(state, name, settings.namespaces, elsewhere=_warn_of_reservations)
     async with Client(access, lease, heard=metrics.called, clock=clock) as api:
+        election = Election(
+            api,
+            settings.identity or socket.gethostname(),
+            clock=clock,
+            monotonic=time.monotonic,
+            changed=alarm.wake,
+        )
+        metrics.follow(election)
         cycle = Cycle(
             state,
             api,
@@ -87,27 +95,19 @@ async def serve(
             clock=clock,
             in_flight=settings.bindings_in_flight,
             policy=settings.policy,
-            restraint=settings.restraint,
+            limits=settings.restraint,
             dumps=ViolationDumps(
                 Path(settings.dump_directory or tempfile.gettempdir()), setup_of(settings)
             ),
             metrics=metrics,
+            predecessor_resigned=lambda: election.follows_resignation,
         )
-        election = Election(
-            api,
-            settings.identity or socket.gethostname(),
-            clock=clock,
-            monotonic=time.monotonic,
-            changed=alarm.wake,
-        )
-        metrics.follow(election)
         takeover = Takeover(
             state,
             cycle,
             api,
             reservations=feeds.reservations,
             groups_and_pods=(feeds.groups, feeds.pending, feeds.bound),
-            follows_resignation=lambda: election.follows_resignation,
         )
         demand = KopfLists(api, feeds.demand)
 

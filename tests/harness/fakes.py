@@ -33,6 +33,7 @@ from tutti.model.lease import LeaderTerm, Lease
 from tutti.model.owners import Job
 from tutti.model.resources import Resources
 from tutti.model.spark import ConfigMapKey
+from tutti.reporting.metrics import Metrics
 from tutti.state.cluster_state import ClusterState
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Strategy
@@ -586,6 +587,7 @@ class Life:
         restraint: RolloutLimits = RolloutLimits(),  # noqa: B008 - a value, frozen
         *,
         is_declaring: bool = False,
+        metrics: Metrics | None = None,
     ) -> None:
         cluster.is_dead = False
         self.cluster = cluster
@@ -607,7 +609,9 @@ class Life:
             fallback=BestFit(),
             budget=Budget(),
             clock=clock,
-            restraint=restraint,
+            limits=restraint,
+            metrics=metrics,
+            predecessor_resigned=lambda: self.follows_resignation,
         )
 
     def _wake(self) -> None:
@@ -616,7 +620,7 @@ class Life:
     async def begin(self) -> None:
         """Take over, unless that is done."""
         if not self._begun:
-            await self.cycle.begin(self.term, follows_resignation=self.follows_resignation)
+            await self.cycle.begin(self.term)
             self._begun = True
 
     async def turn(self) -> float | None:

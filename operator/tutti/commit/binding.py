@@ -35,7 +35,7 @@ class Binder:
     async def bind(self, gang: GangKey, assignment: Assignment, member: Member) -> None:
         """Bind a member, unless its node has no room for it by now, or that cannot be known."""
         if self.is_late:
-            return  # who has taken it meanwhile is not shown yet: the next cycle waits, and looks
+            return  # others may have taken the room unseen: the next cycle waits, and looks
         node = self._state.node(assignment.node)
         if node is None or not plan_checks.takes(node, member):
             return  # others were faster while this one stood in line: the next cycle sees it lost
@@ -43,26 +43,26 @@ class Binder:
         try:
             await self._api.bind(assignment)
         except (errors.Conflict, errors.Gone) as answer:
-            now = await self.reread(assignment.pod, assignment.uid)
-            if now is not None and now.is_waiting and now.version == assignment.version:
+            pod = await self.reread(assignment.pod, assignment.uid)
+            if pod is not None and pod.is_waiting and pod.version == assignment.version:
                 # Nothing has changed that could explain it, so nothing will tell when it has.
                 sentence = f"pod {assignment.pod}: binding refused: {answer}"
-                self._hold_off(gang, assignment, sentence, CONFLICT_SECONDS)
+                self._back_off(gang, assignment, sentence, CONFLICT_SECONDS)
         except errors.Refused as refusal:
             self._state.retract(assignment.uid)
             sentence = f"pod {assignment.pod}: binding refused: {refusal}"
-            self._hold_off(gang, assignment, sentence, REFUSED_SECONDS)
+            self._back_off(gang, assignment, sentence, REFUSED_SECONDS)
         except errors.Unavailable as trouble:
             if is_away(trouble):
                 raise
             sentence = f"pod {assignment.pod}: binding failed: {trouble}"
             if await self.fence(member, sentence):
-                self._hold_off(gang, assignment, sentence, CONFLICT_SECONDS)
+                self._back_off(gang, assignment, sentence, CONFLICT_SECONDS)
         else:
             self._state.confirm(assignment.uid, self._clock())
             self._state.refusals.forget(assignment.uid)
 
-    def _hold_off(
+    def _back_off(
         self, gang: GangKey, assignment: Assignment, sentence: str, seconds: float
     ) -> None:
         refusals, now = self._state.refusals, self._clock()
@@ -87,42 +87,42 @@ class Binder:
     async def fence(self, member: Member, sentence: str, reason: str = "SchedulerError") -> bool:
         """Change a pod, so that no binding or eviction sent before can succeed any more.
 
-        Answers whether it is so; else the pod had changed already, and was looked at again.
+        Answers whether that is sure; else the pod had changed already, and was read again.
         """
         condition = encode.SCHEDULED if member.node is None else encode.DISRUPTED
         # The version makes the sentence new each time: a patch that changes nothing fences nothing.
         words = sentence.partition(encode.FENCE)[0][:SENTENCE_LIMIT]
-        said = f"{words}{encode.FENCE}{member.version} will succeed)"
-        why = encode.Why(reason, said, self._clock(), condition)
+        message = f"{words}{encode.FENCE}{member.version} will succeed)"
+        why = encode.Why(reason, message, self._clock(), condition)
         try:
-            now = await self._api.say_of_pod(member, why)
+            pod = await self._api.say_of_pod(member, why)
         except (errors.Conflict, errors.Gone):
             return await self.reread(member.key, member.uid) is None
-        self._state.learn(now)
+        self._state.learn(pod)
         self._state.retract(member.uid)
-        return now.version != member.version
+        return pod.version != member.version
 
     async def is_bound(self, member: Member) -> bool:
         """Whether a member counts as bound at this moment, whatever the watch shows."""
         try:
-            now = await self._api.read_member(member.key)
+            pod = await self._api.read_member(member.key)
         except errors.Gone:
             return False
-        return now.uid == member.uid and now.counts_as_bound
+        return pod.uid == member.uid and pod.counts_as_bound
 
-    async def reread(self, pod: PodKey, uid: Uid) -> Member | None:
+    async def reread(self, key: PodKey, uid: Uid) -> Member | None:
         """Read a pod whose binding had no clear answer; only its own state tells what happened."""
         try:
-            now = await self._api.read_member(pod)
+            pod = await self._api.read_member(key)
         except errors.Gone:
-            now = None
-        if now is None or now.uid != uid:
+            pod = None
+        if pod is None or pod.uid != uid:
             self._state.forget(uid)
             return None
-        if now.node is not None:
-            self._state.assume(now, now.node)
+        if pod.node is not None:
+            self._state.assume(pod, pod.node)
             self._state.confirm(uid, self._clock())
         else:
-            self._state.learn(now)
+            self._state.learn(pod)
             self._state.retract(uid)
-        return now
+        return pod

@@ -81,66 +81,75 @@ Steps = tuple[tuple[Reservation, Step], ...]
 
 
 def members_by_uid(snapshot: Snapshot) -> Mapping[Uid, Member]:
-    """Every member in the picture, strays too."""
-    found = {member.uid: member for gang in snapshot.gangs for member in gang.members}
-    found.update((member.uid, member) for member in snapshot.strays)
-    return found
+    """Every member in the Snapshot, strays too."""
+    members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
+    members.update((member.uid, member) for member in snapshot.strays)
+    return members
 
 
 def next_steps(
-    snapshot: Snapshot, term: LeaderTerm, of_the_past: Collection[Uid | None] = ()
+    snapshot: Snapshot, term: LeaderTerm, inherited: Collection[Uid | None] = ()
 ) -> Steps:
     """What to do about every standing Reservation, the oldest first.
 
-    Those ``of_the_past``, by the uid of the object, were found at the beginning of ``term``: one
-    that does not bear its signature keeps its room and is left alone. Another's that turns up later
-    was made by a leader that had lost the Lease by then, and saw that before its first binding.
+    The ``inherited`` ones, by the uid of the object, stood when ``term`` began: one that does not
+    bear its signature keeps its room and is left alone. A Reservation of another term that turns up
+    later is a stranger's: a leader made it that had lost the Lease by then, and noticed that before
+    its first binding.
     """
     if not snapshot.reservations:
         return ()
-    others = [held for held in snapshot.reservations if held.term != term]
-    stale = [held for held in others if held.self_uid not in of_the_past]
+    others = [reservation for reservation in snapshot.reservations if reservation.term != term]
+    strangers = [reservation for reservation in others if reservation.self_uid not in inherited]
     standing = tuple(
-        held for held in snapshot.reservations if held.term == term or held.self_uid in of_the_past
+        reservation
+        for reservation in snapshot.reservations
+        if reservation.term == term or reservation.self_uid in inherited
     )
-    found = _steps(replace(snapshot, reservations=standing))
-    own = ((held, step) for held, step in found if held.term == term)
-    return (*((held, Discard()) for held in stale), *own)
+    steps = _steps(replace(snapshot, reservations=standing))
+    own = ((reservation, step) for reservation, step in steps if reservation.term == term)
+    return (*((reservation, Discard()) for reservation in strangers), *own)
 
 
 def _steps(snapshot: Snapshot) -> Steps:
     lost = reservation_checks.lost(snapshot)
     members = members_by_uid(snapshot)
     gangs = {gang.uid: gang for gang in snapshot.gangs}
-    ordered = sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang))
+    ordered = sorted(
+        snapshot.reservations, key=lambda reservation: (reservation.reserved_at, reservation.gang)
+    )
     return tuple(
         (
-            held,
+            reservation,
             _next_step(
-                held, gangs.get(held.uid), members, lost.get(held.uid, Unkeepable()), snapshot
+                reservation,
+                gangs.get(reservation.uid),
+                members,
+                lost.get(reservation.uid, Unkeepable()),
+                snapshot,
             ),
         )
-        for held in ordered
+        for reservation in ordered
     )
 
 
 def _next_step(
-    held: Reservation,
+    reservation: Reservation,
     gang: Gang | None,
     members: Mapping[Uid, Member],
     gone: Unkeepable,
     snapshot: Snapshot,
 ) -> Step:
     """The ladder of design §4: lost before the first bind → release; after it → go on."""
-    if held.evict:
-        return _next_eviction(held, gang, members)
+    if reservation.evict:
+        return _next_eviction(reservation, gang, members)
     now = snapshot.taken_at
-    lost, is_open = gone.entries, slots.are_open(held, gang, now)
-    here = [(entry, members.get(entry.uid)) for entry in held.entries]
+    lost, is_open = gone.entries, slots.are_open(reservation, gang, now)
+    here = [(entry, members.get(entry.uid)) for entry in reservation.entries]
     reserved = [member for _, member in here if member is not None]
     placed = demand.census(gang).bound if gang is not None else ()
     bound = next((member for member in (*placed, *reserved) if member.counts_as_bound), None)
-    if bound is None and (why := _why_not_begin(held, gang, reserved, gone, snapshot)):
+    if bound is None and (why := _why_not_begin(reservation, gang, reserved, gone, snapshot)):
         return Release(why)
     lost_ones = frozenset(lost)
     open_entries = tuple(
@@ -149,30 +158,34 @@ def _next_step(
         if member is not None and member.is_waiting and entry not in lost_ones
     )
     if open_entries:
-        is_repair = gang is not None and not _starts(held, gang, reserved, now)
+        is_repair = gang is not None and not _starts(reservation, gang, reserved, now)
         return Bind(open_entries, bound if is_repair else None)
     if is_open:
-        return _next_wait(held, here, lost_ones)
-    if gang is not None and _is_plain(held, gang, reserved, snapshot):
+        return _next_wait(reservation, here, lost_ones)
+    if gang is not None and _is_plain(reservation, gang, reserved, snapshot):
         return Clear()
-    return Finish(slots.never_came(held, gang, now))
+    return Finish(slots.never_came(reservation, gang, now))
 
 
 def _is_plain(
-    held: Reservation, gang: Gang, reserved: Sequence[Member], snapshot: Snapshot
+    reservation: Reservation, gang: Gang, reserved: Sequence[Member], snapshot: Snapshot
 ) -> bool:
     """Whether nothing hangs on the deletion: all that it names is bound, and lives, and is enough.
 
     One that could not be deleted twice has something to be told of it.
     """
-    if held.slots or held.uid in snapshot.refused or len(reserved) < len(held.entries):
+    if (
+        reservation.slots
+        or reservation.uid in snapshot.refused
+        or len(reserved) < len(reservation.entries)
+    ):
         return False
     is_bound = all(member.node is not None and not member.is_over for member in reserved)
     return is_bound and health.is_whole(gang)
 
 
 def _why_not_begin(
-    held: Reservation,
+    reservation: Reservation,
     gang: Gang | None,
     reserved: Sequence[Member],
     gone: Unkeepable,
@@ -184,21 +197,21 @@ def _why_not_begin(
     if gone:
         return _release_sentence(gone.entries, gone.slots)
     waiting = [member for member in reserved if member.is_waiting]
-    if not waiting or not _starts(held, gang, waiting, snapshot.taken_at):
+    if not waiting or not _starts(reservation, gang, waiting, snapshot.taken_at):
         return "the gang needs other members by now; planning again"
     refused = (snapshot.refused.get(member.uid) for member in waiting)
     met = (one.sentence for one in refused if one is not None and snapshot.taken_at < one.until)
     return next(met, "")
 
 
-def _starts(held: Reservation, gang: Gang, members: Sequence[Member], now: float) -> bool:
+def _starts(reservation: Reservation, gang: Gang, members: Sequence[Member], now: float) -> bool:
     """Whether these members and those that the Reservation awaits would start the gang."""
-    awaited = slots.seats(gang, held.slots) if slots.are_open(held, gang, now) else ()
+    awaited = slots.seats(gang, reservation.slots) if slots.are_open(reservation, gang, now) else ()
     return demand.is_enough(gang, [*members, *(member for member, _ in awaited)])
 
 
 def _next_wait(
-    held: Reservation,
+    reservation: Reservation,
     here: Sequence[tuple[PodReservation, Member | None]],
     lost: Collection[PodReservation],
 ) -> Step:
@@ -208,14 +221,16 @@ def _next_wait(
         for entry, member in here
         if member is not None and member.node is not None and entry not in lost
     )
-    return Await() if rest == held.entries else Trim(rest)
+    return Await() if rest == reservation.entries else Trim(rest)
 
 
-def _next_eviction(held: Reservation, gang: Gang | None, members: Mapping[Uid, Member]) -> Step:
+def _next_eviction(
+    reservation: Reservation, gang: Gang | None, members: Mapping[Uid, Member]
+) -> Step:
     """Evict who is left, unless the gang has become whole or somebody has thought better of it."""
     if gang is None or not partial_release.is_given_up(gang):
         return Finish()
-    here = (members.get(uid) for uid in held.evict)
+    here = (members.get(uid) for uid in reservation.evict)
     left = tuple(
         member for member in here if member is not None and partial_release.is_evictable(member)
     )

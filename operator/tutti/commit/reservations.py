@@ -1,22 +1,50 @@
-"""One Reservation at a time: written down, changed, signed or deleted, and what the answer means.
+"""One Reservation at a time: made, written, changed, signed or deleted, and what the answer means.
 
-Separate from the commit, which says what is promised, bound and given back when, as ``binding`` is.
+Separate from the commit, which says which room is reserved and given back when, as ``binding`` is.
 """
 
 import logging
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 
 from ..kube import errors
 from ..kube.backoff import CONFLICT_SECONDS, Clock
 from ..kube.client import Api
-from ..model.cluster import Reservation
-from ..model.decisions import Released
+from ..model.cluster import PodReservation, Reservation
+from ..model.decisions import Assignment, Eviction, Placement, Released
 from ..model.lease import LeaderTerm
 from ..state.cluster_state import ClusterState
 
 logger = logging.getLogger(__name__)
 
 LARGER = "LargerThanDeclared"  # than its role's template says: a member that is placed anew
+
+
+def reservation_for(
+    decision: Placement | Eviction, *, scheduler: str, term: LeaderTerm, now: float
+) -> Reservation:
+    """The Reservation that writes a decision about one gang down."""
+    placement = decision if isinstance(decision, Placement) else None
+    eviction = decision if isinstance(decision, Eviction) else None
+    return Reservation(
+        gang=decision.gang,
+        uid=decision.uid,
+        generation=decision.generation,
+        scheduler=scheduler,
+        term=term,
+        reserved_at=now,
+        entries=entries_for(placement.assignments) if placement else (),
+        slots=placement.slots if placement else (),
+        evict=tuple(member.uid for member in eviction.members) if eviction else (),
+    )
+
+
+def entries_for(assignments: Sequence[Assignment]) -> tuple[PodReservation, ...]:
+    """One entry for each assignment."""
+    return tuple(
+        PodReservation(assignment.pod, assignment.uid, assignment.node)
+        for assignment in assignments
+    )
 
 
 class ReservationWriter:
@@ -26,63 +54,67 @@ class ReservationWriter:
         self._state = state
         self._api = api
         self._clock = clock
-        self.made: list[Reservation] = []  # in this cycle
-        self.replanned: list[Released] = []  # likewise, and of which people hear
-        self.deleted: list[Reservation] = []  # until somebody clears it
+        self.created: list[Reservation] = []  # in this cycle
+        self.replanned: list[Released] = []  # likewise; people are told of these
+        self.deleted: list[Reservation] = []  # until the recovery has noted them
 
     def begin(self) -> None:
-        """Begin a cycle: nothing was made in it yet."""
-        self.made.clear()
+        """Begin a cycle, in which nothing has been created yet."""
+        self.created.clear()
         self.replanned.clear()
 
     async def create(self, reservation: Reservation) -> None:
-        """Write a Reservation down: from then on it is carried out, whoever leads."""
-        with self._sparing(reservation, "Reservation"):
+        """Write a Reservation down: from then on every leader carries it out."""
+        with self._backing_off(reservation, "Reservation"):
             try:
-                standing = await self._api.reserve(reservation)
+                created = await self._api.reserve(reservation)
             except errors.Conflict:
                 # One of the gang's stands already: the watch will show it, and it is carried out.
-                self._hold_off(reservation, f"a Reservation named {reservation.uid} exists already")
+                self._back_off(reservation, f"a Reservation named {reservation.uid} exists already")
             except errors.Gone:
                 logger.info("gang %s: its namespace or PodGroup is gone", reservation.gang)
             else:
-                self.made.append(standing)
-                self._state.hold(standing)
+                self.created.append(created)
+                self._state.hold(created)
                 self._state.refusals.forget(reservation.uid)
 
-    async def amend(self, held: Reservation, remark: str = "") -> None:
-        """Change a Reservation that stands; if it has changed since, it is looked at again.
+    async def amend(self, reservation: Reservation, remark: str = "") -> None:
+        """Change a standing Reservation; one that has changed meanwhile is tried again later.
 
-        Whoever leads next signs it after listing it, so that nobody before can change it any more:
-        what is written here is found and carried out by anyone as it stands, or is refused.
+        The next leader signs it after listing it, and then no leader before can change it any more:
+        the change is refused, or the next leader finds it and carries it out.
         """
-        with self._sparing(held, "Reservation"):
+        with self._backing_off(reservation, "Reservation"):
             try:
-                self._state.hold(await self._api.amend(held))
+                self._state.hold(await self._api.amend(reservation))
             except errors.Conflict:
-                self._hold_off(held, f"the Reservation {held.uid} has changed")
+                self._back_off(reservation, f"the Reservation {reservation.uid} has changed")
             except errors.Gone:
-                self._state.remove_reservation(held)
+                self._state.remove_reservation(reservation)
             else:
-                self._state.refusals.forget(held.uid)
+                self._state.refusals.forget(reservation.uid)
                 if remark:
-                    logger.warning("gang %s: %s", held.gang, remark)
-                    self.replanned.append(Released(held, remark, held, LARGER))
+                    logger.warning("gang %s: %s", reservation.gang, remark)
+                    self.replanned.append(Released(reservation, remark, reservation, LARGER))
 
-    async def adopt(self, held: Reservation, term: LeaderTerm) -> None:
+    async def adopt(self, reservation: Reservation, term: LeaderTerm) -> None:
         """Sign a standing Reservation, so that no leader before can delete it."""
-        with self._sparing(held, "adoption of its Reservation"):
+        with self._backing_off(reservation, "adoption of its Reservation"):
             try:
-                self._state.hold(await self._api.adopt(held, term))
+                self._state.hold(await self._api.adopt(reservation, term))
             except errors.Gone:
-                self._state.remove_reservation(held)
+                self._state.remove_reservation(reservation)
             else:
-                self._state.refusals.forget(held.uid)
-                logger.info("gang %s: carries on with the Reservation of %s", held.gang, held.term)
+                self._state.refusals.forget(reservation.uid)
+                logger.info(
+                    "gang %s: carries on with the Reservation of %s",
+                    reservation.gang,
+                    reservation.term,
+                )
 
     async def delete(self, reservation: Reservation) -> None:
-        """Delete a Reservation as it was seen; one that has changed is looked at again."""
-        with self._sparing(reservation, "deletion of its Reservation"):
+        """Delete a Reservation as it was seen; one that has changed is tried again later."""
+        with self._backing_off(reservation, "deletion of its Reservation"):
             try:
                 with suppress(errors.Gone):
                     await self._api.release(reservation)
@@ -90,15 +122,22 @@ class ReservationWriter:
                 logger.info("gang %s: its Reservation stays for now: %s", reservation.gang, answer)
                 if reservation in self._state.reservations:
                     # Nothing has changed that could explain it, so nothing will tell when it has.
-                    self._hold_off(reservation, f"deletion of its Reservation refused: {answer}")
+                    self._back_off(reservation, f"deletion of its Reservation refused: {answer}")
             else:
                 self.deleted.append(reservation)
                 self._state.remove_reservation(reservation)
                 self._state.refusals.forget(reservation.uid)
 
-    def _sparing(self, held: Reservation, what: str) -> AbstractContextManager[None]:
-        return self._state.refusals.backing_off_on_refusal(held.uid, held.gang, what, self._clock)
+    def _backing_off(self, reservation: Reservation, what: str) -> AbstractContextManager[None]:
+        return self._state.refusals.backing_off_on_refusal(
+            reservation.uid, reservation.gang, what, self._clock
+        )
 
-    def _hold_off(self, held: Reservation, sentence: str) -> None:
-        refusals, now = self._state.refusals, self._clock()
-        refusals.back_off(held.uid, held.gang, sentence, seconds=CONFLICT_SECONDS, now=now)
+    def _back_off(self, reservation: Reservation, sentence: str) -> None:
+        self._state.refusals.back_off(
+            reservation.uid,
+            reservation.gang,
+            sentence,
+            seconds=CONFLICT_SECONDS,
+            now=self._clock(),
+        )

@@ -26,7 +26,7 @@ class Deposed(Exception):  # noqa: N818 - named for the situation, as those of `
     """The term has ended; somebody else leads, or may."""
 
 
-async def ask_who_leads(api: Api, term: LeaderTerm) -> None:
+async def assert_leader(api: Api, term: LeaderTerm) -> None:
     """Look at the Lease after something was written, before anything follows from it.
 
     Raises:

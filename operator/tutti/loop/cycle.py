@@ -5,19 +5,16 @@ what was promised is in Reservations, and standing ones take the same path as ne
 """
 
 import asyncio
-import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import partial
 
-from ..commit.eviction import Evictor
 from ..commit.protocol import Commit
 from ..dump.violations import ViolationDumps
 from ..kube.backoff import Clock
 from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit
 from ..model.cluster import Gang, Reservation, Snapshot
-from ..model.decisions import Eviction, Mode, Placement, Plan, Policy, Released, RolloutLimits
+from ..model.decisions import Mode, Plan, Policy, Released, RolloutLimits
 from ..model.keys import GangKey
 from ..model.lease import LeaderTerm
 from ..planning import plan as planning
@@ -27,18 +24,20 @@ from ..sources.spark.pod_group_creator import PodGroupCreator
 from ..state.cluster_state import ClusterState
 from ..strategies.problem import Budget, Strategy
 from ..verify import plan_checks
-from . import dry_run as restraining
+from . import check, dry_run
+from .check import CheckedPlan
 from .plan_cache import PlanCache
 from .planner import Planner
 
-logger = logging.getLogger(__name__)
-
 NEXT_SECONDS = 0.1  # until the next cycle begins what the cap, or a late watch, has left over
-MOST_SENTENCES = 10  # about one plan that breaks promises; the dump has it whole
+
+
+def _never() -> bool:
+    return False
 
 
 class Cycle:
-    """Observe, plan, verify, reserve, bind, report."""
+    """Recover, observe, plan, check, commit, report."""
 
     def __init__(
         self,
@@ -52,221 +51,203 @@ class Cycle:
         clock: Clock,
         in_flight: int = 64,
         policy: Policy = planning.DEFAULT_POLICY,
-        restraint: RolloutLimits = restraining.NONE,
+        limits: RolloutLimits = dry_run.NONE,
         dumps: ViolationDumps | None = None,
         metrics: Metrics | None = None,
+        predecessor_resigned: Callable[[], bool] = _never,
     ) -> None:
         """``scheduler`` is the name that pods ask for; ``in_flight`` caps calls at a time.
 
-        Plans that break a promise are kept in ``dumps``, if there are any; ``metrics`` counts.
+        Plans that break a promise are written into ``dumps``, if there are any; ``metrics`` counts.
+        ``predecessor_resigned``: whether the leader before this term has ended all its calls.
         """
         self._state = state
         self._strategy = strategy
         self._fallback = fallback
         self.planner = Planner(fallback, budget, policy)
-        self._restraint = restraint
-        self._kept = PlanCache()
+        self._limits = limits
+        self._plan_cache = PlanCache()
         self._dumps = dumps
         self._metrics = metrics or Metrics()
         self._clock = clock
-        self._commit = Commit(state, api, scheduler=scheduler, clock=clock, in_flight=in_flight)
-        self._declarer = PodGroupCreator(
-            state, api, scheduler=scheduler, clock=clock, in_flight=in_flight
+        self._commit = Commit(
+            state,
+            api,
+            scheduler=scheduler,
+            clock=clock,
+            in_flight=in_flight,
+            predecessor_resigned=predecessor_resigned,
         )
-        self._evictor = Evictor(
-            state, api, give_up=self._commit.give_up, clock=clock, in_flight=in_flight
+        self._pod_group_creator = PodGroupCreator(
+            state, api, scheduler=scheduler, clock=clock, in_flight=in_flight
         )
         self._reporter = Reporter(state, api, scheduler, of_pods=not self._only_watches)
 
     @property
     def _only_watches(self) -> bool:
-        return self._restraint.mode is Mode.SHADOW
+        return self._limits.mode is Mode.SHADOW
 
-    async def begin(self, term: LeaderTerm, *, follows_resignation: bool = False) -> None:
+    async def begin(self, term: LeaderTerm) -> None:
         """Begin a term: adopt what stands. The cluster state must have been listed since it began.
 
-        Whoever only watches adopts nothing. ``follows_resignation``: as of ``Commit.adopt``.
+        In shadow mode nothing is adopted.
 
         Raises:
-            errors.ApiError: the API server is away, or nobody knows who leads; begin again.
-            Deposed: somebody else leads by now.
+            errors.ApiError: the API server is away, or does not say who leads; begin again.
+            Deposed: another replica leads by now.
         """
-        self._declarer.forget()
+        self._pod_group_creator.forget()
         if not self._only_watches:
-            await self._commit.adopt(term, follows_resignation=follows_resignation)
+            await self._commit.recovery.begin(term)
 
     async def run_once(self, term: LeaderTerm) -> float | None:
         """Run one cycle; answers when the next is due without a change, in seconds from now.
 
-        What the API server refuses for one object is held off, and stops nothing else.
+        What the API server refuses for one object is tried later, and stops nothing else.
 
         Raises:
-            errors.ApiError: the API server is away, or nobody knows who leads, or what is bound;
+            errors.ApiError: the API server is away, or does not say who leads, or what is bound;
                 nothing is lost by it.
             Deposed: the Lease names another term; what was reserved is given back.
         """
-        # 1 observe
-        with self._metrics.stage(Stage.OBSERVE):
-            await self._declarer.declare()
-            if not self._only_watches:
-                await self._commit.settle(term)
-            snapshot = self._state.snapshot(self._clock())
-        # 2 plan
-        with self._metrics.stage(Stage.PLAN):
-            plan = await self._planned(snapshot, self._strategy)
-        # 3 verify
-        with self._metrics.stage(Stage.VERIFY):
-            plan = await self._sound(snapshot, plan)
-            plan = restraining.as_dry_run(plan, self._restraint.mode)
-            ready, evictions = await self._verified(snapshot, plan), self._agreed(snapshot, plan)
-            placements = await self._first(ready)
-        # 4 reserve, and 5 bind, or evict
-        released: Sequence[Released] = ()
+        stage = self._metrics.stage
+        with stage(Stage.RECOVER):
+            await self._recover(term)
+        with stage(Stage.OBSERVE):
+            snapshot = self._observe()
+        with stage(Stage.PLAN):
+            plan = await self._plan(snapshot, self._strategy)
+        with stage(Stage.VERIFY):
+            checked = await self._check(snapshot, plan)
+        released = await self._carry_out(checked, term)
+        with stage(Stage.REPORT):
+            next_change = await self._report(snapshot, checked.plan, released)
+        leaves_work = checked.is_capped or self._commit.is_late
+        return NEXT_SECONDS if leaves_work else next_change
+
+    async def _recover(self, term: LeaderTerm) -> None:
+        """Settle what earlier cycles and leaders left; make the PodGroups of Spark applications."""
         if not self._only_watches:
-            released = await self._carry_out(placements, evictions, term)
-        # 6 report
-        with self._metrics.stage(Stage.REPORT):
-            due = await self._conclude(snapshot, self._evictor.told(plan), released)
-        is_done = len(placements) == len(ready) and not self._commit.is_late
-        return due if is_done else NEXT_SECONDS
+            await self._commit.recovery.recover(term)
+        await self._pod_group_creator.declare()
 
-    async def _carry_out(
-        self, placements: Sequence[Placement], evictions: Sequence[Eviction], term: LeaderTerm
-    ) -> Sequence[Released]:
-        """Reserve, bind and evict; answers what was given back."""
-        # 4 reserve: the commit point
-        with self._metrics.stage(Stage.RESERVE):
-            await self._commit.reserve((*placements, *evictions), term)
-        # 5 bind, or evict
-        with self._metrics.stage(Stage.BIND):
-            released = await self._commit.execute(placements, term)
-            await self._evictor.execute(term, self._commit.evicted)
-        return released
+    def _observe(self) -> Snapshot:
+        """Freeze the cluster as it is known now; writes nothing."""
+        return self._state.snapshot(self._clock())
 
-    async def _planned(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
-        """Plan, or find that nothing has changed since; without the evictions that must not be."""
-        plan = self._kept.plan(snapshot) if strategy is self._strategy else None
+    async def _plan(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
+        """Plan beside the event loop, unless the last plan is the answer still; calls nothing."""
+        plan = self._plan_cache.plan(snapshot) if strategy is self._strategy else None
         if plan is None:
             plan = await self.planner.plan(snapshot, strategy)
-            self._kept.keep(snapshot, plan)
+            self._plan_cache.keep(snapshot, plan)
             self._metrics.planned(plan)
-        return await self._evictor.spared(plan)
+        return plan
 
-    async def _sound(self, snapshot: Snapshot, plan: Plan) -> Plan:
+    async def _check(self, snapshot: Snapshot, plan: Plan) -> CheckedPlan:
+        """What of a plan is carried out, by the rules, the Jobs, the mode, and a fresh Snapshot."""
+        plan = await self._without_violations(snapshot, plan)
+        plan = await self._commit.evictor.without_unsafe(plan)
+        plan = dry_run.as_dry_run(plan, self._limits.mode)
+        if not (plan.placements or plan.evictions):
+            return CheckedPlan(plan)
+        return await asyncio.to_thread(
+            check.checked, plan, snapshot, self._observe(), self._limits.bindings
+        )
+
+    async def _without_violations(self, snapshot: Snapshot, plan: Plan) -> Plan:
         """The plan if it breaks no promise, else the fallback's without what breaks any."""
-        broken = await asyncio.to_thread(plan_checks.violations, snapshot, plan)
-        if not broken:
+        if not await self._has_violations(snapshot, plan, self._strategy):
             return plan
-        await self._keep(snapshot, plan, self._strategy, broken)
-        plan = await self._planned(snapshot, self._fallback)
-        broken = await asyncio.to_thread(plan_checks.violations, snapshot, plan)
-        if not broken:
+        plan = await self._plan(snapshot, self._fallback)
+        if not await self._has_violations(snapshot, plan, self._fallback):
             return plan
-        await self._keep(snapshot, plan, self._fallback, broken)
-        sound = await asyncio.to_thread(plan_checks.upheld, snapshot, plan.placements)
-        return replace(plan, placements=sound)
+        valid = await asyncio.to_thread(plan_checks.upheld, snapshot, plan.placements)
+        return replace(plan, placements=valid)
 
-    async def _keep(
-        self, snapshot: Snapshot, plan: Plan, strategy: Strategy, broken: Sequence[str]
-    ) -> None:
-        """Say what a plan breaks, and write down what it was made of."""
-        self._metrics.broke()
-        for sentence in broken[:MOST_SENTENCES]:
-            logger.error("%s broke a promise, this is a bug: %s", strategy.name, sentence)
-        if len(broken) > MOST_SENTENCES:
-            logger.error("%s broke %d more", strategy.name, len(broken) - MOST_SENTENCES)
-        keep = None if self._dumps is None else self._dumps.keep
-        try:
-            path = None if keep is None else await asyncio.to_thread(keep, snapshot, plan)
-        except (OSError, ValueError, TypeError) as problem:
-            logger.error("its plan is dropped; no dump of it: %r", problem)  # noqa: TRY400
-        else:
-            replayed = f"replay it with: tutti plan -f {path}" if path else "no dump of it"
-            logger.error("its plan is dropped; %s", replayed)
+    async def _has_violations(self, snapshot: Snapshot, plan: Plan, strategy: Strategy) -> bool:
+        """Whether a plan breaks a promise, which is a bug of the strategy; then it is dumped."""
+        violations = await asyncio.to_thread(plan_checks.violations, snapshot, plan)
+        if violations:
+            self._metrics.broke()
+            await check.dump_violations(self._dumps, snapshot, plan, strategy.name, violations)
+        return bool(violations)
 
-    async def _verified(self, snapshot: Snapshot, plan: Plan) -> Sequence[Placement]:
-        """The placements that break no promise in the world as it is by now."""
-        now = self._clock()
-        current = self._state.snapshot(now)
-        is_unchanged = current == replace(snapshot, taken_at=now)
-        if is_unchanged:
-            return plan.placements
-        return await asyncio.to_thread(plan_checks.upheld, current, plan.placements)
-
-    async def _first(self, placements: Sequence[Placement]) -> Sequence[Placement]:
-        """As many of these as one cycle begins; all of them without a cap."""
-        most = self._restraint.bindings
-        if not most:
-            return placements
-        # Some may break a promise without the rest of their plan.
-        upheld = partial(plan_checks.upheld, self._state.snapshot(self._clock()))
-        return await asyncio.to_thread(restraining.capped, placements, most, upheld)
-
-    def _agreed(self, snapshot: Snapshot, plan: Plan) -> Sequence[Eviction]:
-        """The evictions of gangs that are by now as they were when it was decided."""
-        if not plan.evictions:
+    async def _carry_out(self, checked: CheckedPlan, term: LeaderTerm) -> Sequence[Released]:
+        """Commit: write every decision down, then bind and evict; answers what was given back."""
+        if self._only_watches:
             return ()
-        now = self._clock()
-        planned = {gang.key: gang for gang in snapshot.gangs}
-        current = {gang.key: gang for gang in self._state.snapshot(now).gangs}
-        return [one for one in plan.evictions if planned[one.gang] == current.get(one.gang)]
-
-    async def _conclude(
-        self, planned: Snapshot, plan: Plan, released: Sequence[Released]
-    ) -> float | None:
-        """Report, and delete the Reservations that are over; neither waits for the other."""
-        due: float | None = None
-
-        async def report() -> None:
-            nonlocal due
-            due = await self._report(planned, plan, released)
-
-        await ConcurrencyLimit(2).all((report, self._commit.clear))
-        return due
+        with self._metrics.stage(Stage.RESERVE):  # the commit point
+            await self._commit.reserve((*checked.placements, *checked.evictions), term)
+        with self._metrics.stage(Stage.BIND):
+            return await self._commit.execute(checked.placements, term)
 
     async def _report(
         self, planned: Snapshot, plan: Plan, released: Sequence[Released]
     ) -> float | None:
-        """Tell people; answers when there is more to say or to try, in seconds from now."""
+        """Report, and delete the Reservations that are done; neither waits for the other.
+
+        Answers when there is more to say or to try, in seconds from now.
+        """
+        next_change: float | None = None
+
+        async def report() -> None:
+            nonlocal next_change
+            next_change = await self._tell(planned, plan, released)
+
+        await ConcurrencyLimit(2).all((report, self._commit.delete_done))
+        return next_change
+
+    async def _tell(
+        self, planned: Snapshot, plan: Plan, released: Sequence[Released]
+    ) -> float | None:
+        plan = self._commit.evictor.annotated(plan)
         now = self._clock()
-        current = _without(self._commit.over, self._state.snapshot(now))
+        current = _without(self._commit.done, self._state.snapshot(now))
         self._metrics.saw(current, plan)
-        known = {one.key for one in current.gangs} | {held.gang for held in current.reservations}
-        known |= {one.gang for one in current.strays}
-        refusals = self._state.refusals.of(known, now)
-        sentences = {gang: one.sentence for gang, one in refusals.items()}
-        snapshot = _without_the_unsaid(planned, plan, current, sentences)
-        due = await self._reporter.report(snapshot, plan, released, sentences)
-        retries = [one.until - now for one in refusals.values()]
+        keys = {gang.key for gang in current.gangs} | {pod.gang for pod in current.strays}
+        keys |= {reservation.gang for reservation in current.reservations}
+        refusals = self._state.refusals.of(keys, now)
+        sentences = {gang: refusal.sentence for gang, refusal in refusals.items()}
+        reportable = _only_reportable(planned, plan, current, sentences)
+        rewrite = await self._reporter.report(reportable, plan, released, sentences)
         replan = None if plan.due is None else max(0.0, plan.due - now)
-        waits = (due, self._evictor.next_retry(), self._declarer.next_retry(), *retries, replan)
+        retries = (
+            self._commit.evictor.next_retry(),
+            self._pod_group_creator.next_retry(),
+            *(refusal.until - now for refusal in refusals.values()),
+        )
+        waits = (rewrite, replan, *retries)
         return min((wait for wait in waits if wait is not None), default=None)
 
 
-def _without(over: Collection[Reservation], snapshot: Snapshot) -> Snapshot:
-    """The picture without Reservations that are being deleted."""
-    going = {held.self_uid for held in over}
-    standing = (held for held in snapshot.reservations if held.self_uid not in going)
-    return replace(snapshot, reservations=tuple(standing)) if over else snapshot
+def _without(reservations: Collection[Reservation], snapshot: Snapshot) -> Snapshot:
+    """The Snapshot without Reservations that are being deleted."""
+    if not reservations:
+        return snapshot
+    uids = {reservation.self_uid for reservation in reservations}
+    standing = (other for other in snapshot.reservations if other.self_uid not in uids)
+    return replace(snapshot, reservations=tuple(standing))
 
 
-def _without_the_unsaid(
-    planned: Snapshot, plan: Plan, now: Snapshot, refused: Collection[GangKey]
+def _only_reportable(
+    planned: Snapshot, plan: Plan, current: Snapshot, refused: Collection[GangKey]
 ) -> Snapshot:
-    """The picture now, but for gangs of which nothing true is known that is not said already.
+    """The current Snapshot without gangs of which nothing true is known that they do not say yet.
 
-    A rejection of a gang that has changed since speaks of what was; the change has woken the next
+    A rejection of a gang that has changed since describes its past; the change has woken the next
     cycle, which will say more. A gang that was to start, and neither did nor was refused, waits for
     what it waited for before: the next cycle tries again.
     """
     before = {gang.key: gang for gang in planned.gangs}
     rejected = {rejection.gang for rejection in plan.rejections}
     placed = {placement.gang for placement in plan.placements}
-    silent = placed.difference(refused, (held.gang for held in now.reservations))
+    reserved = (reservation.gang for reservation in current.reservations)
+    still_waiting = placed.difference(refused, reserved)
 
     def has_news(gang: Gang) -> bool:
         if gang.key in rejected:
             return before.get(gang.key) == gang
-        return gang.key not in silent or before.get(gang.key) != gang
+        return gang.key not in still_waiting or before.get(gang.key) != gang
 
-    return replace(now, gangs=tuple(gang for gang in now.gangs if has_news(gang)))
+    return replace(current, gangs=tuple(gang for gang in current.gangs if has_news(gang)))

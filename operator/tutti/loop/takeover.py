@@ -5,7 +5,7 @@ the cluster state. The order is what counts: once a Reservation is adopted its o
 delete it no more, so whatever that one bound and finished before is in the lists that come after.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..kube import list_watch
@@ -26,19 +26,16 @@ class Takeover:
         *,
         reservations: list_watch.Reflector[Any, Any],
         groups_and_pods: Sequence[list_watch.Reflector[Any, Any]],
-        follows_resignation: Callable[[], bool],
     ) -> None:
         """``groups_and_pods``: the PodGroups, the pending pods and the bound ones, in this order.
 
         A PodGroup is listed after the Reservations: one that has taken its own along is not there.
-        ``follows_resignation`` says whether the leader before this term had ended all its calls.
         """
         self._state = state
         self._cycle = cycle
         self._source = source
         self._reservations = reservations
         self._groups_and_pods = groups_and_pods
-        self._follows_resignation = follows_resignation
         self._adopted: LeaderTerm = ""
 
     async def adopt(self, term: LeaderTerm) -> None:
@@ -51,7 +48,7 @@ class Takeover:
         if term == self._adopted:
             return
         await list_watch.relist(self._source, self._reservations)
-        await self._cycle.begin(term, follows_resignation=self._follows_resignation())
+        await self._cycle.begin(term)
         self._state.groups.expire()
         self._state.pending.expire()
         self._state.bound.expire()

@@ -29,8 +29,9 @@ OF_STAGE = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)  # secon
 
 
 class Stage(StrEnum):
-    """The steps of a cycle, as design and code number them."""
+    """The stages of a cycle, in their order; reserving and binding are the commit."""
 
+    RECOVER = "recover"
     OBSERVE = "observe"
     PLAN = "plan"
     VERIFY = "verify"

@@ -97,12 +97,11 @@ class Operator:
         watch = asyncio.create_task(_longest_wait())
         await asyncio.sleep(_TICK)
         start = perf_counter()
-        snapshot = self.state.snapshot(TAKEN_AT)
-        plan = await self._cycle._planned(snapshot, self._cycle._strategy)
-        plan = await self._cycle._sound(snapshot, plan)
-        upheld = await self._cycle._verified(snapshot, plan)
+        snapshot = self._cycle._observe()
+        plan = await self._cycle._plan(snapshot, self._cycle._strategy)
+        checked = await self._cycle._check(snapshot, plan)
         seconds = perf_counter() - start
-        assert tuple(upheld) == plan.placements
+        assert tuple(checked.placements) == plan.placements
         await asyncio.sleep(2 * _TICK)
         watch.cancel()
         return plan, Taken(seconds, await watch)

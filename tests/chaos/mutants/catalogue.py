@@ -100,9 +100,9 @@ BINDS_WITHOUT_ASKING_WHO_LEADS = Mutant(
 CARRIES_OUT_WHAT_A_PAST_LEADER_RESERVED = Mutant(
     "carries out what a past leader reserved",
     (
-        Patch("commit/progress.py", "if held.term != term]", "if not held.term]"),
-        Patch("commit/progress.py", "if held.term == term or", "if held.term or"),
-        Patch("commit/progress.py", "if held.term == term)", "if held.term)"),
+        Patch("commit/progress.py", "if reservation.term != term]", "if not reservation.term]"),
+        Patch("commit/progress.py", "if reservation.term == term or", "if reservation.term or"),
+        Patch("commit/progress.py", "if reservation.term == term)", "if reservation.term)"),
     ),
 )
 BINDS_WHATEVER_THE_VERSION = Mutant(
@@ -118,7 +118,7 @@ BINDS_A_NAMESAKE = Mutant(
 )
 TAKES_A_NAMESAKE_FOR_BOUND = Mutant(
     "takes a namesake for bound",
-    (Patch("commit/binding.py", "if now is None or now.uid != uid:", "if now is None:"),),
+    (Patch("commit/binding.py", "if pod is None or pod.uid != uid:", "if pod is None:"),),
 )
 FREES_ROOM_WITHOUT_A_TOUCH = Mutant(
     "frees room without a touch",
@@ -142,21 +142,21 @@ EVICTS_WHATEVER_THE_VERSION = Mutant(
 )
 KEEPS_A_MEMBER_WITHOUT_A_TOUCH = Mutant(
     "gives an eviction up without a touch",
-    (Patch("commit/release.py", "for uid in one.reservation.evict\n", "for uid in ()\n"),),
+    (Patch("commit/release.py", "for uid in released.reservation.evict\n", "for uid in ()\n"),),
 )
 EVICTS_WHO_WAS_SEEN_AFTER_THE_LEASE = Mutant(
     "evicts members as they were after the Lease was read",
     (
         Patch(
-            "commit/eviction.py",
-            "tuple(decided[one.uid] for one in step.members if one.uid in decided)",
+            "commit/protocol.py",
+            "tuple(evictable[m.uid] for m in step.members if m.uid in evictable)",
             "step.members",
         ),
     ),
 )
 FORGETS_PODS_THAT_NO_POD_GROUP_CLAIMS = Mutant(
     "begins a term without a touch of pods that no PodGroup claims",
-    (Patch("commit/release.py", "for one in snapshot.strays}", "for one in ()}"),),
+    (Patch("commit/recovery.py", "for pod in snapshot.strays}", "for pod in ()}"),),
 )
 TRUSTS_STANDING_RESERVATIONS = Mutant(
     "trusts standing Reservations",

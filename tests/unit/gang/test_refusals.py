@@ -94,7 +94,7 @@ def test_one_of_a_past_term_that_is_to_be_signed_yet_keeps_its_room_and_is_left_
     old = replace(reservation(A, ("a-0", "n1"), ("a-1", "n1"), at=1.0), term="past")
     own = replace(reservation(B, ("b-0", "n1"), ("b-1", "n1"), at=2.0), term=TERM)
     picture = snapshot(ROOM, A, B, old, own)
-    ((held, step),) = next_steps(picture, TERM, of_the_past=[old.self_uid])
+    ((held, step),) = next_steps(picture, TERM, inherited=[old.self_uid])
     assert held == own
     assert isinstance(step, Release), "the older promise has the room"
 

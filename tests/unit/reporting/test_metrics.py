@@ -166,7 +166,7 @@ async def test_a_gang_is_counted_once_when_all_that_it_needs_is_bound() -> None:
     assert found["tutti_gang_time_to_bind_seconds_sum"] == pytest.approx(31.0)
     assert found["tutti_gangs started"] == 2.0
     assert found["tutti_plans_total proved"] + found["tutti_plans_total unproved"] >= 1.0
-    stages = ("observe", "plan", "verify", "reserve", "bind", "report")
+    stages = ("recover", "observe", "plan", "verify", "reserve", "bind", "report")
     assert all(found[f"tutti_cycle_stage_seconds_count {stage}"] >= 1.0 for stage in stages)
 
 

@@ -1,0 +1,164 @@
+"""What comes before each plan: earlier leaders' Reservations, and calls that got no answer.
+
+A plan gives away the room that looks free. So whatever an earlier cycle, or an earlier leader, may
+have bound without our knowledge is read first, or fenced so that it cannot be bound any more
+(docs/decisions/0005). Separate from the commit, which comes after the plan.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..kube import errors
+from ..kube.backoff import CONFLICT_SECONDS, Clock
+from ..kube.concurrency import ConcurrencyLimit
+from ..model.cluster import Member, Reservation
+from ..model.decisions import Released
+from ..model.lease import LeaderTerm
+from ..state.cluster_state import ClusterState
+from .adoption import Adoption
+from .binding import Binder
+from .release import Releaser
+
+if TYPE_CHECKING:
+    from ..model.keys import Uid
+
+DELETED = "its Reservation was deleted by somebody else"
+UNCLAIMED = "a leader before may have reserved room for it, for a PodGroup that is gone"
+
+
+class Recovery:
+    """Adopts Reservations, and settles what may have been bound; any call may be the last one."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        adoption: Adoption,
+        binder: Binder,
+        releaser: Releaser,
+        *,
+        limit: ConcurrencyLimit,
+        clock: Clock,
+        predecessor_resigned: Callable[[], bool],
+    ) -> None:
+        """``predecessor_resigned``: whether the leader before gave the Lease back by itself."""
+        self._state = state
+        self._adoption = adoption
+        self._binder = binder
+        self._releaser = releaser
+        self._limit = limit
+        self._clock = clock
+        self._predecessor_resigned = predecessor_resigned
+        self._refusals = state.refusals
+        self._term: LeaderTerm = ""
+        self._unclaimed: dict[Uid, str] = {}  # the versions of pods that are still to be fenced
+
+    async def begin(self, term: LeaderTerm) -> None:
+        """Begin a term: sign the standing Reservations, so that no leader before can delete them.
+
+        The cluster state must have been listed since the term began. A Reservation that the API
+        server will not have signed keeps its room, and is tried again, ever more rarely. A leader
+        that has resigned has no binding on its way: then no pod is fenced for that.
+
+        Raises:
+            errors.ApiError: the API server is away, or does not say who leads; begin again.
+            Deposed: another replica leads by now, and signs again what was signed here.
+        """
+        await self._adoption.begin(term)
+        if self._predecessor_resigned():
+            self._term, self._unclaimed = term, {}
+
+    async def recover(self, term: LeaderTerm) -> None:
+        """Find out what may have been bound without our knowledge, or make that impossible.
+
+        Raises:
+            errors.ApiError: as of ``begin``; or room may be taken of which nothing is known, and
+                nobody could be asked.
+            Deposed: as of ``begin``.
+        """
+        await self._confirm_bindings()
+        await self._adoption.retry(term)
+        await self._releaser.read_absent(self._adoption.removed_entries)
+        self._adoption.removed_entries.clear()
+        await self._release_deleted()
+        await self._fence_unclaimed(term)
+
+    async def _confirm_bindings(self) -> None:
+        """Fence the bindings that got no answer, or learn that they succeeded."""
+        now = self._clock()
+        await self._limit.all(
+            partial(self._confirm_binding, member)
+            for member in self._state.unconfirmed_bindings()
+            if not self._refusals.holds_off(member.uid, now)
+        )
+
+    async def _confirm_binding(self, member: Member) -> None:
+        what = f"pod {member.key}: settling its binding"
+        with self._refusals.backing_off_on_refusal(member.uid, member.gang, what, self._clock):
+            await self._binder.fence(member, "the binding got no answer")
+
+    async def _release_deleted(self) -> None:
+        """Fence the pods of inherited Reservations that others have deleted.
+
+        Raises:
+            errors.Unavailable: as of ``recover``.
+        """
+        # A pod that was bound meanwhile is read in the first pass, and known in the second.
+        await self._try_to_release_deleted()
+        remaining = await self._try_to_release_deleted()
+        if not all(map(self._adoption.is_signed, remaining)):
+            raise errors.Unavailable(f"{DELETED}, and not all of its pods can be looked at")
+        self._adoption.forget(remaining)  # one object stops nobody for ever
+
+    async def _try_to_release_deleted(self) -> Sequence[Reservation]:
+        """Forget those of which nothing can be bound any more; answers the others."""
+        deleted = self._adoption.deleted()
+        if not deleted:
+            return ()
+        snapshot = self._state.snapshot(self._clock())
+        failed = await self._releaser.release(
+            [Released(reservation, DELETED) for reservation in deleted], snapshot
+        )
+        self._adoption.forget(
+            reservation for reservation in deleted if reservation.uid not in failed
+        )
+        return [reservation for reservation in deleted if reservation.uid in failed]
+
+    async def _fence_unclaimed(self, term: LeaderTerm) -> None:
+        """Fence each waiting pod whose PodGroup does not exist, once in a term.
+
+        A leader before us may be about to bind it: its Reservation may have gone with the PodGroup
+        before this term listed any. A pod that cannot be changed is tried again, ever more rarely,
+        and stops nobody.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        now = self._clock()
+        snapshot = self._state.snapshot(now)
+        if term != self._term:
+            self._unclaimed = {pod.uid: pod.version for pod in snapshot.strays}
+            self._term = term
+        if not self._unclaimed:
+            return
+        unfenced = [
+            pod
+            for pod in snapshot.strays
+            if pod.may_get_a_node and pod.version == self._unclaimed.get(pod.uid)
+        ]
+        self._unclaimed = {pod.uid: pod.version for pod in unfenced}
+        await self._limit.all(
+            partial(self._fence_unclaimed_pod, pod)
+            for pod in unfenced
+            if not self._refusals.holds_off(pod.uid, now)
+        )
+
+    async def _fence_unclaimed_pod(self, pod: Member) -> None:
+        what = f"changing pod {pod.key} as a term begins"
+        with self._refusals.backing_off_on_refusal(pod.uid, pod.gang, what, self._clock):
+            sentence, reason = pod.said.message or UNCLAIMED, pod.said.reason or "SchedulerError"
+            if await self._binder.fence(pod, sentence, reason):
+                self._refusals.forget(pod.uid)
+                return
+            sentence, now = f"{what} met a conflict", self._clock()
+            self._refusals.back_off(pod.uid, pod.gang, sentence, seconds=CONFLICT_SECONDS, now=now)

@@ -1,0 +1,109 @@
+"""What the steps of all standing Reservations ask for together: lists for the commit to carry out.
+
+Separate from ``progress``, which works out the step of each Reservation by itself.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from ..model.cluster import Member, Reservation
+from ..model.decisions import Assignment, Released
+from ..model.keys import GangKey, Uid
+from .progress import Await, Bind, Clear, Discard, Evict, Finish, Release, Step, Steps, Trim
+
+WHOLE = "the gang is not given up any more"
+UNFIT = "its node will not do any more"
+
+
+def bindings(steps: Steps) -> Sequence[tuple[GangKey, Assignment]]:
+    """The members that are still to be bound, with their gang."""
+    return [
+        (reservation.gang, assignment)
+        for reservation, step in steps
+        if isinstance(step, Bind)
+        for assignment in step.assignments
+    ]
+
+
+def relied_on(steps: Steps) -> Mapping[GangKey, Member]:
+    """A bound member of each gang of which other members are to be replaced or added."""
+    return {
+        reservation.gang: step.relies_on
+        for reservation, step in steps
+        if isinstance(step, Bind) and step.relies_on is not None
+    }
+
+
+def uids_going_on(steps: Steps) -> Collection[Uid]:
+    """The uids of Reservations that go on, and of the pods that they still bind."""
+    going_on: set[Uid] = set()
+    for reservation, step in steps:
+        if isinstance(step, Bind | Trim | Await):
+            going_on.add(reservation.uid)
+        if isinstance(step, Bind):
+            going_on.update(assignment.uid for assignment in step.assignments)
+    return going_on
+
+
+def evictable(steps: Steps) -> Mapping[Uid, Member]:
+    """The members that Reservations evict, as they were when the steps were worked out."""
+    return {
+        member.uid: member
+        for _, step in steps
+        if isinstance(step, Evict)
+        for member in step.members
+    }
+
+
+def strangers(steps: Steps) -> Sequence[Reservation]:
+    """Reservations of leaders that had lost the Lease when they made them."""
+    return [reservation for reservation, step in steps if isinstance(step, Discard)]
+
+
+def releases(steps: Steps) -> Sequence[Released]:
+    """Reservations that cannot be carried out, and of which nothing is bound."""
+    return [
+        Released(reservation, step.sentence)
+        for reservation, step in steps
+        if isinstance(step, Release)
+    ]
+
+
+def ended(steps: Steps) -> Sequence[Released]:
+    """All Reservations that end now, and what others give back; those that are done aside."""
+    return [
+        released
+        for reservation, step in steps
+        if (released := _released(reservation, step)) is not None
+    ]
+
+
+def announced(steps: Steps) -> Sequence[Released]:
+    """Those of ``ended`` that people are told of."""
+    return [
+        Released(reservation, step.sentence)
+        for reservation, step in steps
+        if isinstance(step, Release | Finish) and step.sentence
+    ]
+
+
+def done(steps: Steps) -> Sequence[Reservation]:
+    """Reservations with nothing left to bind or to free."""
+    return [reservation for reservation, step in steps if isinstance(step, Clear)]
+
+
+def without_writes(step: Step) -> Step:
+    """The step, if it leaves the Reservation as it is."""
+    return step if isinstance(step, Bind | Evict) else Await()
+
+
+def _released(reservation: Reservation, step: Step) -> Released | None:
+    match step:
+        case Finish(sentence):
+            return Released(reservation, sentence or (WHOLE if reservation.evict else UNFIT))
+        case Release(sentence):
+            return Released(reservation, sentence)
+        case Trim(rest):
+            return Released(reservation, UNFIT, replace(reservation, entries=rest))
+        case _:
+            return None
