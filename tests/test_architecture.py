@@ -53,7 +53,7 @@ EXEMPT = {
 # What only the command line asks for stays out of the planner, and who checks shares no code with
 # who plans.
 NEVER = {
-    "planning": {"whatif"},
+    "planning": {"verify", "whatif"},
     "verify": {"planning", "strategies", "whatif"},
     **{room: {"settings"} for floor in FLOORS[2:] for room in floor},
 }

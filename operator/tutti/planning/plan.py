@@ -15,7 +15,14 @@ from ..model.keys import GangKey, Uid
 from ..strategies.problem import Budget, Strategy
 from . import explain, local_search, partial_release, preferences
 from .awaited_pods import AwaitedPods
-from .compile import capacity, gang_value, grids, pod_classes, slot_assignment
+from .compile import (
+    capacity,
+    gang_value,
+    grids,
+    pod_classes,
+    slot_assignment,
+    standing_reservations,
+)
 from .compile.capacity import FitByShape
 from .compile.grids import Grid
 from .compile.inter_pod import InterPodCompiler
@@ -45,7 +52,11 @@ def plan(
     wishing = _censuses(came, held_off)
     found = preferences.plain(wishing)
     residents = pod_classes.there(snapshot)
-    promised = pod_classes.promised(snapshot)
+    promised = [
+        (member, node)
+        for member, node in standing_reservations.kept_members(snapshot)
+        if member.shape.rules.near or member.shape.rules.even
+    ]
     members = (member for one in found for member in one.waiting)
     roll = pod_classes.roll(snapshot, (*members, *(member for member, _ in promised)), residents)
     if roll.number:

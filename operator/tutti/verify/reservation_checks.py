@@ -41,14 +41,6 @@ def lost(snapshot: Snapshot) -> Mapping[Uid, Unkeepable]:
     return {uid: one for uid, one in found.items() if one}
 
 
-def kept(snapshot: Snapshot) -> Sequence[inter_pod.Seat]:
-    """The members that will be bound as they are promised, absent ones too, and where."""
-    seen = lookup.SnapshotLookup(snapshot)
-    _, standing = _judged(snapshot, seen)
-    named = [seat for held in standing for _, seat in lookup.open_seats(held, seen)]
-    return [*named, *(seat for held in standing for seat in lookup.awaited(held, seen))]
-
-
 def _judged(
     snapshot: Snapshot, seen: lookup.SnapshotLookup
 ) -> tuple[Mapping[Uid, Unkeepable], Sequence[Reservation]]:

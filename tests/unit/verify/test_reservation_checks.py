@@ -6,6 +6,7 @@ import pytest
 
 from tutti.model.cluster import Snapshot
 from tutti.model.keys import NodeName
+from tutti.planning.compile import standing_reservations
 from tutti.verify import reservation_checks
 
 from ...harness.builders import GangBuilder, gang, reservation, snapshot
@@ -16,10 +17,13 @@ NODES = zones()
 
 
 def lost(seen: Snapshot) -> list[str]:
-    """The pods whose entries are lost."""
-    return sorted(
-        entry.pod.name for some in reservation_checks.lost(seen).values() for entry in some.entries
-    )
+    """The pods whose entries are lost; planning, with code of its own, finds the same."""
+    found = reservation_checks.lost(seen)
+    planned = standing_reservations.lost_parts(seen)
+    assert {uid: frozenset(parts.entries) for uid, parts in found.items()} == {
+        uid: parts.entries for uid, parts in planned.items()
+    }
+    return sorted(entry.pod.name for parts in found.values() for entry in parts.entries)
 
 
 HELD = asking(gang("h").of(2, cpu=1), apart(B), app="a")

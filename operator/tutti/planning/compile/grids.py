@@ -188,10 +188,16 @@ def _held_by(
         elif member.node is None:
             yield entry.node, footprint(member.shape)
     for slot in reservation.slots:
-        declared = None if gang is None else slots.declared(gang, slot.role)
-        of_role = [member for member in siblings if member.role == slot.role]
-        each = _largest(of_role) if declared is None else footprint(declared)
-        yield slot.node, each.scaled(slot.count)
+        yield slot.node, slot_footprint(gang, slot.role).scaled(slot.count)
+
+
+def slot_footprint(gang: Gang | None, role: str) -> Resources:
+    """What is held for one absent member: what its role declares, else the most siblings ask."""
+    if gang is None:
+        return NOTHING
+    if (declared := slots.declared(gang, role)) is not None:
+        return footprint(declared)
+    return _largest(member for member in gang.members if member.role == role)
 
 
 def _largest(members: Iterable[Member]) -> Resources:

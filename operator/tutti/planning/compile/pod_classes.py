@@ -13,7 +13,6 @@ from ...model.cluster import Member, Namespace, PlacedPod, Snapshot
 from ...model.inter_pod import Labels, Requirement
 from ...model.keys import NodeName
 from ...model.shapes import Shape
-from ...verify import reservation_checks
 
 Label = tuple[str, str]
 
@@ -113,14 +112,6 @@ def there(snapshot: Snapshot) -> Sequence[PlacedPod]:
     )
     absent = (seated(member, node) for member, node in slots.held_seats(snapshot))
     return (*snapshot.residents, *held, *absent)
-
-
-def promised(snapshot: Snapshot) -> Sequence[tuple[Member, NodeName]]:
-    """Who will be bound by a standing Reservation, and asks for company or to be even."""
-    if not snapshot.reservations:
-        return ()
-    kept = reservation_checks.kept(snapshot)
-    return [(one, on) for one, on in kept if one.shape.rules.near or one.shape.rules.even]
 
 
 def seated(member: Member, node: NodeName) -> PlacedPod:

@@ -18,8 +18,9 @@ from ...gang.slots import Places
 from ...model.cluster import Gang, Member, PodReservation, Reservation, SlotReservation, Snapshot
 from ...model.decisions import Assignment, Placement
 from ...model.keys import Uid
-from ...verify import inter_pod, lookup, reservation_checks
-from . import bipartite_matching
+from . import bipartite_matching, standing_reservations
+from .end_state import RuleCheck
+from .standing_reservations import LostParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +119,9 @@ def filled(snapshot: Snapshot) -> SlotAssignments:
         return SlotAssignments(snapshot, {}, bereft)
     nodes = NodeIndex(snapshot.nodes)
     named = {entry.uid for held in snapshot.reservations for entry in held.entries}
-    lost = reservation_checks.lost(snapshot)
+    lost = standing_reservations.lost_parts(snapshot)
     found = {
-        held.uid: _taken(
-            held, gang, nodes, named, lost.get(held.uid, reservation_checks.Unkeepable()).slots
-        )
+        held.uid: _taken(held, gang, nodes, named, lost.get(held.uid, LostParts()).slots)
         for held, gang in standing
     }
     found = {uid: _no_more_than_lacks(one, gangs[uid], now) for uid, one in found.items()}
@@ -177,7 +176,7 @@ def _sociable(
 ) -> Mapping[Uid, OpenReservation]:
     """The same without those whom rules between pods forbid their slot."""
     new = [(uid, entry) for uid, one in found.items() for entry in one.taken]
-    if not new or not lookup.are_ruled(snapshot):
+    if not new:
         return found
     members = {m.uid: m for gang in snapshot.gangs for m in gang.members}
     now = snapshot.taken_at
@@ -185,14 +184,11 @@ def _sociable(
         reservations = tuple(
             found[held.uid].after if held.uid in found else held for held in snapshot.reservations
         )
-        seen = lookup.SnapshotLookup(snapshot)
-        named = (seat for held in reservations for _, seat in lookup.open_seats(held, seen))
-        awaited = (seat for held in reservations for seat in lookup.awaited(held, seen))
-        bystanders = inter_pod.InterPodChecker(snapshot, [*named, *awaited])
+        promised = standing_reservations.promised_members(snapshot, reservations)
+        rules = RuleCheck(snapshot, [member for member, _ in promised])
+        state = rules.state(promised)
         unsocial = {
-            entry.uid
-            for _, entry in new
-            if any(True for _ in bystanders.faults(members[entry.uid], entry.node))
+            entry.uid for _, entry in new if not rules.allows(state, members[entry.uid], entry.node)
         }
         if not unsocial:
             return found
