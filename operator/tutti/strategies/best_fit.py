@@ -56,6 +56,7 @@ def best_fit(
     found = list(standing or ((),) * len(problem.demands))
     room = FreeCapacity(problem)
     for index, shares in enumerate(found):
+        room.caps.take_shares(index, shares)
         for share in shares:
             shape = problem.demands[index].parts[share.part].shape
             room.take(shape, np.array([share.node]), np.array([share.count]))
@@ -65,7 +66,7 @@ def best_fit(
         patience = patience or WorkBudget.within(Budget(seconds=TRY_SECONDS))
         return seated(problem, order, found, room, scores, patience=patience)
     for index in order:
-        found[index] = GreedyPlacement(problem.demands[index], room, scores).shares()
+        found[index] = GreedyPlacement(problem, index, room, scores).shares()
     return tuple(found)
 
 

@@ -48,7 +48,10 @@ def seated(
     *,
     patience: WorkBudget,
 ) -> Shares:
-    """Place these demands in the given order, beside the standing shares, whose room is taken."""
+    """Place these demands in the given order, beside the standing shares.
+
+    What these use is taken off ``room`` already.
+    """
     state, found = InterPodState(problem), list(standing)
     for demand, own in zip(problem.demands, found, strict=True):
         for share in own:
@@ -60,8 +63,7 @@ def seated(
         while is_worth_a_try:
             before = len(waiting)
             for index in waiting:
-                demand = problem.demands[index]
-                attempt = _Attempt(problem, demand, room, scoring, state, patience=patience)
+                attempt = _Attempt(problem, index, room, scoring, state, patience=patience)
                 found[index] = attempt.shares()
             # Who has to be near others may come in once they are there.
             waiting = [i for i in waiting if not found[i] and _near(state, problem.demands[i])]
@@ -87,14 +89,15 @@ class _Attempt(GreedyPlacement):
     def __init__(
         self,
         problem: Problem,
-        demand: Demand,
+        index: int,
         room: FreeCapacity,
         scoring: NodeScoring,
         state: InterPodState,
         *,
         patience: WorkBudget,
     ) -> None:
-        super().__init__(demand, room, scoring)
+        super().__init__(problem, index, room, scoring)
+        demand = self._demand
         self._rules, self._state, self._patience = problem.rules, state, patience
         self._region = _Region()
         # Those whom others have to be near come first.
@@ -109,11 +112,9 @@ class _Attempt(GreedyPlacement):
             mark, self._region = self._room.mark(), region
             if self._is_placed() and self._state.holds(sorted(shapes)):
                 return self._found()
-            self._room.undo(mark)
             for (index, node), count in self._shares.items():
                 self._state.add(self._demand.parts[index].shape, node, -count)
-            self._placed = [0] * len(self._placed)
-            self._shares.clear()
+            self._undo(mark)
         return ()
 
     def _regions(self) -> Iterator[_Region]:
@@ -164,10 +165,10 @@ class _Attempt(GreedyPlacement):
         fits = self._room.fits(part.shape)[self._open(part.shape)]
         return min(part.available, int(fits.sum()))
 
-    def _place(self, index: int, count: int) -> None:
+    def _spread(self, index: int, count: int) -> None:
         shape, state = self._demand.parts[index].shape, self._state
         if not state.concerns(shape):
-            super()._place(index, count)
+            super()._spread(index, count)
             return
         until = self._placed[index] + count
         while self._placed[index] < until and not self._patience.is_over:

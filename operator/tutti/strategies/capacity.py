@@ -1,12 +1,14 @@
-"""Free room as arrays, and how many members of a shape fit into it.
+"""Free room as arrays, what caps leave, and how many members of a shape fit into both.
 
 Separate from the strategies because all of them, and explanations, ask the same question.
 """
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import Problem
+from .problem import Cap, Demand, Problem, Share
 
 # Far more than any cluster runs, and small enough that sums over all nodes stay within int64.
 UNBOUNDED = 2**31
@@ -46,6 +48,7 @@ class FreeCapacity:
     def __init__(self, problem: Problem) -> None:
         """Start from the problem's free room."""
         self.free = problem.free.copy()
+        self.caps = CapUsage(problem)  # counted for itself: ``undo`` gives back room alone
         self.per_unit = 1.0 / problem.free.clip(0).sum(axis=0).clip(1)
         self.spare = self.free @ self.per_unit  # [node]: free room as shares of the free total
         self.share = problem.requests @ self.per_unit  # [shape], in the same unit
@@ -92,3 +95,75 @@ class FreeCapacity:
         self.free[nodes] += counts[:, None] * self._problem.requests[shape]
         self.spare[nodes] = self.free[nodes] @ self.per_unit
         self._touched.append(nodes)
+
+
+class CapUsage:
+    """What each cap leaves while members are placed."""
+
+    def __init__(self, problem: Problem) -> None:
+        """Start from the room of the caps."""
+        self.left = [cap.room for cap in problem.caps]
+        self._problem, self._caps = problem, problem.caps
+        self._of_demand = caps_by_demand(problem)
+
+    def most(self, demand: int, shape: int) -> int:
+        """How many more members of the shape the demand may place, as far as caps say."""
+        most = UNBOUNDED
+        for index in self._of_demand.get(demand, ()):
+            amount = int(self._caps[index].amount[shape])
+            if amount:
+                most = min(most, self.left[index] // amount)
+        return most
+
+    def take(self, demand: int, shape: int, count: int) -> None:
+        """Count so many more members of a demand; a negative count gives back what they use."""
+        for index in self._of_demand.get(demand, ()):
+            self.left[index] -= count * int(self._caps[index].amount[shape])
+
+    def accept(self, demand: int, shares: Sequence[Share]) -> bool:
+        """Count the members of a demand if no cap is exceeded with them; whether it is so."""
+        self.take_shares(demand, shares)
+        if all(self.left[index] >= 0 for index in self._of_demand.get(demand, ())):
+            return True
+        self.take_shares(demand, shares, -1)
+        return False
+
+    def take_shares(self, demand: int, shares: Sequence[Share], times: int = 1) -> None:
+        """Count the members of a demand, whether caps are exceeded or not."""
+        if demand in self._of_demand:
+            for share in shares:
+                shape = self._problem.demands[demand].parts[share.part].shape
+                self.take(demand, shape, times * share.count)
+
+
+def caps_by_demand(problem: Problem) -> Mapping[int, Sequence[int]]:
+    """By demand: the indices of the caps that count it; demands without a cap are left out."""
+    caps: dict[int, list[int]] = {}
+    for index, cap in enumerate(problem.caps):
+        for demand in cap.demands:
+            caps.setdefault(demand, []).append(index)
+    return caps
+
+
+def least_use(demand: Demand, cap: Cap) -> int:
+    """What the demand uses of a cap at least, once it starts; as if it had members enough.
+
+    The cheapest members of each role up to its minimum, then the cheapest of all: exact, since the
+    cost of a role is convex in the number of its members.
+    """
+    cheapest = sorted((int(cap.amount[part.shape]), i) for i, part in enumerate(demand.parts))
+    chosen, of_role = [0] * len(demand.parts), [0] * len(demand.role_minimum)
+    use, missing = 0, demand.need
+    for role, minimum in [*enumerate(demand.role_minimum), (None, demand.need)]:
+        lacking = min(minimum, missing)
+        for amount, i in cheapest:
+            part = demand.parts[i]
+            if role is None or part.role == role:
+                may_have = demand.maximum(part.role) - of_role[part.role]
+                count = max(0, min(lacking, part.available - chosen[i], may_have))
+                chosen[i] += count
+                of_role[part.role] += count
+                lacking -= count
+                missing -= count
+                use += count * amount
+    return use

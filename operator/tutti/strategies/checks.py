@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from .capacity import most_placeable
+from .capacity import CapUsage, caps_by_demand, least_use, most_placeable
 from .inter_pod_state import rules_hold
-from .problem import Demand, Outcome, Problem, Share, Shares, Solution, admitted_value
+from .problem import Cap, Demand, Outcome, Problem, Share, Shares, Solution, admitted_value
 from .shape_demand import ShapeDemand
 
 
@@ -20,7 +20,18 @@ def possible(problem: Problem) -> list[int]:
         most_placeable(problem.free, requests[shape], allowed[shape])[0]
         for shape in range(len(requests))
     ]
-    return [i for i, demand in enumerate(problem.demands) if _could_start_alone(demand, most)]
+    caps = caps_by_demand(problem)
+    return [
+        i
+        for i, demand in enumerate(problem.demands)
+        if _could_start_alone(demand, most)
+        and all(_holds(problem.caps[index], demand) for index in caps.get(i, ()))
+    ]
+
+
+def _holds(cap: Cap, demand: Demand) -> bool:
+    """Whether a cap lets the demand start, if no other one does."""
+    return least_use(demand, cap) <= cap.room
 
 
 def _could_start_alone(demand: Demand, most: Sequence[int]) -> bool:
@@ -34,7 +45,9 @@ def _could_start_alone(demand: Demand, most: Sequence[int]) -> bool:
     for (role, shape), available in found.items():
         roles[role] += min(available, most[shape])
         shapes[shape] = shapes.get(shape, 0) + available
-    placeable = sum(min(count, most[shape]) for shape, count in shapes.items())
+    roles = [min(n, demand.maximum(role)) for role, n in enumerate(roles)]
+    by_shape = sum(min(n, most[shape]) for shape, n in shapes.items())
+    placeable = min(sum(roles), by_shape)
     return placeable >= demand.need >= sum(demand.role_minimum) and all(
         count >= minimum for count, minimum in zip(roles, demand.role_minimum, strict=True)
     )
@@ -52,7 +65,7 @@ def wanted(problem: Problem, candidates: Iterable[int]) -> ShapeDemand:
 
 
 def is_sound(problem: Problem, shares: Shares) -> bool:
-    """Whether every demand is whole or absent, every member fits where it is, and rules hold."""
+    """Whether demands are whole or absent, members fit where they are, caps and rules are kept."""
     taken: list[tuple[int, int, int]] = []  # node, shape, members
     for demand, own in zip(problem.demands, shares, strict=True):
         if own and not _is_whole(demand, own):
@@ -68,7 +81,9 @@ def is_sound(problem: Problem, shares: Shares) -> bool:
     np.logical_or.at(asked, nodes, asks > 0)
     if (asked & (used > problem.free)).any():
         return False
-    return not problem.rules or rules_hold(problem, shares)
+    caps = CapUsage(problem)
+    is_within = all(caps.accept(index, own) for index, own in enumerate(shares))
+    return is_within and (not problem.rules or rules_hold(problem, shares))
 
 
 def _is_whole(demand: Demand, shares: Iterable[Share]) -> bool:
@@ -81,6 +96,7 @@ def _is_whole(demand: Demand, shares: Iterable[Share]) -> bool:
         sum(chosen) == demand.need
         and all(n <= part.available for n, part in zip(chosen, demand.parts, strict=True))
         and all(n >= minimum for n, minimum in zip(roles, demand.role_minimum, strict=True))
+        and all(n <= demand.maximum(role) for role, n in enumerate(roles))
     )
 
 

@@ -56,6 +56,7 @@ class Flow:
             found = list(best_fit(problem, waiting, tuple(found)))
             for index in waiting:
                 _take(problem.demands[index], found[index], room)
+                room.caps.take_shares(index, found[index])
         return Solution(Outcome.PROVED if all(found) else Outcome.HEURISTIC, tuple(found))
 
     def _flows(self, problem: Problem, room: FreeCapacity, waiting: Sequence[int]) -> Wholes:
@@ -63,13 +64,10 @@ class Flow:
         found: dict[int, tuple[Share, ...]] = {}
         for _ in range(MOST_FLOWS):
             kinds = _Kinds.of(problem, room)
-            demands = [problem.demands[index] for index in waiting]
+            demands = {index: problem.demands[index] for index in waiting}
             network = _Network(kinds, demands, self._engine())
-            placed = {
-                index: shares
-                for index, shares in zip(waiting, network.shares(room), strict=True)
-                if shares
-            }
+            shares_by_demand = zip(waiting, network.shares(room), strict=True)
+            placed = {index: shares for index, shares in shares_by_demand if shares}
             found.update(placed)
             waiting = [index for index in waiting if index not in placed]
             if not (placed and waiting):
@@ -108,6 +106,7 @@ class _Kinds:
 class _Gang:
     """Where a gang is in the network: the arcs to its shapes by part, and those past the nodes."""
 
+    index: int  # into Problem.demands
     demand: Demand
     parts: Sequence[int]
     past: Sequence[int]
@@ -116,9 +115,11 @@ class _Gang:
 class _Network:
     """From gangs through roles and parts to shapes, kinds of nodes, and the sink."""
 
-    def __init__(self, kinds: _Kinds, demands: Sequence[Demand], engine: SimpleMinCostFlow) -> None:
+    def __init__(
+        self, kinds: _Kinds, demands: Mapping[int, Demand], engine: SimpleMinCostFlow
+    ) -> None:
         self._kinds, self._engine = kinds, engine
-        total = sum(demand.need for demand in demands)
+        total = sum(demand.need for demand in demands.values())
         shapes, number = kinds.fits.shape
         self._nodes = 1 + shapes + number
         sizes = np.array([len(nodes) for nodes in kinds.nodes], dtype=np.int64)
@@ -136,11 +137,14 @@ class _Network:
         )
         engine.set_node_supply(SINK, -total)
         self._gangs = [
-            self._add(demand, STEPS * (len(demands) - rank)) for rank, demand in enumerate(demands)
+            self._add(index, demand, STEPS * (len(demands) - rank))
+            for rank, (index, demand) in enumerate(demands.items())
         ]
 
     def shares(self, room: FreeCapacity) -> Iterator[tuple[Share, ...]]:
         """For each gang what it got, as far as it flowed whole and holds; its room is taken.
+
+        A gang that flowed whole but would exceed a cap gets nothing.
 
         Raises:
             NoFlowError: the engine gave no answer.
@@ -155,7 +159,12 @@ class _Network:
                 left.setdefault(shape, []).append([kind, int(flows[row])])
         for gang in self._gangs:
             is_whole = not any(self._engine.flow(arc) for arc in gang.past)
-            yield self._placed(gang, left, room) if is_whole else ()
+            mark = room.mark()
+            shares = self._placed(gang, left, room) if is_whole else ()
+            if not room.caps.accept(gang.index, shares):
+                room.undo(mark)
+                shares = ()
+            yield shares
 
     def _placed(
         self, gang: _Gang, left: Mapping[int, list[list[int]]], room: FreeCapacity
@@ -180,7 +189,7 @@ class _Network:
                 shares += [Share(number, node, count) for node, count in pairs]
         return tuple(shares)
 
-    def _add(self, demand: Demand, price: int) -> _Gang:
+    def _add(self, index: int, demand: Demand, price: int) -> _Gang:
         """Add a gang; each member that flows past the nodes costs ``price``."""
         engine, first = self._engine, self._nodes
         self._nodes += len(demand.parts)
@@ -189,6 +198,10 @@ class _Network:
             for i, part in enumerate(demand.parts)
         ]
         past = []
+        # What goes to a role beyond its minimum passes a gate, as wide as its maximum allows.
+        limited = [r for r in range(len(demand.role_minimum)) if demand.maximum(r) < demand.need]
+        gates = {role: self._nodes + i for i, role in enumerate(limited)}
+        self._nodes += len(gates)
         anyone = demand.need - sum(demand.role_minimum)
         for role, supply in [(None, anyone), *enumerate(demand.role_minimum)]:
             engine.set_node_supply(self._nodes, supply)
@@ -197,9 +210,13 @@ class _Network:
             )
             for i, part in enumerate(demand.parts):
                 if role in (None, part.role):
-                    engine.add_arc_with_capacity_and_unit_cost(self._nodes, first + i, supply, 0)
+                    source = gates.get(part.role, self._nodes) if role is None else self._nodes
+                    engine.add_arc_with_capacity_and_unit_cost(source, first + i, supply, 0)
+            for gated, gate in gates.items() if role is None else ():
+                beyond = demand.maximum(gated) - demand.role_minimum[gated]
+                engine.add_arc_with_capacity_and_unit_cost(self._nodes, gate, beyond, 0)
             self._nodes += 1
-        return _Gang(demand, parts, past)
+        return _Gang(index, demand, parts, past)
 
 
 def _filled(

@@ -3,13 +3,13 @@
 Separate from best fit because the placing under rules refines it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .capacity import UNBOUNDED, FreeCapacity
-from .problem import Demand, Part, Problem, Share
+from .problem import Part, Problem, Share
 
 
 class NodeScoring:
@@ -79,9 +79,19 @@ def first(keys: list[NDArray[np.float64]]) -> int:
 class GreedyPlacement:
     """One demand, placed whole or undone."""
 
-    def __init__(self, demand: Demand, room: FreeCapacity, scoring: NodeScoring) -> None:
-        self._demand, self._room, self._scoring = demand, room, scoring
+    def __init__(
+        self,
+        problem: Problem,
+        index: int,
+        room: FreeCapacity,
+        scoring: NodeScoring,
+    ) -> None:
+        """``room`` is what is left by now; a demand that is placed is taken off."""
+        demand = problem.demands[index]
+        self._demand, self._index = demand, index
+        self._room, self._caps, self._scoring = room, room.caps, scoring
         self._placed = [0] * len(demand.parts)
+        self._of_role = [0] * len(demand.role_minimum)  # the same by role
         self._shares: dict[tuple[int, int], int] = {}
         sizes = [(scoring.sizes[part.shape], i) for i, part in enumerate(demand.parts)]
         self._smallest_first = [i for _, i in sorted(sizes)]
@@ -92,8 +102,17 @@ class GreedyPlacement:
         mark = self._room.mark()
         if self._is_placed():
             return self._found()
-        self._room.undo(mark)
+        self._undo(mark)
         return ()
+
+    def _undo(self, mark: int) -> None:
+        """Give back the room since the mark, and what members use of caps."""
+        self._room.undo(mark)
+        for part, count in zip(self._demand.parts, self._placed, strict=True):
+            self._caps.take(self._index, part.shape, -count)
+        self._placed = [0] * len(self._placed)
+        self._of_role = [0] * len(self._of_role)
+        self._shares.clear()
 
     def _is_placed(self) -> bool:
         """Place all that is needed, as far as it goes."""
@@ -113,23 +132,42 @@ class GreedyPlacement:
         """Members wanted per part: role minimums first, then up to need, the smallest first."""
         demand, parts = self._demand, self._demand.parts
         wanted, missing = [0] * len(parts), demand.need
+        of_role = [0] * len(demand.role_minimum)
         most = [self._most(part) for part in parts]
         for role, minimum in [*enumerate(demand.role_minimum), (None, demand.need)]:
             lacking = min(minimum, missing)
             for index in self._smallest_first:
                 if role is None or parts[index].role == role:
-                    more = min(lacking, most[index] - wanted[index])
+                    may_add = self._may_add(parts[index], of_role)
+                    more = min(lacking, most[index] - wanted[index], may_add)
                     wanted[index] += more
+                    of_role[parts[index].role] += more
+                    self._caps.take(self._index, parts[index].shape, more)
                     missing -= more
                     lacking -= more
+        for part, count in zip(parts, wanted, strict=True):
+            self._caps.take(self._index, part.shape, -count)
         return wanted
+
+    def _may_add(self, part: Part, of_role: Sequence[int]) -> int:
+        """How many more members of a part its role and caps allow, beside so many of each role."""
+        role = self._demand.maximum(part.role) - of_role[part.role]
+        return min(role, self._caps.most(self._index, part.shape))
 
     def _most(self, part: Part) -> int:
         """How many members of the part could be placed if it were alone."""
         return min(part.available, int(self._room.fits(part.shape).sum()))
 
     def _place(self, index: int, count: int) -> None:
-        """Place up to ``count`` members of one part."""
+        """Place up to ``count`` members of one part, no more than its role and caps allow."""
+        part, before = self._demand.parts[index], self._placed[index]
+        self._spread(index, min(count, self._may_add(part, self._of_role)))
+        placed = self._placed[index] - before
+        self._of_role[part.role] += placed
+        self._caps.take(self._index, part.shape, placed)
+
+    def _spread(self, index: int, count: int) -> None:
+        """Place up to ``count`` members of one part where there is room."""
         shape = self._demand.parts[index].shape
         until = self._placed[index] + count
         before = -1
@@ -152,8 +190,7 @@ class GreedyPlacement:
 
     def _count(self, role: int | None) -> int:
         """Members placed so far, of one role or of all."""
-        parts = self._demand.parts
-        return sum(n for i, n in enumerate(self._placed) if role in (None, parts[i].role))
+        return sum(self._of_role) if role is None else self._of_role[role]
 
     def _is_whole(self) -> bool:
         """Whether exactly ``need`` are placed, the role minimums among them."""

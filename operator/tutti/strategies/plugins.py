@@ -86,7 +86,10 @@ def _wrong(problem: Problem, solution: object) -> str:
     if not all(_exists(problem, demand, share) for demand, own in pairs for share in own):
         return "it named a part or a node that does not exist, or a count below 1"
     if not is_sound(problem, solution.shares):
-        return "it admitted a gang in part, or where it may not run, has no room or breaks a rule"
+        return (
+            "it admitted a gang in part, or where it may not run, has no room, "
+            "exceeds a cap or breaks a rule"
+        )
     return ""
 
 

@@ -25,8 +25,8 @@ class Part:
 class Demand:
     """A gang as numbers: choose exactly ``need`` members from its parts, or none at all.
 
-    ``role_minimum[r]`` of them at least come from role r. A gang without roles has one role
-    of minimum 0.
+    ``role_minimum[r]`` of them at least come from role r, and at most ``role_maximum[r]``. A gang
+    without roles has one role of minimum 0. Where ``role_maximum`` is empty, no role has one.
     """
 
     need: int
@@ -34,6 +34,31 @@ class Demand:
     role_minimum: tuple[int, ...]
     level: int  # larger comes first: twice the priority, one more for who goes first within it
     value: int  # what admitting it is worth within its level; positive
+    role_maximum: tuple[int, ...] = ()
+
+    def maximum(self, role: int) -> int:
+        """How many members of a role may start, at most."""
+        return min(self.need, self.role_maximum[role]) if self.role_maximum else self.need
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cap:
+    """A limit on what some demands use together of one resource: one row of a program.
+
+    The sum of ``amount[shape]`` over all members placed of these demands is at most ``room``.
+    Members that run already count as ``in_use``. Where they use the limit or more, no further
+    member with an amount is placed; members without an amount are.
+    """
+
+    demands: frozenset[int]  # indices into Problem.demands
+    amount: NDArray[np.int64]  # [shape]: what one member uses; not negative
+    limit: int
+    in_use: int = 0
+
+    @property
+    def room(self) -> int:
+        """What the demands may still use; never negative, so no cap makes a Problem infeasible."""
+        return max(self.limit - self.in_use, 0)
 
 
 class Placed(NamedTuple):
@@ -133,6 +158,7 @@ class Problem:
     allowed: NDArray[np.bool_]  # [shape, node]: may this shape run there, room aside
     demands: tuple[Demand, ...]
     rules: Rules = NO_RULES
+    caps: tuple[Cap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +208,7 @@ class Strategy(Protocol):
         """The name by which settings choose it."""
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
-        """Answer with whole demands only, never over ``free``, never where not ``allowed``."""
+        """Answer with whole demands only, never over ``free`` or a cap, only where ``allowed``."""
 
 
 def admitted_value(problem: Problem, solution: Solution) -> Sequence[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """``python -m tests.conformance.oracle``: compare a strategy with the oracle at random.
 
-Half of them are Problems and half are Snapshots, every other one of each with rules between pods;
-the seeds follow one another from ``--seed`` on.
+Half of them are Problems and half are Snapshots, every other one of each with rules between pods,
+and two of every four Problems with caps; the seeds follow one another from ``--seed`` on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tutti.strategies.problem import Strategy
 
 PROGRESS = 100  # instances between two lines of it
-PROBLEMS, SNAPSHOTS, RULED = "problems", "snapshots", " with rules"
+PROBLEMS, SNAPSHOTS, RULED, CAPPED = "problems", "snapshots", " with rules", " with caps"
 
 
 @dataclass(slots=True)
@@ -68,14 +68,19 @@ def main(arguments: Sequence[str]) -> int:
     levels: dict[str, Callable[[int, Strategy], Comparison]] = {
         PROBLEMS: on_problem,
         PROBLEMS + RULED: on_problem,
+        PROBLEMS + CAPPED: on_problem,
+        PROBLEMS + RULED + CAPPED: on_problem,
         SNAPSHOTS: on_snapshot,
         SNAPSHOTS + RULED: on_snapshot,
     }
     tallies = {name: Tally() for name in levels}
     for number in range(options.runs):
         seed = options.seed + number // 2
-        is_ruled = bool(instances.problem(seed).rules), snapshots.is_ruled(seed)
-        name = (PROBLEMS, SNAPSHOTS)[number % 2] + RULED * is_ruled[number % 2]
+        if number % 2:
+            name = SNAPSHOTS + RULED * snapshots.is_ruled(seed)
+        else:
+            name = PROBLEMS + RULED * bool(instances.problem(seed).rules)
+            name += CAPPED * instances.is_capped(seed)
         begun = monotonic()
         found = levels[name](seed, strategy)
         tallies[name].add(seed, found, monotonic() - begun)

@@ -10,7 +10,7 @@ from tutti.strategies.problem import Part
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tutti.strategies.problem import Demand, Problem
+    from tutti.strategies.problem import Cap, Demand, Problem
 
 Worth = tuple[tuple[int, int], ...]  # (level, value admitted), highest level first
 
@@ -64,6 +64,15 @@ class Ask:
     level: int
     value: int
     most: int | None = None  # pods, if more than needed may start with them
+    most_of_role: tuple[int, ...] = ()  # pods by role; none: as many as there are
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """No more than ``most`` of something is used by all gangs together."""
+
+    uses: tuple[tuple[int, ...], ...]  # [ask][kind]: what one pod uses of it
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,7 @@ class Case:
     rooms: tuple[tuple[int, ...], ...]
     asks: tuple[Ask, ...]
     companies: tuple[Company, ...] = ()
+    limits: tuple[Limit, ...] = ()
     promised: tuple[tuple[Kind, int], ...] = ()  # on a node, among those there; bonds must last
 
     @property
@@ -90,8 +100,20 @@ def case_of(problem: Problem) -> Case:
             Company(tuple(crowd.domain.tolist()), tuple(crowd.there.tolist()))
             for crowd in problem.rules.crowds
         ),
+        limits=tuple(_limit(problem, cap) for cap in problem.caps),
         promised=tuple(_promised(problem, *spot) for spot in problem.rules.promised),
     )
+
+
+def _limit(problem: Problem, cap: Cap) -> Limit:
+    """What runs already stays: it is never more that must go, and new pods get what is left."""
+    amounts = cap.amount.tolist()
+    uses = tuple(
+        tuple(amounts[part.shape] if number in cap.demands else 0 for part in demand.parts)
+        for number, demand in enumerate(problem.demands)
+    )
+    left = cap.limit - cap.in_use
+    return Limit(uses, max(0, left))
 
 
 def _promised(problem: Problem, shape: int, node: int) -> tuple[Kind, int]:
@@ -101,7 +123,14 @@ def _promised(problem: Problem, shape: int, node: int) -> tuple[Kind, int]:
 
 def _ask(problem: Problem, demand: Demand) -> Ask:
     kinds = tuple(_kind(problem, part) for part in demand.parts)
-    return Ask(demand.need, kinds, demand.role_minimum, demand.level, demand.value)
+    return Ask(
+        need=demand.need,
+        kinds=kinds,
+        least=demand.role_minimum,
+        level=demand.level,
+        value=demand.value,
+        most_of_role=demand.role_maximum,
+    )
 
 
 def _kind(problem: Problem, part: Part) -> Kind:

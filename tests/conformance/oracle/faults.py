@@ -46,6 +46,14 @@ def _faults(case: Case, solution: Solution) -> Iterator[str]:
         room = case.rooms[node][resource]
         if amount > max(room, 0):
             yield f"node {node}: {amount} of resource {resource} taken, {room} free"
+    for number, limit in enumerate(case.limits):
+        used = sum(
+            uses[share.part] * share.count
+            for uses, shares in zip(limit.uses, solution.shares, strict=True)
+            for share in shares
+        )
+        if used > limit.most:
+            yield f"cap {number}: {used} used, {limit.most} allowed"
     yield from broken_rules(case, solution)
 
 
@@ -74,3 +82,6 @@ def _not_whole(ask: Ask, shares: tuple[Share, ...]) -> Iterator[str]:
     for role, least in enumerate(ask.least):
         if roles[role] < least:
             yield f"{roles[role]} of {least} members of role {role}"
+    for role, most in enumerate(ask.most_of_role):
+        if roles[role] > most:
+            yield f"{roles[role]} members of role {role}, {most} allowed"

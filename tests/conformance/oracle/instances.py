@@ -2,7 +2,7 @@
 
 Drawn so that the choice matters: most have room for some of the gangs and not for all. Six kinds
 of amounts and four of values; each kind has brought down some model or other. Those of odd seeds
-have rules between members, too.
+have rules between members, too, and two of every four have caps and role maximums.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from tutti.strategies.problem import NO_RULES, Demand, Part, Problem
 
+from . import capping
 from .relations import drawn
 
 if TYPE_CHECKING:
@@ -73,7 +74,13 @@ def problem(seed: int) -> Problem:
             chance.choice(demands) if is_twin else _demand(chance, shapes, levels, value)
         )
     rules = drawn(chance, nodes, shapes) if seed % 2 else NO_RULES
-    return Problem(free, requests, allowed, tuple(demands), rules)
+    made = Problem(free, requests, allowed, tuple(demands), rules)
+    return capping.capped(Random(f"caps {seed}"), made) if is_capped(seed) else made
+
+
+def is_capped(seed: int) -> bool:
+    """Whether the Problem of this seed has caps."""
+    return seed % 4 in (2, 3)
 
 
 def _rows(chance: Random, count: int, choices: list[list[int]]) -> np.typing.NDArray[np.int64]:

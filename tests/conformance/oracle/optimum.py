@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 from . import together
 
 if TYPE_CHECKING:
-    from .case import Ask, Case, Worth
+    from .case import Ask, Case, Limit, Worth
 
 
 class NoAnswerError(Exception):
@@ -30,8 +30,13 @@ def optimum(case: Case, down_to: int | None = None) -> Worth:
     starts = [model.new_bool_var(f"start {number}") for number in range(len(case.asks))]
     used: dict[tuple[int, int], list[cp_model.LinearExprT]] = {}
     placed: list[together.Placed] = []
+    of_kinds: list[list[cp_model.LinearExprT]] = []  # [ask][kind]: pods that start
     for start, ask in zip(starts, case.asks, strict=True):
-        placed += _add_gang(model, case, start, ask, used)
+        own = _add_gang(model, case, start, ask, used)
+        placed += own
+        of_kinds.append([sum(one.number for one in own if one.kind is kind) for kind in ask.kinds])
+    for limit in case.limits:
+        _add_limit(model, limit, of_kinds)
     for (node, resource), terms in used.items():
         model.add(sum(terms) <= case.rooms[node][resource])
     together.add_rules(model, case, placed)
@@ -76,7 +81,22 @@ def _add_gang(
         model.add(sum(everyone) <= ask.most * start)
     for role, least in enumerate(ask.least):
         model.add(sum(of_role[role]) >= least * start)
+    for role, most in enumerate(ask.most_of_role):
+        model.add(sum(of_role[role]) <= most)
     return placed
+
+
+def _add_limit(
+    model: cp_model.CpModel, limit: Limit, of_kinds: list[list[cp_model.LinearExprT]]
+) -> None:
+    """Let all pods together use no more than the limit."""
+    used = [
+        amount * pods
+        for uses, numbers in zip(limit.uses, of_kinds, strict=True)
+        for amount, pods in zip(uses, numbers, strict=True)
+        if amount
+    ]
+    model.add(sum(used) <= limit.most)
 
 
 def _most(model: cp_model.CpModel, aim: cp_model.LinearExprT) -> int:

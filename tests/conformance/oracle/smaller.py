@@ -35,13 +35,23 @@ def as_code(problem: Problem) -> str:
             ),
             *map(str, (*problem.rules.apart, *problem.rules.near, *problem.rules.even)),
             *map(str, problem.rules.promised),
+            *(
+                f"cap demands={sorted(cap.demands)} amount={cap.amount.tolist()} "
+                f"limit={cap.limit} in_use={cap.in_use}"
+                for cap in problem.caps
+            ),
         )
     )
 
 
 def _smaller(problem: Problem) -> Iterator[Problem]:
     for i in range(len(problem.demands)):
-        yield replace(problem, demands=problem.demands[:i] + problem.demands[i + 1 :])
+        others = problem.demands[:i] + problem.demands[i + 1 :]
+        caps = tuple(
+            replace(cap, demands=frozenset(n - (n > i) for n in cap.demands if n != i))
+            for cap in problem.caps
+        )
+        yield replace(problem, demands=others, caps=caps)
     for i in range(len(problem.free)):
         free, allowed = np.delete(problem.free, i, axis=0), np.delete(problem.allowed, i, axis=1)
         crowds = tuple(
@@ -68,6 +78,13 @@ def _smaller(problem: Problem) -> Iterator[Problem]:
                 )
                 yield replace(problem, demands=some)
     yield from (replace(problem, rules=rules) for rules in _fewer(problem.rules))
+    for i in range(len(problem.caps)):
+        yield replace(problem, caps=problem.caps[:i] + problem.caps[i + 1 :])
+    for i, demand in enumerate(problem.demands):
+        if demand.role_maximum:
+            freed = replace(demand, role_maximum=())
+            some = (*problem.demands[:i], freed, *problem.demands[i + 1 :])
+            yield replace(problem, demands=some)
 
 
 def _fewer(rules: Rules) -> Iterator[Rules]:

@@ -29,7 +29,7 @@ from tutti.strategies.problem import (
     Solution,
 )
 
-from ...unit.strategies.generators import gang, problem_of
+from ...unit.strategies.generators import cap, gang, problem_of
 from .__main__ import main, on_problem, on_snapshot
 from .case import case_of
 from .comparing import compared, wrong_bounds
@@ -174,6 +174,47 @@ class _Without:
 def test_a_strategy_that_ignores_a_rule_is_caught(kind: str, sentence: str) -> None:
     found = [compared(problem(seed), _Without(kind)).wrong for seed in range(1, 61, 2)]
     assert sum(sentence in " ".join(wrong) for wrong in found) >= 3
+
+
+class _Uncapped:
+    """The exact strategy, but blind to caps and role maximums."""
+
+    name = "uncapped"
+
+    def solve(self, problem: Problem, budget: Budget) -> Solution:
+        """Answer as if there were none."""
+        demands = tuple(replace(demand, role_maximum=()) for demand in problem.demands)
+        return IlpStrategy().solve(replace(problem, caps=(), demands=demands), budget)
+
+
+def test_a_strategy_that_ignores_caps_is_caught() -> None:
+    found = " ".join(
+        sentence
+        for seed in range(2, 62, 4)
+        for sentence in compared(problem(seed), _Uncapped()).wrong
+    )
+    assert "cap 0:" in found
+    assert "allowed" in found
+
+
+def test_the_oracle_shares_what_a_cap_leaves() -> None:
+    some = problem_of([[9]], [[1]], gang(2), gang(3), gang(4))
+    assert optimum(case_of(some)) == ((0, 9),)
+    assert optimum(case_of(cap(some, 5, 0, 2))) == ((0, 7),)
+    assert optimum(case_of(cap(some, 3, 0, 2, in_use=9))) == ((0, 3),)
+    pair = Demand(2, (Part(0, 0, 2), Part(0, 1, 1)), (0, 0), 0, 2, role_maximum=(1, 1))
+    assert optimum(case_of(problem_of([[2]], [[1]], pair))) == ((0, 2),)
+    over = replace(pair, role_maximum=(1, 0))
+    assert optimum(case_of(problem_of([[2]], [[1]], over))) == ((0, 0),)
+
+
+def test_a_smaller_problem_keeps_the_cap_that_matters() -> None:
+    found = smallest(problem(2), lambda one: any(cap.demands for cap in one.caps))
+    assert (len(found.caps), len(found.demands)) == (1, 1)
+    assert "cap demands=[0]" in as_code(found)
+    limited = smallest(problem(6), lambda one: any(demand.role_maximum for demand in one.demands))
+    assert len(limited.demands) == 1
+    assert not limited.caps
 
 
 def test_the_first_of_those_who_want_company_goes_alone_or_waits_for_others() -> None:

@@ -11,9 +11,9 @@ from random import Random
 import numpy as np
 from hypothesis import strategies as st
 
-from tutti.strategies.problem import Demand, Part, Problem
+from tutti.strategies.problem import Cap, Demand, Part, Problem
 
-from ...conformance.oracle import relations
+from ...conformance.oracle import capping, relations
 
 Room = tuple[tuple[int, ...], ...]
 
@@ -29,6 +29,13 @@ def problem_of(
     """A Problem in which every shape may run everywhere."""
     allowed = np.ones((len(requests), len(free)), dtype=np.bool_)
     return Problem(grid(free), grid(requests), allowed, demands)
+
+
+def cap(problem: Problem, limit: int, *demands: int, in_use: int = 0) -> Problem:
+    """The problem with a cap more: on members of these demands, whatever they ask for."""
+    amount = np.ones(len(problem.requests), dtype=np.int64)
+    caps = (*problem.caps, Cap(frozenset(demands), amount, limit, in_use))
+    return replace(problem, caps=caps)
 
 
 def gang(need: int, shape: int = 0, level: int = 0, value: int | None = None) -> Demand:
@@ -79,6 +86,13 @@ def ruled_problems(draw: st.DrawFn) -> Problem:
     chance = Random(draw(st.integers(0, 2**16)))
     rules = relations.drawn(chance, len(drawn.free), len(drawn.requests))
     return replace(drawn, rules=rules)
+
+
+@st.composite
+def capped_problems(draw: st.DrawFn) -> Problem:
+    """Any of them, with caps on nested sets of demands and maximums of roles."""
+    drawn = draw(st.one_of(problems(), vast_problems(), ruled_problems()))
+    return capping.capped(Random(draw(st.integers(0, 2**16))), drawn)
 
 
 @st.composite

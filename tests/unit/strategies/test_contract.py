@@ -9,18 +9,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.strategies import STRATEGIES
-from tutti.strategies.problem import Budget, Demand, Outcome, Part, Problem, Solution
+from tutti.strategies.problem import Budget, Cap, Demand, Outcome, Part, Problem, Solution
 
 from ...conformance.oracle.case import case_of
 from ...conformance.oracle.comparing import wrong_bounds
 from ...conformance.oracle.faults import faults, worth
 from ...conformance.oracle.optimum import optimum
-from .generators import by_priority, gang, problem_of, problems, ruled_problems, vast_problems
+from .generators import (
+    by_priority,
+    cap,
+    capped_problems,
+    gang,
+    problem_of,
+    problems,
+    ruled_problems,
+    vast_problems,
+)
 
 BUDGET = Budget()
 BUDGETS = [Budget(), Budget(nodes=1), Budget(nodes=0), Budget(seconds=0.0)]
 every_strategy = pytest.mark.parametrize("name", sorted(STRATEGIES))
-any_problems = st.one_of(problems(), vast_problems(), ruled_problems())
+any_problems = st.one_of(problems(), vast_problems(), ruled_problems(), capped_problems())
 few = settings(max_examples=25, deadline=None, derandomize=True)  # an engine's run takes 20-50 ms
 
 
@@ -93,6 +102,55 @@ def test_lower_priorities_cost_higher_ones_nothing(name: str, problem: Problem) 
     assert worth(problem, solve(name, problem))[0] == worth(only, solve(name, only))[0]
 
 
+# Within caps: what is in use already stays, and stops nothing that uses none of it.
+
+
+@every_strategy
+@given(problem=capped_problems(), budget=st.sampled_from(BUDGETS))
+@few
+def test_caps_are_kept_and_what_is_called_proved_is_the_best_within_them(
+    name: str, problem: Problem, budget: Budget
+) -> None:
+    solution = solve(name, problem, budget)
+    assert faults(problem, solution) == []
+    best = optimum(case_of(problem))
+    assert list(wrong_bounds(solution.bounds, best)) == []
+    assert solution.outcome is not Outcome.PROVED or worth(problem, solution) == best
+
+
+@every_strategy
+@pytest.mark.parametrize(("limit", "in_use", "count"), [(5, 0, 2), (4, 0, 1), (9, 5, 1), (1, 5, 0)])
+def test_demands_share_what_a_cap_leaves(name: str, limit: int, in_use: int, count: int) -> None:
+    problem = problem_of([[9], [9]], [[1]], gang(2), gang(3), gang(4))
+    solution = solve(name, cap(problem, limit, 0, 1, in_use=in_use))
+    assert sum(starts(solution)[:2]) == count
+    assert starts(solution)[2]
+
+
+@every_strategy
+def test_a_cap_counts_nothing_of_members_without_an_amount(name: str) -> None:
+    problem = problem_of([[9]], [[1], [1]], gang(2), gang(3, shape=1))
+    uses = Cap(frozenset({0, 1}), np.array([1, 0]), limit=1, in_use=7)
+    assert starts(solve(name, replace(problem, caps=(uses,)))) == [False, True]
+
+
+@every_strategy
+def test_nested_caps_hold_together(name: str) -> None:
+    problem = problem_of([[99]], [[1]], *(gang(2) for _ in range(6)))
+    tree = cap(cap(cap(problem, 4, 0, 1, 2), 5, 3, 4, 5), 6, *range(6))
+    chosen = starts(solve(name, tree))
+    assert (sum(chosen[:3]), sum(chosen[3:])) in {(2, 1), (1, 2)}
+
+
+@every_strategy
+def test_no_more_members_of_a_role_start_than_its_maximum(name: str) -> None:
+    pair = Demand(3, (Part(0, 0, 3), Part(0, 1, 3)), (0, 1), 0, 1, role_maximum=(1, 2))
+    (shares,) = solve(name, problem_of([[9]], [[1]], pair)).shares
+    assert {share.part: share.count for share in shares} == {0: 1, 1: 2}
+    over = replace(pair, role_maximum=(1, 1))
+    assert starts(solve(name, problem_of([[9]], [[1]], over))) == [False]
+
+
 @every_strategy
 @given(problem=by_priority(ruled_problems()))
 @few
@@ -131,6 +189,7 @@ def test_the_same_problem_gets_the_same_answer(name: str, problem: Problem) -> N
 def test_a_problem_is_only_read(name: str, problem: Problem) -> None:
     crowds = problem.rules.crowds
     numbers = [each for crowd in crowds for each in (crowd.domain, crowd.counted, crowd.there)]
+    numbers += [cap.amount for cap in problem.caps]
     for array in (problem.free, problem.requests, problem.allowed, *numbers):
         array.setflags(write=False)
     assert starts(solve(name, problem)) == starts(solve(name, _copy(problem)))

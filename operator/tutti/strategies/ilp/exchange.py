@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..capacity import CapUsage
 from ..problem import Demand, Problem, Share, Shares
 from ..shape_demand import Array, Flags
 from ..work import Work
 
 MOST_WAITING = 96  # that are tried on a node: those worth most for their price
 MOST_LEAVING = 16  # members of a node of which two may leave; of more, these are worth least
+MOST_LEFT = 2**62  # of a cap: more than this counts as so much
 TINY = 1e-9  # of a price, so that there is one to divide by
 
 
@@ -47,7 +49,8 @@ class Exchange:
         own = [demands[i] for i in self._indices]
         self._shape = np.array([each.parts[0].shape for each in own], dtype=np.int64)
         self._value = np.array([each.value for each in own], dtype=np.int64)
-        self._asks = problem.requests[self._shape]
+        self._cap_left, uses = _cap_columns(problem, self._indices, self._shares)
+        self._asks = np.hstack([problem.requests[self._shape], uses])
         price = np.array([prices.get(int(shape), 0.0) for shape in self._shape])
         self._by_ratio = np.argsort(-self._value / (price + TINY), kind="stable")
         taken = [self._shares[i] for i in self._indices]
@@ -90,7 +93,7 @@ class Exchange:
         """The exchange on this node that gains most; None if none gains anything."""
         own = np.flatnonzero(self._node == node)
         own = own[np.argsort(self._value[own], kind="stable")]
-        room = self._left[node]
+        room = np.concatenate([self._left[node], self._cap_left])
         waiting = self._waiting(node, room + self._asks[own].sum(axis=0))
         work.spend(self._asks.size)
         if not len(waiting):
@@ -115,11 +118,11 @@ class Exchange:
 
     def _move(self, singles: Sequence[int], node: int) -> None:
         """Take these off their nodes, or put them on this one."""
+        resources = self._left.shape[1]
         for at in singles:
-            if node < 0:
-                self._left[self._node[at]] += self._asks[at]
-            else:
-                self._left[node] -= self._asks[at]
+            sign, where = (1, self._node[at]) if node < 0 else (-1, node)
+            self._left[where] += sign * self._asks[at, :resources]
+            self._cap_left += sign * self._asks[at, resources:]
             self._node[at] = node
 
 
@@ -143,6 +146,33 @@ class _Coming:
         at = int(fits.argmax()) if fits.any() else -1
         chosen = (int(self._first[at]), int(self._second[at])) if at >= 0 else ()
         return tuple(each for each in chosen if each >= 0)
+
+
+def _cap_columns(
+    problem: Problem, singles: Sequence[int], shares: Sequence[Sequence[Share]]
+) -> tuple[Array, Array]:
+    """What caps leave beside these shares, and what single members use of them: [single, cap].
+
+    To an exchange, a cap is one more resource, which all nodes share. Caps that those who wait
+    cannot exceed are left out.
+    """
+    usage = CapUsage(problem)
+    for index, own in enumerate(shares):
+        usage.take_shares(index, own)
+    room: list[int] = []
+    columns: list[Array] = []
+    rows = {index: row for row, index in enumerate(singles)}
+    for cap, left in zip(problem.caps, usage.left, strict=True):
+        column, waiting = np.zeros(len(singles), dtype=np.int64), 0
+        for index in cap.demands & rows.keys():
+            amount = int(cap.amount[problem.demands[index].parts[0].shape])
+            column[rows[index]] = amount
+            waiting += 0 if shares[index] else amount
+        if waiting > left:
+            room.append(min(left, MOST_LEFT))
+            columns.append(column)
+    uses = np.stack(columns, axis=1) if columns else np.zeros((len(singles), 0), dtype=np.int64)
+    return np.array(room, dtype=np.int64), uses
 
 
 def _leaving(own: Sequence[int]) -> Iterator[tuple[int, ...]]:

@@ -21,7 +21,8 @@ from pulp.constants import (
 )
 from pulp.pulp import LpConstraint
 
-from ..problem import Demand, Problem
+from ..capacity import caps_by_demand
+from ..problem import Cap, Demand, Problem
 from ..shape_demand import Array, ShapeDemand
 from .patterns import NodeClass
 
@@ -68,6 +69,8 @@ class Program:
         self._names = 0
         self._rows: list[LpConstraint] = []
         self.types = [self._type(problem, indices) for indices in _alike(problem, candidates)]
+        for cap in problem.caps:
+            self._add_cap(cap)
         self.shape_rows = self._shape_rows()
         self.fillings = [self._filling(each) for each in classes]
         self.levels = sorted({each.demand.level for each in self.types}, reverse=True)
@@ -167,20 +170,38 @@ class Program:
             return GangType(demand, tuple(indices), starts, ((starts, demand.need),))
         chosen = []
         for part in demand.parts:
-            most = min(part.available, demand.need)
+            most = min(part.available, demand.maximum(part.role))
             members = self._whole("x", most * count)
             chosen.append(members)
             self._row([(members, 1), (starts, -most)], LpConstraintLE, 0)
         self._row([(starts, -demand.need), *((c, 1) for c in chosen)], LpConstraintEQ, 0)
         for role, minimum in enumerate(demand.role_minimum):
+            own = [
+                (members, 1)
+                for members, part in zip(chosen, demand.parts, strict=True)
+                if part.role == role
+            ]
             if minimum:
-                own = [
-                    (members, 1)
-                    for members, part in zip(chosen, demand.parts, strict=True)
-                    if part.role == role
-                ]
                 self._row([(starts, -minimum), *own], LpConstraintGE, 0)
+            if (maximum := demand.maximum(role)) < demand.need:
+                self._row([(starts, -maximum), *own], LpConstraintLE, 0)
         return GangType(demand, tuple(indices), starts, tuple((c, 1) for c in chosen))
+
+    def _add_cap(self, cap: Cap) -> None:
+        """Demand that members use no more of a cap than its room, unless they never could."""
+        terms: list[Term] = []
+        most = 0
+        for each in self.types:
+            if each.indices[0] in cap.demands:  # and so are all others of the type
+                for part, (variable, count) in zip(each.demand.parts, each.members, strict=True):
+                    amount = count * int(cap.amount[part.shape])
+                    if amount:
+                        terms.append((variable, amount))
+                        most += amount * int(variable.upBound or 0)
+        if most > cap.room:
+            unit = gcd(*(amount for _, amount in terms))
+            lowered = [(variable, -(amount // unit)) for variable, amount in terms]
+            self._add_floor(lowered, -(cap.room // unit))
 
     def _shape_rows(self) -> list[LpConstraint]:
         """No more members of a shape than places for it, by row."""
@@ -252,8 +273,10 @@ class Program:
 
 
 def _alike(problem: Problem, candidates: Iterable[int]) -> Sequence[Sequence[int]]:
-    """The candidates by type: equal in all but their place in the order."""
-    groups: dict[Demand, list[int]] = {}
+    """The candidates by type: equal in all but their place in the order, and in the same caps."""
+    groups: dict[tuple[Demand, Sequence[int]], list[int]] = {}
+    caps = caps_by_demand(problem)
     for index in candidates:
-        groups.setdefault(problem.demands[index], []).append(index)
+        mark = (problem.demands[index], tuple(caps.get(index, ())))
+        groups.setdefault(mark, []).append(index)
     return list(groups.values())

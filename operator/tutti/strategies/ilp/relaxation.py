@@ -1,8 +1,8 @@
 """A problem without its rules, and from an answer to that back to one that keeps them.
 
 Without rules, shapes that ask for the same and may run in the same places are one, however many
-labels tell them apart: the program is small again, and no answer that keeps the rules is worth more
-than its best one.
+labels tell them apart, if they use the same of caps: the program is small again, and no answer that
+keeps the rules is worth more than its best one.
 """
 
 from dataclasses import replace
@@ -20,9 +20,12 @@ def without_rules(problem: Problem) -> Problem:
     shapes, allowed = range(len(problem.requests)), problem.allowed.copy()
     for shape, nodes in domains_needed(problem).items():
         allowed[shape] &= nodes
-    first: dict[tuple[bytes, bytes], int] = {}
+    first: dict[tuple[bytes, ...], int] = {}
+    amounts = list({id(cap.amount): cap.amount for cap in problem.caps}.values())
+    use = np.stack(amounts, axis=1) if amounts else np.zeros((len(shapes), 0), dtype=np.int64)
+    tables = (problem.requests, allowed, use)
     same = [
-        first.setdefault((problem.requests[shape].tobytes(), allowed[shape].tobytes()), shape)
+        first.setdefault(tuple(table[shape].tobytes() for table in tables), shape)
         for shape in shapes
     ]
     demands = tuple(
