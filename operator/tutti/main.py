@@ -5,6 +5,7 @@ stopped here.
 """
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -45,6 +46,7 @@ NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 CONTROL_PLANE = "kube-system"
 STUCK_SECONDS = 120.0  # a cycle that takes this much longer than its budget hangs
 STORAGE_LOOK_SECONDS = 0.5  # how soon a first pod with claims is noticed
+GC_THRESHOLD = 20_000  # new objects between two collections; Python's own number is 700
 STOP_SECONDS = 20.0  # to finish the cycle in hand; Kubernetes kills after 30
 
 
@@ -200,6 +202,7 @@ class _Run:
             await asyncio.wait([listing, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
             if listing.done():
                 listing.result()  # a bug in it ends the run, rather than that nobody is served
+                _spare_garbage_collector()
                 self._follow()
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             self._tasks.append(listing)
@@ -278,6 +281,16 @@ class _Run:
         """Finish the cycle in hand; kopf's own handlers would cancel bindings that are sent."""
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
+
+
+def _spare_garbage_collector() -> None:
+    """Collect seldom, and pass over what lives as long as the process: code and first lists.
+
+    With Python's own settings the collector takes a fifth of the CPU that a bound pod costs, and
+    a full collection stops bindings for a tenth of a second.
+    """
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD)
 
 
 def _warn_of_reservations(namespace: str) -> None:

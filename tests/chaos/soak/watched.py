@@ -117,6 +117,7 @@ async def _answer(path: Path, kubeconfig: str, name: str) -> None:
     """Write down what is in this process."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     tasks = Counter(str(getattr(one.get_coro(), "__qualname__", one)) for one in others)
+    gc.unfreeze()  # the operator hides from the collector what lives as long as the process
     gc.collect()  # what earlier answers compared with
     (state,) = (one for one in gc.get_objects() if isinstance(one, ClusterState))
     listed = ClusterState(lambda: None)
