@@ -79,12 +79,12 @@ def of_advice(found: Advice) -> Sequence[str]:
 def _lacks(found: Diagnosis, needed: int) -> Iterable[str]:
     yield f"room now for {_placeable(found.beside, needed)}"
     if found.alone.members > found.beside.members:
-        yield f"if no other waiting gang wanted it, for {_placeable(found.alone, needed)}"
+        yield f"without the other waiting gangs, room for {_placeable(found.alone, needed)}"
     if found.short is not None:
         yield _short(found.short)
     yield from (_bottleneck(one) for one in found.bottlenecks)
     if not found.bottlenecks and found.beside.members < needed:
-        yield "no one resource alone is in the way"
+        yield "no single resource is the only obstacle"
 
 
 def _placeable(found: Placeable, needed: int) -> str:
@@ -128,7 +128,7 @@ def _more_nodes(found: MoreNodes) -> _Change:
         fewer = f"with {found.count - 1} it does not start"
         how = fewer if found.count > 1 else "it does not start without"
         return _Change(f"{more} (proved: {how})")
-    return _Change(f"{more} (that fewer will not do is not proved{_cut(cut=found.cut)})")
+    return _Change(f"{more} (not proved: fewer may be enough{_cut(cut=found.cut)})")
 
 
 def _smaller_need(found: SmallerNeed) -> _Change:
@@ -138,19 +138,19 @@ def _smaller_need(found: SmallerNeed) -> _Change:
     smaller = f"minMember {found.min_member}"
     if found.certainty is Certainty.PROVED:
         return _Change(f"{smaller} (proved: with {found.min_member + 1} it does not start)")
-    return _Change(f"{smaller} (that no larger one will do is not proved{_cut(cut=found.cut)})")
+    return _Change(f"{smaller} (not proved: a larger one may be enough{_cut(cut=found.cut)})")
 
 
 def _ended(found: EndedGangs) -> _Change:
     if found.gangs:
         return _Change(f"the end of {_gangs(found.gangs)} ({_fewer(found.certainty)})")
-    whose = "any bound gangs" if found.certainty is Certainty.PROVED else "a few bound gangs"
-    return _futile(f"the end of {whose} of Tutti's", found.certainty, cut=found.cut)
+    some = "any" if found.certainty is Certainty.PROVED else "a few"
+    return _futile(f"the end of {some} gangs that Tutti has bound", found.certainty, cut=found.cut)
 
 
 def _preferred(found: EndedGangs) -> _Change:
     them = "it" if len(found.gangs) == 1 else "them"
-    given = f"not wanting the room that the plan gives {them}"
+    given = f"giving up the room that the plan gives {them}"
     return _Change(f"{_gangs(found.gangs)} {given} ({_fewer(found.certainty)})")
 
 
@@ -161,7 +161,11 @@ def _futile(change: str, certainty: Certainty, *, cut: bool) -> _Change:
 
 
 def _fewer(certainty: Certainty) -> str:
-    return "proved: no fewer" if certainty is Certainty.PROVED else "fewer may do"
+    return (
+        "proved: fewer are not enough"
+        if certainty is Certainty.PROVED
+        else "not proved: fewer may be enough"
+    )
 
 
 def _gangs(keys: Sequence[GangKey]) -> str:
@@ -172,4 +176,4 @@ def _gangs(keys: Sequence[GangKey]) -> str:
 
 
 def _cut(*, cut: bool) -> str:
-    return "; the effort ended first" if cut else ""
+    return "; the search ended early" if cut else ""

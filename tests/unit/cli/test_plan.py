@@ -140,9 +140,9 @@ def test_who_fares_otherwise_is_shown_of_one_namespace(two: str) -> None:
     lines = run("-n", "etl", *less).stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["GANG", "etl/c", "before:", "after:", "in"]
     assert lines[2].startswith("before: in all namespaces, 2 gangs would start")
-    assert lines[4].startswith("in namespace etl, 1 gang would fare otherwise: ")
+    assert lines[4].startswith("in namespace etl, 1 gang would change: ")
     quiet = run("-n", "nope", *less).stdout.splitlines()
-    assert quiet[-1] == "in namespace nope, no gang fares otherwise"
+    assert quiet[-1] == "in namespace nope, no gang changes"
     told = json.loads(run("-n", "etl", "-o", "json", *less).stdout)
     assert [one["gang"] for one in told["difference"]] == ["etl/c"]
     assert list(answers(told["before"])) == list(answers(told["after"])) == ["etl/c"]
@@ -312,9 +312,9 @@ def test_the_difference_is_a_table_too() -> None:
     assert row.split()[:3] == ["ml/b", "starts", "now"]
     assert before.startswith("before: 1 gang would start, 1 would wait")
     assert after.startswith("after:  2 gangs would start, 0 would wait")
-    assert sums_up == "1 gang would fare otherwise: 1 starts now"
+    assert sums_up == "1 gang would change: 1 starts now"
     same = run("-f", "-", "--strategy", "bestfit", text=crowd())
-    assert same.stdout.splitlines()[-1] == "no gang fares otherwise"
+    assert same.stdout.splitlines()[-1] == "no gang changes"
 
 
 def test_files_and_directories_are_one_cluster(tmp_path: Path) -> None:

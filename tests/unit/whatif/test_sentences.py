@@ -56,7 +56,12 @@ def change(**changes: object) -> str:
     (field,) = changes
     nothing = {"nodes": MoreNodes(0, N1, 1, PROVED), "min_member": None, "ended": NOBODY}
     said = lines(replace(EIGHT_GPUS, **{**nothing, **changes}))  # type: ignore[arg-type]
-    place = {"nodes": "node", "min_member": "minMember", "ended": "end of", "preferred": "wanting"}
+    place = {
+        "nodes": "node",
+        "min_member": "minMember",
+        "ended": "end of",
+        "preferred": "giving up",
+    }
     (line,) = (line for line in said if line.startswith("- ") and place[field] in line)
     would = said.index(WOULD) if WOULD in said else len(said)
     would_not = said.index(WOULD_NOT) if WOULD_NOT in said else len(said)
@@ -74,7 +79,7 @@ def test_the_whole_of_it() -> None:
         "each of these would start it:",
         "- 1 more node like n1 (proved: it does not start without)",
         "- minMember 6 (proved: with 7 it does not start)",
-        "- the end of ml/x (proved: no fewer)",
+        "- the end of ml/x (proved: fewer are not enough)",
     ]
 
 
@@ -93,7 +98,7 @@ def test_where_nothing_would_start_it_only_that_is_said() -> None:
     assert lines(hopeless)[-3:] == [
         "these would not:",
         "- more nodes of the 1 kind present (proved)",
-        "- the end of any bound gangs of Tutti's (proved)",
+        "- the end of any gangs that Tutti has bound (proved)",
     ]
     assert WOULD not in lines(hopeless)
 
@@ -108,8 +113,8 @@ def test_room_that_others_want_is_told_apart() -> None:
     said = replace(EIGHT_GPUS, beside=Placeable(1, TRIED), short=None, bottlenecks=())
     assert lines(said)[2:5] == [
         "room now for 1 of the 8 members needed (as far as tried)",
-        "if no other waiting gang wanted it, for 6 of the 8 members needed (proved)",
-        "no one resource alone is in the way",
+        "without the other waiting gangs, room for 6 of the 8 members needed (proved)",
+        "no single resource is the only obstacle",
     ]
 
 
@@ -137,11 +142,11 @@ def test_rules_are_named_as_a_bottleneck() -> None:
         (MoreNodes(3, N1, 2, PROVED), "+ 3 more nodes like n1 (proved: with 2 it does not start)"),
         (
             MoreNodes(3, N1, 2, TRIED),
-            "+ 3 more nodes like n1 (that fewer will not do is not proved)",
+            "+ 3 more nodes like n1 (not proved: fewer may be enough)",
         ),
         (
             MoreNodes(1, N1, 2, TRIED, cut=True),
-            "+ 1 more node like n1 (that fewer will not do is not proved; the effort ended first)",
+            "+ 1 more node like n1 (not proved: fewer may be enough; the search ended early)",
         ),
         (MoreNodes(0, N1, 1, PROVED), "- more nodes of the 1 kind present (proved)"),
         (
@@ -150,7 +155,7 @@ def test_rules_are_named_as_a_bottleneck() -> None:
         ),
         (
             MoreNodes(0, N1, 1, TRIED, cut=True),
-            "- more nodes of the 1 kind present (as far as tried; the effort ended first)",
+            "- more nodes of the 1 kind present (as far as tried; the search ended early)",
         ),
     ],
 )
@@ -161,12 +166,12 @@ def test_more_nodes(nodes: MoreNodes, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("need", "sentence"),
     [
-        (SmallerNeed(6, 1, TRIED), "+ minMember 6 (that no larger one will do is not proved)"),
+        (SmallerNeed(6, 1, TRIED), "+ minMember 6 (not proved: a larger one may be enough)"),
         (SmallerNeed(0, 2, PROVED), "- a smaller minMember, down to 2 (proved)"),
         (SmallerNeed(0, 2, TRIED), "- a smaller minMember, down to 2 (as far as tried)"),
         (
             SmallerNeed(0, 2, TRIED, cut=True),
-            "- a smaller minMember, down to 2 (as far as tried; the effort ended first)",
+            "- a smaller minMember, down to 2 (as far as tried; the search ended early)",
         ),
     ],
 )
@@ -181,13 +186,19 @@ def test_where_the_need_cannot_be_smaller_nothing_is_said_of_it() -> None:
 @pytest.mark.parametrize(
     ("ended", "sentence"),
     [
-        (NOBODY, "- the end of any bound gangs of Tutti's (proved)"),
-        (EndedGangs((), TRIED), "- the end of a few bound gangs of Tutti's (as far as tried)"),
+        (NOBODY, "- the end of any gangs that Tutti has bound (proved)"),
+        (EndedGangs((), TRIED), "- the end of a few gangs that Tutti has bound (as far as tried)"),
         (
             EndedGangs((), TRIED, cut=True),
-            "- the end of a few bound gangs of Tutti's (as far as tried; the effort ended first)",
+            (
+                "- the end of a few gangs that Tutti has bound "
+                "(as far as tried; the search ended early)"
+            ),
         ),
-        (EndedGangs(keys(3), TRIED), "+ the end of ml/g0, ml/g1 and ml/g2 (fewer may do)"),
+        (
+            EndedGangs(keys(3), TRIED),
+            "+ the end of ml/g0, ml/g1 and ml/g2 (not proved: fewer may be enough)",
+        ),
     ],
 )
 def test_gangs_that_would_have_to_end(ended: EndedGangs, sentence: str) -> None:
@@ -197,8 +208,9 @@ def test_gangs_that_would_have_to_end(ended: EndedGangs, sentence: str) -> None:
 def test_gangs_that_the_plan_prefers() -> None:
     one, more = EndedGangs(keys(1), PROVED), EndedGangs(keys(2), TRIED)
     assert change(preferred=one) == (
-        "+ ml/g0 not wanting the room that the plan gives it (proved: no fewer)"
+        "+ ml/g0 giving up the room that the plan gives it (proved: fewer are not enough)"
     )
     assert change(preferred=more) == (
-        "+ ml/g0 and ml/g1 not wanting the room that the plan gives them (fewer may do)"
+        "+ ml/g0 and ml/g1 giving up the room that the plan gives them "
+        "(not proved: fewer may be enough)"
     )

@@ -121,13 +121,13 @@ def summary(lines: Sequence[GangRow], plan: Plan) -> str:
 def difference(changes: Sequence[GangChange]) -> str:
     """How many fare otherwise, in one sentence."""
     if not changes:
-        return "no gang fares otherwise"
+        return "no gang changes"
     counted = [
         f"{n} {kind.value}"
         for kind in ChangeKind
         if (n := sum(change.kind is kind for change in changes))
     ]
-    return f"{count(len(changes), 'gang')} would fare otherwise: {', '.join(counted)}"
+    return f"{count(len(changes), 'gang')} would change: {', '.join(counted)}"
 
 
 def _cell(content: str | Text) -> Text:
