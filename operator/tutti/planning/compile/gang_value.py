@@ -17,7 +17,7 @@ from ...model.cluster import Member
 from ...model.decisions import Objective, Policy
 from ...model.shapes import Shape
 from ...model.volumes import is_attaching
-from .grids import Grid, footprint
+from .grids import Grid, footprint, levels
 
 SHARE_SCALE = 2**56  # what a gang that asks for the whole cluster is worth, by step of its age
 # Values that share no larger unit are rounded to less than one in so many: as fine as an engine can
@@ -47,8 +47,7 @@ def worths(
         if key not in shares:
             shares[key] = _share(totals, [(shapes[row], n) for row, n in counts.items()])
         exact.append(shares[key] * _weight(want, policy, now))
-    levels = [(want.gang.priority, want.goes_first) for want in wants]
-    return _whole(exact, levels, _finest(totals.values()))
+    return _whole(exact, levels(wants), _finest(totals.values()))
 
 
 def scale(policy: Policy) -> Fraction:
@@ -111,7 +110,7 @@ def _finest(totals: Iterable[int]) -> Fraction:
     return Fraction(1, parts * -(-PRECISION // parts))
 
 
-def _whole(exact: Sequence[Fraction], levels: Sequence[object], finest: Fraction) -> Sequence[int]:
+def _whole(exact: Sequence[Fraction], of_levels: Sequence[int], finest: Fraction) -> Sequence[int]:
     """The values as whole numbers, of which SHARE_SCALE are 1.
 
     The values of a level are multiples of the largest unit that they share: gangs that differ in
@@ -119,11 +118,11 @@ def _whole(exact: Sequence[Fraction], levels: Sequence[object], finest: Fraction
     proves an optimum much sooner. Where they share none that an engine could tell from zero, each
     is rounded for itself, so nobody's value depends on what others ask for.
     """
-    different: dict[object, set[Fraction]] = {}
-    for level, value in zip(levels, exact, strict=True):
+    different: dict[int, set[Fraction]] = {}
+    for level, value in zip(of_levels, exact, strict=True):
         different.setdefault(level, set()).add(value)
     scaled = {level: _scaled(values, finest) for level, values in different.items()}
-    return [scaled[level][value] for level, value in zip(levels, exact, strict=True)]
+    return [scaled[level][value] for level, value in zip(of_levels, exact, strict=True)]
 
 
 def _scaled(values: Iterable[Fraction], finest: Fraction) -> Mapping[Fraction, int]:

@@ -233,10 +233,18 @@ def problem(
         requests=base.requests,
         allowed=base.allowed,
         demands=tuple(
-            _demand(base, want, worth) for want, worth in zip(wants, worths, strict=True)
+            _demand(base, want, level, worth)
+            for want, level, worth in zip(wants, levels(wants), worths, strict=True)
         ),
         rules=base.rules,
     )
+
+
+def levels(wants: Sequence[PlacementRequest]) -> Sequence[int]:
+    """The level of each want. Thousands of members may ask for one gang: it is looked at once."""
+    gangs = {id(want.gang): want.gang for want in wants}
+    priorities = {key: gang.priority for key, gang in gangs.items()}
+    return [2 * priorities[id(want.gang)] + want.goes_first for want in wants]
 
 
 def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
@@ -249,7 +257,7 @@ def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
     return tuple(tuple(group) for group in groups.values())
 
 
-def _demand(base: Grid, want: PlacementRequest, worth: int) -> Demand:
+def _demand(base: Grid, want: PlacementRequest, level: int, worth: int) -> Demand:
     minimums = want.minimums or (("", 0),)
     roles = {role: i for i, (role, _) in enumerate(minimums)}
     return Demand(
@@ -263,7 +271,7 @@ def _demand(base: Grid, want: PlacementRequest, worth: int) -> Demand:
             for group in parts(want)
         ),
         role_minimum=tuple(least for _, least in minimums),
-        level=2 * want.gang.priority + want.goes_first,
+        level=level,
         value=worth,
     )
 
