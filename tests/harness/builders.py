@@ -33,7 +33,7 @@ from tutti.model.inter_pod import (
     TopologySpread,
     WeightedAffinityTerm,
 )
-from tutti.model.keys import GangKey, NodeName, Origin, PodKey, Uid
+from tutti.model.keys import POD, GangKey, NodeName, PodKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape, Taint, Template
 from tutti.state.placed_pods import is_asking, resident
@@ -291,7 +291,7 @@ class GangBuilder:
     @property
     def made(self) -> Gang:
         """The gang."""
-        is_single = self.key.origin is Origin.POD
+        is_single = self.key.kind == POD
         uid = self.members[0].uid if is_single else Uid(f"{self.key}-uid")
         least = len(self.members) if self.least is None else self.least
         members = tuple(sorted(self.members, key=lambda m: m.key))
@@ -306,7 +306,7 @@ def gang(name: str, namespace: str = NAMESPACE) -> GangBuilder:
 
 def single(name: str, **amounts: Amount) -> GangBuilder:
     """A pod that names no group."""
-    return GangBuilder(GangKey(NAMESPACE, name, Origin.POD), (member(name, shape(**amounts)),))
+    return GangBuilder(GangKey(NAMESPACE, name, POD), (member(name, shape(**amounts)),))
 
 
 def member(name: str, asks: Shape, *, role: str = "", namespace: str = NAMESPACE) -> Member:

@@ -179,7 +179,7 @@ def _all(asked: _Asked, namespace: str | None) -> Sequence[Explained]:
 
 def _key(snapshot: Snapshot, name: str) -> GangKey:
     """The gang that is meant; one made from a PodGroup before a pod of the same name."""
-    from ..model.keys import Origin
+    from ..model.keys import POD_GROUP
 
     space, _, plain = name.rpartition("/")
     meant = [
@@ -187,7 +187,7 @@ def _key(snapshot: Snapshot, name: str) -> GangKey:
         for gang in snapshot.gangs
         if gang.key.name == plain and space in ("", gang.key.namespace)
     ]
-    meant.sort(key=lambda key: (key.origin is not Origin.POD_GROUP, key))
+    meant.sort(key=lambda key: (key.kind != POD_GROUP, key))
     spaces = sorted({key.namespace for key in meant})
     if not meant:
         fail(f"there is no gang {name}", NOT_FOUND)

@@ -15,7 +15,7 @@ from ..kube.concurrency import ConcurrencyLimit
 from ..kube.leader_election import Deposed, assert_leader
 from ..model.cluster import Member, PodReservation, Reservation, Snapshot
 from ..model.decisions import Assignment, Eviction, Placement, Released
-from ..model.keys import GangKey, Origin, Uid
+from ..model.keys import POD, GangKey, Uid
 from ..model.lease import LeaderTerm
 from ..state.cluster_state import ClusterState
 from ..verify import plan_checks
@@ -96,7 +96,7 @@ class Commit:
                 reservation_for(decision, scheduler=self._scheduler, term=term, now=now),
             )
             for decision in decisions
-            if decision.gang.origin is Origin.POD_GROUP
+            if decision.gang.kind != POD
         )
 
     def _amended(
@@ -144,7 +144,7 @@ class Commit:
     ) -> Sequence[tuple[GangKey, Assignment]]:
         """What Reservations still have to bind, and the gangs of one that are valid beside them."""
         bindings = [*step_lists.bindings(steps)]
-        singles = [p for p in placements if p.gang.origin is Origin.POD]
+        singles = [p for p in placements if p.gang.kind == POD]
         if singles:
             going_on = step_lists.uids_going_on(steps)
             valid = await asyncio.to_thread(plan_checks.upheld, snapshot, singles, going_on)

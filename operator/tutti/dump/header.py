@@ -13,7 +13,7 @@ from typing import Any
 from ..kube import errors
 from ..model.cluster import ApiRefusal, Snapshot
 from ..model.decisions import Plan, Policy
-from ..model.keys import GangKey, Origin, Uid
+from ..model.keys import POD_GROUP, GangKey, Uid
 
 PREFIX = "tutti.dev/"
 TAKEN_AT, SETTINGS, PLAN = "taken-at", "settings", "plan"
@@ -201,4 +201,4 @@ def _wrong(name: str, sentence: str) -> errors.BadObject:
 
 
 def _gang(key: GangKey) -> str:
-    return str(key) if key.origin is Origin.POD_GROUP else f"{key} ({key.origin.value})"
+    return str(key) if key.kind == POD_GROUP else f"{key} ({key.kind})"

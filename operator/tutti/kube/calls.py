@@ -6,14 +6,7 @@ Separate from the client so that a test, and a reader, can hold the two side by 
 from enum import Enum
 from typing import NamedTuple
 
-ROOTS = {
-    "": "/api/v1",
-    "tutti.dev": "/apis/tutti.dev/v1alpha1",
-    "batch": "/apis/batch/v1",
-    "scheduling.k8s.io": "/apis/scheduling.k8s.io/v1",
-    "storage.k8s.io": "/apis/storage.k8s.io/v1",
-    "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
-}
+VERSIONS = {"tutti.dev": "v1alpha1"}  # of the APIs that are not at v1
 DEFAULT_SCHEDULER = "default-scheduler"  # Kubernetes' own: most pods of most clusters name it
 METHODS = {
     "list": "GET",
@@ -24,6 +17,17 @@ METHODS = {
     "patch": "PATCH",
     "delete": "DELETE",
 }
+
+
+def api_version(group: str) -> str:
+    """The ``apiVersion`` that objects of an API group are read and written in."""
+    version = VERSIONS.get(group, "v1")
+    return f"{group}/{version}" if group else version
+
+
+def root(group: str) -> str:
+    """The path below which an API group is served."""
+    return f"/apis/{api_version(group)}" if group else f"/api/{api_version(group)}"
 
 
 class Right(NamedTuple):
@@ -89,7 +93,7 @@ class Call(Enum):
         """The path on the server; without a namespace, of the objects of all of them."""
         resource, _, subresource = self.value.resource.partition("/")
         space = f"namespaces/{namespace}" if namespace else ""
-        parts = (ROOTS[self.value.group], space, resource, name, subresource)
+        parts = (root(self.value.group), space, resource, name, subresource)
         return "/".join(part for part in parts if part)
 
 

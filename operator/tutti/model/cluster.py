@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from . import ports
 from .inter_pod import AffinityTerm, Labels, WeightedAffinityTerm
-from .keys import GangKey, NodeName, Origin, PodKey, Uid
+from .keys import POD, GangKey, NodeName, PodKey, Uid
 from .owners import Owner
 from .resources import NOTHING, Resources
 from .shapes import Shape, Taint, Template
@@ -72,7 +72,7 @@ class Member:
         """The gang that it belongs to: its group, or itself alone."""
         if self.group:
             return GangKey(self.key.namespace, self.group)
-        return GangKey(self.key.namespace, self.key.name, Origin.POD)
+        return GangKey(self.key.namespace, self.key.name, POD)
 
     @property
     def controller_uid(self) -> Uid:
@@ -227,7 +227,7 @@ class Gang:
     @property
     def is_single(self) -> bool:
         """Whether this is one pod that names no group: its binding is the commit."""
-        return self.key.origin is Origin.POD
+        return self.key.kind == POD
 
     @property
     def is_idle(self) -> bool:

@@ -3,7 +3,6 @@
 Separate from the values because every layer needs the names and few need the rest.
 """
 
-from enum import StrEnum
 from typing import NamedTuple, NewType
 
 NodeName = NewType("NodeName", str)
@@ -21,19 +20,30 @@ class PodKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-class Origin(StrEnum):
-    """The API kind that a gang comes from: a PodGroup, or one pod that names no group."""
+class ApiKind(NamedTuple):
+    """The API group and the kind of an object: what tells Tutti's PodGroups from anybody else's."""
 
-    POD_GROUP = "PodGroup"
-    POD = "Pod"
+    group: str  # empty for the core API
+    kind: str
+
+    def __str__(self) -> str:
+        """Read as kubectl takes it: ``kind.group``, or the kind alone where it is a core one."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+POD = ApiKind("", "Pod")
+POD_GROUP = ApiKind("tutti.dev", "PodGroup")
 
 
 class GangKey(NamedTuple):
-    """The name of a gang; a gang of one is named after its pod, and ``origin`` keeps them apart."""
+    """The object that declares a gang: a PodGroup, or the one pod of a gang of one.
+
+    Objects of different kinds may share a namespace and a name; ``kind`` keeps their gangs apart.
+    """
 
     namespace: str
     name: str
-    origin: Origin = Origin.POD_GROUP
+    kind: ApiKind = POD_GROUP
 
     def __str__(self) -> str:
         """Read as kubectl prints it: ``namespace/name``."""

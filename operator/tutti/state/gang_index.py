@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from ..gang import demand, finished_members
 from ..kube.codec.pod_group import GangSpec
 from ..model.cluster import Gang, Member, Phase, Reservation
-from ..model.keys import GangKey, Origin, Uid
+from ..model.keys import POD, GangKey, Uid
 from .spark_apps import SparkApps
 
 
@@ -143,7 +143,7 @@ class GangIndex:
                 is_longer |= key not in self._made
                 self._made[key] = gang
             members = self._by_gang.get(key)
-            if members and key not in self._group_by_key and key.origin is Origin.POD_GROUP:
+            if members and key not in self._group_by_key and key.kind != POD:
                 self._strays[key] = tuple(members.values())
             else:
                 self._strays.pop(key, None)
@@ -152,7 +152,7 @@ class GangIndex:
 
     def _gang(self, key: GangKey) -> Gang | None:
         members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda one: one.key))
-        if key.origin is Origin.POD:
+        if key.kind == POD:
             if not members:
                 return None
             alone = members[0]

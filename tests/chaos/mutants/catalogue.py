@@ -33,7 +33,7 @@ BINDS_ONE_MEMBER_EARLY = Mutant(
     (
         Patch(
             "commit/protocol.py",
-            "        singles = [p for p in placements if p.gang.origin is Origin.POD]\n",
+            "        singles = [p for p in placements if p.gang.kind == POD]\n",
             """\
         bindings.extend(
             (gang.key, Assignment(m.key, m.uid, m.version, snapshot.nodes[0].name))
@@ -42,7 +42,7 @@ BINDS_ONE_MEMBER_EARLY = Mutant(
             for m in gang.members[:1]
             if m.is_waiting
         )
-        singles = [p for p in placements if p.gang.origin is Origin.POD]
+        singles = [p for p in placements if p.gang.kind == POD]
 """,
         ),
     ),

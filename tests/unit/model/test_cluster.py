@@ -7,7 +7,7 @@ import pytest
 
 from tutti.model.cluster import Member, Phase
 from tutti.model.inter_pod import InterPodRules, Requirement, WeightedAffinityTerm
-from tutti.model.keys import GangKey, NodeName, Origin, PodKey
+from tutti.model.keys import POD, GangKey, NodeName, PodKey
 from tutti.model.shapes import Preferences, Shape, Toleration
 
 from ...harness.builders import gang, member, peers, resources, shape, single, term
@@ -62,7 +62,7 @@ def test_names_read_as_kubectl_prints_them() -> None:
 
 
 def test_a_group_and_a_pod_of_the_same_name_are_two_gangs() -> None:
-    assert GangKey("ml", "a") != GangKey("ml", "a", Origin.POD)
+    assert GangKey("ml", "a") != GangKey("ml", "a", POD)
 
 
 OTHERS: dict[str, Any] = {

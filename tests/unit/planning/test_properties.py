@@ -13,7 +13,7 @@ from tutti.gang import demand
 from tutti.model import ports
 from tutti.model.cluster import Gang, Member, SlotReservation, Snapshot
 from tutti.model.decisions import Plan
-from tutti.model.keys import Origin
+from tutti.model.keys import POD
 from tutti.model.resources import Resources
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
@@ -151,7 +151,7 @@ def is_started(gang: Gang) -> bool:
 
 def is_whole(gang: Gang, awaited: Sequence[SlotReservation] = ()) -> bool:
     roles = bound_roles(gang) + [slot.role for slot in awaited for _ in range(slot.count)]
-    if gang.key.origin is Origin.POD:
+    if gang.key.kind == POD:
         return bool(roles)
     return len(roles) >= gang.min_member and all(
         roles.count(role.name) >= role.min_member for role in gang.roles

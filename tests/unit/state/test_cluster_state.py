@@ -20,7 +20,7 @@ from tutti.model.cluster import (
     Snapshot,
 )
 from tutti.model.inter_pod import NO_RULES, InterPodRules
-from tutti.model.keys import GangKey, NodeName, Origin, Uid
+from tutti.model.keys import POD, GangKey, NodeName, Uid
 from tutti.model.resources import NOTHING, Resources
 from tutti.state.cluster_state import ClusterState
 
@@ -137,7 +137,7 @@ def test_a_pod_without_a_group_is_a_gang_of_one() -> None:
     pod = one.pend("s", group="")
     (found,) = one.seen.gangs
     assert found.is_single
-    assert (found.key, found.uid) == (GangKey("ml", "s", Origin.POD), pod.uid)
+    assert (found.key, found.uid) == (GangKey("ml", "s", POD), pod.uid)
 
 
 def test_groups_of_one_name_in_two_namespaces_are_kept_apart() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from tutti.kube.codec.pod_group import GangSpec
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import Member
-from tutti.model.keys import GangKey, NodeName, Origin, Uid
+from tutti.model.keys import POD, GangKey, NodeName, Uid
 from tutti.model.spark import SparkPod
 from tutti.state.cluster_state import ClusterState
 from tutti.state.spark_apps import UNREAD, UNSEEN
@@ -62,7 +62,7 @@ class Observed:
 
 
 def alone(name: str) -> GangKey:
-    return GangKey(NAMESPACE, name, Origin.POD)
+    return GangKey(NAMESPACE, name, POD)
 
 
 WHOLE = GangKey(NAMESPACE, APP)

@@ -31,7 +31,7 @@ def of_line(line: GangRow) -> Record:
     gang = line.gang
     return {
         "gang": str(gang.key),
-        "kind": gang.key.origin.value,
+        "kind": gang.key.kind.kind,
         "priority": gang.priority,
         "needed": line.needed,
         "members": len(gang.members),
@@ -48,7 +48,7 @@ def of_changes(changes: Sequence[GangChange]) -> list[Record]:
     return [
         {
             "gang": str(one.gang),
-            "kind": one.gang.origin.value,
+            "kind": one.gang.kind.kind,
             "change": one.kind.value,
             "before": None if one.before is None else of_line(one.before),
             "after": None if one.after is None else of_line(one.after),

@@ -22,7 +22,7 @@ from ...model.cluster import (
     ScheduledCondition,
     SlotReservation,
 )
-from ...model.keys import GangKey, NodeName, PodKey, Uid
+from ...model.keys import POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from ...model.lease import Lease
 from ...model.owners import Owner
 from ...model.resources import Resources
@@ -159,10 +159,13 @@ def decode_reservation(held: wire.Reservation) -> Reservation:
         raise BadObject(name, "a slot counts less than 1 member")
     if len({entry.uid for entry in entries}) < len(entries):
         raise BadObject(name, "it places the same pod twice")
+    declared = spec.pod_group
+    # Older versions write no kind: they know Tutti's PodGroups alone.
+    kind = ApiKind(declared.api_group, declared.kind) if declared.kind else POD_GROUP
     return Reservation(
-        gang=GangKey(metadata.namespace, spec.pod_group.name),
-        uid=Uid(spec.pod_group.uid),
-        generation=spec.pod_group.generation,
+        gang=GangKey(metadata.namespace, declared.name, kind),
+        uid=Uid(declared.uid),
+        generation=declared.generation,
         scheduler=spec.scheduler_name,
         term=spec.term,
         reserved_at=spec.reserved_at.timestamp(),

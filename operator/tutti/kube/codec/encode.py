@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 from ...model.cluster import Member, PodReservation, Reservation
 from ...model.decisions import Assignment
-from ...model.keys import GangKey, LeaseKey, NodeName, PodKey, Uid
+from ...model.keys import POD, POD_GROUP, ApiKind, GangKey, LeaseKey, NodeName, PodKey, Uid
 from ...model.lease import LeaderTerm, Lease
 from .. import errors
+from ..calls import api_version
 
-API_VERSION = "tutti.dev/v1alpha1"
+API_VERSION = api_version(POD_GROUP.group)
 COMPONENT = "tutti"
 FENCE = " (no late call for version "  # begins what makes a condition's message new
 SCHEDULED, DISRUPTED = "PodScheduled", "DisruptionTarget"  # conditions of a pod
@@ -59,15 +60,19 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
     Raises:
         errors.Refused: it would be larger than the cluster's store takes.
     """
+    kind = value.gang.kind
     owner = {
-        "apiVersion": API_VERSION,
-        "kind": "PodGroup",
+        "apiVersion": api_version(kind.group),
+        "kind": kind.kind,
         "name": value.gang.name,
         "uid": value.uid,
     }
+    # Without a kind it is Tutti's PodGroup: older versions write that, and know no other.
+    other = {} if kind == POD_GROUP else {"apiGroup": kind.group, "kind": kind.kind}
     spec: dict[str, Any] = {
         "schedulerName": value.scheduler,
         "podGroup": {
+            **other,
             "name": value.gang.name,
             "uid": value.uid,
             "generation": value.generation,
@@ -205,20 +210,20 @@ def pod_condition(member: Member, why: Why) -> Mapping[str, Any]:
 class Regarding(NamedTuple):
     """The object that an Event is about."""
 
-    kind: str
+    kind: ApiKind
     namespace: str
     name: str
     uid: Uid
 
     @classmethod
     def gang(cls, key: GangKey, uid: Uid) -> "Regarding":
-        """A PodGroup, or the pod of a gang of one."""
-        return cls(key.origin.value, key.namespace, key.name, uid)
+        """The object that declares a gang, or the pod of a gang of one."""
+        return cls(key.kind, key.namespace, key.name, uid)
 
     @classmethod
     def pod(cls, key: PodKey, uid: Uid) -> "Regarding":
         """A pod."""
-        return cls("Pod", key.namespace, key.name, uid)
+        return cls(POD, key.namespace, key.name, uid)
 
 
 class Event(NamedTuple):
@@ -243,8 +248,8 @@ def event(value: Event) -> Mapping[str, Any]:
         "kind": "Event",
         "metadata": {"name": name, "namespace": about.namespace},
         "involvedObject": {
-            "apiVersion": "v1" if about.kind == "Pod" else API_VERSION,
-            "kind": about.kind,
+            "apiVersion": api_version(about.kind.group),
+            "kind": about.kind.kind,
             "namespace": about.namespace,
             "name": about.name,
             "uid": about.uid,

@@ -97,9 +97,11 @@ class PriorityClass(Object):
     value: int = 0
 
 
-class PodGroupReference(Wire):
-    """The gang that a Reservation is for."""
+class GangReference(Wire):
+    """The gang that a Reservation is for; without a kind, the one of a tutti.dev PodGroup."""
 
+    api_group: str = ""
+    kind: str = ""
     name: str
     uid: str
     generation: int = 0
@@ -125,7 +127,7 @@ class ReservationSpec(Wire):
     """A gang's whole placement."""
 
     scheduler_name: str
-    pod_group: PodGroupReference
+    pod_group: GangReference
     term: str = ""
     reserved_at: AwareDatetime
     placement: tuple[Held, ...] = ()

@@ -10,7 +10,7 @@ from tutti.kube import wire
 from tutti.kube.codec import decode, encode
 from tutti.model.cluster import PodReservation, Reservation, SlotReservation
 from tutti.model.decisions import Assignment
-from tutti.model.keys import GangKey, LeaseKey, NodeName, PodKey, Uid
+from tutti.model.keys import POD_GROUP, ApiKind, GangKey, LeaseKey, NodeName, PodKey, Uid
 from tutti.model.lease import Lease
 from tutti.model.resources import NOTHING
 from tutti.model.shapes import Shape
@@ -19,6 +19,7 @@ from ....harness import builders
 
 WORDS = st.text("abcdefghij-0", min_size=1, max_size=8)
 NODES = st.sampled_from(["n1", "n2", "n3"]).map(NodeName)
+KINDS = [POD_GROUP, ApiKind("scheduling.volcano.sh", "PodGroup"), ApiKind("ray.io", "RayCluster")]
 
 
 @st.composite
@@ -30,7 +31,7 @@ def reservations(draw: st.DrawFn) -> Reservation:
     held = draw(st.dictionaries(st.tuples(NODES, WORDS), st.integers(1, 5000), max_size=4))
     slots = [SlotReservation(node, role, count) for (node, role), count in held.items()]
     return Reservation(
-        gang=GangKey(space, draw(WORDS)),
+        gang=GangKey(space, draw(WORDS), draw(st.sampled_from(KINDS))),
         uid=Uid(draw(WORDS)),
         generation=draw(st.integers(0, 2**40)),
         scheduler=draw(WORDS),
@@ -71,8 +72,32 @@ def test_a_reservation_is_named_after_its_gang_and_owned_by_it_without_blocking(
     body = encode.reservation(value)
     assert body["metadata"]["name"] == value.uid
     (owner,) = body["metadata"]["ownerReferences"]
-    assert (owner["kind"], owner["name"], owner["uid"]) == ("PodGroup", value.gang.name, value.uid)
+    kind = value.gang.kind
+    names = (owner["kind"], owner["name"], owner["uid"])
+    assert names == (kind.kind, value.gang.name, value.uid)
+    assert owner["apiVersion"].rpartition("/")[0] == kind.group
     assert "blockOwnerDeletion" not in owner
+
+
+def test_an_older_replica_reads_what_is_reserved_for_a_podgroup() -> None:
+    """What 0.1.0 wrote and read of the gang: these fields and no others."""
+    held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"))
+    written = encode.reservation(held)["spec"]["podGroup"]
+    assert set(written) == {"name", "uid", "generation"}
+    body = json.loads(json.dumps(encode.reservation(held)))
+    body["metadata"] |= {"uid": "self", "resourceVersion": "7"}
+    assert decode.decode_reservation(wire.parse_one(body, wire.Reservation)).gang == held.gang
+    assert held.gang.kind == POD_GROUP
+
+
+def test_what_a_newer_replica_adds_to_a_reservation_is_passed_over() -> None:
+    """The contract by which replicas of two versions run beside each other."""
+    held = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"))
+    body = json.loads(json.dumps(encode.reservation(held)))
+    body["metadata"] |= {"uid": "self", "resourceVersion": "7"}
+    read = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+    body["spec"]["later"] = body["spec"]["podGroup"]["later"] = {"a": 1}
+    assert decode.decode_reservation(wire.parse_one(body, wire.Reservation)) == read
 
 
 def test_a_reservation_is_deleted_on_condition_that_it_is_the_same() -> None:
