@@ -423,7 +423,7 @@ async def test_one_gang_whose_status_is_refused_does_not_silence_the_others() ->
 
     life.cluster.fault = fault
     await life.turn()
-    told = [group.name for group in life.cluster.groups.values() if group.status]
+    told = [group.key.name for group in life.cluster.groups.values() if group.status]
     assert len(told) == 2
     assert life.problems == []
     await life.settle()

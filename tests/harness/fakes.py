@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tutti.kube import errors, wire
 from tutti.kube.codec import decode, encode, pod_group
-from tutti.kube.codec.pod_group import GangSpec
+from tutti.kube.codec.pod_group import GangObject
 from tutti.kube.leader_election import Deposed
 from tutti.kube.list_watch import Item
 from tutti.loop.cycle import Cycle
@@ -88,7 +88,7 @@ class FakeCluster:
     nodes: dict[NodeName, Item[Node]] = field(default_factory=dict)
     pods: dict[PodKey, Member] = field(default_factory=dict)
     others: dict[Uid, Item[Any]] = field(default_factory=dict)
-    groups: dict[GangKey, GangSpec] = field(default_factory=dict)
+    groups: dict[GangKey, GangObject] = field(default_factory=dict)
     reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
     classes: dict[str, Item[PriorityClass]] = field(default_factory=dict)
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
@@ -124,16 +124,13 @@ class FakeCluster:
     def add_group(self, part: GangBuilder) -> None:
         """Create a PodGroup without its pods."""
         made = part.made
-        group = GangSpec(
-            namespace=made.key.namespace,
-            name=made.key.name,
+        group = GangObject(
+            key=made.key,
             uid=self._uid(),
             generation=1,
             min_member=made.min_member,
             roles=made.roles,
             created=made.created,
-            terminating=False,
-            version="",
             priority_class=made.priority_class,
             timeout_seconds=made.timeout_seconds,
             on_timeout=made.on_timeout,
@@ -294,10 +291,10 @@ class FakeCluster:
 
         return await self._call("read_text", commit)
 
-    async def declare(self, namespace: str, group: Mapping[str, Any]) -> GangSpec:
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> GangObject:
         """See ``Api.declare``; what is stored is what was encoded."""
 
-        def commit() -> GangSpec:
+        def commit() -> GangObject:
             body = json.loads(json.dumps(group))
             assert body["metadata"]["namespace"] == namespace
             key = GangKey(namespace, body["metadata"]["name"])
@@ -386,10 +383,10 @@ class FakeCluster:
         self.lease = Lease(identity, version, version, 10, version=version)
         return self.lease.term
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> GangSpec:
+    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> GangObject:
         """See ``Api.write_status``; a merge patch that changes nothing makes no new version."""
 
-        def commit() -> GangSpec:
+        def commit() -> GangObject:
             group = self.groups.get(gang)
             if group is None:
                 raise errors.Gone("there is no such PodGroup", status=404)
@@ -503,9 +500,9 @@ class FakeCluster:
             self._tell("pending", lambda state: state.pending.drop(fresh.uid))
         self._tell("bound", lambda state: state.bound.put(item))
 
-    def _put_group(self, group: GangSpec) -> None:
+    def _put_group(self, group: GangObject) -> None:
         fresh = replace(group, version=str(self._next()))
-        self.groups[GangKey(group.namespace, group.name)] = fresh
+        self.groups[group.key] = fresh
         item = Item(fresh.uid, int(fresh.version), fresh)
         self._tell("groups", lambda state: state.groups.put(item))
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ..kube import errors, wire
 from ..kube.codec import decode, volumes
 from ..kube.codec.encode import API_VERSION, moment
-from ..kube.codec.pod_group import GangSpec
+from ..kube.codec.pod_group import GangObject
 from ..model.cluster import ForeignPod, Member, Namespace, Node, PriorityClass, Reservation
 from ..model.volumes import Attachment, Claim, Driver, NodeDrivers, StorageClass, Volume
 from . import defaults, limits, spark
@@ -51,7 +51,7 @@ class Objects:
     nodes: tuple[Node, ...] = ()
     members: tuple[Member, ...] = ()
     occupants: tuple[ForeignPod, ...] = ()
-    groups: tuple[GangSpec, ...] = ()
+    groups: tuple[GangObject, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     classes: tuple[PriorityClass, ...] = ()
     namespaces: tuple[Namespace, ...] = ()

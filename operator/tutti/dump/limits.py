@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ..kube import wire
 from ..kube.codec import decode
-from ..kube.codec.pod_group import GangSpec, decode_group
+from ..kube.codec.pod_group import GangObject, decode_group
 from ..kube.errors import BadObject
 from ..model.cluster import Reservation
 
@@ -22,7 +22,7 @@ MOST_SLOTS_IN_ALL = MOST_ROLES * MOST_MEMBERS  # of one Reservation: no gang dec
 MOST_DIGITS = 20  # of a number that is quoted
 
 
-def group(one: wire.PodGroup) -> GangSpec:
+def group(one: wire.PodGroup) -> GangObject:
     """Read a PodGroup.
 
     Raises:

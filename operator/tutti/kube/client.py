@@ -74,7 +74,7 @@ class Api(Protocol):
         Raises ``Gone`` where there is no such ConfigMap.
         """
 
-    async def declare(self, namespace: str, group: Mapping[str, Any]) -> pod_group.GangSpec:
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> pod_group.GangObject:
         """Create a PodGroup; raises ``Conflict`` where there is one of that name."""
 
     async def reserve(self, reservation: Reservation) -> Reservation:
@@ -92,7 +92,7 @@ class Api(Protocol):
     async def read_lease(self) -> Lease:
         """Read the Lease as it is now, not from a cache; without a version where there is none."""
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> pod_group.GangSpec:
+    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> pod_group.GangObject:
         """Merge fields into a PodGroup's status; answers the PodGroup as it then is."""
 
     async def say(self, event: encode.Event) -> None:
@@ -188,7 +188,7 @@ class Client:
         body = await self._send(call, call.path(namespace, kept.config_map))
         return _read(body, wire.ConfigMap, lambda one: one.data.get(kept.key))
 
-    async def declare(self, namespace: str, group: Mapping[str, Any]) -> pod_group.GangSpec:
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> pod_group.GangObject:
         """See ``Api.declare``."""
         call = Call.CREATE_POD_GROUP
         body = await self._send(call, call.path(namespace), group)
@@ -221,7 +221,7 @@ class Client:
         path = Call.DELETE_RESERVATION.path(reservation.gang.namespace, reservation.uid)
         await self._send(Call.DELETE_RESERVATION, path, encode.delete_options(reservation))
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> pod_group.GangSpec:
+    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> pod_group.GangObject:
         """See ``Api.write_status``."""
         call = Call.PATCH_POD_GROUP_STATUS
         path = call.path(gang.namespace, gang.name)

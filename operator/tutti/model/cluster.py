@@ -4,8 +4,9 @@ A Snapshot is immutable and complete: whatever a decision uses is in it, and not
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Self
 
 from . import ports
 from .inter_pod import AffinityTerm, Labels, WeightedAffinityTerm
@@ -204,25 +205,45 @@ class PriorityClass:
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
-    """Pods that start together or not at all: a PodGroup object and its pods, or one pod."""
+class GangDeclaration:
+    """What an API object says of a gang: every field that users may set, and nothing of its pods.
+
+    A PodGroup declares a gang, and a pod that is in no other declares itself alone.
+    """
 
     key: GangKey
     uid: Uid
     min_member: int
     roles: tuple[Role, ...] = ()
-    members: tuple[Member, ...] = ()  # sorted by name; without those that succeeded in earlier runs
-    created: float = 0.0
+    created: float = 0.0  # seconds since the epoch
     generation: int = 0
     terminating: bool = False
     on_partial: OnPartial = OnPartial.COMPLETE
-    finished: tuple[str, ...] = ()  # the roles of members that succeeded and were cleared away
     priority_class: str = ""  # that it names, if any
-    class_value: int | None = None  # of that class; None where there is no such class
     timeout_seconds: float | None = None  # in which it should start
     on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
     absent_seconds: float = ABSENT_SECONDS  # for which room is held for absent members
     owner_pod: str = ""  # the pod that owns the PodGroup and makes its members, if one does
+
+
+@dataclass(frozen=True, slots=True)
+class Gang(GangDeclaration):
+    """Pods that start together or not at all: what declares them, and the pods themselves."""
+
+    members: tuple[Member, ...] = ()  # sorted by name; without those that succeeded in earlier runs
+    finished: tuple[str, ...] = ()  # the roles of members that succeeded and were cleared away
+    class_value: int | None = None  # of its PriorityClass; None where there is no such class
+
+    @classmethod
+    def of(
+        cls,
+        declaration: GangDeclaration,
+        members: tuple[Member, ...],
+        class_value: int | None = None,
+    ) -> Self:
+        """The gang that a declaration makes with these pods, sorted by name."""
+        declared = {name: getattr(declaration, name) for name in _DECLARED}
+        return cls(**declared, members=members, class_value=class_value)
 
     @property
     def is_single(self) -> bool:
@@ -254,6 +275,9 @@ class Gang:
         if self.class_value is not None:
             return self.class_value
         return max((member.priority for member in self.members), default=0)
+
+
+_DECLARED = tuple(each.name for each in fields(GangDeclaration))
 
 
 @dataclass(frozen=True, slots=True)

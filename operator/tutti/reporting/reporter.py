@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..kube import errors
 from ..kube.client import Api
 from ..kube.codec import encode
-from ..kube.codec.pod_group import GangSpec
+from ..kube.codec.pod_group import GangObject
 from ..kube.concurrency import Calling, ConcurrencyLimit, is_away
 from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Plan, Reason, Rejection, Released
@@ -182,7 +182,7 @@ class Reporter:
         if until == math.inf and about.gang.is_idle and about.reservation is None:
             self._state.rest(about.gang)
 
-    def _of_group(self, about: GangReport, group: GangSpec, now: float) -> _StatusUpdate | float:
+    def _of_group(self, about: GangReport, group: GangObject, now: float) -> _StatusUpdate | float:
         """The status that a PodGroup is to have now, or until when it may stay as it is."""
         gang, rejection = about.gang, about.rejection
         # At a restart the last write is unknown: taken as just now, so that nothing is written.

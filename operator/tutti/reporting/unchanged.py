@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from ..kube.codec.pod_group import GangSpec
+from ..kube.codec.pod_group import GangObject
 from ..model.cluster import Gang, Reservation
 from ..model.decisions import Rejection
 from ..model.keys import NodeName, Uid
@@ -18,7 +18,7 @@ class GangReport(NamedTuple):
     """All that is said of a gang depends on, but for the nodes that its members are on."""
 
     gang: Gang
-    group: GangSpec | None  # None of a pod alone
+    group: GangObject | None  # None of a pod alone
     reservation: Reservation | None
     rejection: Rejection | None
 

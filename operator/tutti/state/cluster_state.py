@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ..kube.backoff import ApiBackoffs
-from ..kube.codec.pod_group import GangSpec
+from ..kube.codec.pod_group import GangObject
 from ..kube.list_watch import Item
 from ..model.cluster import (
     ForeignPod,
@@ -69,7 +69,7 @@ class ClusterState:
         self.pending: Store[Member] = Store(self._member_changed, self._listed)
         self.bound: Store[Member | ForeignPod] = Store(self._bound_changed, self._bound_listed)
         self.pinned: Store[ForeignPod] = Store(self._pod_changed, self._listed)
-        self.groups: Store[GangSpec] = Store(self._group_changed, self._listed)
+        self.groups: Store[GangObject] = Store(self._group_changed, self._listed)
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
         self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
@@ -126,7 +126,7 @@ class ClusterState:
         if not any(self._holding(gang.key)):
             self._gangs.rest(gang)
 
-    def group(self, key: GangKey) -> GangSpec | None:
+    def group(self, key: GangKey) -> GangObject | None:
         """The PodGroup of that name, with the status it carries now."""
         return self._gangs.group(key)
 
@@ -191,7 +191,7 @@ class ClusterState:
         if member.node is None:
             self.pending.put(Item(member.uid, int(member.version), member))
 
-    def learn_group(self, group: GangSpec) -> None:
+    def learn_group(self, group: GangObject) -> None:
         """Take in a PodGroup as the API server just showed it."""
         self.groups.put(Item(group.uid, int(group.version), group))
 
@@ -232,7 +232,7 @@ class ClusterState:
     def _holding(self, key: GangKey) -> Iterable[Reservation]:
         return (held for held in self.reservations if held.gang == key)
 
-    def _group_changed(self, uid: Uid, old: GangSpec | None, new: GangSpec | None) -> None:
+    def _group_changed(self, uid: Uid, old: GangObject | None, new: GangObject | None) -> None:
         self._gangs.group_changed(old, new)
         roles = () if new is None else new.roles
         self._neighbours.declared(uid, [r.template for r in roles if r.template is not None])

@@ -6,7 +6,7 @@ Separate from the cluster state, which knows where every pod is, as ``node_usage
 from collections.abc import Callable, Iterable
 
 from ..gang import demand, finished_members
-from ..kube.codec.pod_group import GangSpec
+from ..kube.codec.pod_group import GangObject
 from ..model.cluster import Gang, Member, Phase, Reservation
 from ..model.keys import POD, GangKey, Uid
 from .spark_apps import SparkApps
@@ -33,7 +33,7 @@ class GangIndex:
         self._apps = SparkApps(self.group, lambda key: any(holding(key)), is_declaring=is_declaring)
         self._members: dict[Uid, Member] = {}
         self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
-        self._group_by_key: dict[GangKey, GangSpec] = {}
+        self._group_by_key: dict[GangKey, GangObject] = {}
         self._made: dict[GangKey, Gang] = {}  # but for those at rest
         self._strays: dict[GangKey, tuple[Member, ...]] = {}
         self._finished: dict[GangKey, list[Member]] = {}  # that ended well and left
@@ -44,7 +44,7 @@ class GangIndex:
         self.settled: frozenset[Uid] = frozenset()
         self.strays: tuple[Member, ...] = ()  # members whose PodGroup does not exist
 
-    def group(self, key: GangKey) -> GangSpec | None:
+    def group(self, key: GangKey) -> GangObject | None:
         """The PodGroup of that name, with the status it carries now."""
         return self._group_by_key.get(key)
 
@@ -74,12 +74,12 @@ class GangIndex:
         groups = self._group_by_key.items()
         self._stale.update(key for key, group in groups if group.priority_class)
 
-    def group_changed(self, old: GangSpec | None, new: GangSpec | None) -> None:
+    def group_changed(self, old: GangObject | None, new: GangObject | None) -> None:
         """Keep the newest of a name: what is said of one deleted before may come after it."""
         seen = new or old
         if seen is None:
             return
-        key = GangKey(seen.namespace, seen.name)
+        key = seen.key
         known = before = self._group_by_key.get(key)
         if new is not None and (known is None or known.uid == new.uid or _is_older(known, new)):
             self._group_by_key[key] = new
@@ -161,7 +161,7 @@ class GangIndex:
         if group is None:
             return None
         class_value = self._value_of(group.priority_class)
-        gang = self._in_its_run(group.with_members(members, class_value))
+        gang = self._in_its_run(Gang.of(group, members, class_value))
         if key not in self._made and (recalled := finished_members.recalled(gang, group.status)):
             self._finished[key] = list(recalled)
         roles = [member.role for member in self._finished.get(key, ())]
@@ -178,5 +178,5 @@ class GangIndex:
         return run.of(gang)
 
 
-def _is_older(one: GangSpec, other: GangSpec) -> bool:
+def _is_older(one: GangObject, other: GangObject) -> bool:
     return int(one.version) < int(other.version)

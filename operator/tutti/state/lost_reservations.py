@@ -6,7 +6,7 @@ for anew either way. Separate from the cluster state's stores, which forget.
 
 from collections.abc import Callable
 
-from ..kube.codec.pod_group import GangSpec
+from ..kube.codec.pod_group import GangObject
 from ..model.cluster import Reservation
 from ..model.keys import GangKey, Uid
 
@@ -14,7 +14,7 @@ from ..model.keys import GangKey, Uid
 class LostReservations:
     """What such Reservations were, until their members' time is up."""
 
-    def __init__(self, group: Callable[[GangKey], GangSpec | None]) -> None:
+    def __init__(self, group: Callable[[GangKey], GangObject | None]) -> None:
         """``group`` is the PodGroup of a name, as it is now."""
         self._group = group
         self._gone: dict[Uid, Reservation] = {}  # by gang

@@ -55,7 +55,7 @@ def reflectors_into(
     def is_served(one: wire.Object) -> bool:
         return not ours or one.metadata.namespace in ours
 
-    def group(one: wire.PodGroup) -> pod_group.GangSpec | None:
+    def group(one: wire.PodGroup) -> pod_group.GangObject | None:
         return pod_group.decode_group(one) if is_served(one) else None
 
     def waiting(pod: wire.Pod) -> Member | None:

@@ -7,7 +7,7 @@ exists. Separate from ``gang_index``, which then has it like any other.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ..kube.codec.pod_group import GangSpec
+from ..kube.codec.pod_group import GangObject
 from ..model.cluster import Member
 from ..model.keys import GangKey, Uid
 from ..model.spark import SparkPod
@@ -21,7 +21,7 @@ class SparkApps:
 
     def __init__(
         self,
-        group_of: Callable[[GangKey], GangSpec | None],
+        group_of: Callable[[GangKey], GangObject | None],
         is_held: Callable[[GangKey], bool],
         *,
         is_declaring: bool,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
-from tutti.kube.codec.pod_group import GangSpec
+from tutti.kube.codec.pod_group import GangObject
 from tutti.kube.list_watch import Item
 from tutti.loop.cycle import Cycle
 from tutti.model.cluster import ForeignPod, Member
@@ -66,9 +66,10 @@ class Operator:
         for pod in _pods([node.name for node in picture.nodes]):
             self.take_in(pod)
         for gang in picture.gangs:
-            group = GangSpec(
-                *(gang.key.namespace, gang.key.name, gang.uid, 1, gang.min_member, gang.roles),
-                *(gang.created, False, "1"),
+            group = GangObject(
+                *(gang.key, gang.uid, gang.min_member, gang.roles, gang.created),
+                generation=1,
+                version="1",
             )
             self.state.groups.put(Item(gang.uid, 1, group))
             for member in gang.members:

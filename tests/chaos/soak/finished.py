@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tutti.kube.codec.pod_group import GangSpec
+from tutti.kube.codec.pod_group import GangObject
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import Phase
 from tutti.reporting import status
@@ -123,15 +123,11 @@ def _add_finished(state: ClusterState, number: int, node: str) -> None:
     name = f"finished-{number:05}"
     gang = builders.gang(name).of(MEMBERS, cpu=1).bound_on(*[node] * MEMBERS)
     made = gang.each(phase=Phase.SUCCEEDED).made
-    group = GangSpec(
-        namespace=made.key.namespace,
-        name=name,
+    group = GangObject(
+        key=made.key,
         uid=made.uid,
         generation=made.generation,
         min_member=made.min_member,
-        roles=(),
-        created=0.0,
-        terminating=False,
         version=str(number + 1),
         status=_said_of(made),
     )

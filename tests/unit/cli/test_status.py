@@ -1,6 +1,7 @@
 """``status`` and ``top``: rows, tables and data; what is said where there is no cluster to see."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tutti.cli.output import watch
 from tutti.cli.output.gang_rows import hindrance, largest, rows
 from tutti.cli.output.watch import View
 from tutti.kube import access
-from tutti.kube.codec.pod_group import GangSpec
+from tutti.kube.codec.pod_group import GangObject
 from tutti.loop.dry_run import SAID
 from tutti.model.cluster import Phase, ScheduledCondition, SlotReservation, Snapshot
 from tutti.model.keys import GangKey, NodeName, Uid
@@ -28,13 +29,11 @@ def tutti(*words: str, **more: Any) -> Result:
     return CliRunner().invoke(cli.main, words, prog_name="tutti", **more)
 
 
-def said(name: str, kind: str, reason: str, message: str) -> GangSpec:
+def said(name: str, kind: str, reason: str, message: str) -> GangObject:
     """A PodGroup whose condition says this."""
     line = {"type": kind, "status": "False", "reason": reason, "message": message}
-    return GangSpec(
-        NAMESPACE, name, Uid(name), 1, 1, (), 0.0, terminating=False, version="1",
-        status={"conditions": [{"type": "Bound", "status": "False"}, line]},
-    )  # fmt: skip
+    status = {"conditions": [{"type": "Bound", "status": "False"}, line]}
+    return GangObject(GangKey(NAMESPACE, name), Uid(name), 1, version="1", status=status)
 
 
 def cluster() -> Snapshot:
@@ -76,12 +75,8 @@ def test_each_gang_says_what_the_operator_has_said_of_it() -> None:
 def test_a_status_that_cannot_be_read_says_nothing() -> None:
     odd = said("waits", "Reserved", "x", "y")
     for broken in ({}, {"conditions": None}, {"conditions": ["x"]}):
-        groups = {GangKey(NAMESPACE, "waits"): GangSpec(**{**fields(odd), "status": broken})}
+        groups = {GangKey(NAMESPACE, "waits"): replace(odd, status=broken)}
         assert all(row.reason != "x" for row in rows(cluster(), groups, None))
-
-
-def fields(group: GangSpec) -> dict[str, Any]:
-    return {name: getattr(group, name) for name in group.__slots__}
 
 
 def test_who_holds_the_largest_share_comes_first() -> None:

@@ -8,6 +8,7 @@ from tutti.loop.plan_cache import UNPROVED_SECONDS, PlanCache
 from tutti.model.cluster import ApiRefusal, Phase, SlotReservation, Snapshot
 from tutti.model.decisions import Eviction, Plan
 from tutti.model.keys import NodeName
+from tutti.model.volumes import Claim, ClaimKey, Storage
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
@@ -50,6 +51,7 @@ def test_where_nothing_has_changed_the_plan_is_the_same() -> None:
         snapshot(node("n1", cpu=4), WAITING, strays=gang("s").of(1).members),
         replace(SEEN, bereft=frozenset({WAITING.made.uid})),
         replace(SEEN, refused={WAITING.made.uid: ApiRefusal("no", 9.0)}),
+        replace(SEEN, storage=Storage(claims=(Claim(ClaimKey("ml", "data")),))),
     ],
     ids=[
         "room",
@@ -60,6 +62,7 @@ def test_where_nothing_has_changed_the_plan_is_the_same() -> None:
         "stray",
         "deleted reservation",
         "refusal",
+        "claim",
     ],
 )
 def test_whatever_a_plan_is_made_of_makes_a_new_one(changed: Snapshot) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.kube.codec.pod_group import GangSpec
+from tutti.kube.codec.pod_group import GangObject
 from tutti.model.cluster import Reservation
 from tutti.model.decisions import Reason, Rejection
 from tutti.model.keys import NodeName, Uid
@@ -15,17 +15,7 @@ from tutti.reporting.unchanged import GangReport, ReportCache
 from ...harness.builders import gang
 
 GANG = gang("a").of(2, cpu=1).bound_on("n1").made  # and one that waits
-GROUP = GangSpec(
-    namespace=GANG.key.namespace,
-    name=GANG.key.name,
-    uid=GANG.uid,
-    generation=1,
-    min_member=2,
-    roles=(),
-    created=0.0,
-    terminating=False,
-    version="1",
-)
+GROUP = GangObject(GANG.key, GANG.uid, 2, generation=1, version="1")
 HELD = Reservation(GANG.key, GANG.uid, 1, "tutti", "term", 0.0, ())
 WAITS = Rejection(GANG.key, Reason.NOT_ENOUGH_ROOM, "short 1")
 ABOUT = GangReport(GANG, GROUP, HELD, WAITS)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tutti.kube.codec.pod_group import GangSpec
+from tutti.kube.codec.pod_group import GangObject
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import (
     ForeignPod,
@@ -77,9 +77,9 @@ class Observed:
         self.state.bound.put(Item(made.uid, int(made.version), made))
         return made
 
-    def group(self, name: str = "a", uid: str = "g", **changes: object) -> GangSpec:
+    def group(self, name: str = "a", uid: str = "g", **changes: object) -> GangObject:
         """Show a PodGroup."""
-        made = GangSpec("ml", name, Uid(uid), 1, 2, (), 0.0, terminating=False, version="")
+        made = GangObject(GangKey("ml", name), Uid(uid), 2, generation=1)
         made = replace(made, version=str(self.next()), **changes)  # type: ignore[arg-type]
         self.state.groups.put(Item(made.uid, int(made.version), made))
         return made
@@ -143,7 +143,7 @@ def test_a_pod_without_a_group_is_a_gang_of_one() -> None:
 def test_groups_of_one_name_in_two_namespaces_are_kept_apart() -> None:
     one = Observed()
     one.group()
-    other = one.group(uid="h", namespace="other")
+    other = one.group(uid="h", key=GangKey("other", "a"))
     pod = one.pend()
     assert [len(found.members) for found in one.seen.gangs] == [1, 0]
     assert other.uid != pod.uid
@@ -200,7 +200,7 @@ def test_after_a_restore_of_etcd_the_world_is_what_lists_show_then() -> None:
     one.group(min_member=2)
     one.bind(pod)
     one.bind(one.pend("a-1"))
-    listed: list[tuple[Store[Any], tuple[GangSpec | Member, ...]]] = [
+    listed: list[tuple[Store[Any], tuple[GangObject | Member, ...]]] = [
         (one.state.groups, (group,)),
         (one.state.pending, (pod,)),
         (one.state.bound, ()),
@@ -462,7 +462,7 @@ class Truth:
     def put(self, stream: str, uid: Uid, value: object) -> None:
         """Create or change."""
         self.version += 1
-        if isinstance(value, Member | GangSpec | Reservation):
+        if isinstance(value, Member | GangObject | Reservation):
             value = replace(value, version=str(self.version))
         item = Item(uid, self.version, value)
         self.objects[stream][uid] = item
@@ -529,18 +529,9 @@ class Truth:
         store._gone.pop(uid, None)
 
 
-def _a_group(name: str, size: int) -> GangSpec:
-    return GangSpec(
-        "ml",
-        name,
-        Uid(f"group-{'ab'.index(name)}"),
-        size,
-        1,
-        (),
-        0.0,
-        terminating=False,
-        version="",
-    )
+def _a_group(name: str, size: int) -> GangObject:
+    uid = Uid(f"group-{'ab'.index(name)}")
+    return GangObject(GangKey("ml", name), uid, 1, generation=size)
 
 
 @pytest.mark.parametrize("seed", range(60))

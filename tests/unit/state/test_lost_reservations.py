@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tutti.kube.codec.pod_group import GangSpec
+from tutti.kube.codec.pod_group import GangObject
 from tutti.model.cluster import Reservation, SlotReservation
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.state.lost_reservations import LostReservations
@@ -12,12 +12,12 @@ from ...harness.builders import NAMESPACE, gang, reservation
 DRIVEN = gang("a").of(1, cpu=1)
 SLOTS = (SlotReservation(NodeName("n1"), "worker", 2),)
 HELD = reservation(DRIVEN, ("a-0", "n1"), at=100.0, slots=SLOTS)
-GROUP = GangSpec(NAMESPACE, "a", HELD.uid, 1, 3, (), 0.0, terminating=False, version="1")
+GROUP = GangObject(GangKey(NAMESPACE, "a"), HELD.uid, 3, generation=1, version="1")
 
 
 def after(
     *changes: tuple[Reservation | None, Reservation | None],
-    group: GangSpec | None = GROUP,
+    group: GangObject | None = GROUP,
     at: float = 100.0,
 ) -> frozenset[Uid]:
     """What is shown then."""

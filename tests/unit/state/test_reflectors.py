@@ -84,7 +84,7 @@ def test_events_are_taken_in_of_what_is_served_only() -> None:
         )
         handlers.take_in(groups, {"type": "ADDED", "object": body}, namespace)
     handlers.take_in(groups, {"type": "ADDED", "object": {"metadata": "none"}}, "other")
-    assert [group.namespace for group in state.groups] == [OURS]
+    assert [group.key.namespace for group in state.groups] == [OURS]
     broken = objects.merged(objects.GROUP, {"metadata": {"uid": OURS}, "spec": "none"})
     handlers.take_in(groups, {"type": "MODIFIED", "object": broken}, OURS)
     assert not list(state.groups)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tutti.kube.codec.pod_group import GangSpec
+from tutti.kube.codec.pod_group import GangObject
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import Member
 from tutti.model.keys import POD, GangKey, NodeName, Uid
@@ -35,12 +35,10 @@ class Observed:
         store.put(Item(made.uid, self.version, made))
         return made
 
-    def group(self, owner: Uid | None = None, **changes: object) -> GangSpec:
+    def group(self, owner: Uid | None = None, **changes: object) -> GangObject:
         """Show the application's PodGroup."""
         self.version += 1
-        made = GangSpec(
-            NAMESPACE, APP, Uid("g"), 1, 2, (), 0.0, terminating=False, version=str(self.version)
-        )
+        made = GangObject(GangKey(NAMESPACE, APP), Uid("g"), 2, version=str(self.version))
         made = replace(made, owner=owner, **changes)  # type: ignore[arg-type]
         self.state.learn_group(made)
         return made

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...gang import slots
 from ...gang.demand import needed
-from ...kube.codec.pod_group import GangSpec
+from ...kube.codec.pod_group import GangObject
 from ...loop.dry_run import SAID
 from ...model.cluster import Gang, Snapshot
 from ...model.keys import GangKey
@@ -41,7 +41,7 @@ class StandingRow:
 
 
 def rows(
-    snapshot: Snapshot, groups: Mapping[GangKey, GangSpec], namespace: str | None
+    snapshot: Snapshot, groups: Mapping[GangKey, GangObject], namespace: str | None
 ) -> Sequence[StandingRow]:
     """The gangs of a namespace, or of all: the most important first, then the oldest."""
     gangs = [one for one in snapshot.gangs if namespace in (None, one.key.namespace)]
@@ -72,7 +72,7 @@ def largest(found: Iterable[StandingRow], snapshot: Snapshot) -> Sequence[Standi
     return sorted(holding, key=lambda row: (-share(row), row.gang.key))
 
 
-def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangSpec | None) -> StandingRow:
+def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | None) -> StandingRow:
     reserved = next((one for one in snapshot.reservations if one.uid == gang.uid), None)
     bound = {one.uid: one.node for one in gang.members if one.node is not None and not one.is_over}
     entries = () if reserved is None else reserved.entries
@@ -93,7 +93,7 @@ def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangSpec | Non
     )
 
 
-def _said(gang: Gang, state: GangState, group: GangSpec | None) -> tuple[str, str]:
+def _said(gang: Gang, state: GangState, group: GangObject | None) -> tuple[str, str]:
     """What the operator has said: of a PodGroup in its status, of a pod alone in its own."""
     kind = SPOKEN.get(state)
     if kind is None:

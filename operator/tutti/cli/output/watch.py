@@ -136,7 +136,6 @@ def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> 
     Raises:
         live.OutOfReach: it cannot be seen.
     """
-    from ...model.keys import GangKey
     from ...settings import Settings, SettingsError
     from .gang_rows import rows
 
@@ -145,7 +144,7 @@ def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> 
     except SettingsError as wrong:
         fail("; ".join(wrong.sentences))
     state = live_cluster.look(settings, kubeconfig, context)
-    groups = {GangKey(one.namespace, one.name): one for one in state.groups}
+    groups = {one.key: one for one in state.groups}
     snapshot = state.snapshot(time.time())
     return View(snapshot, rows(snapshot, groups, namespace), namespace)
 

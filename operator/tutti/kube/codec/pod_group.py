@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...model.cluster import ABSENT_SECONDS, Gang, Member, OnPartial, OnTimeout, Role
+from ...model.cluster import ABSENT_SECONDS, GangDeclaration, OnPartial, OnTimeout, Role
 from ...model.keys import GangKey, Uid
 from ...model.shapes import Template
 from .. import wire
@@ -21,49 +21,15 @@ from .spark import joining
 
 
 @dataclass(frozen=True, slots=True)
-class GangSpec:
-    """A PodGroup object as the API has it now; with its pods it makes a Gang."""
+class GangObject(GangDeclaration):
+    """An API object that declares a gang, as the API server has it now."""
 
-    namespace: str
-    name: str
-    uid: Uid
-    generation: int
-    min_member: int
-    roles: tuple[Role, ...]
-    created: float  # seconds since the epoch
-    terminating: bool
-    version: str  # metadata.resourceVersion
-    on_partial: OnPartial = OnPartial.COMPLETE
-    priority_class: str = ""
-    timeout_seconds: float | None = None
-    on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
-    absent_seconds: float = ABSENT_SECONDS
-    owner_pod: str = ""
+    version: str = ""  # metadata.resourceVersion
     status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
     owner: Uid | None = None  # of the pod that it was made for, and goes with
 
-    def with_members(self, members: tuple[Member, ...], class_value: int | None) -> Gang:
-        """The gang that it makes with these pods; the value is that of its PriorityClass."""
-        return Gang(
-            GangKey(self.namespace, self.name),
-            self.uid,
-            self.min_member,
-            roles=self.roles,
-            members=members,
-            created=self.created,
-            generation=self.generation,
-            terminating=self.terminating,
-            on_partial=self.on_partial,
-            priority_class=self.priority_class,
-            class_value=class_value,
-            timeout_seconds=self.timeout_seconds,
-            on_timeout=self.on_timeout,
-            absent_seconds=self.absent_seconds,
-            owner_pod=self.owner_pod,
-        )
 
-
-def decode_group(group: wire.PodGroup) -> GangSpec:
+def decode_group(group: wire.PodGroup) -> GangObject:
     """Read a PodGroup; ``minMember`` is the sum over its roles where it is absent, at least 1."""
     named(group)
     metadata, spec = group.metadata, group.spec
@@ -72,9 +38,8 @@ def decode_group(group: wire.PodGroup) -> GangSpec:
     needed = spec.min_member
     if needed is None:
         needed = sum(role.min_member for role in roles)
-    return GangSpec(
-        namespace=metadata.namespace,
-        name=metadata.name,
+    return GangObject(
+        key=GangKey(metadata.namespace, metadata.name),
         uid=Uid(metadata.uid),
         generation=metadata.generation,
         min_member=max(1, needed),

@@ -125,7 +125,7 @@ class PodGroupCreator:
             self._put_off(member, f"PodGroup {app.app} cannot be made: {problem}")
         else:
             self._state.learn_group(made)
-            logger.info("pod %s: made PodGroup %s for its application", member.key, made.name)
+            logger.info("pod %s: made PodGroup %s for its application", member.key, made.key.name)
 
     async def _declared(self, member: Member, app: SparkPod) -> spark.ApplicationSize:
         if (said := spark.said(member, app, self._scheduler)) is not None:

@@ -20,9 +20,10 @@ from tutti.kube.codec.decode import (
     decode_reservation,
 )
 from tutti.kube.codec.jobs import decode_job
-from tutti.kube.codec.pod_group import GangSpec, decode_group
+from tutti.kube.codec.pod_group import GangObject, decode_group
 from tutti.kube.errors import BadObject
 from tutti.model.cluster import (
+    Gang,
     Member,
     Namespace,
     Node,
@@ -51,7 +52,7 @@ def node(**changes: Any) -> Node:
     return decode_node(wire.parse_one(merged(NODE, changes), wire.Node))
 
 
-def group(**spec: object) -> GangSpec:
+def group(**spec: object) -> GangObject:
     """The PodGroup with another spec, decoded."""
     return decode_group(wire.parse_one(GROUP | {"spec": spec}, wire.PodGroup))
 
@@ -208,9 +209,8 @@ def test_a_node_cannot_offer_host_ports_under_the_name_of_a_resource() -> None:
 
 
 def test_a_pod_group_is_read_whole() -> None:
-    assert decode_group(wire.parse_one(GROUP, wire.PodGroup)) == GangSpec(
-        namespace="ml",
-        name="train",
+    assert decode_group(wire.parse_one(GROUP, wire.PodGroup)) == GangObject(
+        key=GangKey("ml", "train"),
         uid=Uid("g-1"),
         generation=3,
         min_member=9,
@@ -263,7 +263,7 @@ TEMPLATE = {
 }
 
 
-def templated(template: Mapping[str, Any], **spec: object) -> GangSpec:
+def templated(template: Mapping[str, Any], **spec: object) -> GangObject:
     return group(roles=[{"name": "worker", "minMember": 2, "template": template}], **spec)
 
 
@@ -274,9 +274,13 @@ def test_a_template_is_read_as_the_pod_that_will_be_made_of_it() -> None:
     pod = {
         "metadata": {
             "name": "p",
-            "namespace": made.namespace,
+            "namespace": made.key.namespace,
             "uid": "u",
-            "labels": {"app": "x", "tutti.dev/pod-group": made.name, "tutti.dev/role": "worker"},
+            "labels": {
+                "app": "x",
+                "tutti.dev/pod-group": made.key.name,
+                "tutti.dev/role": "worker",
+            },
         },
         "spec": {
             "containers": [{"resources": {"requests": TEMPLATE["resources"]}}],
@@ -297,7 +301,7 @@ def test_for_how_long_absent_members_are_awaited_and_who_makes_them() -> None:
     owned = owned | {"ownerReferences": [{"kind": "Pod", "name": "driver"}]}
     made = decode_group(wire.parse_one(GROUP | {"metadata": owned}, wire.PodGroup))
     assert made.owner_pod == "driver"
-    assert made.with_members((), None).owner_pod == "driver"
+    assert Gang.of(made, ()).owner_pod == "driver"
 
 
 def test_a_template_whose_amounts_cannot_be_read_is_not_guessed() -> None:
@@ -511,10 +515,10 @@ def test_a_namespace_is_read_with_its_labels() -> None:
 def test_a_gang_is_a_pod_group_with_its_pods_and_the_value_of_its_class() -> None:
     made = group(minMember=2, priorityClassName="high")
     assert made.priority_class == "high"
-    gang = made.with_members((), class_value=7)
+    gang = Gang.of(made, (), class_value=7)
     assert (gang.key, gang.uid, gang.min_member) == (GangKey("ml", "train"), made.uid, 2)
     assert (gang.priority_class, gang.priority) == ("high", 7)
-    assert group(minMember=2).with_members((), class_value=None).priority == 0
+    assert Gang.of(group(minMember=2), ()).priority == 0
 
 
 @pytest.mark.parametrize(
@@ -529,6 +533,6 @@ def test_a_gang_is_a_pod_group_with_its_pods_and_the_value_of_its_class() -> Non
 def test_only_who_says_so_is_given_up(said: str | None, meant: OnTimeout) -> None:
     made = group(minMember=1, scheduleTimeoutSeconds=60, onTimeout=said)
     assert (made.timeout_seconds, made.on_timeout) == (60, meant)
-    gang = made.with_members((), class_value=None)
+    gang = Gang.of(made, ())
     assert (gang.timeout_seconds, gang.on_timeout) == (60, meant)
     assert group(minMember=1).timeout_seconds is None
