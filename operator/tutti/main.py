@@ -19,7 +19,7 @@ from typing import Any
 
 import kopf
 
-from . import __version__, dump, handlers
+from . import __version__, dump
 from .dump.violations import ViolationDumps
 from .kube import errors, list_watch
 from .kube.access import Access
@@ -34,6 +34,7 @@ from .model.keys import LeaseKey
 from .reporting import probes
 from .reporting.metrics import Metrics
 from .settings import Settings
+from .sources import handlers
 from .sources.kopf_lists import KopfLists, persist
 from .state.cluster_state import ClusterState
 from .state.reflectors import Reflectors, reflectors_into, storage_into
@@ -105,11 +106,10 @@ async def serve(
             predecessor_resigned=lambda: election.follows_resignation,
         )
         takeover = Takeover(
-            state,
             cycle,
             api,
             reservations=feeds.reservations,
-            groups_and_pods=(feeds.groups, feeds.pending, feeds.bound),
+            gangs_and_pods=(*feeds.gangs, feeds.pending, feeds.bound),
         )
         demand = KopfLists(api, feeds.demand)
 

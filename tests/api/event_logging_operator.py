@@ -10,10 +10,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tutti import handlers, main
+from tutti import main
 from tutti.kube.list_watch import Reflector
 from tutti.reporting import logs
 from tutti.settings import Settings
+from tutti.sources import handlers
 
 _, _, kubeconfig = sys.argv
 logger = logging.getLogger(__name__)

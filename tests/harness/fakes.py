@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tutti.kube import errors, wire
-from tutti.kube.codec import decode, encode, pod_group
-from tutti.kube.codec.pod_group import GangObject
+from tutti.kube.codec import decode, encode
+from tutti.kube.gang_sources import GangObject, pod_group
 from tutti.kube.leader_election import Deposed
 from tutti.kube.list_watch import Item
 from tutti.loop.cycle import Cycle

@@ -10,32 +10,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from ..kube import errors, wire
-from ..kube.codec import decode, volumes
-from ..kube.codec.encode import API_VERSION, moment
-from ..kube.codec.pod_group import GangObject
-from ..model.cluster import ForeignPod, Member, Namespace, Node, PriorityClass, Reservation
-from ..model.volumes import Attachment, Claim, Driver, NodeDrivers, StorageClass, Volume
-from . import defaults, limits, spark
+from ..kube import errors, kinds, wire
+from ..kube.calls import Kind
+from ..kube.codec import decode
+from ..kube.codec.encode import moment
+from ..kube.gang_sources import GangObject, pod_group
+from ..kube.list_watch import Item
+from ..model.cluster import ForeignPod, Member, Namespace
+from ..model.keys import ApiKind, Uid
+from . import defaults, limits, membership
 from .documents import BadFile, Document, Text, documents
 from .header import DumpHeader, header
 
 SCHEDULER = "tutti"  # where neither a dump nor the caller says another
-GROUP = API_VERSION.rpartition("/")[0]
-_PRESENT = {
-    ("", "Namespace"),
-    ("", "Node"),
-    ("", "PersistentVolume"),
-    ("", "PersistentVolumeClaim"),
-    ("", "Pod"),
-    ("scheduling.k8s.io", "PriorityClass"),
-    ("storage.k8s.io", "CSIDriver"),
-    ("storage.k8s.io", "CSINode"),
-    ("storage.k8s.io", "StorageClass"),
-    ("storage.k8s.io", "VolumeAttachment"),
-    (GROUP, "PodGroup"),
-    (GROUP, "Reservation"),
-}
+_PRESENT = {kind.api for kind in kinds.KINDS}
 
 W = TypeVar("W", bound=wire.Object)
 V = TypeVar("V")
@@ -48,21 +36,15 @@ class Objects:
     taken_at: float  # seconds since the epoch; of a dump, else of the youngest object
     scheduler: str
     header: DumpHeader | None = None  # of the dump among the files, if there is one
-    nodes: tuple[Node, ...] = ()
     members: tuple[Member, ...] = ()
     occupants: tuple[ForeignPod, ...] = ()
-    groups: tuple[GangObject, ...] = ()
-    reservations: tuple[Reservation, ...] = ()
-    classes: tuple[PriorityClass, ...] = ()
-    namespaces: tuple[Namespace, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    volumes: tuple[Volume, ...] = ()
-    storage_classes: tuple[StorageClass, ...] = ()
-    node_drivers: tuple[NodeDrivers, ...] = ()
-    drivers: tuple[Driver, ...] = ()
-    attachments: tuple[Attachment, ...] = ()
+    items: Mapping[kinds.AnyKind, Sequence[Item[Any]]] = field(default_factory=dict)  # not pods
     skipped: Mapping[str, int] = field(default_factory=dict)  # objects of other kinds, by kind
     repeated: int = 0  # objects that came again later, which is the one that counts
+
+    def of(self, kind: Kind[Any, V]) -> tuple[V, ...]:
+        """The objects of one kind, which is not the pods'."""
+        return tuple(item.value for item in self.items.get(kind, ()))
 
 
 def read(texts: Iterable[Text], scheduler: str = "") -> Objects:
@@ -75,7 +57,7 @@ def read(texts: Iterable[Text], scheduler: str = "") -> Objects:
     over = _header(all_of_them)
     taken_at = over.taken_at if over is not None else _youngest(all_of_them)
     ours = scheduler or (over.setup.scheduler if over is not None else SCHEDULER)
-    kept: dict[tuple[str, str, str], Document] = {}
+    kept: dict[tuple[str, ...], Document] = {}
     skipped: Counter[str] = Counter()
     repeated = 0
     now = moment(taken_at)
@@ -89,7 +71,7 @@ def read(texts: Iterable[Text], scheduler: str = "") -> Objects:
         if made is None:
             skipped[f"{document.kind}.{document.group}".rstrip(".")] += 1
         for each in made or ():
-            key = (each.kind, *_name(each))
+            key = (each.group, each.kind, _declared_by(each), *_name(each))
             repeated += key in kept
             kept[key] = each
     return _decoded(
@@ -123,7 +105,7 @@ def _made(document: Document, now: str, pods_left: int) -> Sequence[Document] | 
 
     So many pods may be ``left`` for it to make.
     """
-    is_known = (document.group, document.kind) in _PRESENT
+    is_known = _api(document) in _PRESENT
     if not defaults.is_new(document):
         return (document,) if is_known else None
     if is_known:
@@ -136,6 +118,12 @@ def _made(document: Document, now: str, pods_left: int) -> Sequence[Document] | 
 def _name(document: Document) -> tuple[str, str]:
     metadata = document.metadata
     return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def _declared_by(document: Document) -> str:
+    """The kind that a PodGroup in a dump stands for, if that is another."""
+    marks = document.metadata.get("annotations")
+    return str(marks.get(membership.DECLARED_BY, "")) if isinstance(marks, Mapping) else ""
 
 
 def _youngest(found: Iterable[Document]) -> float:
@@ -153,39 +141,42 @@ def _created(document: Document) -> float:
 
 
 def _decoded(found: Iterable[Document], into: Objects) -> Objects:
-    by_kind: dict[str, list[Document]] = {}
+    by_kind: dict[ApiKind, list[Document]] = {}
     for document in found:
-        by_kind.setdefault(document.kind, []).append(document)
+        by_kind.setdefault(_api(document), []).append(document)
 
-    def all_of(kind: type[W], value: Callable[[W], V]) -> tuple[V, ...]:
-        return tuple(_one(each, kind, value) for each in by_kind.get(kind.__name__, ()))
-
-    pods = by_kind.get("Pod", ())
+    pods = by_kind.get(kinds.POD.api, ())
     ours = [each for each in pods if _is_ours(each, into.scheduler)]
     others = [each for each in pods if not _is_ours(each, into.scheduler)]
     members = tuple(_one(each, wire.Pod, _member) for each in ours)
     occupants = [_one(each, wire.Pod, decode.decode_occupant) for each in others]
     present = tuple(one for one in occupants if one is not None)
-    attachments = all_of(wire.VolumeAttachment, volumes.decode_attachment)
-    held = all_of(wire.Reservation, limits.reservation)
-    namespaces = all_of(wire.Namespace, decode.decode_namespace)
-    implied = () if into.header is not None else _implied(namespaces, members, present)
-    return replace(
-        into,
-        nodes=all_of(wire.Node, decode.decode_node),
-        members=members,
-        occupants=present,
-        groups=all_of(wire.PodGroup, limits.group),
-        reservations=tuple(one for one in held if one.scheduler == into.scheduler),
-        classes=all_of(wire.PriorityClass, decode.decode_priority_class),
-        namespaces=(*namespaces, *implied),
-        claims=all_of(wire.PersistentVolumeClaim, volumes.decode_claim),
-        volumes=all_of(wire.PersistentVolume, volumes.decode_volume),
-        storage_classes=all_of(wire.StorageClass, volumes.decode_class),
-        node_drivers=all_of(wire.CSINode, volumes.decode_drivers),
-        drivers=all_of(wire.CSIDriver, volumes.decode_driver),
-        attachments=tuple(one for one in attachments if one is not None),
-    )
+    items = {
+        kind: [*_items(by_kind.get(kind.api, ()), kind)]
+        for kind in kinds.KINDS
+        if kind is not kinds.POD
+    }
+    held = items[kinds.RESERVATION]
+    items[kinds.RESERVATION] = [one for one in held if one.value.scheduler == into.scheduler]
+    if into.header is None:
+        known = [one.value for one in items[kinds.NAMESPACE]]
+        implied = _implied(known, members, present)
+        items[kinds.NAMESPACE] += (Item(Uid(one.name), 1, one) for one in implied)
+    return replace(into, members=members, occupants=present, items=items)
+
+
+def _api(document: Document) -> ApiKind:
+    return ApiKind(document.group, document.kind)
+
+
+def _items(found: Iterable[Document], kind: kinds.AnyKind) -> Iterator[Item[Any]]:
+    """The objects of one kind that are of interest, by uid; by name where a file has no uids."""
+    read = _LIMITED.get(kind, kind.decode)
+    for each in found:
+        value = _one(each, kind.model, read)
+        if value is not None:
+            uid = each.metadata.get("uid") or "/".join(_name(each))
+            yield Item(Uid(str(uid)), 1, value)
 
 
 def _implied(
@@ -204,8 +195,16 @@ def _is_ours(document: Document, scheduler: str) -> bool:
 
 def _member(pod: wire.Pod) -> Member:
     """As it is read live, and what a dump says beside it."""
-    why = pod.metadata.annotations.get(spark.UNCONFIGURED, "")
-    return replace(decode.decode_member(pod), size_unknown_because=why)
+    return membership.read_back(decode.decode_member(pod), pod.metadata.annotations)
+
+
+def _group(one: wire.PodGroup) -> GangObject:
+    """As it is read live; in a dump it may stand for another kind of object."""
+    declared = limits.group(one)
+    kind = one.metadata.annotations.get(membership.DECLARED_BY)
+    if kind is None:
+        return declared
+    return replace(declared, key=declared.key._replace(kind=membership.kind_of(kind)))
 
 
 def _one(document: Document, kind: type[W], value: Callable[[W], V]) -> V:
@@ -215,3 +214,10 @@ def _one(document: Document, kind: type[W], value: Callable[[W], V]) -> V:
         where = "/".join(filter(None, _name(document)))
         what = f"{document.kind} {where}" if where else document.kind
         raise BadFile(f"{document.place} ({what})", problem.sentence) from problem
+
+
+# Of kinds that have limits of their own in a file, where no API server has refused anything.
+_LIMITED: Mapping[kinds.AnyKind, Callable[[Any], Any]] = {
+    pod_group.KIND: _group,
+    kinds.RESERVATION: limits.reservation,
+}

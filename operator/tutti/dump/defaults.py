@@ -7,7 +7,9 @@ for ``kubectl apply`` can be planned as it stands.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..kube import kinds
 from ..kube.codec.requests import PODS
+from ..model.keys import ApiKind
 from .documents import BadFile, Document
 from .inter_pod import PREFERRED, REQUIRED
 
@@ -17,12 +19,7 @@ NODE_PODS = "110"  # what a kubelet offers if it is told nothing
 HOSTNAME = "kubernetes.io/hostname"
 Raw = dict[str, Any]
 
-_CLUSTERWIDE = frozenset(
-    (
-        *("CSIDriver", "CSINode", "Namespace", "Node", "PersistentVolume", "PriorityClass"),
-        *("StorageClass", "VolumeAttachment"),
-    )
-)
+_CLUSTERWIDE = frozenset(kind.api for kind in kinds.KINDS if not kind.is_namespaced)
 # What a controller makes pods of, and which field says how many.
 WORKLOADS: Mapping[tuple[str, str], str] = {
     ("batch", "Job"): "parallelism",
@@ -89,7 +86,7 @@ def filled(document: Document, now: str) -> Document:
     if document.raw.get("metadata") and not document.metadata:
         return document  # no metadata but something else, which decoding will name
     metadata = {**document.metadata}
-    if document.kind not in _CLUSTERWIDE:
+    if ApiKind(document.group, document.kind) not in _CLUSTERWIDE:
         metadata["namespace"] = metadata.get("namespace") or NAMESPACE
     if metadata.get("name"):
         space = metadata.get("namespace", "")

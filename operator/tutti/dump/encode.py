@@ -13,9 +13,10 @@ from ..kube.codec.shapes import CLAIM_FIELD
 from ..model import ports
 from ..model.cluster import Gang, Member, Namespace, Node, PlacedPod, Reservation, Role
 from ..model.inter_pod import InterPodRules
+from ..model.keys import POD_GROUP
 from ..model.resources import NOTHING, Resources
 from ..model.shapes import Preferences, Shape
-from . import spark
+from . import membership
 from .inter_pod import REQUIRED, add_rules, add_unreadable, add_wishes, node_term
 from .volumes import add_claims, without_volumes
 
@@ -56,7 +57,7 @@ def node(value: Node) -> Raw:
 
 
 def group(gang: Gang, taken_at: float) -> Raw:
-    """A PodGroup without its status, which no decision reads."""
+    """What declares a gang, as a PodGroup without its status, which no decision reads."""
     spec: Raw = {"minMember": gang.min_member}
     if gang.roles:
         spec["roles"] = [_role(one) for one in gang.roles]
@@ -77,6 +78,8 @@ def group(gang: Gang, taken_at: float) -> Raw:
     if gang.owner_pod:
         owner = {"apiVersion": "v1", "kind": "Pod", "name": gang.owner_pod, "uid": ""}
         metadata["ownerReferences"] = [owner]
+    if gang.key.kind != POD_GROUP:
+        metadata["annotations"] = {membership.DECLARED_BY: str(gang.key.kind)}
     if gang.terminating:
         metadata["deletionTimestamp"] = timestamp(taken_at)
     return {
@@ -115,9 +118,9 @@ def member(value: Member, scheduler: str, taken_at: float) -> Raw:
         "uid": value.uid,
         "resourceVersion": value.version,
         "creationTimestamp": timestamp(value.created),
-        "labels": spark.labels(value),
+        "labels": membership.labels(value),
     }
-    if marks := spark.marks(value):
+    if marks := membership.marks(value):
         metadata["annotations"] = marks
     if value.terminating:
         metadata["deletionTimestamp"] = timestamp(taken_at)
@@ -227,7 +230,7 @@ def _spec(value: Member, scheduler: str) -> Raw:
     for field in value.unmodelled:
         _use(spec, field)
     add_claims(spec, value.claims)
-    spark.mount(spec, value.spark)
+    membership.mount(spec, value.spark)
     return spec
 
 

@@ -48,7 +48,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
     return {
         "placements": [
             {
-                "gang": _gang(one.gang),
+                "gang": gang_text(one.gang),
                 "uid": one.uid,
                 "generation": one.generation,
                 "assignments": [
@@ -60,12 +60,12 @@ def plan_record(plan: Plan) -> dict[str, Any]:
             for one in plan.placements
         ],
         "rejections": [
-            {"gang": _gang(one.gang), "reason": one.reason.value, "sentence": one.sentence}
+            {"gang": gang_text(one.gang), "reason": one.reason.value, "sentence": one.sentence}
             for one in plan.rejections
         ],
         "evictions": [
             {
-                "gang": _gang(one.gang),
+                "gang": gang_text(one.gang),
                 "uid": one.uid,
                 "generation": one.generation,
                 "members": [member.uid for member in one.members],
@@ -89,8 +89,8 @@ def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> 
         "budget": dict(setup.budget),
     }
     gangs = snapshot.gangs
-    finished = {str(gang.key): list(gang.finished) for gang in gangs if gang.finished}
-    bereft = {str(gang.key): gang.uid for gang in gangs if gang.uid in snapshot.bereft}
+    finished = {gang_text(gang.key): list(gang.finished) for gang in gangs if gang.finished}
+    bereft = {gang_text(gang.key): gang.uid for gang in gangs if gang.uid in snapshot.bereft}
     words = {TAKEN_AT: exactly(snapshot.taken_at), SETTINGS: json.dumps(settings)}
     if plan is not None:
         words[PLAN] = json.dumps(plan_record(plan), separators=(",", ":"))
@@ -200,5 +200,6 @@ def _wrong(name: str, sentence: str) -> errors.BadObject:
     return errors.BadObject("List", f"metadata.annotations.{PREFIX}{name}: {sentence}")
 
 
-def _gang(key: GangKey) -> str:
+def gang_text(key: GangKey) -> str:
+    """A gang by name, and by kind where no PodGroup declares it."""
     return str(key) if key.kind == POD_GROUP else f"{key} ({key.kind})"

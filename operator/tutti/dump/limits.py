@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 from ..kube import wire
 from ..kube.codec import decode
-from ..kube.codec.pod_group import GangObject, decode_group
+from ..kube.codec.metadata import named
 from ..kube.errors import BadObject
+from ..kube.gang_sources import GangObject
+from ..kube.gang_sources.pod_group import decode_group
 from ..model.cluster import Reservation
 
 # Of the CRDs; a test says that they are the same.
@@ -28,7 +30,7 @@ def group(one: wire.PodGroup) -> GangObject:
     Raises:
         BadObject: it asks for more than its CRD allows, or cannot be read.
     """
-    spec, name = one.spec, decode.named(one)
+    spec, name = one.spec, named(one)
     if len(spec.roles) > MOST_ROLES:
         found = f"spec.roles: there are {len(spec.roles)} roles, at most {MOST_ROLES} are allowed"
         raise BadObject(name, f"{found}: let members of equal needs share a role")
@@ -57,7 +59,7 @@ def reservation(one: wire.Reservation) -> Reservation:
     Raises:
         BadObject: it holds more than its CRD allows, or cannot be read.
     """
-    name, total = decode.named(one), 0
+    name, total = named(one), 0
     for i, held in enumerate(one.spec.placement):
         for role, n in held.slots.items():
             field = f"spec.placement[{i}].slots.{role}"

@@ -14,6 +14,7 @@ from ..model.keys import Uid
 from ..state.cluster_state import ClusterState
 from ..state.store import Store
 from . import Objects
+from .header import gang_text
 
 V = TypeVar("V")
 
@@ -23,21 +24,11 @@ def snapshot_of(found: Objects) -> Snapshot:
     state = ClusterState(lambda: None)
     bound: list[tuple[str, Member | ForeignPod]] = [(one.uid, one) for one in found.occupants]
     bound += [(one.uid, one) for one in found.members if one.node is not None]
-    _fill(state.groups, ((one.uid, one) for one in found.groups))
     _fill(state.pending, ((one.uid, one) for one in found.members if one.node is None))
-    _fill(state.nodes, ((one.name, one) for one in found.nodes))
     _fill(state.bound, bound)
-    _fill(state.pinned, ())
-    _fill(state.classes, ((one.name, one) for one in found.classes))
-    _fill(state.namespaces, ((one.name, one) for one in found.namespaces))
-    _fill(state.reservations, ((str(one.self_uid), one) for one in found.reservations))
-    _fill(state.storage.claims, (("/".join(one.key), one) for one in found.claims))
-    _fill(state.storage.volumes, ((one.name, one) for one in found.volumes))
-    _fill(state.storage.classes, ((one.name, one) for one in found.storage_classes))
-    _fill(state.storage.nodes, ((one.node, one) for one in found.node_drivers))
-    _fill(state.storage.drivers, ((one.name, one) for one in found.drivers))
-    numbered = enumerate(found.attachments)
-    _fill(state.storage.attachments, ((f"attachment-{i}", one) for i, one in numbered))
+    for kind, items in found.items.items():
+        store = state.stores[kind]
+        store.replace(items, 1, store.began())
     return _reminded(state.snapshot(found.taken_at), found)
 
 
@@ -53,7 +44,7 @@ def _reminded(snapshot: Snapshot, found: Objects) -> Snapshot:
     finished = found.header.finished
 
     def reminded(gang: Gang) -> Gang:
-        roles = finished.get(str(gang.key), ()) if not gang.is_single else ()
+        roles = finished.get(gang_text(gang.key), ()) if not gang.is_single else ()
         return replace(gang, finished=tuple(roles)) if roles else gang
 
     gangs = tuple(reminded(gang) for gang in snapshot.gangs)

@@ -1,13 +1,16 @@
-"""Every kind of call that Tutti makes, and every list-and-watch: what the ClusterRole must grant.
+"""Every kind of call that Tutti makes: what the ClusterRole must grant.
 
 Separate from the client so that a test, and a reader, can hold the two side by side.
 """
 
-from enum import Enum
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
-VERSIONS = {"tutti.dev": "v1alpha1"}  # of the APIs that are not at v1
-DEFAULT_SCHEDULER = "default-scheduler"  # Kubernetes' own: most pods of most clusters name it
+from ..model.keys import POD_GROUP, ApiKind
+from . import wire
+
+VERSIONS = {POD_GROUP.group: "v1alpha1"}  # of the API groups that are not at v1
 METHODS = {
     "list": "GET",
     "watch": "GET",
@@ -18,38 +21,43 @@ METHODS = {
     "delete": "DELETE",
 }
 
+W = TypeVar("W", bound=wire.Object)
+V = TypeVar("V")
+
+
+def version_of(group: str) -> str:
+    """The version that objects of an API group are read and written in."""
+    return VERSIONS.get(group, "v1")
+
 
 def api_version(group: str) -> str:
-    """The ``apiVersion`` that objects of an API group are read and written in."""
-    version = VERSIONS.get(group, "v1")
-    return f"{group}/{version}" if group else version
-
-
-def root(group: str) -> str:
-    """The path below which an API group is served."""
-    return f"/apis/{api_version(group)}" if group else f"/api/{api_version(group)}"
+    """The same as objects carry it."""
+    return f"{group}/{version_of(group)}" if group else version_of(group)
 
 
 class Right(NamedTuple):
-    """What a ClusterRole rule must grant for one call."""
+    """What a ClusterRole rule must grant for one call, and where that call goes."""
 
     group: str
-    resource: str
+    resource: str  # with its subresource: ``pods/binding``
     verb: str
 
+    @property
+    def method(self) -> str:
+        """The HTTP method."""
+        return METHODS[self.verb]
 
-class Call(Enum):
-    """Every kind of call that Tutti makes: each request is made from its entry here.
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """The path on the server; without a namespace, of the objects of all of them."""
+        resource, _, subresource = self.resource.partition("/")
+        root = f"/api{'s' if self.group else ''}/{api_version(self.group)}"
+        space = f"namespaces/{namespace}" if namespace else ""
+        return "/".join(part for part in (root, space, resource, name, subresource) if part)
 
-    kopf lists and watches PodGroups and waiting pods by the same paths.
-    """
 
-    LIST_NODES = Right("", "nodes", "list")
-    WATCH_NODES = Right("", "nodes", "watch")
-    LIST_NAMESPACES = Right("", "namespaces", "list")
-    WATCH_NAMESPACES = Right("", "namespaces", "watch")
-    LIST_PODS = Right("", "pods", "list")
-    WATCH_PODS = Right("", "pods", "watch")
+class Call:
+    """Every kind of call that Tutti makes but lists and watches, which each ``Kind`` has."""
+
     GET_POD = Right("", "pods", "get")
     BIND = Right("", "pods/binding", "create")
     PATCH_POD_STATUS = Right("", "pods/status", "patch")
@@ -57,56 +65,21 @@ class Call(Enum):
     CREATE_EVENT = Right("", "events", "create")
     GET_JOB = Right("batch", "jobs", "get")
     GET_CONFIG_MAP = Right("", "configmaps", "get")
-    LIST_PRIORITY_CLASSES = Right("scheduling.k8s.io", "priorityclasses", "list")
-    WATCH_PRIORITY_CLASSES = Right("scheduling.k8s.io", "priorityclasses", "watch")
-    LIST_CLAIMS = Right("", "persistentvolumeclaims", "list")
-    WATCH_CLAIMS = Right("", "persistentvolumeclaims", "watch")
-    LIST_VOLUMES = Right("", "persistentvolumes", "list")
-    WATCH_VOLUMES = Right("", "persistentvolumes", "watch")
-    LIST_STORAGE_CLASSES = Right("storage.k8s.io", "storageclasses", "list")
-    WATCH_STORAGE_CLASSES = Right("storage.k8s.io", "storageclasses", "watch")
-    LIST_CSI_NODES = Right("storage.k8s.io", "csinodes", "list")
-    WATCH_CSI_NODES = Right("storage.k8s.io", "csinodes", "watch")
-    LIST_CSI_DRIVERS = Right("storage.k8s.io", "csidrivers", "list")
-    WATCH_CSI_DRIVERS = Right("storage.k8s.io", "csidrivers", "watch")
-    LIST_ATTACHMENTS = Right("storage.k8s.io", "volumeattachments", "list")
-    WATCH_ATTACHMENTS = Right("storage.k8s.io", "volumeattachments", "watch")
-    LIST_POD_GROUPS = Right("tutti.dev", "podgroups", "list")
-    WATCH_POD_GROUPS = Right("tutti.dev", "podgroups", "watch")
-    CREATE_POD_GROUP = Right("tutti.dev", "podgroups", "create")
-    PATCH_POD_GROUP_STATUS = Right("tutti.dev", "podgroups/status", "patch")
-    LIST_RESERVATIONS = Right("tutti.dev", "reservations", "list")
-    WATCH_RESERVATIONS = Right("tutti.dev", "reservations", "watch")
-    CREATE_RESERVATION = Right("tutti.dev", "reservations", "create")
-    PATCH_RESERVATION = Right("tutti.dev", "reservations", "patch")
-    DELETE_RESERVATION = Right("tutti.dev", "reservations", "delete")
+    CREATE_POD_GROUP = Right(POD_GROUP.group, "podgroups", "create")
+    CREATE_RESERVATION = Right(POD_GROUP.group, "reservations", "create")
+    PATCH_RESERVATION = Right(POD_GROUP.group, "reservations", "patch")
+    DELETE_RESERVATION = Right(POD_GROUP.group, "reservations", "delete")
     GET_LEASE = Right("coordination.k8s.io", "leases", "get")
     CREATE_LEASE = Right("coordination.k8s.io", "leases", "create")
     UPDATE_LEASE = Right("coordination.k8s.io", "leases", "update")
-
-    @property
-    def method(self) -> str:
-        """The HTTP method."""
-        return METHODS[self.value.verb]
-
-    def path(self, namespace: str = "", name: str = "") -> str:
-        """The path on the server; without a namespace, of the objects of all of them."""
-        resource, _, subresource = self.value.resource.partition("/")
-        space = f"namespaces/{namespace}" if namespace else ""
-        parts = (root(self.value.group), space, resource, name, subresource)
-        return "/".join(part for part in parts if part)
-
-
-# Made only where Spark's gangs are declared: whoever does not want that need not grant them.
-FOR_SPARK = frozenset({Call.GET_CONFIG_MAP, Call.CREATE_POD_GROUP})
 
 
 class Stream(NamedTuple):
     """One list-and-watch: where it is, and which objects of it are wanted."""
 
     name: str
-    lists: Call
-    watches: Call
+    lists: Right
+    watches: Right
     selector: str = ""
 
     @property
@@ -115,35 +88,29 @@ class Stream(NamedTuple):
         return self.lists.path()
 
 
-NODES = Stream("nodes", Call.LIST_NODES, Call.WATCH_NODES)
-BOUND = Stream("bound pods", Call.LIST_PODS, Call.WATCH_PODS, "spec.nodeName!=")
-GROUPS = Stream("PodGroups", Call.LIST_POD_GROUPS, Call.WATCH_POD_GROUPS)
-CLASSES = Stream("PriorityClasses", Call.LIST_PRIORITY_CLASSES, Call.WATCH_PRIORITY_CLASSES)
-NAMESPACES = Stream("namespaces", Call.LIST_NAMESPACES, Call.WATCH_NAMESPACES)
-CLAIMS = Stream("PersistentVolumeClaims", Call.LIST_CLAIMS, Call.WATCH_CLAIMS)
-VOLUMES = Stream("PersistentVolumes", Call.LIST_VOLUMES, Call.WATCH_VOLUMES)
-STORAGE_CLASSES = Stream("StorageClasses", Call.LIST_STORAGE_CLASSES, Call.WATCH_STORAGE_CLASSES)
-CSI_NODES = Stream("CSINodes", Call.LIST_CSI_NODES, Call.WATCH_CSI_NODES)
-CSI_DRIVERS = Stream("CSIDrivers", Call.LIST_CSI_DRIVERS, Call.WATCH_CSI_DRIVERS)
-ATTACHMENTS = Stream("VolumeAttachments", Call.LIST_ATTACHMENTS, Call.WATCH_ATTACHMENTS)
-RESERVATIONS = Stream("Reservations", Call.LIST_RESERVATIONS, Call.WATCH_RESERVATIONS)
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind(Generic[W, V]):
+    """A kind of API objects that Tutti lists and watches: where they are, and how they are read.
 
-
-def pending(*scheduler_names: str) -> Stream:
-    """The pods that wait for one of these schedulers; of several, also those that wait for others.
-
-    A field selector knows no "or": whoever asks for several names has to leave out what is not
-    theirs, and is at least spared the pods of the default scheduler.
+    Streams, stores, the check of the ClusterRole and the reading of files follow from it.
     """
-    ours = "spec.nodeName="
-    if len(scheduler_names) == 1:
-        ours += f",spec.schedulerName={scheduler_names[0]}"
-    elif DEFAULT_SCHEDULER not in scheduler_names:
-        ours += f",spec.schedulerName!={DEFAULT_SCHEDULER}"
-    return Stream("pending pods", Call.LIST_PODS, Call.WATCH_PODS, ours)
 
+    api: ApiKind
+    plural: str  # in paths and in roles
+    model: type[W]  # the fields that are read
+    decode: Callable[[W], V]  # to None where an object is of no interest
+    is_namespaced: bool = True
 
-def others_pending(scheduler_name: str) -> Stream:
-    """The unbound pods of other schedulers, of which those pinned to a node use its room."""
-    others = f"spec.nodeName=,spec.schedulerName!={scheduler_name}"
-    return Stream("pinned pods", Call.LIST_PODS, Call.WATCH_PODS, others)
+    @property
+    def title(self) -> str:
+        """The plural as people write it: PriorityClasses."""
+        return self.api.kind + self.plural[len(self.api.kind) :]
+
+    def right(self, verb: str, subresource: str = "") -> Right:
+        """What a call about objects of this kind needs."""
+        resource = f"{self.plural}/{subresource}" if subresource else self.plural
+        return Right(self.api.group, resource, verb)
+
+    def stream(self, selector: str = "", name: str = "") -> Stream:
+        """The list-and-watch of the objects of this kind that a field selector meets."""
+        return Stream(name or self.title, self.right("list"), self.right("watch"), selector)

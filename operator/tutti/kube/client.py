@@ -18,11 +18,12 @@ from ..model.keys import GangKey, LeaseKey, PodKey
 from ..model.lease import LeaderTerm, Lease
 from ..model.owners import Job
 from ..model.spark import ConfigMapKey
-from . import connection_errors, errors, wire
+from . import connection_errors, errors, kinds, wire
 from .access import Access
-from .calls import Call, Stream
+from .calls import Call, Right, Stream
 from .clock import ServerClock
-from .codec import decode, encode, jobs, pod_group
+from .codec import decode, encode, jobs
+from .gang_sources import GangObject, pod_group
 
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
@@ -33,11 +34,11 @@ PAGE = 500  # kubectl's and client-go's page size
 
 V = TypeVar("V")
 W = TypeVar("W", bound=wire.Object)
-Heard = Callable[[Call, int], None]
+Heard = Callable[[Right, int], None]
 NO_ANSWER = 0  # the status that is heard of a call that got none
 
 
-def unheard(_call: Call, _status: int) -> None:
+def unheard(_call: Right, _status: int) -> None:
     """Nobody counts."""
 
 
@@ -74,7 +75,7 @@ class Api(Protocol):
         Raises ``Gone`` where there is no such ConfigMap.
         """
 
-    async def declare(self, namespace: str, group: Mapping[str, Any]) -> pod_group.GangObject:
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> GangObject:
         """Create a PodGroup; raises ``Conflict`` where there is one of that name."""
 
     async def reserve(self, reservation: Reservation) -> Reservation:
@@ -92,8 +93,8 @@ class Api(Protocol):
     async def read_lease(self) -> Lease:
         """Read the Lease as it is now, not from a cache; without a version where there is none."""
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> pod_group.GangObject:
-        """Merge fields into a PodGroup's status; answers the PodGroup as it then is."""
+    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> GangObject:
+        """Merge fields into the status of what declares a gang; answers the object then."""
 
     async def say(self, event: encode.Event) -> None:
         """Create an Event."""
@@ -188,7 +189,7 @@ class Client:
         body = await self._send(call, call.path(namespace, kept.config_map))
         return _read(body, wire.ConfigMap, lambda one: one.data.get(kept.key))
 
-    async def declare(self, namespace: str, group: Mapping[str, Any]) -> pod_group.GangObject:
+    async def declare(self, namespace: str, group: Mapping[str, Any]) -> GangObject:
         """See ``Api.declare``."""
         call = Call.CREATE_POD_GROUP
         body = await self._send(call, call.path(namespace), group)
@@ -221,12 +222,13 @@ class Client:
         path = Call.DELETE_RESERVATION.path(reservation.gang.namespace, reservation.uid)
         await self._send(Call.DELETE_RESERVATION, path, encode.delete_options(reservation))
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> pod_group.GangObject:
+    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> GangObject:
         """See ``Api.write_status``."""
-        call = Call.PATCH_POD_GROUP_STATUS
+        kind = kinds.GANGS[gang.kind]
+        call = kind.right("patch", "status")
         path = call.path(gang.namespace, gang.name)
         body = await self._send(call, path, {"status": status}, kind="merge-patch")
-        return _read(body, wire.PodGroup, pod_group.decode_group)
+        return _read(body, kind.model, kind.decode)
 
     async def read_lease(self) -> Lease:
         """See ``Leases.read_lease``; a GET that names no version is answered from etcd's quorum."""
@@ -286,7 +288,7 @@ class Client:
 
     async def _send(
         self,
-        call: Call,
+        call: Right,
         path: str,
         body: Mapping[str, Any] | None = None,
         *,

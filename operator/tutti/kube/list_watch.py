@@ -46,7 +46,12 @@ def item(one: wire.Object, value: V) -> Item[V]:
 
 
 class ReflectorSink(Protocol[V]):
-    """Where a stream's objects go; ``world.Store`` is one."""
+    """Where a stream's objects go; ``state.store.Store`` is one."""
+
+    is_fresh: bool  # listed since the last ``expire``
+
+    def expire(self) -> None:
+        """Trust no list that began before now."""
 
     def began(self) -> int:
         """Mark the moment before a list is asked for."""

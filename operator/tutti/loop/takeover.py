@@ -11,7 +11,6 @@ from typing import Any
 from ..kube import list_watch
 from ..kube.client import Source
 from ..model.lease import LeaderTerm
-from ..state.cluster_state import ClusterState
 from .cycle import Cycle
 
 
@@ -20,22 +19,20 @@ class Takeover:
 
     def __init__(
         self,
-        state: ClusterState,
         cycle: Cycle,
         source: Source,
         *,
         reservations: list_watch.Reflector[Any, Any],
-        groups_and_pods: Sequence[list_watch.Reflector[Any, Any]],
+        gangs_and_pods: Sequence[list_watch.Reflector[Any, Any]],
     ) -> None:
-        """``groups_and_pods``: the PodGroups, the pending pods and the bound ones, in this order.
+        """``gangs_and_pods``: what declares gangs, then the pending pods, then the bound ones.
 
         A PodGroup is listed after the Reservations: one that has taken its own along is not there.
         """
-        self._state = state
         self._cycle = cycle
         self._source = source
         self._reservations = reservations
-        self._groups_and_pods = groups_and_pods
+        self._gangs_and_pods = gangs_and_pods
         self._adopted: LeaderTerm = ""
 
     async def adopt(self, term: LeaderTerm) -> None:
@@ -49,9 +46,8 @@ class Takeover:
             return
         await list_watch.relist(self._source, self._reservations)
         await self._cycle.begin(term)
-        self._state.groups.expire()
-        self._state.pending.expire()
-        self._state.bound.expire()
+        for feed in self._gangs_and_pods:
+            feed.sink.expire()
         self._adopted = term
 
     async def complete(self, term: LeaderTerm) -> None:
@@ -62,8 +58,6 @@ class Takeover:
             Deposed: as of ``adopt``.
         """
         await self.adopt(term)
-        state = self._state
-        fresh = (state.groups.is_fresh, state.pending.is_fresh, state.bound.is_fresh)
-        for is_fresh, feed in zip(fresh, self._groups_and_pods, strict=True):
-            if not is_fresh:
+        for feed in self._gangs_and_pods:
+            if not feed.sink.is_fresh:
                 await list_watch.relist(self._source, feed)

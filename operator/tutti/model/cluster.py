@@ -10,7 +10,7 @@ from typing import Self
 
 from . import ports
 from .inter_pod import AffinityTerm, Labels, WeightedAffinityTerm
-from .keys import POD, GangKey, NodeName, PodKey, Uid
+from .keys import POD, POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from .owners import Owner
 from .resources import NOTHING, Resources
 from .shapes import Shape, Taint, Template
@@ -47,7 +47,7 @@ class Member:
     version: str  # metadata.resourceVersion, the precondition of its binding
     shape: Shape
     created: float  # seconds since the epoch
-    group: str = ""  # the PodGroup's name; empty for a gang of one
+    group: str = ""  # the name of what declares its gang; empty for a gang of one
     role: str = ""
     priority: int = 0
     node: NodeName | None = None
@@ -67,12 +67,14 @@ class Member:
     claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
     lacking: tuple[str, ...] = ()  # what is wrong with them, in words: until it is put right
     ended: float | None = None  # when it succeeded, in seconds since the epoch; None if unknown
+    group_kind: ApiKind = POD_GROUP  # of what declares its gang
+    other_gangs: tuple[GangKey, ...] = ()  # that it names as well, and is not in
 
     @property
     def gang(self) -> GangKey:
         """The gang that it belongs to: its group, or itself alone."""
         if self.group:
-            return GangKey(self.key.namespace, self.group)
+            return GangKey(self.key.namespace, self.group, self.group_kind)
         return GangKey(self.key.namespace, self.key.name, POD)
 
     @property

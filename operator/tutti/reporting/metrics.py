@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from ..gang import health, order
-from ..kube.calls import Call
+from ..kube.calls import Call, Right
 from ..kube.client import NO_ANSWER
 from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Mode, Plan, Reason
@@ -166,11 +166,10 @@ class Metrics(Collector):
         """A cycle has ended."""
         self._cycles.labels(how).inc()
 
-    def called(self, call: Call, status: int) -> None:
+    def called(self, call: Right, status: int) -> None:
         """The API server was asked, and answered so."""
-        right = call.value
-        self._calls.labels(right.verb, right.resource, str(status)).inc()
-        if call is Call.BIND:
+        self._calls.labels(call.verb, call.resource, str(status)).inc()
+        if call == Call.BIND:
             self._bindings.labels(_bound(status)).inc()
 
     def shown(self, seconds: float) -> None:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ..kube import errors
 from ..kube.client import Api
 from ..kube.codec import encode
-from ..kube.codec.pod_group import GangObject
 from ..kube.concurrency import Calling, ConcurrencyLimit, is_away
+from ..kube.gang_sources import GangObject
 from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Plan, Reason, Rejection, Released
 from ..model.keys import GangKey, NodeName, Uid

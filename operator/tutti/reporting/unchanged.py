@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from ..kube.codec.pod_group import GangObject
+from ..kube.gang_sources import GangObject
 from ..model.cluster import Gang, Reservation
 from ..model.decisions import Rejection
 from ..model.keys import NodeName, Uid

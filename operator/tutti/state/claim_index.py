@@ -6,11 +6,13 @@ VolumeRestrictions and NodeVolumeLimits do.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
+from typing import Any
 
+from ..kube import kinds
 from ..kube.codec.shapes import CLAIM_FIELD
 from ..model.cluster import ForeignPod, Member
 from ..model.keys import NodeName, Uid
@@ -61,6 +63,14 @@ class ClaimIndex:
         self.nodes: Store[NodeDrivers] = Store(self._node_changed, self._listed)
         self.drivers: Store[Driver] = Store(self._driver_changed, self._listed)
         self.attachments: Store[Attachment] = Store(self._attachment_changed, self._listed)
+        self.stores: Mapping[kinds.AnyKind, Store[Any]] = {
+            kinds.CLAIM: self.claims,
+            kinds.VOLUME: self.volumes,
+            kinds.STORAGE_CLASS: self.classes,
+            kinds.CSI_NODE: self.nodes,
+            kinds.CSI_DRIVER: self.drivers,
+            kinds.ATTACHMENT: self.attachments,
+        }
         self._known = VolumeIndex()
         self._limits = AttachLimits(self._known.volume)
         self._pods = ClaimUsers()
@@ -74,10 +84,7 @@ class ClaimIndex:
 
     def _listed(self, _began: int) -> None:
         """A list was taken in; who waited for the first one looks again."""
-        places = (self.nodes, self.drivers, self.attachments)
-        if not self._is_known and all(
-            store.is_synced for store in (self.claims, self.volumes, self.classes, *places)
-        ):
+        if not self._is_known and all(store.is_synced for store in self.stores.values()):
             self._is_known = True
             self._look_again()
         self._wake()

@@ -4,11 +4,13 @@
 is assumed until the watch shows it, so that no cycle sees a world older than its own last write.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from ..kube import kinds
 from ..kube.backoff import ApiBackoffs
-from ..kube.codec.pod_group import GangObject
+from ..kube.gang_sources import GangObject
 from ..kube.list_watch import Item
 from ..model.cluster import (
     ForeignPod,
@@ -20,7 +22,7 @@ from ..model.cluster import (
     Reservation,
     Snapshot,
 )
-from ..model.keys import GangKey, NodeName, Uid
+from ..model.keys import POD_GROUP, ApiKind, GangKey, NodeName, Uid
 from ..model.resources import NOTHING
 from .claim_index import ClaimIndex
 from .gang_index import GangIndex
@@ -48,7 +50,7 @@ class Assumption:
 
 
 class ClusterState:
-    """Eight stores, the claims, the assumptions, and the indexes that make a snapshot cheap."""
+    """The stores, the claims, the assumptions, and the indexes that make a snapshot cheap."""
 
     def __init__(
         self,
@@ -69,11 +71,22 @@ class ClusterState:
         self.pending: Store[Member] = Store(self._member_changed, self._listed)
         self.bound: Store[Member | ForeignPod] = Store(self._bound_changed, self._bound_listed)
         self.pinned: Store[ForeignPod] = Store(self._pod_changed, self._listed)
-        self.groups: Store[GangObject] = Store(self._group_changed, self._listed)
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
         self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
         self.storage = ClaimIndex(self._refresh, self._attached_changed, wake)
+        self.gang_objects: Mapping[ApiKind, Store[GangObject]] = {
+            api: Store(self._group_changed, self._listed) for api in kinds.GANGS
+        }
+        # All but pods, which come in several streams: by kind.
+        self.stores: Mapping[kinds.AnyKind, Store[Any]] = {
+            **{kinds.GANGS[api]: store for api, store in self.gang_objects.items()},
+            kinds.NODE: self.nodes,
+            kinds.RESERVATION: self.reservations,
+            kinds.PRIORITY_CLASS: self.classes,
+            kinds.NAMESPACE: self.namespaces,
+            **self.storage.stores,
+        }
         self._occupancy = NodeUsage(self.storage.attached)
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
@@ -86,9 +99,14 @@ class ClusterState:
     @property
     def is_synced(self) -> bool:
         """Whether every stream has been listed once: before that, nothing may be decided."""
-        supply = (self.nodes, self.bound, self.pinned, self.reservations)
-        words = (self.classes, self.namespaces)
-        return all(store.is_synced for store in (self.groups, self.pending, *supply, *words))
+        always = (self.stores[kind] for kind in (*kinds.GANGS.values(), *kinds.CLUSTER))
+        pods: tuple[Store[Any], ...] = (self.pending, self.bound, self.pinned)
+        return all(store.is_synced for store in (*pods, *always))
+
+    @property
+    def groups(self) -> Store[GangObject]:
+        """Tutti's own PodGroups."""
+        return self.gang_objects[POD_GROUP]
 
     def snapshot(self, now: float) -> Snapshot:
         """Freeze the picture; unchanged parts are the same objects as the last time."""
@@ -192,8 +210,8 @@ class ClusterState:
             self.pending.put(Item(member.uid, int(member.version), member))
 
     def learn_group(self, group: GangObject) -> None:
-        """Take in a PodGroup as the API server just showed it."""
-        self.groups.put(Item(group.uid, int(group.version), group))
+        """Take in what declares a gang as the API server just showed it."""
+        self.gang_objects[group.key.kind].put(Item(group.uid, int(group.version), group))
 
     def hold(self, reservation: Reservation) -> None:
         """Take in a Reservation that was just created."""

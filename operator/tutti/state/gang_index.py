@@ -6,7 +6,7 @@ Separate from the cluster state, which knows where every pod is, as ``node_usage
 from collections.abc import Callable, Iterable
 
 from ..gang import demand, finished_members
-from ..kube.codec.pod_group import GangObject
+from ..kube.gang_sources import GangObject
 from ..model.cluster import Gang, Member, Phase, Reservation
 from ..model.keys import POD, GangKey, Uid
 from .spark_apps import SparkApps

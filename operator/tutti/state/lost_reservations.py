@@ -6,7 +6,7 @@ for anew either way. Separate from the cluster state's stores, which forget.
 
 from collections.abc import Callable
 
-from ..kube.codec.pod_group import GangObject
+from ..kube.gang_sources import GangObject
 from ..model.cluster import Reservation
 from ..model.keys import GangKey, Uid
 

@@ -3,37 +3,42 @@
 Separate from the composition root because a dump of a live cluster needs them, and nothing else.
 """
 
-from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from ..kube import calls, list_watch, wire
-from ..kube.codec import decode, pod_group, volumes
+from ..kube import kinds, list_watch, wire
+from ..kube.codec import decode
 from ..model.cluster import ForeignPod, Member, Reservation
 from .cluster_state import ClusterState
 
+Reflector = list_watch.Reflector[Any, Any]
 
-class Reflectors(NamedTuple):
-    """The eight streams."""
 
-    groups: list_watch.Reflector[Any, Any]
-    pending: list_watch.Reflector[Any, Any]
-    nodes: list_watch.Reflector[Any, Any]
-    bound: list_watch.Reflector[Any, Any]
-    pinned: list_watch.Reflector[Any, Any]
-    reservations: list_watch.Reflector[Any, Any]
-    classes: list_watch.Reflector[Any, Any]
-    namespaces: list_watch.Reflector[Any, Any]
+@dataclass(frozen=True, slots=True)
+class Reflectors:
+    """What a cluster state is always fed with: pods in three streams, other kinds in one each."""
+
+    gangs: tuple[Reflector, ...]  # of every kind that declares gangs
+    pending: Reflector
+    bound: Reflector
+    pinned: Reflector
+    reservations: Reflector
+    others: tuple[Reflector, ...]
 
     @property
-    def demand(self) -> tuple[list_watch.Reflector[Any, Any], ...]:
+    def demand(self) -> tuple[Reflector, ...]:
         """What waits, and for whom: watched through kopf."""
-        return (self.groups, self.pending)
+        return (*self.gangs, self.pending)
 
     @property
-    def supply(self) -> tuple[list_watch.Reflector[Any, Any], ...]:
+    def supply(self) -> tuple[Reflector, ...]:
         """What counts: listed after what waits."""
-        words = (self.classes, self.namespaces)
-        return (self.nodes, self.bound, self.pinned, self.reservations, *words)
+        return (self.bound, self.pinned, self.reservations, *self.others)
+
+    def __iter__(self) -> Iterator[Reflector]:
+        """All of them, in the order in which they are listed."""
+        return iter((*self.demand, *self.supply))
 
 
 def reflectors_into(
@@ -55,9 +60,6 @@ def reflectors_into(
     def is_served(one: wire.Object) -> bool:
         return not ours or one.metadata.namespace in ours
 
-    def group(one: wire.PodGroup) -> pod_group.GangObject | None:
-        return pod_group.decode_group(one) if is_served(one) else None
-
     def waiting(pod: wire.Pod) -> Member | None:
         is_ours = pod.spec.scheduler_name == name and is_served(pod)
         return decode.decode_member(pod) if is_ours else None
@@ -77,43 +79,35 @@ def reflectors_into(
             elsewhere(space)
         return None
 
-    others = calls.others_pending(name)
+    others = kinds.others_pending(name)
     return Reflectors(
-        groups=list_watch.Reflector(calls.GROUPS, wire.PodGroup, group, state.groups),
-        pending=list_watch.Reflector(calls.pending(name), wire.Pod, waiting, state.pending),
-        nodes=list_watch.Reflector(calls.NODES, wire.Node, decode.decode_node, state.nodes),
-        bound=list_watch.Reflector(calls.BOUND, wire.Pod, bound, state.bound),
+        gangs=tuple(_gangs(state, kind, is_served) for kind in kinds.GANGS.values()),
+        pending=list_watch.Reflector(kinds.pending(name), wire.Pod, waiting, state.pending),
+        bound=list_watch.Reflector(kinds.BOUND, wire.Pod, bound, state.bound),
         pinned=list_watch.Reflector(others, wire.Pod, decode.decode_occupant, state.pinned),
-        reservations=list_watch.Reflector(
-            calls.RESERVATIONS, wire.Reservation, promised, state.reservations
-        ),
-        classes=list_watch.Reflector(
-            calls.CLASSES, wire.PriorityClass, decode.decode_priority_class, state.classes
-        ),
-        namespaces=list_watch.Reflector(
-            calls.NAMESPACES, wire.Namespace, decode.decode_namespace, state.namespaces
+        reservations=_reflector(state, kinds.RESERVATION, promised),
+        others=tuple(
+            _reflector(state, kind) for kind in kinds.CLUSTER if kind is not kinds.RESERVATION
         ),
     )
 
 
-def storage_into(state: ClusterState) -> tuple[list_watch.Reflector[Any, Any], ...]:
+def storage_into(state: ClusterState) -> tuple[Reflector, ...]:
     """The streams of volumes, for as long as some pod names a claim."""
-    into = state.storage
-    return (
-        list_watch.Reflector(
-            calls.CLAIMS, wire.PersistentVolumeClaim, volumes.decode_claim, into.claims
-        ),
-        list_watch.Reflector(
-            calls.VOLUMES, wire.PersistentVolume, volumes.decode_volume, into.volumes
-        ),
-        list_watch.Reflector(
-            calls.STORAGE_CLASSES, wire.StorageClass, volumes.decode_class, into.classes
-        ),
-        list_watch.Reflector(calls.CSI_NODES, wire.CSINode, volumes.decode_drivers, into.nodes),
-        list_watch.Reflector(
-            calls.CSI_DRIVERS, wire.CSIDriver, volumes.decode_driver, into.drivers
-        ),
-        list_watch.Reflector(
-            calls.ATTACHMENTS, wire.VolumeAttachment, volumes.decode_attachment, into.attachments
-        ),
-    )
+    return tuple(_reflector(state, kind) for kind in kinds.STORAGE)
+
+
+def _gangs(
+    state: ClusterState, kind: kinds.AnyKind, is_served: Callable[[wire.Object], bool]
+) -> Reflector:
+    def declared(one: wire.Object) -> Any:
+        return kind.decode(one) if is_served(one) else None
+
+    return _reflector(state, kind, declared)
+
+
+def _reflector(
+    state: ClusterState, kind: kinds.AnyKind, read: Callable[[Any], Any] | None = None
+) -> Reflector:
+    """All objects of a kind, into their store; ``read`` replaces the decoder of the kind."""
+    return list_watch.Reflector(kind.stream(), kind.model, read or kind.decode, state.stores[kind])

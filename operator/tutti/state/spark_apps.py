@@ -7,7 +7,7 @@ exists. Separate from ``gang_index``, which then has it like any other.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ..kube.codec.pod_group import GangObject
+from ..kube.gang_sources import GangObject
 from ..model.cluster import Member
 from ..model.keys import GangKey, Uid
 from ..model.spark import SparkPod

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
-from tutti.kube.codec.pod_group import GangObject
+from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
 from tutti.loop.cycle import Cycle
 from tutti.model.cluster import ForeignPod, Member

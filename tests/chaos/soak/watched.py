@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tutti import main
-from tutti.kube import calls, list_watch, wire
+from tutti.kube import list_watch
 from tutti.kube.access import Access
 from tutti.kube.client import Client
-from tutti.kube.codec import decode, pod_group
 from tutti.reporting import logs
 from tutti.settings import Settings
 from tutti.state.cluster_state import ClusterState
+from tutti.state.reflectors import reflectors_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,33 +34,6 @@ if TYPE_CHECKING:
 
 ANSWER = "answer.json"
 SAID = 20  # differences that are told; more would not tell more
-
-
-def feeds(state: ClusterState, name: str) -> tuple[list_watch.Reflector[Any, Any], ...]:
-    """All eight streams of a World."""
-
-    def bound(pod: wire.Pod) -> Any:
-        if pod.spec.scheduler_name == name:
-            return decode.decode_member(pod)
-        return decode.decode_occupant(pod)
-
-    others = calls.others_pending(name)
-    return (
-        list_watch.Reflector(calls.GROUPS, wire.PodGroup, pod_group.decode_group, state.groups),
-        list_watch.Reflector(calls.pending(name), wire.Pod, decode.decode_member, state.pending),
-        list_watch.Reflector(calls.NODES, wire.Node, decode.decode_node, state.nodes),
-        list_watch.Reflector(calls.BOUND, wire.Pod, bound, state.bound),
-        list_watch.Reflector(others, wire.Pod, decode.decode_occupant, state.pinned),
-        list_watch.Reflector(
-            calls.RESERVATIONS, wire.Reservation, decode.decode_reservation, state.reservations
-        ),
-        list_watch.Reflector(
-            calls.CLASSES, wire.PriorityClass, decode.decode_priority_class, state.classes
-        ),
-        list_watch.Reflector(
-            calls.NAMESPACES, wire.Namespace, decode.decode_namespace, state.namespaces
-        ),
-    )
 
 
 def differences(known: ClusterState, listed: ClusterState) -> list[str]:
@@ -122,7 +95,7 @@ async def _answer(path: Path, kubeconfig: str, name: str) -> None:
     (state,) = (one for one in gc.get_objects() if isinstance(one, ClusterState))
     listed = ClusterState(lambda: None)
     async with Client(await Access.load(kubeconfig)) as api:
-        for feed in feeds(listed, name):
+        for feed in reflectors_into(listed, name):
             await list_watch.relist(api, feed)
     unequal = differences(state, listed)
     answer = {

@@ -16,7 +16,7 @@ from tutti.cli.output import watch
 from tutti.cli.output.gang_rows import hindrance, largest, rows
 from tutti.cli.output.watch import View
 from tutti.kube import access
-from tutti.kube.codec.pod_group import GangObject
+from tutti.kube.gang_sources import GangObject
 from tutti.loop.dry_run import SAID
 from tutti.model.cluster import Phase, ScheduledCondition, SlotReservation, Snapshot
 from tutti.model.keys import GangKey, NodeName, Uid

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from tutti import dump
+from tutti.kube import kinds
 from tutti.model.cluster import Namespace
 from tutti.model.inter_pod import AffinityTerm, InterPodRules, PodSelector, Requirement
 from tutti.model.resources import Resources
@@ -40,7 +41,7 @@ def workload(kind: str, group: str, **spec: Any) -> dict[str, Any]:
 
 
 def test_a_node_that_says_nothing_of_itself_is_ready_and_offers_what_it_has() -> None:
-    (found,) = read(node({"capacity": {"cpu": "4", "memory": "1Gi"}})).nodes
+    (found,) = read(node({"capacity": {"cpu": "4", "memory": "1Gi"}})).of(kinds.NODE)
     assert found.ready
     assert found.allocatable == Resources.of({"cpu": 4000, "memory": 2**30, "pods": 110})
 
@@ -51,7 +52,7 @@ def test_what_a_node_does_say_counts() -> None:
         "allocatable": {"cpu": "4", "pods": "7"},
         "conditions": [{"type": "Ready", "status": "False"}],
     }
-    (found,) = read(node(said)).nodes
+    (found,) = read(node(said)).of(kinds.NODE)
     assert not found.ready
     assert found.allocatable == Resources.of({"cpu": 4000, "pods": 7})
 
@@ -172,8 +173,8 @@ def test_an_affinity_that_is_none_is_refused_in_one_sentence(affinity: dict[str,
 def test_nodes_and_namespaces_are_labelled_with_their_names() -> None:
     about = {"name": "ml", "labels": {"team": "a"}}
     found = read(node({}), {"apiVersion": "v1", "kind": "Namespace", "metadata": about})
-    assert found.nodes[0].labels == (("kubernetes.io/hostname", "n1"),)
-    (space,) = found.namespaces
+    assert found.of(kinds.NODE)[0].labels == (("kubernetes.io/hostname", "n1"),)
+    (space,) = found.of(kinds.NAMESPACE)
     assert space == Namespace("ml", (("kubernetes.io/metadata.name", "ml"), ("team", "a")))
 
 
@@ -189,7 +190,7 @@ def test_a_namespace_is_there_where_a_pod_is() -> None:
     about = {"name": "ml", "uid": "u", "labels": {"team": "a"}}
     known = {"apiVersion": "v1", "kind": "Namespace", "metadata": about}
     found = read(workload("Job", "batch"), other, known)
-    assert found.namespaces == (
+    assert found.of(kinds.NAMESPACE) == (
         Namespace("ml", (("team", "a"),)),
         Namespace("db", (("kubernetes.io/metadata.name", "db"),)),
     )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tutti import dump
 from tutti.dump import load
+from tutti.kube.gang_sources import pod_group
 
 KINDS = ("Node", "Pod", "PodGroup", "Reservation", "Job", "List", "PodList", "Deployment")
 VERSIONS = ("v1", "tutti.dev/v1alpha1", "batch/v1", "apps/v1", "")
@@ -271,7 +272,7 @@ def test_kinds_that_no_decision_looks_at_are_counted() -> None:
 
 def test_of_an_object_that_comes_twice_the_last_counts() -> None:
     twice = read({**GROUP, "spec": {"minMember": 2}}, {**GROUP, "spec": {"minMember": 3}})
-    assert [group.min_member for group in twice.groups] == [3]
+    assert [group.min_member for group in twice.of(pod_group.KIND)] == [3]
     assert twice.repeated == 1
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from tutti import dump
 from tutti.dump import defaults, documents, limits, load
 from tutti.gang import slots
+from tutti.kube import kinds
+from tutti.kube.gang_sources import pod_group
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
@@ -149,7 +151,7 @@ def test_what_asks_for_more_than_is_allowed_is_refused_in_a_sentence(name: str) 
 
 def test_what_the_crds_allow_is_read() -> None:
     found = read(NODE, group(minMember=5_000, roles=[role(least=5_000, maxMember=5_000)]))
-    assert found.groups[0].min_member == limits.MOST_MEMBERS
+    assert found.of(pod_group.KIND)[0].min_member == limits.MOST_MEMBERS
 
 
 def test_all_workloads_together_make_no_more_pods_than_one_may(
@@ -177,7 +179,7 @@ def test_yaml_that_would_take_gigabytes_is_refused_and_the_same_as_json_is_read(
     monkeypatch.setattr(documents, "YAML_LIMIT", 50)
     with pytest.raises(dump.BadFile, match="million characters of YAML, at most"):
         read(NODE)
-    assert dump.read([dump.Text("some.json", str(NODE).replace("'", '"').encode())]).nodes
+    assert dump.read([dump.Text("some.json", str(NODE).replace("'", '"').encode())]).of(kinds.NODE)
 
 
 COUNTS = st.sampled_from([0, 1, 3, 4_999, 5_000, 5_001, 10**6, 10**9, 10**30, -1])

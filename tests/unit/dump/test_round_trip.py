@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tutti import dump
 from tutti.dump import load
 from tutti.gang import finished_members
-from tutti.kube.codec.spark import role_of
+from tutti.kube.gang_sources.spark import role_of
 from tutti.model import ports, shapes
 from tutti.model.cluster import (
     ApiRefusal,
@@ -39,7 +39,7 @@ from tutti.model.inter_pod import (
     TopologySpread,
     WeightedAffinityTerm,
 )
-from tutti.model.keys import NodeName, Uid
+from tutti.model.keys import POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
 from tutti.model.resources import Resources
@@ -71,7 +71,8 @@ def as_kept(of: Snapshot) -> Snapshot:
 
     def real(member: Member) -> Member:
         used = ("spec.resourceClaims",) if member.unmodelled else ()
-        own = {"tutti.dev/pod-group": member.group, "tutti.dev/role": member.role}
+        group = member.group if member.group_kind == POD_GROUP else ""
+        own = {"tutti.dev/pod-group": group, "tutti.dev/role": member.role}
         own["spark-role"] = "driver" if member.is_driver else ""
         if member.spark is not None:
             own |= {"spark-role": member.spark.role, "spark-app-selector": member.spark.app}
@@ -130,6 +131,7 @@ PEERS = PodSelector(
     (Requirement("app", "NotIn", ("x", "y")), Requirement("tier", "Exists")),
     ("ml",),
 )
+RAY = ApiKind("ray.io", "RayCluster")
 # One value that is not the default, for every field that a decision may look at.
 MEMBER: dict[str, Any] = {
     "shape": shapes.Shape(
@@ -177,6 +179,7 @@ MEMBER: dict[str, Any] = {
     "failure": "OutOfcpu",
     "ended": 1_767_225_660.0,
     "labels": (("app", "x"), ("tutti.dev/pod-group", "a")),
+    "other_gangs": (GangKey("ml", "b"), GangKey("ml", "c", RAY)),
 }
 _SHAPE = MEMBER["shape"]
 TEMPLATE = shapes.Template(
@@ -240,7 +243,7 @@ def _differs(kind: type[Any], values: dict[str, Any]) -> list[str]:
 
 def test_every_field_of_the_model_has_an_example_here() -> None:
     # Every gang of the builders has the first; of claims the tests of storage tell.
-    assert _differs(Member, MEMBER) == ["group", "claims", "lacking"]
+    assert _differs(Member, MEMBER) == ["group", "claims", "lacking", "group_kind"]
     assert _differs(Node, NODE) == []
     assert _differs(Gang, GANG) == ["members"]
     assert _differs(Reservation, RESERVATION) == ["self_uid"]
@@ -256,6 +259,23 @@ def test_no_field_of_a_member_is_lost(name: str) -> None:
     if name == "role":
         made = made.but(roles=(Role("worker", 1),))
     kept = as_kept(snapshot(node("n1", cpu=8, gpu=8, memory=8), made))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_gangs_of_one_name_and_different_kinds_are_kept_apart() -> None:
+    """No API is named in a dump's code: what declares a gang is written as a PodGroup."""
+    ours = gang("a").of(1, cpu=1)
+    theirs = replace(
+        ours,
+        key=ours.key._replace(kind=RAY),
+        members=tuple(
+            replace(one, key=PodKey("ml", "ray"), uid=Uid("ray"), group_kind=RAY)
+            for one in ours.members
+        ),
+    ).but(uid=Uid("cluster"), finished=("worker",))
+    held = reservation(theirs, ("ray", "n1"))
+    kept = as_kept(snapshot(node("n1", cpu=8), ours, theirs, held))
+    assert [one.key.kind for one in kept.gangs] == [RAY, POD_GROUP]
     assert read(dump.write(kept, SETUP)) == kept
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from kubernetes.aio.config import ConfigException
 
-from tutti.kube import access, calls, errors
+from tutti.kube import access, errors, kinds
 from tutti.kube.client import Client
 
 CONFIG = {
@@ -259,4 +259,4 @@ async def test_credentials_that_cannot_be_renewed_are_an_error_like_any_other(
     monkeypatch.setattr(reached._configuration, "get_api_key_with_prefix", gone)
     async with Client(reached) as api:
         with pytest.raises(errors.Unavailable, match=r"^credentials cannot be renewed: Token file"):
-            await api.page(calls.NODES)
+            await api.page(kinds.NODE.stream())

@@ -12,7 +12,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from tutti.kube import access, calls, client, connection_errors, errors
+from tutti.kube import access, client, connection_errors, errors, kinds
 
 SERVER = "https://me:hunter2@api.example:6443/k8s"
 KEY = ConnectionKey(
@@ -143,8 +143,8 @@ async def test_lists_and_watches_say_what_was_asked(tmp_path: Path) -> None:
     )
     async with client.Client(await access.Access.load(str(path))) as api:
         with pytest.raises(errors.Unavailable) as list_said:
-            await api.page(calls.NODES)
+            await api.page(kinds.NODE.stream())
         with pytest.raises(errors.Unavailable) as watch_said:
-            await anext(api.watch(calls.NODES, "1"))
+            await anext(api.watch(kinds.NODE.stream(), "1"))
     assert str(list_said.value) == "GET /api/v1/nodes: 127.0.0.1:1 refused the connection."
     assert str(watch_said.value) == "WATCH /api/v1/nodes: 127.0.0.1:1 refused the connection."

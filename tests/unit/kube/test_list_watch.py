@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tutti.kube import calls, errors, list_watch, wire
+from tutti.kube import errors, kinds, list_watch, wire
 from tutti.kube.calls import Stream
 from tutti.kube.codec import decode
 from tutti.kube.list_watch import Item, Reflector
@@ -34,7 +34,7 @@ class Scripted:
 
     async def page(self, stream: Stream, after: str = "") -> bytes:
         """Answer with the next list's next page."""
-        assert stream is calls.BOUND
+        assert stream is kinds.BOUND
         if not after:
             self.asked.append("list")
             answer = next(self._pages)
@@ -47,7 +47,7 @@ class Scripted:
         """Answer with the next watch."""
         self.asked.append(version)
         answer = next(self._watches, None)
-        assert stream is calls.BOUND
+        assert stream is kinds.BOUND
         if answer is None:
             self.is_done.set()
             await asyncio.Event().wait()
@@ -62,6 +62,10 @@ class Heard:
 
     def __init__(self) -> None:
         self.told: list[object] = []
+        self.is_fresh = False
+
+    def expire(self) -> None:
+        """Nobody asks here whether a list is fresh."""
 
     def began(self) -> int:
         """Number the lists."""
@@ -102,7 +106,7 @@ def line(kind: str, body: Json) -> bytes:
 async def followed(pages: Script, watches: Script) -> tuple[list[object], list[str]]:
     """What the sink heard and the source was asked, until the scripts end."""
     source, sink = Scripted(pages, watches), Heard()
-    feed = Reflector(calls.BOUND, wire.Pod, decode.decode_occupant, sink)
+    feed = Reflector(kinds.BOUND, wire.Pod, decode.decode_occupant, sink)
     following = asyncio.create_task(list_watch.follow(source, feed))
     await asyncio.wait([following, asyncio.ensure_future(source.is_done.wait())], timeout=10,
                        return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
@@ -161,7 +165,7 @@ async def test_a_watch_that_ends_is_taken_up_at_once_unless_it_showed_nothing(
     monkeypatch.setattr(list_watch, "FIRST_WAIT", 3600.0)
     added = [line("ADDED", pod("a", version)) for version in (2, 3)]
     source = Scripted([[page(1)]], [added[:1], added[1:], []])
-    feed = Reflector(calls.BOUND, wire.Pod, decode.decode_occupant, Heard())
+    feed = Reflector(kinds.BOUND, wire.Pod, decode.decode_occupant, Heard())
     following = asyncio.create_task(list_watch.follow(source, feed))
     await asyncio.wait([following], timeout=0.1)
     following.cancel()
@@ -170,7 +174,7 @@ async def test_a_watch_that_ends_is_taken_up_at_once_unless_it_showed_nothing(
 
 async def test_a_list_that_is_not_there_is_not_asked_for_in_a_loop() -> None:
     source = Scripted([errors.Gone("no such resource", status=404)] * 100, [])
-    feed = Reflector(calls.BOUND, wire.Pod, decode.decode_occupant, Heard())
+    feed = Reflector(kinds.BOUND, wire.Pod, decode.decode_occupant, Heard())
     following = asyncio.create_task(list_watch.follow(source, feed))
     await asyncio.wait([following], timeout=0.3)
     assert not following.done()
@@ -230,7 +234,7 @@ async def test_the_collector_runs_again_after_a_list_that_failed() -> None:
     import gc  # noqa: PLC0415 - only this test looks at it
 
     source = Scripted([errors.Unavailable("away.")], [])
-    feed = Reflector(calls.BOUND, wire.Pod, decode.decode_occupant, Heard())
+    feed = Reflector(kinds.BOUND, wire.Pod, decode.decode_occupant, Heard())
     with pytest.raises(errors.Unavailable):
         await list_watch.relist(source, feed)
     assert gc.isenabled()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.kube.codec.pod_group import GangObject
+from tutti.kube.gang_sources import GangObject
 from tutti.model.cluster import Reservation
 from tutti.model.decisions import Reason, Rejection
 from tutti.model.keys import NodeName, Uid

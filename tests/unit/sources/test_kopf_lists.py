@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 import kopf
 import pytest
 
-from tutti import handlers
 from tutti.kube import client, errors, list_watch
 from tutti.kube.client import Client
 from tutti.kube.list_watch import Item
 from tutti.model.keys import NodeName, Uid
-from tutti.sources import kopf_lists
+from tutti.sources import handlers, kopf_lists
 from tutti.sources.kopf_lists import KopfLists, persist
 from tutti.state.cluster_state import ClusterState
 from tutti.state.reflectors import Reflectors, reflectors_into

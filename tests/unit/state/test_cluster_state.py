@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tutti.kube.codec.pod_group import GangObject
+from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import (
     ForeignPod,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tutti.kube.codec.pod_group import GangObject
+from tutti.kube.gang_sources import GangObject
 from tutti.model.cluster import Reservation, SlotReservation
 from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.state.lost_reservations import LostReservations

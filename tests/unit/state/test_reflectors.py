@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tutti import handlers
-from tutti.kube import calls, list_watch, wire
+from tutti.kube import kinds, list_watch, wire
 from tutti.model.cluster import ForeignPod, Member
+from tutti.sources import handlers
 from tutti.state.cluster_state import ClusterState
-from tutti.state.reflectors import reflectors_into
+from tutti.state.reflectors import reflectors_into, storage_into
 
 from ..kube import objects
 
@@ -21,7 +21,22 @@ OURS, THEIRS = "ml", "elsewhere"
 
 
 def _feeds(state: ClusterState, *served: str) -> Mapping[str, list_watch.Reflector[Any, Any]]:
-    return reflectors_into(state, "tutti", served)._asdict()
+    feeds = reflectors_into(state, "tutti", served)
+    (groups,) = feeds.gangs
+    return {
+        "groups": groups,
+        "pending": feeds.pending,
+        "bound": feeds.bound,
+        "reservations": feeds.reservations,
+    }
+
+
+def test_every_kind_has_a_stream_into_a_store_of_its_own() -> None:
+    state = ClusterState(lambda: None)
+    feeds = (*reflectors_into(state, "tutti"), *storage_into(state))
+    assert {feed.kind for feed in feeds} == {kind.model for kind in kinds.KINDS}
+    assert len({id(feed.sink) for feed in feeds}) == len(feeds)
+    assert {kind for kind in kinds.KINDS if kind is not kinds.POD} == set(state.stores)
 
 
 def _taken(feed: list_watch.Reflector[Any, Any], body: objects.Json) -> Any:
@@ -120,4 +135,4 @@ def test_a_pod_that_names_another_scheduler_does_not_wait_here() -> None:
 def test_pods_of_one_scheduler_or_of_several_are_asked_for(
     names: Collection[str], selector: str
 ) -> None:
-    assert calls.pending(*names).selector == selector
+    assert kinds.pending(*names).selector == selector

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tutti.kube.codec.pod_group import GangObject
+from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import Member
 from tutti.model.keys import POD, GangKey, NodeName, Uid

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...gang import slots
 from ...gang.demand import needed
-from ...kube.codec.pod_group import GangObject
+from ...kube.gang_sources import GangObject
 from ...loop.dry_run import SAID
 from ...model.cluster import Gang, Snapshot
 from ...model.keys import GangKey

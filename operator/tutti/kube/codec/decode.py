@@ -5,7 +5,6 @@ nothing here guesses in favour of a placement.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 from functools import lru_cache
 from sys import intern
 
@@ -30,11 +29,13 @@ from ...model.shapes import NO_WISHES, Taint
 from ...model.spark import DRIVER
 from .. import wire
 from ..errors import BadObject
+from ..gang_sources import membership_of
+from ..gang_sources.spark import SPARK_LABEL, decode_spark, role_of
 from .inter_pod import decode_apart, decode_labels, decode_rules
+from .metadata import named, seconds_of
 from .preferences import decode_likings, decode_wishes
 from .quantity import QuantityError, offered
 from .shapes import claims, decode_requests, decode_shape, pinned_to, unmodelled
-from .spark import GROUP_LABEL, SPARK_LABEL, decode_spark, role_of
 
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
 PHASES = {str(phase): phase for phase in Phase}
@@ -66,14 +67,16 @@ def decode_member(pod: wire.Pod) -> Member:
         shape = decode_shape(pod, rules, NO_WISHES if malformed else decode_wishes(pod))
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
-    labels, phase = metadata.labels, _phase(pod)
+    labels, phase, membership = metadata.labels, _phase(pod), membership_of(pod)
     return Member(
         key=PodKey(metadata.namespace, metadata.name),
         uid=Uid(metadata.uid),
         version=metadata.resource_version,
         shape=shape,
         created=seconds_of(metadata.creation_timestamp),
-        group=labels.get(GROUP_LABEL, ""),
+        group=membership.group,
+        group_kind=membership.kind,
+        other_gangs=membership.others,
         role=role_of(labels),
         priority=spec.priority,
         node=NodeName(spec.node_name) if spec.node_name else None,
@@ -190,17 +193,6 @@ def decode_lease(lease: wire.Lease) -> Lease:
     )
 
 
-def named(one: wire.Object) -> str:
-    """Answer ``namespace/name``; whatever has no name or uid cannot be told from its namesakes."""
-    metadata = one.metadata
-    name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-    if not metadata.name or not metadata.uid:
-        missing = "uid" if metadata.name else "name"
-        kind = type(one).__name__
-        raise BadObject(name or f"a {kind} without a name", f"its metadata has no {missing}")
-    return name
-
-
 def _offers(allocatable: wire.Quantities) -> Mapping[str, int]:
     amounts: dict[str, int] = {}
     for name, quantity in allocatable.items():
@@ -211,11 +203,6 @@ def _offers(allocatable: wire.Quantities) -> Mapping[str, int]:
         except QuantityError:
             amounts[name] = 0  # never more than what can be read
     return amounts
-
-
-def seconds_of(moment: datetime | None) -> float:
-    """A moment in seconds since the epoch; 0 where there is none."""
-    return moment.timestamp() if moment is not None else 0.0
 
 
 def _phase(pod: wire.Pod) -> Phase:

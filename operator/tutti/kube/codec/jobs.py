@@ -5,7 +5,7 @@ Separate from the other decoding because Jobs are read one by one, and only when
 
 from ...model.owners import Job
 from .. import wire
-from .decode import named
+from .metadata import named
 
 DISRUPTED = "DisruptionTarget"  # the condition of a pod that is evicted
 

@@ -18,8 +18,8 @@ from ...model.volumes import (
     way_order,
 )
 from .. import wire
-from .decode import named
 from .inter_pod import requirements
+from .metadata import named
 
 BOUND = "pv.kubernetes.io/bind-completed"
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"

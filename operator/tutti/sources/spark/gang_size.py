@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from ...dump import encode
-from ...kube.codec import spark as marks
 from ...kube.codec.encode import API_VERSION
 from ...kube.codec.inter_pod import is_label
+from ...kube.gang_sources import spark as marks
 from ...model import ports
 from ...model.cluster import Member
 from ...model.spark import DRIVER, EXECUTOR, SparkPod

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...dump.inter_pod import PREFERRED
-from ...kube.codec import spark as marks
 from ...kube.codec.quantity import QuantityError, nanos
+from ...kube.gang_sources import spark as marks
 from ...model.cluster import Member
 from ...model.spark import SparkPod
 from .application_size import ApplicationSize

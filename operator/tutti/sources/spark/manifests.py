@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...kube.codec.encode import API_VERSION
-from ...kube.codec.spark import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
+from ...kube.gang_sources.spark import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
 from .conf import BadProperty
 from .resources import Part, PodResources, SparkApplication
 

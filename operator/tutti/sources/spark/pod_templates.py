@@ -16,8 +16,8 @@ from ...kube.codec.inter_pod import decode_rules
 from ...kube.codec.quantity import QuantityError
 from ...kube.codec.requests import PODS, host_ports, pod_requests
 from ...kube.codec.shapes import claims, unmodelled
-from ...kube.codec.spark import NUMBER_LABEL
 from ...kube.errors import BadObject
+from ...kube.gang_sources.spark import NUMBER_LABEL
 from ...model.inter_pod import InterPodRules
 from ...model.resources import Resources
 from .conf import BadProperty

@@ -20,8 +20,9 @@ from tutti.kube.codec.decode import (
     decode_reservation,
 )
 from tutti.kube.codec.jobs import decode_job
-from tutti.kube.codec.pod_group import GangObject, decode_group
 from tutti.kube.errors import BadObject
+from tutti.kube.gang_sources import GangObject
+from tutti.kube.gang_sources.pod_group import decode_group
 from tutti.model.cluster import (
     Gang,
     Member,

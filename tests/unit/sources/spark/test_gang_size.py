@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tutti.filters.node_index import NodeIndex
 from tutti.kube import wire
-from tutti.kube.codec.pod_group import decode_group
+from tutti.kube.gang_sources.pod_group import decode_group
 from tutti.model.cluster import Member
 from tutti.model.inter_pod import (
     AffinityTerm,

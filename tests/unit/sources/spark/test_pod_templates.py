@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tutti.kube import wire
 from tutti.kube.codec.decode import decode_member
-from tutti.kube.codec.pod_group import decode_group
+from tutti.kube.gang_sources.pod_group import decode_group
 from tutti.sources.spark import BadProperty, app
 from tutti.sources.spark.pod_templates import MergedTemplate, merged, plain
 

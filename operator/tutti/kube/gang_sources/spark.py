@@ -1,16 +1,19 @@
-"""Which application and role a pod of Spark's has, by the labels that Spark itself gives it.
+"""Gangs of Spark applications: a pod's application and role, by the labels of Spark itself.
 
-Separate from ``decode`` since it is the one place that knows these labels, and the ConfigMaps that
-a driver mounts: SPARK_ROLE_LABEL, SPARK_APP_ID_LABEL, SPARK_CONF_VOLUME_DRIVER and
-POD_TEMPLATE_VOLUME in Apache Spark's Constants.
+An application's gang is declared by a PodGroup named by its id, which ``sources.spark`` makes. This
+is the one place that knows these labels, and the ConfigMaps that a driver mounts: SPARK_ROLE_LABEL,
+SPARK_APP_ID_LABEL, SPARK_CONF_VOLUME_DRIVER and POD_TEMPLATE_VOLUME in Apache Spark's Constants.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...model.keys import GangKey
 from ...model.spark import DRIVER, EXECUTOR, ConfigMapKey, SparkPod
 from .. import wire
+from ..calls import Call
+from .base import GangSource
 
 GROUP_LABEL = "tutti.dev/pod-group"
 ROLE_LABEL = "tutti.dev/role"
@@ -53,7 +56,11 @@ def role_of(labels: Mapping[str, str]) -> str:
 
 def app_of(labels: Mapping[str, str]) -> str:
     """The application that a pod joins by Spark's own labels; empty where it names a group."""
-    if labels.get(SPARK_LABEL) not in MARKS or labels.get(GROUP_LABEL):
+    return "" if labels.get(GROUP_LABEL) else _application(labels)
+
+
+def _application(labels: Mapping[str, str]) -> str:
+    if labels.get(SPARK_LABEL) not in MARKS:
         return ""
     return next((labels[name] for name in APP_LABELS if labels.get(name)), "")
 
@@ -104,3 +111,16 @@ def _key(items: Any, file: str) -> str:
         if isinstance(one, Mapping) and one.get("path") == file and one.get("key"):
             return str(one["key"])
     return file
+
+
+def _gang_of(pod: wire.Pod) -> GangKey | None:
+    name = _application(pod.metadata.labels)
+    return GangKey(pod.metadata.namespace, name) if name else None
+
+
+SOURCE = GangSource(
+    "spark",
+    _gang_of,
+    rights=frozenset({Call.GET_CONFIG_MAP, Call.CREATE_POD_GROUP}),
+    is_awaited=False,
+)

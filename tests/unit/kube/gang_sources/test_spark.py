@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tutti.kube import errors, wire
 from tutti.kube.codec.decode import decode_member
-from tutti.kube.codec.spark import decode_spark, joining
+from tutti.kube.gang_sources.spark import decode_spark, joining
 from tutti.model.spark import ConfigMapKey, SparkPod
 
 LABELS = {"spark-role": "driver", "spark-app-selector": "spark-1"}

@@ -1,7 +1,7 @@
-"""What Tutti watches through kopf, as a kopf operator: PodGroups, and the pods that wait.
+"""What Tutti watches through kopf, as a kopf operator: what declares gangs, and pods that wait.
 
 No decisions here: a handler puts what an event shows into its store, and awaits nothing. Which
-lists surround kopf's, and what happens when kopf fails, is in ``sources.kopf_lists``.
+lists surround kopf's, and what happens when kopf fails, is in ``kopf_lists``.
 """
 
 import logging
@@ -10,12 +10,13 @@ from typing import Any
 
 import kopf
 
-from .kube import client, errors, list_watch, wire
-from .kube.access import Access
-from .model.keys import Uid
-from .sources.kopf_lists import KopfLists
-from .state.cluster_state import ClusterState
-from .state.reflectors import Reflectors
+from ..kube import client, errors, kinds, list_watch, wire
+from ..kube.access import Access
+from ..kube.calls import version_of
+from ..model.keys import Uid
+from ..state.cluster_state import ClusterState
+from ..state.reflectors import Reflectors
+from .kopf_lists import KopfLists
 
 logger = logging.getLogger(__name__)
 
@@ -76,9 +77,8 @@ def registry(
     async def stop(**_: Any) -> None:
         demand.reset()
 
-    @kopf.on.event("tutti.dev", "v1alpha1", "podgroups", registry=handlers)
-    async def pod_group_changed(event: kopf.RawEvent, uid: str, **_: Any) -> None:
-        take_in(feeds.groups, event, uid)
+    for kind, feed in zip(kinds.GANGS.values(), feeds.gangs, strict=True):
+        watch_gangs(handlers, kind, feed)
 
     def may_wait(uid: str, **_: Any) -> bool:
         # Half of an event's cost is the handler's invocation. A pod of ours is changed twice more
@@ -93,6 +93,18 @@ def registry(
     return handlers
 
 
+def watch_gangs(
+    handlers: kopf.OperatorRegistry,
+    kind: kinds.AnyKind,
+    feed: list_watch.Reflector[Any, Any],
+) -> None:
+    """Watch a kind of objects that declare gangs."""
+
+    @kopf.on.event(kind.api.group, version_of(kind.api.group), kind.plural, registry=handlers)
+    async def gang_changed(event: kopf.RawEvent, uid: str, **_: Any) -> None:
+        take_in(feed, event, uid)
+
+
 def configure(settings: kopf.OperatorSettings, feeds: Reflectors) -> None:
     """Let kopf list and watch, and do nothing else."""
     # What Tutti tells people it writes itself, once: kopf would make Events of its log lines.
@@ -100,7 +112,7 @@ def configure(settings: kopf.OperatorSettings, feeds: Reflectors) -> None:
     # Nothing is written into users' objects, so nothing needs to be read back from there.
     settings.persistence.diffbase_storage = NoDiffBase()
     settings.persistence.progress_storage = NoProgress()
-    # ``sources.kopf_lists`` notices CRDs that come or go; kopf would need rights to watch them.
+    # ``kopf_lists`` notices CRDs that come or go; kopf would need rights to watch them.
     settings.scanning.disabled = True
     settings.networking.error_backoffs = Backoffs()
     settings.networking.request_timeout = client.REQUEST_SECONDS

@@ -1,32 +1,21 @@
-"""PodGroups as users write them: what they ask for, the templates of their roles, and their status.
+"""Gangs that users declare: Tutti's PodGroups, which pods name by the label tutti.dev/pod-group.
 
-Separate from ``decode`` because a template is read as the pod that will be made of it.
+A template of a role is read as the pod that will be made of it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
-from ...model.cluster import ABSENT_SECONDS, GangDeclaration, OnPartial, OnTimeout, Role
-from ...model.keys import GangKey, Uid
+from ...model.cluster import ABSENT_SECONDS, OnPartial, OnTimeout, Role
+from ...model.keys import POD_GROUP, GangKey, Uid
 from ...model.shapes import Template
 from .. import wire
+from ..calls import Kind
+from ..codec.inter_pod import decode_labels, decode_rules
+from ..codec.metadata import named, seconds_of
+from ..codec.preferences import decode_wishes
+from ..codec.quantity import QuantityError
+from ..codec.shapes import decode_shape
 from ..errors import BadObject
-from .decode import named, seconds_of
-from .inter_pod import decode_labels, decode_rules
-from .preferences import decode_wishes
-from .quantity import QuantityError
-from .shapes import decode_shape
-from .spark import joining
-
-
-@dataclass(frozen=True, slots=True)
-class GangObject(GangDeclaration):
-    """An API object that declares a gang, as the API server has it now."""
-
-    version: str = ""  # metadata.resourceVersion
-    status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
-    owner: Uid | None = None  # of the pod that it was made for, and goes with
+from .base import GangObject, GangSource
+from .spark import GROUP_LABEL, joining
 
 
 def decode_group(group: wire.PodGroup) -> GangObject:
@@ -92,3 +81,18 @@ def _template(role: wire.Role, group: wire.Metadata) -> tuple[Template | None, t
     except QuantityError as problem:
         sentence = f"the template of role {role.name} cannot be read: {problem}"
         raise BadObject(f"{group.namespace}/{group.name}", sentence) from problem
+
+
+def _gang_of(pod: wire.Pod) -> GangKey | None:
+    name = pod.metadata.labels.get(GROUP_LABEL)
+    return GangKey(pod.metadata.namespace, name) if name else None
+
+
+KIND = Kind(POD_GROUP, "podgroups", wire.PodGroup, decode_group)
+SOURCE = GangSource(
+    "tutti",
+    _gang_of,
+    (KIND,),
+    frozenset({KIND.right("patch", "status")}),
+    has_status=True,
+)

@@ -1,0 +1,102 @@
+"""Which gang a pod is in, and what a pod of Spark says, written so that the decoder reads the same.
+
+Separate from ``encode``, which writes what every pod has.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..kube.gang_sources.spark import (
+    APP_LABEL,
+    GROUP_LABEL,
+    PROPERTIES,
+    PROPERTIES_VOLUME,
+    ROLE_LABEL,
+    SPARK_LABEL,
+    TEMPLATE,
+    TEMPLATE_VOLUME,
+    role_of,
+)
+from ..model.cluster import Member
+from ..model.keys import POD_GROUP, ApiKind, GangKey
+from ..model.spark import DRIVER, ConfigMapKey, SparkPod
+
+Raw = dict[str, Any]
+
+# In dumps alone. What declares a gang is written as a PodGroup, whatever it is, with its real kind.
+DECLARED_BY = "tutti.dev/declared-by"  # kind.group of what declares a gang, unless a PodGroup does
+GANG = "tutti.dev/gang"  # kind.group/name of the gang of a pod, unless a PodGroup declares it
+OTHER_GANGS = "tutti.dev/other-gangs"  # the gangs that a pod names as well
+
+UNCONFIGURED = "tutti.dev/unconfigured"  # in dumps alone: why nobody knows the size of its gang
+
+
+def labels(value: Member) -> Raw:
+    """Its own, and those that say to the decoder what it is."""
+    found = dict(value.labels)
+    if value.is_driver:
+        found[SPARK_LABEL] = DRIVER
+    if value.spark is not None:
+        found |= {SPARK_LABEL: value.spark.role, APP_LABEL: value.spark.app}
+    elif value.group and value.group_kind == POD_GROUP:
+        found[GROUP_LABEL] = value.group
+    if value.role != role_of(found):
+        found[ROLE_LABEL] = value.role
+    return found
+
+
+def marks(value: Member) -> Raw:
+    """The annotations that say how large its gang is, or why nobody knows, and which gang it is."""
+    found = {} if value.spark is None else dict(value.spark.marks)
+    if value.size_unknown_because:
+        found[UNCONFIGURED] = value.size_unknown_because
+    if value.group and value.group_kind != POD_GROUP:
+        found[GANG] = _text(value.gang)
+    if value.other_gangs:
+        found[OTHER_GANGS] = ",".join(map(_text, value.other_gangs))
+    return found
+
+
+def read_back(value: Member, annotations: Mapping[str, str]) -> Member:
+    """A pod with what a dump says of it beside what its own fields say."""
+    space, others = value.key.namespace, annotations.get(OTHER_GANGS, "")
+    named = [_key(space, text) for text in others.split(",") if text]
+    value = replace(
+        value,
+        size_unknown_because=annotations.get(UNCONFIGURED, ""),
+        other_gangs=tuple(named) or value.other_gangs,
+    )
+    if GANG not in annotations:
+        return value
+    gang = _key(space, annotations[GANG])
+    return replace(value, group=gang.name, group_kind=gang.kind)
+
+
+def kind_of(text: str) -> ApiKind:
+    """A kind as ``ApiKind`` prints it."""
+    kind, _, group = text.partition(".")
+    return ApiKind(group, kind)
+
+
+def _text(key: GangKey) -> str:
+    return f"{key.kind}/{key.name}"
+
+
+def _key(namespace: str, text: str) -> GangKey:
+    kind, _, name = text.partition("/")
+    return GangKey(namespace, name, kind_of(kind))
+
+
+def mount(spec: Raw, spark: SparkPod | None) -> None:
+    """Let a driver mount the ConfigMaps that it mounts."""
+    if spark is not None:
+        _mount(spec, PROPERTIES_VOLUME, PROPERTIES, spark.properties)
+        _mount(spec, TEMPLATE_VOLUME, TEMPLATE, spark.template)
+
+
+def _mount(spec: Raw, name: str, file: str, kept: ConfigMapKey | None) -> None:
+    """Let a pod mount a text of a ConfigMap."""
+    if kept is not None:
+        source = {"name": kept.config_map, "items": [{"key": kept.key, "path": file}]}
+        spec.setdefault("volumes", []).append({"name": name, "configMap": source})

@@ -1,0 +1,117 @@
+"""The kinds of API objects that Tutti lists and watches: each is declared once, here.
+
+The kinds that declare gangs stand in the modules of ``gang_sources``. To add a kind, declare it,
+use its store in the cluster state, and grant its list and watch in the chart: a test says so.
+"""
+
+from typing import Any, TypeAlias
+
+from ..model.keys import ApiKind
+from . import gang_sources, wire
+from .calls import Call, Kind, Right, Stream
+from .codec import decode, volumes
+
+AnyKind: TypeAlias = Kind[Any, Any]
+
+DEFAULT_SCHEDULER = "default-scheduler"  # Kubernetes' own: most pods of most clusters name it
+
+POD = Kind(ApiKind("", "Pod"), "pods", wire.Pod, decode.decode_member)
+RESERVATION = Kind(
+    ApiKind("tutti.dev", "Reservation"),
+    "reservations",
+    wire.Reservation,
+    decode.decode_reservation,
+)
+NODE = Kind(ApiKind("", "Node"), "nodes", wire.Node, decode.decode_node, is_namespaced=False)
+PRIORITY_CLASS = Kind(
+    ApiKind("scheduling.k8s.io", "PriorityClass"),
+    "priorityclasses",
+    wire.PriorityClass,
+    decode.decode_priority_class,
+    is_namespaced=False,
+)
+NAMESPACE = Kind(
+    ApiKind("", "Namespace"),
+    "namespaces",
+    wire.Namespace,
+    decode.decode_namespace,
+    is_namespaced=False,
+)
+CLAIM = Kind(
+    ApiKind("", "PersistentVolumeClaim"),
+    "persistentvolumeclaims",
+    wire.PersistentVolumeClaim,
+    volumes.decode_claim,
+)
+VOLUME = Kind(
+    ApiKind("", "PersistentVolume"),
+    "persistentvolumes",
+    wire.PersistentVolume,
+    volumes.decode_volume,
+    is_namespaced=False,
+)
+STORAGE_CLASS = Kind(
+    ApiKind("storage.k8s.io", "StorageClass"),
+    "storageclasses",
+    wire.StorageClass,
+    volumes.decode_class,
+    is_namespaced=False,
+)
+CSI_NODE = Kind(
+    ApiKind("storage.k8s.io", "CSINode"),
+    "csinodes",
+    wire.CSINode,
+    volumes.decode_drivers,
+    is_namespaced=False,
+)
+CSI_DRIVER = Kind(
+    ApiKind("storage.k8s.io", "CSIDriver"),
+    "csidrivers",
+    wire.CSIDriver,
+    volumes.decode_driver,
+    is_namespaced=False,
+)
+ATTACHMENT = Kind(
+    ApiKind("storage.k8s.io", "VolumeAttachment"),
+    "volumeattachments",
+    wire.VolumeAttachment,
+    volumes.decode_attachment,
+    is_namespaced=False,
+)
+
+# What declares gangs, by its group and kind.
+GANGS = {kind.api: kind for source in gang_sources.SOURCES for kind in source.kinds}
+# What the cluster state always has, beside pods and what declares gangs.
+CLUSTER: tuple[AnyKind, ...] = (NODE, RESERVATION, PRIORITY_CLASS, NAMESPACE)
+# What is listed and watched only once a pod of ours names a claim.
+STORAGE: tuple[AnyKind, ...] = (*(CLAIM, VOLUME, STORAGE_CLASS, CSI_NODE, CSI_DRIVER, ATTACHMENT),)
+KINDS: tuple[AnyKind, ...] = (POD, *GANGS.values(), *CLUSTER, *STORAGE)
+
+BOUND = POD.stream("spec.nodeName!=", "bound pods")
+
+
+def pending(*scheduler_names: str) -> Stream:
+    """The pods that wait for one of these schedulers; of several, also those that wait for others.
+
+    A field selector knows no "or": whoever asks for several names has to leave out what is not
+    theirs, and is at least spared the pods of the default scheduler.
+    """
+    ours = "spec.nodeName="
+    if len(scheduler_names) == 1:
+        ours += f",spec.schedulerName={scheduler_names[0]}"
+    elif DEFAULT_SCHEDULER not in scheduler_names:
+        ours += f",spec.schedulerName!={DEFAULT_SCHEDULER}"
+    return POD.stream(ours, "pending pods")
+
+
+def others_pending(scheduler_name: str) -> Stream:
+    """The unbound pods of other schedulers, of which those pinned to a node use its room."""
+    others = f"spec.nodeName=,spec.schedulerName!={scheduler_name}"
+    return POD.stream(others, "pinned pods")
+
+
+def rights() -> frozenset[Right]:
+    """All that Tutti needs: its calls, and the lists and watches of every kind."""
+    calls = (value for value in vars(Call).values() if isinstance(value, Right))
+    streams = (kind.right(verb) for kind in KINDS for verb in ("list", "watch"))
+    return frozenset((*calls, *streams, *(r for s in gang_sources.SOURCES for r in s.rights)))
