@@ -77,7 +77,7 @@ BINDS_PODS_OF_OTHERS = Mutant(
     "binds the pods of other schedulers",
     (
         Patch(
-            "kube/calls.py",
+            "kube/kinds.py",
             'ours += f",spec.schedulerName={scheduler_names[0]}"',
             "pass",
         ),
@@ -90,7 +90,7 @@ BINDS_PODS_OF_OTHERS = Mutant(
 )
 WRITES_INTO_THE_POD_GROUP = Mutant(
     "writes into the PodGroup beside its status",
-    (Patch("kube/calls.py", '"podgroups/status", "patch"', '"podgroups", "patch"'),),
+    (Patch("kube/client.py", 'kind.right("patch", "status")', 'kind.right("patch")'),),
 )
 
 BINDS_WITHOUT_ASKING_WHO_LEADS = Mutant(
