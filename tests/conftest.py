@@ -86,7 +86,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         and {"api", "e2e"} <= _asked(config)
         and not (config.option.keyword or config.option.markexpr)
     )
-    may = rights.granted(operator_process.rights("--set=spark.enabled=true"))
+    may = rights.granted(operator_process.rights())
     faults = rights.faults(LEDGER, may, is_whole=is_whole)
     used = f"{len(LEDGER.used & may)} of {len(may)} that the chart grants were used"
     config.stash[TOLD] = [used, *faults]

@@ -111,7 +111,7 @@ class Settings(BaseModel):
         "empty means the pod's own namespace, or kube-system outside a cluster",
     )
     spark_enabled: bool = Field(
-        default=False,  # it reads ConfigMaps of all namespaces, which must be granted on purpose
+        default=True,  # a driver that starts alone may wait for its executors for ever
         description="whether Tutti makes a gang of each Spark application whose driver is pending",
     )
     bindings_in_flight: int = Field(

@@ -310,6 +310,37 @@ async def test_where_nothing_is_declared_nothing_is_read_and_a_driver_starts_alo
     assert {"read_text", "declare"}.isdisjoint(played.cluster.made)
 
 
+async def test_a_driver_that_starts_alone_is_told_so_once() -> None:
+    played = Played(is_declaring=False)
+    await played.submit(driver())
+    await played.life.settle()
+    await played.pass_by(60.0)
+    told = [one for one in played.cluster.events.values() if one["reason"] == "StartsAlone"]
+    assert [one["involvedObject"]["name"] for one in told] == ["drv"]
+    assert "spark.enabled" in told[0]["message"]
+
+
+async def test_a_driver_that_gets_a_podgroup_is_not_told_that_it_starts_alone() -> None:
+    played = Played()
+    played.keep(ALONE)
+    await played.submit(driver())
+    await played.life.settle()
+    assert "StartsAlone" not in {one["reason"] for one in played.cluster.events.values()}
+
+
+async def test_a_pod_that_names_two_gangs_is_told_in_which_it_is() -> None:
+    played = Played()
+    for name in ("mine", APP):
+        group = {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"minMember": 1}}
+        await played.cluster.declare(NAMESPACE, group)
+    played.life.watch.catch_up()
+    both = replace(executor(1), spark=None, group="mine", other_gangs=(GangKey(NAMESPACE, APP),))
+    await played.submit(both)
+    await played.life.settle()
+    (told,) = [one for one in played.cluster.events.values() if one["reason"] == "SeveralGangs"]
+    assert told["message"].startswith("The pod is a member of PodGroup mine. It also names")
+
+
 async def test_an_explicit_podgroup_of_the_applications_name_is_taken_as_it_is() -> None:
     played = Played()
     group = {"metadata": {"name": APP, "namespace": NAMESPACE}, "spec": {"minMember": 1}}

@@ -20,6 +20,7 @@ SOURCE = Path(__file__).parents[2] / "operator" / "tutti"
 TAKE_A_REASON: Mapping[str, int] = {
     "GangCondition": 2,
     "PodCondition": 1,
+    "PodNotice": 1,
     "Event": 1,
     "Why": 0,
     "Released": 3,

@@ -21,7 +21,7 @@ def test_the_defaults_are_as_promised() -> None:
         "dump_directory": "",
         "identity": "",
         "lease_namespace": "",
-        "spark_enabled": False,
+        "spark_enabled": True,
         "bindings_in_flight": 64,
         "probe_port": 8080,
         "log_format": "auto",

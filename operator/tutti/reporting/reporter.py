@@ -22,6 +22,7 @@ from ..model.keys import GangKey, NodeName, Uid
 from ..state.cluster_state import ClusterState
 from . import status as wording
 from .pod_conditions import PodCondition, notes_of, stray_notes
+from .pod_notices import PodNotice, notices_of
 from .unchanged import GangReport, ReportCache
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Reporter:
         self._most_written = LEAST_FORGOTTEN
         self._mute: dict[Uid, float] = {}  # until when no report is written to an object
         self._silence = ReportCache()
+        self._noticed: dict[Uid, set[tuple[Uid, str]]] = {}  # by gang, Events said of its pods
         self._shortfall = ("", -math.inf)  # what was said last of a missing proof, and when
 
     async def report(
@@ -87,6 +89,11 @@ class Reporter:
         self._forget(snapshot)
         all_about = self._all_about(snapshot, plan, released, refusals)
         broken, quiet_until = self._silence.broken(all_about, now)
+        if self._of_pods:
+            await self._gate.all(
+                partial(self._tell_notice, uid, notice, now)
+                for uid, notice in self._untold(broken)[:NOTES_PER_CYCLE]
+            )
         words, notes, due = self._looked_at(broken, now)
         await self._gate.all(
             partial(self._spare, word.gang.uid, now, partial(self._write, word, now))
@@ -132,7 +139,9 @@ class Reporter:
         if nodes != self._nodes:
             turned = {name for name, _ in nodes.items() ^ self._nodes.items()}
         self._nodes = nodes
-        self._silence.forget({gang.uid for gang in snapshot.gangs}, turned)
+        here = {gang.uid for gang in snapshot.gangs}
+        self._silence.forget(here, turned)
+        self._noticed = {uid: told for uid, told in self._noticed.items() if uid in here}
         if len(self._written) > self._most_written:
             known = self._state.groups
             self._written = {u: at for u, at in self._written.items() if known.get(u) is not None}
@@ -276,6 +285,27 @@ class Reporter:
             for note in told
         )
         return math.inf if len(told) == len(open_ones) else now
+
+    def _untold(self, all_about: Iterable[GangReport]) -> Sequence[tuple[Uid, PodNotice]]:
+        """The Events about pods that nobody has created yet, with the uid of the pod's gang."""
+
+        def is_declared(key: GangKey) -> bool:
+            return self._state.group(key) is not None
+
+        return [
+            (about.gang.uid, notice)
+            for about in all_about
+            for notice in notices_of(about.gang, is_declared)
+            if notice.key not in self._noticed.get(about.gang.uid, ())
+        ]
+
+    async def _tell_notice(self, gang: Uid, notice: PodNotice, now: float) -> None:
+        """Create an Event about a pod, and remember it."""
+        key, uid = notice.member.key, notice.member.uid
+        logger.info("pod %s: %s: %s", key, notice.reason, notice.message)
+        about = encode.Regarding.pod(key, uid)
+        await say(self._api, encode.Event(about, notice.reason, notice.message, now, warning=True))
+        self._noticed.setdefault(gang, set()).add(notice.key)
 
     async def _tell_pod(self, note: PodCondition, now: float) -> None:
         why = encode.Why(note.reason, note.message, now)

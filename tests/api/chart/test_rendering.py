@@ -90,7 +90,7 @@ def test_configmaps_are_read_only_where_spark_is_served_and_only_by_name(
     made = [rule["resources"] for rule in rules if "create" in rule["verbs"]]
     assert (["podgroups"] in made) == is_enabled
     told = {each["name"]: each["value"] for each in _pod(option)["containers"][0]["env"]}
-    assert told.get("TUTTI_SPARK_ENABLED") == ("true" if is_enabled else None)
+    assert told["TUTTI_SPARK_ENABLED"] == str(is_enabled).lower()
 
 
 def test_by_default_two_replicas_are_spread_and_go_one_at_a_time() -> None:
@@ -148,11 +148,11 @@ CHOSEN: Mapping[str, Any] = {
 def test_every_setting_reaches_the_operator_as_it_was_chosen() -> None:
     """Each of another value than its default: none is lost on the way, and none is another's."""
     chosen = {re.sub(r"(?=[A-Z])", "_", name).lower(): value for name, value in CHOSEN.items()}
-    meant = Settings.model_validate({**chosen, "spark_enabled": True})
+    meant = Settings.model_validate({**chosen, "spark_enabled": False})
     usual = Settings()
     same = [name for name in Settings.model_fields if getattr(meant, name) == getattr(usual, name)]
     assert same == []
-    options = [f"--set-json=settings={json.dumps(CHOSEN)}", "--set=spark.enabled=true,replicas=1"]
+    options = [f"--set-json=settings={json.dumps(CHOSEN)}", "--set=spark.enabled=false,replicas=1"]
     container = _pod(*options)["containers"][0]
     told = {each["name"]: each["value"] for each in container["env"]}
     assert Settings.from_environment(told) == meant
@@ -235,7 +235,7 @@ def _granted(role: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 
 def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
-    """All that it lacks is what moves pods; all that it may write is what it says of PodGroups."""
+    """It lacks what moves pods or makes PodGroups; it may write what it says of PodGroups."""
     shadow = _rights("--set=settings.mode=shadow")
     assert _rights() - shadow == {
         ("pods", "get"),
@@ -244,6 +244,7 @@ def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
         ("pods/eviction", "create"),
         ("pods/status", "patch"),
         *(("reservations", verb) for verb in ("create", "patch", "delete")),
+        *(("configmaps", "get"), ("podgroups", "create")),
     }
     written = {right for right in shadow if right[1] not in ("get", "list", "watch")}
     assert written == {("podgroups/status", "patch"), ("events", "create")}

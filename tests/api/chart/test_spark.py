@@ -1,4 +1,4 @@
-"""The command of docs/spark.md that turns Spark on, on a real API server by the real Helm."""
+"""The command of docs/spark.md that turns Spark off, on a real API server by the real Helm."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 WAIT = " --wait --timeout=60s"
 
 
-def test_it_grants_what_the_page_says_and_tells_the_replicas(shell: Place) -> None:
-    """``get`` on ConfigMaps, and no more of them; nothing of it before."""
+def test_it_takes_back_what_the_page_says_and_tells_the_replicas(shell: Place) -> None:
+    """``get`` on ConfigMaps, and no more of them; nothing of it afterwards."""
     shell.install()
-    assert _configmaps(shell) == []
-    shell.run(page.command("helm upgrade") + WAIT)
     assert _configmaps(shell) == [["get"]]
+    shell.run(page.command("helm upgrade") + WAIT)
+    assert _configmaps(shell) == []
     (pod, *_) = shell.pods()
     shell.run(f"helm uninstall tutti -n {NAMESPACE}{WAIT}")
-    assert told(pod["spec"])["TUTTI_SPARK_ENABLED"] == "true"
+    assert told(pod["spec"])["TUTTI_SPARK_ENABLED"] == "false"
 
 
 def _configmaps(shell: Place) -> list[list[str]]:

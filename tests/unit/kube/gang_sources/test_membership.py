@@ -1,0 +1,50 @@
+"""Which gang a pod is in, by what it names."""
+
+from __future__ import annotations
+
+import pytest
+
+from tutti.kube import gang_sources, wire
+from tutti.kube.codec.decode import decode_member
+from tutti.kube.gang_sources import GangSource, membership_of
+from tutti.model.keys import POD, ApiKind, GangKey
+
+from .. import objects
+
+APP = {"spark-role": "executor", "spark-app-selector": "spark-1"}
+RAY = ApiKind("ray.io", "RayCluster")
+
+
+def named(labels: dict[str, str]) -> wire.Pod:
+    body = objects.merged(objects.POD, {"metadata": {"namespace": "ml"}})
+    body["metadata"]["labels"] = labels
+    return wire.parse_one(body, wire.Pod)
+
+
+@pytest.mark.parametrize(
+    ("labels", "gang", "others"),
+    [
+        ({}, GangKey("ml", "a-0", POD), ()),
+        ({"tutti.dev/pod-group": "a"}, GangKey("ml", "a"), ()),
+        (APP, GangKey("ml", "a-0", POD), ()),
+        ({**APP, "tutti.dev/pod-group": "a"}, GangKey("ml", "a"), (GangKey("ml", "spark-1"),)),
+        ({**APP, "tutti.dev/pod-group": "spark-1"}, GangKey("ml", "spark-1"), ()),
+    ],
+    ids=["none", "a PodGroup", "Spark's", "both", "both agree"],
+)
+def test_the_first_source_in_the_written_order_counts(
+    labels: dict[str, str], gang: GangKey, others: tuple[GangKey, ...]
+) -> None:
+    """A gang of Spark's is joined once its PodGroup is there, which the cluster state knows."""
+    member = decode_member(named(labels))
+    assert (member.gang._replace(name=gang.name), member.other_gangs) == (gang, others)
+    assert member.group == ("" if gang.kind == POD else gang.name)
+
+
+def test_a_source_of_another_api_is_one_more_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sources with one namespace and name stay apart by their kind."""
+    ray = GangSource("ray", lambda pod: GangKey(pod.metadata.namespace, "a", RAY))
+    monkeypatch.setattr(gang_sources, "SOURCES", (*gang_sources.SOURCES, ray))
+    assert decode_member(named({})).gang == GangKey("ml", "a", RAY)
+    both = membership_of(named({"tutti.dev/pod-group": "a"}))
+    assert (both.group, both.others) == ("a", (GangKey("ml", "a", RAY),))

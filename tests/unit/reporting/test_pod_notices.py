@@ -1,0 +1,50 @@
+"""Events about pods that wait for nothing: which pods get one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tutti.model.cluster import Phase
+from tutti.model.keys import GangKey
+from tutti.model.spark import SparkPod
+from tutti.reporting.pod_notices import SEVERAL_GANGS, STARTS_ALONE, notices_of
+
+from ...harness.builders import gang, single
+
+if TYPE_CHECKING:
+    from ...harness.builders import GangBuilder
+
+DRIVER, EXECUTOR = SparkPod("spark-1", "driver"), SparkPod("spark-1", "executor")
+OTHER = GangKey("ml", "b")
+
+
+def reasons(of: GangBuilder, *declared: GangKey) -> list[str]:
+    return [notice.reason for notice in notices_of(of.made, lambda key: key in declared)]
+
+
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [
+        (single("d", cpu=1).each(spark=DRIVER), [STARTS_ALONE]),
+        (single("d", cpu=1).each(spark=DRIVER, phase=Phase.RUNNING), []),
+        (single("d", cpu=1).each(spark=DRIVER, size_unknown_because="not read yet"), []),
+        (single("e", cpu=1).each(spark=EXECUTOR), []),
+        (gang("a").of(1, cpu=1).each(spark=DRIVER), []),
+        (single("p", cpu=1), []),
+    ],
+    ids=["driver", "it runs", "it waits", "executor", "with a PodGroup", "any pod"],
+)
+def test_a_driver_that_gets_no_podgroup_is_told_until_it_runs(
+    of: GangBuilder, said: list[str]
+) -> None:
+    assert reasons(of) == said
+
+
+def test_a_second_gang_is_named_only_where_it_exists() -> None:
+    both = gang("a").of(1, cpu=1).each(other_gangs=(OTHER,))
+    assert reasons(both) == []
+    assert reasons(both, OTHER) == [SEVERAL_GANGS]
+    assert reasons(replace(both).each(phase=Phase.SUCCEEDED), OTHER) == []
