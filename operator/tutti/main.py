@@ -47,7 +47,7 @@ NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 CONTROL_PLANE = "kube-system"
 STUCK_SECONDS = 120.0  # a cycle that takes this much longer than its budget hangs
 STORAGE_LOOK_SECONDS = 0.5  # how soon a first pod with claims is noticed
-GC_THRESHOLD = 20_000  # new objects between two collections; Python's own number is 700
+GC_THRESHOLD = 20_000  # new objects between two collections; Python's own number is 2,000 at most
 STOP_SECONDS = 20.0  # to finish the cycle in hand; Kubernetes kills after 30
 
 
