@@ -286,8 +286,7 @@ class _Run:
 def _spare_garbage_collector() -> None:
     """Collect seldom, and pass over what lives as long as the process: code and first lists.
 
-    With Python's own settings the collector takes a fifth of the CPU that a bound pod costs, and
-    a full collection stops bindings for a tenth of a second.
+    A full collection walks all of that again each time, and stops bindings meanwhile.
     """
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
