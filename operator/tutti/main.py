@@ -66,8 +66,7 @@ async def serve(
     """
     strategy, fallback = strategy_of(settings.strategy), strategy_of("bestfit")
     access = await Access.load(kubeconfig)
-    alarm = WakeSignal()
-    # Whoever only watches makes no PodGroups either.
+    wake_signal = WakeSignal()
     is_declaring = settings.spark_enabled and settings.mode is not Mode.SHADOW
     metrics = Metrics(settings.mode)
     clock = ServerClock(time.time, time.monotonic)
@@ -75,7 +74,7 @@ async def serve(
     def shown(confirmed: float | None) -> None:
         metrics.shown(0.0 if confirmed is None else clock() - confirmed)
 
-    state = ClusterState(alarm.wake, is_declaring=is_declaring, shown=shown)
+    state = ClusterState(wake_signal.wake, is_declaring=is_declaring, shown=shown)
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
     feeds = reflectors_into(state, name, settings.namespaces, elsewhere=_warn_of_reservations)
@@ -85,7 +84,7 @@ async def serve(
             settings.identity or socket.gethostname(),
             clock=clock,
             monotonic=time.monotonic,
-            changed=alarm.wake,
+            changed=wake_signal.wake,
         )
         metrics.follow(election)
         cycle = Cycle(
@@ -116,9 +115,9 @@ async def serve(
         def is_synced() -> bool:
             return state.is_synced and demand.is_current
 
-        pulse = CycleRunner(
+        runner = CycleRunner(
             cycle,
-            alarm,
+            wake_signal,
             election,
             take_over=takeover.complete,
             may_begin=is_synced,
@@ -129,10 +128,10 @@ async def serve(
         def ready() -> str:
             if not is_synced():
                 return "the cluster is still being listed"
-            return election.trouble or pulse.trouble
+            return election.trouble or runner.trouble
 
         async with probes.serving(
-            settings.probe_port, healthy=pulse.stuck, ready=ready, metrics=metrics.text
+            settings.probe_port, healthy=runner.stuck, ready=ready, metrics=metrics.text
         ) as port:
             logger.info(
                 "tutti %s serves scheduler name %r in %s on %s; probes on port %d",
@@ -150,7 +149,7 @@ async def serve(
                 state=state,
                 election=election,
                 takeover=takeover,
-                pulse=pulse,
+                runner=runner,
                 demand=demand,
                 registry=handlers.registry(state, demand, access, feeds),
             )
@@ -158,7 +157,7 @@ async def serve(
 
 
 def setup_of(settings: Settings) -> dump.PlannerConfig:
-    """How is planned, as a dump says it."""
+    """The planner's configuration as a dump holds it."""
     return dump.PlannerConfig(
         settings.scheduler_name, settings.strategy, settings.policy, asdict(settings.budget)
     )
@@ -175,7 +174,7 @@ class _Run:
         state: ClusterState,
         election: Election,
         takeover: Takeover,
-        pulse: CycleRunner,
+        runner: CycleRunner,
         demand: KopfLists,
         registry: kopf.OperatorRegistry,
     ) -> None:
@@ -185,7 +184,7 @@ class _Run:
         self._state = state
         self._election = election
         self._takeover = takeover
-        self._pulse = pulse
+        self._runner = runner
         self._demand = demand
         self._registry = registry
         self._stopping = asyncio.Event()
@@ -195,8 +194,8 @@ class _Run:
     async def until_stopped(self) -> None:
         """Run until a signal comes or something breaks; the cycle in hand is finished first."""
         self._stop_on_signals()
-        beating = asyncio.create_task(self._pulse.run_forever())
-        self._tasks += [asyncio.create_task(self._stopping.wait()), beating]
+        cycling = asyncio.create_task(self._runner.run_forever())
+        self._tasks += [asyncio.create_task(self._stopping.wait()), cycling]
         try:
             listing = asyncio.create_task(self._first_lists())
             await asyncio.wait([listing, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -207,13 +206,13 @@ class _Run:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             self._tasks.append(listing)
         finally:
-            self._pulse.stop()
-            await asyncio.wait([beating], timeout=STOP_SECONDS)
-            is_idle = beating.done()
+            self._runner.stop()
+            await asyncio.wait([cycling], timeout=STOP_SECONDS)
+            is_idle = cycling.done()
             for task in self._tasks:
                 task.cancel()
             results = await asyncio.gather(*self._tasks, return_exceptions=True)
-            if is_idle:  # else calls may be on their way: a standby waits until we are silent
+            if is_idle:  # else calls may be on their way: a standby waits until the Lease expires
                 await self._election.resign()
             # kopf leaves its watches to be closed by the loop, and they complain about it.
             asyncio.get_running_loop().set_exception_handler(_ignore)
@@ -257,11 +256,11 @@ class _Run:
         try:
             for feed in self._storage:
                 await list_watch.relist(self._api, feed)
-        except errors.Refused as problem:  # who names no claim need not wait for the right to
+        except errors.Refused as problem:  # pods without claims need no right to list them
             logger.warning("%s Pods that name claims will wait", problem)
 
     async def _follow_storage(self) -> None:
-        """Nobody pays for the claims of a cluster in which no pod of ours names one."""
+        """Follow claims and volumes from the moment on that a pod of ours names a claim."""
         while not self._state.storage.are_wanted:  # noqa: ASYNC110 - the state knows no event loop
             await asyncio.sleep(STORAGE_LOOK_SECONDS)
         await asyncio.gather(*(list_watch.follow(self._api, feed) for feed in self._storage))
@@ -274,8 +273,8 @@ class _Run:
         demand = self._demand.run(
             self._registry, begin=partial(persist, self._list_demand), began=self._stop_on_signals
         )
-        for one in (*following, self._follow_storage(), demand):
-            self._tasks.append(asyncio.create_task(one))
+        streams = (*following, self._follow_storage(), demand)
+        self._tasks += [asyncio.create_task(stream) for stream in streams]
 
     def _stop_on_signals(self) -> None:
         """Finish the cycle in hand; kopf's own handlers would cancel bindings that are sent."""
