@@ -22,7 +22,7 @@ from ..model.decisions import Plan
 from ..model.keys import GangKey, Uid
 from ..model.owners import Job
 from ..planning import partial_release
-from ..reporting.reporter import say
+from ..reporting.events import create_event
 from ..state.cluster_state import ClusterState
 
 logger = logging.getLogger(__name__)
@@ -206,7 +206,7 @@ class Evictor:
         logger.warning("gang %s: %s", reservation.gang, sentence)
         about = encode.Regarding.gang(reservation.gang, reservation.uid)
         event = encode.Event(about, "Released", sentence, now, warning=True)
-        await say(self._api, event)
+        await create_event(self._api, event)
 
     async def _evict(self, gang: GangKey, member: Member, refused: list[str]) -> None:
         """Evict one, or add to ``refused`` why it has to stay."""

@@ -97,8 +97,6 @@ def next_steps(
     later is a stranger's: a leader made it that had lost the Lease by then, and noticed that before
     its first binding.
     """
-    if not snapshot.reservations:
-        return ()
     others = [reservation for reservation in snapshot.reservations if reservation.term != term]
     strangers = [reservation for reservation in others if reservation.self_uid not in inherited]
     standing = tuple(

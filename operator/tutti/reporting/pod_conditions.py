@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..gang import demand
+from ..kube.codec import encode
 from ..model.cluster import Gang, Member
 from ..model.decisions import Reason, Rejection
 from ..planning import missing_members
@@ -74,3 +75,15 @@ def stray_notes(strays: Iterable[Member]) -> Iterable[PodCondition]:
             yield PodCondition(
                 member, "PodGroupNotFound", sentence, is_its_own=True, may_change=True
             )
+
+
+def not_shown(conditions: Iterable[PodCondition]) -> list[PodCondition]:
+    """Those that their pods do not show yet."""
+    return [condition for condition in conditions if not _is_shown(condition)]
+
+
+def _is_shown(condition: PodCondition) -> bool:
+    """Whether the pod shows this already; if its author may change it, in these very words."""
+    shown = condition.member.said
+    is_same = shown.message.partition(encode.FENCE)[0] == condition.message[: encode.MESSAGE_LIMIT]
+    return shown.reason == condition.reason and (is_same or not condition.may_change)

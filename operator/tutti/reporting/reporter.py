@@ -21,7 +21,8 @@ from ..model.decisions import Plan, Reason, Rejection, Released
 from ..model.keys import GangKey, NodeName, Uid
 from ..state.cluster_state import ClusterState
 from . import status as wording
-from .pod_conditions import PodCondition, notes_of, stray_notes
+from .events import create_event
+from .pod_conditions import PodCondition, not_shown, notes_of, stray_notes
 from .pod_notices import PodNotice, notices_of
 from .unchanged import GangReport, ReportCache
 
@@ -101,9 +102,11 @@ class Reporter:
         )
         for one in released:
             about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
-            await say(self._api, encode.Event(about, one.reason, one.sentence, now, warning=True))
+            await create_event(
+                self._api, encode.Event(about, one.reason, one.sentence, now, warning=True)
+            )
         if self._of_pods:
-            notes += _unsaid(stray_notes(snapshot.strays))
+            notes += not_shown(stray_notes(snapshot.strays))
             due = min(due, await self._tell_pods(notes, now))
         due = min(due, quiet_until, *self._mute.values())
         return None if due == math.inf else max(0.0, due - now)
@@ -238,7 +241,7 @@ class Reporter:
             return (), quiet_until, quiet_until
         notes = list(notes_of(gang, about.rejection))
         reworded = -math.inf if any(note.may_change for note in notes) else math.inf
-        return _unsaid(notes), math.inf, reworded
+        return not_shown(notes), math.inf, reworded
 
     async def _spare(self, uid: Uid, now: float, tell: Calling) -> None:
         """Tell, or leave an object alone for a while that the API server will not have touched."""
@@ -272,7 +275,7 @@ class Reporter:
             logger.info("gang %s: %s", gang.key, said)
         for line in word.news:
             is_bad = line.type is wording.ConditionType.HEALTHY and not line.holds
-            await say(
+            await create_event(
                 self._api, encode.Event(about, line.reason, line.message, now, warning=is_bad)
             )
 
@@ -304,7 +307,8 @@ class Reporter:
         key, uid = notice.member.key, notice.member.uid
         logger.info("pod %s: %s: %s", key, notice.reason, notice.message)
         about = encode.Regarding.pod(key, uid)
-        await say(self._api, encode.Event(about, notice.reason, notice.message, now, warning=True))
+        event = encode.Event(about, notice.reason, notice.message, now, warning=True)
+        await create_event(self._api, event)
         self._noticed.setdefault(gang, set()).add(notice.key)
 
     async def _tell_pod(self, note: PodCondition, now: float) -> None:
@@ -314,33 +318,7 @@ class Reporter:
             logger.info("pod %s: %s: %s", note.member.key, note.reason, note.message)
             about = encode.Regarding.pod(note.member.key, note.member.uid)
             event = encode.Event(about, note.reason, note.message, now, warning=True)
-            await say(self._api, event)
-
-
-async def say(api: Api, event: encode.Event) -> None:
-    """Create an Event; one that is not taken is let go.
-
-    Raises:
-        errors.Unavailable: the API server is away.
-    """
-    try:
-        await api.say(event)
-    except errors.ApiError as problem:
-        if is_away(problem):
-            raise
-        # A namespace that is being deleted takes no Events; nobody will miss this one.
-        logger.debug("event %s was not taken: %s", event.reason, problem)
-
-
-def _is_said(note: PodCondition) -> bool:
-    """Whether the pod says this already; what its author may change, in these very words."""
-    said = note.member.said
-    is_same = said.message.partition(encode.FENCE)[0] == note.message[: encode.MESSAGE_LIMIT]
-    return said.reason == note.reason and (is_same or not note.may_change)
-
-
-def _unsaid(notes: Iterable[PodCondition]) -> list[PodCondition]:
-    return [note for note in notes if not _is_said(note)]
+            await create_event(self._api, event)
 
 
 def _newest(gang: Gang, now: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 from ...gang import slots
 from ...gang.demand import needed
 from ...kube.gang_sources import GangObject
-from ...loop.dry_run import SAID
+from ...loop.dry_run import WHY_NOTHING_STARTS
 from ...model.cluster import Gang, Snapshot
 from ...model.keys import GangKey
 from ...model.resources import NOTHING, Resources
@@ -56,7 +56,9 @@ def rows(
 def hindrance(found: Iterable[StandingRow]) -> str:
     """What the operator says keeps every gang from starting: that it is paused, or only watches."""
     said = [row.message for row in found if row.state is GangState.WAITING]
-    return next((why for why in SAID.values() if any(one.startswith(why) for one in said)), "")
+    return next(
+        (why for why in WHY_NOTHING_STARTS.values() if any(one.startswith(why) for one in said)), ""
+    )
 
 
 def largest(found: Iterable[StandingRow], snapshot: Snapshot) -> Sequence[StandingRow]:
