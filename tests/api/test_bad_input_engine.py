@@ -37,7 +37,7 @@ def rig() -> Iterator[Rig]:
 def test_without_a_working_engine_best_fit_answers_in_strict_order_of_priority(
     rig: Rig, tmp_path: Path, script: str | None, why: str
 ) -> None:
-    """The urgent gang starts though the others came first; who waits is told what is missing."""
+    """The urgent gang starts though the others came first; a gang is told what is not proved."""
     engine = tmp_path / "cbc"
     if script is not None:
         engine.write_text(f"#!/bin/sh\n{script}\n")
@@ -70,7 +70,12 @@ def _look(place: Place, why: str) -> None:
     place.until_bound("urgent", 6)
     # Second and third together would have been the better choice: this is what CBC is for.
     place.until_bound("first", 6)
-    for name in ("second", "third"):
-        said = place.until_waiting(name, "BudgetExhausted")
-        assert f"; not proved to be the best choice: {why}" in said
-        assert place.bound(name) == 0
+    # Four GPUs are left, and each member of this gang has room. That both have none takes a search.
+    place.group("unlike", 2)
+    for i, gpus in enumerate((3, 2)):
+        place.members("unlike", 1, first=i, gpu=gpus, spec={"nodeSelector": {"pool": place.name}})
+    said = place.until_waiting("unlike", "BudgetExhausted")
+    assert f"; not proved to be the best choice: {why}" in said
+    assert place.bound() == 12
+    for i in range(2):
+        place.delete("pod", f"unlike-{i}")

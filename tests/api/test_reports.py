@@ -268,7 +268,10 @@ def test_pods_of_another_scheduler_use_room_bound_or_pinned(place: Place) -> Non
         }
     }
     place.rig.create(place.pod("daemon", gpu=2, scheduler="other", spec={"affinity": affinity}))
-    time.sleep(0.5)  # it comes by another watch than the gang, and may be seen a little later
+    # They come by another watch than gangs do: this gang never has room, and says who is known.
+    place.group("large", 6)
+    place.members("large", 6, gpu=1)
+    place.until_waiting("large", "NotEnoughRoom", "room for 3 on 2 nodes; short 3")
     place.group("train", 4)
     place.members("train", 4, gpu=1)
     place.until_waiting("train", "NotEnoughRoom", "room for 3 on 2 nodes; short 1")
