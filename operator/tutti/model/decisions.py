@@ -144,6 +144,23 @@ class Plan:
     due: float | None = None  # seconds since the epoch
     levels: tuple[Level, ...] = ()  # the highest priority first; gangs ruled out by counting aside
 
+    @property
+    def open_level(self) -> Level | None:
+        """The highest priority at which a better admission may exist."""
+        return next((level for level in self.levels if level.gap != 0), None)
+
+    @property
+    def gap(self) -> float | None:
+        """The gap of that priority; None if it is not known.
+
+        Gaps of several priorities have no sum: no gain at a lower one makes up for a higher one.
+        """
+        if self.proved:
+            return 0.0
+        if (level := self.open_level) is not None:
+            return level.gap
+        return 0.0 if self.levels else None
+
 
 class Released(NamedTuple):
     """A Reservation that was given back, and why; or what of it did not go on as ``rest``."""

@@ -235,12 +235,11 @@ def _of_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
     for reason in Reason:
         reasons.add_metric([reason], said.count(reason))
     yield reasons
-    gaps = [gap for level in plan.levels if (gap := level.gap) is not None]
-    shown = 0.0 if plan.proved else max(gaps, default=float("nan"))
     yield _one(
         "tutti_plan_gap_ratio",
-        "Upper bound on the optimality gap of the last plan; NaN if unknown.",
-        shown,
+        "Upper bound on the optimality gap of the last plan, at the highest priority without a "
+        "proof; NaN if unknown.",
+        float("nan") if plan.gap is None else plan.gap,
     )
 
 

@@ -97,11 +97,14 @@ def test_the_mode_is_told() -> None:
     ("plan", "gap"),
     [
         (Plan(), "0.0"),
-        (Plan(proved=False, levels=(Level(5, 90, 100), Level(0, 50, 100))), "0.5"),
-        (Plan(proved=False, levels=(Level(0, 50),)), "nan"),
+        (Plan(proved=False, levels=(Level(5, 90, 100), Level(0, 50, 100))), "0.1"),
+        (Plan(proved=False, levels=(Level(5, 90, 90), Level(0, 50, 100))), "0.5"),
+        (Plan(proved=False, levels=(Level(5, 90, 90), Level(0, 50, 50))), "0.0"),
+        (Plan(proved=False, levels=(Level(5, 90), Level(0, 50, 100))), "nan"),
+        (Plan(proved=False), "nan"),
     ],
 )
-def test_the_gap_is_the_largest_that_is_shown(plan: Plan, gap: str) -> None:
+def test_the_gap_is_that_of_the_highest_priority_without_a_proof(plan: Plan, gap: str) -> None:
     metrics = leading()
     metrics.saw(snapshot(), plan)
     assert str(told(metrics)["tutti_plan_gap_ratio"]) == gap

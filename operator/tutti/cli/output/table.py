@@ -113,9 +113,16 @@ def summary(lines: Sequence[GangRow], plan: Plan) -> str:
     said = f"{count(starts, 'gang')} would start, {waits} would wait"
     if plan.proved:
         return f"{said}; proved: no better admission exists"
-    gaps = [gap for level in plan.levels if (gap := level.gap) is not None]
-    short = f"; at most {max(gaps):.2%} below the best" if gaps else ""
-    return f"{said}; not proved{': ' + plan.shortfall if plan.shortfall else ''}{short}"
+    return f"{said}; not proved{': ' + plan.shortfall if plan.shortfall else ''}{_gap(plan)}"
+
+
+def _gap(plan: Plan) -> str:
+    """How far the plan may be from the best, at the first priority without a proof."""
+    short = "" if plan.gap is None else f"at most {plan.gap:.2%} below the best"
+    if plan.open_level is None or len(plan.levels) == 1:
+        return f"; {short}" if short else ""
+    first = f"; the highest priority without a proof is {plan.open_level.priority}"
+    return f"{first}: {short}" if short else first
 
 
 def difference(changes: Sequence[GangChange]) -> str:

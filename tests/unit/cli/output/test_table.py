@@ -7,8 +7,10 @@ import pytest
 from rich.console import Console
 
 from tutti.cli.output import table
+from tutti.model.decisions import Level, Plan
 
 TITLES = ["NAME", "REASON", "MESSAGE"]
+FIRST = "the highest priority without a proof"
 MESSAGE = "9 members need 1 cpu each; even the empty cluster has room for only 8; short 1"
 ROWS = [["a-name-of-thirty-characters-xx", "NotEnoughRoom", MESSAGE], ["b", "-", "all is well"]]
 
@@ -51,3 +53,27 @@ def test_cells_and_titles_are_no_markup(capsys: pytest.CaptureFixture[str]) -> N
         ["[/x]", r"B\x1b"],
         ["[red]lots", r"[/y]\t"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ((), "not proved: why"),
+        ((Level(0, 90, 100),), "not proved: why; at most 10.00% below the best"),
+        ((Level(0, 90),), "not proved: why"),
+        (
+            (Level(9, 5, 5), Level(5, 90, 100), Level(0, 1, 100)),
+            f"not proved: why; {FIRST} is 5: at most 10.00% below the best",
+        ),
+        (
+            (Level(9, 5, 5), Level(5, 90), Level(0, 1, 100)),
+            f"not proved: why; {FIRST} is 5",
+        ),
+        ((Level(9, 5, 5), Level(5, 9, 9)), "not proved: why; at most 0.00% below the best"),
+    ],
+)
+def test_the_gap_is_that_of_the_highest_priority_without_a_proof(
+    levels: tuple[Level, ...], words: str
+) -> None:
+    made = Plan(proved=False, shortfall="why", levels=levels)
+    assert table.summary((), made) == f"0 gangs would start, 0 would wait; {words}"
