@@ -41,6 +41,7 @@ from ..bench.planner.isolation import Source, alone
 from ..bench.planner.results import Key, Measured, Results, plain_values
 from ..bench.planner.scenes import (
     MOST_PORTS,
+    PORT_PODS,
     Scene,
     Shapes,
     Twist,
@@ -220,6 +221,25 @@ def test_one_pod_wants_very_many_host_ports() -> None:
     assert sum(map(ports.is_port, member.shape.requests.names)) == MOST_PORTS
 
 
+def test_thousands_of_names_priorities_and_members_are_scenes_of_their_own() -> None:
+    seen = {
+        scene.name: pictures.snapshot(scene, TRACE, seed=1)
+        for scene in unlike(0.1)
+        if scene.twist in (Twist.PORT_EACH, Twist.PRIORITIES, Twist.RESOURCES, Twist.FURTHER)
+    }
+    wanted = [gang.members[0].shape.requests.names for gang in seen["port-each"].gangs]
+    named = [name for names in wanted for name in names if ports.is_port(name)]
+    assert len(set(named)) == len(named) == PORT_PODS
+    assert len({gang.priority for gang in seen["priorities"].gangs}) == 100
+    offered = seen["resources"].nodes[0].allocatable
+    own = [set(gang.members[0].shape.requests.names) for gang in seen["resources"].gangs]
+    assert all(len([n for n in names if n.startswith(pictures.OWN_RESOURCE)]) == 1 for names in own)
+    assert len(set.union(*own)) == 100 + len({"cpu", "memory", "pods"})
+    assert all(offered[name] for name in set.union(*own))
+    (grows,) = seen["further"].gangs
+    assert (grows.min_member, len(grows.members)) == (1, 2_000)
+
+
 def test_a_fifth_of_the_gangs_have_rules_about_their_own_members() -> None:
     picture = pictures.snapshot(replace(ruled(1_523, 1.0), nodes=16), TRACE, seed=1)
     kinds = Counter[str]()
@@ -371,6 +391,18 @@ def test_a_plan_is_counted_by_what_it_places() -> None:
     assert figures.peak_megabytes > 10
 
 
+def test_of_many_priorities_the_first_without_a_proof_counts() -> None:
+    """Best fit proves nothing, so no bound is known."""
+    (scene,) = (one for one in unlike(0.1) if one.twist is Twist.PRIORITIES)
+    scene = replace(scene, nodes=2, gangs=20)
+    exact, quick = (
+        trials.measured(Case(Kind.PLAN, scene, name), TRACE, seed=1) for name in ("ilp", "bestfit")
+    )
+    assert exact.proved
+    assert exact.bound == exact.value
+    assert quick.bound is None
+
+
 def test_the_exact_strategy_reaches_its_bound_and_the_quick_one_does_not_exceed_it() -> None:
     scene = replace(_scene("x8/50/8"), nodes=40)
     exact, quick = (
@@ -513,6 +545,15 @@ def test_the_least_bound_of_any_strategy_holds_for_all() -> None:
     key = Key(Kind.PLAN, "racks", "bestfit", Objective.RESOURCES)
     assert results.bound(key) == 100
     assert results.reached(key) == 0.8
+
+
+def test_of_many_priorities_a_bound_holds_for_its_own_strategy() -> None:
+    (scene,) = (one for one in unlike(1.0) if one.twist is Twist.PRIORITIES)
+    exact, quick = (Case(Kind.PLAN, scene, name) for name in ("ilp", "bestfit"))
+    results = _results((exact, _figures()), (quick, _figures(value=80, bound=None)))
+    first, second = results.cases()
+    assert results.reached(first) == 0.9
+    assert math.isnan(results.reached(second))
 
 
 def test_medians_leave_out_what_did_not_finish() -> None:

@@ -21,10 +21,10 @@ from tutti.model.resources import Resources
 from tutti.model.shapes import NodeTerm, Shape
 
 from . import traces
-from .scenes import MOST_PORTS, RACK, Shapes, Twist
+from .scenes import MOST_PORTS, PORT_PODS, RACK, Shapes, Twist
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from .scenes import Scene
     from .traces import Ask, Machine, Trace
@@ -43,6 +43,9 @@ MOST_AGE = 3_000  # seconds that a gang has waited at most: ages weigh, and none
 EIGHT, MANY = 8, 64
 ZONES = 3
 RULED_TWISTS = (Twist.RULES,)  # only they give nodes names that rules are about
+_UNLIKE_TWISTS = (Twist.UNLIKE, Twist.PRIORITIES, Twist.RESOURCES)
+FIRST_PORT = 10_000
+OWN_RESOURCE = "example.com/own-"  # and the number of the gang that asks for it
 _UNLIKE = traces.Machine(32_000, 128 * traces.GIBI, 0)
 RULED = 5  # every so manyth gang has rules, where any has
 CPU_FULL = 0.8  # of what GPU pods left, where CPU is to be scarce, too
@@ -57,7 +60,7 @@ def snapshot(scene: Scene, trace: Trace, seed: int) -> Snapshot:
     rng = random.Random(f"{seed} {scene.name}")
     if scene.twist is Twist.GENERATED:
         trace = traces.generated(scene.nodes, len(trace.asks), seed)
-    if scene.twist is Twist.UNLIKE:
+    if scene.twist in _UNLIKE_TWISTS:
         machines: Sequence[Machine] = [_UNLIKE] * scene.nodes
         used: Sequence[Use] = [_use(rng) if scene.full else (0, 0, 0, 0) for _ in machines]
     else:
@@ -142,10 +145,17 @@ def _node(index: int, machine: Machine, use: Use, scene: Scene) -> Node:
         labels |= {ZONE_LABEL: f"z{index % ZONES}", HOST_LABEL: name}
     return Node(
         name=NodeName(name),
-        allocatable=_resources(machine.cpu_milli, machine.memory, machine.gpus, PODS_PER_NODE),
+        allocatable=_allocatable(machine, scene),
         labels=tuple(sorted(labels.items())),
         used=_resources(*use),
     )
+
+
+def _allocatable(machine: Machine, scene: Scene) -> Resources:
+    offered = _resources(machine.cpu_milli, machine.memory, machine.gpus, PODS_PER_NODE)
+    if scene.twist is Twist.RESOURCES:
+        return offered + Resources.of({f"{OWN_RESOURCE}{i}": 1 for i in range(scene.gangs)})
+    return offered
 
 
 def _rack(index: int) -> str:
@@ -175,12 +185,25 @@ def _gangs(
             rule = ((RACK_LABEL, rng.choice(homes[kind])),)
             shape = Shape(shape.requests, rule, shape.required)
         gang = _gang(index, size, shape, TAKEN_AT - rng.randrange(MOST_AGE))
-        if scene.twist is Twist.UNLIKE:
+        if scene.twist in _UNLIKE_TWISTS:
             gang = _unlike(gang, rng)
+        if scene.twist is Twist.PRIORITIES:
+            gang = _of_priority(gang, index)
+        if scene.twist is Twist.RESOURCES:
+            gang = _asking_for(gang, f"{OWN_RESOURCE}{index}")
+        if scene.twist is Twist.FURTHER:
+            gang = replace(gang, min_member=1)
         has_rules = scene.twist in RULED_TWISTS and index % RULED == 0
         found.append(_ruled(gang, rng) if has_rules else gang)
     if scene.twist is Twist.PORTS:
-        found.append(_gang(scene.gangs, 1, _of_many_ports(), TAKEN_AT))
+        found.append(
+            _gang(scene.gangs, 1, _of_ports(range(FIRST_PORT, FIRST_PORT + MOST_PORTS)), TAKEN_AT)
+        )
+    if scene.twist is Twist.PORT_EACH:
+        wanted = range(FIRST_PORT, FIRST_PORT + PORT_PODS)
+        found += [
+            _gang(scene.gangs + i, 1, _of_ports([port]), TAKEN_AT) for i, port in enumerate(wanted)
+        ]
     return tuple(found)
 
 
@@ -199,9 +222,24 @@ def _unlike(gang: Gang, rng: random.Random) -> Gang:
     return replace(gang, members=tuple(replace(one, shape=shape()) for one in gang.members))
 
 
-def _of_many_ports() -> Shape:
-    """A small pod that wants more host ports than anybody has a use for."""
-    wanted = ports.asked(ports.HostPort(number) for number in range(10_000, 10_000 + MOST_PORTS))
+def _of_priority(gang: Gang, priority: int) -> Gang:
+    """The gang with members of this priority."""
+    return replace(gang, members=tuple(replace(one, priority=priority) for one in gang.members))
+
+
+def _asking_for(gang: Gang, resource: str) -> Gang:
+    """The gang with members that ask for one of this resource, too."""
+    more = Resources.of({resource: 1})
+
+    def asking(one: Member) -> Member:
+        return replace(one, shape=replace(one.shape, requests=one.shape.requests + more))
+
+    return replace(gang, members=tuple(map(asking, gang.members)))
+
+
+def _of_ports(numbers: Iterable[int]) -> Shape:
+    """A small pod that wants these host ports."""
+    wanted = ports.asked(ports.HostPort(number) for number in numbers)
     return Shape(Resources.of({"cpu": 1_000, "memory": traces.GIBI, "pods": 1, **wanted}))
 
 

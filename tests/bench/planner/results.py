@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import contenders
+from .scenes import Twist
 from .trials import Case, Figures, Kind
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Results:
     def __init__(self, measured: Iterable[Measured]) -> None:
         self._cases: dict[Key, Case] = {}
         self._rounds: defaultdict[Key, list[Figures]] = defaultdict(list)
-        self._bounds: dict[tuple[str, Objective], int] = {}
+        self._bounds: dict[tuple[str, Objective, str], int] = {}
         for each in measured:
             self._add(each.case, each.figures)
 
@@ -50,8 +51,14 @@ class Results:
         self._cases[key] = case
         self._rounds[key].append(figures)
         if figures.bound is not None and not figures.unfinished:
-            place = (case.scene.name, case.objective)
+            place = self._place(key)
             self._bounds[place] = min(figures.bound, self._bounds.get(place, figures.bound))
+
+    def _place(self, key: Key) -> tuple[str, Objective, str]:
+        """Whom a bound holds for: of several priorities each strategy's is that of another one."""
+        case = self._cases.get(key)
+        is_own = case is not None and case.scene.twist is Twist.PRIORITIES
+        return key.scene, key.objective, key.strategy if is_own else ""
 
     def cases(self, kind: Kind = Kind.PLAN) -> Mapping[Key, Case]:
         """All cases of a kind, in the order in which they were first measured."""
@@ -73,7 +80,7 @@ class Results:
 
     def bound(self, key: Key) -> float:
         """The least bound that any strategy proved for this scene; not a number without one."""
-        return self._bounds.get((key.scene, key.objective), math.nan)
+        return self._bounds.get(self._place(key), math.nan)
 
     def reached(self, key: Key) -> float:
         """The value admitted, over the bound."""

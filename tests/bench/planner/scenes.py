@@ -21,6 +21,8 @@ LARGEST_GANG = 5_000
 CROWDED_NODES, CROWDED_GANGS = 5_000, 300
 MOST_NODES = 100_000
 MOST_PORTS = 2_000
+PORT_PODS = 1_000
+FURTHER_MEMBERS = 20_000
 _LEAST_NODES, _LEAST_GANGS = 16, 6
 
 
@@ -46,6 +48,10 @@ class Twist(StrEnum):
     RULES = "rules"  # every fifth gang says where its own members may be together
     UNLIKE = "unlike"  # no two members ask for the same, no two nodes have the same room
     PORTS = "ports"  # one more pod wants very many host ports
+    PORT_EACH = "port each"  # very many more pods, each with a host port of its own
+    PRIORITIES = "priorities"  # like UNLIKE, and every gang has a priority of its own
+    RESOURCES = "resources"  # like UNLIKE, and every gang asks for a resource of its own
+    FURTHER = "further"  # gangs that need one member, and have very many
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +141,29 @@ def unlike(scale: float) -> tuple[Scene, ...]:
     gangs = scene("60 gangs of 41 members, no two alike", "unlike-gangs", 500, 60)
     title = f"400 gangs, and a pod that wants {MOST_PORTS:,} host ports"
     wanting = scene(title, "host-ports", 500, 400)
+    each = scene(f"400 gangs, and {PORT_PODS:,} pods with a host port each", "port-each", 500, 400)
+    members = max(SIZES[-1], round(FURTHER_MEMBERS * scale))
+    further = scene(f"a gang that needs one of its {members:,} members", "further", 1_000, 1)
     return (
         scene(f"1,000 {plain}", "plain/1000", 100, 1_000),
         scene(f"1,500 {plain}", "plain/1500", 150, 1_500),
         scene(f"500 {plain}, on 50 empty nodes", "plain/equal", 50, 500, full=0.0),
         replace(gangs, sizes=(41,)),
         replace(wanting, sizes=SIZES, twist=Twist.PORTS),
+        replace(each, sizes=SIZES, twist=Twist.PORT_EACH),
+        replace(
+            scene(
+                "1,000 pods, no two alike, each of a priority of its own", "priorities", 100, 1_000
+            ),
+            twist=Twist.PRIORITIES,
+        ),
+        replace(
+            scene(
+                "1,000 pods, no two alike, each with a resource of its own", "resources", 100, 1_000
+            ),
+            twist=Twist.RESOURCES,
+        ),
+        replace(further, gangs=1, sizes=(members,), twist=Twist.FURTHER),
     )
 
 

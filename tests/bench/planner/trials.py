@@ -25,7 +25,7 @@ from tutti.verify import plan_checks
 
 from . import baselines, contenders
 from .pictures import GPU, snapshot
-from .scenes import Scene, small
+from .scenes import Scene, Twist, small
 from .stopwatch import NAMES, Stopwatch, Watched
 
 if TYPE_CHECKING:
@@ -122,13 +122,12 @@ def _plan(picture: Snapshot, case: Case) -> Figures:
     stages = {name: stopwatch.seconds.get(name, 0.0) for name in NAMES}
     stages["rest"] = seconds - sum(stages.values())
     figures = _admitted(picture, found, Policy(case.objective))
-    return replace(
-        figures,
-        seconds=seconds,
-        stages=stages,
-        bound=_bound(strategy, figures.value, gang_value.scale(Policy(case.objective))),
-        peak_megabytes=peak,
-    )
+    figures = replace(figures, seconds=seconds, stages=stages, peak_megabytes=peak)
+    if case.scene.twist is Twist.PRIORITIES:
+        level = found.open_level or found.levels[-1]
+        return replace(figures, value=level.admitted, bound=level.bound)
+    scale = gang_value.scale(Policy(case.objective))
+    return replace(figures, bound=_bound(strategy, figures.value, scale))
 
 
 def _admitted(picture: Snapshot, found: Plan, policy: Policy) -> Figures:
