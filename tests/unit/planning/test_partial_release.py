@@ -18,11 +18,11 @@ from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.ilp.strategy import IlpStrategy
 from tutti.strategies.problem import Budget
+from tutti.verify import plan_checks
 
 from ...harness.builders import (
     GangBuilder,
     NodeBuilder,
-    applied,
     gang,
     node,
     peers,
@@ -159,17 +159,26 @@ def waiting_for_company(*, cpu: int = 1) -> GangBuilder:
     return asked.priority(1).bound_on("n1").but(on_partial=OnPartial.RELEASE)
 
 
-def test_a_gang_is_not_released_while_the_same_plan_lets_it_be_repaired() -> None:
+def test_a_gang_is_repaired_by_the_plan_that_places_those_whom_it_needs() -> None:
+    """Repairs come first; this one has room only once the other gang has its node."""
     near, other = node("n1", cpu=3).labelled(zone="z"), gang("b").of(1, cpu=1).labelled(app="b")
     seen = snapshot(near, waiting_for_company(), other)
     found = plan(seen, IlpStrategy(), BestFit(), Budget())
+    assert [one.gang.name for one in found.placements] == ["a", "b"]
+    assert found.evictions == ()
+    assert plan_checks.violations(seen, found) == ()
+
+
+def test_a_gang_is_not_released_while_the_same_plan_places_those_whom_it_needs() -> None:
+    """They get a node where they are of no help to it."""
+    near, far = (node(name, cpu=cpu).labelled(zone=name) for name, cpu in (("n1", 2), ("n2", 1)))
+    other = gang("b").of(1, cpu=1).labelled(app="b").shaped(node_selector=(("zone", "n2"),))
+    found = plan(snapshot(near, far, waiting_for_company(), other), BestFit(), BestFit(), Budget())
     assert [one.gang.name for one in found.placements] == ["b"]
     assert found.evictions == ()
     assert found.rejections[0].sentence.endswith(
         "; not released: ml/a-1 may find room once ml/b-0 has its node"
     )
-    after = plan(applied(seen, found), IlpStrategy(), BestFit(), Budget())
-    assert [one.gang.name for one in after.placements] == ["a"]
 
 
 def test_a_gang_is_not_released_while_those_whom_it_needs_still_wait() -> None:
