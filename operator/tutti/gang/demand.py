@@ -20,13 +20,18 @@ NEW = 1_000_000  # stand-ins of new slots are numbered from here, those of stand
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """Choose ``need`` of these members, at least so many of each role, or none at all."""
+    """Choose ``need`` of these members, at least so many of each role, or none at all.
+
+    Roles of which more members wait than may get a node have a maximum. It holds for all requests
+    of the gang together that a program answers.
+    """
 
     gang: Gang
     need: int
     members: tuple[Member, ...]  # the oldest first
     minimums: tuple[tuple[str, int], ...] = ()  # by role
     goes_first: bool = False  # of its priority
+    maximums: tuple[tuple[str, int], ...] = ()  # by role
     # The same by shape, in the order in which the first of each comes.
     alike: tuple[tuple[Member, ...], ...] = field(init=False, repr=False, compare=False)
 
@@ -59,7 +64,7 @@ class MemberCounts:
     lacking: tuple[Member, ...] = ()  # could be, but for their claims
     gated: tuple[Member, ...] = ()  # somebody else holds them back
     roleless: tuple[Member, ...] = ()  # name no role of the gang, so they do not count
-    surplus: tuple[Member, ...] = ()  # could be bound, but their role has all that it may have
+    surplus: tuple[Member, ...] = ()  # could be bound, but their role has its maximum
     promised: tuple[Member, ...] = ()  # have room in the gang's Reservation, absent ones too
     absent: tuple[Member, ...] = ()  # do not exist yet, and room may be reserved for them
 
@@ -72,6 +77,16 @@ class MemberCounts:
     def is_committed(self) -> bool:
         """Whether the gang has started: then it is repaired, never started again."""
         return bool(self.bound)
+
+    @property
+    def places_by_role(self) -> Mapping[str, int]:
+        """How many more members may get a node; only roles that have a maximum."""
+        there = Counter(m.role for m in (*self.bound, *self.promised) if not m.is_over)
+        return {
+            role.name: max(role.max_member - there[role.name], 0)
+            for role in self.gang.roles
+            if role.max_member is not None
+        }
 
     @property
     def missing(self) -> int:
@@ -127,12 +142,16 @@ def census(
             continue
         kinds["roleless" if roles and member.role not in roles else kind].append(member)
     there = (*kinds["bound"], *kinds["promised"])
-    ready, surplus = _within_limits(gang, there, kinds.pop("ready"))
-    sorted_out = {kind: tuple(members) for kind, members in kinds.items()}
-    found = MemberCounts(gang, ready=ready, surplus=surplus, **sorted_out)
+    found = MemberCounts(gang, **{kind: tuple(members) for kind, members in kinds.items()})
+    ready = found.ready
+    if any(role.max_member is not None for role in gang.roles):
+        places = found.places_by_role
+        ready = tuple(m for m in ready if places.get(m.role, 1))
+        surplus = tuple(m for m in found.ready if not places.get(m.role, 1))
+        found = replace(found, ready=ready, surplus=surplus)
     if (room is None and found.is_committed) or not (found.is_committed or ready):
         return found  # nobody is there yet who would make the others, or they had their time
-    absent = _absent(found, (*there, *ready))
+    absent = _absent(found, (*there, *within_maximums(found).ready))
     return replace(found, absent=absent) if absent else found
 
 
@@ -162,21 +181,29 @@ def numbered(census: MemberCounts, placed: Collection[Uid]) -> MemberCounts:
     return replace(census, absent=tuple(absent))
 
 
-def _within_limits(
-    gang: Gang, bound: Collection[Member], ready: Collection[Member]
-) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
-    """The oldest members that their roles still have a place for, and those left over."""
-    most = {role.name: role.max_member for role in gang.roles if role.max_member is not None}
-    if not most:
-        return tuple(ready), ()
-    there = Counter(member.role for member in bound if not member.is_over)
+def within_maximums(census: MemberCounts) -> MemberCounts:
+    """The census in which only the oldest members that their role has places for are ready.
+
+    A plan may choose others of the role, since these may have no room. It is the census of a gang
+    of which a plan chooses none.
+    """
+    chosen = _oldest(census.ready, census.places_by_role)
+    if len(chosen) == len(census.ready):
+        return census
+    uids = {member.uid for member in chosen}
+    others = (member for member in census.ready if member.uid not in uids)
+    return replace(census, ready=chosen, surplus=by_age((*census.surplus, *others)))
+
+
+def _oldest(members: Collection[Member], places: Mapping[str, int]) -> tuple[Member, ...]:
+    """The members, the oldest first, as far as their roles have places."""
+    taken = Counter[str]()
     chosen: list[Member] = []
-    surplus: list[Member] = []
-    for member in ready:
-        has_place = member.role not in most or there[member.role] < most[member.role]
-        (chosen if has_place else surplus).append(member)
-        there[member.role] += has_place
-    return tuple(chosen), tuple(surplus)
+    for member in members:
+        if taken[member.role] < places.get(member.role, len(members)):
+            chosen.append(member)
+            taken[member.role] += 1
+    return tuple(chosen)
 
 
 def _kind(member: Member) -> str | None:
@@ -204,7 +231,10 @@ def is_enough(gang: Gang, members: Collection[Member]) -> bool:
     if len(members) < needed(gang):
         return False
     there = Counter([member.role for member in members]) if gang.roles else Counter[str]()
-    return all(there[role.name] >= role.min_member for role in gang.roles)
+    beyond = (max(there[r.name] - r.max_member, 0) for r in gang.roles if r.max_member is not None)
+    return len(members) - sum(beyond) >= needed(gang) and all(
+        there[role.name] >= role.min_member for role in gang.roles
+    )
 
 
 def whole(found: MemberCounts) -> PlacementRequest | None:
@@ -213,7 +243,16 @@ def whole(found: MemberCounts) -> PlacementRequest | None:
     if found.is_committed or gang.terminating or not is_enough(gang, found.waiting):
         return None
     minimums = tuple((role.name, role.min_member) for role in gang.roles)
-    return PlacementRequest(gang, needed(gang), found.waiting, minimums)
+    maximums = maximums_of(found.waiting, found.places_by_role)
+    return PlacementRequest(gang, needed(gang), found.waiting, minimums, maximums=maximums)
+
+
+def maximums_of(
+    members: Iterable[Member], places: Mapping[str, int]
+) -> tuple[tuple[str, int], ...]:
+    """The places of the roles that have fewer places than members."""
+    waiting = Counter(member.role for member in members)
+    return tuple((role, n) for role, n in places.items() if waiting[role] > n)
 
 
 Refusal = tuple[Uid, str, Shape]  # a gang's uid, a role, and a shape that has no room
@@ -244,7 +283,9 @@ def repairs(
         chosen.extend(of_role)
         left -= max(still, 0)
     taken = {member.uid for member in chosen}
-    rest = [member for member in open_ones if member.uid not in taken]
+    used = Counter(member.role for member in (*replaced, *chosen))
+    places = {role: n - used[role] for role, n in found.places_by_role.items()}
+    rest = _oldest([member for member in open_ones if member.uid not in taken], places)
     chosen.extend(rest[: max(left, 0)])
     return tuple(PlacementRequest(gang, 1, (member,)) for member in chosen)
 
@@ -253,7 +294,8 @@ def may_grow(found: MemberCounts) -> bool:
     """Whether members could join that the gang does not need to start."""
     if found.is_committed:
         return bool(found.ready) and not found.gang.terminating
-    return len(found.ready) > needed(found.gang) and whole(found) is not None
+    oldest = within_maximums(found).ready
+    return len(oldest) > needed(found.gang) and whole(found) is not None
 
 
 def extras(found: MemberCounts, placed: Collection[Uid]) -> tuple[PlacementRequest, ...]:
@@ -262,4 +304,13 @@ def extras(found: MemberCounts, placed: Collection[Uid]) -> tuple[PlacementReque
     starts = any(member.uid in placed for member in found.ready)
     if gang.terminating or not (found.is_committed or starts):
         return ()
-    return tuple(PlacementRequest(gang, 1, (m,)) for m in found.ready if m.uid not in placed)
+    chosen = Counter(member.role for member in found.waiting if member.uid in placed)
+    places = {role: n - chosen[role] for role, n in found.places_by_role.items()}
+    members = [m for m in found.ready if m.uid not in placed and places.get(m.role, 1) > 0]
+    maximums = dict(maximums_of(members, places))
+    return tuple(
+        PlacementRequest(
+            gang, 1, (m,), maximums=((m.role, maximums[m.role]),) if m.role in maximums else ()
+        )
+        for m in members
+    )

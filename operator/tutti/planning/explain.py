@@ -65,12 +65,13 @@ def _rejection(
 ) -> Rejection | None:
     if any(member.uid in evidence.placed for member in census.waiting):
         return None
+    oldest = demand.within_maximums(census)
     if census.is_committed and census.waiting and not census.gang.terminating:
-        answer = _of_started(evidence, census, known)
+        answer = _of_started(evidence, oldest, known)
         return replace(answer, only_extra_members=census.missing <= 0)
     want = demand.whole(census)
     if want is None:
-        return missing_members.absence(census)
+        return missing_members.absence(oldest)
     if (member := capacity.nowhere_member(evidence.empty, want)) is not None:
         return _nowhere(evidence, want, member, known)
     left = evidence.left_for(census.gang)

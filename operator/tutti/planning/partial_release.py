@@ -7,7 +7,7 @@ one from it is said. An eviction frees the room that the gang holds, and it star
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..gang import health
+from ..gang import demand, health
 from ..gang.demand import MemberCounts
 from ..gang.quantities import count
 from ..model.cluster import Gang, Member, OnPartial, Phase, Snapshot
@@ -36,7 +36,7 @@ def verdicts(
 ) -> tuple[tuple[Eviction, ...], tuple[Rejection, ...]]:
     """The gangs to evict, and every rejection, with what this adds to it."""
     nodes = {node.name: node.ready for node in snapshot.nodes}
-    censuses = {census.gang.key: census for census in found}
+    censuses = {census.gang.key: demand.within_maximums(census) for census in found}
     answers = [_verdict(censuses[one.gang], one, nodes, company) for one in rejections]
     evictions = tuple(one.eviction for one in answers if one.eviction is not None)
     return evictions, tuple(one.rejection for one in answers)

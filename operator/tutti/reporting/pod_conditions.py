@@ -27,7 +27,8 @@ class PodCondition:
 def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
     """What the waiting members of one gang should say."""
     known = [role.name for role in gang.roles]
-    surplus = {one.uid for one in demand.census(gang).surplus} if rejection is not None else ()
+    census = demand.within_maximums(demand.census(gang))
+    surplus = {member.uid for member in census.surplus} if rejection is not None else ()
     for member in gang.members:
         if not member.is_waiting:
             continue

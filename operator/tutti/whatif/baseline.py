@@ -147,11 +147,12 @@ def _wanted(census: MemberCounts) -> PlacementRequest | None:
     ready = census.waiting
     if census.gang.terminating or not ready:
         return None
-    need = min(max(census.missing, 1), len(ready))
+    need = min(max(census.missing, 1), len(demand.within_maximums(census).waiting))
     lacks = census.missing_by_role
     available = {role: sum(member.role == role for member in ready) for role in lacks}
     minimums = tuple((role, min(n, available[role])) for role, n in lacks.items())
-    return PlacementRequest(census.gang, need, ready, minimums)
+    maximums = demand.maximums_of(ready, census.places_by_role)
+    return PlacementRequest(census.gang, need, ready, minimums, maximums=maximums)
 
 
 def room_for(base: Grid, shape: Shape, free: Table) -> Fit:

@@ -23,8 +23,9 @@ from .results import Bottleneck, Certainty, Obstacle, Placeable, ShortShape
 class _Parts:
     """The want in two tiers: what roles demand at least, and what may come from any role."""
 
-    firm: tuple[Part, ...]
-    spare: tuple[Part, ...]
+    firm: tuple[Part, ...]  # of role 0
+    spare: tuple[Part, ...]  # of role 1, or of a role that has a maximum
+    maximums: tuple[int, ...]  # of the roles from 2 on: spare members that may start
     slack: int  # members that may be of any role
     is_exact: bool
 
@@ -76,7 +77,10 @@ def _proves(problem: Problem, planner: Planner) -> bool | None:
 def _demand(parts: _Parts, number: int) -> Demand:
     """Choose so many, no more of them spare ones than the roles leave."""
     firm = max(0, number - parts.slack)
-    return Demand(number, parts.firm + parts.spare, (firm, 0), level=0, value=1)
+    minimums = (firm, 0, *[0] * len(parts.maximums))
+    maximums = (number, number, *parts.maximums) if parts.maximums else ()
+    own = parts.firm + parts.spare
+    return Demand(number, own, minimums, level=0, value=1, role_maximum=maximums)
 
 
 def _parts(ground: Baseline) -> _Parts:
@@ -86,16 +90,19 @@ def _parts(ground: Baseline) -> _Parts:
     by_role: dict[str, list[Shape]] = {}
     for member in want.members:
         by_role.setdefault(member.role if minimums else "", []).append(member.shape)
-    firm, spare = Counter[Shape](), Counter[Shape]()
+    places = dict(want.maximums)
+    number_of = {role: number for number, role in enumerate(places, 2)}
+    firm, spare = Counter[Shape](), Counter[tuple[Shape, int]]()
     is_exact = True
     for role, asked in by_role.items():
         least = minimums.get(role, 0)
         firm.update(asked[:least])
-        spare.update(asked[least:])
+        spare.update((shape, number_of.get(role, 1)) for shape in asked[least:])
         is_exact &= least in (0, len(asked)) or len(set(asked)) == 1
     return _Parts(
         tuple(Part(shapes[shape], 0, n) for shape, n in firm.items()),
-        tuple(Part(shapes[shape], 1, n) for shape, n in spare.items()),
+        tuple(Part(shapes[shape], number, n) for (shape, number), n in spare.items()),
+        tuple(n - minimums.get(role, 0) for role, n in places.items()),
         want.need - sum(minimums.values()),
         is_exact,
     )

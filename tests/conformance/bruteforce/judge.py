@@ -250,13 +250,12 @@ def _about(
     left: tuple[Sequence[Sequence[int]], Sequence[Located]],
 ) -> list[Violation]:
     free, placed = left
-    trimmed = replace(here, is_trimmed=True)
-    most = order.most_members(trimmed, gang, room_for(here, gang, free), placed)
+    most = order.most_members(here, gang, room_for(here, gang, free), placed)
     members, certainty = (diagnosis["beside"][k] for k in ("members", "certainty"))
     found = []
     if members != most:
         # docs/explain.md does not say whether room that is held for another gang is room.
-        most = order.most_members(trimmed, gang, tuple(map(tuple, free)), placed)
+        most = order.most_members(here, gang, tuple(map(tuple, free)), placed)
     elif here.answer.proved and members >= gang.need:
         says = f"{gang.name} waits, and has room for {members} of {gang.need} ({certainty})"
         found.append(Violation("explain/contradicts", says))
@@ -291,7 +290,7 @@ def _would_start_with_fewer_nodes(here: Standing, gang: Gang, diagnosis: Mapping
     ]
     searcher = Searcher(replace(cluster, nodes=(*cluster.nodes, *more)))
     free = searcher.less(searcher.rooms(), here.answer.everybody)
-    whole = searcher.whole(gang, gang.oldest)
+    whole = searcher.whole(gang, gang.waiting)
     return searcher.place(tuple(map(tuple, free)), [whole]) is not None
 
 

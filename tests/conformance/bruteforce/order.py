@@ -271,6 +271,9 @@ def most_members(here: Standing, gang: Gang, rooms: Rooms, beside: Sequence[Loca
     groups = here.searcher.groups(here.pods(gang))
     least = sum(role.least for role in gang.roles)
     caps = {role.name: gang.need - least + role.least for role in gang.roles}
+    for role in gang.roles:
+        if (places := gang.places(role.name)) is not None:
+            caps[role.name] = min(caps[role.name], places)
     best = 0
     for way in product(*(range(len(group) + 1) for group in groups)):
         if not best < sum(way) <= gang.need:

@@ -81,14 +81,14 @@ def firsts(searcher: Searcher, empty: Searcher) -> dict[int, Gang]:
     late.sort(key=lambda gang: (gang.waits_since, gang.name.split("/")))
     found: dict[int, Gang] = {}
     for gang in late:
-        if gang.priority not in found and empty.place(rooms, [empty.whole(gang, gang.oldest)]):
+        if gang.priority not in found and empty.place(rooms, [empty.whole(gang, gang.waiting)]):
             found[gang.priority] = gang
     return found
 
 
 def held(searcher: Searcher, gang: Gang, free: Sequence[Sequence[int]]) -> list[list[int]] | None:
     """The room that is held for a gang of one shape; None where it has several or has rules."""
-    demand = searcher.whole(gang, gang.oldest)
+    demand = searcher.whole(gang, gang.waiting)
     if len(demand.groups) > 1 or searcher.cluster.has_rules:
         return None
     pod = demand.groups[0][0]

@@ -161,21 +161,65 @@ def test_a_gang_is_settled_when_none_waits_and_none_is_missing() -> None:
     assert demand.is_settled(replace(lost.made, terminating=True))
 
 
-def test_of_more_members_than_a_role_may_have_the_oldest_count() -> None:
-    found = census(gang("a").role("worker", 1, 4).at_most(2).of(1, role="other"))
+def test_of_more_members_than_a_role_may_have_all_may_be_chosen() -> None:
+    made = gang("a").role("worker", 1, 4).at_most(2).of(1, role="other")
+    found = census(made.needing(1))
+    assert names(found.ready) == ["a-0", "a-1", "a-2", "a-3"]
+    assert not found.surplus
+    assert names(found.roleless) == ["a-4"]
+    want = demand.whole(found)
+    assert want is not None
+    assert (want.need, want.maximums) == (1, (("worker", 2),))
+
+
+def test_of_a_gang_of_which_none_is_chosen_the_oldest_count() -> None:
+    found = demand.within_maximums(census(gang("a").role("worker", 1, 4).at_most(2)))
     assert names(found.ready) == ["a-0", "a-1"]
     assert names(found.surplus) == ["a-2", "a-3"]
-    assert names(found.roleless) == ["a-4"]
+    few = census(gang("a").role("worker", 1, 2).at_most(2))
+    assert demand.within_maximums(few) is few
+    want = demand.whole(few)
+    assert want is not None
+    assert not want.maximums
 
 
 def test_members_that_have_a_node_fill_their_role_and_those_that_have_ended_do_not() -> None:
     made = gang("a").role("driver", 1, 2).role("worker", 2, 4).at_most(3)
     bound = made.bound_on("n1", "n1", "n1", "n1")
-    assert names(census(bound).ready) == ["a-4"]
-    assert names(census(bound).surplus) == ["a-5"]
+    assert names(census(bound).ready) == ["a-4", "a-5"]
+    assert names(demand.within_maximums(census(bound)).surplus) == ["a-5"]
+    full = made.bound_on("n1", "n1", "n1", "n1", "n1")
+    assert names(census(full).ready) == []
+    assert names(census(full).surplus) == ["a-5"]
     over = bound.only("a-2", phase=Phase.SUCCEEDED)
     assert names(census(over).ready) == ["a-4", "a-5"]
-    assert not census(over).surplus
+    assert not demand.within_maximums(census(over)).surplus
+
+
+def test_further_members_share_the_places_of_their_role() -> None:
+    made = gang("a").role("worker", 1, 4).at_most(3)
+    found = census(made.bound_on("n1"))
+    assert [want.maximums for want in demand.extras(found, ())] == [(("worker", 2),)] * 3
+    placed = {found.ready[1].uid}
+    left = demand.extras(found, placed)
+    assert chosen(left) == ["a-1", "a-3"]
+    assert [want.maximums for want in left] == [(("worker", 1),)] * 2
+    both = {member.uid for member in found.ready[1:]}
+    assert demand.extras(found, both) == ()
+    roomy = census(made.at_most(4).bound_on("n1"))
+    assert [want.maximums for want in demand.extras(roomy, ())] == [()] * 3
+
+
+def test_members_beyond_their_maximum_make_no_gang_whole() -> None:
+    made = gang("a").role("x", 1, 3).at_most(2).role("y", 0, 1).needing(4)
+    assert demand.whole(census(made)) is None
+    assert demand.whole(census(made.needing(3))) is not None
+
+
+def test_those_who_replace_lost_members_fill_no_role_beyond_its_maximum() -> None:
+    made = gang("a").role("x", 1, 3).at_most(2).role("y", 0, 2).needing(4).bound_on("n1")
+    found = census(made)
+    assert chosen(demand.repairs(found, (), ())) == ["a-1", "a-3", "a-4"]
 
 
 def test_a_gang_may_grow_when_more_wait_than_it_needs() -> None:

@@ -368,6 +368,22 @@ def test_members_beyond_what_their_role_may_have_are_told_so() -> None:
     assert waits(few) == "role y: 1 of 2 exist; 1 more is beyond the maxMember of their role"
 
 
+def test_a_role_that_may_have_no_more_does_not_make_up_for_another() -> None:
+    roles = gang("a").role("x", 1, 3, cpu=1).at_most(1).role("y", 1, 3, gpu=1).needing(3)
+    assert no_room("a", node("n1", cpu=9, gpu=1), node("n2", gpu=2).using(gpu=2), roles) == (
+        "role y: 2 members need 1 nvidia.com/gpu each; room for 1 on 1 node; short 1"
+    )
+
+
+def test_the_younger_of_a_role_may_fit_where_the_older_fits_nowhere() -> None:
+    mixed = gang("a").role("w", 1, 1, cpu=99).of(1, role="w", cpu=3).at_most(1).needing(1)
+    assert no_room("a", node("n1", cpu=4).using(cpu=2), mixed).endswith("short 1")
+    both = mixed.role("x", 1, 1, cpu=1).needing(2)
+    assert no_room("a", node("n1", cpu=4).using(cpu=2), both)
+    wide = gang("a").role("x", 0, 3, cpu=1).at_most(1).role("y", 0, 2, cpu=99).needing(3)
+    assert f"{FITS_NOWHERE}ml/a-3" in nowhere(node("n1", cpu=4), wide)
+
+
 def test_a_template_that_cannot_be_read_is_said() -> None:
     unread = Role("worker", 2, unreadable=("a malformed spec.affinity.podAffinity",))
     made = gang("a").role("driver", 1, cpu=1).needing(3)

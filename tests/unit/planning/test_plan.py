@@ -107,6 +107,37 @@ def test_repairs_and_further_members_of_one_gang_are_one_placement() -> None:
     assert len(made.placements) == 1
 
 
+def test_a_younger_member_starts_where_an_older_one_of_its_role_fits_nowhere() -> None:
+    mixed = gang("a").role("worker", 1, 1, cpu=9).of(2, role="worker", cpu=1).at_most(1)
+    made = planned(node("n1", cpu=4), mixed.needing(1))
+    assert placed(made) == {"a": {"a-1": "n1"}}
+    assert made.proved
+
+
+def test_a_younger_member_joins_where_an_older_one_of_its_role_fits_nowhere() -> None:
+    mixed = gang("a").role("worker", 1, 1, cpu=1).of(1, role="worker", cpu=9)
+    started = mixed.of(3, role="worker", cpu=1).at_most(3).needing(1).bound_on("n1")
+    assert placed(planned(node("n1", cpu=9), started)) == {"a": {"a-2": "n1", "a-3": "n1"}}
+
+
+def test_a_younger_member_replaces_a_lost_one_where_an_older_one_fits_nowhere() -> None:
+    mixed = gang("a").role("x", 1, 1, cpu=1).role("y", 1, 1, cpu=9).at_most(1)
+    lost = mixed.of(1, role="y", cpu=1).needing(2).only("a-0", node="n1")
+    assert placed(planned(node("n1", cpu=4), lost)) == {"a": {"a-2": "n1"}}
+
+
+def test_members_that_join_in_two_rounds_keep_the_maximum_of_their_role() -> None:
+    first = gang("a").role("w", 1, 4, cpu=1).at_most(3).needing(2).priority(1)
+    made = planned(node("n1", cpu=4), first, gang("b").of(1, cpu=1))
+    assert {gang: len(own) for gang, own in placed(made).items()} == {"a": 3, "b": 1}
+    assert made.proved
+
+
+def test_the_oldest_members_start_where_all_of_a_role_fit() -> None:
+    made = planned(node("n1", cpu=9), gang("a").role("w", 1, 3, cpu=1).at_most(2).needing(2))
+    assert placed(made) == {"a": {"a-0": "n1", "a-1": "n1"}}
+
+
 def test_which_members_start_is_chosen_where_they_differ() -> None:
     mixed = gang("a").of(2, cpu=9).of(2, cpu=1).needing(2)
     assert placed(planned(node("n1", cpu=4), mixed)) == {"a": {"a-2": "n1", "a-3": "n1"}}

@@ -146,6 +146,21 @@ def test_spare_places_are_open_to_every_role() -> None:
     assert diagnosis(node("n1", cpu=5), made).beside == proved(3)
 
 
+def test_spare_places_are_open_to_no_more_of_a_role_than_its_maximum() -> None:
+    made = gang("a").role("driver", 1, gpu=1).role("worker", 2, 5, cpu=1).at_most(3)
+    made = made.of(1, role="driver", cpu=1).of(1, role="driver", gpu=1).needing(5)
+    assert diagnosis(node("n1", cpu=6), made).beside == tried(4)
+    alike = gang("a").role("driver", 1, 3, gpu=1).role("worker", 2, 5, cpu=1).at_most(3).needing(5)
+    assert diagnosis(node("n1", cpu=6, gpu=1), alike).beside == proved(4)
+
+
+def test_a_started_gang_asks_for_no_more_of_a_role_than_its_maximum() -> None:
+    made = gang("a").role("w", 1, 1, cpu=1).of(3, role="w", cpu=4).at_most(2).needing(1)
+    found = advice(node("n1", cpu=4), made.bound_on("n1"))
+    assert found is not None
+    assert found.needed == 1
+
+
 def test_a_role_of_several_shapes_is_only_tried() -> None:
     made = gang("a").role("w", 2, 2, cpu=3).of(1, role="w", cpu=2).role("d", 1, gpu=1)
     said = diagnosis(node("n1", cpu=4), made.needing(3))

@@ -100,9 +100,12 @@ def blocks(rooms: CountedFit, want: PlacementRequest) -> Sequence[ShapeShortage]
         ]
     by_role = [_reach_by_role(group, room) for group, room in found]
     in_role = sum(by_role, Counter[str]())
+    places = dict(want.maximums)
     answer = []
     for (group, room), own in zip(found, by_role, strict=True):
-        in_all = want.need - (reach - min(len(group), room.members))
+        others = ((n - own[role], places.get(role)) for role, n in in_role.items())
+        in_places = sum(n if most is None else min(n, most) for n, most in others)
+        in_all = want.need - min(reach - min(len(group), room.members), in_places)
         in_roles = sum(max(0, n - (in_role[role] - own[role])) for role, n in want.minimums)
         answer.append(ShapeShortage(group, room, _clipped(max(in_all, in_roles), group)))
     return answer
@@ -202,10 +205,15 @@ def nowhere_member(empty: FitByShape, want: PlacementRequest) -> Member | None:
         return None
     uids = {member.uid for member in lost}
     rest = [member for member in want.members if member.uid not in uids]
+    there = Counter(member.role for member in rest)
     for role, least in want.minimums:
-        if sum(member.role == role for member in rest) < least:
+        if there[role] < least:
             return next(member for member in lost if member.role == role)
-    return lost[0] if len(rest) < want.need else None
+    places = dict(want.maximums)
+    in_places = sum(min(n, places.get(role, n)) for role, n in there.items())
+    if in_places >= want.need:
+        return None
+    return next(m for m in lost if there[m.role] < places.get(m.role, len(want.members)))
 
 
 def nowhere(base: Grid, shape: Shape) -> str:

@@ -90,10 +90,14 @@ def _oldest_needed(want: PlacementRequest) -> Iterable[Member]:
     """Which members start may be open when they differ; the oldest that satisfy the roles count."""
     if len(want.alike) == 1:
         return islice(want.members, want.need)
-    left = dict(want.minimums)
+    left, places = dict(want.minimums), dict(want.maximums)
     chosen: list[Member] = []
     rest: list[Member] = []
     for member in want.members:
+        if (places_left := places.get(member.role)) is not None:
+            if not places_left:
+                continue
+            places[member.role] -= 1
         is_first = left.get(member.role, 0) > 0
         (chosen if is_first else rest).append(member)
         if is_first:

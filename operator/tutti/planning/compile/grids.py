@@ -23,7 +23,7 @@ from ...model.decisions import Assignment
 from ...model.keys import NodeName, Uid
 from ...model.resources import NOTHING, Resources
 from ...model.shapes import Shape
-from ...strategies.problem import NO_RULES, Demand, Part, Problem, Rules, Solution
+from ...strategies.problem import NO_RULES, Cap, Demand, Part, Problem, Rules, Solution
 
 PODS = "pods"
 MOST_MISSING = 2  # columns for resources that one shape asks for and no node offers
@@ -237,6 +237,7 @@ def problem(
             for want, level, worth in zip(wants, levels(wants), worths, strict=True)
         ),
         rules=base.rules,
+        caps=_caps(base, wants),
     )
 
 
@@ -245,6 +246,22 @@ def levels(wants: Sequence[PlacementRequest]) -> Sequence[int]:
     gangs = {id(want.gang): want.gang for want in wants}
     priorities = {key: gang.priority for key, gang in gangs.items()}
     return [2 * priorities[id(want.gang)] + want.goes_first for want in wants]
+
+
+def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
+    """The maximums of roles whose members are asked for one by one.
+
+    The first request for a gang counts the places that are left for all that come later.
+    """
+    members: dict[tuple[Uid, str], list[int]] = {}
+    places: dict[tuple[Uid, str], int] = {}
+    for index, want in enumerate(wants):
+        for role, n in () if want.minimums else want.maximums:
+            key = (want.gang.uid, role)
+            members.setdefault(key, []).append(index)
+            places[key] = max(n, places.get(key, 0))
+    each = np.ones(len(base.shapes), dtype=np.int64)
+    return tuple(Cap(frozenset(own), each, places[key]) for key, own in members.items())
 
 
 def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
@@ -260,6 +277,7 @@ def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
 def _demand(base: Grid, want: PlacementRequest, level: int, worth: int) -> Demand:
     minimums = want.minimums or (("", 0),)
     roles = {role: i for i, (role, _) in enumerate(minimums)}
+    maximums = dict(want.maximums) if want.minimums else {}
     return Demand(
         need=want.need,
         parts=tuple(
@@ -273,6 +291,7 @@ def _demand(base: Grid, want: PlacementRequest, level: int, worth: int) -> Deman
         role_minimum=tuple(least for _, least in minimums),
         level=level,
         value=worth,
+        role_maximum=tuple(maximums.get(role, want.need) for role in roles) if maximums else (),
     )
 
 
