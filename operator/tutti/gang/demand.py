@@ -231,16 +231,15 @@ def is_enough(gang: Gang, members: Collection[Member]) -> bool:
     if len(members) < needed(gang):
         return False
     there = Counter([member.role for member in members]) if gang.roles else Counter[str]()
-    beyond = (max(there[r.name] - r.max_member, 0) for r in gang.roles if r.max_member is not None)
-    return len(members) - sum(beyond) >= needed(gang) and all(
-        there[role.name] >= role.min_member for role in gang.roles
-    )
+    return all(there[role.name] >= role.min_member for role in gang.roles)
 
 
 def whole(found: MemberCounts) -> PlacementRequest | None:
     """The demand of a gang that has not started; None while its members do not suffice."""
     gang = found.gang
-    if found.is_committed or gang.terminating or not is_enough(gang, found.waiting):
+    if found.is_committed or gang.terminating:
+        return None
+    if not is_enough(gang, within_maximums(found).waiting):
         return None
     minimums = tuple((role.name, role.min_member) for role in gang.roles)
     maximums = maximums_of(found.waiting, found.places_by_role)

@@ -75,6 +75,7 @@ class ShapeShortage:
     members: tuple[Member, ...]
     room: Fit
     forced: int
+    countable: int  # of the members, as many as their roles have places for
 
     @property
     def requests(self) -> Resources:
@@ -93,9 +94,7 @@ def blocks(rooms: CountedFit, want: PlacementRequest) -> Sequence[ShapeShortage]
     reach = sum(min(len(group), room.members) for group, room in found)
     if not want.minimums:
         return [
-            ShapeShortage(
-                group, room, _clipped(want.need - reach + min(len(group), room.members), group)
-            )
+            _shortage(group, room, want.need - reach + min(len(group), room.members), len(group))
             for group, room in found
         ]
     by_role = [_reach_by_role(group, room) for group, room in found]
@@ -107,12 +106,14 @@ def blocks(rooms: CountedFit, want: PlacementRequest) -> Sequence[ShapeShortage]
         in_places = sum(n if most is None else min(n, most) for n, most in others)
         in_all = want.need - min(reach - min(len(group), room.members), in_places)
         in_roles = sum(max(0, n - (in_role[role] - own[role])) for role, n in want.minimums)
-        answer.append(ShapeShortage(group, room, _clipped(max(in_all, in_roles), group)))
+        roles = Counter(member.role for member in group)
+        countable = sum(min(n, places.get(role, n)) for role, n in roles.items())
+        answer.append(_shortage(group, room, max(in_all, in_roles), countable))
     return answer
 
 
-def _clipped(forced: int, group: Sequence[Member]) -> int:
-    return min(max(forced, 0), len(group))
+def _shortage(group: tuple[Member, ...], room: Fit, forced: int, countable: int) -> ShapeShortage:
+    return ShapeShortage(group, room, min(max(forced, 0), countable), countable)
 
 
 def _reach_by_role(group: Sequence[Member], room: Fit) -> Counter[str]:
@@ -146,7 +147,7 @@ def not_enough_room(empty: FitByShape, left: FitByShape, want: PlacementRequest)
         asked = _asked(want, found[0], is_mixed=False)
         return f"{asked}; {found[0].room}, left unused by this plan"
     listed = [
-        f"{len(block.members)} with {format_resources(block.requests)} each ({block.room})"
+        f"{block.countable} with {format_resources(block.requests)} each ({block.room})"
         for block in found
         if block.room.members
     ]
