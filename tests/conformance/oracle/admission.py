@@ -78,7 +78,7 @@ class Reading:
         placed = {p.gang for p in plan.placements}
         wanting = self._wanting()
         levels = sorted({self._levels[gang.key] for gang in wanting}, reverse=True)
-        growing = {self._levels[g.key] for g in wanting if len(self._ready(g)) > _need(g)}
+        growing = {self._levels[g.key] for g in wanting if len(self._oldest(g)) > _need(g)}
         together: list[int] = []
         for level in levels:
             together.append(level)
@@ -101,7 +101,7 @@ class Reading:
 
     def _wanting(self) -> list[Gang]:
         """The gangs that wait and lack no members."""
-        return [gang for gang in self.waiting.values() if len(self._ready(gang)) >= _need(gang)]
+        return [gang for gang in self.waiting.values() if len(self._oldest(gang)) >= _need(gang)]
 
     def _case(
         self,
@@ -122,7 +122,7 @@ class Reading:
         asks = [self._ask(gang, around) for gang in gangs]
         if may_grow:
             pairs = zip(asks, gangs, strict=True)
-            asks = [replace(ask, most=len(self._ready(gang))) for ask, gang in pairs]
+            asks = [replace(ask, most=len(self._oldest(gang))) for ask, gang in pairs]
         for member, node in settled:
             kind = around.kind(member, self._takes(member), 0)
             there = {row for row, one in enumerate(self._nodes) if one.name == node}
@@ -178,8 +178,11 @@ class Reading:
         for gang in self._snapshot.gangs:
             if not any(m.node or m.uid in placed for m in gang.members):
                 continue
+            places = self._places(gang)
             for member in self._ready(gang):
-                if member.uid in placed:
+                places[member.role] -= member.uid in placed
+            for member in self._ready(gang):
+                if member.uid in placed or places[member.role] <= 0:
                     continue
                 takes = self._takes(member)
                 for row in sorted(around.kind(member, takes, 0).where):
@@ -202,19 +205,35 @@ class Reading:
         ]
 
     def _ready(self, gang: Gang) -> Sequence[Member]:
-        """Members that could be bound now, the oldest first, as many as their role may have."""
+        """Members that could be bound now, the oldest first, if their role may have more."""
         if gang.key in {reservation.gang for reservation in self._snapshot.reservations}:
             return []
-        most = {role.name: role.max_member for role in gang.roles}
+        places = self._places(gang)
+        return [
+            member
+            for member in sorted(gang.members, key=lambda m: (m.created, m.key))
+            if not (member.node or member.gated or member.unmodelled) and places[member.role] > 0
+        ]
+
+    def _places(self, gang: Gang) -> dict[str, int]:
+        """How many more members of each role may have a node."""
         there = Counter(member.role for member in gang.members if member.node)
-        ready = []
-        for member in sorted(gang.members, key=lambda m: (m.created, m.key)):
-            limit = most.get(member.role)
-            is_held_back = member.node or member.gated or member.unmodelled
-            if not is_held_back and (limit is None or there[member.role] < limit):
-                there[member.role] += 1
-                ready.append(member)
-        return ready
+        most = {role.name: role.max_member for role in gang.roles}
+        many = len(gang.members)
+        roles = {"", *(member.role for member in gang.members), *most}
+        return {
+            role: many if (limit := most.get(role)) is None else limit - there[role]
+            for role in roles
+        }
+
+    def _oldest(self, gang: Gang) -> Sequence[Member]:
+        """Of the members that could be bound, the oldest ones that their role may have."""
+        places, chosen = self._places(gang), []
+        for member in self._ready(gang):
+            if places[member.role] > 0:
+                places[member.role] -= 1
+                chosen.append(member)
+        return chosen
 
     def _ask(self, gang: Gang, around: Neighbourhood) -> Ask:
         """What the gang needs to start."""
@@ -224,7 +243,15 @@ class Reading:
             for member in self._ready(gang)
         ]
         least = tuple(role.min_member for role in gang.roles) or (0,)
-        return Ask(_need(gang), tuple(kinds), least, self._levels[gang.key], self._value(gang))
+        places = self._places(gang)
+        return Ask(
+            need=_need(gang),
+            kinds=tuple(kinds),
+            least=least,
+            level=self._levels[gang.key],
+            value=self._value(gang),
+            most_of_role=tuple(places[role] for role in roles),
+        )
 
     def _takes(self, member: Member) -> tuple[int, ...]:
         taken = _taken(member)
@@ -242,7 +269,7 @@ class Reading:
 
     def _share(self, gang: Gang) -> Fraction:
         """The largest share of a resource's total that the gang's oldest members ask for."""
-        need, ready = _need(gang), self._ready(gang)
+        need, ready = _need(gang), self._oldest(gang)
         first: list[Member] = []
         for role in gang.roles:
             first += [member for member in ready if member.role == role.name][: role.min_member]
