@@ -1,6 +1,6 @@
 """What planning decides: values that can be compared, printed, replayed and thrown away."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -24,6 +24,19 @@ class Policy:
     objective: Objective = Objective.RESOURCES
     age_seconds: float = 3600.0  # a gang that has waited so long counts twice, and so on
     starvation_seconds: float = 3600.0  # then a gang goes before all others of its priority
+
+
+@dataclass(frozen=True, slots=True)
+class GangCap:
+    """A limit on what some gangs use together, by resource; ``pods`` counts their members.
+
+    Members that run, and members that a Reservation holds room for, use what they request.
+    Resources without a limit are not counted. No API sets one yet.
+    """
+
+    name: str
+    gangs: frozenset[GangKey]
+    limits: Mapping[str, int]
 
 
 class Mode(StrEnum):

@@ -14,14 +14,15 @@ from ..gang import slots
 from ..gang.quantities import format_name
 from ..gang.slots import Places
 from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
-from ..model.decisions import Assignment, Placement, Plan
+from ..model.decisions import Assignment, GangCap, Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
-from . import inter_pod, lookup, room_ledger, slot_checks
+from . import cap_checks, inter_pod, lookup, room_ledger, slot_checks
 
 
-def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
+def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> tuple[str, ...]:
     """What the plan breaks, one sentence each; empty if every promise holds."""
-    return tuple(_broken(snapshot, plan.placements))
+    over = cap_checks.faults(snapshot, plan.placements, caps) if caps else ()
+    return (*_broken(snapshot, plan.placements), *over)
 
 
 def upheld(
