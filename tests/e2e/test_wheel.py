@@ -64,8 +64,8 @@ def test_the_installed_wheel_plans_with_both_strategies(clean: Path) -> None:
     program = (
         "import numpy as np\n"
         "from tutti.strategies import STRATEGIES\n"
-        "from tutti.strategies.problem import Budget, Demand, Part, Problem\n"
-        "demands = tuple(Demand(3, (Part(0, 0, 3),), (0,), 0, 3) for _ in range(2))\n"
+        "from tutti.strategies.problem import Budget, Demand, DemandLevel, Part, Problem\n"
+        "demands = tuple(Demand(3, (Part(0, 0, 3),), (0,), DemandLevel(0), 3) for _ in range(2))\n"
         "problem = Problem(np.array([[2], [2]]), np.array([[1]]), np.ones((1, 2), bool), demands)\n"
         "for name in ('bestfit', 'ilp'):\n"
         "    print(STRATEGIES[name]().solve(problem, Budget()).outcome)\n"

@@ -30,7 +30,7 @@ class PlacementRequest:
     need: int
     members: tuple[Member, ...]  # the oldest first
     minimums: tuple[tuple[str, int], ...] = ()  # by role
-    goes_first: bool = False  # of its priority
+    is_starved: bool = False  # then it goes first of its priority
     maximums: tuple[tuple[str, int], ...] = ()  # by role
     # The same by shape, in the order in which the first of each comes.
     alike: tuple[tuple[Member, ...], ...] = field(init=False, repr=False, compare=False)

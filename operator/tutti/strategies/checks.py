@@ -9,7 +9,17 @@ import numpy as np
 
 from .capacity import CapUsage, caps_by_demand, least_use, most_placeable
 from .inter_pod_state import rules_hold
-from .problem import Cap, Demand, Outcome, Problem, Share, Shares, Solution, admitted_value
+from .problem import (
+    Cap,
+    Demand,
+    DemandLevel,
+    Outcome,
+    Problem,
+    Share,
+    Shares,
+    Solution,
+    admitted_value,
+)
 from .shape_demand import ShapeDemand
 
 
@@ -105,6 +115,6 @@ def has_all(shares: Shares, candidates: Iterable[int]) -> bool:
     return all(shares[index] for index in candidates)
 
 
-def worth(problem: Problem, shares: Shares) -> list[tuple[int, int]]:
+def worth(problem: Problem, shares: Shares) -> list[tuple[DemandLevel, int]]:
     """The value admitted per level, highest level first."""
     return list(admitted_value(problem, Solution(Outcome.HEURISTIC, shares)))

@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 import numpy as np
 
 from .checks import is_sound
-from .problem import Budget, Demand, Outcome, Part, Problem, Share, Solution, Strategy
+from .problem import Budget, Demand, DemandLevel, Outcome, Part, Problem, Share, Solution, Strategy
 
 GROUP = "tutti.strategies"
 
@@ -21,7 +21,7 @@ TRIAL = Problem(
     free=np.ones((1, 1), dtype=np.int64),
     requests=np.ones((1, 1), dtype=np.int64),
     allowed=np.ones((1, 1), dtype=np.bool_),
-    demands=(Demand(1, (Part(0, 0, 1),), (0,), 0, 1),),
+    demands=(Demand(1, (Part(0, 0, 1),), (0,), DemandLevel(0), 1),),
 )
 
 

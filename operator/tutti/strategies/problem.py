@@ -21,6 +21,13 @@ class Part:
     available: int
 
 
+class DemandLevel(NamedTuple):
+    """A priority, or the starved gang of a priority, which comes before the others of it."""
+
+    priority: int
+    is_starved: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """A gang as numbers: choose exactly ``need`` members from its parts, or none at all.
@@ -32,7 +39,7 @@ class Demand:
     need: int
     parts: tuple[Part, ...]
     role_minimum: tuple[int, ...]
-    level: int  # larger comes first: twice the priority, one more for who goes first within it
+    level: DemandLevel  # larger comes first
     value: int  # what admitting it is worth within its level; positive
     role_maximum: tuple[int, ...] = ()
 
@@ -197,7 +204,8 @@ class Solution:
     outcome: Outcome
     shares: Shares
     detail: str = ""  # for FAILED and BUDGET_EXHAUSTED: what happened, in one sentence
-    bounds: tuple[tuple[int, int], ...] = ()  # (level, no answer is worth more), as far as known
+    # (level, no answer is worth more), as far as known
+    bounds: tuple[tuple[DemandLevel, int], ...] = ()
 
 
 class Strategy(Protocol):
@@ -211,9 +219,9 @@ class Strategy(Protocol):
         """Answer with whole demands only, never over ``free`` or a cap, only where ``allowed``."""
 
 
-def admitted_value(problem: Problem, solution: Solution) -> Sequence[tuple[int, int]]:
+def admitted_value(problem: Problem, solution: Solution) -> Sequence[tuple[DemandLevel, int]]:
     """The value admitted per level, highest level first: what two solutions are compared by."""
-    values: dict[int, int] = {demand.level: 0 for demand in problem.demands}
+    values = {demand.level: 0 for demand in problem.demands}
     for demand, shares in zip(problem.demands, solution.shares, strict=True):
         values[demand.level] += demand.value if shares else 0
     return sorted(values.items(), reverse=True)

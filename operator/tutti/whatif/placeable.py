@@ -13,7 +13,7 @@ import numpy as np
 from ..model.shapes import Shape
 from ..planning.compile import capacity
 from ..planning.compile.grids import Grid
-from ..strategies.problem import Demand, Outcome, Part, Problem
+from ..strategies.problem import Demand, DemandLevel, Outcome, Part, Problem
 from .baseline import Baseline, Counts, Table
 from .probes import Planner
 from .results import Bottleneck, Certainty, Obstacle, Placeable, ShortShape
@@ -80,7 +80,7 @@ def _demand(parts: _Parts, number: int) -> Demand:
     minimums = (firm, 0, *[0] * len(parts.maximums))
     maximums = (number, number, *parts.maximums) if parts.maximums else ()
     own = parts.firm + parts.spare
-    return Demand(number, own, minimums, level=0, value=1, role_maximum=maximums)
+    return Demand(number, own, minimums, level=DemandLevel(0), value=1, role_maximum=maximums)
 
 
 def _parts(ground: Baseline) -> _Parts:

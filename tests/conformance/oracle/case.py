@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from tutti.strategies.problem import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from tutti.strategies.problem import Cap, Demand, Problem
+    from tutti.strategies.problem import Cap, Demand, DemandLevel, Problem
 
 Worth = tuple[tuple[int, int], ...]  # (level, value admitted), highest level first
 
@@ -91,6 +91,11 @@ class Case:
         return sorted({ask.level for ask in self.asks}, reverse=True)
 
 
+def by_number(values: Iterable[tuple[DemandLevel, int]]) -> list[tuple[int, int]]:
+    """The same with the oracle's number of each level: its priority, as nobody starves here."""
+    return [(level.priority, value) for level, value in values]
+
+
 def case_of(problem: Problem) -> Case:
     """What a Problem means."""
     return Case(
@@ -127,7 +132,7 @@ def _ask(problem: Problem, demand: Demand) -> Ask:
         need=demand.need,
         kinds=kinds,
         least=demand.role_minimum,
-        level=demand.level,
+        level=demand.level.priority,  # nobody starves: that is another promise
         value=demand.value,
         most_of_role=demand.role_maximum,
     )

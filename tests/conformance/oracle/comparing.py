@@ -11,7 +11,7 @@ from tutti.strategies.problem import Budget, Outcome
 from tutti.verify import plan_checks
 
 from .admission import Reading
-from .case import case_of
+from .case import by_number, case_of
 from .faults import faults, worth
 from .optimum import optimum
 
@@ -44,7 +44,7 @@ def compared(problem: Problem, strategy: Strategy, budget: Budget | None = None)
     return Comparison(
         wrong=(*faults(problem, solution), *_off(problem, solution, best)),
         is_proved=solution.outcome is Outcome.PROVED,
-        is_bounded={level for level, _ in solution.bounds} == set(case.levels),
+        is_bounded={level.priority for level, _ in solution.bounds} == set(case.levels),
         is_contended=sum(value for _, value in best) < total,
     )
 
@@ -104,7 +104,7 @@ def _off(problem: Problem, solution: Solution, best: Worth) -> Iterator[str]:
     found = worth(problem, solution)
     if found != best:
         yield f"admits {_said(found)}, the optimum is {_said(best)}; it says {solution.outcome}"
-    yield from wrong_bounds(solution.bounds, best)
+    yield from wrong_bounds(by_number(solution.bounds), best)
 
 
 def wrong_bounds(bounds: Sequence[tuple[int, int]], best: Worth) -> Iterator[str]:

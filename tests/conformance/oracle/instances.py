@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tutti.strategies.problem import NO_RULES, Demand, Part, Problem
+from tutti.strategies.problem import NO_RULES, Demand, DemandLevel, Part, Problem
 
 from . import capping
 from .relations import drawn
@@ -107,4 +107,4 @@ def _demand(
     need = max(1, sum(least), available - chance.choice([0, 0, 0, 1, 2, 3]))
     if chance.random() < 0.03:
         need = available + 1  # more than there are: it never starts
-    return Demand(need, parts, least, chance.randrange(levels), value(chance, need))
+    return Demand(need, parts, least, DemandLevel(chance.randrange(levels)), value(chance, need))

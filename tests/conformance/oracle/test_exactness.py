@@ -19,6 +19,7 @@ from tutti.strategies.problem import (
     AntiAffinity,
     Budget,
     Demand,
+    DemandLevel,
     DomainCount,
     EvenSpread,
     Outcome,
@@ -31,7 +32,7 @@ from tutti.strategies.problem import (
 
 from ...unit.strategies.generators import cap, gang, problem_of
 from .__main__ import main, on_problem, on_snapshot
-from .case import case_of
+from .case import by_number, case_of
 from .comparing import compared, wrong_bounds
 from .faults import faults, worth
 from .instances import problem
@@ -71,7 +72,7 @@ def test_a_search_that_is_cut_short_is_sound_and_bounds_what_it_missed(
         asked = problem(seed)
         solution, best = cut.solve(asked, budget), optimum(case_of(asked))
         assert faults(asked, solution) == []
-        assert list(wrong_bounds(solution.bounds, best)) == []
+        assert list(wrong_bounds(by_number(solution.bounds), best)) == []
         missed += worth(asked, solution) != best
         assert solution.outcome is not Outcome.PROVED or worth(asked, solution) == best
     assert missed or budget.seconds
@@ -109,7 +110,7 @@ def test_the_oracle_gives_nothing_up_on_a_higher_level() -> None:
 
 
 def test_the_oracle_asks_for_roles() -> None:
-    both = Demand(3, (Part(0, 0, 3), Part(1, 1, 1)), (0, 2), 0, 1)
+    both = Demand(3, (Part(0, 0, 3), Part(1, 1, 1)), (0, 2), DemandLevel(0), 1)
     assert optimum(case_of(problem_of([[9]], [[1], [3]], both))) == ((0, 0),)
 
 
@@ -144,7 +145,7 @@ def test_the_oracle_lets_a_shape_that_asks_for_nothing_onto_an_overdrawn_node() 
 def test_every_broken_promise_of_an_answer_is_named(
     shares: tuple[tuple[Share, ...], ...], sentence: str
 ) -> None:
-    pair = Demand(2, (Part(0, 0, 2), Part(0, 1, 1)), (1, 1), 0, 2)
+    pair = Demand(2, (Part(0, 0, 2), Part(0, 1, 1)), (1, 1), DemandLevel(0), 2)
     asked = problem_of([[4], [4]], [[1]], gang(3), pair)
     asked = replace(asked, allowed=np.array([[True, False]]))
     found = faults(asked, Solution(Outcome.PROVED, shares))
@@ -202,7 +203,7 @@ def test_the_oracle_shares_what_a_cap_leaves() -> None:
     assert optimum(case_of(some)) == ((0, 9),)
     assert optimum(case_of(cap(some, 5, 0, 2))) == ((0, 7),)
     assert optimum(case_of(cap(some, 3, 0, 2, in_use=9))) == ((0, 3),)
-    pair = Demand(2, (Part(0, 0, 2), Part(0, 1, 1)), (0, 0), 0, 2, role_maximum=(1, 1))
+    pair = Demand(2, (Part(0, 0, 2), Part(0, 1, 1)), (0, 0), DemandLevel(0), 2, role_maximum=(1, 1))
     assert optimum(case_of(problem_of([[2]], [[1]], pair))) == ((0, 2),)
     over = replace(pair, role_maximum=(1, 0))
     assert optimum(case_of(problem_of([[2]], [[1]], over))) == ((0, 0),)

@@ -8,7 +8,7 @@ from tutti.model.resources import Resources
 from tutti.model.shapes import Shape
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget, Outcome, Problem, Solution, Strategy
+from tutti.strategies.problem import Budget, DemandLevel, Outcome, Problem, Solution, Strategy
 
 from ...harness.builders import Canned, Overlooking, Part, gang, node, reservation, single, snapshot
 
@@ -271,7 +271,7 @@ def test_what_is_admitted_is_counted_by_priority_beside_the_bound() -> None:
         gang("c").of(2, cpu=1),
         gang("never").of(1, cpu=9),
     )
-    bounded = Canned(Outcome.HEURISTIC, bounds=((2, 1), (0, 2)))
+    bounded = Canned(Outcome.HEURISTIC, bounds=((DemandLevel(1), 1), (DemandLevel(0), 2)))
     proved = Canned(Outcome.PROVED)
     for strategy, bound in ((bounded, 2), (proved, 0), (BEST_FIT, None)):
         made = plan(seen, strategy, BEST_FIT, Budget(), gangs)

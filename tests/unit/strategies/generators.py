@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 from hypothesis import strategies as st
 
-from tutti.strategies.problem import Cap, Demand, Part, Problem
+from tutti.strategies.problem import Cap, Demand, DemandLevel, Part, Problem
 
 from ...conformance.oracle import capping, relations
 
@@ -40,7 +40,7 @@ def cap(problem: Problem, limit: int, *demands: int, in_use: int = 0) -> Problem
 
 def gang(need: int, shape: int = 0, level: int = 0, value: int | None = None) -> Demand:
     """A demand of one shape; by default it is worth its size."""
-    return Demand(need, (Part(shape, 0, need),), (0,), level, value or need)
+    return Demand(need, (Part(shape, 0, need),), (0,), DemandLevel(level), value or need)
 
 
 @st.composite
@@ -53,7 +53,7 @@ def demands(draw: st.DrawFn, shapes: int, values: st.SearchStrategy[int]) -> Dem
     available = sum(part.available for part in parts)
     minimum = (draw(st.integers(0, 2)), draw(st.integers(0, 1)))
     need = max(1, sum(minimum), draw(st.integers(1, available + 1)))
-    return Demand(need, parts, minimum, draw(st.integers(0, 1)), draw(values))
+    return Demand(need, parts, minimum, DemandLevel(draw(st.integers(0, 1))), draw(values))
 
 
 @st.composite
@@ -99,11 +99,11 @@ def capped_problems(draw: st.DrawFn) -> Problem:
 def by_priority(draw: st.DrawFn, of: st.SearchStrategy[Problem]) -> Problem:
     """Demands in the order of a plan: by level from the top, in theirs within it."""
     drawn = draw(of)
-    ordered = sorted(drawn.demands, key=lambda demand: -demand.level)
+    ordered = sorted(drawn.demands, key=lambda demand: -demand.level.priority)
     return replace(drawn, demands=tuple(ordered))
 
 
-def best_by_search(problem: Problem) -> list[tuple[int, int]]:
+def best_by_search(problem: Problem) -> list[tuple[DemandLevel, int]]:
     """The most valuable admission, level by level from the top, by trying every subset."""
     indices = range(len(problem.demands))
     subsets = [s for size in range(len(indices) + 1) for s in combinations(indices, size)]
@@ -112,7 +112,7 @@ def best_by_search(problem: Problem) -> list[tuple[int, int]]:
     return next(_worth(problem, s) for s in by_worth if _can_start(problem, free, s))
 
 
-def _worth(problem: Problem, subset: Sequence[int]) -> list[tuple[int, int]]:
+def _worth(problem: Problem, subset: Sequence[int]) -> list[tuple[DemandLevel, int]]:
     """The value of a subset per level, highest level first."""
     levels = sorted({demand.level for demand in problem.demands}, reverse=True)
     chosen = [problem.demands[index] for index in subset]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tutti.strategies.best_fit import BestFit, best_fit, most_placeable
-from tutti.strategies.problem import Budget, Demand, Outcome, Part, Share
+from tutti.strategies.problem import Budget, Demand, DemandLevel, Outcome, Part, Share
 
 from .generators import gang, grid, problem_of
 
@@ -34,21 +34,21 @@ def test_ties_go_to_the_first_node() -> None:
 
 
 def test_roles_get_their_minimum_even_if_others_are_smaller() -> None:
-    both = Demand(3, (Part(0, 0, 3), Part(1, 1, 2)), (0, 2), 0, 1)
+    both = Demand(3, (Part(0, 0, 3), Part(1, 1, 2)), (0, 2), DemandLevel(0), 1)
     (shares,) = best_fit(problem_of([[9]], [[1], [3]], both))
     assert shares == (Share(0, 0, 1), Share(1, 0, 2))
 
 
 def test_members_that_find_no_room_are_replaced_by_others_that_do() -> None:
     # Two of the small shape would fit if they were alone, but beside a large one only one does.
-    either = Demand(3, (Part(0, 0, 2), Part(1, 1, 1), Part(2, 0, 1)), (1, 1), 0, 1)
+    either = Demand(3, (Part(0, 0, 2), Part(1, 1, 1), Part(2, 0, 1)), (1, 1), DemandLevel(0), 1)
     problem = problem_of([[5, 0], [0, 3]], [[2, 0], [3, 0], [0, 3]], either)
     (shares,) = best_fit(problem)
     assert sorted(share.part for share in shares) == [0, 1, 2]
 
 
 def test_room_of_a_demand_that_is_not_whole_is_given_back() -> None:
-    driver_and_workers = Demand(3, (Part(0, 0, 1), Part(1, 1, 2)), (1, 2), 0, 1)
+    driver_and_workers = Demand(3, (Part(0, 0, 1), Part(1, 1, 2)), (1, 2), DemandLevel(0), 1)
     problem = problem_of([[4], [3]], [[3], [3]], driver_and_workers, gang(2))
     first, second = best_fit(problem)
     assert not first

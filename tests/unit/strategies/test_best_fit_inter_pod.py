@@ -16,6 +16,7 @@ from tutti.strategies.problem import (
     AntiAffinity,
     Budget,
     Demand,
+    DemandLevel,
     DomainCount,
     EvenSpread,
     Outcome,
@@ -108,7 +109,7 @@ def test_a_gang_in_one_zone_goes_to_the_tightest_that_holds_it() -> None:
 
 def test_workers_share_the_zone_of_the_driver_that_comes_with_them() -> None:
     zones = [0, 1, 1]
-    pair = Demand(4, (Part(0, 0, 3), Part(1, 1, 1)), (3, 1), 0, 1)
+    pair = Demand(4, (Part(0, 0, 3), Part(1, 1, 1)), (3, 1), DemandLevel(0), 1)
     # The driver fits tightest where no worker has room.
     problem = with_rules(
         problem_of([[2], [6], [9]], [[3], [2]], pair),
@@ -121,7 +122,7 @@ def test_workers_share_the_zone_of_the_driver_that_comes_with_them() -> None:
 
 def test_who_has_no_part_in_a_rule_may_be_in_another_zone() -> None:
     zones = [0, 1]
-    three = Demand(3, (Part(0, 0, 2), Part(1, 1, 1)), (2, 1), 0, 1)
+    three = Demand(3, (Part(0, 0, 2), Part(1, 1, 1)), (2, 1), DemandLevel(0), 1)
     problem = with_rules(
         problem_of([[3], [2]], [[1], [3]], three),
         Affinity(0, (0,), may_be_first=True),
@@ -174,7 +175,7 @@ def test_a_spread_is_not_left_uneven_by_others_whom_it_counts() -> None:
 
 
 def test_members_without_rules_are_placed_as_ever_beside_those_with() -> None:
-    both = Demand(4, (Part(0, 0, 2), Part(1, 0, 2)), (0,), 0, 1)
+    both = Demand(4, (Part(0, 0, 2), Part(1, 0, 2)), (0,), DemandLevel(0), 1)
     problem = with_rules(
         problem_of([[3], [1], [9]], [[1], [1]], both),
         AntiAffinity(0, 0),

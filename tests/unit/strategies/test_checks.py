@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tutti.strategies.checks import is_sound, possible, wanted
-from tutti.strategies.problem import Demand, Part, Problem, Share
+from tutti.strategies.problem import Demand, DemandLevel, Part, Problem, Share
 
 from .generators import gang, grid, problem_of
 
-ROLES = Demand(3, (Part(0, 0, 2), Part(0, 1, 2)), (1, 1), 0, 1)
+ROLES = Demand(3, (Part(0, 0, 2), Part(0, 1, 2)), (1, 1), DemandLevel(0), 1)
 
 
 def test_a_demand_larger_than_the_room_is_ruled_out() -> None:
@@ -16,11 +16,14 @@ def test_a_demand_larger_than_the_room_is_ruled_out() -> None:
 
 
 def test_a_demand_with_too_few_members_is_ruled_out() -> None:
-    assert possible(problem_of([[9]], [[1]], Demand(3, (Part(0, 0, 2),), (0,), 0, 1))) == []
+    assert (
+        possible(problem_of([[9]], [[1]], Demand(3, (Part(0, 0, 2),), (0,), DemandLevel(0), 1)))
+        == []
+    )
 
 
 def test_a_demand_whose_role_has_no_room_is_ruled_out() -> None:
-    both = Demand(2, (Part(0, 0, 2), Part(1, 1, 1)), (0, 1), 0, 1)
+    both = Demand(2, (Part(0, 0, 2), Part(1, 1, 1)), (0, 1), DemandLevel(0), 1)
     assert possible(problem_of([[4]], [[1], [5]], both)) == []
 
 
@@ -53,5 +56,5 @@ def test_right_shares_are_found_right() -> None:
 
 
 def test_a_role_below_its_minimum_is_found() -> None:
-    demand = Demand(2, (Part(0, 0, 2), Part(0, 1, 2)), (1, 1), 0, 1)
+    demand = Demand(2, (Part(0, 0, 2), Part(0, 1, 2)), (1, 1), DemandLevel(0), 1)
     assert not is_sound(problem_of([[9]], [[1]], demand), ((Share(0, 0, 2),),))

@@ -9,9 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.strategies import STRATEGIES
-from tutti.strategies.problem import Budget, Cap, Demand, Outcome, Part, Problem, Solution
+from tutti.strategies.problem import (
+    Budget,
+    Cap,
+    Demand,
+    DemandLevel,
+    Outcome,
+    Part,
+    Problem,
+    Solution,
+)
 
-from ...conformance.oracle.case import case_of
+from ...conformance.oracle.case import by_number, case_of
 from ...conformance.oracle.comparing import wrong_bounds
 from ...conformance.oracle.faults import faults, worth
 from ...conformance.oracle.optimum import optimum
@@ -80,7 +89,7 @@ def test_what_is_called_proved_is_the_best_and_bounds_are_not_below_it(
     if solution.outcome is Outcome.FAILED:
         assert not any(starts(solution))
         assert solution.detail
-    assert list(wrong_bounds(solution.bounds, best)) == []
+    assert list(wrong_bounds(by_number(solution.bounds), best)) == []
 
 
 @every_strategy
@@ -114,7 +123,7 @@ def test_caps_are_kept_and_what_is_called_proved_is_the_best_within_them(
     solution = solve(name, problem, budget)
     assert faults(problem, solution) == []
     best = optimum(case_of(problem))
-    assert list(wrong_bounds(solution.bounds, best)) == []
+    assert list(wrong_bounds(by_number(solution.bounds), best)) == []
     assert solution.outcome is not Outcome.PROVED or worth(problem, solution) == best
 
 
@@ -144,7 +153,7 @@ def test_nested_caps_hold_together(name: str) -> None:
 
 @every_strategy
 def test_no_more_members_of_a_role_start_than_its_maximum(name: str) -> None:
-    pair = Demand(3, (Part(0, 0, 3), Part(0, 1, 3)), (0, 1), 0, 1, role_maximum=(1, 2))
+    pair = Demand(3, (Part(0, 0, 3), Part(0, 1, 3)), (0, 1), DemandLevel(0), 1, role_maximum=(1, 2))
     (shares,) = solve(name, problem_of([[9]], [[1]], pair)).shares
     assert {share.part: share.count for share in shares} == {0: 1, 1: 2}
     over = replace(pair, role_maximum=(1, 1))
@@ -276,14 +285,14 @@ def test_more_than_any_node_has_is_not_admitted(name: str) -> None:
 
 @every_strategy
 def test_a_demand_with_too_few_members_is_not_admitted(name: str) -> None:
-    short = Demand(3, (Part(0, 0, 1), Part(0, 0, 1)), (0,), 0, 1)
-    lacks_a_role = Demand(1, (Part(0, 0, 2),), (0, 1), 0, 1)
+    short = Demand(3, (Part(0, 0, 1), Part(0, 0, 1)), (0,), DemandLevel(0), 1)
+    lacks_a_role = Demand(1, (Part(0, 0, 2),), (0, 1), DemandLevel(0), 1)
     assert starts(solve(name, problem_of([[9]], [[1]], short, lacks_a_role))) == [False, False]
 
 
 @every_strategy
 def test_parts_of_one_shape_are_told_apart(name: str) -> None:
-    pair = Demand(3, (Part(0, 0, 2), Part(0, 1, 2)), (1, 2), 0, 1)
+    pair = Demand(3, (Part(0, 0, 2), Part(0, 1, 2)), (1, 2), DemandLevel(0), 1)
     (shares,) = solve(name, problem_of([[2], [1]], [[1]], pair)).shares
     chosen = Counter[int]()
     for share in shares:

@@ -7,7 +7,16 @@ from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.flow import MOST_FLOWS, Flow
-from tutti.strategies.problem import Budget, Demand, Outcome, Part, Problem, Share, Solution
+from tutti.strategies.problem import (
+    Budget,
+    Demand,
+    DemandLevel,
+    Outcome,
+    Part,
+    Problem,
+    Share,
+    Solution,
+)
 
 from .generators import gang, problem_of
 
@@ -47,14 +56,14 @@ def test_what_a_gang_that_is_not_whole_got_goes_to_the_next() -> None:
 
 
 def test_roles_get_their_minimum() -> None:
-    both = Demand(3, (Part(0, 0, 3), Part(1, 1, 2)), (0, 2), 0, 1)
+    both = Demand(3, (Part(0, 0, 3), Part(1, 1, 2)), (0, 2), DemandLevel(0), 1)
     (shares,) = solve(problem_of([[9]], [[1], [3]], both)).shares
     assert members(shares) == {(0, 0): 1, (1, 0): 2}
 
 
 def test_what_flowed_onto_a_node_and_does_not_fit_there_is_taken_back() -> None:
     # Two of the smaller shape fit on the node, so two members flow there; one of each do not fit.
-    mixed = Demand(2, (Part(0, 0, 1), Part(1, 0, 1)), (0,), 0, 1)
+    mixed = Demand(2, (Part(0, 0, 1), Part(1, 0, 1)), (0,), DemandLevel(0), 1)
     solution = solve(problem_of([[4]], [[3], [2]], mixed, gang(2, shape=1)))
     assert [members(shares) for shares in solution.shares] == [{}, {(0, 0): 2}]
 

@@ -19,7 +19,15 @@ from tutti.strategies.ilp.exchange import Exchange
 from tutti.strategies.ilp.levels import TOO_MANY, TOO_RICH
 from tutti.strategies.ilp.patterns import node_classes
 from tutti.strategies.ilp.strategy import IlpStrategy
-from tutti.strategies.problem import Budget, Demand, Outcome, Part, Problem, admitted_value
+from tutti.strategies.problem import (
+    Budget,
+    Demand,
+    DemandLevel,
+    Outcome,
+    Part,
+    Problem,
+    admitted_value,
+)
 from tutti.strategies.shape_demand import ShapeDemand, alone, blocks, condensed
 from tutti.strategies.work import CALL, CELLS_PER_SECOND, Work
 
@@ -231,11 +239,17 @@ def many_shapes(draw: st.DrawFn) -> Problem:
     free = [[chance.randint(4, 12), chance.randint(4, 12)] for _ in range(nodes)]
     asks = [[chance.randint(1, 6), chance.randint(0, 6)] for _ in range(shapes)]
     demands = [
-        Demand(need, (Part(shape, 0, need),), (0,), chance.randint(0, 1), chance.randint(1, 30))
+        Demand(
+            need,
+            (Part(shape, 0, need),),
+            (0,),
+            DemandLevel(chance.randint(0, 1)),
+            chance.randint(1, 30),
+        )
         for shape in range(shapes)
         for need in [1 if chance.random() < 0.8 else 2]
     ]
-    drawn = problem_of(free, asks, *sorted(demands, key=lambda each: -each.level))
+    drawn = problem_of(free, asks, *sorted(demands, key=lambda each: -each.level.priority))
     drawn.allowed[:] = [[chance.random() < 0.9 for _ in range(nodes)] for _ in range(shapes)]
     return drawn
 
@@ -257,7 +271,7 @@ def test_exchanges_are_sound_and_bounds_hold(problem: Problem) -> None:
 
 def exchange(problem: Problem, level: int = 0) -> Exchange:
     """Exchanges that start from best fit's answer, at no price."""
-    return Exchange(problem, possible(problem), level, best_fit(problem), {})
+    return Exchange(problem, possible(problem), DemandLevel(level), best_fit(problem), {})
 
 
 def test_two_come_for_one_who_leaves() -> None:
@@ -305,7 +319,7 @@ def test_the_engine_is_asked_for_so_many_levels_and_no_more(
         4,
         *[0] * 5,
     ]
-    assert solution.bounds[-1] == (1, 7)
+    assert solution.bounds[-1] == (DemandLevel(1), 7)
 
 
 def test_work_ends_with_the_clock() -> None:

@@ -114,7 +114,9 @@ def _finest(totals: Iterable[int]) -> Fraction:
     return Fraction(1, parts * -(-PRECISION // parts))
 
 
-def _whole(exact: Sequence[Fraction], of_levels: Sequence[int], finest: Fraction) -> Sequence[int]:
+def _whole(
+    exact: Sequence[Fraction], of_levels: Sequence[object], finest: Fraction
+) -> Sequence[int]:
     """The values as whole numbers, of which SHARE_SCALE are 1.
 
     The values of a level are multiples of the largest unit that they share: gangs that differ in
@@ -122,7 +124,7 @@ def _whole(exact: Sequence[Fraction], of_levels: Sequence[int], finest: Fraction
     proves an optimum much sooner. Where they share none that an engine could tell from zero, each
     is rounded for itself, so nobody's value depends on what others ask for.
     """
-    different: dict[int, set[Fraction]] = {}
+    different: dict[object, set[Fraction]] = {}
     for level, value in zip(of_levels, exact, strict=True):
         different.setdefault(level, set()).add(value)
     scaled = {level: _scaled(values, finest) for level, values in different.items()}

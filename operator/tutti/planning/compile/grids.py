@@ -23,7 +23,16 @@ from ...model.decisions import Assignment
 from ...model.keys import NodeName, Uid
 from ...model.resources import NOTHING, Resources
 from ...model.shapes import Shape
-from ...strategies.problem import NO_RULES, Cap, Demand, Part, Problem, Rules, Solution
+from ...strategies.problem import (
+    NO_RULES,
+    Cap,
+    Demand,
+    DemandLevel,
+    Part,
+    Problem,
+    Rules,
+    Solution,
+)
 
 PODS = "pods"
 MOST_MISSING = 2  # columns for resources that one shape asks for and no node offers
@@ -241,11 +250,11 @@ def problem(
     )
 
 
-def levels(wants: Sequence[PlacementRequest]) -> Sequence[int]:
+def levels(wants: Sequence[PlacementRequest]) -> Sequence[DemandLevel]:
     """The level of each want. Thousands of members may ask for one gang: it is looked at once."""
     gangs = {id(want.gang): want.gang for want in wants}
     priorities = {key: gang.priority for key, gang in gangs.items()}
-    return [2 * priorities[id(want.gang)] + want.goes_first for want in wants]
+    return [DemandLevel(priorities[id(want.gang)], want.is_starved) for want in wants]
 
 
 def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
@@ -274,7 +283,7 @@ def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
     return tuple(tuple(group) for group in groups.values())
 
 
-def _demand(base: Grid, want: PlacementRequest, level: int, worth: int) -> Demand:
+def _demand(base: Grid, want: PlacementRequest, level: DemandLevel, worth: int) -> Demand:
     minimums = want.minimums or (("", 0),)
     roles = {role: i for i, (role, _) in enumerate(minimums)}
     maximums = dict(want.maximums) if want.minimums else {}

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from ...gang.demand import PlacementRequest
 from ...model.decisions import Policy
 from ...model.keys import Uid
-from ...strategies.problem import Outcome, Problem, Solution
+from ...strategies.problem import DemandLevel, Outcome, Problem, Solution
 from ..compile import capacity, gang_value, grids
 from ..compile.capacity import FitByShape
 from ..compile.grids import Grid
 from ..compile.inter_pod import InterPodCompiler
 
 SENTENCE = "another place for those above might have let others start"
-Worth = tuple[tuple[int, int], ...]  # (level, value)
+Worth = tuple[tuple[DemandLevel, int], ...]  # (level, value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,7 @@ def joint(
     wants = [*staying, *free]
     worths = [*[1] * len(staying), *gang_value.worths(above.base, free, policy, taken_at)]
     problem = grids.problem(above.base, np.maximum(above.free - held, 0), wants, worths)
-    top = max(demand.level for demand in problem.demands) + 1
+    top = DemandLevel(max(demand.level.priority for demand in problem.demands) + 1)
     first = [replace(demand, level=top) for demand in problem.demands[: len(staying)]]
     demands = (*first, *problem.demands[len(staying) :])
     return Joint(wants, len(staying), replace(problem, demands=demands))

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 from ...model.decisions import Level
-from ...strategies.problem import Outcome, Problem, Solution, admitted_value
+from ...strategies.problem import DemandLevel, Outcome, Problem, Solution, admitted_value
 
 # By a Demand's level: what is admitted, and what no admission is worth more than, if that is known.
-Tally = Mapping[int, tuple[int, int | None]]
+Tally = Mapping[DemandLevel, tuple[int, int | None]]
 
 
 def is_settled(solution: Solution) -> bool:
@@ -18,7 +18,7 @@ def is_settled(solution: Solution) -> bool:
     return solution.outcome is Outcome.PROVED or all(solution.shares)
 
 
-def most(problem: Problem, solution: Solution) -> Mapping[int, int | None]:
+def most(problem: Problem, solution: Solution) -> Mapping[DemandLevel, int | None]:
     """What no admission is worth more than, by level, if that is known."""
     bounds = dict(solution.bounds)
     return {
@@ -37,7 +37,9 @@ def counted(tally: Tally, problem: Problem, solution: Solution) -> Tally:
 
 
 def raised(
-    tally: Tally, before: Sequence[tuple[int, int]], after: Sequence[tuple[int, int]]
+    tally: Tally,
+    before: Sequence[tuple[DemandLevel, int]],
+    after: Sequence[tuple[DemandLevel, int]],
 ) -> Tally:
     """The tally once these levels are worth more than before; their bounds stay."""
     added = dict(tally)
@@ -67,8 +69,8 @@ def unbounded(tally: Tally, priorities: Collection[int] | None = None) -> Tally:
     }
 
 
-def _is_among(level: int, priorities: Collection[int] | None) -> bool:
-    return priorities is None or level // 2 in priorities
+def _is_among(level: DemandLevel, priorities: Collection[int] | None) -> bool:
+    return priorities is None or level.priority in priorities
 
 
 def levels(tally: Tally, scale: Fraction) -> tuple[Level, ...]:
@@ -78,7 +80,7 @@ def levels(tally: Tally, scale: Fraction) -> tuple[Level, ...]:
     """
     found: dict[int, Level] = {}
     for level, (worth, bound) in sorted(tally.items(), reverse=True):
-        priority = level // 2
+        priority = level.priority
         known = found.get(priority, Level(priority, 0, 0))
         is_known = bound is not None and known.bound is not None
         both = (bound or 0) + (known.bound or 0) if is_known else None

@@ -39,7 +39,7 @@ def rounds(
     for priority, level in groupby(found, key=lambda census: census.gang.priority):
         censuses = tuple(level)
         if (first := by_priority.get(priority)) is not None:
-            together.append(replace(by_gang.pop(first.want.gang.key), goes_first=True))
+            together.append(replace(by_gang.pop(first.want.gang.key), is_starved=True))
             made.append(Round(tuple(together), starved=first))
             together = []
         together += [by_gang[c.gang.key] for c in censuses if c.gang.key in by_gang]

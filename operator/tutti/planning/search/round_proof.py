@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 
 from ...gang.demand import MemberCounts, by_shape, needed
 from ...model.cluster import Member
-from ...strategies.problem import Demand, Outcome, Part, Problem, Solution, admitted_value
+from ...strategies.problem import (
+    Demand,
+    DemandLevel,
+    Outcome,
+    Part,
+    Problem,
+    Solution,
+    admitted_value,
+)
 from ..compile.grids import Grid
 from . import bounds
 from .round_order import Round
@@ -86,7 +94,7 @@ def _company(problem: Problem, later: Mapping[int, int]) -> Mapping[int, int]:
 
 def _beside(problem: Problem, company: Mapping[int, int]) -> Problem:
     """The problem with these as demands of their own, below all others."""
-    below = min(demand.level for demand in problem.demands) - 1
+    below = DemandLevel(min(demand.level.priority for demand in problem.demands) - 1)
     more = [
         Demand(1, (Part(shape, 0, 1),), (0,), below, 1)
         for shape, number in company.items()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..capacity import CapUsage
-from ..problem import Demand, Problem, Share, Shares
+from ..problem import Demand, DemandLevel, Problem, Share, Shares
 from ..shape_demand import Array, Flags
 from ..work import Work
 
@@ -37,7 +37,7 @@ class Exchange:
         self,
         problem: Problem,
         candidates: Sequence[int],
-        level: int,
+        level: DemandLevel,
         best: Shares,
         prices: Mapping[int, float],
     ) -> None:
@@ -188,6 +188,6 @@ def _holds(room: Array, asks: Array) -> Flags:
     return holds
 
 
-def _is_single(demand: Demand, level: int) -> bool:
+def _is_single(demand: Demand, level: DemandLevel) -> bool:
     """Whether it is of the level, and one member of one shape."""
     return demand.level == level and demand.need == 1 and len(demand.parts) == 1

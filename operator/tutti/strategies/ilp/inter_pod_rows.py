@@ -12,7 +12,7 @@ from pulp.constants import LpConstraintEQ, LpConstraintGE, LpConstraintLE
 
 from ..capacity import fits_per_node
 from ..inter_pod_state import NOWHERE, domains_needed, nodes_promised
-from ..problem import Affinity, AntiAffinity, DomainCount, EvenSpread, Problem
+from ..problem import Affinity, AntiAffinity, DemandLevel, DomainCount, EvenSpread, Problem
 from ..shape_demand import ShapeDemand
 from .patterns import NodeClass
 from .program import Program, Term
@@ -63,7 +63,7 @@ class InterPodProgram(Program):
         for even in (rule for rule in rules.even if rule.shape in obeyed):
             self._keep_even(even)
 
-    def aim(self, level: int) -> int:
+    def aim(self, level: DemandLevel) -> int:
         """Aim at one level's value; lower ones may start, since others may have to be near them."""
         unit = super().aim(level)
         for each in self.types:

@@ -11,7 +11,7 @@ from time import monotonic
 
 from ..best_fit import best_fit, with_a_resource
 from ..checks import is_sound, wanted, worth
-from ..problem import Outcome, Problem, Shares
+from ..problem import DemandLevel, Outcome, Problem, Shares
 from ..work import Work
 from .decode import split, whole
 from .engine import Answer, Engine, SolverLimits
@@ -42,14 +42,14 @@ class InterPodSearch:
         self._relaxed = without_rules(self._problem)
         self._search = LevelSearch(self._relaxed, candidates, engine, best, work)
         self.levels, self.best = self._search.levels, best
-        self._kept: dict[int, int] = {}  # what the levels above are never worth less than
+        self._kept: dict[DemandLevel, int] = {}  # what the levels above are never worth less than
         self._wanted = wanted(self._problem, candidates)
         self._classes = node_by_node(self._problem, self._wanted)
         places = sum(int((each.most > 0).sum()) for each in self._classes)
         self._is_small = places <= MOST_PLACES
         self._nodes = min(MOST_NODES, max(1, NODES_OF_ALL_PLACES // max(places, 1)))
 
-    def settle(self, level: int, effort: SolverLimits) -> LevelResult:
+    def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
         """Find the best of one level that takes nothing from those above."""
         until = monotonic() + effort.seconds
         found = self._search.find(level, replace(effort, seconds=effort.seconds / 2))
@@ -111,5 +111,5 @@ class InterPodSearch:
         if worth(self._problem, found) > worth(self._problem, self.best):
             self.best = found
 
-    def _value(self, level: int) -> int:
+    def _value(self, level: DemandLevel) -> int:
         return dict(worth(self._problem, self.best))[level]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..best_fit import best_fit
 from ..checks import is_sound, wanted, worth
-from ..problem import Outcome, Problem, Shares
+from ..problem import DemandLevel, Outcome, Problem, Shares
 from ..shape_demand import Array, ShapeDemand, condensed
 from ..work import Work
 from .columns import ColumnPool, LpRelaxation
@@ -39,7 +39,7 @@ SLACK = 1e-9  # of a bound: what an engine's arithmetic may be wrong by
 class LevelResult:
     """What is known of one level, given what the levels above got."""
 
-    level: int
+    level: DemandLevel
     outcome: Outcome
     bound: int
     detail: str = ""
@@ -70,13 +70,13 @@ class LevelSearch:
         self.turn_to(best)
         self.levels = self._program.levels
 
-    def settle(self, level: int, effort: SolverLimits) -> LevelResult:
+    def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
         """Find the best of one level that takes nothing from those above."""
         found = self.find(level, effort)
         self.keep(level)
         return found
 
-    def find(self, level: int, effort: SolverLimits) -> LevelResult:
+    def find(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
         """Find the best of one level, given what is kept of those above."""
         unit = self._program.aim(level)
         everything = self._program.everything(level)
@@ -89,7 +89,7 @@ class LevelSearch:
         self._asked += 1
         return self._improve(level, unit, effort)
 
-    def keep(self, level: int) -> None:
+    def keep(self, level: DemandLevel) -> None:
         """Demand that the level is never worth less than by the best answer so far."""
         self._program.keep(level, self._value(level))
 
@@ -98,7 +98,7 @@ class LevelSearch:
         self.best = best
         self._columns.cover(_used(self._problem, self._wanted, best))
 
-    def _improve(self, level: int, unit: int, effort: SolverLimits) -> LevelResult:
+    def _improve(self, level: DemandLevel, unit: int, effort: SolverLimits) -> LevelResult:
         """Look for an answer that is worth more on this level than the best so far."""
         until = monotonic() + effort.seconds
 
@@ -131,7 +131,7 @@ class LevelSearch:
                 return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, why)
         return LevelResult(level, Outcome.PROVED, self._value(level))
 
-    def _is_close(self, level: int, relaxed: LpRelaxation, bound: int) -> bool:
+    def _is_close(self, level: DemandLevel, relaxed: LpRelaxation, bound: int) -> bool:
         """Exchange single members; whether that came so close that no program need be tried."""
         prices = dict(zip(self._wanted.shapes.tolist(), relaxed.prices.tolist(), strict=True))
         exchange = Exchange(self._problem, sorted(self._candidates), level, self.best, prices)
@@ -161,7 +161,7 @@ class LevelSearch:
             return TOO_RICH
         return f"{self._engine.name}: {TOO_COARSE}"
 
-    def _take_in(self, answer: Answer, level: int) -> None:
+    def _take_in(self, answer: Answer, level: DemandLevel) -> None:
         """Keep what was found if it is worth more; lower levels follow as best fit places them."""
         problem, numbers = self._problem, whole(answer.values)
         if numbers is None:
@@ -173,17 +173,17 @@ class LevelSearch:
             found = best_fit(problem, sorted(started, key=lambda i: -problem.demands[i].value))
         self._fill_up(found, level)
 
-    def _fill_up(self, found: Shares, level: int) -> None:
+    def _fill_up(self, found: Shares, level: DemandLevel) -> None:
         """Place who has room beside these, and keep it all if it is worth more."""
         rest = [i for i, own in enumerate(found) if not own and self._is_worth_a_try(i, level)]
         shares = best_fit(self._problem, rest, found)
         if worth(self._problem, shares) > worth(self._problem, self.best):
             self.turn_to(shares)
 
-    def _is_worth_a_try(self, index: int, level: int) -> bool:
+    def _is_worth_a_try(self, index: int, level: DemandLevel) -> bool:
         return index in self._candidates and self._problem.demands[index].level <= level
 
-    def _value(self, level: int) -> int:
+    def _value(self, level: DemandLevel) -> int:
         return dict(worth(self._problem, self.best))[level]
 
 

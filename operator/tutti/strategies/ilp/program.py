@@ -22,7 +22,7 @@ from pulp.constants import (
 from pulp.pulp import LpConstraint
 
 from ..capacity import caps_by_demand
-from ..problem import Cap, Demand, Problem
+from ..problem import Cap, Demand, DemandLevel, Problem
 from ..shape_demand import Array, ShapeDemand
 from .patterns import NodeClass
 
@@ -90,7 +90,7 @@ class Program:
         size = sum(len(each.whole) for each in counted)
         return size > MOST_EXACT or any(len(each.nodes) > 1 for each in counted)
 
-    def aim(self, level: int) -> int:
+    def aim(self, level: DemandLevel) -> int:
         """Aim at one level's value, and let no lower one start; answers the value's unit."""
         for each in self.types:
             each.starts.upBound = len(each.indices) if each.demand.level >= level else 0
@@ -131,12 +131,12 @@ class Program:
                 total += max(gain * (variable.lowBound or 0.0), gain * variable.upBound)
         return total
 
-    def everything(self, level: int) -> int:
+    def everything(self, level: DemandLevel) -> int:
         """What the level would be worth if all of it started."""
         own = (each for each in self.types if each.demand.level == level)
         return sum(each.demand.value * len(each.indices) for each in own)
 
-    def keep(self, level: int, value: int) -> None:
+    def keep(self, level: DemandLevel, value: int) -> None:
         """Demand that the level is never worth less than this."""
         unit, terms = self._weighed(level)
         if value == self.everything(level):
@@ -145,7 +145,7 @@ class Program:
         else:
             self._add_floor(terms, value // unit)
 
-    def _weighed(self, level: int) -> tuple[int, list[Term]]:
+    def _weighed(self, level: DemandLevel) -> tuple[int, list[Term]]:
         """What all values of the level share, and how many of each type start, so weighed."""
         own = [each for each in self.types if each.demand.level == level]
         unit = gcd(*(each.demand.value for each in own))

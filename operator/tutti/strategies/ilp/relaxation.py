@@ -42,8 +42,10 @@ def carried_out(problem: Problem, relaxed: Problem, shares: Shares) -> Shares:
     their order and then the largest first; at last in all of the room.
     """
     state, demands = InterPodState(problem), problem.demands
+    levels = sorted({demand.level for demand in demands}, reverse=True)
+    place = {level: number for number, level in enumerate(levels)}
     rank = {
-        index: (-demand.level, not any(state.concerns(part.shape) for part in demand.parts))
+        index: (place[demand.level], not any(state.concerns(part.shape) for part in demand.parts))
         for index, demand in enumerate(demands)
     }
     started = sorted((i for i, own in enumerate(shares) if own), key=lambda i: rank[i])

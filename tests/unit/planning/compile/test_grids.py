@@ -14,7 +14,7 @@ from tutti.model.resources import Resources
 from tutti.model.shapes import NodeTerm, Shape
 from tutti.planning.compile import grids
 from tutti.planning.compile.grids import AMOUNT_LIMIT, Grid
-from tutti.strategies.problem import Outcome, Part, Share, Solution
+from tutti.strategies.problem import DemandLevel, Outcome, Part, Share, Solution
 
 from ....harness.builders import (
     GPU,
@@ -230,14 +230,21 @@ def test_a_demand_has_a_part_per_role_and_shape() -> None:
     base = grid_of(node("n1", cpu=8, gpu=1), made)
     found = grids.problem(base, base.free, [want_of(made)], [9]).demands[0]
     assert found.parts == (Part(0, 0, 1), Part(0, 1, 3), Part(1, 1, 1))
-    assert (found.need, found.role_minimum, found.level, found.value) == (3, (1, 2), 14, 9)
+    assert (found.need, found.role_minimum, found.level, found.value) == (
+        3,
+        (1, 2),
+        DemandLevel(7),
+        9,
+    )
 
 
 def test_who_goes_first_is_above_its_priority_and_below_the_next() -> None:
     made = gang("a").of(1).priority(7)
     base = grid_of(node("n1", cpu=8), made)
-    want = replace(want_of(made), goes_first=True)
-    assert grids.problem(base, base.free, [want], [1]).demands[0].level == 15
+    want = replace(want_of(made), is_starved=True)
+    assert grids.problem(base, base.free, [want], [1]).demands[0].level == DemandLevel(
+        7, is_starved=True
+    )
 
 
 def test_the_vacant_cluster_is_what_others_leave_when_all_members_of_gangs_have_ended() -> None:
@@ -301,5 +308,7 @@ def test_a_gang_is_looked_at_once_for_the_level_of_all_its_members(
     made = gang("a").of(9, cpu=1).needing(1).made
     wants = [PlacementRequest(made, 1, (member,)) for member in made.members]
     monkeypatch.setattr(Gang, "priority", property(counted))
-    assert grids.levels([*wants, replace(wants[0], goes_first=True)]) == [0] * 9 + [1]
+    assert grids.levels([*wants, replace(wants[0], is_starved=True)]) == [DemandLevel(0)] * 9 + [
+        DemandLevel(0, is_starved=True)
+    ]
     assert len(reads) == 1

@@ -85,7 +85,7 @@ def test_every_gang_that_goes_first_ends_a_round() -> None:
     ]
     firsts = [step.starved.want.gang.key.name for step in made if step.starved is not None]
     assert firsts == ["a", "d", "f"]
-    ahead = [want.gang.key.name for step in made for want in step.wants if want.goes_first]
+    ahead = [want.gang.key.name for step in made for want in step.wants if want.is_starved]
     assert ahead == ["a", "d", "f"]
 
 
