@@ -38,7 +38,7 @@ from tutti.model.resources import Resources
 from tutti.model.shapes import Shape, Taint, Template
 from tutti.state.placed_pods import is_asking, resident
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget, Outcome, Problem, Solution
+from tutti.strategies.problem import Budget, DemandLevel, Outcome, Problem, Solution
 
 NAMESPACE = "ml"
 GPU = "nvidia.com/gpu"
@@ -434,7 +434,7 @@ class Canned:
     outcome: Outcome
     detail: str = ""
     name: str = "canned"
-    bounds: tuple[tuple[int, int], ...] = ()
+    bounds: tuple[tuple[DemandLevel, int], ...] = ()
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
         """Answer with best fit's shares under another outcome; FAILED has none."""

@@ -31,11 +31,11 @@ STAGES: Mapping[str, tuple[str, ...]] = {
     ),
     "reduce": (
         "planning.compile.grids:grid",
-        "planning.compile.grids:problem",
+        "planning.compile.problems:problem",
         "planning.compile.gang_value:worths",
     ),
     "solve": (),  # the strategy's own ``solve``
-    "split": ("planning.compile.grids:assignments", "planning.compile.grids:room_left"),
+    "split": ("planning.compile.answers:assignments", "planning.compile.answers:room_left"),
     "explain": (
         "planning.explain:rejections",
         "planning.compile.capacity:nowhere_member",

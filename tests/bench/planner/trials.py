@@ -18,7 +18,7 @@ from tutti.gang import demand, order
 from tutti.loop.plan_cache import PlanCache
 from tutti.model.decisions import Objective, Plan, Policy
 from tutti.planning import plan
-from tutti.planning.compile import gang_value, grids
+from tutti.planning.compile import gang_value, grids, problems
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, admitted_value
 from tutti.verify import plan_checks
@@ -208,7 +208,7 @@ def _problem(picture: Snapshot, policy: Policy) -> Problem:
     shapes = (member.shape for want in wants for member in want.members)
     base = grids.grid(picture, shapes)
     worths = gang_value.worths(base, wants, policy, picture.taken_at)
-    return grids.problem(base, base.free, wants, worths)
+    return problems.problem(base, base.free, wants, worths)
 
 
 def _unchanged(picture: Snapshot, case: Case) -> Figures:

@@ -17,7 +17,8 @@ from ...model.cluster import Member
 from ...model.decisions import Objective, Policy
 from ...model.shapes import Shape
 from ...model.volumes import is_attaching
-from .grids import Grid, footprint, levels
+from .grids import Grid, footprint
+from .problems import levels
 
 SHARE_SCALE = 2**56  # what a gang that asks for the whole cluster is worth, by step of its age
 # Values that share no larger unit are rounded to less than one in so many: as fine as an engine can

@@ -1,14 +1,12 @@
-"""From names to numbers and back: Snapshot → Grid → Problem, and Solution → assignments.
+"""From names to numbers: the nodes, shapes and amounts of a Snapshot as a Grid.
 
 A Grid holds what all rounds of one plan share, so that shapes and node rules are worked out once.
 Amounts are 64-bit integers; everything is in the order of the nodes' names.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +14,14 @@ from numpy.typing import NDArray
 from ...filters.node_index import Mask, NodeIndex
 from ...filters.node_rules import topologies
 from ...gang import slots
-from ...gang.demand import PlacementRequest
 from ...model import ports
 from ...model.cluster import Gang, Member, Node, Reservation, Snapshot
-from ...model.decisions import Assignment
 from ...model.keys import NodeName, Uid
 from ...model.resources import NOTHING, Resources
 from ...model.shapes import Shape
 from ...strategies.problem import (
     NO_RULES,
-    Cap,
-    Demand,
-    DemandLevel,
-    Part,
-    Problem,
     Rules,
-    Solution,
 )
 
 PODS = "pods"
@@ -231,139 +221,6 @@ def vacant(snapshot: Snapshot, base: Grid) -> NDArray[np.int64]:
     staying = np.maximum(amounts([node.used for node in base.nodes], base.resources) - own, 0)
     room = np.maximum(_offered(base.nodes, base.resources) - staying, 0)
     return _rounded_down(room, base.units)
-
-
-def problem(
-    base: Grid, free: NDArray[np.int64], wants: Sequence[PlacementRequest], worths: Sequence[int]
-) -> Problem:
-    """The numbers of one round: these demands, worth so much, on the room that is free by now."""
-    return Problem(
-        free=free,
-        requests=base.requests,
-        allowed=base.allowed,
-        demands=tuple(
-            _demand(base, want, level, worth)
-            for want, level, worth in zip(wants, levels(wants), worths, strict=True)
-        ),
-        rules=base.rules,
-        caps=_caps(base, wants),
-    )
-
-
-def levels(wants: Sequence[PlacementRequest]) -> Sequence[DemandLevel]:
-    """The level of each want. Thousands of members may ask for one gang: it is looked at once."""
-    gangs = {id(want.gang): want.gang for want in wants}
-    priorities = {key: gang.priority for key, gang in gangs.items()}
-    return [DemandLevel(priorities[id(want.gang)], want.is_starved) for want in wants]
-
-
-def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
-    """The maximums of roles whose members are asked for one by one.
-
-    The first request for a gang counts the places that are left for all that come later.
-    """
-    members: dict[tuple[Uid, str], list[int]] = {}
-    places: dict[tuple[Uid, str], int] = {}
-    for index, want in enumerate(wants):
-        for role, n in () if want.minimums else want.maximums:
-            key = (want.gang.uid, role)
-            members.setdefault(key, []).append(index)
-            places[key] = max(n, places.get(key, 0))
-    each = np.ones(len(base.shapes), dtype=np.int64)
-    return tuple(Cap(frozenset(own), each, places[key]) for key, own in members.items())
-
-
-def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
-    """The want's members by role and shape, in the order in which the oldest of each came."""
-    if not want.minimums:
-        return want.alike
-    groups: dict[tuple[str, Shape], list[Member]] = {}
-    for member in want.members:
-        groups.setdefault((member.role, member.shape), []).append(member)
-    return tuple(tuple(group) for group in groups.values())
-
-
-def _demand(base: Grid, want: PlacementRequest, level: DemandLevel, worth: int) -> Demand:
-    minimums = want.minimums or (("", 0),)
-    roles = {role: i for i, (role, _) in enumerate(minimums)}
-    maximums = dict(want.maximums) if want.minimums else {}
-    return Demand(
-        need=want.need,
-        parts=tuple(
-            Part(
-                shape=base.shapes[group[0].shape],
-                role=roles[group[0].role] if want.minimums else 0,
-                available=len(group),
-            )
-            for group in parts(want)
-        ),
-        role_minimum=tuple(least for _, least in minimums),
-        level=level,
-        value=worth,
-        role_maximum=tuple(maximums.get(role, want.need) for role in roles) if maximums else (),
-    )
-
-
-def assignments(
-    base: Grid, wants: Sequence[PlacementRequest], solution: Solution
-) -> tuple[tuple[Assignment, ...], ...]:
-    """Who goes where, per want: within a part the oldest members take the first nodes."""
-    named: list[tuple[Assignment, ...]] = []
-    for want, shares in zip(wants, solution.shares, strict=True):
-        pools = [iter(_named(group)) for group in parts(want)] if shares else []
-        named.append(
-            tuple(
-                Assignment(member.key, uid, member.version, base.nodes[share.node].name)
-                for share in sorted(shares, key=lambda share: (share.part, share.node))
-                for member, uid in islice(pools[share.part], share.count)
-            )
-        )
-    return tuple(named)
-
-
-def _named(group: Iterable[Member]) -> Sequence[tuple[Member, Uid]]:
-    """Members of one part, each with a uid of its own: absent members may share theirs."""
-    times = Counter[Uid]()
-    named = []
-    for member in group:
-        n = times[member.uid]
-        named.append((member, slots.nth(member.uid, n) if n else member.uid))
-        times[member.uid] += 1
-    return named
-
-
-class PlacedCount(NamedTuple):
-    """So many members of one shape on one node."""
-
-    shape: Shape
-    node: int
-    members: int
-
-
-def seated(wants: Sequence[PlacementRequest], solution: Solution) -> Iterable[PlacedCount]:
-    """Whom a solution gives a node, by shape."""
-    for want, shares in zip(wants, solution.shares, strict=True):
-        groups = parts(want) if shares else ()
-        for share in shares:
-            yield PlacedCount(groups[share.part][0].shape, share.node, share.count)
-
-
-def room_left(
-    base: Grid, free: NDArray[np.int64], wants: Sequence[PlacementRequest], solution: Solution
-) -> NDArray[np.int64]:
-    """The room that is left once a solution is carried out."""
-    return room_beside(base, free, seated(wants, solution))
-
-
-def room_beside(
-    base: Grid, free: NDArray[np.int64], seats: Iterable[PlacedCount]
-) -> NDArray[np.int64]:
-    """The room that is left once these have their nodes."""
-    taken = [(at.node, base.shapes[at.shape], at.members) for at in seats]
-    left = free.copy()
-    nodes, shapes, counts = np.array(taken, dtype=np.int64).reshape(-1, 3).T
-    np.subtract.at(left, nodes, base.requests[shapes] * counts[:, None])
-    return np.maximum(left, 0)
 
 
 def amounts(vectors: Sequence[Resources], resources: Sequence[str]) -> Amounts:

@@ -18,7 +18,8 @@ from ...model.inter_pod import AffinityTerm, TopologySpread
 from ...model.keys import NodeName
 from ...model.shapes import Shape
 from ...strategies.problem import Affinity, AntiAffinity, DomainCount, EvenSpread, Placed, Rules
-from .grids import Grid, PlacedCount
+from .answers import PlacedCount
+from .grids import Grid
 from .pod_classes import SelectorIndex, groups_of
 
 Rule = AntiAffinity | Affinity | EvenSpread

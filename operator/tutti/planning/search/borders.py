@@ -16,7 +16,7 @@ from ...gang.demand import PlacementRequest
 from ...model.decisions import Policy
 from ...model.keys import Uid
 from ...strategies.problem import DemandLevel, Outcome, Problem, Solution
-from ..compile import capacity, gang_value, grids
+from ..compile import capacity, gang_value, problems
 from ..compile.capacity import FitByShape
 from ..compile.grids import Grid
 from ..compile.inter_pod import InterPodCompiler
@@ -88,7 +88,7 @@ def joint(
     free = list(above.could_start(free, held))
     wants = [*staying, *free]
     worths = [*[1] * len(staying), *gang_value.worths(above.base, free, policy, taken_at)]
-    problem = grids.problem(above.base, np.maximum(above.free - held, 0), wants, worths)
+    problem = problems.problem(above.base, np.maximum(above.free - held, 0), wants, worths)
     top = DemandLevel(max(demand.level.priority for demand in problem.demands) + 1)
     first = [replace(demand, level=top) for demand in problem.demands[: len(staying)]]
     demands = (*first, *problem.demands[len(staying) :])

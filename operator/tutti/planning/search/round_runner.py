@@ -15,9 +15,10 @@ from ...gang.demand import MemberCounts, PlacementRequest
 from ...model.decisions import Assignment, Objective, Policy
 from ...model.keys import Uid
 from ...strategies.problem import Budget, Outcome, Problem, Solution, Strategy
-from ..compile import capacity, gang_value, grids
+from ..compile import answers, capacity, gang_value, problems
+from ..compile.answers import PlacedCount
 from ..compile.capacity import FitByShape
-from ..compile.grids import Grid, PlacedCount
+from ..compile.grids import Grid
 from ..compile.inter_pod import InterPodCompiler
 from . import borders, bounds, round_order, round_proof, starvation
 from .borders import Above
@@ -131,7 +132,7 @@ def moved(
         draft,
         crowds=crowds,
         base=above.base if crowds is above.crowds else crowds.grid(),
-        free=grids.room_beside(above.base, above.free, seated),
+        free=answers.room_beside(above.base, above.free, seated),
         assigned=assigned,
     )
 
@@ -273,13 +274,13 @@ def _across(draft: PartialPlan, step: Round, effort: SearchLimits) -> PartialPla
     draft = replace(draft, proved=is_best, shortfall=shortfall, tally=settle(raised, priorities))
     if found <= known:
         return draft
-    given = grids.assignments(above.base, joint.wants, solution)
-    crowds = above.crowds.joined(grids.seated(joint.wants, solution))
+    given = answers.assignments(above.base, joint.wants, solution)
+    crowds = above.crowds.joined(answers.placed_counts(joint.wants, solution))
     return replace(
         draft,
         crowds=crowds,
         base=above.base if crowds is above.crowds else crowds.grid(),
-        free=grids.room_left(above.base, above.free, joint.wants, solution),
+        free=answers.room_left(above.base, above.free, joint.wants, solution),
         assigned={one.uid: one for some in given for one in some},
     )
 
@@ -314,7 +315,7 @@ def _round(
     if not wants:
         return draft
     worths = gang_value.worths(draft.base, wants, effort.policy, effort.taken_at)
-    problem = grids.problem(draft.base, draft.room, wants, worths)
+    problem = problems.problem(draft.base, draft.room, wants, worths)
     solution = effort.ask(problem)
     shortfall = _shortfall(solution, effort)
     if solution.outcome is Outcome.FAILED:
@@ -325,13 +326,13 @@ def _round(
         share = effort.with_a_share(2)
         if later.might_help(problem, solution, share.ask):
             shortfall = round_proof.SENTENCE
-    given = grids.assignments(draft.base, wants, solution)
-    crowds = draft.crowds.joined(grids.seated(wants, solution))
+    given = answers.assignments(draft.base, wants, solution)
+    crowds = draft.crowds.joined(answers.placed_counts(wants, solution))
     return replace(
         draft,
         crowds=crowds,
         base=draft.base if crowds is draft.crowds else crowds.grid(),
-        free=grids.room_left(draft.base, draft.free, wants, solution),
+        free=answers.room_left(draft.base, draft.free, wants, solution),
         assigned={**draft.assigned, **{one.uid: one for some in given for one in some}},
         proved=draft.proved and not shortfall and bounds.is_settled(solution),
         shortfall=draft.shortfall or shortfall,

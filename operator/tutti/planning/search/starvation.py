@@ -19,7 +19,7 @@ from ...model.cluster import Gang, Snapshot
 from ...model.decisions import Policy
 from ...strategies.capacity import fits_per_node
 from ...strategies.problem import Problem, Share
-from ..compile import capacity, grids
+from ..compile import capacity, grids, problems
 from ..compile.capacity import FitByShape
 from ..compile.grids import Grid
 
@@ -159,7 +159,7 @@ def _looked(
     doubtful: list[tuple[PlacementRequest, Problem]] = []
     for want in level:
         if capacity.short(rooms, want) is None:
-            problem = grids.problem(base, vacant, [want], [1])
+            problem = problems.problem(base, vacant, [want], [1])
             if shares := trials.look(problem):
                 return _Looked(doubtful, StarvedGang(want, base, vacant, tuple(shares)))
             doubtful.append((want, problem))
@@ -187,7 +187,7 @@ def _by_shape(one: StarvedGang) -> Sequence[tuple[int, int]]:
 
 def _rows(one: StarvedGang) -> Iterable[tuple[int, Share]]:
     """The shares with the row of their shape."""
-    rows = [one.base.shapes[group[0].shape] for group in grids.parts(one.want)]
+    rows = [one.base.shapes[group[0].shape] for group in problems.parts(one.want)]
     return ((rows[share.part], share) for share in one.shares)
 
 

@@ -12,7 +12,7 @@ from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import NodeTerm, Shape
-from tutti.planning.compile import grids
+from tutti.planning.compile import answers, grids, problems
 from tutti.planning.compile.grids import AMOUNT_LIMIT, Grid
 from tutti.strategies.problem import DemandLevel, Outcome, Part, Share, Solution
 
@@ -228,7 +228,7 @@ def test_a_demand_has_a_part_per_role_and_shape() -> None:
     )
     made = made.needing(3).priority(7)
     base = grid_of(node("n1", cpu=8, gpu=1), made)
-    found = grids.problem(base, base.free, [want_of(made)], [9]).demands[0]
+    found = problems.problem(base, base.free, [want_of(made)], [9]).demands[0]
     assert found.parts == (Part(0, 0, 1), Part(0, 1, 3), Part(1, 1, 1))
     assert (found.need, found.role_minimum, found.level, found.value) == (
         3,
@@ -242,7 +242,7 @@ def test_who_goes_first_is_above_its_priority_and_below_the_next() -> None:
     made = gang("a").of(1).priority(7)
     base = grid_of(node("n1", cpu=8), made)
     want = replace(want_of(made), is_starved=True)
-    assert grids.problem(base, base.free, [want], [1]).demands[0].level == DemandLevel(
+    assert problems.problem(base, base.free, [want], [1]).demands[0].level == DemandLevel(
         7, is_starved=True
     )
 
@@ -262,7 +262,7 @@ def test_the_vacant_cluster_is_what_others_leave_when_all_members_of_gangs_have_
 def test_without_roles_there_is_one_of_no_minimum() -> None:
     made = gang("a").of(2, role="ignored", cpu=1)
     base = grid_of(node("n1", cpu=8), made)
-    found = grids.problem(base, base.free, [want_of(made)], [9]).demands[0]
+    found = problems.problem(base, base.free, [want_of(made)], [9]).demands[0]
     assert (found.parts, found.role_minimum) == ((Part(0, 0, 2),), (0,))
 
 
@@ -270,7 +270,7 @@ def test_the_oldest_members_take_the_first_nodes() -> None:
     made = gang("a").of(3, cpu=1).only("a-0", created=9.0)
     base = grid_of(node("n1", cpu=4), node("n2", cpu=4), made)
     shares = (Share(0, 1, 2), Share(0, 0, 1))
-    given = grids.assignments(base, [want_of(made)], Solution(Outcome.PROVED, (shares,)))
+    given = answers.assignments(base, [want_of(made)], Solution(Outcome.PROVED, (shares,)))
     assert [(one.pod.name, one.node) for one in given[0]] == [("a-1", N1), ("a-2", N2), ("a-0", N2)]
     assert (given[0][0].uid, given[0][0].version) == (Uid("ml/a-1-uid"), "1")
 
@@ -280,15 +280,15 @@ def test_room_is_taken_by_what_is_admitted_only() -> None:
     base = grid_of(node("n1", cpu=4), made, other)
     solution = Solution(Outcome.PROVED, ((Share(0, 0, 2),), ()))
     wants = [want_of(made), want_of(other)]
-    assert grids.room_left(base, base.free, wants, solution).tolist() == [[2000, 108]]
-    assert grids.assignments(base, wants, solution)[1] == ()
+    assert answers.room_left(base, base.free, wants, solution).tolist() == [[2000, 108]]
+    assert answers.assignments(base, wants, solution)[1] == ()
 
 
 def test_a_solution_that_takes_too_much_leaves_no_debt() -> None:
     made = gang("a").of(2, cpu=1)
     base = grid_of(node("n1", cpu=1), made)
     solution = Solution(Outcome.PROVED, ((Share(0, 0, 2),),))
-    assert grids.room_left(base, base.free, [want_of(made)], solution).tolist() == [[0, 108]]
+    assert answers.room_left(base, base.free, [want_of(made)], solution).tolist() == [[0, 108]]
 
 
 def test_a_shape_says_what_decoding_says_of_a_pod() -> None:
@@ -308,7 +308,7 @@ def test_a_gang_is_looked_at_once_for_the_level_of_all_its_members(
     made = gang("a").of(9, cpu=1).needing(1).made
     wants = [PlacementRequest(made, 1, (member,)) for member in made.members]
     monkeypatch.setattr(Gang, "priority", property(counted))
-    assert grids.levels([*wants, replace(wants[0], is_starved=True)]) == [DemandLevel(0)] * 9 + [
+    assert problems.levels([*wants, replace(wants[0], is_starved=True)]) == [DemandLevel(0)] * 9 + [
         DemandLevel(0, is_starved=True)
     ]
     assert len(reads) == 1

@@ -13,7 +13,8 @@ from tutti.model.inter_pod import AffinityTerm, InterPodRules, PodSelector, Requ
 from tutti.model.keys import NodeName
 from tutti.model.shapes import NodeTerm, Toleration
 from tutti.planning.compile import grids, pod_classes
-from tutti.planning.compile.grids import Grid, PlacedCount
+from tutti.planning.compile.answers import PlacedCount
+from tutti.planning.compile.grids import Grid
 from tutti.planning.compile.inter_pod import InterPodCompiler
 from tutti.planning.compile.pod_classes import PodClass, SelectorIndex
 from tutti.strategies.problem import Affinity, AntiAffinity, DomainCount, EvenSpread

@@ -1,0 +1,81 @@
+"""From a Solution back to names: which member goes to which node, and what room is left."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...gang import slots
+from ...gang.demand import PlacementRequest
+from ...model.cluster import Member
+from ...model.decisions import Assignment
+from ...model.keys import Uid
+from ...model.shapes import Shape
+from ...strategies.problem import Solution
+from .grids import Grid
+from .problems import parts
+
+
+def assignments(
+    base: Grid, wants: Sequence[PlacementRequest], solution: Solution
+) -> tuple[tuple[Assignment, ...], ...]:
+    """Who goes where, per want: within a part the oldest members take the first nodes."""
+    named: list[tuple[Assignment, ...]] = []
+    for want, shares in zip(wants, solution.shares, strict=True):
+        pools = [iter(_named(group)) for group in parts(want)] if shares else []
+        named.append(
+            tuple(
+                Assignment(member.key, uid, member.version, base.nodes[share.node].name)
+                for share in sorted(shares, key=lambda share: (share.part, share.node))
+                for member, uid in islice(pools[share.part], share.count)
+            )
+        )
+    return tuple(named)
+
+
+def _named(group: Iterable[Member]) -> Sequence[tuple[Member, Uid]]:
+    """Members of one part, each with a uid of its own: absent members may share theirs."""
+    times = Counter[Uid]()
+    named = []
+    for member in group:
+        n = times[member.uid]
+        named.append((member, slots.nth(member.uid, n) if n else member.uid))
+        times[member.uid] += 1
+    return named
+
+
+class PlacedCount(NamedTuple):
+    """So many members of one shape on one node."""
+
+    shape: Shape
+    node: int
+    members: int
+
+
+def placed_counts(wants: Sequence[PlacementRequest], solution: Solution) -> Iterable[PlacedCount]:
+    """Whom a solution gives a node, by shape."""
+    for want, shares in zip(wants, solution.shares, strict=True):
+        groups = parts(want) if shares else ()
+        for share in shares:
+            yield PlacedCount(groups[share.part][0].shape, share.node, share.count)
+
+
+def room_left(
+    base: Grid, free: NDArray[np.int64], wants: Sequence[PlacementRequest], solution: Solution
+) -> NDArray[np.int64]:
+    """The room that is left once a solution is carried out."""
+    return room_beside(base, free, placed_counts(wants, solution))
+
+
+def room_beside(
+    base: Grid, free: NDArray[np.int64], counts: Iterable[PlacedCount]
+) -> NDArray[np.int64]:
+    """The room that is left once these have their nodes."""
+    taken = [(placed.node, base.shapes[placed.shape], placed.members) for placed in counts]
+    left = free.copy()
+    nodes, shapes, members = np.array(taken, dtype=np.int64).reshape(-1, 3).T
+    np.subtract.at(left, nodes, base.requests[shapes] * members[:, None])
+    return np.maximum(left, 0)

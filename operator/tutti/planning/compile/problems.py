@@ -1,0 +1,84 @@
+"""From what gangs ask for to a Problem: the demands of one round, their levels and their caps."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...gang.demand import PlacementRequest
+from ...model.cluster import Member
+from ...model.keys import Uid
+from ...model.shapes import Shape
+from ...strategies.problem import Cap, Demand, DemandLevel, Part, Problem
+from .grids import Grid
+
+
+def problem(
+    base: Grid, free: NDArray[np.int64], wants: Sequence[PlacementRequest], worths: Sequence[int]
+) -> Problem:
+    """The numbers of one round: these demands, worth so much, on the room that is free by now."""
+    return Problem(
+        free=free,
+        requests=base.requests,
+        allowed=base.allowed,
+        demands=tuple(
+            _demand(base, want, level, worth)
+            for want, level, worth in zip(wants, levels(wants), worths, strict=True)
+        ),
+        rules=base.rules,
+        caps=_caps(base, wants),
+    )
+
+
+def levels(wants: Sequence[PlacementRequest]) -> Sequence[DemandLevel]:
+    """The level of each want. Thousands of members may ask for one gang: it is looked at once."""
+    gangs = {id(want.gang): want.gang for want in wants}
+    priorities = {key: gang.priority for key, gang in gangs.items()}
+    return [DemandLevel(priorities[id(want.gang)], want.is_starved) for want in wants]
+
+
+def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
+    """The maximums of roles whose members are asked for one by one.
+
+    The first request for a gang counts the places that are left for all that come later.
+    """
+    members = dict[tuple[Uid, str], list[int]]()
+    places = dict[tuple[Uid, str], int]()
+    for index, want in enumerate(wants):
+        for role, n in () if want.minimums else want.maximums:
+            key = (want.gang.uid, role)
+            members.setdefault(key, []).append(index)
+            places[key] = max(n, places.get(key, 0))
+    each = np.ones(len(base.shapes), dtype=np.int64)
+    return tuple(Cap(frozenset(own), each, places[key]) for key, own in members.items())
+
+
+def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
+    """The want's members by role and shape, in the order in which the oldest of each came."""
+    if not want.minimums:
+        return want.alike
+    groups = dict[tuple[str, Shape], list[Member]]()
+    for member in want.members:
+        groups.setdefault((member.role, member.shape), []).append(member)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def _demand(base: Grid, want: PlacementRequest, level: DemandLevel, worth: int) -> Demand:
+    minimums = want.minimums or (("", 0),)
+    roles = {role: i for i, (role, _) in enumerate(minimums)}
+    maximums = dict(want.maximums) if want.minimums else {}
+    return Demand(
+        need=want.need,
+        parts=tuple(
+            Part(
+                shape=base.shapes[group[0].shape],
+                role=roles[group[0].role] if want.minimums else 0,
+                available=len(group),
+            )
+            for group in parts(want)
+        ),
+        role_minimum=tuple(least for _, least in minimums),
+        level=level,
+        value=worth,
+        role_maximum=tuple(maximums.get(role, want.need) for role in roles) if maximums else (),
+    )
