@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .best_fit_inter_pod import WorkBudget, seated
+from .best_fit_inter_pod import WorkBudget, place_by_rules
 from .capacity import FreeCapacity, most_placeable
 from .greedy import GreedyPlacement, NodeScoring
 from .problem import Budget, Outcome, Problem, Shares, Solution
@@ -64,7 +64,7 @@ def best_fit(
     order = range(len(found)) if demands is None else demands
     if problem.rules:
         patience = patience or WorkBudget.within(Budget(seconds=TRY_SECONDS))
-        return seated(problem, order, found, room, scores, patience=patience)
+        return place_by_rules(problem, order, found, room, scores, patience=patience)
     for index in order:
         found[index] = GreedyPlacement(problem, index, room, scores).shares()
     return tuple(found)

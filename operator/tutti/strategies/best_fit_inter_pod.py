@@ -39,7 +39,7 @@ class WorkBudget:
         return self.looks <= 0
 
 
-def seated(
+def place_by_rules(
     problem: Problem,
     order: Iterable[int],
     standing: Sequence[tuple[Share, ...]],

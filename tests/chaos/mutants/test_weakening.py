@@ -26,6 +26,7 @@ NO_CHECKS = {
         "_sociable: no if held.slots": "saves counting anew where no slots stand again",
         "_bystanders: no if held.slots": "saves a look at those without slots",
     },
+    "cap_checks": {},
     "lookup": {
         "member: no self.members(expected_in).get(uid)": "saves a look at all pods",
     },

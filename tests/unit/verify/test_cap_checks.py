@@ -80,6 +80,12 @@ def test_what_reservations_hold_is_in_use() -> None:
     assert len(broken([cap({"cpu": 5999}, A, B)], A, B, held, starting(A))) == 1
 
 
+def test_a_reserved_member_that_is_bound_is_counted_once() -> None:
+    bound = gang("r").of(2, cpu=2).bound_on("n1")
+    held = reservation(bound, ("r-0", "n1"), ("r-1", "n1"))
+    assert broken([cap({"cpu": 8000}, A, bound)], A, bound, held, starting(A)) == ()
+
+
 def test_slots_that_a_member_takes_are_counted_once() -> None:
     made = gang("s").role("w", 2, 2, cpu=1).declaring(cpu=1).bound_on("n1").needing(3)
     held = reservation(made, slots=[SlotReservation(NodeName("n1"), "w", 2)])

@@ -23,28 +23,28 @@ def assignments(
     base: Grid, wants: Sequence[PlacementRequest], solution: Solution
 ) -> tuple[tuple[Assignment, ...], ...]:
     """Who goes where, per want: within a part the oldest members take the first nodes."""
-    named: list[tuple[Assignment, ...]] = []
+    assigned: list[tuple[Assignment, ...]] = []
     for want, shares in zip(wants, solution.shares, strict=True):
-        pools = [iter(_named(group)) for group in parts(want)] if shares else []
-        named.append(
+        pools = [iter(_with_uids(group)) for group in parts(want)] if shares else []
+        assigned.append(
             tuple(
                 Assignment(member.key, uid, member.version, base.nodes[share.node].name)
                 for share in sorted(shares, key=lambda share: (share.part, share.node))
                 for member, uid in islice(pools[share.part], share.count)
             )
         )
-    return tuple(named)
+    return tuple(assigned)
 
 
-def _named(group: Iterable[Member]) -> Sequence[tuple[Member, Uid]]:
+def _with_uids(group: Iterable[Member]) -> Sequence[tuple[Member, Uid]]:
     """Members of one part, each with a uid of its own: absent members may share theirs."""
     times = Counter[Uid]()
-    named = []
+    assigned = []
     for member in group:
         n = times[member.uid]
-        named.append((member, slots.nth(member.uid, n) if n else member.uid))
+        assigned.append((member, slots.nth(member.uid, n) if n else member.uid))
         times[member.uid] += 1
-    return named
+    return assigned
 
 
 class PlacedCount(NamedTuple):

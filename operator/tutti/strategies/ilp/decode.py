@@ -19,7 +19,7 @@ CLOSE_ENOUGH = 1e-4  # an engine's integers are whole within 1e-6; further off, 
 Members = Mapping[tuple[int, int], int]  # (demand, part) -> how many
 
 
-def whole(values: Mapping[str, float]) -> Mapping[str, int] | None:
+def whole_numbers(values: Mapping[str, float]) -> Mapping[str, int] | None:
     """An engine's values as the whole numbers that they should be; None where they are not."""
     rounded = {name: round(value) for name, value in values.items()}
     if not values or any(abs(values[name] - n) > CLOSE_ENOUGH for name, n in rounded.items()):

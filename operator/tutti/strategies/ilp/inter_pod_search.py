@@ -13,7 +13,7 @@ from ..best_fit import best_fit, with_a_resource
 from ..checks import is_sound, wanted, worth
 from ..problem import DemandLevel, Outcome, Problem, Shares
 from ..work import Work
-from .decode import split, whole
+from .decode import split, whole_numbers
 from .engine import Answer, Engine, SolverLimits
 from .inter_pod_rows import InterPodProgram, node_by_node
 from .levels import TOO_COARSE, LevelResult, LevelSearch, whole_bound
@@ -96,7 +96,7 @@ class InterPodSearch:
 
     def _is_carried_out(self, program: InterPodProgram, answer: Answer) -> bool:
         """Take in what an answer stands for, if it is sound."""
-        numbers = whole(answer.values)
+        numbers = whole_numbers(answer.values)
         if numbers is None:
             return False
         found = split(self._problem, program, numbers)

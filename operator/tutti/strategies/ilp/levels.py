@@ -18,7 +18,7 @@ from ..problem import DemandLevel, Outcome, Problem, Shares
 from ..shape_demand import Array, ShapeDemand, condensed
 from ..work import Work
 from .columns import ColumnPool, LpRelaxation
-from .decode import split, whole
+from .decode import split, whole_numbers
 from .engine import Answer, Engine, SolverLimits
 from .exchange import Exchange
 from .patterns import node_classes
@@ -149,7 +149,7 @@ class LevelSearch:
         """
         if answer.outcome is Outcome.PROVED:
             value = self._program.value(answer.values)
-            is_credible = whole(answer.values) is not None and round(value) >= known
+            is_credible = whole_numbers(answer.values) is not None and round(value) >= known
             return round(value) if is_credible else bound
         return bound if answer.bound is None else whole_bound(answer.bound)
 
@@ -163,7 +163,7 @@ class LevelSearch:
 
     def _take_in(self, answer: Answer, level: DemandLevel) -> None:
         """Keep what was found if it is worth more; lower levels follow as best fit places them."""
-        problem, numbers = self._problem, whole(answer.values)
+        problem, numbers = self._problem, whole_numbers(answer.values)
         if numbers is None:
             return
         found = split(problem, self._program, numbers, self._free)
