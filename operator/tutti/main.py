@@ -127,14 +127,14 @@ async def serve(
 
         def ready() -> str:
             if not is_synced():
-                return "the cluster is still being listed"
+                return "Tutti is still listing the cluster"
             return election.trouble or runner.trouble
 
         async with probes.serving(
             settings.probe_port, healthy=runner.stuck, ready=ready, metrics=metrics.text
         ) as port:
             logger.info(
-                "tutti %s serves scheduler name %r in %s on %s; probes on port %d",
+                "tutti %s schedules pods of scheduler name %r in %s on %s; probes on port %d",
                 __version__,
                 name,
                 ", ".join(settings.namespaces) or "all namespaces",
@@ -142,7 +142,7 @@ async def serve(
                 port,
             )
             if settings.mode is not Mode.ACTIVE:
-                logger.warning("mode %s: no gang will start", settings.mode)
+                logger.warning("mode %s: no gang starts", settings.mode)
             run = _Run(
                 api,
                 feeds,
@@ -257,7 +257,7 @@ class _Run:
             for feed in self._storage:
                 await list_watch.relist(self._api, feed)
         except errors.Refused as problem:  # pods without claims need no right to list them
-            logger.warning("%s Pods that name claims will wait", problem)
+            logger.warning("%s Pods that name claims wait", problem)
 
     async def _follow_storage(self) -> None:
         """Follow claims and volumes from the moment on that a pod of ours names a claim."""
@@ -293,8 +293,8 @@ def _spare_garbage_collector() -> None:
 
 def _warn_of_reservations(namespace: str) -> None:
     logger.warning(
-        "namespace %s is not served, and Reservations of this scheduler name stand there: their "
-        "room is not kept, so serve it until `kubectl get reservations -n %s` shows none",
+        "namespace %s has Reservations of this scheduler name but is not in TUTTI_NAMESPACES, so "
+        "Tutti does not keep their room; add it until `kubectl get reservations -n %s` shows none",
         namespace,
         namespace,
     )

@@ -140,7 +140,7 @@ def test_the_plan_in_it_is_reproduced_a_hundred_times_in_any_order(taken: Path) 
         assert json.loads(json.dumps(dump.plan_record(again))) == kept
     done = _tutti("plan", "-f", str(taken))
     assert done.returncode == 0
-    assert "the plan in the dump was reproduced" in done.stderr
+    assert "the plan is the one in the dump" in done.stderr
 
 
 def test_what_kubectl_prints_is_planned_like_a_dump(rig: Rig, taken: Path, tmp_path: Path) -> None:

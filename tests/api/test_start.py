@@ -8,8 +8,8 @@ import sys
 from tests.harness.operator_process import CRDS, ROOT
 from tests.harness.rig import Rig, members, pod_group
 
-HELP = "helm install it, or tutti crds | kubectl apply -f -"
-NOT_INSTALLED = (1, "", f"tutti status: Tutti is not installed there: {HELP}\n")
+HELP = "use helm install or tutti crds | kubectl apply -f -"
+NOT_INSTALLED = (1, "", f"tutti status: this cluster has no Tutti: {HELP}\n")
 
 
 def plugin(rig: Rig, *words: str) -> tuple[int, str, str]:
@@ -28,7 +28,7 @@ def test_crds_may_come_after_the_operator() -> None:
         operator = rig.operator
         operator.start(ready=False)
         rig.until(lambda: "tutti crds | kubectl apply -f -" in operator.tail(), "it is said")
-        assert operator.probe("readyz") == "the cluster is still being listed"
+        assert operator.probe("readyz") == "Tutti is still listing the cluster"
         assert operator.probe("healthz") == "ok"
         rig.plane.install_crds(CRDS)
         operator.await_ready()

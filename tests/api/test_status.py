@@ -162,4 +162,4 @@ def test_without_rights_one_line_says_what_to_do(rig: Rig) -> None:
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "forbidden" in done.stderr
-    assert "ask for that right" in done.stderr
+    assert "ask for this right" in done.stderr

@@ -44,7 +44,7 @@ def test_a_shadow_then_a_few_at_a_time_then_a_pause() -> None:
         assert "3 members on" in rig.until_waiting("small", "WouldStart")
         assert "6 members on" in rig.until_waiting("large", "WouldStart")
         assert "Tutti only watches" in rig.until_waiting("huge", "NotEnoughRoom")
-        assert "mode shadow: no gang will start" in rig.operator.tail()
+        assert "mode shadow: no gang starts" in rig.operator.tail()
         assert (rig.bound(), rig.reservations()) == (0, [])
         assert not any(rig.pod_says(each["metadata"]["name"]) for each in rig.pods())
         made = list(calls(rig))

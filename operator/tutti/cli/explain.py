@@ -192,7 +192,7 @@ def _key(snapshot: Snapshot, name: str) -> GangKey:
     if not meant:
         fail(f"there is no gang {name}", NOT_FOUND)
     if len(spaces) > 1:
-        fail(f"{name} is in {', '.join(spaces)}: say which, as {spaces[0]}/{name}")
+        fail(f"{name} is in {', '.join(spaces)}: write {spaces[0]}/{name}")
     return meant[0]
 
 

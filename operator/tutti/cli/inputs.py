@@ -62,9 +62,11 @@ def understood(found: Sequence[dump.Text], scheduler: str = "") -> tuple[Snapsho
         gc.enable()
     if held.skipped:
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(held.skipped.items()))
-        say(f"skipped, since no decision looks at them: {kinds}", aside=True)
+        say(f"skipped, because no decision depends on them: {kinds}", aside=True)
     if held.repeated:
-        click.echo(f"{held.repeated} came more than once: the last of each counts", err=True)
+        click.echo(
+            f"objects that occur more than once: {held.repeated}; the last of each counts", err=True
+        )
     return snapshot, held
 
 
@@ -90,7 +92,7 @@ def _files(path: Path) -> Sequence[Path]:
     if not found:
         from .. import dump
 
-        raise dump.BadFile(str(path), f"no {', '.join(SUFFIXES)} file is in this directory")
+        raise dump.BadFile(str(path), f"this directory has no {', '.join(SUFFIXES)} file")
     return found
 
 

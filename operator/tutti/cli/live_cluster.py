@@ -59,9 +59,9 @@ def look(settings: Settings, kubeconfig: str | None, context: str | None) -> Clu
 def _what_to_do(status: int, sentence: str) -> str:
     said = sentence.rstrip(".")
     if status == NO_SUCH_KIND:
-        return "Tutti is not installed there: helm install it, or tutti crds | kubectl apply -f -"
+        return "this cluster has no Tutti: use helm install or tutti crds | kubectl apply -f -"
     if status == FORBIDDEN:
-        return f"{said}; ask for that right, or see your own gangs with kubectl get ptg -o wide"
+        return f"{said}; ask for this right, or see your own gangs with kubectl get ptg -o wide"
     if status == STRANGER:
-        return "the API server does not know you: log in, or choose another --context"
-    return f"{said}; is the API server up, and this the right --context?"
+        return "the API server does not know you: log in, or use another --context"
+    return f"{said}; check that the API server runs and that --context is right"

@@ -148,14 +148,14 @@ def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked:
 
     paths = (*files, *more)
     if not paths:
-        fail("name a file: tutti plan -f FILE; - is standard input")
+        fail("name a file: tutti plan -f FILE; - means standard input")
     wish = _Wish(asked)
     given, name = contents(paths), wish.text("scheduler_name")
     snapshot, found = understood(given, name)
     setup = offline.setup_of(found)
     before = offline.planned(snapshot, setup)
     if not wish.all("spark_properties") and wish.is_about_spark:
-        fail("--spark-conf and --spark-version go with --spark-properties")
+        fail("--spark-conf and --spark-version need --spark-properties")
     if not wish.is_any:
         render.show(output, before, namespace=wish.shown)
         sys.exit(BROKEN if before.broken else _compared(before, found))
@@ -218,7 +218,7 @@ def _changed(snapshot: Snapshot, wish: _Wish) -> Snapshot:
 
     counts, models = wish.all("add_nodes"), wish.all("like")
     if len(counts) != len(models):
-        fail("--add-nodes N and --like NODE go together, once each for every kind of node")
+        fail("give --add-nodes N and --like NODE together, once for each kind of node")
     try:
         for count, like in zip(counts, models, strict=True):
             snapshot = edits.with_nodes(snapshot, int(count), like)
@@ -259,7 +259,10 @@ def _compared(made: Planned, found: Objects) -> int:
     if kept is None:
         return 0
     if json.loads(json.dumps(dump.plan_record(made.plan))) == kept:
-        click.echo("the plan in the dump was reproduced", err=True)
+        click.echo("the plan is the one in the dump", err=True)
         return 0
-    click.echo("this is not the plan that the dump holds: another version, or a bug", err=True)
+    click.echo(
+        "the plan differs from the one in the dump, made by another version, or this is a bug",
+        err=True,
+    )
     return NOT_REPRODUCED

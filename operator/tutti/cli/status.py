@@ -67,7 +67,7 @@ def _print(seen: View, output: str) -> None:
     listed = [row for row in seen.rows if is_wide or row.reason or row.state in SILENT]
     if not listed:
         where = "" if seen.namespace is None else f" in namespace {seen.namespace}"
-        click.echo(f"No gang {'is there' if is_wide else 'waits'}{where}.")
+        click.echo(f"{'There is no gang' if is_wide else 'No gang waits'}{where}.")
         return
     titles = ["NAMESPACE"] * (seen.namespace is None) + ["NAME", "STATE", "BOUND"]
     titles += ["NODES", "PRIORITY"] * is_wide + ["AGE", "REASON", "MESSAGE"]

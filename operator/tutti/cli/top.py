@@ -48,7 +48,7 @@ def _print(seen: View, output: str) -> None:
         return
     if not rows:
         where = "" if seen.namespace is None else f" in namespace {seen.namespace}"
-        click.echo(f"No gang holds anything{where}.")
+        click.echo(f"No gang holds room{where}.")
         return
     names = _resources(rows, is_wide=output == "wide")
     titles = ["NAMESPACE"] * (seen.namespace is None) + ["NAME", "STATE", "HELD", "NODES"]

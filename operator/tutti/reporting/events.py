@@ -22,4 +22,4 @@ async def create_event(api: Api, event: encode.Event) -> None:
         if is_away(problem):
             raise
         # A namespace that is being deleted takes no Events; nobody will miss this one.
-        logger.debug("event %s was not taken: %s", event.reason, problem)
+        logger.debug("the Event %s was not created: %s", event.reason, problem)

@@ -91,36 +91,36 @@ class Metrics(Collector):
         self._seen: _Seen | None = None
         self._starting: dict[str, float] = {}  # uids of gangs that a plan has started: since when
         self._registry = CollectorRegistry()
-        self._cycles = self._counter("tutti_cycles", "Cycles by how they ended.", "result")
+        self._cycles = self._counter("tutti_cycles", "Cycles, by result.", "result")
         self._plans = self._counter(
-            "tutti_plans", "Plans made, by whether a better admission is ruled out.", "outcome"
+            "tutti_plans",
+            "Plans, by whether it is proved that no better admission exists.",
+            "outcome",
         )
-        self._bindings = self._counter(
-            "tutti_bindings", "Bindings sent, by what became of them.", "result"
-        )
+        self._bindings = self._counter("tutti_bindings", "Bindings sent, by result.", "result")
         self._calls = self._counter(
             "tutti_api_requests",
-            "Calls of the API server, watches that began included, but for those that kopf makes, "
-            "of PodGroups and waiting pods; code 0 is no answer.",
+            "Requests to the API server, started watches included, without those that kopf makes "
+            "for PodGroups and waiting pods; code 0 means no answer.",
             *("verb", "resource", "code"),
         )
         self._stages = Histogram(
             "tutti_cycle_stage_seconds",
-            "How long the steps of a cycle took.",
+            "Duration of the steps of a cycle.",
             ["stage"],
             buckets=OF_STAGE,
             registry=self._registry,
         )
         self._to_bind = Histogram(
             "tutti_gang_time_to_bind_seconds",
-            "From when a gang began to wait until all that it needs was bound; creation times are "
-            "whole seconds.",
+            "Time from when a gang began to wait until all members that it needs were bound; "
+            "creation times are whole seconds.",
             buckets=TO_BIND,
             registry=self._registry,
         )
         self._watch_delay = Histogram(
             "tutti_watch_delay_seconds",
-            "From the answer to a binding of ours until the watch of bound pods shows it.",
+            "Time from the answer to a binding until the watch of bound pods shows it.",
             buckets=OF_WATCH,
             registry=self._registry,
         )
@@ -207,10 +207,14 @@ class Metrics(Collector):
         yield _one("tutti_lease_held", "Whether this replica leads.", float(leads))
         yield CounterMetricFamily(
             "tutti_lease_changes",
-            "How often the Lease has changed hands, as it says itself.",
+            "How often the leader has changed: leaseTransitions of the Lease.",
             value=transitions,
         )
-        modes = GaugeMetricFamily("tutti_mode", "Whether plans are carried out.", labels=["mode"])
+        modes = GaugeMetricFamily(
+            "tutti_mode",
+            "Whether Tutti carries out plans: the mode with the value 1.",
+            labels=["mode"],
+        )
         for mode in Mode:
             modes.add_metric([mode], float(mode is self._mode))
         yield modes
@@ -221,14 +225,14 @@ class Metrics(Collector):
 
 def _of_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
     states = GaugeMetricFamily(
-        "tutti_gangs", "Gangs that have not ended, by what they have come to.", labels=["state"]
+        "tutti_gangs", "Gangs that have not ended, by state.", labels=["state"]
     )
     for state, n in utilisation.states(snapshot).items():
         states.add_metric([state], n)
     yield states
     reasons = GaugeMetricFamily(
         "tutti_waiting_gangs",
-        "Gangs that wait, or wait for more members, by the reason that they are told.",
+        "Gangs that wait, or wait for more members, by reason.",
         labels=["reason"],
     )
     said = [rejection.reason for rejection in plan.rejections]
@@ -248,13 +252,13 @@ def _of_room(snapshot: Snapshot) -> Iterator[Metric]:
     families = {
         field: GaugeMetricFamily(f"tutti_resource_{field}", said, labels=labels)
         for field, said in (
-            ("allocatable", "What the nodes offer."),
-            ("allocated", "What pods ask for that are bound, whoever bound them."),
-            ("reserved", "What is promised to members that are not bound yet."),
+            ("allocatable", "What the nodes have."),
+            ("allocated", "What bound pods request, whichever scheduler bound them."),
+            ("reserved", "What is reserved for members that are not bound yet."),
             ("free", "What is neither allocated nor reserved."),
             (
                 "stranded",
-                "What is free on nodes that take no pods, or have no cpu, memory or pod left.",
+                "What is free on nodes that accept no pods, or have no cpu, memory or pods left.",
             ),
         )
     }

@@ -256,13 +256,13 @@ class Reporter:
                 raise
             is_final = isinstance(problem, errors.Refused)
             self._mute[uid] = now + (SENTENCE_SECONDS if is_final else AGAIN_SECONDS)
-            logger.error("report on %s not taken: %s", uid, problem)  # noqa: TRY400
+            logger.error("the report on %s failed: %s", uid, problem)  # noqa: TRY400
 
     def _log_shortfall(self, shortfall: str, now: float) -> None:
         """Say why a proof is missing; the same at most once a minute, as it may come and go."""
         said, at = self._shortfall
         if shortfall and (shortfall != said or now - at >= SENTENCE_SECONDS):
-            logger.warning("no proof: %s", shortfall)
+            logger.warning("the plan is not proved to be the best: %s", shortfall)
             self._shortfall = (shortfall, now)
 
     async def _write(self, word: _StatusUpdate, now: float) -> None:

@@ -159,9 +159,9 @@ def _room(reservation: Reservation, counts: StatusCounts) -> str:
     named = f"{count(len(reservation.entries), 'member')} on {count(nodes, 'node')}"
     if not reservation.slots:
         return named
-    absent = sum(slot.count for slot in reservation.slots)
+    absent = count(sum(slot.count for slot in reservation.slots), "absent member")
     places = len({slot.node for slot in reservation.slots})
-    held = f"room is held on {count(places, 'node')} for {absent} that do not exist yet"
+    held = f"room on {count(places, 'node')} is reserved for {absent}"
     return f"{counts.seen} of {counts.needed} members exist; {held}"
 
 

@@ -145,5 +145,5 @@ def take_in(feed: list_watch.Reflector[Any, Any], event: Mapping[str, Any], uid:
     try:
         list_watch.put(feed, wire.parse_one(event["object"], feed.kind))
     except errors.BadObject as broken:
-        logger.error("%s: left out: %s", feed.stream.name, broken)  # noqa: TRY400
+        logger.error("%s: ignored an object: %s", feed.stream.name, broken)  # noqa: TRY400
         feed.sink.leave(Uid(uid))

@@ -91,7 +91,7 @@ def find(of: Snapshot, name: str) -> Gang:
         return groups[0]
     if groups:
         several = ", ".join(str(gang.key) for gang in groups)
-        raise WrongChange(f"{name}: is the name of several gangs: {several}")
+        raise WrongChange(f"{name}: several gangs have this name: {several}")
     raise WrongChange(f"{name}: there is no such gang{_hint(name, of)}")
 
 

@@ -114,7 +114,7 @@ def test_a_name_in_two_namespaces_ends_with_2(tmp_path: Path) -> None:
     (tmp_path / "groups.yaml").write_text("\n---\n".join(group.format(s) for s in ("b", "a")))
     said = explain("-f", str(tmp_path), "train")
     assert said.exit_code == 2
-    assert said.stderr.endswith("train is in a, b: say which, as a/train\n")
+    assert said.stderr.endswith("train is in a, b: write a/train\n")
     assert explain("-f", str(tmp_path), "b/train").exit_code == 0
 
 
@@ -143,7 +143,7 @@ def dumped(tmp_path: Path, strategy: str) -> str:
 def test_a_dump_is_planned_as_it_says(tmp_path: Path) -> None:
     said = explain("-f", dumped(tmp_path, "bestfit"), "train")
     assert said.exit_code == 0
-    assert "is not proved" in said.stdout
+    assert "not proved" in said.stdout
     assert explain("-f", dumped(tmp_path, "ilp"), "train").stdout == on_the_example("train").stdout
 
 

@@ -129,7 +129,7 @@ def test_pods_without_their_podgroup_are_counted_in_one_namespace(tmp_path: Path
     group = "metadata: {name: p, namespace: ml, labels: {tutti.dev/pod-group: gone}}"
     pod = f"{{apiVersion: v1, kind: Pod, {group}, spec: {{schedulerName: tutti, containers: []}}}}"
     (tmp_path / "pod.yaml").write_text(pod)
-    said = "1 pods name a PodGroup that is not there\n"
+    said = "1 pods name a PodGroup that does not exist\n"
     assert run("-n", "ml", str(tmp_path)).stdout.endswith(said)
     assert "PodGroup" not in run("-n", "etl", str(tmp_path)).stdout
 
@@ -245,10 +245,10 @@ def test_a_replay_says_whether_the_plan_is_the_same() -> None:
     of = snapshot(node("n1", cpu=4), gang("a").of(3, cpu=1))
     made = plan(of, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), Budget(), SETUP.policy)
     same = run("-f", "-", text=dump.write(of, SETUP, made))
-    assert (same.exit_code, same.stderr) == (0, "the plan in the dump was reproduced\n")
+    assert (same.exit_code, same.stderr) == (0, "the plan is the one in the dump\n")
     other = run("-f", "-", text=dump.write(of, SETUP, Plan()))
     assert other.exit_code == 3
-    assert "not the plan that the dump holds" in other.stderr
+    assert "differs from the one in the dump" in other.stderr
 
 
 def test_more_nodes_let_more_start() -> None:
@@ -334,8 +334,8 @@ def test_what_is_passed_over_is_said() -> None:
     group = json.loads(crowd())["items"][1]
     text = yaml.safe_dump_all([json.loads(crowd()), secret, group])
     assert run("-f", "-", text=text).stderr.splitlines() == [
-        "skipped, since no decision looks at them: 1 Secret",
-        "1 came more than once: the last of each counts",
+        "skipped, because no decision depends on them: 1 Secret",
+        "objects that occur more than once: 1; the last of each counts",
     ]
 
 
@@ -345,7 +345,7 @@ def test_pods_of_a_group_that_is_not_there_are_said() -> None:
         one for one in body["items"] if (one["kind"], one["metadata"]["name"]) != ("PodGroup", "b")
     ]
     assert (
-        "4 pods name a PodGroup that is not there" in run("-f", "-", text=json.dumps(body)).stdout
+        "4 pods name a PodGroup that does not exist" in run("-f", "-", text=json.dumps(body)).stdout
     )
 
 
@@ -354,7 +354,7 @@ WRONG = {
     "a missing one": (["-f", "/nowhere/at/all.yaml"], "/nowhere/at/all.yaml: No such file"),
     "an unknown node": (["-f", "-", "--remove-node", "n9"], "n9: there is no such node"),
     "an unknown kind": (["-f", "-", "--add-nodes", "1", "--like", "x"], "x: there is no such node"),
-    "half a kind": (["-f", "-", "--add-nodes", "1"], "--like NODE go together"),
+    "half a kind": (["-f", "-", "--add-nodes", "1"], "--like NODE together"),
     "no nodes": (["-f", "-", "--add-nodes", "0", "--like", "n1"], "--add-nodes 0: between 1 and"),
     "an unknown gang": (
         ["-f", "-", "--set-priority", "ml/aa=3"],
@@ -389,7 +389,7 @@ def test_a_bad_file_ends_with_its_name_document_and_field(tmp_path: Path) -> Non
 
 
 def test_an_empty_directory_is_said(tmp_path: Path) -> None:
-    assert "is in this directory" in run("-f", str(tmp_path)).stderr
+    assert "this directory has no" in run("-f", str(tmp_path)).stderr
 
 
 def test_room_for_members_that_do_not_exist_yet_is_told() -> None:

@@ -160,11 +160,11 @@ def test_wide_lists_those_that_run_too(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_nobody_who_waits_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    for output, words in (("table", "No gang waits"), ("wide", "No gang is there")):
+    for output, words in (("table", "No gang waits"), ("wide", "There is no gang")):
         status._print(View(snapshot(), (), "ml"), output)
         assert capsys.readouterr().out.endswith(f"{words} in namespace ml.\n")
     top._print(View(snapshot(), (), None), "table")
-    assert capsys.readouterr().out == "No gang holds anything.\n"
+    assert capsys.readouterr().out == "No gang holds room.\n"
 
 
 @pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
@@ -205,10 +205,10 @@ def test_top_shows_devices_and_who_holds_them(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("status_code", "words"),
     [
-        (404, "Tutti is not installed there: "),
-        (403, "may not; ask for that right"),
+        (404, "this cluster has no Tutti: "),
+        (403, "may not; ask for this right"),
         (401, "log in"),
-        (500, "may not; is the API server up"),
+        (500, "may not; check that the API server runs"),
     ],
 )
 def test_what_is_in_the_way_ends_with_what_to_do(status_code: int, words: str) -> None:
@@ -232,7 +232,7 @@ def test_a_cluster_that_is_away_is_one_line_and_exit_code_1(command: str, tmp_pa
     (tmp_path / "config").write_text(KUBECONFIG)
     told = tutti(command, "--kubeconfig", str(tmp_path / "config"))
     asked = "GET /apis/tutti.dev/v1alpha1/podgroups: 127.0.0.1:1 refused the connection"
-    todo = "is the API server up, and this the right --context?"
+    todo = "check that the API server runs and that --context is right"
     assert (told.exit_code, told.stdout) == (1, "")
     assert told.stderr == f"tutti {command}: {asked}; {todo}\n"
 
@@ -320,7 +320,7 @@ def test_a_format_is_no_file_to_write_a_dump_to(word: str) -> None:
     """Whoever knows kubectl types it, and would not look for such a file."""
     told = CliRunner().invoke(cli.main, ["dump", "-o", word])
     assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
-    assert told.stderr.endswith(f"a dump is JSON; a file of that name is ./{word}\n")
+    assert told.stderr.endswith(f"to write JSON to a file of this name, use -o ./{word}\n")
 
 
 def test_the_namespace_is_the_contexts(tmp_path: Path) -> None:

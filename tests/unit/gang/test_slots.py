@@ -409,7 +409,7 @@ def test_a_gang_says_for_whom_room_is_held() -> None:
     reserved = made.conditions[0]
     assert (reserved.holds, reserved.reason) == (True, "Reserved")
     assert reserved.message == (
-        "1 of 4 members exist; room is held on 2 nodes for 3 that do not exist yet"
+        "1 of 4 members exist; room on 2 nodes is reserved for 3 absent members"
     )
     assert made.phase == "Reserved"
 

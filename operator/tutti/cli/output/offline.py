@@ -60,7 +60,7 @@ def planned(snapshot: Snapshot, setup: PlannerConfig) -> Planned:
     made = planner_of(setup).plan(snapshot)
     broken = plan_checks.violations(snapshot, made)
     for sentence in broken:
-        say(f"the plan breaks a promise, this is a bug of Tutti's: {sentence}", aside=True)
+        say(f"the plan failed its check, which is a bug in Tutti: {sentence}", aside=True)
     return Planned(snapshot, setup, made, lines(snapshot, made), broken)
 
 
@@ -69,5 +69,5 @@ def _budget(setup: PlannerConfig) -> Budget:
     try:
         said = {name: known[name](n) for name, n in setup.budget.items() if name in known}
     except (ValueError, OverflowError):
-        fail("the dump's budget is not a number of anything")
+        fail("the budget in the dump is not a number")
     return Budget(**said)

@@ -90,4 +90,4 @@ def _print_summary(shown: _Shown) -> None:
         table.show(out, f"{here}{table.difference(changes)}")
     strays = [one for one in made.snapshot.strays if shown.is_shown(one.key.namespace)]
     if strays:
-        table.show(out, f"{len(strays)} pods name a PodGroup that is not there")
+        table.show(out, f"{len(strays)} pods name a PodGroup that does not exist")

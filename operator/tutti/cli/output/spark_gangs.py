@@ -54,9 +54,7 @@ def texts(
         except (spark.BadProperties, spark.BadProperty) as problem:
             fail(f"{path}: {problem}")
         if not objects:
-            fail(
-                f"{path}: nothing of it is left to {scheduler}: see spark.kubernetes.scheduler.name"
-            )
+            fail(f"{path}: no pod of it goes to {scheduler}: see spark.kubernetes.scheduler.name")
         for sentence in _notes(app, properties, scheduler):
             say(f"{path}: {sentence}", aside=True)
         taken.add((space, name))
@@ -105,14 +103,14 @@ def _notes(
     else:
         parts.insert(0, ("driver", app.driver))
         if LANGUAGE not in properties:
-            yield f"{LANGUAGE} is not set: counted as one for the JVM"
+            yield f"{LANGUAGE} is not set: counted as an application for the JVM"
     for what, asked in parts:
         if asked.scheduler is None:
-            yield f"no scheduler is named for the {what}: planned as if it were {scheduler}"
+            yield f"no scheduler is set for the {what}: planned as pods of {scheduler}"
         elif asked.scheduler != scheduler:
-            yield f"the {what} would be left to {asked.scheduler}: not planned"
+            yield f"the scheduler of the {what} is {asked.scheduler}: not planned"
         for name in asked.unknown:
-            yield f"{name}: what it adds to the {what} is not counted"
+            yield f"{name}: the plan ignores what it adds to the {what}"
     if app.most_executors != app.executors:
         most = "any number" if app.most_executors is None else f"{app.most_executors:,}"
         yield f"{app.executors:,} executors at first; dynamic allocation may ask for {most}"

@@ -111,10 +111,10 @@ def test_what_the_answer_rests_on_is_said(tmp_path: Path) -> None:
     result = run("--spark-properties", file, parts=(big(),))
     said = [line.removeprefix(f"{file}: ") for line in result.stderr.splitlines()]
     assert said == [
-        "spark.kubernetes.resource.type is not set: counted as one for the JVM",
-        "no scheduler is named for the driver: planned as if it were tutti",
-        "spark.kubernetes.driver.podTemplateFile: what it adds to the driver is not counted",
-        "the executors would be left to other: not planned",
+        "spark.kubernetes.resource.type is not set: counted as an application for the JVM",
+        "no scheduler is set for the driver: planned as pods of tutti",
+        "spark.kubernetes.driver.podTemplateFile: the plan ignores what it adds to the driver",
+        "the scheduler of the executors is other: not planned",
         "1 executors at first; dynamic allocation may ask for 1,500",
     ]
     assert "starts: 1 on n1" in result.stdout
@@ -144,7 +144,7 @@ def test_what_cannot_be_read_is_named(file: Path, tmp_path: Path) -> None:
     assert f"{binary}: line 1" in refused("--spark-properties", binary)
     other = ("--spark-conf", "spark.kubernetes.scheduler.name=other")
     line = refused("--spark-properties", file, *other)
-    assert f"{file}: nothing of it is left to tutti" in line
+    assert f"{file}: no pod of it goes to tutti" in line
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_an_option_that_says_nothing_is_refused(
 
 def test_what_is_said_of_no_application_is_refused() -> None:
     for words in (("--spark-conf", "spark.a=b"), ("--spark-version", "4.0")):
-        assert "--spark-conf and --spark-version go with --spark-properties" in refused(*words)
+        assert "--spark-conf and --spark-version need --spark-properties" in refused(*words)
 
 
 def test_beside_an_application_the_gangs_of_all_namespaces_are_shown(file: Path) -> None:
