@@ -107,7 +107,7 @@ class ReservationWriter:
             else:
                 self._state.refusals.forget(reservation.uid)
                 logger.info(
-                    "gang %s: carries on with the Reservation of %s",
+                    "gang %s: adopted the Reservation that %s signed",
                     reservation.gang,
                     reservation.term,
                 )
