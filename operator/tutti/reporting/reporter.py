@@ -15,7 +15,7 @@ from ..kube import errors
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import Calling, ConcurrencyLimit, is_away
-from ..kube.gang_sources import GangObject
+from ..kube.gang_sources import GangObject, has_status
 from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Plan, Reason, Rejection, Released
 from ..model.keys import GangKey, NodeName, Uid
@@ -126,7 +126,10 @@ class Reporter:
         given_back = {one.reservation.uid for one in released if one.rest is None}
         return (
             GangReport(
-                gang, self._state.group(gang.key), held.get(gang.uid), rejections.get(gang.key)
+                gang,
+                self._state.group(gang.key) if has_status(gang.key.kind) else None,
+                held.get(gang.uid),
+                rejections.get(gang.key),
             )
             for gang in snapshot.gangs
             if gang.uid not in given_back

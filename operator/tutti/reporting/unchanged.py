@@ -18,7 +18,7 @@ class GangReport(NamedTuple):
     """All that is said of a gang depends on, but for the nodes that its members are on."""
 
     gang: Gang
-    group: GangObject | None  # None of a pod alone
+    group: GangObject | None  # None where Tutti writes no status: of a pod alone, say
     reservation: Reservation | None
     rejection: Rejection | None
 

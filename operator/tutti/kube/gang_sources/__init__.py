@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ...model.keys import POD, POD_GROUP, ApiKind, GangKey
+from ...model.keys import POD_GROUP, ApiKind, GangKey
 from .. import wire
 from . import pod_group, spark
 from .base import GangObject, GangSource
@@ -44,4 +44,4 @@ def membership_of(pod: wire.Pod) -> Membership:
 
 def has_status(kind: ApiKind) -> bool:
     """Whether Tutti writes the status of objects of this kind that declare gangs."""
-    return kind in _WITH_STATUS and kind != POD
+    return kind in _WITH_STATUS

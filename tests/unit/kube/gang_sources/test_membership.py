@@ -7,7 +7,7 @@ import pytest
 from tutti.kube import gang_sources, wire
 from tutti.kube.codec.decode import decode_member
 from tutti.kube.gang_sources import GangSource, membership_of
-from tutti.model.keys import POD, ApiKind, GangKey
+from tutti.model.keys import POD, POD_GROUP, ApiKind, GangKey
 
 from .. import objects
 
@@ -39,6 +39,11 @@ def test_the_first_source_in_the_written_order_counts(
     member = decode_member(named(labels))
     assert (member.gang._replace(name=gang.name), member.other_gangs) == (gang, others)
     assert member.group == ("" if gang.kind == POD else gang.name)
+
+
+def test_only_what_a_source_says_so_of_has_a_status_that_tutti_writes() -> None:
+    """What else declares gangs has a controller of its own."""
+    assert [gang_sources.has_status(kind) for kind in (POD_GROUP, POD, RAY)] == [True, False, False]
 
 
 def test_a_source_of_another_api_is_one_more_entry(monkeypatch: pytest.MonkeyPatch) -> None:
