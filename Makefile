@@ -46,8 +46,8 @@ down: $(STAMP)  ## Stop what `make up` started
 	@$(BIN)/python -m tests.harness.controlplane down
 
 .PHONY: demo
-demo: $(STAMP)  ## See gangs wait, start and finish, in this terminal (CLUSTER=current for your own cluster)
-	@$(BIN)/python -m demo $(if $(filter command line,$(origin CLUSTER)),--cluster "$(CLUSTER)")
+demo: $(STAMP)  ## See gangs wait, start and finish (STAY=1 keeps the cluster; CLUSTER=current for your own)
+	@$(BIN)/python -m demo $(if $(filter command line,$(origin CLUSTER)),--cluster "$(CLUSTER)") $(if $(STAY),--stay)
 
 .PHONY: lint
 lint: $(STAMP)  ## Check format, style, types and dependencies

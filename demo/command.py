@@ -33,8 +33,8 @@ NOT_SEEN, WRONG_USE = 1, 2
 @click.option(
     "--cluster",
     type=click.Choice(["current"]),
-    help="Play on the cluster of your kubeconfig's current context instead of a control plane "
-    "of the demo's own. Says first what it would create, asks, and removes all of it at the end.",
+    help="Use the cluster of your kubeconfig's current context instead of a control plane of the "
+    "demo's own. The demo says what it would create, asks, and removes all of it at the end.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before using --cluster current.")
 @click.option(
@@ -42,29 +42,31 @@ NOT_SEEN, WRONG_USE = 1, 2
     type=click.IntRange(3, 600),
     default=RUN_SECONDS,
     show_default=True,
-    help="How long the first gang works before it makes room for the one that waits.",
+    help="How long the first gang runs before it makes room for the gang that waits.",
 )
 @click.option(
     "--stay",
     is_flag=True,
-    help="Keep the cluster when the story is over, until Ctrl-C, and say how to look around.",
+    help="Keep the cluster until Ctrl-C, and print how to use it with kubectl.",
 )
 @click.option(
     "--image",
     default="registry.k8s.io/e2e-test-images/busybox:1.29-4",
     show_default=True,
-    help="With --cluster current: an image that has `sleep`.",
+    help="With --cluster current: the image of the pods, which must have `sleep`.",
 )
 def main(cluster: str | None, run_seconds: int, image: str, *, yes: bool, stay: bool) -> None:
     """See gang scheduling happen: four gangs, one cluster, about a minute.
 
-    Starts a real Kubernetes control plane on loopback with 40 GPU nodes (kwok plays the kubelets),
-    runs Tutti beside it, applies examples/demo, and shows what each gang waits for, when its room
-    is reserved, when it is bound, and who has which GPU. Ctrl-C ends it; nothing stays behind.
+    The demo starts a real Kubernetes control plane on loopback with 40 GPU nodes (kwok plays the
+    kubelets), runs Tutti beside it and applies examples/demo. It shows what each gang waits for,
+    when Tutti reserves its room and binds it, and which gang has which GPU. Ctrl-C ends the demo
+    and removes everything.
 
-    The first run builds the control plane from source, which takes minutes and is done once.
+    The first run builds the control plane from source, once. Helm is not needed. kubectl is built
+    only with --stay, and only if PATH has none within one minor version of the control plane.
 
-    Exit code 0: everything was seen that the story promises; 1: not so; 2: wrong use.
+    Exit code 0: all steps of the demo happened; 1: a step failed; 2: wrong use.
     """
     began = time.monotonic()
     screen = Screen(GANGS)
@@ -84,7 +86,7 @@ def main(cluster: str | None, run_seconds: int, image: str, *, yes: bool, stay: 
     except NoConsentError as refusal:
         _end(screen, str(refusal), WRONG_USE)
     except (DemoError, ControlPlaneError, OperatorError, OSError) as problem:
-        _end(screen, f"The demo did not come to its end: {problem}", NOT_SEEN)
+        _end(screen, f"The demo failed: {problem}", NOT_SEEN)
 
 
 def _stage(
@@ -149,7 +151,7 @@ def _next_steps(cluster: str | None) -> list[tuple[str, str]]:
             ("kubectl get ptg -o wide", "what each gang has come to, and why it waits"),
         ]
     return [
-        (".venv/bin/python -m demo --stay", "the same, and you can look around with kubectl"),
+        ("make demo STAY=1", "the same, and the cluster stays: look around with kubectl"),
         ("make demo CLUSTER=current", "the same on your own cluster; asks first"),
         ("make test", "everything that Tutti promises, tested"),
     ]

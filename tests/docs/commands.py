@@ -52,6 +52,7 @@ MAKE: Mapping[str, str] = {
     "test": ".ci/run",
     "test-fast": "a part of `make test`",
     "up": "tests/api/test_control_plane.py",
+    "venv": "a part of every other target",
 }
 # What cannot be typed as it stands.
 NOT_RUN: Mapping[str, str] = {
