@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.model.cluster import Snapshot
+from tutti.model.cluster import SlotReservation, Snapshot
 from tutti.model.keys import NodeName
 from tutti.planning.compile import standing_reservations
 from tutti.verify import reservation_checks
@@ -163,3 +163,19 @@ def test_whoever_is_lost_stands_in_nobodys_way() -> None:
     found = lost(snapshot(*NODES, *made, *held))
     assert "g0-0" not in found
     assert {"g1-0", "g3-0"} <= set(found)
+
+
+def test_a_slot_is_lost_when_a_pod_has_come_that_its_member_may_not_be_with() -> None:
+    declared = gang("d").role("driver", 1, cpu=1).role("worker", 2, 0, cpu=1).declaring(cpu=1)
+    driver, worker = declared.roles
+    assert worker.template is not None
+    shape = replace(worker.template.shape, rules=apart(B))
+    template = replace(worker.template, shape=shape)
+    waiting = declared.needing(3).bound_on("z2-0")
+    waiting = replace(waiting, roles=(driver, replace(worker, template=template)))
+    room = [SlotReservation(NodeName(name), "worker", 1) for name in ("z0-0", "z1-0")]
+    standing = reservation(waiting, slots=room)
+    seen = beside(snapshot(*NODES, waiting, standing), resident("r", "z0-0", app="b"))
+    (parts,) = reservation_checks.lost(seen).values()
+    assert parts.slots == {(NodeName("z0-0"), "worker"): 1}
+    assert standing_reservations.lost_parts(seen)[standing.uid].slots == parts.slots
