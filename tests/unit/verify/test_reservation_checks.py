@@ -179,3 +179,17 @@ def test_a_slot_is_lost_when_a_pod_has_come_that_its_member_may_not_be_with() ->
     (parts,) = reservation_checks.lost(seen).values()
     assert parts.slots == {(NodeName("z0-0"), "worker"): 1}
     assert standing_reservations.lost_parts(seen)[standing.uid].slots == parts.slots
+
+
+def test_a_slot_is_lost_where_its_node_will_not_do_or_has_no_room() -> None:
+    waiting = gang("d").role("driver", 1, cpu=1).role("worker", 6, 0, cpu=4).declaring(cpu=4)
+    waiting = waiting.needing(7).bound_on("z2-0")
+    places = ("z0-0", 1), ("z0-1", 1), ("gone", 1), ("z1-0", 3)
+    room = [SlotReservation(NodeName(name), "worker", n) for name, n in places]
+    standing = reservation(waiting, slots=room)
+    nodes = [one.cordoned() if one.made.name == "z0-1" else one for one in NODES]
+    seen = snapshot(*nodes, waiting, standing)
+    (parts,) = reservation_checks.lost(seen).values()
+    lost = {node: n for (node, _), n in parts.slots.items()}
+    assert lost == {"z0-1": 1, "gone": 1, "z1-0": 1}
+    assert standing_reservations.lost_parts(seen)[standing.uid].slots == parts.slots
