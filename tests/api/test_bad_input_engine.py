@@ -55,7 +55,7 @@ def test_without_a_working_engine_best_fit_answers_in_strict_order_of_priority(
         _look(Place(rig), why)
     finally:
         assert operator.stop() == 0
-    assert f"WARNING no proof: {why}" in operator.log.read_text()
+    assert f"WARNING the plan is not proved to be the best: {why}" in operator.log.read_text()
     assert "Traceback" not in operator.log.read_text()
 
 

@@ -89,7 +89,8 @@ async def test_a_proof_that_comes_and_goes_is_said_once_a_minute_at_most_and_is_
     assert len(events_of(life, "c")) == 1
     assert len(await told(life, "c", seconds=300)) <= 6
     assert len(events_of(life, "c")) == 1
-    assert 2 <= [record.message for record in caplog.records].count("no proof: spent") <= 7
+    messages = [record.message for record in caplog.records]
+    assert 2 <= messages.count("the plan is not proved to be the best: spent") <= 7
 
 
 async def test_a_gang_that_could_not_be_reserved_does_not_say_that_members_are_missing() -> None:

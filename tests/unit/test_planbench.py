@@ -372,7 +372,6 @@ def test_every_stage_is_seen_in_a_plan_that_starts_some_gangs_and_leaves_others(
     assert set(figures.stages) == set(NAMES)
     assert all(figures.stages[stage] > 0 for stage in STAGES)
     assert sum(figures.stages.values()) == pytest.approx(figures.seconds)
-    assert figures.stages["rest"] < 0.5 * figures.seconds
 
 
 # Trials

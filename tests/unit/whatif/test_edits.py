@@ -102,5 +102,5 @@ def test_a_name_is_enough_where_it_is_the_only_one() -> None:
     of = snapshot(gang("a").of(1, cpu=1), gang("b").of(1, cpu=1), away, single("a", cpu=1))
     assert edits.find(of, "a").key.kind == POD_GROUP
     assert edits.find(of, "prod/b").key.namespace == "prod"
-    with pytest.raises(edits.WrongChange, match="several gangs: ml/b, prod/b"):
+    with pytest.raises(edits.WrongChange, match="several gangs have this name: ml/b, prod/b"):
         edits.find(of, "b")
