@@ -34,7 +34,7 @@ COMMIT = frozenset({Write.RESERVE, Write.BIND, Write.RELEASE})
 
 FORGETS = Mutant(
     "forgets what its predecessor reserved",
-    (Patch("commit/adoption.py", "if held.term != term", "if not held.term"),),
+    (Patch("commit/adoption.py", "if reservation.term != term", "if not reservation.term"),),
 )
 
 
