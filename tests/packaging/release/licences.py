@@ -21,12 +21,13 @@ _MEANT = {
 _HEAD = """\
 # Dependencies and their licences
 
-Written by `make lock`; a test compares it with the packages. The Python packages that the image
-holds beside Tutti (Apache-2.0), in the versions of [`locks/run.txt`](../locks/run.txt), with the
-licences that they state, as [SPDX](https://spdx.org/licenses/) names them. Two bring programs of
-others: PuLP the engine CBC (EPL-1.0, as the file beside it says), NumPy its libraries of
-linear algebra, whose licences are in its package. What comes from Debian (Python itself above all)
-states its licences under `/usr/share/doc` of a Debian system.
+`make lock` writes this page, and a test compares it with the packages. The table has the Python
+packages that the image contains beside Tutti, which is Apache-2.0. Their versions are those of
+[`locks/run.txt`](../locks/run.txt), and their licences have the names of
+[SPDX](https://spdx.org/licenses/). Two packages contain programs of other authors: PuLP contains
+the engine CBC (EPL-1.0, as a file beside it says), and NumPy contains libraries of linear algebra,
+with their licences. The licences of Debian's packages, Python among them, are under
+`/usr/share/doc` of a Debian system.
 
 """
 
