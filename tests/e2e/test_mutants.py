@@ -148,7 +148,7 @@ EXPECTED = (
     ),
     Expected(
         catalogue.WRITES_INTO_THE_POD_GROUP,
-        lambda it: it.logged("not taken"),
+        lambda it: it.logged('cannot patch resource "podgroups"'),
         {Promise.HANDS_OFF: "patch podgroups.tutti.dev {}/"},
     ),
 )
