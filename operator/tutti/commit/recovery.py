@@ -23,7 +23,7 @@ from .release import Releaser
 if TYPE_CHECKING:
     from ..model.keys import Uid
 
-DELETED = "its Reservation was deleted by somebody else"
+DELETED = "another client deleted its Reservation"
 UNCLAIMED = "a leader before may have reserved room for it, for a PodGroup that is gone"
 
 
@@ -108,7 +108,7 @@ class Recovery:
         remaining = await self._try_to_release_deleted()
         if not all(map(self._adoption.is_signed, remaining)):
             raise errors.Unavailable(f"{DELETED}, and not all of its pods can be looked at")
-        self._adoption.forget(remaining)  # one object stops nobody for ever
+        self._adoption.forget(remaining)  # one object does not stop all others for ever
 
     async def _try_to_release_deleted(self) -> Sequence[Reservation]:
         """Forget those of which nothing can be bound any more; answers the others."""

@@ -6,7 +6,7 @@ use its store in the cluster state, and grant its list and watch in the chart: a
 
 from typing import Any, TypeAlias
 
-from ..model.keys import ApiKind
+from ..model.keys import POD_GROUP, ApiKind
 from . import gang_sources, wire
 from .calls import Call, Kind, Right, Stream
 from .codec import decode, volumes
@@ -17,7 +17,7 @@ DEFAULT_SCHEDULER = "default-scheduler"  # Kubernetes' own: most pods of most cl
 
 POD = Kind(ApiKind("", "Pod"), "pods", wire.Pod, decode.decode_member)
 RESERVATION = Kind(
-    ApiKind("tutti.dev", "Reservation"),
+    ApiKind(POD_GROUP.group, "Reservation"),
     "reservations",
     wire.Reservation,
     decode.decode_reservation,
@@ -84,7 +84,14 @@ GANGS = {kind.api: kind for source in gang_sources.SOURCES for kind in source.ki
 # What the cluster state always has, beside pods and what declares gangs.
 CLUSTER: tuple[AnyKind, ...] = (NODE, RESERVATION, PRIORITY_CLASS, NAMESPACE)
 # What is listed and watched only once a pod of ours names a claim.
-STORAGE: tuple[AnyKind, ...] = (*(CLAIM, VOLUME, STORAGE_CLASS, CSI_NODE, CSI_DRIVER, ATTACHMENT),)
+STORAGE: tuple[AnyKind, ...] = (
+    CLAIM,
+    VOLUME,
+    STORAGE_CLASS,
+    CSI_NODE,
+    CSI_DRIVER,
+    ATTACHMENT,
+)
 KINDS: tuple[AnyKind, ...] = (POD, *GANGS.values(), *CLUSTER, *STORAGE)
 
 BOUND = POD.stream("spec.nodeName!=", "bound pods")

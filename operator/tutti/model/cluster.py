@@ -279,7 +279,7 @@ class Gang(GangDeclaration):
         return max((member.priority for member in self.members), default=0)
 
 
-_DECLARED = tuple(each.name for each in fields(GangDeclaration))
+_DECLARED = tuple(declared.name for declared in fields(GangDeclaration))
 
 
 @dataclass(frozen=True, slots=True)

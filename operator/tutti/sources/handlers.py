@@ -21,7 +21,7 @@ from .kopf_lists import KopfLists
 logger = logging.getLogger(__name__)
 
 # How long kopf keeps a worker, and the last event, of an object. Most pods are bound before that
-# is over; a new worker for that event would cost a fifth more.
+# is over; a new worker for that event would cost more.
 IDLE_SECONDS = 2.0
 
 

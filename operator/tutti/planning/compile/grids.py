@@ -19,10 +19,7 @@ from ...model.cluster import Gang, Member, Node, Reservation, Snapshot
 from ...model.keys import NodeName, Uid
 from ...model.resources import NOTHING, Resources
 from ...model.shapes import Shape
-from ...strategies.problem import (
-    NO_RULES,
-    Rules,
-)
+from ...strategies.problem import NO_RULES, Rules
 
 PODS = "pods"
 MOST_MISSING = 2  # columns for resources that one shape asks for and no node offers
