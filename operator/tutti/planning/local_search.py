@@ -32,10 +32,11 @@ TARGETS = 3  # nodes that are tried for a member at a time
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberPlace:
-    """A member with all its wishes, the row of the shape that it was placed by, and its node."""
+    """A member, its shape with all that it prefers, and where it is."""
 
     member: Member
-    row: int
+    shape: Shape
+    row: int  # of the shape that it was placed by, in the Grid
     node: int
 
 
@@ -66,25 +67,26 @@ def roll(
 class LocalSearch:
     """Members on their nodes, by kind; they move one by one."""
 
-    def __init__(self, ground: MoveContext, seats: Sequence[MemberPlace], work: int) -> None:
+    def __init__(self, ground: MoveContext, places: Sequence[MemberPlace], work: int) -> None:
         base = ground.base
         problem = Problem(ground.room, base.requests, base.allowed, (), base.rules)
         self._allowed = base.allowed
         self._room = FreeCapacity(problem)
         self._ties = NodeScoring(problem, self._room)
         self._end = InterPodState(problem)
-        shapes = (seat.member.shape for seat in seats)
+        shapes = (place.shape for place in places)
         numbers = roll(ground.snapshot, ground.residents, shapes)
         kinds: dict[MemberClass, int] = {}
         self._seats: dict[tuple[int, int], list[Uid]] = {}  # by kind and node
         self._kinds_on: dict[int, set[int]] = {}  # by node: who is, or was, there
         self._first: dict[Uid, int] = {}
-        for seat in seats:
-            one = seat.member
-            kind = MemberClass(seat.row, one.shape, numbers.among(one.key.namespace, one.labels))
+        for place in places:
+            member = place.member
+            groups = numbers.among(member.key.namespace, member.labels)
+            kind = MemberClass(place.row, place.shape, groups)
             number = kinds.setdefault(kind, len(kinds))
-            self._seats.setdefault((number, seat.node), []).append(one.uid)
-            self._first[one.uid] = seat.node
+            self._seats.setdefault((number, place.node), []).append(member.uid)
+            self._first[member.uid] = place.node
         self._kinds = tuple(kinds)
         will_do = [self._will_do(base, kind.row) for kind in self._kinds]
         self._scorer = Scorer(base.nodes, numbers, self._kinds, will_do)

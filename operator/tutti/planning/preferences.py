@@ -1,15 +1,13 @@
-"""Better nodes for those who start anyway: wishes choose among equal admissions.
+"""Better nodes for members that start anyway: preferences choose among equal admissions.
 
-What a pod would rather have is taken off its shape before anything is decided, so no strategy sees
-it. Once it is settled who starts, members move to nodes that suit them better, or two of them
-change places; room, rules and who starts stay as they are. Improved, not proved: as long as the sum
-of all scores grows and work is left.
+No strategy sees what a pod prefers. Once it is decided which members start, they move to nodes that
+suit them better, or two of them change places; room, rules and who starts stay as they are. This
+goes on as long as the sum of all scores grows and work is left; nothing about it is proved.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..gang import slots
 from ..gang.demand import MemberCounts
 from ..model.cluster import Member
 from ..model.decisions import Assignment
@@ -21,80 +19,60 @@ from .local_search import LocalSearch, MemberPlace, MoveContext
 WORK = 20_000_000  # nodes that are looked at; seconds, once the cluster is large
 
 
-def plain(found: Sequence[MemberCounts]) -> Sequence[MemberCounts]:
-    """The same with members who wish for nothing: what is decided on first."""
-    known: dict[int, Shape] = {}
-    ready = [_plain(one.ready, known) for one in found]
-    absent = [_plain(one.absent, known) for one in found]
-    return [
-        one
-        if one.ready is here and one.absent is others
-        else replace(one, ready=here, absent=others)
-        for one, here, others in zip(found, ready, absent, strict=True)
-    ]
-
-
-def _plain(members: tuple[Member, ...], known: dict[int, Shape]) -> tuple[Member, ...]:
-    if all(member.shape.wishes is NO_WISHES for member in members):
-        return members
-
-    def changed(member: Member) -> Member:
-        shape = known.setdefault(id(member.shape), replace(member.shape, wishes=NO_WISHES))
-        return replace(member, shape=shape)
-
-    return slots.mapped(members, changed)
-
-
 def improved(
-    ground: MoveContext,
-    wishing: Sequence[MemberCounts],
-    found: Sequence[MemberCounts],
+    context: MoveContext,
+    gangs: Sequence[MemberCounts],
     assigned: Mapping[Uid, Assignment],
     work: int = WORK,
 ) -> Mapping[Uid, Assignment]:
-    """The same members on nodes that suit them no worse; ``found`` are those of ``wishing``, plain.
+    """The same members on nodes that suit them no worse.
 
-    Where too many depend on one another, they are looked at as if each were alone.
+    Where too many depend on one another, each is looked at as if it were alone.
     """
-    if not assigned or not _is_asked(ground, wishing):
+    if not assigned or not _has_preferences(context, gangs):
         return assigned
-    choice = LocalSearch(ground, seats(ground.base, wishing, found, assigned), work)
-    if not choice.is_open:
+    search = LocalSearch(context, member_places(context.base, gangs, assigned), work)
+    if not search.is_open:
         return assigned
-    best = choice.total()
+    best = search.total()
     moved: Mapping[Uid, int] = {}
-    while choice.sweep() and (total := choice.total()) > best:
-        best, moved = total, choice.moved()
-    nodes = ground.base.nodes
+    while search.sweep() and (total := search.total()) > best:
+        best, moved = total, search.moved()
+    nodes = context.base.nodes
     better = {uid: replace(assigned[uid], node=nodes[row].name) for uid, row in moved.items()}
     return {**assigned, **better}
 
 
-def _is_asked(ground: MoveContext, wishing: Sequence[MemberCounts]) -> bool:
-    """Whether anybody's wishes could speak of those who wait."""
+def _has_preferences(context: MoveContext, gangs: Sequence[MemberCounts]) -> bool:
+    """Whether waiting members, pods that have a node, or taints prefer some node."""
     return (
-        any(one.shape.wishes is not NO_WISHES for census in wishing for one in census.waiting)
-        or any(one.likings for one in ground.residents)
+        any(shape.wishes is not NO_WISHES for gang in gangs for _, shape in _pod_shapes(gang))
+        or any(pod.likings for pod in context.residents)
         or any(
             taint.effect == Effect.PREFER_NO_SCHEDULE
-            for node in ground.base.nodes
+            for node in context.base.nodes
             for taint in node.taints
         )
     )
 
 
-def seats(
-    base: Grid,
-    wishing: Sequence[MemberCounts],
-    found: Sequence[MemberCounts],
-    assigned: Mapping[Uid, Assignment],
+def member_places(
+    base: Grid, gangs: Sequence[MemberCounts], assigned: Mapping[Uid, Assignment]
 ) -> Sequence[MemberPlace]:
-    """Those who were given a node."""
+    """The members that were given a node, with what they prefer."""
     rows = {node.name: row for row, node in enumerate(base.nodes)}
-    pairs = zip(wishing, found, strict=True)
-    members = (each for one, two in pairs for each in zip(one.waiting, two.waiting, strict=True))
     return [
-        MemberPlace(member, base.shapes[plainly.shape], rows[assigned[member.uid].node])
-        for member, plainly in members
+        MemberPlace(member, shape, base.shapes[member.shape], rows[assigned[member.uid].node])
+        for gang in gangs
+        for member, shape in _pod_shapes(gang)
         if member.uid in assigned
     ]
+
+
+def _pod_shapes(gang: MemberCounts) -> Iterator[tuple[Member, Shape]]:
+    """The waiting members, each with the shape that its pod, or its role's template, has."""
+    shapes = {member.uid: member.shape for member in gang.gang.members}
+    templates = {role.name: role.template for role in gang.gang.roles}
+    for member in gang.waiting:
+        template = None if member.uid in shapes else templates[member.role]
+        yield member, shapes[member.uid] if template is None else template.shape

@@ -64,7 +64,7 @@ def advise_all(
 
 
 def _type(want: PlacementRequest, roll: SelectorIndex) -> object:
-    members = roll.told_apart(want.members)
+    members = roll.classify(want.members)
     asked = Counter((member.role, member.shape) for member in members)
     started = has_started(want.gang)
     return want.need, want.minimums, frozenset(asked.items()), want.gang.priority, started

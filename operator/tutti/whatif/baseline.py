@@ -81,7 +81,7 @@ def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
     there = pod_classes.there(snapshot)
     after = [*there, *_placed(snapshot, plan)]
     roll = pod_classes.roll(snapshot, want.members, after)
-    want = replace(want, members=roll.told_apart(want.members))
+    want = replace(want, members=roll.classify(want.members))
     base = grids.grid(snapshot, (member.shape for member in want.members))
     held = grids.reserved_room(snapshot)
     used = [node.used + held.get(node.name, NOTHING) for node in base.nodes]

@@ -42,7 +42,7 @@ def _fits(
     snapshot: Snapshot, member: Member, residents: list[PlacedPod]
 ) -> tuple[grids.Grid, NDArray[np.bool_]]:
     roll = pod_classes.roll(snapshot, [member], residents)
-    (seen,) = roll.told_apart((member,))
+    (seen,) = roll.classify((member,))
     base = grids.grid(snapshot, [seen.shape])
     fits = fits_per_node(base.free, base.requests[0], base.allowed[0]) > 0
     for asked in InterPodCompiler.of(base, roll, residents).asked(seen.shape):

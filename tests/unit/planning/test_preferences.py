@@ -193,18 +193,15 @@ def test_who_is_needed_by_another_stays_where_it_is_needed() -> None:
     assert found == {"d-0": "a0", "w": "a0"}
 
 
-def pieces(
-    seen: Snapshot,
-) -> tuple[local_search.MoveContext, list[demand.MemberCounts], list[demand.MemberCounts]]:
+def pieces(seen: Snapshot) -> tuple[local_search.MoveContext, list[demand.MemberCounts]]:
     """What a plan hands on once it is settled who starts; nothing of the room is taken yet."""
-    wishing = [demand.census(one) for one in order.considered(seen.gangs)]
-    found = list(preferences.plain(wishing))
+    found = [demand.census(one) for one in order.considered(seen.gangs)]
     residents = pod_classes.there(seen)
     roll = pod_classes.roll(seen, (member for one in found for member in one.ready), residents)
-    found = [replace(one, ready=roll.told_apart(one.ready)) for one in found]
+    found = [replace(one, ready=roll.classify(one.ready)) for one in found]
     base = grids.grid(seen, (member.shape for one in found for member in one.ready))
     base = InterPodCompiler.of(base, roll, residents).grid()
-    return local_search.MoveContext(seen, residents, base, base.free), wishing, found
+    return local_search.MoveContext(seen, residents, base, base.free), found
 
 
 def assigned(made: Plan) -> dict[Uid, Assignment]:
@@ -214,8 +211,8 @@ def assigned(made: Plan) -> dict[Uid, Assignment]:
 
 def total(seen: Snapshot, made: Plan) -> int:
     """How well all are off."""
-    ground, wishing, found = pieces(seen)
-    seats = preferences.seats(ground.base, wishing, found, assigned(made))
+    ground, found = pieces(seen)
+    seats = preferences.member_places(ground.base, found, assigned(made))
     return local_search.LocalSearch(ground, seats, preferences.WORK).total()
 
 
@@ -226,12 +223,12 @@ def test_room_that_is_not_to_be_given_away_is_not_moved_into() -> None:
         *(node("a", cpu=1), node("b", cpu=1).labelled(disk="ssd")),
         single("s", cpu=1).shaped(wishes=FAST),
     )
-    ground, wishing, found = pieces(rather)
+    ground, found = pieces(rather)
     left = ground.room - np.array([[1000, 1], [0, 0]])
-    open_to = preferences.improved(replace(ground, room=left), wishing, found, assigned(made))
+    open_to = preferences.improved(replace(ground, room=left), found, assigned(made))
     assert [one.node for one in open_to.values()] == ["b"]
     held = preferences.improved(
-        replace(ground, room=left - np.array([[0, 0], [1000, 1]])), wishing, found, assigned(made)
+        replace(ground, room=left - np.array([[0, 0], [1000, 1]])), found, assigned(made)
     )
     assert held == assigned(made)
 
@@ -239,11 +236,11 @@ def test_room_that_is_not_to_be_given_away_is_not_moved_into() -> None:
 def test_little_work_ends_early_and_with_less_nobody_is_looked_at_beside_others() -> None:
     made = gang("g").of(4, cpu=1).shaped(wishes=liking("hostname", -1, group="g"))
     plainly = planned(snapshot(*hosts("abc", cpu=8), made.shaped(wishes=NO_WISHES)))
-    ground, wishing, found = pieces(snapshot(*hosts("abc", cpu=8), made))
+    ground, found = pieces(snapshot(*hosts("abc", cpu=8), made))
     left = replace(ground, room=ground.room - np.array([[4000, 4], [0, 0], [0, 0]]))
 
     def nodes(work: int) -> int:
-        better = preferences.improved(left, wishing, found, assigned(plainly), work)
+        better = preferences.improved(left, found, assigned(plainly), work)
         return len({one.node for one in better.values()})
 
     assert [nodes(work) for work in (11, 12, 10_000)] == [1, 2, 3]
@@ -257,8 +254,8 @@ def test_what_somebody_elses_pod_likes_is_work_term_by_term(terms: int, on: str)
     room = tight.using(cpu=6), roomy.hosting("r", likings=likes)
     seen = snapshot(*room, single("s", cpu=1).labelled(**own))
     plainly = planned(without_wishes(seen))
-    ground, wishing, found = pieces(seen)
-    better = preferences.improved(ground, wishing, found, assigned(plainly), 4)
+    ground, found = pieces(seen)
+    better = preferences.improved(ground, found, assigned(plainly), 4)
     assert [one.node for one in better.values()] == [on]
 
 
@@ -270,9 +267,9 @@ def test_whenever_the_work_ends_nobody_is_worse_off(work: int) -> None:
     each[4] = each[4].shaped(wishes=Preferences(nodes=((SSD, 1),), pods=NEAR_G))
     seen = snapshot(*room, *each)
     plainly = plan(without_wishes(seen), BestFit(), BestFit(), Budget())
-    ground, wishing, found = pieces(seen)
+    ground, found = pieces(seen)
     left = replace(ground, room=np.zeros_like(ground.room))
-    better = preferences.improved(left, wishing, found, assigned(plainly), work)
+    better = preferences.improved(left, found, assigned(plainly), work)
     assert better.keys() == assigned(plainly).keys()
     assert len({one.node for one in better.values()}) == 5
 
@@ -290,8 +287,8 @@ def test_where_a_rule_is_broken_already_nobody_moves() -> None:
     room = [fast.labelled(disk="ssd"), other]
     made = gang("g").of(2, cpu=1).shaped(wishes=FAST)
     plainly = planned(snapshot(other, made))
-    ground, wishing, found = pieces(snapshot(*room, made.apart("hostname")))
-    assert preferences.improved(ground, wishing, found, assigned(plainly)) == assigned(plainly)
+    ground, found = pieces(snapshot(*room, made.apart("hostname")))
+    assert preferences.improved(ground, found, assigned(plainly)) == assigned(plainly)
 
 
 def without_wishes(seen: Snapshot) -> Snapshot:

@@ -156,7 +156,7 @@ class RuleCheck:
         return node not in self._rows or state.allows(self._shape(member), self._rows[node])
 
     def _shape(self, member: Member) -> Shape:
-        (classified,) = self._index.told_apart((member,))
+        (classified,) = self._index.classify((member,))
         return classified.shape
 
 

@@ -1,7 +1,8 @@
 """Members as rules between pods see them: equal in shape, and counted by the same rules.
 
 Two members of one shape are interchangeable only if no rule tells them apart. Where one does, the
-shape that planning sees is a ``PodClass``; where no rule is in force, nothing is looked at.
+shape that planning sees is a ``PodClass``. What a pod would rather have is taken off its shape, so
+no strategy sees it. Where no rule is in force and nothing is preferred, shapes stay as they are.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from ...gang import slots
 from ...model.cluster import Member, Namespace, PlacedPod, Snapshot
 from ...model.inter_pod import Labels, Requirement
 from ...model.keys import NodeName
-from ...model.shapes import Shape
+from ...model.shapes import NO_WISHES, Shape
 
 Label = tuple[str, str]
 
@@ -51,7 +52,7 @@ class SelectorIndex:
         for group, number in self.number.items():
             self._file(number, group)
         self._known: dict[tuple[str, Labels], tuple[int, ...]] = {}
-        self._looks: dict[tuple[int, tuple[int, ...]], PodClass] = {}
+        self._shapes: dict[tuple[int, tuple[int, ...]], Shape] = {}
 
     def _file(self, number: int, group: Group) -> None:
         """Put a group where whoever may be among it will be looked for."""
@@ -82,20 +83,20 @@ class SelectorIndex:
             )
         )
 
-    def told_apart(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
-        """The same members; whoever is among some group has the Look for its shape."""
-        if not self.number:
+    def classify(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
+        """The same members, each with the shape of its class: without wishes, and with groups."""
+        if not self.number and all(member.shape.wishes is NO_WISHES for member in members):
             return members
-        return slots.mapped(members, self._seen)
+        return slots.mapped(members, self._classified)
 
-    def _seen(self, member: Member) -> Member:
+    def _classified(self, member: Member) -> Member:
         groups = self.among(member.key.namespace, member.labels)
-        if not groups:
+        if not groups and member.shape.wishes is NO_WISHES:
             return member
         key = id(member.shape), groups  # equal pods share one Shape, and a plan keeps them all
-        if key not in self._looks:
-            self._looks[key] = _look(member.shape, groups)
-        return replace(member, shape=self._looks[key])
+        if key not in self._shapes:
+            self._shapes[key] = _shape_of_class(member.shape, groups)
+        return replace(member, shape=self._shapes[key])
 
 
 def there(snapshot: Snapshot) -> Sequence[PlacedPod]:
@@ -159,9 +160,12 @@ def groups_near_or_even(shape: Shape) -> Iterator[Group]:
     yield from ((spread.peers,) for spread in shape.rules.even)
 
 
-def _look(shape: Shape, groups: tuple[int, ...]) -> PodClass:
-    given = (each.name for each in fields(Shape) if each.init)
-    return PodClass(**{name: getattr(shape, name) for name in given}, groups=groups)
+def _shape_of_class(shape: Shape, groups: tuple[int, ...]) -> Shape:
+    """The shape as planning sees it."""
+    if not groups:
+        return replace(shape, wishes=NO_WISHES)
+    given = {field.name: getattr(shape, field.name) for field in fields(Shape) if field.init}
+    return PodClass(**{**given, "wishes": NO_WISHES}, groups=groups)
 
 
 def _requirements(group: Group) -> Iterator[Requirement]:

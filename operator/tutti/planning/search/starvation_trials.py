@@ -1,4 +1,4 @@
-"""Whether gangs that have starved would fit the empty cluster: who is tried, and with which effort.
+"""Whether gangs that have starved would fit the empty cluster: who is tried, and with which limits.
 
 Separate from ``starvation``, which knows their order. Best fit looks at every kind of them: that is
 cheap, so no number of gangs without a place keeps it from the ones that have one. Of those for
@@ -8,7 +8,7 @@ which it finds none, the strategy searches a place for some: always the first, o
 from collections.abc import Collection, Iterable, Sequence
 
 from ...strategies.problem import Demand, Outcome, Problem, Share, Solution
-from .round_runner import SearchLimits
+from .limits import SearchLimits
 
 MOST_TRIALS = 8  # kinds of gangs that the strategy searches a place for, in one plan
 ALWAYS = MOST_TRIALS // 2  # of these, the first ones in every plan; the rest in turn
@@ -22,11 +22,11 @@ class StarvationSearch:
     All searches together may take the plan's seconds once, and so may all looks under rules.
     """
 
-    def __init__(self, effort: SearchLimits, most: int) -> None:
+    def __init__(self, limits: SearchLimits, most: int) -> None:
         """At ``most`` so many gangs are looked at."""
-        self._search = effort.with_a_share(MOST_TRIALS)
-        self._look = effort.with_a_share(max(most, MOST_TRIALS))
-        self._is_exact = effort.strategy.name != effort.fallback.name
+        self._search = limits.with_share(MOST_TRIALS)
+        self._look = limits.with_share(max(most, MOST_TRIALS))
+        self._is_exact = limits.strategy.name != limits.fallback.name
         self._looked: dict[Demand, Solution] = {}
         self._searched: dict[Demand, Solution] = {}
         self._turn: Collection[Demand] = ()

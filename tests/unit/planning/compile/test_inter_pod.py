@@ -45,7 +45,7 @@ def crowds(seen: Snapshot) -> tuple[InterPodCompiler, Grid]:
     found = [demand.census(each) for each in seen.gangs if each.key not in reserved]
     there = pod_classes.there(seen)
     roll = pod_classes.roll(seen, [m for one in found for m in one.ready], there)
-    ready = [m for one in found for m in roll.told_apart(one.ready)]
+    ready = [m for one in found for m in roll.classify(one.ready)]
     base = grids.grid(seen, [m.shape for m in ready])
     return InterPodCompiler.of(base, roll, there), base
 
@@ -103,7 +103,7 @@ def test_members_that_no_rule_tells_apart_stay_of_one_shape() -> None:
     assert all(isinstance(kind, PodClass) and kind.groups == (0,) for kind in kinds[::2])
 
 
-def test_a_look_is_as_its_shape_in_all_else() -> None:
+def test_a_class_is_as_its_shape_in_all_else() -> None:
     asked = replace(
         shape(cpu=2),
         node_selector=(("a", "b"),),
@@ -112,7 +112,7 @@ def test_a_look_is_as_its_shape_in_all_else() -> None:
         rules=apart(A),
     )
     made = replace(member("m", asked), labels=labels(app="a"))
-    (seen,) = SelectorIndex([(A,)], ()).told_apart((made,))
+    (seen,) = SelectorIndex([(A,)], ()).classify((made,))
     assert seen.shape == PodClass(
         asked.requests,
         asked.node_selector,
@@ -122,8 +122,8 @@ def test_a_look_is_as_its_shape_in_all_else() -> None:
         groups=(0,),
     )
     assert seen.shape != asked
-    (same,) = SelectorIndex([(A,)], ()).told_apart((made,))
-    other = pod_classes._look(asked, (0, 1))
+    (same,) = SelectorIndex([(A,)], ()).classify((made,))
+    other = pod_classes._shape_of_class(asked, (0, 1))
     assert hash(same.shape) == hash(seen.shape)
     assert len({hash(each) for each in (asked, seen.shape, other)}) == 3
 

@@ -16,7 +16,7 @@ from tutti.model.ports import HostPort
 from tutti.planning.compile import grids
 from tutti.planning.plan import plan
 from tutti.planning.search import starvation
-from tutti.planning.search.round_runner import SearchLimits
+from tutti.planning.search.limits import SearchLimits
 from tutti.planning.search.starvation import PORTIONS
 from tutti.planning.search.starvation_trials import MOST_TRIALS, TURN_SECONDS, StarvationSearch
 from tutti.strategies import STRATEGIES

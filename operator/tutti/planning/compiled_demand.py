@@ -1,0 +1,77 @@
+"""The demand in numbers: pods by class, the cluster's Grid, and the plan without placements."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..gang import demand, timeouts
+from ..gang.demand import MemberCounts, PlacementRequest
+from ..model.cluster import PlacedPod, Snapshot
+from .compile import capacity, grids, pod_classes, standing_reservations
+from .compile.capacity import FitByShape
+from .compile.end_state import MemberOnNode
+from .compile.grids import Grid
+from .compile.inter_pod import InterPodCompiler
+from .compile.pod_classes import SelectorIndex
+from .observed_demand import ObservedDemand
+from .search.partial_plan import PartialPlan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledDemand:
+    """What all later stages of a plan start from.
+
+    Members carry the shapes of their classes; a gang's own members keep what they prefer.
+    """
+
+    snapshot: Snapshot
+    residents: Sequence[PlacedPod]  # those included that a standing Reservation holds a node for
+    index: SelectorIndex
+    gangs: Sequence[MemberCounts]  # in the order considered
+    tried: Sequence[MemberCounts]  # of these, the gangs that are not given up
+    grid: Grid  # node rules alone
+    blank: PartialPlan  # rules between pods included, nothing placed
+    empty: FitByShape  # every node without its pods
+    requests: Sequence[PlacementRequest]  # gangs that have not started and fit the empty cluster
+
+    def grid_without_gangs(self) -> Grid:
+        """The Grid with the rules between pods as they are once all members of gangs have ended."""
+        staying = pod_classes.staying(self.snapshot)
+        return InterPodCompiler.of(self.grid, self.index, staying).grid()
+
+
+def compile_demand(observed: ObservedDemand) -> CompiledDemand:
+    """The demand with every member's shape rewritten once, to that of its class."""
+    snapshot = observed.snapshot
+    residents, promised = pod_classes.there(snapshot), _promised(snapshot)
+    waiting = [member for gang in observed.gangs for member in gang.waiting]
+    members = (*waiting, *(member for member, _ in promised))
+    index = pod_classes.roll(snapshot, members, residents)
+    gangs = [
+        replace(gang, ready=index.classify(gang.ready), absent=index.classify(gang.absent))
+        for gang in observed.gangs
+    ]
+    promised = [(same, node) for one, node in promised for same in index.classify((one,))]
+    shapes = [member.shape for gang in gangs for member in gang.waiting]
+    grid = grids.grid(snapshot, (*shapes, *(member.shape for member, _ in promised)))
+    blank = PartialPlan.blank(InterPodCompiler.of(grid, index, residents, promised), grid.free)
+    empty = FitByShape(grid, grid.capacity)
+    tried = [gang for gang in gangs if not timeouts.is_given_up(gang, snapshot.taken_at)]
+    requests = _requests(empty, tried)
+    return CompiledDemand(snapshot, residents, index, gangs, tried, grid, blank, empty, requests)
+
+
+def _promised(snapshot: Snapshot) -> Sequence[MemberOnNode]:
+    """Members of standing Reservations whose affinity or spread has to hold in the end, too."""
+    if not snapshot.reservations:
+        return ()
+    return [
+        (member, node)
+        for member, node in standing_reservations.kept_members(snapshot)
+        if member.shape.rules.near or member.shape.rules.even
+    ]
+
+
+def _requests(empty: FitByShape, gangs: Sequence[MemberCounts]) -> Sequence[PlacementRequest]:
+    """The gangs that have not started, without those that no node could ever hold."""
+    requests = (request for gang in gangs if (request := demand.whole(gang)) is not None)
+    return [request for request in requests if capacity.nowhere_member(empty, request) is None]

@@ -1,0 +1,58 @@
+"""Members that have room once all rounds are answered, and had none when they were tried."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...gang import demand
+from ...gang.demand import MemberCounts
+from ..compile.capacity import FitByShape
+from . import bounds, repairs, round_proof, round_runner
+from .limits import SearchLimits
+from .partial_plan import PartialPlan
+from .round_order import Round
+
+
+def may_join_late(plan: PartialPlan, gangs: Sequence[MemberCounts]) -> bool:
+    """Whether a member that waits has room beside the plan, counted without rules between pods.
+
+    Members are placed one by one in rounds of their own. A later border may make room for one that
+    had none, and a rule may ask for pods of a later round.
+    """
+    before_hold = FitByShape(plan.base, plan.free)
+    after_hold = FitByShape(plan.base, plan.room)
+    for gang in gangs:
+        is_held_back = plan.hold is not None and plan.hold.holds_back(gang.gang)
+        rooms = after_hold if is_held_back else before_hold
+        requests = (
+            *demand.extras(gang, plan.assigned),
+            *demand.repairs(gang, plan.assigned, ()),
+        )
+        if any(rooms[request.members[0].shape].members for request in requests):
+            return True
+    return False
+
+
+def join_late(
+    plan: PartialPlan, gangs: Sequence[MemberCounts], rounds: Sequence[Round], limits: SearchLimits
+) -> PartialPlan:
+    """The plan with all waiting members that fit by now; the same plan if there are none.
+
+    A proof stays as long as no further gang starts, for members that join only take room. Under
+    affinity and spread they may let others start.
+    """
+    quick = replace(limits, strategy=limits.fallback)
+    quick = quick.with_share(
+        repairs.MOST_REPAIRS * max(round_runner.most_searches(plan, rounds), 1)
+    )
+    repaired = replace(repairs.repair(plan, gangs, quick), proved=plan.proved, tally=plan.tally)
+    more = round_runner.run_rounds(replace(repaired, shortfall=plan.shortfall), rounds, quick)
+    if len(more.assigned) == len(plan.assigned):
+        return plan
+    whole = [want for round_ in rounds for want in round_.wants]
+    is_new = any(more.has_placed(want) and not plan.has_placed(want) for want in whole)
+    waiting = [want for want in whole if not more.has_placed(want)]
+    may_help = is_new or plan.base.rules.near or plan.base.rules.even
+    if not plan.proved or (may_help and plan.above.could_start(waiting, more.held)):
+        shortfall = plan.shortfall or (round_proof.SENTENCE if plan.proved else "")
+        return replace(more, proved=False, shortfall=shortfall, tally=bounds.unbounded(more.tally))
+    return replace(more, proved=True, shortfall="", tally=bounds.settled(more.tally))

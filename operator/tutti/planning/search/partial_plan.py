@@ -1,0 +1,72 @@
+"""A plan in the making: what all rounds so far have come to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...gang.demand import MemberCounts, PlacementRequest
+from ...model.decisions import Assignment
+from ...model.keys import Uid
+from ..compile import answers
+from ..compile.answers import PlacedCount
+from ..compile.grids import Grid
+from ..compile.inter_pod import InterPodCompiler
+from .borders import Above
+from .bounds import Tally
+from .starvation import HeldCapacity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartialPlan:
+    """A plan in the making: which members have a node, what room is left, how far it is proved."""
+
+    crowds: InterPodCompiler
+    base: Grid  # with what the crowds forbid by now
+    free: NDArray[np.int64]
+    above: Above  # what the next round comes after
+    assigned: Mapping[Uid, Assignment] = field(default_factory=dict)
+    proved: bool = True
+    shortfall: str = ""  # why a proof that was asked for is missing
+    hold: HeldCapacity | None = None
+    tally: Tally = field(default_factory=dict)  # of the whole gangs
+
+    @classmethod
+    def blank(cls, crowds: InterPodCompiler, free: NDArray[np.int64]) -> "PartialPlan":
+        """The plan in which no member has a node."""
+        base = crowds.grid()
+        return cls(crowds, base, free, Above(crowds, base, free))
+
+    @property
+    def room(self) -> NDArray[np.int64]:
+        """What of the free room may be given away."""
+        return self.free - self.held
+
+    @property
+    def held(self) -> NDArray[np.int64] | int:
+        """The room that is held."""
+        return 0 if self.hold is None else self.hold.room
+
+    def has_placed(self, want: PlacementRequest) -> bool:
+        """Whether the gang starts, or has begun to be repaired or to grow."""
+        return any(member.uid in self.assigned for member in want.members)
+
+    def with_moved_members(
+        self, gangs: Sequence[MemberCounts], assigned: Mapping[Uid, Assignment]
+    ) -> "PartialPlan":
+        """The plan with the same members on other nodes."""
+        above = self.above
+        rows = {node.name: row for row, node in enumerate(above.base.nodes)}
+        members = (member for gang in gangs for member in gang.waiting if member.uid in assigned)
+        placed = [
+            PlacedCount(member.shape, rows[assigned[member.uid].node], 1) for member in members
+        ]
+        crowds = above.crowds.joined(placed)
+        return replace(
+            self,
+            crowds=crowds,
+            base=above.base if crowds is above.crowds else crowds.grid(),
+            free=answers.room_beside(above.base, above.free, placed),
+            assigned=assigned,
+        )

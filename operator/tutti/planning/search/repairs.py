@@ -1,0 +1,37 @@
+"""Members that replace lost ones: they come before all gangs that have not started."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...gang import demand
+from ...gang.demand import MemberCounts
+from ...model.decisions import Objective
+from . import round_answer
+from .limits import SearchLimits
+from .partial_plan import PartialPlan
+from .round_order import Round
+
+MOST_REPAIRS = 8  # rounds of repairs that together may take as long as the search
+
+
+def repair(plan: PartialPlan, gangs: Sequence[MemberCounts], limits: SearchLimits) -> PartialPlan:
+    """The plan with as many lost members replaced as have room, by the oldest that wait.
+
+    Where the members of one shape have no room, those of another are tried.
+    """
+    limits = replace(limits, policy=replace(limits.policy, objective=Objective.GANGS))
+    without_room: set[demand.Refusal] = set()
+    while requests := [
+        request for gang in gangs for request in demand.repairs(gang, plan.assigned, without_room)
+    ]:
+        answer = round_answer.answer_round(plan, requests, limits)
+        answer = round_answer.with_border(plan, answer, Round(tuple(requests)), limits)
+        answer = replace(answer, above=replace(answer.above, wants=()))
+        plan = round_answer.with_joined(answer, requests)
+        without_room.update(
+            (request.gang.uid, member.role, member.shape)
+            for request in requests
+            for member in request.members
+            if member.uid not in plan.assigned
+        )
+    return plan
