@@ -122,6 +122,7 @@ async def serve(
             take_over=takeover.complete,
             may_begin=is_synced,
             patience=settings.budget_seconds + STUCK_SECONDS,
+            progress=lambda: cycle.planner.stepped_at,
             ended=metrics.ended,
         )
 

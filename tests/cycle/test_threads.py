@@ -31,10 +31,10 @@ async def test_planning_and_looking_at_reservations_keep_no_loop_busy(
     threads = []
     known = getattr(module, name)
 
-    def watched(snapshot: Snapshot, *others: Any) -> Any:
+    def watched(snapshot: Snapshot, *others: Any, **named: Any) -> Any:
         if name != "next_steps" or snapshot.reservations:
             threads.append(threading.current_thread())
-        return known(snapshot, *others)
+        return known(snapshot, *others, **named)
 
     monkeypatch.setattr(module, name, watched)
     cluster = FakeCluster()

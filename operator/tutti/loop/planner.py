@@ -7,6 +7,7 @@ that is overdue has ended: at most one of them runs at a time.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..model.cluster import Snapshot
@@ -19,6 +20,25 @@ logger = logging.getLogger(__name__)
 GRACE_SECONDS = 30.0  # beyond its budget, for what a plan does besides searching
 
 
+class PlanProgress:
+    """When a plan has last come further, and whether it is late."""
+
+    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
+        """``clock`` gives seconds since any moment; after so many of them the plan is late."""
+        self._clock = clock
+        self.stepped_at = clock()
+        self._late_at = self.stepped_at + seconds
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the plan should have been finished by now."""
+        return self._clock() >= self._late_at
+
+    def step(self) -> None:
+        """The plan comes further."""
+        self.stepped_at = self._clock()
+
+
 class Planner:
     """Makes plans in a thread, one after the other."""
 
@@ -28,6 +48,12 @@ class Planner:
         self._budget = budget
         self._policy = policy
         self.overdue: asyncio.Task[Plan] | None = None
+        self._progress: PlanProgress | None = None  # of the plan that was begun last
+
+    @property
+    def stepped_at(self) -> float:
+        """When the plan that was begun last came further, by the event loop's clock."""
+        return 0.0 if self._progress is None else self._progress.stepped_at
 
     @property
     def is_overdue(self) -> bool:
@@ -57,8 +83,17 @@ class Planner:
         return plan if plan.proved else replace(plan, shortfall=plan.shortfall or why)
 
     async def _made(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
+        seconds = self._budget.seconds + GRACE_SECONDS
+        progress = PlanProgress(asyncio.get_running_loop().time, seconds)
+        self._progress = progress
         return await asyncio.to_thread(
-            planning.plan, snapshot, strategy, self._fallback, self._budget, self._policy
+            planning.plan,
+            snapshot,
+            strategy,
+            self._fallback,
+            self._budget,
+            self._policy,
+            progress=progress,
         )
 
 

@@ -63,12 +63,14 @@ class CycleRunner:
         take_over: Callable[[LeaderTerm], Awaitable[None]],
         may_begin: Callable[[], bool],
         patience: float,
+        progress: Callable[[], float],
         ended: Callable[[CycleResult], None],
     ) -> None:
         """``take_over`` comes before the first cycle of a term; ``may_begin`` holds cycles back.
 
-        A cycle that takes longer than ``patience`` seconds counts as stuck. ``ended`` is told how
-        each of them ended.
+        A cycle counts as stuck ``patience`` seconds after it began, or after its plan last came
+        further: ``progress`` gives that moment, by the monotonic clock. ``ended`` is told how each
+        cycle ended.
         """
         self._cycle = cycle
         self._alarm = alarm
@@ -76,6 +78,7 @@ class CycleRunner:
         self._take_over = take_over
         self._may_begin = may_begin
         self._patience = patience
+        self._progress = progress
         self._ended = ended
         self._begun: LeaderTerm = ""
         self._since: float | None = None
@@ -84,8 +87,11 @@ class CycleRunner:
 
     def stuck(self) -> str:
         """Why the process should be restarted; empty while all is well."""
-        if self._since is not None and time.monotonic() - self._since > self._patience:
-            return f"a cycle has been running for more than {self._patience:.0f} s"
+        if self._since is None:
+            return ""
+        since = max(self._since, self._progress())
+        if time.monotonic() - since > self._patience:
+            return f"a cycle has made no progress for more than {self._patience:.0f} s"
         return ""
 
     def stop(self) -> None:

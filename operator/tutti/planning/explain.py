@@ -18,6 +18,7 @@ from . import inter_pod_obstacles, missing_members
 from .compile import capacity
 from .compile.capacity import FitByShape
 from .compile.inter_pod import InterPodCompiler
+from .search.limits import NO_PROGRESS, Progress
 from .search.starvation import HeldCapacity
 
 
@@ -43,12 +44,17 @@ class ExplainContext:
         return self.behind if is_held_back else self.left
 
 
-def rejections(evidence: ExplainContext, found: Sequence[MemberCounts]) -> tuple[Rejection, ...]:
+def rejections(
+    evidence: ExplainContext, found: Sequence[MemberCounts], progress: Progress = NO_PROGRESS
+) -> tuple[Rejection, ...]:
     """Why each of the gangs waits, in their order; nothing about those that lack nothing."""
     known: dict[Shape, str] = {}  # many gangs share a shape, and this looks at every node
-    answers = (_rejection(evidence, census, known) for census in found)
-    pairs = zip(answers, found, strict=True)
-    return tuple(_of_class(answer, one.gang) for answer, one in pairs if answer is not None)
+    answers = []
+    for census in found:
+        progress.step()
+        if (answer := _rejection(evidence, census, known)) is not None:
+            answers.append(_of_class(answer, census.gang))
+    return tuple(answers)
 
 
 def _of_class(rejection: Rejection, gang: Gang) -> Rejection:

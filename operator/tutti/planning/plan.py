@@ -53,7 +53,7 @@ def plan(
     rounds = round_order.rounds(compiled.tried, compiled.requests, starving.gangs)
     searched = search_rounds(compiled, repaired, starving, rounds, limits)
     improved = improve(compiled, searched, rounds, limits)
-    waiting = explain_waiting(compiled, improved)
+    waiting = explain_waiting(compiled, improved, limits)
     released = release_partial(compiled, improved, waiting)
     placements = placements_of(improved, observed.slots)
     changes_at = next_change(snapshot, observed, compiled, starving, policy)
@@ -134,16 +134,19 @@ def improve(
 ) -> ImprovedPlan:
     """The plan with members on nodes that they prefer, and with members that fit beside them then.
 
-    Who starts stays as it is. Members that join late may move, too, and others again.
+    Who starts stays as it is. Members that join late may move, too, and others again. Once the
+    plan is late, nothing is improved.
     """
     gangs, work = compiled.gangs, preferences.WORK
     while True:
         limits.progress.step()
         gangs = [demand.numbered(gang, plan.assigned) for gang in gangs]
+        if limits.is_late:
+            return ImprovedPlan(plan, gangs)
         context = local_search.MoveContext(
             compiled.snapshot, compiled.residents, compiled.blank.base, plan.room
         )
-        assigned = preferences.improved(context, gangs, plan.assigned, work)
+        assigned = preferences.improved(context, gangs, plan.assigned, work, limits.progress)
         if assigned != plan.assigned:
             plan = plan.with_moved_members(gangs, assigned)
         elif not late_joins.may_join_late(plan, compiled.tried):
@@ -154,7 +157,9 @@ def improve(
         plan, work = joined, work // 4
 
 
-def explain_waiting(compiled: CompiledDemand, improved: ImprovedPlan) -> tuple[Rejection, ...]:
+def explain_waiting(
+    compiled: CompiledDemand, improved: ImprovedPlan, limits: SearchLimits
+) -> tuple[Rejection, ...]:
     """Why each gang waits that got nothing, those whose time is up included."""
     plan, blank = improved.plan, compiled.blank
     context = explain.ExplainContext(
@@ -167,7 +172,7 @@ def explain_waiting(compiled: CompiledDemand, improved: ImprovedPlan) -> tuple[R
         shortfall=plan.shortfall,
         hold=plan.hold,
     )
-    rejections = explain.rejections(context, improved.gangs)
+    rejections = explain.rejections(context, improved.gangs, limits.progress)
     return timeouts.said(rejections, improved.gangs, compiled.snapshot.taken_at)
 
 

@@ -15,6 +15,7 @@ from ..model.keys import Uid
 from ..model.shapes import NO_WISHES, Effect, Shape
 from .compile.grids import Grid
 from .local_search import LocalSearch, MemberPlace, MoveContext
+from .search.limits import NO_PROGRESS, Progress
 
 WORK = 20_000_000  # nodes that are looked at; seconds, once the cluster is large
 
@@ -24,6 +25,7 @@ def improved(
     gangs: Sequence[MemberCounts],
     assigned: Mapping[Uid, Assignment],
     work: int = WORK,
+    progress: Progress = NO_PROGRESS,
 ) -> Mapping[Uid, Assignment]:
     """The same members on nodes that suit them no worse.
 
@@ -36,8 +38,9 @@ def improved(
         return assigned
     best = search.total()
     moved: Mapping[Uid, int] = {}
-    while search.sweep() and (total := search.total()) > best:
+    while not progress.is_late and search.sweep() and (total := search.total()) > best:
         best, moved = total, search.moved()
+        progress.step()
     nodes = context.base.nodes
     better = {uid: replace(assigned[uid], node=nodes[row].name) for uid, row in moved.items()}
     return {**assigned, **better}

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import pytest
@@ -62,6 +63,7 @@ async def after_one_cycle(does: Callable[[], Any], election: Any) -> CycleRunner
         take_over=_nothing,
         may_begin=lambda: True,
         patience=0.0,
+        progress=lambda: 0.0,
         ended=ENDS.append,
     )
     cycles.pulse = pulse
@@ -101,11 +103,34 @@ async def test_a_cycle_that_runs_for_too_long_is_stuck() -> None:
         take_over=_nothing,
         may_begin=lambda: True,
         patience=-1.0,
+        progress=lambda: 0.0,
         ended=ends.append,
     )
     await cycle.pulse.run_forever()
     assert ends == ["done"]
     assert "more than" in seen[0]
+
+
+async def test_a_cycle_whose_plan_comes_further_is_not_stuck() -> None:
+    seen = []
+    cycle: Any = None
+
+    def look() -> None:
+        seen.append(cycle.pulse.stuck())
+
+    cycle = Cycles(look)
+    cycle.pulse = CycleRunner(
+        cycle,
+        WakeSignal(),
+        Leader(),  # type: ignore[arg-type]
+        take_over=_nothing,
+        may_begin=lambda: True,
+        patience=-1.0,
+        progress=lambda: inf,
+        ended=ENDS.append,
+    )
+    await cycle.pulse.run_forever()
+    assert seen[0] == ""
 
 
 async def wakes_at_once(alarm: WakeSignal) -> bool:

@@ -18,12 +18,13 @@ from .round_proof import LaterRounds
 def search(plan: PartialPlan, steps: Sequence[Round], limits: SearchLimits) -> PartialPlan:
     """The plan once all rounds are answered.
 
-    Where that is not proved, best fit goes through them again for as long as more members fit.
+    Where that is not proved, best fit goes through them again for as long as more members fit and
+    the plan is not late.
     """
     limits = limits.with_share(max(most_searches(plan, steps), 1))
     plan = run_rounds(plan, steps, limits)
     again = replace(limits, strategy=limits.fallback)
-    while not plan.proved:
+    while not (plan.proved or limits.is_late):
         more = run_rounds(plan, steps, again)
         if len(more.assigned) == len(plan.assigned):
             break

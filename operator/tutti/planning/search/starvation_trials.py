@@ -36,6 +36,7 @@ class StarvationSearch:
         """A place that best fit finds; empty if none."""
         (asked,) = problem.demands
         if asked not in self._looked:
+            self._look.progress.step()
             fallback, budget = self._look.fallback, self._look.budget
             self._looked[asked] = fallback.solve(problem, budget)
         return self._looked[asked].shares[0]
