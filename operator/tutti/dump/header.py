@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
+from ..gang.finding_text import sentence
 from ..kube import errors
 from ..model.cluster import ApiRefusal, Snapshot
 from ..model.decisions import Plan, Policy
@@ -60,7 +61,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
             for one in plan.placements
         ],
         "rejections": [
-            {"gang": gang_text(one.gang), "reason": one.reason.value, "sentence": one.sentence}
+            {"gang": gang_text(one.gang), "reason": one.reason.value, "sentence": sentence(one)}
             for one in plan.rejections
         ],
         "evictions": [

@@ -9,12 +9,13 @@ from collections.abc import Collection, Iterator, Mapping
 from ..model.cluster import ApiRefusal, Gang, Snapshot
 from ..model.decisions import Reason, Rejection
 from ..model.keys import GangKey
+from .findings import Quoted
 
 
 def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
     """Why each that is not to be asked for yet waits, in the API server's own words."""
     return {
-        gang.key: Rejection(gang.key, Reason.REFUSED, one.sentence)
+        gang.key: Rejection(gang.key, Reason.REFUSED, (Quoted(one.sentence),))
         for gang, found in _met(snapshot)
         if (one := next((one for one in found if snapshot.taken_at < one.until), None)) is not None
     }

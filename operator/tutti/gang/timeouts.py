@@ -1,17 +1,17 @@
-"""Gangs that were to start within a time and have not: said, and given up where users want that.
+"""Gangs that were to start within a time and have not; they are given up where users want that.
 
 It follows from the Snapshot and its time alone. A gang whose members are all made anew waits anew.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
-from ..model.cluster import OnTimeout
+from ..model.cluster import Gang, OnTimeout
 from ..model.decisions import Reason, Rejection
-from ..model.keys import GangKey
 from . import order
 from .demand import MemberCounts
+from .findings import GivenUp, NotStartedInTime
 
 
 def deadline(found: MemberCounts) -> float:
@@ -35,24 +35,24 @@ def due(found: Iterable[MemberCounts], now: float) -> float | None:
     return min((at for at in moments if now < at < inf), default=None)
 
 
-def said(
-    rejections: Iterable[Rejection], found: Sequence[MemberCounts], now: float
+def with_time_limits(
+    rejections: Iterable[Rejection], gangs: Sequence[MemberCounts], now: float
 ) -> tuple[Rejection, ...]:
-    """The rejections, with a word about time to those that have run out of it."""
-    late = {census.gang.key: census for census in found if deadline(census) <= now}
-    return tuple(_said(one, late) for one in rejections)
+    """The rejections; those of gangs that have not started in time say so."""
+    late = {gang.gang.key: gang.gang for gang in gangs if deadline(gang) <= now}
+    return tuple(
+        _timed_out(rejection, late[rejection.gang]) if rejection.gang in late else rejection
+        for rejection in rejections
+    )
 
 
-def _said(rejection: Rejection, late: Mapping[GangKey, MemberCounts]) -> Rejection:
-    census = late.get(rejection.gang)
-    if census is None:
-        return rejection
-    sentence = f"not started within {census.gang.timeout_seconds:g} s"
-    if census.gang.on_timeout is OnTimeout.FAIL:
-        sentence += "; given up, since onTimeout is Fail: it is tried again if its members are "
-        sentence += "made anew, or scheduleTimeoutSeconds is raised"
-        return Rejection(rejection.gang, Reason.TIMED_OUT, sentence)
-    sentence = f"{sentence}; {rejection.sentence}"
+def _timed_out(rejection: Rejection, gang: Gang) -> Rejection:
+    not_started = NotStartedInTime(gang.timeout_seconds or 0.0)
+    if gang.on_timeout is OnTimeout.FAIL:
+        return Rejection(rejection.gang, Reason.TIMED_OUT, (not_started, GivenUp()))
     return replace(
-        rejection, reason=Reason.TIMED_OUT, sentence=sentence, underlying_reason=rejection.reason
+        rejection,
+        reason=Reason.TIMED_OUT,
+        findings=(not_started, *rejection.findings),
+        underlying_reason=rejection.reason,
     )

@@ -1,20 +1,15 @@
 """How much of a plan is carried out: all of it, so much per cycle, or nothing.
 
-Separate from planning, which knows no such limit: what people are told while nothing starts is what
-would happen.
+Planning knows no such limit, so rejections say what would happen.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..gang.quantities import count
+from ..gang.findings import NothingStarts, WouldEvict, WouldStart
 from ..model.decisions import Eviction, Mode, Placement, Plan, Reason, Rejection, RolloutLimits
 
 NONE = RolloutLimits()
-WHY_NOTHING_STARTS = {
-    Mode.PAUSED: "Tutti is paused (TUTTI_MODE=paused), so nothing starts",
-    Mode.SHADOW: "Tutti only watches (TUTTI_MODE=shadow), so nothing starts",
-}
 
 
 def as_dry_run(plan: Plan, mode: Mode) -> Plan:
@@ -28,7 +23,7 @@ def as_dry_run(plan: Plan, mode: Mode) -> Plan:
     rejections = {placement.gang: _would_start(placement, mode) for placement in plan.placements}
     rejections |= {eviction.gang: _would_evict(eviction, mode) for eviction in plan.evictions}
     others = (
-        _held_back(rejection, mode)
+        _would_wait(rejection, mode)
         for rejection in plan.rejections
         if rejection.gang not in rejections
     )
@@ -59,23 +54,20 @@ def capped(
 
 
 def _would_start(placement: Placement, mode: Mode) -> Rejection:
-    members = count(len(placement.assignments), "member")
-    nodes = count(len({assignment.node for assignment in placement.assignments}), "node")
-    sentence = f"{WHY_NOTHING_STARTS[mode]}; now it would be {members} on {nodes}"
+    nodes = {assignment.node for assignment in placement.assignments}
+    findings = NothingStarts(mode), WouldStart(len(placement.assignments), len(nodes))
     reason = Reason.WOULD_START if mode is Mode.SHADOW else Reason.PAUSED
-    return Rejection(placement.gang, reason, sentence)
+    return Rejection(placement.gang, reason, findings)
 
 
 def _would_evict(eviction: Eviction, mode: Mode) -> Rejection:
-    members = count(len(eviction.members), "bound member")
-    sentence = f"{WHY_NOTHING_STARTS[mode]}; {members} would be evicted now, to start again whole"
+    findings = NothingStarts(mode), WouldEvict(len(eviction.members))
     reason = Reason.NOT_ENOUGH_ROOM if mode is Mode.SHADOW else Reason.PAUSED
-    return Rejection(eviction.gang, reason, sentence)
+    return Rejection(eviction.gang, reason, findings)
 
 
-def _held_back(rejection: Rejection, mode: Mode) -> Rejection:
+def _would_wait(rejection: Rejection, mode: Mode) -> Rejection:
     """Why it would wait anyway; only a pause is the reason then, unless its time is up."""
-    sentence = f"{WHY_NOTHING_STARTS[mode]}; {rejection.sentence}"
     is_reason = mode is Mode.PAUSED and rejection.reason is not Reason.TIMED_OUT
     reason = Reason.PAUSED if is_reason else rejection.reason
-    return replace(rejection, reason=reason, sentence=sentence)
+    return replace(rejection, reason=reason, findings=(NothingStarts(mode), *rejection.findings))

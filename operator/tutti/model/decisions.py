@@ -1,7 +1,7 @@
 """What planning decides: values that can be compared, printed, replayed and thrown away."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -98,8 +98,13 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a rejection says; ``gang.findings`` has all kinds."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a gang got no placement: the reason, and one sentence with asked, found and short.
+    """Why a gang got no placement: the reason, and what was found; ``gang.finding_text`` words it.
 
     Of one that has timed out and waits on, ``underlying_reason`` is why it does.
     ``only_extra_members`` says that only members have no room that the gang does not need.
@@ -107,9 +112,13 @@ class Rejection:
 
     gang: GangKey
     reason: Reason
-    sentence: str
+    findings: tuple[Finding, ...]
     underlying_reason: Reason | None = None
     only_extra_members: bool = False
+
+    def with_findings(self, *findings: Finding) -> "Rejection":
+        """The rejection with these findings after its own."""
+        return replace(self, findings=(*self.findings, *findings))
 
 
 @dataclass(frozen=True, slots=True)

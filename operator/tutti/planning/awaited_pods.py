@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..gang.demand import MemberCounts
+from ..gang.findings import RoomAfterOther
 from ..model.cluster import Member
 from ..model.keys import Uid
 from .compile.capacity import FitByShape
@@ -23,15 +24,15 @@ class AwaitedPods:
     room: FitByShape  # before anybody was placed, by node rules alone
     placed: Collection[Uid]
 
-    def awaited(self, census: MemberCounts) -> str:
-        """Whom a gang's waiting members might find room by; empty if nobody can change anything."""
+    def room_after(self, census: MemberCounts) -> RoomAfterOther | None:
+        """The pod that a waiting member might find room by; None if no pod can change that."""
         for member in census.ready:
             asked = {self.roll.number[who] for who in groups_near_or_even(member.shape)}
             if asked and self.room[member.shape].members:
                 for other in self._others(census):
                     if not asked.isdisjoint(groups_of(other.shape)):
-                        return f"{member.key} may find room once {other.key} has its node"
-        return ""
+                        return RoomAfterOther(member.key, other.key)
+        return None
 
     def _others(self, census: MemberCounts) -> Iterator[Member]:
         """Whoever else may come; who is to replace lost members has been tried together with it."""

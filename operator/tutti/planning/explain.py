@@ -1,7 +1,7 @@
-"""Why each gang that got no placement waits: one reason and one sentence per gang.
+"""Why each gang that got no placement waits: one reason and its findings per gang.
 
-Separate from the decision, which never reads them. A sentence says what was asked for, what was
-found and what is short; it claims a proof only where there is one.
+Separate from the decision, which never reads them. The findings say what is asked for, what room
+there is and what is short; they claim a proof only where there is one.
 """
 
 from collections.abc import Collection, Sequence
@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 from ..gang import demand
 from ..gang.demand import MemberCounts, PlacementRequest
-from ..gang.quantities import count
+from ..gang.findings import NoPriorityClass, NotProved
+from ..gang.room_findings import NoNodeFits, RoomHeldForIt, RoomHeldForOther
 from ..model.cluster import Gang, Member
-from ..model.decisions import Reason, Rejection
+from ..model.decisions import Finding, Reason, Rejection
 from ..model.keys import Uid
 from ..model.shapes import Shape
 from . import inter_pod_obstacles, missing_members
@@ -45,29 +46,29 @@ class ExplainContext:
 
 
 def rejections(
-    evidence: ExplainContext, found: Sequence[MemberCounts], progress: Progress = NO_PROGRESS
+    evidence: ExplainContext, gangs: Sequence[MemberCounts], progress: Progress = NO_PROGRESS
 ) -> tuple[Rejection, ...]:
-    """Why each of the gangs waits, in their order; nothing about those that lack nothing."""
-    known: dict[Shape, str] = {}  # many gangs share a shape, and this looks at every node
-    answers = []
-    for census in found:
+    """Why the gangs wait that lack something, in their order."""
+    known: dict[Shape, NoNodeFits] = {}  # many gangs share a shape, and this looks at every node
+    rejections = []
+    for members in gangs:
         progress.step()
-        if (answer := _rejection(evidence, census, known)) is not None:
-            answers.append(_of_class(answer, census.gang))
-    return tuple(answers)
+        if (rejection := _rejection(evidence, members, known)) is not None:
+            rejections.append(_with_priority_class(rejection, members.gang))
+    return tuple(rejections)
 
 
-def _of_class(rejection: Rejection, gang: Gang) -> Rejection:
-    """Whoever names a PriorityClass that does not exist is told what counts instead."""
+def _with_priority_class(rejection: Rejection, gang: Gang) -> Rejection:
+    """The rejection; it says so where the gang's PriorityClass does not exist."""
     if not gang.priority_class or gang.class_value is not None:
         return rejection
-    unknown = f"PriorityClass {gang.priority_class} does not exist"
-    instead = f"so its pods' highest priority, {gang.priority}, counts"
-    return replace(rejection, sentence=f"{rejection.sentence}; {unknown}, {instead}")
+    return rejection.with_findings(NoPriorityClass(gang.priority_class, gang.priority))
 
 
 def _rejection(
-    evidence: ExplainContext, census: MemberCounts, known: dict[Shape, str]
+    evidence: ExplainContext,
+    census: MemberCounts,
+    known: dict[Shape, NoNodeFits],
 ) -> Rejection | None:
     if any(member.uid in evidence.placed for member in census.waiting):
         return None
@@ -81,14 +82,17 @@ def _rejection(
     if (member := capacity.nowhere_member(evidence.empty, want)) is not None:
         return _nowhere(evidence, want, member, known)
     left = evidence.left_for(census.gang)
-    sentence = capacity.not_enough_room(evidence.empty, left, want)
-    sentence += inter_pod_obstacles.said(evidence.crowds, left, want) + _held(evidence, want)
+    findings = (
+        *capacity.not_enough_room(evidence.empty, left, want),
+        *inter_pod_obstacles.findings(evidence.crowds, left, want),
+        *_held(evidence, want),
+    )
     might_fit = capacity.short(evidence.before, want) is None
-    return _no_room(evidence, want, sentence, might_fit=might_fit)
+    return _no_room(evidence, want, findings, might_fit=might_fit)
 
 
 def _of_started(
-    evidence: ExplainContext, census: MemberCounts, known: dict[Shape, str]
+    evidence: ExplainContext, census: MemberCounts, known: dict[Shape, NoNodeFits]
 ) -> Rejection:
     """A started gang whose waiting members, lost ones' successors or extras, have no room."""
     shape = census.waiting[0].shape
@@ -99,42 +103,47 @@ def _of_started(
     purpose = "to replace lost ones" if census.missing > 0 else beyond
     is_repair = census.missing > 0
     left = evidence.left if is_repair else evidence.left_for(census.gang)
-    sentence = capacity.single_members(want.members, purpose, left)
-    sentence += inter_pod_obstacles.said(evidence.crowds, left, want)
-    sentence += "" if is_repair else _held(evidence, want)
+    findings = (
+        *capacity.single_members(want.members, purpose, left),
+        *inter_pod_obstacles.findings(evidence.crowds, left, want),
+        *(() if is_repair else _held(evidence, want)),
+    )
     might_fit = evidence.before[shape].members > 0
-    return _no_room(evidence, want, sentence, might_fit=might_fit)
+    return _no_room(evidence, want, findings, might_fit=might_fit)
 
 
-def _held(evidence: ExplainContext, want: PlacementRequest) -> str:
+def _held(evidence: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
     """What held room has to do with it that the gang waits."""
     hold = evidence.hold
     if hold is None:
-        return ""
+        return ()
     if hold.gang.key == want.gang.key:
-        where = count(hold.nodes, "node")
-        return f"; it has waited longest, so room is held for it on {where} as it frees up"
+        return (RoomHeldForIt(hold.nodes),)
     left = evidence.left_for(want.gang)
     shapes = {member.shape for member in want.members}
     if all(left[shape].members == evidence.left[shape].members for shape in shapes):
-        return ""
-    return f"; more room is held for gang {hold.gang.key}, which goes first"
+        return ()
+    return (RoomHeldForOther(hold.gang.key),)
 
 
 def _nowhere(
-    evidence: ExplainContext, want: PlacementRequest, member: Member, known: dict[Shape, str]
+    evidence: ExplainContext, want: PlacementRequest, member: Member, known: dict[Shape, NoNodeFits]
 ) -> Rejection:
     if member.shape not in known:
-        known[member.shape] = capacity.nowhere(evidence.empty.base, member.shape)
-    who = f"member {member.key}" if member.key.name else f"an absent member of role {member.role}"
-    sentence = f"no node of the kinds present fits {who}: {known[member.shape]}"
-    return Rejection(want.gang.key, Reason.NO_NODE_FITS, sentence)
+        known[member.shape] = capacity.nowhere(evidence.empty.base, member)
+    key = member.key if member.key.name else None
+    no_node = replace(known[member.shape], member=key, role=member.role)
+    return Rejection(want.gang.key, Reason.NO_NODE_FITS, (no_node,))
 
 
 def _no_room(
-    evidence: ExplainContext, want: PlacementRequest, sentence: str, *, might_fit: bool
+    evidence: ExplainContext,
+    want: PlacementRequest,
+    findings: tuple[Finding, ...],
+    *,
+    might_fit: bool,
 ) -> Rejection:
     if evidence.shortfall and might_fit:
-        unproved = f"{sentence}; not proved to be the best choice: {evidence.shortfall}"
+        unproved = (*findings, NotProved(evidence.shortfall))
         return Rejection(want.gang.key, Reason.BUDGET_EXHAUSTED, unproved)
-    return Rejection(want.gang.key, Reason.NOT_ENOUGH_ROOM, sentence)
+    return Rejection(want.gang.key, Reason.NOT_ENOUGH_ROOM, findings)

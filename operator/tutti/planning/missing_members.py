@@ -1,172 +1,160 @@
 """Why a gang waits for its own members: how many exist, and what would bring the others.
 
-Separate from room: these sentences need the gang alone, and nothing is scaled up for them.
+Separate from room: these findings need the gang alone, and nothing is scaled up for them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..gang.demand import MemberCounts, is_enough, needed
-from ..gang.quantities import count
-from ..model.cluster import Gang, Member, Phase
-from ..model.decisions import Reason, Rejection
+from ..gang.findings import (
+    BeingDeleted,
+    BeyondMaximum,
+    CreatesOneByOne,
+    Failed,
+    Gated,
+    MaximumReached,
+    MembersBound,
+    MembersExist,
+    MembersLost,
+    ParallelismTooSmall,
+    Quoted,
+    RoleMembersExist,
+    TemplateNotRead,
+    Unsupported,
+    VolumesNotReady,
+    WithoutRole,
+)
+from ..model.cluster import Member, Phase
+from ..model.decisions import Finding, Reason, Rejection
 
-MOST_GATES = 3  # named in one sentence
+MOST_GATES = 3  # named in one finding
 MOST_CLAIMS = 3  # likewise
 
 
-def absence(found: MemberCounts) -> Rejection | None:
+def absence(members: MemberCounts) -> Rejection | None:
     """Why the gang cannot ask for room yet; None if it can, or has nothing to ask for."""
-    if found.gang.terminating:
-        waits = found.ready or found.unmodelled or found.lacking or found.gated
-        return _waiting(found, "the PodGroup is being deleted") if waits else None
-    if found.gang.is_single:
-        return _single(found)
-    if found.is_committed:
-        return _after_the_start(found)
-    if is_enough(found.gang, found.waiting):
+    if members.gang.terminating:
+        waits = members.ready or members.unmodelled or members.lacking or members.gated
+        return _waiting(members, BeingDeleted()) if waits else None
+    if members.gang.is_single:
+        return _single(members)
+    if members.is_committed:
+        return _after_the_start(members)
+    if is_enough(members.gang, members.waiting):
         return None
-    return _too_few(found)
+    return _too_few(members)
 
 
-def _too_few(found: MemberCounts) -> Rejection:
+def _too_few(members: MemberCounts) -> Rejection:
     """Why too few members of a gang that has not started could be bound now."""
-    others = found.waiting + found.unmodelled
-    if found.unmodelled and is_enough(found.gang, others):
-        return _not_modelled(found)
-    if found.lacking and is_enough(found.gang, others + found.lacking):
-        return _without_volumes(found)
-    return _waiting(found, _before_the_start(found))
+    others = members.waiting + members.unmodelled
+    if members.unmodelled and is_enough(members.gang, others):
+        return _not_modelled(members)
+    if members.lacking and is_enough(members.gang, others + members.lacking):
+        return _without_volumes(members)
+    return _waiting(members, *_before_the_start(members))
 
 
-def _waiting(found: MemberCounts, sentence: str) -> Rejection:
-    return Rejection(found.gang.key, Reason.WAITING_FOR_MEMBERS, sentence)
+def _waiting(members: MemberCounts, *findings: Finding) -> Rejection:
+    return Rejection(members.gang.key, Reason.WAITING_FOR_MEMBERS, findings)
 
 
-def _not_modelled(found: MemberCounts) -> Rejection:
-    fields = sorted({name for member in found.unmodelled for name in member.unmodelled})
-    n = len(found.unmodelled)
-    who = "the pod uses" if found.gang.is_single else f"{count(n, 'member')} use{'s' * (n == 1)}"
-    sentence = f"{who} {', '.join(fields)}, which Tutti does not place yet"
-    return Rejection(found.gang.key, Reason.NOT_MODELLED, sentence)
+def _not_modelled(members: MemberCounts) -> Rejection:
+    fields = sorted({name for member in members.unmodelled for name in member.unmodelled})
+    n, is_single = len(members.unmodelled), members.gang.is_single
+    unsupported = Unsupported(n, tuple(fields), is_single=is_single)
+    return Rejection(members.gang.key, Reason.NOT_MODELLED, (unsupported,))
 
 
-def _without_volumes(found: MemberCounts) -> Rejection:
-    sentence = wanting(found.lacking)
-    return Rejection(found.gang.key, Reason.WAITING_FOR_VOLUMES, sentence)
+def _without_volumes(members: MemberCounts) -> Rejection:
+    findings = (volumes_not_ready(members.lacking),)
+    return Rejection(members.gang.key, Reason.WAITING_FOR_VOLUMES, findings)
 
 
-def wanting(lacking: Sequence[Member]) -> str:
+def volumes_not_ready(members: Sequence[Member]) -> VolumesNotReady:
     """What is wrong with the claims of these members; others than Tutti put it right."""
-    whats = list(dict.fromkeys(what for member in lacking for what in member.lacking))
-    if len(whats) > MOST_CLAIMS:
-        whats[MOST_CLAIMS:] = [f"{len(whats) - MOST_CLAIMS} more"]
-    n = len(lacking)
-    return f"{count(n, 'pod')} wait{'s' * (n == 1)} for volumes: {', '.join(whats)}"
+    problems = tuple(dict.fromkeys(problem for member in members for problem in member.lacking))
+    more = max(0, len(problems) - MOST_CLAIMS)
+    return VolumesNotReady(len(members), problems[:MOST_CLAIMS], more)
 
 
-def _single(found: MemberCounts) -> Rejection | None:
-    if unread := next(
-        (m.size_unknown_because for m in found.gang.members if m.size_unknown_because), ""
-    ):
-        return Rejection(found.gang.key, Reason.WAITING_FOR_CONFIGURATION, unread)
-    if found.lacking:
-        return _without_volumes(found)
-    if found.unmodelled:
-        return _not_modelled(found)
-    said = f"the pod has scheduling gates{_names(found)}"
-    return _waiting(found, said) if found.gated else None
+def _single(members: MemberCounts) -> Rejection | None:
+    gang = members.gang
+    if unread := next((m.size_unknown_because for m in gang.members if m.size_unknown_because), ""):
+        return Rejection(gang.key, Reason.WAITING_FOR_CONFIGURATION, (Quoted(unread),))
+    if members.lacking:
+        return _without_volumes(members)
+    if members.unmodelled:
+        return _not_modelled(members)
+    return _waiting(members, *_gated(members, is_single=True)) if members.gated else None
 
 
-def _after_the_start(found: MemberCounts) -> Rejection | None:
+def _after_the_start(members: MemberCounts) -> Rejection | None:
     """A started gang lacks members, and too few wait to replace them."""
-    lacks = found.missing - len(found.ready)
-    if found.lacking:
-        return _without_volumes(found)
-    if found.unmodelled:
-        return _not_modelled(found)
+    lacks = members.missing - len(members.ready)
+    if members.lacking:
+        return _without_volumes(members)
+    if members.unmodelled:
+        return _not_modelled(members)
     if lacks <= 0:
-        return _waiting(found, beyond(found.surplus)) if found.surplus else None
-    there = len(found.bound) + len(found.gang.finished)
-    bound = f"{there} of {count(needed(found.gang), 'member')} are bound"
-    lost = f"{lacks} lost, and no pod waits to replace {'it' if lacks == 1 else 'them'}"
-    if any(role.template is not None for role in found.gang.roles):
-        lost = (
-            f"{lacks} lost or never made, and no room is held for {'it' if lacks == 1 else 'them'}"
-        )
-    return _waiting(found, f"{bound}; {lost}{_gates(found, 'more')}")
-
-
-def _before_the_start(found: MemberCounts) -> str:
-    present = found.ready + found.unmodelled + found.lacking + found.gated
-    gang = found.gang
-    by_role = {role.name: [m for m in present if m.role == role.name] for role in gang.roles}
-    short = [
-        f"role {role.name}: {len(by_role[role.name])} of {role.min_member} exist"
-        for role in gang.roles
-        if len(by_role[role.name]) < role.min_member and (role.template is None or not present)
-    ]
-    total = f"{len(present)} of {count(needed(gang), 'member')} exist"
-    advice = "" if is_enough(gang, present) else _advice(needed(gang), present)
-    others = f"{_gates(found)}{_failed(found)}{_roleless(found)}{_surplus(found)}{_unread(gang)}"
-    return f"{'; '.join(short) or total}{others}{advice}"
-
-
-def _gates(found: MemberCounts, whose: str = "of them") -> str:
-    n = len(found.gated)
-    have = "has" if n == 1 else "have"
-    return f"; {n} {whose} {have} scheduling gates{_names(found)}" if n else ""
-
-
-def _names(found: MemberCounts) -> str:
-    """The gates that hold members back, so that people know whom to ask."""
-    names = sorted({name for member in found.gated for name in member.gates})
-    more = [f"{len(names) - MOST_GATES} more"] * (len(names) > MOST_GATES)
-    return f" ({', '.join([*names[:MOST_GATES], *more])})"
-
-
-def _failed(found: MemberCounts) -> str:
-    n = sum(member.phase is Phase.FAILED for member in found.gang.members)
-    return f"; {n} more {'has' if n == 1 else 'have'} failed" if n else ""
-
-
-def _roleless(found: MemberCounts) -> str:
-    n = len(found.roleless)
-    return f"; {count(n, 'pod')} name{'s' * (n == 1)} no role of the gang" if n else ""
-
-
-def beyond(surplus: Sequence[Member]) -> str:
-    """Whom the roles have no place for; they wait for their own siblings, not for room."""
-    roles = sorted({member.role for member in surplus})
-    whose = f"role{'s' * (len(roles) > 1)} {', '.join(roles)}"
-    n = len(surplus)
-    each = "has its" if len(roles) == 1 else "have their"
-    return f"{whose} {each} maxMember; {n} more wait{'s' * (n == 1)} until a member has ended"
-
-
-def _surplus(found: MemberCounts) -> str:
-    n = len(found.surplus)
-    return f"; {n} more {'is' if n == 1 else 'are'} beyond the maxMember of their role" * bool(n)
-
-
-def _unread(gang: Gang) -> str:
-    """Whose absent members must exist although there is a template of them."""
-    return "".join(
-        f"; no room is held for absent members of role {role.name}, since its template has "
-        f"{', '.join(role.unreadable)}"
-        for role in gang.roles
-        if role.unreadable
+        return _waiting(members, maximum_reached(members.surplus)) if members.surplus else None
+    bound = len(members.bound) + len(members.gang.finished)
+    has_slots = any(role.template is not None for role in members.gang.roles)
+    return _waiting(
+        members,
+        MembersBound(bound, needed(members.gang)),
+        MembersLost(lacks, has_slots=has_slots),
+        *_gated(members, is_started=True),
     )
 
 
-def _advice(least: int, present: Iterable[Member]) -> str:
+def _before_the_start(members: MemberCounts) -> Iterator[Finding]:
+    present = members.ready + members.unmodelled + members.lacking + members.gated
+    gang = members.gang
+    by_role = {role.name: [m for m in present if m.role == role.name] for role in gang.roles}
+    short = [
+        RoleMembersExist(role.name, len(by_role[role.name]), role.min_member)
+        for role in gang.roles
+        if len(by_role[role.name]) < role.min_member and (role.template is None or not present)
+    ]
+    yield from short
+    if not short:
+        yield MembersExist(len(present), needed(gang))
+    yield from _gated(members)
+    if failed := sum(member.phase is Phase.FAILED for member in gang.members):
+        yield Failed(failed)
+    if members.roleless:
+        yield WithoutRole(len(members.roleless))
+    if members.surplus:
+        yield BeyondMaximum(len(members.surplus))
+    for role in gang.roles:
+        if role.unreadable:
+            yield TemplateNotRead(role.name, role.unreadable)
+    if not is_enough(gang, present):
+        yield from _advice(needed(gang), present)
+
+
+def _gated(
+    members: MemberCounts, *, is_single: bool = False, is_started: bool = False
+) -> Iterator[Gated]:
+    """The gates that hold members back, so that people know whom to ask."""
+    if not members.gated:
+        return
+    names = sorted({name for member in members.gated for name in member.gates})
+    more = max(0, len(names) - MOST_GATES)
+    n, gates = len(members.gated), tuple(names[:MOST_GATES])
+    yield Gated(n, gates, more, is_single=is_single, is_started=is_started)
+
+
+def maximum_reached(surplus: Sequence[Member]) -> MaximumReached:
+    """Members that their roles have no place for; they wait for their siblings, not for room."""
+    return MaximumReached(tuple(sorted({member.role for member in surplus})), len(surplus))
+
+
+def _advice(least: int, present: Iterable[Member]) -> Iterator[Finding]:
     """What to change in the controllers that make pods too few at a time."""
     owners = {member.owner.kind: member.owner.name for member in present if member.owner}
-    said = ""
     if (name := owners.get("StatefulSet")) is not None:
-        said += (
-            f"; StatefulSet {name}, if OrderedReady, creates one pod at a time: "
-            "set podManagementPolicy: Parallel"
-        )
+        yield CreatesOneByOne(name)
     if (name := owners.get("Job")) is not None:
-        said += f"; Job {name}: spec.parallelism must be at least minMember ({least})"
-    return said
+        yield ParallelismTooSmall(name, least)

@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 
 from ..gang import demand, health
 from ..gang.demand import MemberCounts
-from ..gang.quantities import count
+from ..gang.findings import (
+    EvictionPutOff,
+    MembersSucceeded,
+    NotMadeAgain,
+    NotReleased,
+    ReleaseObstacle,
+    StillLeaving,
+    ToBeReleased,
+)
 from ..model.cluster import Gang, Member, OnPartial, Phase, Snapshot
 from ..model.decisions import Eviction, Plan, Reason, Rejection
 from ..model.keys import NodeName, Uid
@@ -32,18 +40,21 @@ def verdicts(
     snapshot: Snapshot,
     found: Sequence[MemberCounts],
     rejections: Sequence[Rejection],
-    company: AwaitedPods,
+    awaited_pods: AwaitedPods,
 ) -> tuple[tuple[Eviction, ...], tuple[Rejection, ...]]:
     """The gangs to evict, and every rejection, with what this adds to it."""
     nodes = {node.name: node.ready for node in snapshot.nodes}
     censuses = {census.gang.key: demand.within_maximums(census) for census in found}
-    answers = [_verdict(censuses[one.gang], one, nodes, company) for one in rejections]
+    answers = [_verdict(censuses[one.gang], one, nodes, awaited_pods) for one in rejections]
     evictions = tuple(one.eviction for one in answers if one.eviction is not None)
     return evictions, tuple(one.rejection for one in answers)
 
 
 def _verdict(
-    census: MemberCounts, rejection: Rejection, nodes: Mapping[NodeName, bool], company: AwaitedPods
+    census: MemberCounts,
+    rejection: Rejection,
+    nodes: Mapping[NodeName, bool],
+    awaited_pods: AwaitedPods,
 ) -> ReleaseDecision:
     gang = census.gang
     is_partial = census.is_committed and census.missing > 0 and _are_replaced(census)
@@ -53,14 +64,11 @@ def _verdict(
         return ReleaseDecision(
             None, rejection
         )  # no proof, or room is held for others that are to come
-    if obstacle := _obstacle(gang, nodes) or company.awaited(census):
-        return ReleaseDecision(None, _adding(rejection, f"not released: {obstacle}"))
+    if obstacle := _obstacle(gang, nodes) or awaited_pods.room_after(census):
+        return ReleaseDecision(None, rejection.with_findings(NotReleased(obstacle)))
     members = evictable(gang)
-    sentence = (
-        f"to be released: {count(len(members), 'bound member')} to evict, to start again whole"
-    )
     eviction = Eviction(gang.key, gang.uid, gang.generation, members)
-    return ReleaseDecision(eviction, _adding(rejection, sentence))
+    return ReleaseDecision(eviction, rejection.with_findings(ToBeReleased(len(members))))
 
 
 def evictable(gang: Gang) -> tuple[Member, ...]:
@@ -85,17 +93,19 @@ def spared(plan: Plan, jobs: Jobs) -> Plan:
 
 
 def without(plan: Plan, why: Mapping[Uid, str]) -> Plan:
-    """The plan without evictions that are not to be, and why, by the uid of the gang."""
-    said = {one.gang: why[one.uid] for one in plan.evictions if why.get(one.uid)}
-    if not said:
+    """The plan without evictions that are not to be; ``why`` is by the uid of the gang."""
+    put_off = {
+        eviction.gang: EvictionPutOff(why[eviction.uid])
+        for eviction in plan.evictions
+        if why.get(eviction.uid)
+    }
+    if not put_off:
         return plan
     rejections = tuple(
-        replace(one, sentence=f"{one.sentence}; but not yet: {said[one.gang]}")
-        if one.gang in said
-        else one
-        for one in plan.rejections
+        rejection.with_findings(put_off[rejection.gang]) if rejection.gang in put_off else rejection
+        for rejection in plan.rejections
     )
-    evictions = tuple(one for one in plan.evictions if one.gang not in said)
+    evictions = tuple(eviction for eviction in plan.evictions if eviction.gang not in put_off)
     return replace(plan, evictions=evictions, rejections=rejections)
 
 
@@ -129,21 +139,15 @@ def _are_replaced(census: MemberCounts) -> bool:
     )
 
 
-def _obstacle(gang: Gang, nodes: Mapping[NodeName, bool]) -> str:
-    """Why the gang keeps what it holds; empty if nothing is in the way."""
+def _obstacle(gang: Gang, nodes: Mapping[NodeName, bool]) -> ReleaseObstacle | None:
+    """Why the gang keeps what it holds; None if nothing is in the way."""
     over = sum(m.phase is Phase.SUCCEEDED for m in gang.members) + len(gang.finished)
     if over:
-        return f"{count(over, 'member')} succeeded already"
+        return MembersSucceeded(over)
     for member in evictable(gang):
-        if member.is_driver:
-            return f"{member.key.name} is a Spark driver, which nobody makes anew"
-        if member.owner is None:
-            return f"{member.key.name} has no controller that would make it anew"
+        if member.is_driver or member.owner is None:
+            return NotMadeAgain(member.key.name, is_driver=member.is_driver)
     for member in gang.members:
         if member.terminating and not member.is_over and nodes.get(member.node or NodeName("")):
-            return f"{member.key.name} has not left node {member.node} yet"
-    return ""
-
-
-def _adding(rejection: Rejection, more: str) -> Rejection:
-    return replace(rejection, sentence=f"{rejection.sentence}; {more}")
+            return StillLeaving(member.key.name, member.node)
+    return None

@@ -173,7 +173,7 @@ def explain_waiting(
         hold=plan.hold,
     )
     rejections = explain.rejections(context, improved.gangs, limits.progress)
-    return timeouts.said(rejections, improved.gangs, compiled.snapshot.taken_at)
+    return timeouts.with_time_limits(rejections, improved.gangs, compiled.snapshot.taken_at)
 
 
 def release_partial(

@@ -6,7 +6,7 @@ Separate from the status of their PodGroup: autoscalers read these, and they are
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..gang import demand
+from ..gang import demand, finding_text
 from ..kube.codec import encode
 from ..model.cluster import Gang, Member
 from ..model.decisions import Reason, Rejection
@@ -39,13 +39,13 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
             )
             yield PodCondition(member, "UnknownRole", sentence, is_its_own=True, may_change=True)
         elif member.lacking:
-            sentence = missing_members.wanting([member])
+            sentence = finding_text.sentence_of([missing_members.volumes_not_ready([member])])
             yield PodCondition(member, Reason.WAITING_FOR_VOLUMES, sentence, may_change=True)
         elif member.unmodelled:
             sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
             yield PodCondition(member, Reason.NOT_MODELLED, sentence, is_its_own=True)
         elif member.uid in surplus:
-            sentence = missing_members.beyond([member])
+            sentence = finding_text.sentence_of([missing_members.maximum_reached([member])])
             yield PodCondition(member, Reason.WAITING_FOR_MEMBERS, sentence)
         elif rejection is not None:
             why = rejection.underlying_reason or rejection.reason
@@ -53,7 +53,7 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
             yield PodCondition(
                 member,
                 _pod_reason(why),
-                rejection.sentence,
+                finding_text.sentence(rejection),
                 is_its_own=gang.is_single,
                 may_change=may_change,
             )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..gang.findings import Quoted
 from ..kube import errors
 from ..kube.client import Api
 from ..kube.codec import encode
@@ -121,7 +122,7 @@ class Reporter:
         """What is to be said depends on, gang by gang; nothing is said of what was given back."""
         rejections = {rejection.gang: rejection for rejection in plan.rejections}
         for gang_key, sentence in refusals.items():
-            rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, sentence)
+            rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, (Quoted(sentence),))
         held = {reservation.uid: reservation for reservation in snapshot.reservations}
         given_back = {one.reservation.uid for one in released if one.rest is None}
         return (

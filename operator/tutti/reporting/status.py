@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..gang import health
+from ..gang import finding_text, health
 from ..gang.health import Readiness, is_whole
 from ..gang.quantities import count, cut
 from ..model.cluster import Gang, OnTimeout, Phase, Reservation
@@ -136,7 +136,10 @@ def _reserved(
         )
     if rejection is not None:
         return GangCondition(
-            ConditionType.RESERVED, holds=False, reason=rejection.reason, message=rejection.sentence
+            ConditionType.RESERVED,
+            holds=False,
+            reason=rejection.reason,
+            message=finding_text.sentence(rejection),
         )
     sentence = f"{counts.seen} of {counts.needed} members exist"
     if counts.bound:
@@ -172,7 +175,7 @@ def _bound(
     if is_whole(gang):
         return GangCondition(ConditionType.BOUND, holds=True, reason="Bound", message=sentence)
     if reservation is not None and rejection is not None and rejection.reason is Reason.REFUSED:
-        sentence = f"{sentence}; {rejection.sentence}"
+        sentence = f"{sentence}; {finding_text.sentence(rejection)}"
         return GangCondition(
             ConditionType.BOUND, holds=False, reason=Reason.REFUSED, message=sentence
         )

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..gang import finding_text
 from ..gang.demand import PlacementRequest
 from ..model.cluster import Snapshot
 from ..model.decisions import Plan, Reason, Rejection
@@ -72,10 +73,12 @@ def _type(want: PlacementRequest, roll: SelectorIndex) -> object:
 
 def _advice(rejection: Rejection, ground: Baseline | None, planner: Planner) -> Advice:
     if ground is None or rejection.reason is Reason.REFUSED:  # no change of the cluster's would do
-        return Advice(rejection.gang, 0, rejection.reason, rejection.sentence)
+        return Advice(rejection.gang, 0, rejection.reason, finding_text.sentence(rejection))
     diagnosis = _diagnosis(ground, planner)
     need = ground.want.need
-    return Advice(rejection.gang, need, rejection.reason, rejection.sentence, diagnosis)
+    return Advice(
+        rejection.gang, need, rejection.reason, finding_text.sentence(rejection), diagnosis
+    )
 
 
 def _diagnosis(ground: Baseline, planner: Planner) -> Diagnosis:

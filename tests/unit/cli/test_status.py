@@ -15,9 +15,9 @@ from tutti.cli import live_cluster, status, top
 from tutti.cli.output import watch
 from tutti.cli.output.gang_rows import hindrance, largest, rows
 from tutti.cli.output.watch import View
+from tutti.gang import finding_text
 from tutti.kube import access
 from tutti.kube.gang_sources import GangObject
-from tutti.loop.dry_run import WHY_NOTHING_STARTS
 from tutti.model.cluster import Phase, ScheduledCondition, SlotReservation, Snapshot
 from tutti.model.keys import GangKey, NodeName, Uid
 
@@ -148,7 +148,7 @@ def test_what_others_have_written_is_shown_as_it_is_and_moves_no_cursor(
 
 def test_a_pause_is_known_by_what_the_operator_says() -> None:
     picture = cluster()
-    for why in (*WHY_NOTHING_STARTS.values(), ""):
+    for why in (*finding_text.MODES.values(), ""):
         groups = {GangKey(NAMESPACE, "waits"): said("waits", "Reserved", "x", f"{why}; and more")}
         assert hindrance(rows(picture, groups, None)) == why
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tutti.filters import node_rules
 from tutti.filters.node_index import NodeIndex
+from tutti.gang import finding_text
 from tutti.model.cluster import Node, Snapshot
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName
@@ -240,7 +241,7 @@ def test_resources_that_no_node_offers_cost_two_columns_a_pod_however_many_it_in
     assert base.resources == ("cpu", *invented, "pods")
     made = plan(seen, BestFit(), BestFit(), Budget())
     assert [str(one.gang) for one in made.placements] == ["ml/c"]
-    assert [one.sentence.rpartition(": ")[2] for one in made.rejections] == [
+    assert [finding_text.sentence(one).rpartition(": ")[2] for one in made.rejections] == [
         "asks 1 example.com/a-0; no node has any",
         "asks 1 example.com/b-0; no node has any",
     ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tutti.commit.progress import Bind, Release, next_steps
+from tutti.gang import finding_text
 from tutti.model.cluster import ApiRefusal, Snapshot
 from tutti.model.decisions import Plan, Reason
 from tutti.model.keys import Uid
@@ -31,7 +32,7 @@ def placed(made: Plan) -> list[str]:
 
 
 def told(made: Plan) -> dict[str, tuple[Reason, str]]:
-    return {one.gang.name: (one.reason, one.sentence) for one in made.rejections}
+    return {one.gang.name: (one.reason, finding_text.sentence(one)) for one in made.rejections}
 
 
 A, B = gang("a").of(2, cpu=2), gang("b").of(2, cpu=2).but(created=9.0)

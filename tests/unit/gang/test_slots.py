@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tutti.commit.progress import Await, Bind, Finish, Release, Trim, next_steps
-from tutti.gang import demand, slots
+from tutti.gang import demand, finding_text, slots
 from tutti.model.cluster import Phase, Reservation, SlotReservation
 from tutti.model.decisions import Placement, Plan, Reason
 from tutti.model.inter_pod import InterPodRules, TopologySpread
@@ -67,7 +67,7 @@ def test_a_gang_that_does_not_fit_with_its_absent_members_waits_whole() -> None:
     assert made.placements == ()
     (rejection,) = made.rejections
     assert rejection.reason is Reason.NOT_ENOUGH_ROOM
-    assert rejection.sentence.startswith("4 members need 1 cpu each")
+    assert finding_text.sentence(rejection).startswith("4 members need 1 cpu each")
 
 
 def test_absent_members_that_no_node_could_hold_are_named_by_their_role() -> None:
@@ -78,22 +78,24 @@ def test_absent_members_that_no_node_could_hold_are_named_by_their_role() -> Non
     picky = replace(picky, roles=(picky.roles[0], replace(picky.roles[1], template=choosy)))
     (rejection,) = planned(node("n1", cpu=9), picky).rejections
     assert rejection.reason is Reason.NO_NODE_FITS
-    assert "an absent member of role worker" in rejection.sentence
+    assert "an absent member of role worker" in finding_text.sentence(rejection)
 
 
 def test_nothing_is_reserved_while_nobody_exists() -> None:
     nobody = replace(driven(), members=())
     (rejection,) = planned(node("n1", cpu=9), nobody).rejections
     assert rejection.reason is Reason.WAITING_FOR_MEMBERS
-    assert rejection.sentence.startswith("role driver: 0 of 1 exist; role worker: 0 of 3 exist")
+    assert finding_text.sentence(rejection).startswith(
+        "role driver: 0 of 1 exist; role worker: 0 of 3 exist"
+    )
 
 
 def test_a_role_without_a_template_must_exist() -> None:
     worker = driven(1).where(lambda m: m)
     alone = replace(worker, members=tuple(m for m in worker.members if m.role == "worker"))
     (rejection,) = planned(node("n1", cpu=9), alone).rejections
-    assert rejection.sentence.startswith("role driver: 0 of 1 exist")
-    assert "worker" not in rejection.sentence
+    assert finding_text.sentence(rejection).startswith("role driver: 0 of 1 exist")
+    assert "worker" not in finding_text.sentence(rejection)
 
 
 def test_what_the_gang_needs_beyond_its_roles_comes_from_roles_that_may_have_more() -> None:
@@ -144,7 +146,7 @@ def test_one_that_asks_for_more_and_finds_no_room_gives_its_slot_back() -> None:
     assert only(made).slots == (SlotReservation(N1, "worker", 2),)
     assert only(made).assignments == ()
     (rejection,) = made.rejections
-    assert rejection.sentence.startswith("1 member to replace lost ones needs 2 cpu")
+    assert finding_text.sentence(rejection).startswith("1 member to replace lost ones needs 2 cpu")
     after = planned(node("n1", cpu=4), came, held(came, n1=2))
     assert after.placements == ()
 
@@ -440,7 +442,7 @@ def test_a_gang_whose_room_was_given_back_says_who_is_missing() -> None:
     of = driven().bound_on("n1")
     (rejection,) = planned(node("n1", cpu=9), of).rejections
     assert rejection.reason is Reason.WAITING_FOR_MEMBERS
-    assert rejection.sentence == (
+    assert finding_text.sentence(rejection) == (
         "1 of 4 members are bound; 3 lost or never made, and no room is held for them"
     )
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tutti.gang import finding_text
 from tutti.model.cluster import OnTimeout
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.keys import NodeName
@@ -28,7 +29,7 @@ def planned(*parts: Part, at: float) -> Plan:
 def told(*parts: Part, at: float) -> tuple[Reason, str]:
     """What the one gang that waits is told."""
     (rejection,) = planned(*parts, at=at).rejections
-    return rejection.reason, rejection.sentence
+    return rejection.reason, finding_text.sentence(rejection)
 
 
 NOWHERE = "no node of the kinds present fits member ml/a-0: asks 4 cpu; the largest node has 1 (n1)"
@@ -49,7 +50,7 @@ def test_a_gang_that_is_given_up_is_not_tried_any_more() -> None:
     assert planned(ROOMY, FAILING, at=159.0).placements
     made = planned(ROOMY, FAILING, at=160.0)
     assert made.placements == ()
-    assert [(one.reason, one.sentence) for one in made.rejections] == [
+    assert [(one.reason, finding_text.sentence(one)) for one in made.rejections] == [
         (
             Reason.TIMED_OUT,
             (

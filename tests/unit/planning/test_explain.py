@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.gang import demand
+from tutti.gang import demand, finding_text
 from tutti.model.cluster import Role
 from tutti.model.decisions import Reason
 from tutti.model.inter_pod import Requirement
@@ -25,7 +25,9 @@ FITS_NOWHERE = "no node of the kinds present fits member "
 def said(name: str, *parts: Part, by: Strategy | None = None) -> tuple[Reason, str]:
     """What the gang of that name is told."""
     made = plan(snapshot(*parts), by or BestFit(), BestFit(), Budget())
-    return next((r.reason, r.sentence) for r in made.rejections if r.gang.name == name)
+    return next(
+        (r.reason, finding_text.sentence(r)) for r in made.rejections if r.gang.name == name
+    )
 
 
 def waits(of: GangBuilder) -> str:
@@ -257,7 +259,7 @@ def test_room_that_an_unproved_plan_left_is_not_denied() -> None:
     seen = snapshot(node("n1", cpu=8), gang("a").of(2, cpu=1))
     made = plan(seen, Overlooking(), Overlooking(), Budget())
     sentence = "2 members need 1 cpu each; room for 8 on 1 node, left unused by this plan"
-    assert [r.sentence for r in made.rejections] == [sentence]
+    assert [finding_text.sentence(r) for r in made.rejections] == [sentence]
 
 
 def test_a_missing_proof_is_said_of_gangs_that_might_fit() -> None:

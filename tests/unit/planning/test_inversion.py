@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tutti.filters.node_rules import fits_node
+from tutti.gang import finding_text
 from tutti.model.cluster import Gang, Member, Node, Snapshot
 from tutti.model.decisions import Objective, Plan, Policy, Reason, Rejection
 from tutti.model.keys import NodeName
@@ -56,7 +57,7 @@ def passed_over(snapshot: Snapshot, made: Plan) -> list[Rejection]:
     return [
         one
         for one in waiting
-        if "held for gang" not in one.sentence
+        if "held for gang" not in finding_text.sentence(one)
         and fits(snapshot.nodes, gangs[one.gang], rooms(snapshot, made, gangs[one.gang]))
     ]
 

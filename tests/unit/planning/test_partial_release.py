@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tutti.gang import demand
+from tutti.gang import demand, finding_text
+from tutti.gang.room_findings import ShortOf
 from tutti.model.cluster import OnPartial, Phase, Snapshot
 from tutti.model.decisions import Plan, Reason, Rejection
 from tutti.model.owners import Job, Owner
@@ -59,7 +60,7 @@ def test_a_gang_that_cannot_be_completed_is_released_where_that_was_asked_for() 
     found = decide(lost_one())
     assert evicted(found) == ["a-0", "a-1"]
     (rejection,) = found.rejections
-    assert rejection.sentence.endswith(
+    assert finding_text.sentence(rejection).endswith(
         "; to be released: 2 bound members to evict, to start again whole"
     )
     assert found.evictions[0].uid == lost_one().made.uid
@@ -68,7 +69,7 @@ def test_a_gang_that_cannot_be_completed_is_released_where_that_was_asked_for() 
 def test_nothing_is_evicted_by_default() -> None:
     found = decide(lost_one(on_partial=OnPartial.COMPLETE))
     assert not found.evictions
-    assert "released" not in found.rejections[0].sentence
+    assert "released" not in finding_text.sentence(found.rejections[0])
 
 
 def test_a_gang_that_finds_room_is_completed() -> None:
@@ -127,8 +128,8 @@ def test_what_keeps_a_gang_from_being_released_is_said(why: str) -> None:
     found = decide(of, node("n3", cpu=2).cordoned(), cpu=2 if "finishing" in why else 4)
     assert not found.evictions
     (rejection,) = found.rejections
-    assert rejection.sentence.startswith(NO_ROOM)
-    assert rejection.sentence.endswith(f"; not released: {sentence}")
+    assert finding_text.sentence(rejection).startswith(NO_ROOM)
+    assert finding_text.sentence(rejection).endswith(f"; not released: {sentence}")
 
 
 def test_a_member_that_will_never_leave_its_dead_node_is_not_waited_for() -> None:
@@ -143,7 +144,7 @@ def test_a_gang_is_not_released_without_proof() -> None:
     nobody = AwaitedPods(
         SelectorIndex([], []), [], FitByShape(grids.grid(shot, []), np.zeros((2, 1), np.int64)), {}
     )
-    unproved = Rejection(census.gang.key, Reason.BUDGET_EXHAUSTED, "not proved")
+    unproved = Rejection(census.gang.key, Reason.BUDGET_EXHAUSTED, (ShortOf(1),))
     assert partial_release.verdicts(shot, [census], [unproved], nobody) == ((), (unproved,))
     proved = replace(unproved, reason=Reason.NO_NODE_FITS)
     assert len(partial_release.verdicts(shot, [census], [proved], nobody)[0]) == 1
@@ -176,7 +177,7 @@ def test_a_gang_is_not_released_while_the_same_plan_places_those_whom_it_needs()
     found = plan(snapshot(near, far, waiting_for_company(), other), BestFit(), BestFit(), Budget())
     assert [one.gang.name for one in found.placements] == ["b"]
     assert found.evictions == ()
-    assert found.rejections[0].sentence.endswith(
+    assert finding_text.sentence(found.rejections[0]).endswith(
         "; not released: ml/a-1 may find room once ml/b-0 has its node"
     )
 
@@ -186,7 +187,7 @@ def test_a_gang_is_not_released_while_those_whom_it_needs_still_wait() -> None:
     near = node("n1", cpu=4).labelled(zone="z")
     found = plan(snapshot(near, waiting_for_company(), late), BestFit(), BestFit(), Budget())
     assert found.evictions == ()
-    assert "once ml/b-0 has its node" in found.rejections[0].sentence
+    assert "once ml/b-0 has its node" in finding_text.sentence(found.rejections[0])
 
 
 @pytest.mark.parametrize(
@@ -230,14 +231,17 @@ def test_a_job_that_would_fail_is_spared_and_that_is_said() -> None:
     kept = partial_release.spared(of_job(), {KEY: Job("train", 2)})
     assert not kept.evictions
     (rejection,) = kept.rejections
-    assert "but not yet: Job train stands 2 more failures and each of the 2" in rejection.sentence
-    assert "podFailurePolicy ignore DisruptionTarget" in rejection.sentence
+    assert (
+        "but not yet: Job train stands 2 more failures and each of the 2"
+        in finding_text.sentence(rejection)
+    )
+    assert "podFailurePolicy ignore DisruptionTarget" in finding_text.sentence(rejection)
 
 
 def test_a_job_that_cannot_be_read_is_spared() -> None:
     kept = partial_release.spared(of_job(), {})
     assert not kept.evictions
-    assert "Job train cannot be read" in kept.rejections[0].sentence
+    assert "Job train cannot be read" in finding_text.sentence(kept.rejections[0])
 
 
 def test_other_controllers_count_no_failures() -> None:

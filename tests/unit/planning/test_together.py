@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tutti.gang import finding_text
 from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.inter_pod import InterPodRules
@@ -51,7 +52,7 @@ def zone_counts(made: Plan) -> list[int]:
 
 def said(made: Plan, name: str) -> tuple[Reason, str]:
     (found,) = [one for one in made.rejections if one.gang.name == name]
-    return found.reason, found.sentence
+    return found.reason, finding_text.sentence(found)
 
 
 @BOTH

@@ -113,7 +113,7 @@ def test_the_gap_is_that_of_the_highest_priority_without_a_proof(plan: Plan, gap
 def test_who_waits_is_told_by_reason() -> None:
     metrics = leading()
     keys = [GangKey(NAMESPACE, name) for name in "ab"]
-    waiting = tuple(Rejection(key, Reason.NOT_ENOUGH_ROOM, "no room") for key in keys)
+    waiting = tuple(Rejection(key, Reason.NOT_ENOUGH_ROOM, ()) for key in keys)
     metrics.saw(snapshot(gang("a").of(1, cpu=1), gang("b").of(1, cpu=1)), Plan((), waiting))
     found = told(metrics)
     assert found["tutti_waiting_gangs NotEnoughRoom"] == 2.0

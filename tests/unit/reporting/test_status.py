@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tutti.gang import health
+from tutti.gang.findings import Quoted
 from tutti.model.cluster import Gang, Phase, Reservation
 from tutti.model.decisions import Reason, Rejection
 from tutti.model.keys import NodeName
@@ -22,7 +23,7 @@ THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 
 
 def waits(reason: Reason = Reason.NOT_ENOUGH_ROOM, sentence: str = NO_ROOM) -> Rejection:
-    return Rejection(gang("a").key, reason, sentence)
+    return Rejection(gang("a").key, reason, (Quoted(sentence),))
 
 
 def two() -> GangBuilder:

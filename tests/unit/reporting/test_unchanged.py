@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tutti.gang.room_findings import ShortOf
 from tutti.kube.gang_sources import GangObject
 from tutti.model.cluster import Reservation
 from tutti.model.decisions import Reason, Rejection
@@ -17,9 +18,9 @@ from ...harness.builders import gang
 GANG = gang("a").of(2, cpu=1).bound_on("n1").made  # and one that waits
 GROUP = GangObject(GANG.key, GANG.uid, 2, generation=1, version="1")
 HELD = Reservation(GANG.key, GANG.uid, 1, "tutti", "term", 0.0, ())
-WAITS = Rejection(GANG.key, Reason.NOT_ENOUGH_ROOM, "short 1")
+WAITS = Rejection(GANG.key, Reason.NOT_ENOUGH_ROOM, (ShortOf(1),))
 ABOUT = GangReport(GANG, GROUP, HELD, WAITS)
-REWORDED = ABOUT._replace(rejection=replace(WAITS, sentence="short 2"))
+REWORDED = ABOUT._replace(rejection=replace(WAITS, findings=(ShortOf(2),)))
 CHANGED = (
     ABOUT._replace(gang=replace(GANG)),
     ABOUT._replace(group=replace(GROUP)),

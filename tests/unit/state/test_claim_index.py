@@ -8,6 +8,7 @@ import pytest
 from tutti import dump
 from tutti.dump.load import snapshot_of
 from tutti.filters.node_rules import fits_node
+from tutti.gang import finding_text
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import ForeignPod, Member, Phase, Snapshot
 from tutti.model.decisions import Policy
@@ -522,7 +523,7 @@ def test_attached_volumes_are_room_that_plans_keep_to() -> None:
     made = plan(seen, BestFit(), BestFit(), Budget())
     assert [(each.gang.name, each.assignments[0].node) for each in made.placements] == [("a", "n1")]
     (waits,) = made.rejections
-    assert "needs 1 cpu, 1 volume of one.csi" in waits.sentence
+    assert "needs 1 cpu, 1 volume of one.csi" in finding_text.sentence(waits)
     assert not violations(seen, made)
     both = replace(
         made.placements[0].assignments[0], pod=PodKey(NAMESPACE, "b"), uid=Uid("ml/b-uid")

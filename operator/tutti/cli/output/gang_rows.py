@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...gang import slots
+from ...gang import finding_text, slots
 from ...gang.demand import needed
 from ...kube.gang_sources import GangObject
-from ...loop.dry_run import WHY_NOTHING_STARTS
 from ...model.cluster import Gang, Snapshot
 from ...model.keys import GangKey
 from ...model.resources import NOTHING, Resources
@@ -57,7 +56,7 @@ def hindrance(found: Iterable[StandingRow]) -> str:
     """What the operator says keeps every gang from starting: that it is paused, or only watches."""
     said = [row.message for row in found if row.state is GangState.WAITING]
     return next(
-        (why for why in WHY_NOTHING_STARTS.values() if any(one.startswith(why) for one in said)), ""
+        (why for why in finding_text.MODES.values() if any(one.startswith(why) for one in said)), ""
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ...gang import finding_text
 from ...gang.demand import needed
 from ...model.cluster import Gang, Snapshot
 from ...model.decisions import Placement, Plan, Rejection
@@ -52,7 +53,7 @@ class GangRow:
     @property
     def sentence(self) -> str:
         """Why it waits, in one sentence; empty where it does not."""
-        return "" if self.rejection is None else self.rejection.sentence
+        return "" if self.rejection is None else finding_text.sentence(self.rejection)
 
 
 def lines(snapshot: Snapshot, plan: Plan) -> Sequence[GangRow]:

@@ -1,6 +1,6 @@
-"""What room is short of what a gang asks for: counted per shape and exactly, then put in words.
+"""What room is short of what a gang asks for, counted per shape and exactly.
 
-Separate from the decision, which never reads a sentence. Of a gang with several shapes the one
+Separate from the decision, which never reads a finding. Of a gang with several shapes the one
 that is shortest is named.
 """
 
@@ -13,15 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...gang.demand import PlacementRequest
-from ...gang.quantities import count, format_amount, format_resources
+from ...gang.room_findings import (
+    Asked,
+    EmptyClusterRoom,
+    Excluded,
+    LargestNode,
+    MixedAsked,
+    MorePortsTaken,
+    NoNodeFits,
+    NoWayTogether,
+    PortTaken,
+    RoomFor,
+    ShortOf,
+)
 from ...model import ports
 from ...model.cluster import Member
+from ...model.decisions import Finding
 from ...model.resources import Resources
 from ...model.shapes import Shape
 from ...strategies.capacity import fits_per_node
 from .grids import Grid, footprint
 
-MOST_KINDS = 3  # kinds of obstacles, or shapes, named in one sentence
+MOST_KINDS = 3  # kinds of obstacles, or shapes, that are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +43,6 @@ class Fit:
 
     members: int
     nodes: int
-
-    def __str__(self) -> str:
-        """Read as the middle of a sentence."""
-        if not self.nodes:
-            return "room for none"
-        return f"room for {self.members} on {count(self.nodes, 'node')}"
 
 
 class CountedFit(Protocol):
@@ -132,71 +139,69 @@ def _shortest(found: Sequence[ShapeShortage]) -> ShapeShortage | None:
     return max(lacking, key=lambda block: (block.lacking, block.room.members), default=None)
 
 
-def not_enough_room(empty: FitByShape, left: FitByShape, want: PlacementRequest) -> str:
+def not_enough_room(
+    empty: FitByShape, left: FitByShape, want: PlacementRequest
+) -> tuple[Finding, ...]:
     """What a gang asks for and what room is left, once everything else in the plan has its own."""
-    found = blocks(left, want)
-    is_mixed = len(found) > 1
+    blocks_left = blocks(left, want)
+    is_mixed = len(blocks_left) > 1
     if (block := short(empty, want)) is not None:
-        only = f"only {block.room.members}" if block.room.members else "none"
-        asked = _asked(want, block, is_mixed=is_mixed)
-        return f"{asked}; even the empty cluster has room for {only}; short {block.lacking}"
-    if (block := _shortest(found)) is not None:
-        found_room = f"{block.room}{taken_ports(left, block.members[0].shape)}"
-        return f"{_asked(want, block, is_mixed=is_mixed)}; {found_room}; short {block.lacking}"
+        empty_room = EmptyClusterRoom(block.room.members)
+        return _asked(want, block, is_mixed=is_mixed), empty_room, ShortOf(block.lacking)
+    if (block := _shortest(blocks_left)) is not None:
+        ports_taken = taken_ports(left, block.members[0].shape)
+        room_left = (_room(block.room), *ports_taken, ShortOf(block.lacking))
+        return _asked(want, block, is_mixed=is_mixed), *room_left
     if not is_mixed:
-        asked = _asked(want, found[0], is_mixed=False)
-        return f"{asked}; {found[0].room}, left unused by this plan"
-    listed = [
-        f"{block.countable} with {format_resources(block.requests)} each ({block.room})"
-        for block in found
+        room = _room(blocks_left[0].room, is_unused=True)
+        return _asked(want, blocks_left[0], is_mixed=False), room
+    kinds = [
+        (block.countable, block.requests, _room(block.room))
+        for block in blocks_left
         if block.room.members
     ]
-    if len(listed) > MOST_KINDS:
-        listed[MOST_KINDS:] = [f"{len(listed) - MOST_KINDS} more kinds"]
-    kinds = ", ".join(listed)
-    return (
-        f"{count(want.need, 'member')} needed of {kinds}; no way was found to place them together"
-    )
+    more = max(0, len(kinds) - MOST_KINDS)
+    return MixedAsked(want.need, tuple(kinds[:MOST_KINDS]), more), NoWayTogether()
 
 
-def taken_ports(rooms: FitByShape, shape: Shape) -> str:
-    """Of the host ports it asks for, those that are taken on nodes it may run on; or nothing."""
+def _room(fit: Fit, *, is_unused: bool = False) -> RoomFor:
+    return RoomFor(fit.members, fit.nodes, is_unused)
+
+
+def taken_ports(rooms: FitByShape, shape: Shape) -> tuple[Finding, ...]:
+    """Of the host ports that the shape asks for, those that are taken on nodes it may run on."""
     asked = ports.named(dict(shape.requests.amounts))
     if not asked:
-        return ""
+        return ()
     base = rooms.base
     row = base.shapes[shape]
     allowed = np.flatnonzero(base.allowed[row])
-    said = []
+    taken: list[Finding] = []
     for port in asked:
         lacks = np.zeros(len(allowed), dtype=np.bool_)
         for name in {port.resource, replace(port, ip=ports.ANY_IP).resource}:
             column = base.resources.index(name)
             lacks |= rooms.free[allowed, column] < base.requests[row, column]
         if n := int(np.count_nonzero(lacks)):
-            said.append(f"; host port {port} is taken on {count(n, 'node')}")
-    if len(said) > MOST_KINDS:
-        said[MOST_KINDS:] = [f"; {len(said) - MOST_KINDS} more host ports are taken"]
-    return "".join(said)
+            taken.append(PortTaken(str(port), n))
+    if len(taken) > MOST_KINDS:
+        taken[MOST_KINDS:] = [MorePortsTaken(len(taken) - MOST_KINDS)]
+    return tuple(taken)
 
 
-def _asked(want: PlacementRequest, block: ShapeShortage, *, is_mixed: bool) -> str:
-    requests = format_resources(block.requests)
-    if want.gang.is_single:
-        return f"the pod needs {requests}"
+def _asked(want: PlacementRequest, block: ShapeShortage, *, is_mixed: bool) -> Asked:
     roles = {m.role for m in block.members} if is_mixed and want.minimums else set[str]()
-    role = f"role {min(roles)}: " if len(roles) == 1 else ""
-    n = block.forced
-    return f"{role}{count(n, 'member')} need{'s' * (n == 1)} {requests}{' each' * (n > 1)}"
+    role = min(roles) if len(roles) == 1 else ""
+    return Asked(block.forced, block.requests, role, is_single=want.gang.is_single)
 
 
-def single_members(members: Sequence[Member], purpose: str, found: FitByShape) -> str:
+def single_members(
+    members: Sequence[Member], purpose: str, rooms: FitByShape
+) -> tuple[Finding, ...]:
     """What members of a started gang ask for, each for itself; all are of one shape."""
-    n = len(members)
-    requests = format_resources(members[0].shape.requests)
-    asked = f"{count(n, 'member')} {purpose} need{'s' * (n == 1)} {requests}{' each' * (n > 1)}"
     shape = members[0].shape
-    return f"{asked}; {found[shape]}{taken_ports(found, shape)}"
+    asked = Asked(len(members), shape.requests, purpose=purpose)
+    return asked, _room(rooms[shape]), *taken_ports(rooms, shape)
 
 
 def nowhere_member(empty: FitByShape, want: PlacementRequest) -> Member | None:
@@ -217,35 +222,25 @@ def nowhere_member(empty: FitByShape, want: PlacementRequest) -> Member | None:
     return next(m for m in lost if there[m.role] < places.get(m.role, len(want.members)))
 
 
-def nowhere(base: Grid, shape: Shape) -> str:
-    """Why no node could hold this shape, even if it were empty."""
-    if not base.nodes:
-        return "there are no nodes"
+def nowhere(base: Grid, member: Member) -> NoNodeFits:
+    """Why no node could hold the member, even if it were empty."""
+    shape, key = member.shape, member.key if member.key.name else None
     flags = base.allowed[base.shapes[shape]]
     allowed = [node for node, is_allowed in zip(base.nodes, flags, strict=True) if is_allowed]
-    if not allowed:
-        return f"{count(len(base.nodes), 'node')}: {_obstacles(base, shape)}"
-    others = len(base.nodes) - len(allowed)
-    aside = f" ({count(others, 'node')} left out: {_obstacles(base, shape)})" if others else ""
-    for name, n in footprint(shape).amounts:
+    excluded = _excluded(base, shape, len(base.nodes) - len(allowed))
+    no_node = NoNodeFits(key, member.role, shape.requests, excluded, len(base.nodes))
+    for name, n in footprint(shape).amounts if allowed else ():
         largest = max(allowed, key=lambda node: node.offers(name))  # the first, if equal
         if (most := largest.offers(name)) < n:
-            asked = f"asks {format_amount(name, n)} {name}"
-            found = (
-                f"the largest node has {format_amount(name, most)} ({largest.name})"
-                if most
-                else "no node has any"
-            )
-            return f"{asked}; {found}{aside}"
-    asked = f"asks {format_resources(shape.requests)}"
-    return f"{asked}; no node has all of it{aside}"
+            return replace(no_node, largest=LargestNode(name, n, most, largest.name))
+    return no_node
 
 
-def _obstacles(base: Grid, shape: Shape) -> str:
-    """What keeps the shape off nodes, the most frequent first."""
+def _excluded(base: Grid, shape: Shape, nodes: int) -> Excluded:
+    """What keeps the shape off nodes, the most frequent obstacle first."""
+    if not nodes:
+        return Excluded(0, ())
     whys = Counter(why for why in base.index.obstacles(shape) if why is not None)
-    ranked = sorted(whys.items(), key=lambda item: (-item[1], item[0]))
-    listed = [f"{n} {why.removeprefix('is ')}" for why, n in ranked[:MOST_KINDS]]
-    if rest := sum(n for _, n in ranked[MOST_KINDS:]):
-        listed.append(f"{rest} for other reasons")
-    return ", ".join(listed)
+    ranked = sorted(((n, why) for why, n in whys.items()), key=lambda item: (-item[0], item[1]))
+    rest = sum(n for n, _ in ranked[MOST_KINDS:])
+    return Excluded(nodes, tuple(ranked[:MOST_KINDS]), rest)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tutti.gang import finding_text
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.planning.plan import plan
 from tutti.planning.search import round_proof
@@ -49,7 +50,7 @@ def test_whoever_might_follow_one_of_a_later_round_leaves_no_proof() -> None:
     assert not made.proved
     (said,) = made.rejections
     assert (said.gang.name, said.reason) == ("w", Reason.BUDGET_EXHAUSTED)
-    assert said.sentence.endswith(round_proof.SENTENCE)
+    assert finding_text.sentence(said).endswith(round_proof.SENTENCE)
     assert all(level.bound is None for level in made.levels)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tutti.gang import demand
+from tutti.gang import demand, finding_text
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.ports import HostPort
 from tutti.planning.compile import grids
@@ -41,7 +41,7 @@ def started(made: Plan) -> set[str]:
 
 
 def told(made: Plan) -> dict[str, str]:
-    return {rejection.gang.name: rejection.sentence for rejection in made.rejections}
+    return {rejection.gang.name: finding_text.sentence(rejection) for rejection in made.rejections}
 
 
 def fresh(of: GangBuilder) -> GangBuilder:

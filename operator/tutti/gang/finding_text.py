@@ -1,0 +1,332 @@
+"""The sentences of rejections: the one place where findings are put in words.
+
+A sentence says what was asked for, what there is, and what people can do, in this order.
+"""
+
+from collections.abc import Iterable
+from functools import singledispatch
+
+from ..model.decisions import Finding, Mode, Rejection
+from . import findings as of
+from . import room_findings as room
+from .quantities import count, format_amount, format_resources
+
+MODES = {
+    Mode.PAUSED: "Tutti is paused (TUTTI_MODE=paused), so nothing starts",
+    Mode.SHADOW: "Tutti only watches (TUTTI_MODE=shadow), so nothing starts",
+}
+
+
+def sentence(rejection: Rejection) -> str:
+    """Why the gang waits, in one sentence."""
+    return sentence_of(rejection.findings)
+
+
+def sentence_of(findings: Iterable[Finding]) -> str:
+    """These findings as one sentence."""
+    return "; ".join(text(finding) for finding in findings)
+
+
+@singledispatch
+def text(finding: object) -> str:
+    """One finding, or part of one, in words.
+
+    Raises:
+        TypeError: nothing says how to put it in words.
+    """
+    raise TypeError(finding)
+
+
+@text.register
+def _(finding: room.Asked) -> str:
+    n, requests = finding.members, format_resources(finding.requests)
+    if finding.is_single:
+        return f"the pod needs {requests}"
+    role = f"role {finding.role}: " if finding.role else ""
+    purpose = f" {finding.purpose}" if finding.purpose else ""
+    needs = f"need{'s' * (n == 1)} {requests}{' each' * (n > 1)}"
+    return f"{role}{count(n, 'member')}{purpose} {needs}"
+
+
+@text.register
+def _(finding: room.MixedAsked) -> str:
+    kinds = [
+        f"{n} with {format_resources(requests)} each ({text(fit)})"
+        for n, requests, fit in finding.kinds
+    ]
+    kinds = _listed(kinds, finding.more_kinds, "more kinds")
+    return f"{count(finding.needed, 'member')} needed of {', '.join(kinds)}"
+
+
+@text.register
+def _(finding: room.RoomFor) -> str:
+    fit = f"room for {finding.members} on {count(finding.nodes, 'node')}"
+    fit = fit if finding.nodes else "room for none"
+    return f"{fit}, left unused by this plan" if finding.is_unused else fit
+
+
+@text.register
+def _(finding: room.EmptyClusterRoom) -> str:
+    n = finding.members
+    return f"even the empty cluster has room for {f'only {n}' if n else 'none'}"
+
+
+@text.register
+def _(finding: room.ShortOf) -> str:
+    return f"short {finding.members}"
+
+
+@text.register
+def _(_: room.NoWayTogether) -> str:
+    return "no way was found to place them together"
+
+
+@text.register
+def _(finding: room.PortTaken) -> str:
+    return f"host port {finding.port} is taken on {count(finding.nodes, 'node')}"
+
+
+@text.register
+def _(finding: room.MorePortsTaken) -> str:
+    return f"{finding.ports} more host ports are taken"
+
+
+@text.register
+def _(finding: room.ExcludedByRules) -> str:
+    return ", ".join(f"{count(n, 'node')} excluded by {rule}" for n, rule in finding.nodes_by_rule)
+
+
+@text.register
+def _(finding: room.RulesInForce) -> str:
+    return f"what its pods ask of others: {', '.join(finding.rules)}"
+
+
+@text.register
+def _(finding: room.RoomHeldForIt) -> str:
+    where = count(finding.nodes, "node")
+    return f"it has waited longest, so room is held for it on {where} as it frees up"
+
+
+@text.register
+def _(finding: room.RoomHeldForOther) -> str:
+    return f"more room is held for gang {finding.gang}, which goes first"
+
+
+@text.register
+def _(finding: room.NoNodeFits) -> str:
+    absent = f"an absent member of role {finding.role}"
+    who = absent if finding.member is None else f"member {finding.member}"
+    return f"no node of the kinds present fits {who}: {_no_node(finding)}"
+
+
+def _no_node(finding: room.NoNodeFits) -> str:
+    """Why no node could hold a member."""
+    if not finding.nodes:
+        return "there are no nodes"
+    n, obstacles = finding.excluded.nodes, text(finding.excluded)
+    if n == finding.nodes:
+        return f"{count(n, 'node')}: {obstacles}"
+    aside = f" ({count(n, 'node')} left out: {obstacles})" if n else ""
+    if finding.largest is not None:
+        return f"{text(finding.largest)}{aside}"
+    return f"asks {format_resources(finding.requests)}; no node has all of it{aside}"
+
+
+@text.register
+def _(finding: room.LargestNode) -> str:
+    asked = f"asks {format_amount(finding.resource, finding.asked)} {finding.resource}"
+    if not finding.most:
+        return f"{asked}; no node has any"
+    most = format_amount(finding.resource, finding.most)
+    return f"{asked}; the largest node has {most} ({finding.node})"
+
+
+@text.register
+def _(finding: room.Excluded) -> str:
+    obstacles = [f"{n} {why.removeprefix('is ')}" for n, why in finding.obstacles]
+    return ", ".join(_listed(obstacles, finding.others, "for other reasons"))
+
+
+@text.register
+def _(_: of.BeingDeleted) -> str:
+    return "the PodGroup is being deleted"
+
+
+@text.register
+def _(finding: of.MembersExist) -> str:
+    return f"{finding.members} of {count(finding.needed, 'member')} exist"
+
+
+@text.register
+def _(finding: of.RoleMembersExist) -> str:
+    return f"role {finding.role}: {finding.members} of {finding.needed} exist"
+
+
+@text.register
+def _(finding: of.MembersBound) -> str:
+    return f"{finding.members} of {count(finding.needed, 'member')} are bound"
+
+
+@text.register
+def _(finding: of.MembersLost) -> str:
+    n, them = finding.members, "it" if finding.members == 1 else "them"
+    if finding.has_slots:
+        return f"{n} lost or never made, and no room is held for {them}"
+    return f"{n} lost, and no pod waits to replace {them}"
+
+
+@text.register
+def _(finding: of.Gated) -> str:
+    n = finding.members
+    gates = f"scheduling gates ({', '.join(_listed(finding.gates, finding.more_gates, 'more'))})"
+    if finding.is_single:
+        return f"the pod has {gates}"
+    whose = "more" if finding.is_started else "of them"
+    return f"{n} {whose} {_have(n)} {gates}"
+
+
+@text.register
+def _(finding: of.Failed) -> str:
+    return f"{finding.members} more {_have(finding.members)} failed"
+
+
+@text.register
+def _(finding: of.WithoutRole) -> str:
+    n = finding.members
+    return f"{count(n, 'pod')} name{'s' * (n == 1)} no role of the gang"
+
+
+@text.register
+def _(finding: of.BeyondMaximum) -> str:
+    n = finding.members
+    return f"{n} more {'is' if n == 1 else 'are'} beyond the maxMember of their role"
+
+
+@text.register
+def _(finding: of.MaximumReached) -> str:
+    n, roles = finding.members, finding.roles
+    whose = f"role{'s' * (len(roles) > 1)} {', '.join(roles)}"
+    have = "has its" if len(roles) == 1 else "have their"
+    return f"{whose} {have} maxMember; {n} more wait{'s' * (n == 1)} until a member has ended"
+
+
+@text.register
+def _(finding: of.TemplateNotRead) -> str:
+    absent = f"no room is held for absent members of role {finding.role}"
+    return f"{absent}, since its template has {', '.join(finding.problems)}"
+
+
+@text.register
+def _(finding: of.CreatesOneByOne) -> str:
+    pods = f"StatefulSet {finding.stateful_set}, if OrderedReady, creates one pod at a time"
+    return f"{pods}: set podManagementPolicy: Parallel"
+
+
+@text.register
+def _(finding: of.ParallelismTooSmall) -> str:
+    least = f"spec.parallelism must be at least minMember ({finding.needed})"
+    return f"Job {finding.job}: {least}"
+
+
+@text.register
+def _(finding: of.Unsupported) -> str:
+    n, fields = finding.members, ", ".join(finding.fields)
+    uses = "the pod uses" if finding.is_single else f"{count(n, 'member')} use{'s' * (n == 1)}"
+    return f"{uses} {fields}, which Tutti does not place yet"
+
+
+@text.register
+def _(finding: of.VolumesNotReady) -> str:
+    n, problems = finding.members, _listed(finding.problems, finding.more_problems, "more")
+    return f"{count(n, 'pod')} wait{'s' * (n == 1)} for volumes: {', '.join(problems)}"
+
+
+@text.register
+def _(finding: of.NotProved) -> str:
+    return f"not proved to be the best choice: {finding.because}"
+
+
+@text.register
+def _(finding: of.NotStartedInTime) -> str:
+    return f"not started within {finding.seconds:g} s"
+
+
+@text.register
+def _(_: of.GivenUp) -> str:
+    again = "it is tried again if its members are made anew"
+    return f"given up, since onTimeout is Fail: {again}, or scheduleTimeoutSeconds is raised"
+
+
+@text.register
+def _(finding: of.NoPriorityClass) -> str:
+    instead = f"so its pods' highest priority, {finding.priority}, counts"
+    return f"PriorityClass {finding.name} does not exist, {instead}"
+
+
+@text.register
+def _(finding: of.ToBeReleased) -> str:
+    members = count(finding.members, "bound member")
+    return f"to be released: {members} to evict, to start again whole"
+
+
+@text.register
+def _(finding: of.NotReleased) -> str:
+    return f"not released: {text(finding.because)}"
+
+
+@text.register
+def _(finding: of.MembersSucceeded) -> str:
+    return f"{count(finding.members, 'member')} succeeded already"
+
+
+@text.register
+def _(finding: of.NotMadeAgain) -> str:
+    if finding.is_driver:
+        return f"{finding.pod} is a Spark driver, which nobody makes anew"
+    return f"{finding.pod} has no controller that would make it anew"
+
+
+@text.register
+def _(finding: of.StillLeaving) -> str:
+    return f"{finding.pod} has not left node {finding.node} yet"
+
+
+@text.register
+def _(finding: of.RoomAfterOther) -> str:
+    return f"{finding.member} may find room once {finding.other} has its node"
+
+
+@text.register
+def _(finding: of.EvictionPutOff) -> str:
+    return f"but not yet: {finding.because}"
+
+
+@text.register
+def _(finding: of.Quoted) -> str:
+    return finding.message
+
+
+@text.register
+def _(finding: of.NothingStarts) -> str:
+    return MODES[finding.mode]
+
+
+@text.register
+def _(finding: of.WouldStart) -> str:
+    where = count(finding.nodes, "node")
+    return f"now it would be {count(finding.members, 'member')} on {where}"
+
+
+@text.register
+def _(finding: of.WouldEvict) -> str:
+    members = count(finding.members, "bound member")
+    return f"{members} would be evicted now, to start again whole"
+
+
+def _listed(items: Iterable[str], more: int, of_what: str) -> list[str]:
+    """The items, and at the end how many more there are."""
+    return [*items, *[f"{more} {of_what}"] * (more > 0)]
+
+
+def _have(n: int) -> str:
+    return "has" if n == 1 else "have"

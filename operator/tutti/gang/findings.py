@@ -1,0 +1,250 @@
+"""What a rejection says of a gang: its members, its time, and what people can do.
+
+A finding is a value; ``room_findings`` has those about room, ``finding_text`` puts all in words.
+"""
+
+from dataclasses import dataclass
+
+from ..model.decisions import Finding, Mode
+from ..model.keys import NodeName, PodKey
+
+# Members that are missing or cannot be placed.
+
+
+@dataclass(frozen=True, slots=True)
+class BeingDeleted(Finding):
+    """The PodGroup is being deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MembersExist(Finding):
+    """So many of the needed members exist."""
+
+    members: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoleMembersExist(Finding):
+    """So many of a role's members exist."""
+
+    role: str
+    members: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
+class MembersBound(Finding):
+    """So many of the needed members of a started gang are bound."""
+
+    members: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
+class MembersLost(Finding):
+    """So many members are lost, or were never made, and none waits to replace them."""
+
+    members: int
+    has_slots: bool  # whether room may be held for absent members
+
+
+@dataclass(frozen=True, slots=True)
+class Gated(Finding):
+    """Members have scheduling gates."""
+
+    members: int
+    gates: tuple[str, ...]
+    more_gates: int = 0
+    is_single: bool = False
+    is_started: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Finding):
+    """Further members have failed."""
+
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutRole(Finding):
+    """Pods name no role of the gang."""
+
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondMaximum(Finding):
+    """Members wait beyond the maxMember of their role."""
+
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class MaximumReached(Finding):
+    """All that a started gang waits with is beyond the maxMember of these roles."""
+
+    roles: tuple[str, ...]
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateNotRead(Finding):
+    """No room is held for a role's absent members, for its template cannot be read."""
+
+    role: str
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreatesOneByOne(Finding):
+    """A StatefulSet may create one pod at a time."""
+
+    stateful_set: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelismTooSmall(Finding):
+    """A Job's parallelism must be at least minMember."""
+
+    job: str
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported(Finding):
+    """Members use fields that Tutti does not place yet."""
+
+    members: int
+    fields: tuple[str, ...]
+    is_single: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VolumesNotReady(Finding):
+    """Pods wait for volumes."""
+
+    members: int
+    problems: tuple[str, ...]
+    more_problems: int = 0
+
+
+# Time, and how sure the plan is.
+
+
+@dataclass(frozen=True, slots=True)
+class NotProved(Finding):
+    """The search ended without a proof."""
+
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotStartedInTime(Finding):
+    """The gang has not started within its timeout."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp(Finding):
+    """The gang is not tried any more, since ``onTimeout`` is ``Fail``."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoPriorityClass(Finding):
+    """The PriorityClass does not exist, so the highest priority of the gang's pods counts."""
+
+    name: str
+    priority: int
+
+
+# A started gang that is to start again whole.
+
+
+@dataclass(frozen=True, slots=True)
+class ToBeReleased(Finding):
+    """So many bound members are to be evicted."""
+
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotReleased(Finding):
+    """What keeps a gang from being released."""
+
+    because: "ReleaseObstacle"
+
+
+@dataclass(frozen=True, slots=True)
+class MembersSucceeded:
+    """So many members have succeeded."""
+
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotMadeAgain:
+    """Nothing would make the member again: it is a Spark driver, or has no controller."""
+
+    pod: str
+    is_driver: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StillLeaving:
+    """The member has not left its node yet."""
+
+    pod: str
+    node: NodeName | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoomAfterOther:
+    """The member may find room once the other pod has its node."""
+
+    member: PodKey
+    other: PodKey
+
+
+ReleaseObstacle = MembersSucceeded | NotMadeAgain | StillLeaving | RoomAfterOther
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionPutOff(Finding):
+    """Why the eviction has to wait."""
+
+    because: str
+
+
+# What others say, and what the mode forbids.
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted(Finding):
+    """What the API server, or a Spark driver's configuration, says."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NothingStarts(Finding):
+    """The mode in which nothing starts."""
+
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True)
+class WouldStart(Finding):
+    """What would start now in active mode."""
+
+    members: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WouldEvict(Finding):
+    """How many bound members would be evicted now in active mode."""
+
+    members: int
