@@ -21,12 +21,12 @@ def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
     }
 
 
-def doubtful(snapshot: Snapshot) -> Collection[GangKey]:
+def recently_refused(snapshot: Snapshot) -> Collection[GangKey]:
     """Those that were refused when they were asked for last, however long ago."""
     return {gang.key for gang, _ in _met(snapshot)}
 
 
-def due(snapshot: Snapshot) -> float | None:
+def next_change_at(snapshot: Snapshot) -> float | None:
     """When the next of them may be asked for again."""
     moments = (one.until for one in snapshot.refused.values())
     return min((at for at in moments if snapshot.taken_at < at), default=None)

@@ -160,7 +160,7 @@ def may_come(gang: Gang) -> bool:
     )
 
 
-def due(snapshot: Snapshot) -> float | None:
+def next_change_at(snapshot: Snapshot) -> float | None:
     """When the next slots are given back."""
     if not any(held.slots for held in snapshot.reservations):
         return None

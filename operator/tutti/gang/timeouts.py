@@ -29,7 +29,7 @@ def is_given_up(found: MemberCounts, now: float) -> bool:
     return found.gang.on_timeout is OnTimeout.FAIL and deadline(found) <= now
 
 
-def due(found: Iterable[MemberCounts], now: float) -> float | None:
+def next_change_at(found: Iterable[MemberCounts], now: float) -> float | None:
     """When the next gang runs out of time."""
     moments = (deadline(census) for census in found)
     return min((at for at in moments if now < at < inf), default=None)

@@ -17,17 +17,17 @@ from .compile.pod_classes import SelectorIndex, groups_near_or_even, groups_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AwaitedPods:
-    """All whom a plan has given a node or leaves waiting, by the groups that rules count."""
+    """The pods that a plan has given a node or leaves waiting, by the groups that rules count."""
 
-    roll: SelectorIndex
-    found: Sequence[MemberCounts]
+    index: SelectorIndex
+    gangs: Sequence[MemberCounts]
     room: FitByShape  # before anybody was placed, by node rules alone
     placed: Collection[Uid]
 
     def room_after(self, census: MemberCounts) -> RoomAfterOther | None:
         """The pod that a waiting member might find room by; None if no pod can change that."""
         for member in census.ready:
-            asked = {self.roll.number[who] for who in groups_near_or_even(member.shape)}
+            asked = {self.index.number[who] for who in groups_near_or_even(member.shape)}
             if asked and self.room[member.shape].members:
                 for other in self._others(census):
                     if not asked.isdisjoint(groups_of(other.shape)):
@@ -35,8 +35,8 @@ class AwaitedPods:
         return None
 
     def _others(self, census: MemberCounts) -> Iterator[Member]:
-        """Whoever else may come; who is to replace lost members has been tried together with it."""
-        for other in self.found:
+        """Other pods that may come; those that replace lost members were tried together with it."""
+        for other in self.gangs:
             if other.gang.key != census.gang.key:
                 for member in other.ready:
                     if member.uid in self.placed or not other.is_committed:

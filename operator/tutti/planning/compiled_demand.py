@@ -35,17 +35,17 @@ class CompiledDemand:
 
     def grid_without_gangs(self) -> Grid:
         """The Grid with the rules between pods as they are once all members of gangs have ended."""
-        staying = pod_classes.staying(self.snapshot)
+        staying = pod_classes.pods_of_no_gang(self.snapshot)
         return InterPodCompiler.of(self.grid, self.index, staying).grid()
 
 
 def compile_demand(observed: ObservedDemand) -> CompiledDemand:
     """The demand with every member's shape rewritten once, to that of its class."""
     snapshot = observed.snapshot
-    residents, promised = pod_classes.there(snapshot), _promised(snapshot)
+    residents, promised = pod_classes.placed_pods(snapshot), _promised(snapshot)
     waiting = [member for gang in observed.gangs for member in gang.waiting]
     members = (*waiting, *(member for member, _ in promised))
-    index = pod_classes.roll(snapshot, members, residents)
+    index = pod_classes.selector_index(snapshot, members, residents)
     gangs = [
         replace(gang, ready=index.classify(gang.ready), absent=index.classify(gang.absent))
         for gang in observed.gangs

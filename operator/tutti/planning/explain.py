@@ -46,14 +46,14 @@ class ExplainContext:
 
 
 def rejections(
-    evidence: ExplainContext, gangs: Sequence[MemberCounts], progress: Progress = NO_PROGRESS
+    context: ExplainContext, gangs: Sequence[MemberCounts], progress: Progress = NO_PROGRESS
 ) -> tuple[Rejection, ...]:
     """Why the gangs wait that lack something, in their order."""
     known: dict[Shape, NoNodeFits] = {}  # many gangs share a shape, and this looks at every node
     rejections = []
     for members in gangs:
         progress.step()
-        if (rejection := _rejection(evidence, members, known)) is not None:
+        if (rejection := _rejection(context, members, known)) is not None:
             rejections.append(_with_priority_class(rejection, members.gang))
     return tuple(rejections)
 
@@ -66,84 +66,84 @@ def _with_priority_class(rejection: Rejection, gang: Gang) -> Rejection:
 
 
 def _rejection(
-    evidence: ExplainContext,
+    context: ExplainContext,
     census: MemberCounts,
     known: dict[Shape, NoNodeFits],
 ) -> Rejection | None:
-    if any(member.uid in evidence.placed for member in census.waiting):
+    if any(member.uid in context.placed for member in census.waiting):
         return None
     oldest = demand.within_maximums(census)
     if census.is_committed and census.waiting and not census.gang.terminating:
-        answer = _of_started(evidence, oldest, known)
+        answer = _of_started(context, oldest, known)
         return replace(answer, only_extra_members=census.missing <= 0)
     want = demand.whole(census)
     if want is None:
         return missing_members.absence(oldest)
-    if (member := capacity.nowhere_member(evidence.empty, want)) is not None:
-        return _nowhere(evidence, want, member, known)
-    left = evidence.left_for(census.gang)
+    if (member := capacity.nowhere_member(context.empty, want)) is not None:
+        return _nowhere(context, want, member, known)
+    left = context.left_for(census.gang)
     findings = (
-        *capacity.not_enough_room(evidence.empty, left, want),
-        *inter_pod_obstacles.findings(evidence.crowds, left, want),
-        *_held(evidence, want),
+        *capacity.not_enough_room(context.empty, left, want),
+        *inter_pod_obstacles.findings(context.crowds, left, want),
+        *_held(context, want),
     )
-    might_fit = capacity.short(evidence.before, want) is None
-    return _no_room(evidence, want, findings, might_fit=might_fit)
+    might_fit = capacity.short(context.before, want) is None
+    return _no_room(context, want, findings, might_fit=might_fit)
 
 
 def _of_started(
-    evidence: ExplainContext, census: MemberCounts, known: dict[Shape, NoNodeFits]
+    context: ExplainContext, census: MemberCounts, known: dict[Shape, NoNodeFits]
 ) -> Rejection:
     """A started gang whose waiting members, lost ones' successors or extras, have no room."""
     shape = census.waiting[0].shape
     want = PlacementRequest(census.gang, 1, tuple(m for m in census.waiting if m.shape == shape))
-    if (member := capacity.nowhere_member(evidence.empty, want)) is not None:
-        return _nowhere(evidence, want, member, known)
+    if (member := capacity.nowhere_member(context.empty, want)) is not None:
+        return _nowhere(context, want, member, known)
     beyond = f"beyond the {demand.needed(census.gang)} needed"
     purpose = "to replace lost ones" if census.missing > 0 else beyond
     is_repair = census.missing > 0
-    left = evidence.left if is_repair else evidence.left_for(census.gang)
+    left = context.left if is_repair else context.left_for(census.gang)
     findings = (
         *capacity.single_members(want.members, purpose, left),
-        *inter_pod_obstacles.findings(evidence.crowds, left, want),
-        *(() if is_repair else _held(evidence, want)),
+        *inter_pod_obstacles.findings(context.crowds, left, want),
+        *(() if is_repair else _held(context, want)),
     )
-    might_fit = evidence.before[shape].members > 0
-    return _no_room(evidence, want, findings, might_fit=might_fit)
+    might_fit = context.before[shape].members > 0
+    return _no_room(context, want, findings, might_fit=might_fit)
 
 
-def _held(evidence: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
+def _held(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
     """What held room has to do with it that the gang waits."""
-    hold = evidence.hold
+    hold = context.hold
     if hold is None:
         return ()
     if hold.gang.key == want.gang.key:
         return (RoomHeldForIt(hold.nodes),)
-    left = evidence.left_for(want.gang)
+    left = context.left_for(want.gang)
     shapes = {member.shape for member in want.members}
-    if all(left[shape].members == evidence.left[shape].members for shape in shapes):
+    if all(left[shape].members == context.left[shape].members for shape in shapes):
         return ()
     return (RoomHeldForOther(hold.gang.key),)
 
 
 def _nowhere(
-    evidence: ExplainContext, want: PlacementRequest, member: Member, known: dict[Shape, NoNodeFits]
+    context: ExplainContext, want: PlacementRequest, member: Member, known: dict[Shape, NoNodeFits]
 ) -> Rejection:
     if member.shape not in known:
-        known[member.shape] = capacity.nowhere(evidence.empty.base, member)
+        known[member.shape] = capacity.nowhere(context.empty.base, member)
     key = member.key if member.key.name else None
     no_node = replace(known[member.shape], member=key, role=member.role)
     return Rejection(want.gang.key, Reason.NO_NODE_FITS, (no_node,))
 
 
 def _no_room(
-    evidence: ExplainContext,
+    context: ExplainContext,
     want: PlacementRequest,
     findings: tuple[Finding, ...],
     *,
     might_fit: bool,
 ) -> Rejection:
-    if evidence.shortfall and might_fit:
-        unproved = (*findings, NotProved(evidence.shortfall))
+    if context.shortfall and might_fit:
+        unproved = (*findings, NotProved(context.shortfall))
         return Rejection(want.gang.key, Reason.BUDGET_EXHAUSTED, unproved)
     return Rejection(want.gang.key, Reason.NOT_ENOUGH_ROOM, findings)

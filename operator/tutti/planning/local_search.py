@@ -1,7 +1,7 @@
-"""Members on their nodes, who move one by one to where they would rather be.
+"""Members on their nodes, which move one by one to nodes that they prefer.
 
-Separate from ``preferences``, which says when that is worth while and keeps the best of it. Whoever
-moves is looked at as if it came last, in room and rules as they are at that moment.
+``preferences`` says when that is worth while and keeps the best result. A member that moves is
+looked at as if it came last, with room and rules as they are at that moment.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,10 +50,10 @@ class MoveContext:
     room: NDArray[np.int64]  # [node, resource]: what is left and may be given away
 
 
-def roll(
+def preferred_groups(
     snapshot: Snapshot, residents: Sequence[PlacedPod], shapes: Iterable[Shape]
 ) -> SelectorIndex:
-    """The groups of pods that somebody's wishes are about."""
+    """The groups of pods that preferences are about."""
     shapes = tuple(dict.fromkeys(shapes))
     # Pods that like alike share their likings.
     likings = {id(one.likings): one.likings for one in residents}.values()
@@ -67,30 +67,30 @@ def roll(
 class LocalSearch:
     """Members on their nodes, by kind; they move one by one."""
 
-    def __init__(self, ground: MoveContext, places: Sequence[MemberPlace], work: int) -> None:
-        base = ground.base
-        problem = Problem(ground.room, base.requests, base.allowed, (), base.rules)
+    def __init__(self, context: MoveContext, places: Sequence[MemberPlace], work: int) -> None:
+        base = context.base
+        problem = Problem(context.room, base.requests, base.allowed, (), base.rules)
         self._allowed = base.allowed
         self._room = FreeCapacity(problem)
         self._ties = NodeScoring(problem, self._room)
         self._end = InterPodState(problem)
         shapes = (place.shape for place in places)
-        numbers = roll(ground.snapshot, ground.residents, shapes)
+        selectors = preferred_groups(context.snapshot, context.residents, shapes)
         kinds: dict[MemberClass, int] = {}
         self._seats: dict[tuple[int, int], list[Uid]] = {}  # by kind and node
         self._kinds_on: dict[int, set[int]] = {}  # by node: who is, or was, there
         self._first: dict[Uid, int] = {}
         for place in places:
             member = place.member
-            groups = numbers.among(member.key.namespace, member.labels)
+            groups = selectors.among(member.key.namespace, member.labels)
             kind = MemberClass(place.row, place.shape, groups)
             number = kinds.setdefault(kind, len(kinds))
             self._seats.setdefault((number, place.node), []).append(member.uid)
             self._first[member.uid] = place.node
         self._kinds = tuple(kinds)
         will_do = [self._will_do(base, kind.row) for kind in self._kinds]
-        self._scorer = Scorer(base.nodes, numbers, self._kinds, will_do)
-        self._scorer.begin(ground.residents)
+        self._scorer = Scorer(base.nodes, selectors, self._kinds, will_do)
+        self._scorer.begin(context.residents)
         for (number, node), uids in self._seats.items():
             self._scorer.add(number, node, len(uids))
             self._end.add(self._kinds[number].row, node, len(uids))

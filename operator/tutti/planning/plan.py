@@ -103,7 +103,7 @@ def repair_gangs(compiled: CompiledDemand, limits: SearchLimits) -> PartialPlan:
 def find_starved(compiled: CompiledDemand, limits: SearchLimits) -> Starving:
     """The gangs that have waited too long and fit the empty cluster; refused ones never do."""
     snapshot = compiled.snapshot
-    refused = refusals.doubtful(snapshot)
+    refused = refusals.recently_refused(snapshot)
     candidates = [request for request in compiled.requests if request.gang.key not in refused]
     trials = StarvationSearch(limits, len(compiled.requests))
     gangs = starvation.starved(
@@ -224,9 +224,9 @@ def next_change(
 ) -> float | None:
     """When time alone calls for another plan, in seconds since the epoch; None if it never does."""
     moments = (
-        starvation.due(starving.candidates, starving.gangs, observed.snapshot, policy),
-        refusals.due(observed.snapshot),
-        timeouts.due(compiled.gangs, snapshot.taken_at),
-        slots.due(snapshot),  # of slots too that this plan gives back
+        starvation.next_change_at(starving.candidates, starving.gangs, observed.snapshot, policy),
+        refusals.next_change_at(observed.snapshot),
+        timeouts.next_change_at(compiled.gangs, snapshot.taken_at),
+        slots.next_change_at(snapshot),  # of slots too that this plan gives back
     )
     return min((moment for moment in moments if moment is not None), default=None)

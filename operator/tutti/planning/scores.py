@@ -91,13 +91,13 @@ class Scorer:
     def __init__(
         self,
         nodes: Sequence[Node],
-        roll: SelectorIndex,
+        selectors: SelectorIndex,
         kinds: Sequence[MemberClass],
         will_do: Sequence[Mask],
         weights: Weights = WEIGHTS,
     ) -> None:
         """Nobody is there yet; scores are scaled by the nodes that ``will_do`` for a kind."""
-        self._nodes, self._roll, self._kinds, self._weights = nodes, roll, kinds, weights
+        self._nodes, self._selectors, self._kinds, self._weights = nodes, selectors, kinds, weights
         self._terrain, self._index = TopologyDomains(nodes), NodeIndex(nodes)
         self._selected = {group for kind in kinds for group in kind.groups}
         self._drawing: dict[
@@ -130,7 +130,7 @@ class Scorer:
         for one in there:
             own = draws[id(one.likings)]
             if counts or own:
-                groups = self._roll.among(one.namespace, one.labels) if counts else ()
+                groups = self._selectors.among(one.namespace, one.labels) if counts else ()
                 self._add(rows[one.node], groups, own, leaving=one.terminating)
 
     def add(self, kind: int, node: int, count: int) -> None:
@@ -202,7 +202,7 @@ class Scorer:
                 self._drawn.setdefault(self._group(liking.term), []).append(tally)
 
     def _group(self, term: AffinityTerm) -> int:
-        return self._roll.number[(term.peers,)]
+        return self._selectors.number[(term.peers,)]
 
     def _by_topology(self, term: AffinityTerm) -> _Tally:
         return _Tally(self._terrain.domains(term.topology))
@@ -241,7 +241,7 @@ class Scorer:
             domains = len(np.unique(tally.domains[will_do & inside]))
         # One for everyone counts nobody.
         if spread.peers.selector:
-            group = self._roll.number[(spread.peers,)]
+            group = self._selectors.number[(spread.peers,)]
             self._staying.setdefault(group, []).append(tally)
         return _SoftSpread(tally, float(np.log(domains + 2)), spread.max_skew)
 

@@ -50,11 +50,11 @@ def advise_all(
     waiting = [one for one in plan.rejections if namespace in (None, one.gang.namespace)]
     asked = wants(snapshot, (rejection.gang for rejection in waiting))
     members = (member for want in asked.values() for member in want.members)
-    roll = pod_classes.roll(snapshot, members, pod_classes.there(snapshot))
+    index = pod_classes.selector_index(snapshot, members, pod_classes.placed_pods(snapshot))
     types: dict[object, list[Rejection]] = {}
     for rejection in waiting:
         want = asked.get(rejection.gang)
-        types.setdefault(rejection.gang if want is None else _type(want, roll), []).append(
+        types.setdefault(rejection.gang if want is None else _type(want, index), []).append(
             rejection
         )
     found = []
@@ -64,8 +64,8 @@ def advise_all(
     return found
 
 
-def _type(want: PlacementRequest, roll: SelectorIndex) -> object:
-    members = roll.classify(want.members)
+def _type(want: PlacementRequest, index: SelectorIndex) -> object:
+    members = index.classify(want.members)
     asked = Counter((member.role, member.shape) for member in members)
     started = has_started(want.gang)
     return want.need, want.minimums, frozenset(asked.items()), want.gang.priority, started

@@ -78,16 +78,16 @@ class Baseline:
 def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
     """The ground for a gang that asks for this."""
     gang = want.gang
-    there = pod_classes.there(snapshot)
-    after = [*there, *_placed(snapshot, plan)]
-    roll = pod_classes.roll(snapshot, want.members, after)
-    want = replace(want, members=roll.classify(want.members))
+    before = pod_classes.placed_pods(snapshot)
+    after = [*before, *_placed(snapshot, plan)]
+    selectors = pod_classes.selector_index(snapshot, want.members, after)
+    want = replace(want, members=selectors.classify(want.members))
     base = grids.grid(snapshot, (member.shape for member in want.members))
     held = grids.reserved_room(snapshot)
     used = [node.used + held.get(node.name, NOTHING) for node in base.nodes]
     true = grids.room_less(base, used)
     index = {node.name: row for row, node in enumerate(base.nodes)}
-    crowds = InterPodCompiler.of(base, roll, after)
+    crowds = InterPodCompiler.of(base, selectors, after)
     ground = Baseline(
         snapshot,
         plan,
@@ -98,7 +98,7 @@ def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
         true.copy(),
         true.copy(),
         crowds,
-        InterPodCompiler.of(base, roll, there).grid(),
+        InterPodCompiler.of(base, selectors, before).grid(),
         crowds.grid(),
     )
     given = placements(snapshot, plan)
@@ -116,9 +116,9 @@ def _placed(snapshot: Snapshot, plan: Plan) -> Iterable[PlacedPod]:
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     for placement in plan.placements:
         for one in placement.assignments:
-            yield pod_classes.seated(members[one.uid], one.node)
+            yield pod_classes.placed_pod(members[one.uid], one.node)
         for member, node in slots.seats(gangs[placement.uid], placement.slots):
-            yield pod_classes.seated(member, node)
+            yield pod_classes.placed_pod(member, node)
 
 
 def goes_before(one: Gang, other: Gang) -> bool:

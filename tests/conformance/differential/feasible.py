@@ -26,26 +26,26 @@ def best(snapshot: Snapshot, member: Member, weights: Weights = WEIGHTS) -> froz
     """Those of them that have the best score."""
     residents = _others(snapshot, member)
     base, fits = _fits(snapshot, member, residents)
-    roll = local_search.roll(snapshot, residents, [member.shape])
-    kind = MemberClass(0, member.shape, roll.among(member.key.namespace, member.labels))
-    scorer = Scorer(base.nodes, roll, [kind], [fits], weights)
+    index = local_search.preferred_groups(snapshot, residents, [member.shape])
+    kind = MemberClass(0, member.shape, index.among(member.key.namespace, member.labels))
+    scorer = Scorer(base.nodes, index, [kind], [fits], weights)
     scorer.begin(residents)
     scores = scorer.scores(0)
     return _named(base, fits & (scores == scores[fits].max(initial=-1)))
 
 
 def _others(snapshot: Snapshot, member: Member) -> list[PlacedPod]:
-    return [one for one in pod_classes.there(snapshot) if one.uid != member.uid]
+    return [one for one in pod_classes.placed_pods(snapshot) if one.uid != member.uid]
 
 
 def _fits(
     snapshot: Snapshot, member: Member, residents: list[PlacedPod]
 ) -> tuple[grids.Grid, NDArray[np.bool_]]:
-    roll = pod_classes.roll(snapshot, [member], residents)
-    (seen,) = roll.classify((member,))
+    index = pod_classes.selector_index(snapshot, [member], residents)
+    (seen,) = index.classify((member,))
     base = grids.grid(snapshot, [seen.shape])
     fits = fits_per_node(base.free, base.requests[0], base.allowed[0]) > 0
-    for asked in InterPodCompiler.of(base, roll, residents).asked(seen.shape):
+    for asked in InterPodCompiler.of(base, index, residents).asked(seen.shape):
         fits &= asked.alone
     return base, fits
 

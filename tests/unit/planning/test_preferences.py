@@ -196,11 +196,13 @@ def test_who_is_needed_by_another_stays_where_it_is_needed() -> None:
 def pieces(seen: Snapshot) -> tuple[local_search.MoveContext, list[demand.MemberCounts]]:
     """What a plan hands on once it is settled who starts; nothing of the room is taken yet."""
     found = [demand.census(one) for one in order.considered(seen.gangs)]
-    residents = pod_classes.there(seen)
-    roll = pod_classes.roll(seen, (member for one in found for member in one.ready), residents)
-    found = [replace(one, ready=roll.classify(one.ready)) for one in found]
+    residents = pod_classes.placed_pods(seen)
+    index = pod_classes.selector_index(
+        seen, (member for one in found for member in one.ready), residents
+    )
+    found = [replace(one, ready=index.classify(one.ready)) for one in found]
     base = grids.grid(seen, (member.shape for one in found for member in one.ready))
-    base = InterPodCompiler.of(base, roll, residents).grid()
+    base = InterPodCompiler.of(base, index, residents).grid()
     return local_search.MoveContext(seen, residents, base, base.free), found
 
 

@@ -128,7 +128,7 @@ class RuleCheck:
         """``members`` are all that may be promised a node."""
         self._rows = {node.name: row for row, node in enumerate(snapshot.nodes)}
         self._domains = TopologyDomains(snapshot.nodes)
-        self._index = pod_classes.roll(snapshot, members, snapshot.residents)
+        self._index = pod_classes.selector_index(snapshot, members, snapshot.residents)
         rows, among = self._rows, self._index.among
         self._residents = [
             CountedPod(rows[pod.node], among(pod.namespace, pod.labels), pod.apart, pod.terminating)

@@ -20,7 +20,7 @@ Label = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PodClass(Shape):
-    """A shape, and by their numbers on a Roll the groups that its members are among."""
+    """A shape, and by their numbers in a SelectorIndex the groups that its members are among."""
 
     groups: tuple[int, ...] = ()
 
@@ -99,31 +99,31 @@ class SelectorIndex:
         return replace(member, shape=self._shapes[key])
 
 
-def there(snapshot: Snapshot) -> Sequence[PlacedPod]:
-    """Who has a node, or one held by a standing Reservation."""
+def placed_pods(snapshot: Snapshot) -> Sequence[PlacedPod]:
+    """The pods that have a node, or for which a standing Reservation holds one."""
     if not snapshot.reservations:
         return snapshot.residents
     gangs = [member for gang in snapshot.gangs for member in gang.members]
     members = {member.uid: member for member in (*gangs, *snapshot.strays)}
     held = (
-        seated(member, entry.node)
+        placed_pod(member, entry.node)
         for reservation in snapshot.reservations
         for entry in reservation.entries
         if (member := members.get(entry.uid)) is not None and member.may_get_a_node
     )
-    absent = (seated(member, node) for member, node in slots.held_seats(snapshot))
+    absent = (placed_pod(member, node) for member, node in slots.held_seats(snapshot))
     return (*snapshot.residents, *held, *absent)
 
 
-def seated(member: Member, node: NodeName) -> PlacedPod:
+def placed_pod(member: Member, node: NodeName) -> PlacedPod:
     """The member as others see it once it has this node."""
     space, shape = member.key.namespace, member.shape
     rules = shape.rules.apart, member.terminating, shape.likings
     return PlacedPod(member.uid, node, space, member.labels, *rules)
 
 
-def staying(snapshot: Snapshot) -> Sequence[PlacedPod]:
-    """Who will be there once every member of a gang has ended."""
+def pods_of_no_gang(snapshot: Snapshot) -> Sequence[PlacedPod]:
+    """The pods that are there once every member of a gang has ended."""
     if not snapshot.residents:
         return ()
     ending = {member.uid for gang in snapshot.gangs for member in gang.members}
@@ -131,17 +131,17 @@ def staying(snapshot: Snapshot) -> Sequence[PlacedPod]:
     return tuple(one for one in snapshot.residents if one.uid not in ending)
 
 
-def roll(
+def selector_index(
     snapshot: Snapshot, members: Iterable[Member], residents: Iterable[PlacedPod]
 ) -> SelectorIndex:
     """The groups that the rules of these waiting members, and of residents, are about."""
-    asking = ruled(members)
+    asking = shapes_with_rules(members)
     terms = dict.fromkeys(term for one in residents for term in one.apart)
     groups = [group for shape in asking for group in groups_asked(shape)]
     return SelectorIndex([*groups, *((term.peers,) for term in terms)], snapshot.namespaces)
 
 
-def ruled(members: Iterable[Member]) -> Sequence[Shape]:
+def shapes_with_rules(members: Iterable[Member]) -> Sequence[Shape]:
     """The shapes of these members that ask something of other pods."""
     shapes = {id(member.shape): member.shape for member in members}
     return tuple(dict.fromkeys(shape for shape in shapes.values() if has_rules(shape)))

@@ -96,7 +96,7 @@ def starved(
     return tuple(one for one in firsts if one is not None)
 
 
-def due(
+def next_change_at(
     wants: Iterable[PlacementRequest],
     firsts: Sequence[StarvedGang],
     snapshot: Snapshot,

@@ -43,11 +43,11 @@ def crowds(seen: Snapshot) -> tuple[InterPodCompiler, Grid]:
     """The crowds of all that wait, and the Grid of node rules alone."""
     reserved = {held.gang for held in seen.reservations}
     found = [demand.census(each) for each in seen.gangs if each.key not in reserved]
-    there = pod_classes.there(seen)
-    roll = pod_classes.roll(seen, [m for one in found for m in one.ready], there)
-    ready = [m for one in found for m in roll.classify(one.ready)]
+    there = pod_classes.placed_pods(seen)
+    index = pod_classes.selector_index(seen, [m for one in found for m in one.ready], there)
+    ready = [m for one in found for m in index.classify(one.ready)]
     base = grids.grid(seen, [m.shape for m in ready])
-    return InterPodCompiler.of(base, roll, there), base
+    return InterPodCompiler.of(base, index, there), base
 
 
 def numbers(seen: Snapshot) -> Grid:
@@ -380,16 +380,16 @@ def test_a_topology_that_no_node_has_parts_nobody_and_joins_nobody() -> None:
     ],
 )
 def test_who_is_counted_by_namespace_and_labels(who: PodSelector, counts: str) -> None:
-    roll = SelectorIndex([(who,)], (Namespace("other", labels(team="x")),))
-    found = [f"{space}-a" for space in ("ml", "other") if roll.among(space, labels(app="a"))]
+    index = SelectorIndex([(who,)], (Namespace("other", labels(team="x")),))
+    found = [f"{space}-a" for space in ("ml", "other") if index.among(space, labels(app="a"))]
     assert " ".join(found) == counts
 
 
 def test_of_labels_only_those_that_selectors_name_matter() -> None:
-    roll = SelectorIndex([(A,), (B,)], ())
-    assert roll.among("ml", labels(app="b", pod="1")) == (1,)
-    assert roll.among("ml", labels(app="b", pod="2")) == (1,)
-    assert roll.among("ml", labels(pod="2")) == ()
+    index = SelectorIndex([(A,), (B,)], ())
+    assert index.among("ml", labels(app="b", pod="1")) == (1,)
+    assert index.among("ml", labels(app="b", pod="2")) == (1,)
+    assert index.among("ml", labels(pod="2")) == ()
 
 
 def test_nobody_is_among_the_groups_of_an_empty_roll() -> None:
@@ -401,8 +401,8 @@ def test_members_that_have_ended_their_gang_are_not_among_those_who_stay() -> No
     stray = replace(member("stray", shape(cpu=1)), node=NodeName("n1"))
     seen = beside(snapshot(host("n1"), running, strays=[stray]), resident("other", "n1"))
     seen = replace(seen, residents=(*seen.residents, resident(str(stray.uid), "n1")))
-    assert [one.uid for one in pod_classes.staying(seen)] == ["other"]
-    assert pod_classes.staying(snapshot(host("n1"), running)) == ()
+    assert [one.uid for one in pod_classes.pods_of_no_gang(seen)] == ["other"]
+    assert pod_classes.pods_of_no_gang(snapshot(host("n1"), running)) == ()
 
 
 def test_a_gang_of_one_has_rules_too() -> None:
