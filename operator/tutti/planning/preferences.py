@@ -49,7 +49,7 @@ def improved(
 def _has_preferences(context: MoveContext, gangs: Sequence[MemberCounts]) -> bool:
     """Whether waiting members, pods that have a node, or taints prefer some node."""
     return (
-        any(shape.wishes is not NO_WISHES for gang in gangs for _, shape in _pod_shapes(gang))
+        any(map(_prefers, gangs))
         or any(pod.likings for pod in context.residents)
         or any(
             taint.effect == Effect.PREFER_NO_SCHEDULE
@@ -57,6 +57,16 @@ def _has_preferences(context: MoveContext, gangs: Sequence[MemberCounts]) -> boo
             for taint in node.taints
         )
     )
+
+
+def _prefers(gang: MemberCounts) -> bool:
+    """Whether a waiting member of the gang prefers some node."""
+    templates = (role.template for role in gang.gang.roles)
+    declared = (template.shape for template in templates if template is not None)
+    known = (*(member.shape for member in gang.gang.members), *declared)
+    if all(shape.wishes is NO_WISHES for shape in known):
+        return False  # of most gangs this is all that is looked at
+    return any(shape.wishes is not NO_WISHES for _, shape in _pod_shapes(gang))
 
 
 def member_places(
