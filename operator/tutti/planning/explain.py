@@ -34,7 +34,7 @@ class ExplainContext:
     before: FitByShape  # when whole gangs were considered
     left: FitByShape  # once the whole plan is carried out
     behind: FitByShape  # of that, what is not held
-    crowds: InterPodCompiler  # once the whole plan is carried out
+    inter_pod: InterPodCompiler  # once the whole plan is carried out
     placed: Collection[Uid]
     shortfall: str = ""
     hold: HeldCapacity | None = None
@@ -84,7 +84,7 @@ def _rejection(
     left = context.left_for(census.gang)
     findings = (
         *capacity.not_enough_room(context.empty, left, want),
-        *inter_pod_obstacles.findings(context.crowds, left, want),
+        *inter_pod_obstacles.findings(context.inter_pod, left, want),
         *_held(context, want),
     )
     might_fit = capacity.short(context.before, want) is None
@@ -105,7 +105,7 @@ def _of_started(
     left = context.left if is_repair else context.left_for(census.gang)
     findings = (
         *capacity.single_members(want.members, purpose, left),
-        *inter_pod_obstacles.findings(context.crowds, left, want),
+        *inter_pod_obstacles.findings(context.inter_pod, left, want),
         *(() if is_repair else _held(context, want)),
     )
     might_fit = context.before[shape].members > 0

@@ -61,9 +61,8 @@ def _verdict(
     if gang.on_partial is not OnPartial.RELEASE or not is_partial:
         return ReleaseDecision(None, rejection)
     if rejection.reason not in NO_ROOM or census.promised or census.absent:
-        return ReleaseDecision(
-            None, rejection
-        )  # no proof, or room is held for others that are to come
+        # There is no proof, or room is held for members that are still to come.
+        return ReleaseDecision(None, rejection)
     if obstacle := _obstacle(gang, nodes) or awaited_pods.room_after(census):
         return ReleaseDecision(None, rejection.with_findings(NotReleased(obstacle)))
     members = evictable(gang)

@@ -1,8 +1,8 @@
 """From a Snapshot to a Plan: which gangs start now and where, and why the others wait.
 
-``plan`` is the whole story, a stage a line. Repairs of started gangs come first, then whole gangs
-in one joint decision; members beyond those needed follow the whole gangs of their priority. The
-same Snapshot gives the same Plan.
+``plan`` has a line for each stage. Repairs of started gangs come first, then whole gangs in one
+joint decision; members beyond those needed follow the whole gangs of their priority. The same
+Snapshot gives the same Plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,39 +43,36 @@ def plan(
 ) -> Plan:
     """Decide for every gang that has no standing Reservation.
 
-    ``fallback`` answers what ``strategy`` fails to answer, and everything once the plan is late.
+    ``fallback`` answers where ``strategy`` fails, and all that is left once the plan is late.
     """
     limits = SearchLimits(strategy, fallback, budget, policy, snapshot.taken_at, progress)
     observed = observed_demand.observe(snapshot)
     compiled = compiled_demand.compile_demand(observed)
     repaired = repair_gangs(compiled, limits)
-    starving = find_starved(compiled, limits)
-    rounds = round_order.rounds(compiled.tried, compiled.requests, starving.gangs)
-    searched = search_rounds(compiled, repaired, starving, rounds, limits)
+    starved = find_starved(compiled, limits)
+    rounds = round_order.rounds(compiled.tried, compiled.requests, starved.gangs)
+    searched = search_rounds(compiled, repaired, starved, rounds, limits)
     improved = improve(compiled, searched, rounds, limits)
     waiting = explain_waiting(compiled, improved, limits)
     released = release_partial(compiled, improved, waiting)
-    placements = placements_of(improved, observed.slots)
-    changes_at = next_change(snapshot, observed, compiled, starving, policy)
-    levels = bounds.levels(improved.plan.tally, gang_value.scale(policy))
     return Plan(
-        placements=placements,
+        placements=placements_of(improved, observed.slots),
         rejections=(*released.rejections, *observed.refused.values()),
         evictions=released.evictions,
         proved=improved.plan.proved,
         shortfall=improved.plan.shortfall,
-        due=changes_at,
-        levels=levels,
+        due=next_change_at(snapshot, observed, compiled, starved, policy),
+        levels=bounds.levels(improved.plan.tally, gang_value.scale(policy)),
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Starving:
-    """The gangs that go first, and whether one may have been passed over."""
+class StarvedGangs:
+    """The gangs that go first of their priority, and whether the search may have missed one."""
 
     candidates: Sequence[PlacementRequest]  # gangs for which room may be held
     gangs: tuple[StarvedGang, ...]
-    shortfall: str  # why one may have been passed over wrongly; empty if none was
+    shortfall: str  # why the search may have missed a gang; empty if it has missed none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,8 +97,11 @@ def repair_gangs(compiled: CompiledDemand, limits: SearchLimits) -> PartialPlan:
     return replace(repairs.repair(compiled.blank, compiled.gangs, share), tally={})
 
 
-def find_starved(compiled: CompiledDemand, limits: SearchLimits) -> Starving:
-    """The gangs that have waited too long and fit the empty cluster; refused ones never do."""
+def find_starved(compiled: CompiledDemand, limits: SearchLimits) -> StarvedGangs:
+    """The gangs that have waited too long and fit the empty cluster.
+
+    Gangs that the API server has refused not long ago are left out.
+    """
     snapshot = compiled.snapshot
     refused = refusals.recently_refused(snapshot)
     candidates = [request for request in compiled.requests if request.gang.key not in refused]
@@ -109,18 +109,18 @@ def find_starved(compiled: CompiledDemand, limits: SearchLimits) -> Starving:
     gangs = starvation.starved(
         snapshot, compiled.grid_without_gangs, candidates, limits.policy, trials
     )
-    return Starving(candidates, gangs, trials.shortfall)
+    return StarvedGangs(candidates, gangs, trials.shortfall)
 
 
 def search_rounds(
     compiled: CompiledDemand,
     repaired: PartialPlan,
-    starving: Starving,
+    starved: StarvedGangs,
     rounds: Sequence[Round],
     limits: SearchLimits,
 ) -> PartialPlan:
     """The plan once all rounds are answered, and how far it is proved."""
-    shortfall = starving.shortfall or (ROUNDED if compiled.grid.is_rounded else "")
+    shortfall = starved.shortfall or (ROUNDED if compiled.grid.is_rounded else "")
     begun = replace(
         repaired,
         proved=repaired.proved and not shortfall,
@@ -134,8 +134,8 @@ def improve(
 ) -> ImprovedPlan:
     """The plan with members on nodes that they prefer, and with members that fit beside them then.
 
-    Who starts stays as it is. Members that join late may move, too, and others again. Once the
-    plan is late, nothing is improved.
+    Gangs that start still start. After members have joined, all may move again. Once the plan is
+    late, nothing is improved.
     """
     gangs, work = compiled.gangs, preferences.WORK
     while True:
@@ -160,14 +160,14 @@ def improve(
 def explain_waiting(
     compiled: CompiledDemand, improved: ImprovedPlan, limits: SearchLimits
 ) -> tuple[Rejection, ...]:
-    """Why each gang waits that got nothing, those whose time is up included."""
+    """Why each gang without a placement waits, gangs whose time is up included."""
     plan, blank = improved.plan, compiled.blank
     context = explain.ExplainContext(
         empty=compiled.empty,
         before=FitByShape(blank.base, blank.free),
         left=FitByShape(plan.base, plan.free),
         behind=FitByShape(plan.base, plan.room),
-        crowds=plan.crowds,
+        inter_pod=plan.inter_pod,
         placed=plan.assigned,
         shortfall=plan.shortfall,
         hold=plan.hold,
@@ -179,7 +179,7 @@ def explain_waiting(
 def release_partial(
     compiled: CompiledDemand, improved: ImprovedPlan, waiting: Sequence[Rejection]
 ) -> ReleasedGangs:
-    """The gangs that cannot be repaired and are to start again whole, where users want that."""
+    """The gangs to evict because they cannot be repaired, where their PodGroup asks for that."""
     room = FitByShape(compiled.grid, compiled.grid.free)
     awaited = AwaitedPods(compiled.index, compiled.tried, room, improved.plan.assigned)
     return ReleasedGangs(
@@ -190,7 +190,7 @@ def release_partial(
 def placements_of(
     improved: ImprovedPlan, slot_assignments: SlotAssignments
 ) -> tuple[Placement, ...]:
-    """One Placement per gang that got something, of all rounds together."""
+    """One Placement per gang of which members have a node or slots are reserved."""
     placements = (
         _placement(gang, improved.plan.assigned, slot_assignments) for gang in improved.gangs
     )
@@ -215,16 +215,16 @@ def _placement(
     return None
 
 
-def next_change(
+def next_change_at(
     snapshot: Snapshot,
     observed: ObservedDemand,
     compiled: CompiledDemand,
-    starving: Starving,
+    starved: StarvedGangs,
     policy: Policy,
 ) -> float | None:
     """When time alone calls for another plan, in seconds since the epoch; None if it never does."""
     moments = (
-        starvation.next_change_at(starving.candidates, starving.gangs, observed.snapshot, policy),
+        starvation.next_change_at(starved.candidates, starved.gangs, observed.snapshot, policy),
         refusals.next_change_at(observed.snapshot),
         timeouts.next_change_at(compiled.gangs, snapshot.taken_at),
         slots.next_change_at(snapshot),  # of slots too that this plan gives back

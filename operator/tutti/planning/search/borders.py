@@ -29,7 +29,7 @@ Worth = tuple[tuple[DemandLevel, int], ...]  # (level, value)
 class Above:
     """The numbers before anybody is placed, and what has been asked since."""
 
-    crowds: InterPodCompiler
+    inter_pod: InterPodCompiler
     base: Grid
     free: NDArray[np.int64]
     wants: tuple[PlacementRequest, ...] = ()  # whole gangs, whether they start or not

@@ -22,8 +22,8 @@ from .starvation import HeldCapacity
 class PartialPlan:
     """A plan in the making: which members have a node, what room is left, how far it is proved."""
 
-    crowds: InterPodCompiler
-    base: Grid  # with what the crowds forbid by now
+    inter_pod: InterPodCompiler
+    base: Grid  # with what rules between pods forbid by now
     free: NDArray[np.int64]
     above: Above  # what the next round comes after
     assigned: Mapping[Uid, Assignment] = field(default_factory=dict)
@@ -33,10 +33,10 @@ class PartialPlan:
     tally: Tally = field(default_factory=dict)  # of the whole gangs
 
     @classmethod
-    def blank(cls, crowds: InterPodCompiler, free: NDArray[np.int64]) -> "PartialPlan":
+    def blank(cls, inter_pod: InterPodCompiler, free: NDArray[np.int64]) -> "PartialPlan":
         """The plan in which no member has a node."""
-        base = crowds.grid()
-        return cls(crowds, base, free, Above(crowds, base, free))
+        base = inter_pod.grid()
+        return cls(inter_pod, base, free, Above(inter_pod, base, free))
 
     @property
     def room(self) -> NDArray[np.int64]:
@@ -62,11 +62,11 @@ class PartialPlan:
         placed = [
             PlacedCount(member.shape, rows[assigned[member.uid].node], 1) for member in members
         ]
-        crowds = above.crowds.joined(placed)
+        inter_pod = above.inter_pod.joined(placed)
         return replace(
             self,
-            crowds=crowds,
-            base=above.base if crowds is above.crowds else crowds.grid(),
+            inter_pod=inter_pod,
+            base=above.base if inter_pod is above.inter_pod else inter_pod.grid(),
             free=answers.room_beside(above.base, above.free, placed),
             assigned=assigned,
         )

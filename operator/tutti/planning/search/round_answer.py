@@ -46,11 +46,11 @@ def answer_round(
         if later.might_help(problem, solution, share.ask):
             shortfall = round_proof.SENTENCE
     assignments = answers.assignments(plan.base, wants, solution)
-    crowds = plan.crowds.joined(answers.placed_counts(wants, solution))
+    inter_pod = plan.inter_pod.joined(answers.placed_counts(wants, solution))
     return replace(
         plan,
-        crowds=crowds,
-        base=plan.base if crowds is plan.crowds else crowds.grid(),
+        inter_pod=inter_pod,
+        base=plan.base if inter_pod is plan.inter_pod else inter_pod.grid(),
         free=answers.room_left(plan.base, plan.free, wants, solution),
         assigned={**plan.assigned, **{pod.uid: pod for gang in assignments for pod in gang}},
         proved=plan.proved and not shortfall and bounds.is_settled(solution),
@@ -94,11 +94,11 @@ def _decide_border(plan: PartialPlan, step: Round, limits: SearchLimits) -> Part
     if worth <= worth_before:
         return plan
     assignments = answers.assignments(above.base, joint.wants, solution)
-    crowds = above.crowds.joined(answers.placed_counts(joint.wants, solution))
+    inter_pod = above.inter_pod.joined(answers.placed_counts(joint.wants, solution))
     return replace(
         plan,
-        crowds=crowds,
-        base=above.base if crowds is above.crowds else crowds.grid(),
+        inter_pod=inter_pod,
+        base=above.base if inter_pod is above.inter_pod else inter_pod.grid(),
         free=answers.room_left(above.base, above.free, joint.wants, solution),
         assigned={pod.uid: pod for gang in assignments for pod in gang},
     )
