@@ -12,7 +12,7 @@ COPY locks /source/locks/
 RUN /build/bin/pip install --no-deps --only-binary=:all: --require-hashes -r /source/locks/build.txt
 RUN /build/bin/pip --python /usr/local/bin/python install --no-deps --only-binary=:all: --require-hashes -r /source/locks/run.txt
 COPY pyproject.toml README.md LICENSE CHANGELOG.md /source/
-COPY crds /source/crds/
+COPY charts/tutti/crds /source/charts/tutti/crds/
 COPY operator /source/operator/
 RUN /build/bin/pip wheel --no-deps --no-index --no-build-isolation --wheel-dir /wheels /source
 # pip checks that nothing is missing; the engines that PuLP brings for other systems are left out.

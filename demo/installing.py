@@ -1,7 +1,7 @@
 """Tutti in a cluster of the user's: what is there already, what the demo has to bring.
 
-The CRDs are those of this checkout. `rights.yaml` is what the chart grants: the demo needs no Helm,
-and a test compares the two.
+The CRDs are those of this checkout, and the rights are those of the calls that the code makes: the
+demo needs no Helm. A test compares both with the chart.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import yaml
 from tests.harness.controlplane import credentials
 
 from tutti.cli import crd_files
+from tutti.kube import kinds
+from tutti.kube.calls import Call
+from tutti.settings import Settings
 
 from .cluster import Cluster, DemoError, Manifest, RefusedError, place_of
 from .stage import GROUPS
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 
 NAMESPACE = "tutti-demo"
 ACCOUNT = "tutti-demo"
-RIGHTS = Path(__file__).with_name("rights.yaml")
 LABEL = {"tutti.dev/demo": "true"}
 GROUPS_CRD = "podgroups.tutti.dev"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -112,8 +114,50 @@ def _crds(found: Found) -> list[Manifest]:
 
 
 def _rights() -> list[Manifest]:
-    """The ServiceAccount, its roles and their bindings."""
-    return list(yaml.safe_load_all(RIGHTS.read_text()))
+    """The ServiceAccount, its roles and their bindings, as the chart makes them."""
+    leases = {Call.GET_LEASE, Call.CREATE_LEASE, Call.UPDATE_LEASE}
+    verbs: dict[tuple[str, str], list[str]] = {}
+    for right in sorted(kinds.rights() - leases):
+        verbs.setdefault((right.group, right.resource), []).append(right.verb)
+    cluster_rules = [
+        {"apiGroups": [group], "resources": [resource], "verbs": of_resource}
+        for (group, resource), of_resource in verbs.items()
+    ]
+    lease: Manifest = {"apiGroups": [Call.GET_LEASE.group], "resources": [Call.GET_LEASE.resource]}
+    lease_rules = [
+        lease | {"verbs": ["create"]},
+        lease | {"resourceNames": [Settings().scheduler_name], "verbs": ["get", "update"]},
+    ]
+    name = f"{NAMESPACE}.{ACCOUNT}"  # of what is cluster-wide: no other namespace has the same
+    account: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": ACCOUNT, "namespace": NAMESPACE},
+        "automountServiceAccountToken": False,
+    }
+    return [
+        account,
+        *_role("ClusterRole", {"name": name}, cluster_rules),
+        *_role("Role", {"name": name, "namespace": NAMESPACE}, lease_rules),
+    ]
+
+
+def _role(kind: str, metadata: Manifest, rules: list[Manifest]) -> list[Manifest]:
+    """A role, and its binding to the demo's ServiceAccount."""
+    group = "rbac.authorization.k8s.io"
+    head: Manifest = {"apiVersion": f"{group}/v1", "metadata": metadata}
+    reference = {"apiGroup": group, "kind": kind, "name": metadata["name"]}
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
+    return [
+        {**head, "kind": kind, "rules": rules},
+        {
+            **head,
+            "metadata": {**metadata},
+            "kind": f"{kind}Binding",
+            "roleRef": reference,
+            "subjects": [subject],
+        },
+    ]
 
 
 def is_ours(there: Manifest) -> bool:

@@ -228,7 +228,7 @@ Schema = Mapping[str, Any]
 
 
 def _schema(name: str) -> Schema:
-    crd = yaml.safe_load((ROOT / "crds" / f"{name}.yaml").read_text())
+    crd = yaml.safe_load((ROOT / "charts" / "tutti" / "crds" / f"{name}.yaml").read_text())
     (version,) = crd["spec"]["versions"]
     found: Schema = version["schema"]["openAPIV3Schema"]["properties"]
     return found

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ..harness.controlplane import ControlPlane
 
-CRDS = Path(__file__).parents[2] / "crds"
+CRDS = Path(__file__).parents[2] / "charts" / "tutti" / "crds"
 NAMESPACE = "crds"
 SERVED_SECONDS = 20
 

@@ -10,7 +10,7 @@ import pytest
 from tests.harness.controlplane import ControlPlane
 from tests.harness.judge import Change, History, Kind, Promise, Witness, judge
 
-CRDS = Path(__file__).parents[2] / "crds"
+CRDS = Path(__file__).parents[2] / "charts" / "tutti" / "crds"
 PODS = "/api/v1/namespaces/default/pods"
 TUTTI = "/apis/tutti.dev/v1alpha1/namespaces/default"
 ADMIN = "admin"  # plays Tutti here

@@ -32,7 +32,7 @@ def written() -> str:
 
 
 def _of_kind(name: str) -> Iterator[str]:
-    crd = yaml.safe_load((ROOT / "crds" / f"{name}.yaml").read_text())
+    crd = yaml.safe_load((ROOT / "charts" / "tutti" / "crds" / f"{name}.yaml").read_text())
     names, (version,) = crd["spec"]["names"], crd["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]
     short = ", ".join(f"`{one}`" for one in names.get("shortNames", ()))

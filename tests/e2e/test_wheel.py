@@ -55,7 +55,10 @@ def test_the_installed_wheel_says_its_version(clean: Path, command: Sequence[str
 
 def test_the_installed_wheel_prints_the_crds_of_the_checkout(clean: Path) -> None:
     printed = [each for each in yaml.safe_load_all(_run(str(clean / "tutti"), "crds")) if each]
-    kept = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").glob("*.yaml"))]
+    kept = [
+        yaml.safe_load(path.read_text())
+        for path in sorted((ROOT / "charts" / "tutti" / "crds").glob("*.yaml"))
+    ]
     assert printed == kept
 
 

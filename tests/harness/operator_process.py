@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .controlplane.cluster import ControlPlane
 
 ROOT = Path(__file__).parents[2]
-CRDS = ROOT / "crds"
+CRDS = ROOT / "charts" / "tutti" / "crds"
 NAMESPACE = "tutti-system"
 ACCOUNT = "tutti"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"

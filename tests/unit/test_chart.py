@@ -14,13 +14,14 @@ import pytest
 import yaml
 
 from tutti import __version__
+from tutti.cli import crd_files
 from tutti.kube import kinds
 from tutti.kube.calls import Right
 from tutti.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "tutti"
-CRDS = ROOT / "crds"
+CRDS = CHART / "crds"
 
 
 def _read(path: Path) -> Any:
@@ -43,11 +44,10 @@ def _rules(*roles: str) -> list[Mapping[str, Any]]:
     return [rule for one in read for rule in (one if isinstance(one, list) else one["rules"])]
 
 
-def test_the_chart_installs_exactly_the_crds_of_this_project() -> None:
-    """Helm needs a copy of its own; it is the same to the byte."""
-    ours = {path.name: path.read_bytes() for path in CRDS.iterdir()}
-    assert {path.name: path.read_bytes() for path in (CHART / "crds").iterdir()} == ours
-    assert set(ours) == {"podgroup.yaml", "reservation.yaml"}
+def test_the_crds_of_the_chart_are_those_that_the_command_prints() -> None:
+    """There is one copy: Helm finds it in the chart, and the wheel is built with it."""
+    assert {path.resolve() for path in crd_files()} == {*CRDS.iterdir()}
+    assert {path.name for path in CRDS.iterdir()} == {"podgroup.yaml", "reservation.yaml"}
 
 
 def test_crds_one_after_the_other_stay_two() -> None:

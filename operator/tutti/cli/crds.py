@@ -17,5 +17,5 @@ def command() -> None:
 def crd_files() -> Sequence[Path]:
     """The CRDs that belong to this version: of the installed package, else of the checkout."""
     installed = Path(str(resources.files("tutti"))) / "crds"
-    checkout = Path(__file__).parents[3] / "crds"
+    checkout = Path(__file__).parents[3] / "charts" / "tutti" / "crds"
     return sorted((installed if installed.is_dir() else checkout).glob("*.yaml"))

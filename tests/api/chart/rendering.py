@@ -1,4 +1,4 @@
-"""What Helm renders, the snapshots of what is off by default, and the rights of the demo.
+"""What Helm renders, and the snapshots of what is off by default.
 
 `python -m tests.api.chart.rendering` writes these files anew; look at the difference.
 """
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "charts" / "tutti"
 RENDERED = Path(__file__).parent / "rendered"
-DEMO_RIGHTS = ROOT / "demo" / "rights.yaml"
-DEMO = "tutti-demo"  # its release and its namespace
-RIGHTS = ("serviceaccount", "clusterrole", "clusterrolebinding", "role", "rolebinding")
 POLICIES = "--api-versions=admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
 
 # What is off by default: the file with what it adds to the release, and how it is turned on.
@@ -66,18 +63,6 @@ def added(option: str) -> str:
     return yaml.safe_dump_all(more, sort_keys=False)
 
 
-def demo_rights() -> str:
-    """What the chart grants to the demo, as the text of `demo/rights.yaml`."""
-    show = (f"--show-only=templates/{name}.yaml" for name in RIGHTS)
-    text = helm("template", DEMO, str(CHART), f"--namespace={DEMO}", *show)
-    parts = [part for part in yaml.safe_load_all(text) if part]
-    for part in parts:
-        del part["metadata"]["labels"]  # they name a version and Helm
-    header = "# What the chart grants; `python -m tests.api.chart.rendering` writes this file.\n"
-    return header + yaml.safe_dump_all(parts, sort_keys=False)
-
-
 if __name__ == "__main__":
-    DEMO_RIGHTS.write_text(demo_rights())
     for option in OPTIONS:
         (RENDERED / f"{option}.yaml").write_text(added(option))

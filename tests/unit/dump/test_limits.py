@@ -17,7 +17,7 @@ from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
-CRDS = Path(__file__).parents[3] / "crds"
+CRDS = Path(__file__).parents[3] / "charts" / "tutti" / "crds"
 API = "tutti.dev/v1alpha1"
 NODE = {
     "apiVersion": "v1",
