@@ -302,7 +302,7 @@ class FakeCluster:
                 raise errors.Conflict("it exists already", status=409)
             body["metadata"] |= {"uid": self._uid(), "resourceVersion": "0", "generation": 1}
             self.declared[key] = body
-            self._put_group(pod_group.decode_group(wire.parse_one(body, wire.PodGroup)))
+            self._put_group(pod_group.decode_group(wire.parse_one(body, pod_group.PodGroup)))
             return self.groups[key]
 
         return await self._call("declare", commit)

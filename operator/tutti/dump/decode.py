@@ -198,7 +198,7 @@ def _member(pod: wire.Pod) -> Member:
     return membership.read_back(decode.decode_member(pod), pod.metadata.annotations)
 
 
-def _group(one: wire.PodGroup) -> GangObject:
+def _group(one: pod_group.PodGroup) -> GangObject:
     """As it is read live; in a dump it may stand for another kind of object."""
     declared = limits.group(one)
     kind = one.metadata.annotations.get(membership.DECLARED_BY)

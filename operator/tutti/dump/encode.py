@@ -10,6 +10,7 @@ from ..kube.codec import encode
 from ..kube.codec.quantity import CPU
 from ..kube.codec.requests import PODS
 from ..kube.codec.shapes import CLAIM_FIELD
+from ..kube.gang_sources import pod_group
 from ..model import ports
 from ..model.cluster import Gang, Member, Namespace, Node, PlacedPod, Reservation, Role
 from ..model.inter_pod import InterPodRules
@@ -58,16 +59,7 @@ def node(value: Node) -> Raw:
 
 def group(gang: Gang, taken_at: float) -> Raw:
     """What declares a gang, as a PodGroup without its status, which no decision reads."""
-    spec: Raw = {"minMember": gang.min_member}
-    if gang.roles:
-        spec["roles"] = [_role(one) for one in gang.roles]
-    spec["onPartial"] = gang.on_partial.value
-    if gang.priority_class:
-        spec["priorityClassName"] = gang.priority_class
-    if gang.timeout_seconds is not None:
-        spec["scheduleTimeoutSeconds"] = int(gang.timeout_seconds)
-    spec["onTimeout"] = gang.on_timeout.value
-    spec["absentMemberTimeoutSeconds"] = int(gang.absent_seconds)
+    spec = pod_group.encode_spec(gang, [_role(role) for role in gang.roles])
     metadata: Raw = {
         "name": gang.key.name,
         "namespace": gang.key.namespace,

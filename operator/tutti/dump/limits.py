@@ -11,7 +11,7 @@ from ..kube.codec import decode
 from ..kube.codec.metadata import named
 from ..kube.errors import BadObject
 from ..kube.gang_sources import GangObject
-from ..kube.gang_sources.pod_group import decode_group
+from ..kube.gang_sources.pod_group import PodGroup, decode_group
 from ..model.cluster import Reservation
 
 # Of the CRDs; a test says that they are the same.
@@ -24,7 +24,7 @@ MOST_SLOTS_IN_ALL = MOST_ROLES * MOST_MEMBERS  # of one Reservation: no gang dec
 MOST_DIGITS = 20  # of a number that is quoted
 
 
-def group(one: wire.PodGroup) -> GangObject:
+def group(one: PodGroup) -> GangObject:
     """Read a PodGroup.
 
     Raises:
@@ -46,7 +46,7 @@ def group(one: wire.PodGroup) -> GangObject:
     return decode_group(one)
 
 
-def _members(one: wire.PodGroup) -> Iterator[tuple[str, int | None]]:
+def _members(one: PodGroup) -> Iterator[tuple[str, int | None]]:
     yield "spec.minMember", one.spec.min_member
     for i, role in enumerate(one.spec.roles):
         yield f"spec.roles[{i}].minMember", role.min_member

@@ -193,7 +193,7 @@ class Client:
         """See ``Api.declare``."""
         call = Call.CREATE_POD_GROUP
         body = await self._send(call, call.path(namespace), group)
-        return _read(body, wire.PodGroup, pod_group.decode_group)
+        return _read(body, pod_group.PodGroup, pod_group.decode_group)
 
     async def reserve(self, reservation: Reservation) -> Reservation:
         """See ``Api.reserve``."""

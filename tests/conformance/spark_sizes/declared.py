@@ -120,8 +120,8 @@ def _text(door: Door, kept: ConfigMapKey | None) -> str:
 
 def _role(body: dict[str, Any]) -> Any:
     metadata = {**body["metadata"], "uid": "declared"}
-    group = pod_group.decode_group(wire.parse_one({**body, "metadata": metadata}, wire.PodGroup))
-    return group.roles[1]
+    body = {**body, "metadata": metadata}
+    return pod_group.decode_group(wire.parse_one(body, pod_group.PodGroup)).roles[1]
 
 
 def _seen(made: list[Member]) -> Pods:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tutti.kube import errors, wire
+from tutti.kube.gang_sources.pod_group import PodGroup
 
 from .objects import GROUP, NODE, POD, RESERVATION, Json, merged
 
@@ -136,7 +137,7 @@ def test_a_bookmark_has_only_a_version() -> None:
     assert (event.type, event.version) == ("BOOKMARK", "4800")
 
 
-@pytest.mark.parametrize("kind", [wire.Pod, wire.Node, wire.PodGroup, wire.Reservation])
+@pytest.mark.parametrize("kind", [wire.Pod, wire.Node, PodGroup, wire.Reservation])
 def test_the_end_of_a_watch_is_raised_with_its_reason(kind: type[wire.Object]) -> None:
     gone = {
         "kind": "Status",
@@ -167,7 +168,7 @@ def test_one_object_is_read_from_bytes_and_from_maps_alike() -> None:
     for one, kind in (
         (NODE, wire.Node),
         (POD, wire.Pod),
-        (GROUP, wire.PodGroup),
+        (GROUP, PodGroup),
         (RESERVATION, wire.Reservation),
     ):
         assert wire.parse_one(json.dumps(one).encode(), kind) == wire.parse_one(one, kind)
@@ -191,7 +192,7 @@ def test_wire_objects_cannot_be_changed() -> None:
         one.metadata.name = "other"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("kind", [wire.Node, wire.Pod, wire.PodGroup, wire.Reservation])
+@pytest.mark.parametrize("kind", [wire.Node, wire.Pod, PodGroup, wire.Reservation])
 def test_a_bookmark_has_a_version_and_lacks_all_else(kind: type[wire.Object]) -> None:
     bare = {"kind": kind.__name__, "metadata": {"resourceVersion": "99", "creationTimestamp": None}}
     got = wire.parse_event(line("BOOKMARK", bare), kind)

@@ -1,9 +1,15 @@
 """Gangs that users declare: Tutti's PodGroups, which pods name by the label tutti.dev/pod-group.
 
+All of its fields are here: how the API spells them, how they are read, how a dump writes them.
 A template of a role is read as the pod that will be made of it.
 """
 
-from ...model.cluster import ABSENT_SECONDS, OnPartial, OnTimeout, Role
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from ...model.cluster import ABSENT_SECONDS, GangDeclaration, OnPartial, OnTimeout, Role
 from ...model.keys import POD_GROUP, GangKey, Uid
 from ...model.shapes import Template
 from .. import wire
@@ -18,7 +24,46 @@ from .base import GangObject, GangSource
 from .spark import GROUP_LABEL, joining
 
 
-def decode_group(group: wire.PodGroup) -> GangObject:
+class TemplateSpec(wire.Wire):
+    """What a member of a role that does not exist yet will request."""
+
+    resources: wire.Quantities = Field(default_factory=dict)
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    tolerations: tuple[wire.Toleration, ...] = ()
+    affinity: wire.Affinity = wire.Affinity()
+    topology_spread_constraints: tuple[wire.SpreadConstraint, ...] = ()
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class RoleSpec(wire.Wire):
+    """A named part of a gang."""
+
+    name: str
+    min_member: int = 0
+    max_member: int | None = None
+    template: TemplateSpec | None = None
+
+
+class PodGroupSpec(wire.Wire):
+    """What users ask for."""
+
+    min_member: int | None = None
+    roles: tuple[RoleSpec, ...] = ()
+    on_partial: str = OnPartial.COMPLETE
+    priority_class_name: str = ""
+    schedule_timeout_seconds: int | None = None
+    on_timeout: str = OnTimeout.KEEP_WAITING
+    absent_member_timeout_seconds: int | None = None
+
+
+class PodGroup(wire.Object):
+    """A tutti.dev PodGroup; its status is only compared with what would be written."""
+
+    spec: PodGroupSpec = PodGroupSpec()
+    status: dict[str, Any] = Field(default_factory=dict)
+
+
+def decode_group(group: PodGroup) -> GangObject:
     """Read a PodGroup; ``minMember`` is the sum over its roles where it is absent, at least 1."""
     named(group)
     metadata, spec = group.metadata, group.spec
@@ -49,13 +94,28 @@ def decode_group(group: wire.PodGroup) -> GangObject:
     )
 
 
-def _role(role: wire.Role, group: wire.Metadata) -> Role:
+def encode_spec(gang: GangDeclaration, roles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The spec of a PodGroup that declares this gang, with these roles; for dumps."""
+    spec: dict[str, Any] = {"minMember": gang.min_member}
+    if roles:
+        spec["roles"] = [*roles]
+    spec["onPartial"] = gang.on_partial.value
+    if gang.priority_class:
+        spec["priorityClassName"] = gang.priority_class
+    if gang.timeout_seconds is not None:
+        spec["scheduleTimeoutSeconds"] = int(gang.timeout_seconds)
+    spec["onTimeout"] = gang.on_timeout.value
+    spec["absentMemberTimeoutSeconds"] = int(gang.absent_seconds)
+    return spec
+
+
+def _role(role: RoleSpec, group: wire.Metadata) -> Role:
     least, most = max(0, role.min_member), role.max_member
     template, unreadable = _template(role, group)
     return Role(role.name, least, None if most is None else max(least, most), template, unreadable)
 
 
-def _template(role: wire.Role, group: wire.Metadata) -> tuple[Template | None, tuple[str, ...]]:
+def _template(role: RoleSpec, group: wire.Metadata) -> tuple[Template | None, tuple[str, ...]]:
     """Read a template as the pod that will be made of it is read, which joins the gang.
 
     With a selector that cannot be read nobody could place that pod: answers in which fields.
@@ -88,7 +148,7 @@ def _gang_of(pod: wire.Pod) -> GangKey | None:
     return GangKey(pod.metadata.namespace, name) if name else None
 
 
-KIND = Kind(POD_GROUP, "podgroups", wire.PodGroup, decode_group)
+KIND = Kind(POD_GROUP, "podgroups", PodGroup, decode_group)
 SOURCE = GangSource(
     "tutti",
     _gang_of,

@@ -1,9 +1,10 @@
-"""API objects as the API server writes them, and how they are read; the only user of pydantic.
+"""API objects as the API server writes them, and how they are read, by pydantic.
 
 Separate from the model so that the API's spelling, its nulls and its surprises end here.
+The fields of what declares gangs stand in the modules of ``gang_sources``.
 """
 
-from .base import Condition, LabelSelector, Metadata, Object, Quantities, Requirement
+from .base import Condition, LabelSelector, Metadata, Object, Quantities, Requirement, Wire
 from .inter_pod import PodAffinity, PodAffinityTerm, SpreadConstraint
 from .objects import (
     ConfigMap,
@@ -11,11 +12,8 @@ from .objects import (
     Lease,
     Namespace,
     Node,
-    PodGroup,
     PriorityClass,
     Reservation,
-    Role,
-    Template,
 )
 from .pods import (
     Affinity,
@@ -64,7 +62,6 @@ __all__ = [
     "Pod",
     "PodAffinity",
     "PodAffinityTerm",
-    "PodGroup",
     "PodSpec",
     "PodStatus",
     "PreferredNodeTerm",
@@ -73,14 +70,13 @@ __all__ = [
     "Requirement",
     "Reservation",
     "ResourceAmounts",
-    "Role",
     "SpreadConstraint",
     "StorageClass",
-    "Template",
     "Toleration",
     "VolumeAttachment",
     "VolumeSpec",
     "WatchEvent",
+    "Wire",
     "parse_event",
     "parse_one",
     "parse_page",

@@ -4,13 +4,9 @@ Everything has the default that its absence means, so that sparse objects are re
 server would fill them in.
 """
 
-from typing import Any
-
 from pydantic import AwareDatetime, Field
 
 from .base import Condition, Object, Quantities, Wire
-from .inter_pod import SpreadConstraint
-from .pods import Affinity, Toleration
 
 
 class Taint(Wire):
@@ -40,45 +36,6 @@ class Node(Object):
 
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
-
-
-class Template(Wire):
-    """What a member of a role that does not exist yet will ask for."""
-
-    resources: Quantities = Field(default_factory=dict)
-    node_selector: dict[str, str] = Field(default_factory=dict)
-    tolerations: tuple[Toleration, ...] = ()
-    affinity: Affinity = Affinity()
-    topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
-    labels: dict[str, str] = Field(default_factory=dict)
-
-
-class Role(Wire):
-    """A named part of a gang."""
-
-    name: str
-    min_member: int = 0
-    max_member: int | None = None
-    template: Template | None = None
-
-
-class PodGroupSpec(Wire):
-    """What users ask for."""
-
-    min_member: int | None = None
-    roles: tuple[Role, ...] = ()
-    on_partial: str = "Complete"
-    priority_class_name: str = ""
-    schedule_timeout_seconds: int | None = None
-    on_timeout: str = "KeepWaiting"
-    absent_member_timeout_seconds: int | None = None
-
-
-class PodGroup(Object):
-    """A tutti.dev PodGroup; its status is only compared with what would be written."""
-
-    spec: PodGroupSpec = PodGroupSpec()
-    status: dict[str, Any] = Field(default_factory=dict)
 
 
 class ConfigMap(Object):

@@ -22,7 +22,7 @@ from tutti.kube.codec.decode import (
 from tutti.kube.codec.jobs import decode_job
 from tutti.kube.errors import BadObject
 from tutti.kube.gang_sources import GangObject
-from tutti.kube.gang_sources.pod_group import decode_group
+from tutti.kube.gang_sources.pod_group import PodGroup, decode_group
 from tutti.model.cluster import (
     Gang,
     Member,
@@ -55,7 +55,7 @@ def node(**changes: Any) -> Node:
 
 def group(**spec: object) -> GangObject:
     """The PodGroup with another spec, decoded."""
-    return decode_group(wire.parse_one(GROUP | {"spec": spec}, wire.PodGroup))
+    return decode_group(wire.parse_one(GROUP | {"spec": spec}, PodGroup))
 
 
 def held(**spec: object) -> Reservation:
@@ -210,7 +210,7 @@ def test_a_node_cannot_offer_host_ports_under_the_name_of_a_resource() -> None:
 
 
 def test_a_pod_group_is_read_whole() -> None:
-    assert decode_group(wire.parse_one(GROUP, wire.PodGroup)) == GangObject(
+    assert decode_group(wire.parse_one(GROUP, PodGroup)) == GangObject(
         key=GangKey("ml", "train"),
         uid=Uid("g-1"),
         generation=3,
@@ -298,9 +298,9 @@ def test_a_template_is_read_as_the_pod_that_will_be_made_of_it() -> None:
 def test_for_how_long_absent_members_are_awaited_and_who_makes_them() -> None:
     assert templated(TEMPLATE, absentMemberTimeoutSeconds=5).absent_seconds == 5.0
     owned = GROUP["metadata"] | {"ownerReferences": [{"kind": "Job", "name": "j"}]}
-    assert decode_group(wire.parse_one(GROUP | {"metadata": owned}, wire.PodGroup)).owner_pod == ""
+    assert decode_group(wire.parse_one(GROUP | {"metadata": owned}, PodGroup)).owner_pod == ""
     owned = owned | {"ownerReferences": [{"kind": "Pod", "name": "driver"}]}
-    made = decode_group(wire.parse_one(GROUP | {"metadata": owned}, wire.PodGroup))
+    made = decode_group(wire.parse_one(GROUP | {"metadata": owned}, PodGroup))
     assert made.owner_pod == "driver"
     assert Gang.of(made, ()).owner_pod == "driver"
 

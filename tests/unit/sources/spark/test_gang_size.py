@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tutti.filters.node_index import NodeIndex
 from tutti.kube import wire
-from tutti.kube.gang_sources.pod_group import decode_group
+from tutti.kube.gang_sources.pod_group import PodGroup, decode_group
 from tutti.model.cluster import Member
 from tutti.model.inter_pod import (
     AffinityTerm,
@@ -457,7 +457,7 @@ def test_with_such_labels_the_cheaper_of_two_nodes_is_preferred(
     assert declared is not None
     raw = made(declared)
     raw["metadata"]["uid"] = "u"
-    _, executor = decode_group(wire.parse_one(raw, wire.PodGroup)).roles
+    _, executor = decode_group(wire.parse_one(raw, PodGroup)).roles
     assert executor.template is not None
     has = {} if cost is None else {"cost": str(cost)}
     index = NodeIndex([node("n1").labelled(**has).made])

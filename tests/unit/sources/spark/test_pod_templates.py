@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tutti.kube import wire
 from tutti.kube.codec.decode import decode_member
-from tutti.kube.gang_sources.pod_group import decode_group
+from tutti.kube.gang_sources.pod_group import PodGroup, decode_group
 from tutti.sources.spark import BadProperty, app
 from tutti.sources.spark.pod_templates import MergedTemplate, merged, plain
 
@@ -126,7 +126,7 @@ def test_rules_of_the_template_are_those_of_the_pods_that_are_made_of_it() -> No
     template = found(f"kind: Pod\nmetadata: {{labels: {{app: etl}}}}\nspec:{RULES}").template
     role = {"name": "executor", "minMember": 2, "template": template}
     raw = {"metadata": {"name": "g", "namespace": "ml", "uid": "u"}, "spec": {"roles": [role]}}
-    (read,) = decode_group(wire.parse_one(raw, wire.PodGroup)).roles
+    (read,) = decode_group(wire.parse_one(raw, PodGroup)).roles
     spec: dict[str, Any] = {name: template[name] for name in ("affinity", "nodeSelector")}
     anti = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert anti[0]["labelSelector"]["matchExpressions"] == [
