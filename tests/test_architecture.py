@@ -29,8 +29,8 @@ FLOORS = [
     {"commit"},
     {"reporting", "sources", "whatif"},
     {"dump", "planning"},
-    {"state", "verify"},
-    {"filters", "gang", "kube", "settings"},
+    {"settings", "state", "verify"},
+    {"filters", "gang", "kube"},
     {"model", "strategies"},
 ]
 MOST_FLOORS = 10

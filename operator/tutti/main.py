@@ -21,7 +21,7 @@ import kopf
 
 from . import __version__, dump
 from .dump.violations import ViolationDumps
-from .kube import errors, list_watch
+from .kube import errors, gang_sources, list_watch
 from .kube.access import Access
 from .kube.client import Client
 from .kube.clock import ServerClock
@@ -77,8 +77,11 @@ async def serve(
     state = ClusterState(wake_signal.wake, is_declaring=is_declaring, shown=shown)
     name = settings.scheduler_name
     lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
-    feeds = reflectors_into(state, name, settings.namespaces, elsewhere=_warn_of_reservations)
-    async with Client(access, lease, heard=metrics.called, clock=clock) as api:
+    sources = gang_sources.chosen(settings.gang_sources)
+    feeds = reflectors_into(
+        state, name, settings.namespaces, sources=sources, elsewhere=_warn_of_reservations
+    )
+    async with Client(access, lease, heard=metrics.called, clock=clock, sources=sources) as api:
         election = Election(
             api,
             settings.identity or socket.gethostname(),

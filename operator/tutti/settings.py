@@ -7,8 +7,9 @@ import difflib
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from .kube import gang_sources
 from .model.decisions import Mode, Objective, Policy, RolloutLimits
 from .strategies import names
 from .strategies.problem import Budget
@@ -22,6 +23,11 @@ def _words(value: object) -> object:
     if not isinstance(value, str):
         return value
     return [word.strip() for word in value.split(",")] if value.strip() else []
+
+
+def _known_sources(names: tuple[str, ...]) -> tuple[str, ...]:
+    gang_sources.chosen(names)
+    return names
 
 
 Namespace = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
@@ -50,6 +56,13 @@ class Settings(BaseModel):
         default=(),
         description="namespaces whose gangs Tutti schedules, separated by commas; empty means all. "
         "Pods of all namespaces count when Tutti computes the free room of a node",
+    )
+    gang_sources: Annotated[
+        tuple[str, ...], BeforeValidator(_words), AfterValidator(_known_sources)
+    ] = Field(
+        default=(),  # what other controllers declare is theirs until you say so
+        description="CRDs of other projects that declare gangs, separated by commas; Tutti reads "
+        "their objects. You can name: " + ", ".join(gang_sources.OPTIONAL),
     )
     strategy: str = Field(
         default="ilp",  # exact admission is what Tutti is for

@@ -11,6 +11,7 @@ def test_the_defaults_are_as_promised() -> None:
     assert Settings().model_dump() == {
         "scheduler_name": "tutti",
         "namespaces": (),
+        "gang_sources": (),
         "strategy": "ilp",
         "budget_seconds": 30.0,
         "objective": "resources",

@@ -26,13 +26,16 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
     from ..kube import list_watch
     from ..kube.access import Access
     from ..kube.client import Client
+    from ..kube.gang_sources import chosen
     from ..state.cluster_state import ClusterState
     from ..state.reflectors import reflectors_into, storage_into
 
-    state = ClusterState(lambda: None)
+    state, sources = ClusterState(lambda: None), chosen(settings.gang_sources)
     access = await Access.load(kubeconfig, context)
     async with Client(access) as api:
-        for feed in reflectors_into(state, settings.scheduler_name, settings.namespaces):
+        for feed in reflectors_into(
+            state, settings.scheduler_name, settings.namespaces, sources=sources
+        ):
             await list_watch.relist(api, feed)
         for feed in storage_into(state) if state.storage.are_wanted else ():
             await list_watch.relist(api, feed)

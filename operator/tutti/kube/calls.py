@@ -4,13 +4,13 @@ Separate from the client so that a test, and a reader, can hold the two side by 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from ..model.keys import POD_GROUP, ApiKind
 from . import wire
 
-VERSIONS = {POD_GROUP.group: "v1alpha1"}  # of the API groups that are not at v1
+CORE_VERSION, TUTTI_VERSION = "v1", "v1alpha1"
 METHODS = {
     "list": "GET",
     "watch": "GET",
@@ -25,22 +25,19 @@ W = TypeVar("W", bound=wire.Object)
 V = TypeVar("V")
 
 
-def version_of(group: str) -> str:
-    """The version that objects of an API group are read and written in."""
-    return VERSIONS.get(group, "v1")
+def api_version(group: str, version: str) -> str:
+    """The version of an API as objects carry it."""
+    return f"{group}/{version}" if group else version
 
 
-def api_version(group: str) -> str:
-    """The same as objects carry it."""
-    return f"{group}/{version_of(group)}" if group else version_of(group)
-
-
-class Right(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
     """What a ClusterRole rule must grant for one call, and where that call goes."""
 
     group: str
     resource: str  # with its subresource: ``pods/binding``
     verb: str
+    version: str = field(default=CORE_VERSION, compare=False)  # of the API; rules name none
 
     @property
     def method(self) -> str:
@@ -50,7 +47,7 @@ class Right(NamedTuple):
     def path(self, namespace: str = "", name: str = "") -> str:
         """The path on the server; without a namespace, of the objects of all of them."""
         resource, _, subresource = self.resource.partition("/")
-        root = f"/api{'s' if self.group else ''}/{api_version(self.group)}"
+        root = f"/api{'s' if self.group else ''}/{api_version(self.group, self.version)}"
         space = f"namespaces/{namespace}" if namespace else ""
         return "/".join(part for part in (root, space, resource, name, subresource) if part)
 
@@ -65,10 +62,10 @@ class Call:
     CREATE_EVENT = Right("", "events", "create")
     GET_JOB = Right("batch", "jobs", "get")
     GET_CONFIG_MAP = Right("", "configmaps", "get")
-    CREATE_POD_GROUP = Right(POD_GROUP.group, "podgroups", "create")
-    CREATE_RESERVATION = Right(POD_GROUP.group, "reservations", "create")
-    PATCH_RESERVATION = Right(POD_GROUP.group, "reservations", "patch")
-    DELETE_RESERVATION = Right(POD_GROUP.group, "reservations", "delete")
+    CREATE_POD_GROUP = Right(POD_GROUP.group, "podgroups", "create", TUTTI_VERSION)
+    CREATE_RESERVATION = Right(POD_GROUP.group, "reservations", "create", TUTTI_VERSION)
+    PATCH_RESERVATION = Right(POD_GROUP.group, "reservations", "patch", TUTTI_VERSION)
+    DELETE_RESERVATION = Right(POD_GROUP.group, "reservations", "delete", TUTTI_VERSION)
     GET_LEASE = Right("coordination.k8s.io", "leases", "get")
     CREATE_LEASE = Right("coordination.k8s.io", "leases", "create")
     UPDATE_LEASE = Right("coordination.k8s.io", "leases", "update")
@@ -100,6 +97,12 @@ class Kind(Generic[W, V]):
     model: type[W]  # the fields that are read
     decode: Callable[[W], V]  # to None where an object is of no interest
     is_namespaced: bool = True
+    version: str = CORE_VERSION  # of the API in which its objects are read and written
+
+    @property
+    def crd(self) -> str:
+        """The name of the CustomResourceDefinition of a kind that has one."""
+        return f"{self.plural}.{self.api.group}"
 
     @property
     def title(self) -> str:
@@ -109,7 +112,7 @@ class Kind(Generic[W, V]):
     def right(self, verb: str, subresource: str = "") -> Right:
         """What a call about objects of this kind needs."""
         resource = f"{self.plural}/{subresource}" if subresource else self.plural
-        return Right(self.api.group, resource, verb)
+        return Right(self.api.group, resource, verb, self.version)
 
     def stream(self, selector: str = "", name: str = "") -> Stream:
         """The list-and-watch of the objects of this kind that a field selector meets."""

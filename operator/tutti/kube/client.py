@@ -6,7 +6,8 @@ with lists and watches; ``Client`` implements all of them.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -23,7 +24,7 @@ from .access import Access
 from .calls import Call, Right, Stream
 from .clock import ServerClock
 from .codec import decode, encode, jobs
-from .gang_sources import GangObject, pod_group
+from .gang_sources import ALWAYS, GangObject, GangSource, pod_group
 
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
@@ -133,8 +134,13 @@ class Client:
         *,
         heard: Heard = unheard,
         clock: ServerClock | None = None,
+        sources: Sequence[GangSource] = ALWAYS,
     ) -> None:
-        """``heard`` is told of each call and the status of its answer, ``clock`` its Date."""
+        """``heard`` is told of each call and the status of its answer, ``clock`` its Date.
+
+        ``sources`` say which gang a pod is in.
+        """
+        self._member = partial(decode.decode_member, sources=sources)
         self._clock = clock
         self._heard = heard
         self._lease = lease
@@ -160,14 +166,14 @@ class Client:
     async def read_member(self, key: PodKey) -> Member:
         """See ``Api.read_member``."""
         body = await self._send(Call.GET_POD, Call.GET_POD.path(*key))
-        return _read(body, wire.Pod, decode.decode_member)
+        return _read(body, wire.Pod, self._member)
 
     async def say_of_pod(self, member: Member, why: encode.Why) -> Member:
         """See ``Api.say_of_pod``."""
         call = Call.PATCH_POD_STATUS
         patch = encode.pod_condition(member, why)
         body = await self._send(call, call.path(*member.key), patch, kind="strategic-merge-patch")
-        return _read(body, wire.Pod, decode.decode_member)
+        return _read(body, wire.Pod, self._member)
 
     async def evict(self, member: Member) -> None:
         """See ``Api.evict``; the server answers 429 for a budget as for a flood of requests."""

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from ..model.keys import POD_GROUP, ApiKind
 from . import gang_sources, wire
-from .calls import Call, Kind, Right, Stream
+from .calls import TUTTI_VERSION, Call, Kind, Right, Stream
 from .codec import decode, volumes
 
 AnyKind: TypeAlias = Kind[Any, Any]
@@ -21,6 +21,7 @@ RESERVATION = Kind(
     "reservations",
     wire.Reservation,
     decode.decode_reservation,
+    version=TUTTI_VERSION,
 )
 NODE = Kind(ApiKind("", "Node"), "nodes", wire.Node, decode.decode_node, is_namespaced=False)
 PRIORITY_CLASS = Kind(
@@ -79,8 +80,10 @@ ATTACHMENT = Kind(
     is_namespaced=False,
 )
 
-# What declares gangs, by its group and kind.
+# What declares gangs, by its group and kind; of optional sources too.
 GANGS = {kind.api: kind for source in gang_sources.SOURCES for kind in source.kinds}
+# What declares gangs in every cluster.
+PRESENT_GANGS = tuple(kind for source in gang_sources.ALWAYS for kind in source.kinds)
 # What the cluster state always has, beside pods and what declares gangs.
 CLUSTER: tuple[AnyKind, ...] = (NODE, RESERVATION, PRIORITY_CLASS, NAMESPACE)
 # What is listed and watched only once a pod of ours names a claim.
@@ -92,7 +95,7 @@ STORAGE: tuple[AnyKind, ...] = (
     CSI_DRIVER,
     ATTACHMENT,
 )
-KINDS: tuple[AnyKind, ...] = (POD, *GANGS.values(), *CLUSTER, *STORAGE)
+KINDS: tuple[AnyKind, ...] = (POD, *PRESENT_GANGS, *CLUSTER, *STORAGE)
 
 BOUND = POD.stream("spec.nodeName!=", "bound pods")
 
@@ -118,7 +121,10 @@ def others_pending(scheduler_name: str) -> Stream:
 
 
 def rights() -> frozenset[Right]:
-    """All that Tutti needs: its calls, and the lists and watches of every kind."""
+    """All that Tutti always needs: its calls, and the lists and watches of every kind.
+
+    Of an optional source the chart grants list and watch where its value names it.
+    """
     calls = (value for value in vars(Call).values() if isinstance(value, Right))
     streams = (kind.right(verb) for kind in KINDS for verb in ("list", "watch"))
-    return frozenset((*calls, *streams, *(r for s in gang_sources.SOURCES for r in s.rights)))
+    return frozenset((*calls, *streams, *(r for s in gang_sources.ALWAYS for r in s.rights)))

@@ -24,6 +24,7 @@ W = TypeVar("W", bound=wire.Object)
 FIRST_WAIT = 0.2  # seconds after the first failure
 MOST_FRUITLESS = 10  # watches without a single event before everything is listed again
 LONGEST_WAIT = 5.0  # an API server that comes back is noticed within this
+NOT_FOUND = 404  # of a list: the API server does not have this kind
 EXPIRED = 410  # a watch that has to begin again with a list: everyday life
 
 
@@ -77,10 +78,13 @@ class Reflector(Generic[W, V]):
     kind: type[W]
     decode: Callable[[W], V | None]
     sink: ReflectorSink[V]
+    is_optional: bool = False  # the cluster may have no such kind: then there are no objects
 
 
 async def relist(source: Source, feed: Reflector[W, V]) -> str:
     """List a feed once and replace what its sink holds; answers the version to watch from.
+
+    That is empty where the cluster does not have the kind of an optional feed.
 
     Raises:
         errors.ApiError: the list could not be had; the sink is as it was.
@@ -100,9 +104,13 @@ async def relist(source: Source, feed: Reflector[W, V]) -> str:
             for broken in page.broken:
                 logger.error("%s: left out: %s", feed.stream.name, broken)
             items.extend(taken for one in page.items if (taken := _item(feed, one)) is not None)
+    except errors.Gone as problem:
+        if not (feed.is_optional and problem.status == NOT_FOUND):
+            raise
+        items, version = [], ""
     finally:
         gc.enable()
-    feed.sink.replace(items, int(version), began)
+    feed.sink.replace(items, int(version or 0), began)
     return version
 
 

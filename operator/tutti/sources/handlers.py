@@ -10,9 +10,8 @@ from typing import Any
 
 import kopf
 
-from ..kube import client, errors, kinds, list_watch, wire
+from ..kube import client, errors, list_watch, wire
 from ..kube.access import Access
-from ..kube.calls import version_of
 from ..model.keys import Uid
 from ..state.cluster_state import ClusterState
 from ..state.reflectors import Reflectors
@@ -77,8 +76,8 @@ def registry(
     async def stop(**_: Any) -> None:
         demand.reset()
 
-    for kind, feed in zip(kinds.GANGS.values(), feeds.gangs, strict=True):
-        watch_gangs(handlers, kind, feed)
+    for feed in feeds.gangs:
+        watch_gangs(handlers, feed)
 
     def may_wait(uid: str, **_: Any) -> bool:
         # Half of an event's cost is the handler's invocation. A pod of ours is changed twice more
@@ -93,14 +92,11 @@ def registry(
     return handlers
 
 
-def watch_gangs(
-    handlers: kopf.OperatorRegistry,
-    kind: kinds.AnyKind,
-    feed: list_watch.Reflector[Any, Any],
-) -> None:
+def watch_gangs(handlers: kopf.OperatorRegistry, feed: list_watch.Reflector[Any, Any]) -> None:
     """Watch a kind of objects that declare gangs."""
+    watched = feed.stream.watches
 
-    @kopf.on.event(kind.api.group, version_of(kind.api.group), kind.plural, registry=handlers)
+    @kopf.on.event(watched.group, watched.version, watched.resource, registry=handlers)
     async def gang_changed(event: kopf.RawEvent, uid: str, **_: Any) -> None:
         take_in(feed, event, uid)
 

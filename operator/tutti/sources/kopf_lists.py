@@ -37,13 +37,14 @@ class KopfLists:
         self._source = source
         self._feeds = {feed.stream.path: feed for feed in feeds}
         self._due: set[str] = set(self._feeds)
+        self._absent: set[str] = set()  # of optional feeds, whose kind the cluster does not have
         self._asked: dict[str, float] = {}  # when kopf's last request was made
         self._watched: dict[str, int] = {}  # the version that its last watch began at
 
     @property
     def is_current(self) -> bool:
         """Whether all was listed after kopf had listed it: before that, nothing may be decided."""
-        return not self._due
+        return self._due <= self._absent
 
     def reset(self) -> None:
         """Trust nothing that was listed before now."""
@@ -93,6 +94,7 @@ class KopfLists:
         failures, clock = 0, asyncio.get_running_loop().time
         while True:
             start = clock()
+            self._absent = {path for path in self._feeds if await self._is_absent(path)}
             tasks = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True)
             began()
             checking = asyncio.create_task(self._until_astray(FIRST_CHECK * 2**failures))
@@ -119,8 +121,20 @@ class KopfLists:
                     return problem
             await asyncio.sleep(CHECK_SECONDS)
 
+    async def _is_absent(self, path: str) -> bool:
+        """Whether the cluster does not have the kind of a feed, and need not have it."""
+        if not self._feeds[path].is_optional:
+            return False
+        try:
+            await self._source.page(self._feeds[path].stream)
+        except errors.ApiError as problem:
+            return problem.status == NOT_FOUND
+        return False
+
     async def _astray(self, path: str) -> str:
         name = self._feeds[path].stream.name
+        if path in self._absent:
+            return "" if await self._is_absent(path) else f"there are {name} now"
         now = asyncio.get_running_loop().time()
         if now - self._asked.get(path, -SILENCE_SECONDS) > SILENCE_SECONDS:
             return f"the {name} are not watched"

@@ -99,7 +99,7 @@ class ClusterState:
     @property
     def is_synced(self) -> bool:
         """Whether every stream has been listed once: before that, nothing may be decided."""
-        always = (self.stores[kind] for kind in (*kinds.GANGS.values(), *kinds.CLUSTER))
+        always = (self.stores[kind] for kind in (*kinds.PRESENT_GANGS, *kinds.CLUSTER))
         pods: tuple[Store[Any], ...] = (self.pending, self.bound, self.pinned)
         return all(store.is_synced for store in (*pods, *always))
 

@@ -3,12 +3,13 @@
 Separate from the composition root because a dump of a live cluster needs them, and nothing else.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..kube import kinds, list_watch, wire
 from ..kube.codec import decode
+from ..kube.gang_sources import ALWAYS, GangSource
 from ..model.cluster import ForeignPod, Member, Reservation
 from .cluster_state import ClusterState
 
@@ -46,6 +47,7 @@ def reflectors_into(
     name: str,
     served: Collection[str] = (),
     *,
+    sources: Sequence[GangSource] = ALWAYS,
     elsewhere: Callable[[str], None] = lambda _: None,
 ) -> Reflectors:
     """The streams that fill a cluster state; ``name`` is the scheduler's.
@@ -53,6 +55,7 @@ def reflectors_into(
     Where the ``served`` namespaces are named, there are no gangs but theirs: what waits elsewhere
     is left out, and whoever is bound there is in the way, no more. ``elsewhere`` is told, once,
     each other namespace in which a Reservation of this scheduler stands: its room is not kept.
+    Gangs come from these ``sources``.
     """
     ours = frozenset(served)
     told: set[str] = set()
@@ -62,11 +65,11 @@ def reflectors_into(
 
     def waiting(pod: wire.Pod) -> Member | None:
         is_ours = pod.spec.scheduler_name == name and is_served(pod)
-        return decode.decode_member(pod) if is_ours else None
+        return decode.decode_member(pod, sources) if is_ours else None
 
     def bound(pod: wire.Pod) -> Member | ForeignPod | None:
         if pod.spec.scheduler_name == name and is_served(pod):
-            return decode.decode_member(pod)
+            return decode.decode_member(pod, sources)
         return decode.decode_occupant(pod)
 
     def promised(held: wire.Reservation) -> Reservation | None:
@@ -81,7 +84,11 @@ def reflectors_into(
 
     others = kinds.others_pending(name)
     return Reflectors(
-        gangs=tuple(_gangs(state, kind, is_served) for kind in kinds.GANGS.values()),
+        gangs=tuple(
+            replace(_gangs(state, kind, is_served), is_optional=source.is_optional)
+            for source in sources
+            for kind in source.kinds
+        ),
         pending=list_watch.Reflector(kinds.pending(name), wire.Pod, waiting, state.pending),
         bound=list_watch.Reflector(kinds.BOUND, wire.Pod, bound, state.bound),
         pinned=list_watch.Reflector(others, wire.Pod, decode.decode_occupant, state.pinned),

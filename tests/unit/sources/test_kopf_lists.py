@@ -7,6 +7,7 @@ import gc
 import logging
 import random
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import kopf
@@ -34,10 +35,12 @@ PATIENCE = 20.0
 class Running:
     """kopf at work on one World."""
 
-    def __init__(self, api: ApiServer, source: Client) -> None:
+    def __init__(self, api: ApiServer, source: Client, *, is_optional: bool = False) -> None:
         self.api = api
         self.state = ClusterState(lambda: None)
-        self.feeds: Reflectors = reflectors_into(self.state, "tutti")
+        feeds = reflectors_into(self.state, "tutti")
+        gangs = tuple(replace(feed, is_optional=is_optional) for feed in feeds.gangs)
+        self.feeds: Reflectors = replace(feeds, gangs=gangs)
         self.demand = KopfLists(source, self.feeds.demand)
         self.begun = 0
         access = cast("Access", api)
@@ -109,10 +112,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def running(api: ApiServer) -> AsyncIterator[Running]:
+async def running(api: ApiServer, *, is_optional: bool = False) -> AsyncIterator[Running]:
     """Run kopf from its begin to its end; nothing of it is left behind."""
     async with Client(cast("Access", api)) as source:
-        one = Running(api, source)
+        one = Running(api, source, is_optional=is_optional)
         task = asyncio.create_task(one.run())
         try:
             yield one
@@ -269,6 +272,30 @@ async def test_crds_that_go_and_come_back_are_noticed() -> None:
         api.refuse = lambda _asked: 0
         api.put(GROUPS, "g")
         await one.wait_for_watch()
+
+
+async def test_an_optional_crd_may_be_absent_and_may_come_and_go() -> None:
+    """Pods are served meanwhile; no object is left of a kind that has gone."""
+
+    def absent(asked: Request) -> int:
+        return 404 if asked.plural == GROUPS else 0
+
+    async with ApiServer() as api:
+        api.kinds.discard(GROUPS)
+        api.refuse = absent
+        async with running(api, is_optional=True) as one:
+            await one.until(lambda: one.demand.is_current, "the other kinds are watched")
+            api.put(PODS, "a")
+            await one.until(lambda: one.known[PODS] == {"a"}, "pods are taken in")
+            api.kinds.add(GROUPS)
+            api.refuse = lambda _asked: 0
+            api.put(GROUPS, "g")
+            await one.until(lambda: one.known[GROUPS] == {"g"}, "the new kind is watched")
+            api.kinds.discard(GROUPS)
+            api.refuse = absent
+            api.cut()
+            await one.until(lambda: one.known[GROUPS] == set(), "nothing is left of it")
+            await one.until(lambda: one.demand.is_current, "the other kinds are watched again")
 
 
 async def test_crds_that_discovery_does_not_show_yet_are_noticed() -> None:

@@ -4,7 +4,7 @@ The counterpart of ``encode``. What cannot be read raises ``errors.BadObject`` w
 nothing here guesses in favour of a placement.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from sys import intern
 
@@ -29,7 +29,7 @@ from ...model.shapes import NO_WISHES, Taint
 from ...model.spark import DRIVER
 from .. import wire
 from ..errors import BadObject
-from ..gang_sources import membership_of
+from ..gang_sources import ALWAYS, GangSource, membership_of
 from ..gang_sources.spark import SPARK_LABEL, decode_spark, role_of
 from .inter_pod import decode_apart, decode_labels, decode_rules
 from .metadata import named, seconds_of
@@ -57,8 +57,8 @@ def decode_node(node: wire.Node) -> Node:
     )
 
 
-def decode_member(pod: wire.Pod) -> Member:
-    """Read a pod that names our scheduler."""
+def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Member:
+    """Read a pod that names our scheduler; its gang is that of the first of these sources."""
     name = named(pod)
     metadata, spec = pod.metadata, pod.spec
     rules, malformed = decode_rules(pod)
@@ -67,7 +67,7 @@ def decode_member(pod: wire.Pod) -> Member:
         shape = decode_shape(pod, rules, NO_WISHES if malformed else decode_wishes(pod))
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
-    labels, phase, membership = metadata.labels, _phase(pod), membership_of(pod)
+    labels, phase, membership = metadata.labels, _phase(pod), membership_of(pod, sources)
     return Member(
         key=PodKey(metadata.namespace, metadata.name),
         uid=Uid(metadata.uid),

@@ -14,9 +14,10 @@ from ...model.decisions import Assignment
 from ...model.keys import POD, POD_GROUP, ApiKind, GangKey, LeaseKey, NodeName, PodKey, Uid
 from ...model.lease import LeaderTerm, Lease
 from .. import errors
-from ..calls import api_version
+from ..calls import TUTTI_VERSION, api_version
+from ..gang_sources import api_version_of
 
-API_VERSION = api_version(POD_GROUP.group)
+API_VERSION = api_version(POD_GROUP.group, TUTTI_VERSION)
 COMPONENT = "tutti"
 FENCE = " (no late call for version "  # begins what makes a condition's message new
 SCHEDULED, DISRUPTED = "PodScheduled", "DisruptionTarget"  # conditions of a pod
@@ -62,7 +63,7 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
     """
     kind = value.gang.kind
     owner = {
-        "apiVersion": api_version(kind.group),
+        "apiVersion": api_version_of(kind),
         "kind": kind.kind,
         "name": value.gang.name,
         "uid": value.uid,
@@ -248,7 +249,7 @@ def event(value: Event) -> Mapping[str, Any]:
         "kind": "Event",
         "metadata": {"name": name, "namespace": about.namespace},
         "involvedObject": {
-            "apiVersion": api_version(about.kind.group),
+            "apiVersion": api_version_of(about.kind),
             "kind": about.kind.kind,
             "namespace": about.namespace,
             "name": about.name,

@@ -1,19 +1,56 @@
-"""Where gangs come from: one module for each source, and the order in which they count."""
+"""Where gangs come from: one module for each source. To add a source, add its module."""
 
+from collections.abc import Iterable
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import NamedTuple
 
 from ...model.keys import POD_GROUP, ApiKind, GangKey
 from .. import wire
-from . import pod_group, spark
+from ..calls import CORE_VERSION, api_version
 from .base import GangObject, GangSource
 
-# A pod of which several sources say that it is in a gang is in the first one's: docs/concepts.md
-# has this order. A pod of which none says so is a gang of its own, which its binding commits.
-SOURCES: tuple[GangSource, ...] = (pod_group.SOURCE, spark.SOURCE)
+__all__ = [
+    "ALWAYS",
+    "OPTIONAL",
+    "SOURCES",
+    "GangObject",
+    "GangSource",
+    "Membership",
+    "UnknownSourceError",
+    "api_version_of",
+    "chosen",
+    "has_status",
+    "membership_of",
+]
 
-__all__ = ["SOURCES", "GangObject", "GangSource", "Membership", "has_status", "membership_of"]
+_modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
+_found: list[GangSource] = [module.SOURCE for module in _modules if hasattr(module, "SOURCE")]
 
+# All of them, in the order in which they count for a pod that names several gangs. A pod that names
+# none is a gang of its own, which its binding commits.
+SOURCES = tuple(sorted(_found, key=lambda source: source.precedence))
+ALWAYS = tuple(source for source in SOURCES if not source.is_optional)
+OPTIONAL = {source.name: source for source in SOURCES if source.is_optional}
+
+_KINDS = {kind.api: kind for source in SOURCES for kind in source.kinds}
 _WITH_STATUS = {kind.api for source in SOURCES if source.has_status for kind in source.kinds}
+
+
+class UnknownSourceError(ValueError):
+    """There is no optional source of that name; the one line says which there are."""
+
+
+def chosen(names: Iterable[str]) -> tuple[GangSource, ...]:
+    """The sources that count always, and the optional ones of these names.
+
+    Raises:
+        UnknownSourceError: there is no optional source of one of the names.
+    """
+    names = frozenset(names)
+    if unknown := sorted(names - OPTIONAL.keys()):
+        raise UnknownSourceError(f"{unknown[0]!r} is not one of {', '.join(OPTIONAL)}")
+    return tuple(one for one in SOURCES if not one.is_optional or one.name in names)
 
 
 class Membership(NamedTuple):
@@ -27,12 +64,12 @@ class Membership(NamedTuple):
 ALONE = Membership()
 
 
-def membership_of(pod: wire.Pod) -> Membership:
-    """Which gang a pod is in, by the first source that has one for it.
+def membership_of(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Membership:
+    """Which gang a pod is in, by the first of these sources that has one for it.
 
     A gang that is not awaited comes into being later, if at all: until then the pod is in none.
     """
-    named = [(source, key) for source in SOURCES if (key := source.gang_of(pod)) is not None]
+    named = [(source, key) for source in sources if (key := source.gang_of(pod)) is not None]
     if not named:
         return ALONE
     (source, first), *rest = named
@@ -45,3 +82,9 @@ def membership_of(pod: wire.Pod) -> Membership:
 def has_status(kind: ApiKind) -> bool:
     """Whether Tutti writes the status of objects of this kind that declare gangs."""
     return kind in _WITH_STATUS
+
+
+def api_version_of(kind: ApiKind) -> str:
+    """The apiVersion of what declares a gang: a pod, or an object of a source."""
+    version = _KINDS[kind].version if kind in _KINDS else CORE_VERSION
+    return api_version(kind.group, version)

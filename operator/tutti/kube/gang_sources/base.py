@@ -26,6 +26,8 @@ class GangSource(NamedTuple):
     """Where gangs come from: what declares them, and how a pod says which one it is in."""
 
     name: str
+    # A pod is in the gang of the source with the lowest number of those that have one for it.
+    precedence: int
     # The gang that a pod names by this source's own labels, fields or annotations, if any.
     gang_of: Callable[[wire.Pod], GangKey | None]
     # The kinds whose objects declare gangs; each decodes to a ``GangObject``.
@@ -37,3 +39,6 @@ class GangSource(NamedTuple):
     is_awaited: bool = True
     # Whether Tutti writes the status of its objects. Where it does not, their own controller does.
     has_status: bool = False
+    # Whether Tutti reads it only where the setting TUTTI_GANG_SOURCES has its name, which is then
+    # the name of its CRD. The cluster need not have that CRD, now or ever.
+    is_optional: bool = False

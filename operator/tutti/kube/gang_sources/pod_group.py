@@ -13,7 +13,7 @@ from ...model.cluster import ABSENT_SECONDS, GangDeclaration, OnPartial, OnTimeo
 from ...model.keys import POD_GROUP, GangKey, Uid
 from ...model.shapes import Template
 from .. import wire
-from ..calls import Kind
+from ..calls import TUTTI_VERSION, Kind
 from ..codec.inter_pod import decode_labels, decode_rules
 from ..codec.metadata import named, seconds_of
 from ..codec.preferences import decode_wishes
@@ -148,9 +148,10 @@ def _gang_of(pod: wire.Pod) -> GangKey | None:
     return GangKey(pod.metadata.namespace, name) if name else None
 
 
-KIND = Kind(POD_GROUP, "podgroups", PodGroup, decode_group)
+KIND = Kind(POD_GROUP, "podgroups", PodGroup, decode_group, version=TUTTI_VERSION)
 SOURCE = GangSource(
     "tutti",
+    10,
     _gang_of,
     (KIND,),
     frozenset({KIND.right("patch", "status")}),

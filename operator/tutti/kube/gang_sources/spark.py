@@ -120,6 +120,7 @@ def _gang_of(pod: wire.Pod) -> GangKey | None:
 
 SOURCE = GangSource(
     "spark",
+    30,
     _gang_of,
     rights=frozenset({Call.GET_CONFIG_MAP, Call.CREATE_POD_GROUP}),
     is_awaited=False,

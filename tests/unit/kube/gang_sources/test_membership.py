@@ -46,10 +46,30 @@ def test_only_what_a_source_says_so_of_has_a_status_that_tutti_writes() -> None:
     assert [gang_sources.has_status(kind) for kind in (POD_GROUP, POD, RAY)] == [True, False, False]
 
 
-def test_a_source_of_another_api_is_one_more_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_of_another_api_is_one_more_entry() -> None:
     """Two sources with one namespace and name stay apart by their kind."""
-    ray = GangSource("ray", lambda pod: GangKey(pod.metadata.namespace, "a", RAY))
-    monkeypatch.setattr(gang_sources, "SOURCES", (*gang_sources.SOURCES, ray))
-    assert decode_member(named({})).gang == GangKey("ml", "a", RAY)
-    both = membership_of(named({"tutti.dev/pod-group": "a"}))
+    ray = GangSource("ray", 99, lambda pod: GangKey(pod.metadata.namespace, "a", RAY))
+    sources = (*gang_sources.ALWAYS, ray)
+    assert decode_member(named({}), sources).gang == GangKey("ml", "a", RAY)
+    both = membership_of(named({"tutti.dev/pod-group": "a"}), sources)
     assert (both.group, both.others) == ("a", (GangKey("ml", "a", RAY),))
+
+
+def test_each_source_has_a_place_of_its_own_in_the_order() -> None:
+    """The modules of the package are the sources; none has to be listed."""
+    numbers = [source.precedence for source in gang_sources.SOURCES]
+    assert numbers == sorted(set(numbers))
+    assert [source.name for source in gang_sources.ALWAYS] == ["tutti", "spark"]
+
+
+def test_an_optional_source_has_the_name_of_its_crd() -> None:
+    """The chart makes of the name what it grants."""
+    for name, source in gang_sources.OPTIONAL.items():
+        assert [kind.crd for kind in source.kinds] == [name]
+
+
+def test_a_source_that_is_not_there_cannot_be_chosen() -> None:
+    with pytest.raises(gang_sources.UnknownSourceError, match="is not one of"):
+        gang_sources.chosen(["jobs.example.com"])
+    assert gang_sources.chosen(()) == gang_sources.ALWAYS
+    assert gang_sources.chosen(gang_sources.OPTIONAL) == gang_sources.SOURCES
