@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tutti.kube import kinds, list_watch, wire
+from tutti.kube.gang_sources import SOURCES
 from tutti.model.cluster import ForeignPod, Member
 from tutti.sources import handlers
 from tutti.state.cluster_state import ClusterState
@@ -33,10 +34,11 @@ def _feeds(state: ClusterState, *served: str) -> Mapping[str, list_watch.Reflect
 
 def test_every_kind_has_a_stream_into_a_store_of_its_own() -> None:
     state = ClusterState(lambda: None)
-    feeds = (*reflectors_into(state, "tutti"), *storage_into(state))
-    assert {feed.kind for feed in feeds} == {kind.model for kind in kinds.KINDS}
+    feeds = (*reflectors_into(state, "tutti", sources=SOURCES), *storage_into(state))
+    known = {*kinds.KINDS, *kinds.GANGS.values()}
+    assert {feed.kind for feed in feeds} == {kind.model for kind in known}
     assert len({id(feed.sink) for feed in feeds}) == len(feeds)
-    assert {kind for kind in kinds.KINDS if kind is not kinds.POD} == set(state.stores)
+    assert known - {kinds.POD} == set(state.stores)
 
 
 def _taken(feed: list_watch.Reflector[Any, Any], body: objects.Json) -> Any:

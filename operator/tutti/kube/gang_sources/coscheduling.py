@@ -1,0 +1,60 @@
+"""Gangs of scheduler-plugins' PodGroups (scheduling.x-k8s.io), which many controllers make.
+
+The MPI operator, Kubeflow's trainers and KubeRay make them; pods name them by a label. The status
+belongs to scheduler-plugins' own controller. ``minResources`` is not read: it is the sum of what
+the pods request, and Tutti places the pods themselves.
+"""
+
+from ...model.cluster import OnTimeout
+from ...model.keys import ApiKind, GangKey, Uid
+from .. import wire
+from ..calls import Kind
+from ..codec.metadata import named, seconds_of
+from .base import GangObject, GangSource
+
+GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
+
+
+class PodGroupSpec(wire.Wire):
+    """What the controller of a job asks for."""
+
+    min_member: int = 1
+    schedule_timeout_seconds: int | None = None
+
+
+class PodGroup(wire.Object):
+    """A PodGroup of scheduler-plugins."""
+
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+def decode_group(group: PodGroup) -> GangObject:
+    """Read a PodGroup; after ``scheduleTimeoutSeconds`` the gang keeps waiting, and says so."""
+    named(group)
+    metadata, spec = group.metadata, group.spec
+    return GangObject(
+        key=GangKey(metadata.namespace, metadata.name, KIND.api),
+        uid=Uid(metadata.uid),
+        generation=metadata.generation,
+        min_member=max(1, spec.min_member),
+        created=seconds_of(metadata.creation_timestamp),
+        terminating=metadata.deletion_timestamp is not None,
+        timeout_seconds=spec.schedule_timeout_seconds,
+        on_timeout=OnTimeout.KEEP_WAITING,
+        version=metadata.resource_version,
+    )
+
+
+def _gang_of(pod: wire.Pod) -> GangKey | None:
+    name = pod.metadata.labels.get(GROUP_LABEL)
+    return GangKey(pod.metadata.namespace, name, KIND.api) if name else None
+
+
+KIND = Kind(
+    ApiKind("scheduling.x-k8s.io", "PodGroup"),
+    "podgroups",
+    PodGroup,
+    decode_group,
+    version="v1alpha1",
+)
+SOURCE = GangSource(KIND.crd, 90, _gang_of, (KIND,), is_optional=True)
