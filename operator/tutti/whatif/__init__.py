@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..gang import finding_text
 from ..gang.demand import PlacementRequest
 from ..model.cluster import Snapshot
-from ..model.decisions import Plan, Reason, Rejection
+from ..model.decisions import Plan, Rejection
 from ..model.keys import GangKey
 from ..planning.compile import pod_classes
 from ..planning.compile.pod_classes import SelectorIndex
@@ -72,7 +72,7 @@ def _type(want: PlacementRequest, index: SelectorIndex) -> object:
 
 
 def _advice(rejection: Rejection, ground: Baseline | None, planner: Planner) -> Advice:
-    if ground is None or rejection.reason is Reason.REFUSED:  # no change of the cluster's would do
+    if ground is None:  # no change of the cluster's would do
         return Advice(rejection.gang, 0, rejection.reason, finding_text.sentence(rejection))
     diagnosis = _diagnosis(ground, planner)
     need = ground.want.need

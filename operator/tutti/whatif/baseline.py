@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gang import demand, slots, timeouts
+from ..gang import demand, refusals, slots, timeouts
 from ..gang.demand import MemberCounts, PlacementRequest
 from ..model.cluster import Gang, Member, PlacedPod, Snapshot
 from ..model.decisions import Placement, Plan
@@ -132,9 +132,13 @@ def has_started(gang: Gang) -> bool:
 
 
 def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, PlacementRequest]:
-    """What these gangs ask room for, as far as they do: to start whole, to be whole, to grow."""
+    """What these gangs ask room for, as far as they do: to start whole, to be whole, to grow.
+
+    Gangs that are held off, by the API server for one, ask for none: no room would help them.
+    """
+    held_off = refusals.rejections(snapshot)
     promised = {entry.uid for held in snapshot.reservations for entry in held.entries}
-    named = set(keys)
+    named = set(keys) - held_off.keys()
     censuses = (demand.census(gang, promised) for gang in snapshot.gangs if gang.key in named)
     tried = (one for one in censuses if not timeouts.is_given_up(one, snapshot.taken_at))
     found = ((census.gang.key, _wanted(census)) for census in tried)

@@ -11,7 +11,7 @@ from tutti.model.keys import Uid
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
-from tutti.whatif import Planner, advise
+from tutti.whatif import Planner, advise, advise_all
 
 from ...harness.builders import Part, gang, node, reservation, single, snapshot
 
@@ -76,6 +76,16 @@ def test_nothing_of_the_clusters_is_advised_where_the_server_refuses() -> None:
     advice = advise(picture, made, A.made.key, planner)
     assert advice is not None
     assert (advice.reason, advice.diagnosis) == (Reason.REFUSED, None)
+
+
+def test_a_refused_gang_is_not_taken_for_one_that_waits_for_the_same_room() -> None:
+    """Both ask for the same, and only room helps the other."""
+    twin = gang("c").of(2, cpu=2).but(created=9.0)
+    picture = seen(node("n1", cpu=2), A, twin, refused=[A.made.uid])
+    planner = Planner(BestFit(), BestFit(), Budget())
+    found = advise_all(picture, planned(picture), planner)
+    reasons = {one.gang.name: (one.reason, one.alike) for one in found}
+    assert reasons == {"a": (Reason.REFUSED, ()), "c": (Reason.NOT_ENOUGH_ROOM, ())}
 
 
 def test_a_reservation_that_has_not_begun_is_released_once_a_binding_is_refused() -> None:
