@@ -94,7 +94,7 @@ class KopfLists:
         failures, clock = 0, asyncio.get_running_loop().time
         while True:
             start = clock()
-            self._absent = {path for path in self._feeds if await self._is_absent(path)}
+            self._absent = {path for path in self._feeds if await self._clear_if_absent(path)}
             tasks = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True)
             began()
             checking = asyncio.create_task(self._until_astray(FIRST_CHECK * 2**failures))
@@ -120,6 +120,19 @@ class KopfLists:
                 if problem := await self._astray(path):
                     return problem
             await asyncio.sleep(CHECK_SECONDS)
+
+    async def _clear_if_absent(self, path: str) -> bool:
+        """Forget the objects of an optional kind that the cluster does not have; answers whether.
+
+        ``begin`` may have listed some, and kopf will not watch that kind.
+        """
+        feed = self._feeds[path]
+        if not feed.is_optional:
+            return False
+        try:
+            return not await list_watch.relist(self._source, feed)
+        except errors.ApiError:
+            return False  # kopf's list, or ours after it, will tell
 
     async def _is_absent(self, path: str) -> bool:
         """Whether the cluster does not have the kind of a feed, and need not have it."""

@@ -298,6 +298,22 @@ async def test_an_optional_crd_may_be_absent_and_may_come_and_go() -> None:
             await one.until(lambda: one.demand.is_current, "the other kinds are watched again")
 
 
+async def test_no_object_is_left_of_an_optional_kind_that_goes_before_kopf_starts() -> None:
+    """kopf never watches the kind, so that no list of kopf's clears what the first list showed."""
+    async with ApiServer() as api:
+        api.put(GROUPS, "g")
+
+        def groups_go(asked: Request) -> None:
+            if str(asked) == "list pods":  # right after the first list of the groups
+                api.kinds.discard(GROUPS)
+                api.refuse = lambda asked: 404 if asked.plural == GROUPS else 0
+
+        api.before = groups_go
+        async with running(api, is_optional=True) as one:
+            await one.until(lambda: "watch" in _of(PODS, api.requests), "kopf watches pods")
+            assert one.known[GROUPS] == set()
+
+
 async def test_crds_that_discovery_does_not_show_yet_are_noticed() -> None:
     """The API server answers lists of a new kind before its discovery names it."""
     async with ApiServer() as api:
