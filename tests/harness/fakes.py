@@ -135,6 +135,7 @@ class FakeCluster:
             timeout_seconds=made.timeout_seconds,
             on_timeout=made.on_timeout,
             absent_seconds=made.absent_seconds,
+            is_suspended=made.is_suspended,
             owner_pod=made.owner_pod,
         )
         self._put_group(group)

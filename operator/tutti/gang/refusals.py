@@ -1,4 +1,4 @@
-"""Gangs that the API server has refused: what that means for plans.
+"""Gangs that are held off, by the API server or by their users: what that means for plans.
 
 Nobody plans around one that is not to be asked for yet: what it would be given could not be had,
 and would be kept from others. Nor is room held for one that may be refused again.
@@ -11,10 +11,18 @@ from ..model.decisions import Reason, Rejection
 from ..model.keys import GangKey
 from .findings import Quoted
 
+SUSPENDED = "the PodGroup says spec.suspend: true; the gang starts once that is false"
+
 
 def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
-    """Why each that is not to be asked for yet waits, in the API server's own words."""
-    return {
+    """Why each that is not to be asked for yet waits: suspended, or in the API server's words."""
+    held = {reservation.gang for reservation in snapshot.reservations}
+    suspended = {
+        gang.key: Rejection(gang.key, Reason.PAUSED, (Quoted(SUSPENDED),))
+        for gang in snapshot.gangs
+        if gang.is_suspended and gang.key not in held and _only_waits(gang)
+    }
+    return suspended | {
         gang.key: Rejection(gang.key, Reason.REFUSED, (Quoted(one.sentence),))
         for gang, found in _met(snapshot)
         if (one := next((one for one in found if snapshot.taken_at < one.until), None)) is not None
@@ -30,6 +38,12 @@ def next_change_at(snapshot: Snapshot) -> float | None:
     """When the next of them may be asked for again."""
     moments = (one.until for one in snapshot.refused.values())
     return min((at for at in moments if snapshot.taken_at < at), default=None)
+
+
+def _only_waits(gang: Gang) -> bool:
+    """Whether it has members that wait, and has not started."""
+    has_started = any(member.counts_as_bound for member in gang.members)
+    return not has_started and any(member.may_get_a_node for member in gang.members)
 
 
 def _met(snapshot: Snapshot) -> Iterator[tuple[Gang, Collection[ApiRefusal]]]:

@@ -225,6 +225,7 @@ class GangDeclaration:
     timeout_seconds: float | None = None  # in which it should start
     on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
     absent_seconds: float = ABSENT_SECONDS  # for which room is held for absent members
+    is_suspended: bool = False  # users let it wait, unless it has started
     owner_pod: str = ""  # the pod that owns the PodGroup and makes its members, if one does
 
 

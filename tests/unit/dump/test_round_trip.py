@@ -213,6 +213,7 @@ GANG: dict[str, Any] = {
         ),
     ),
     "absent_seconds": 5.0,
+    "is_suspended": True,
     "owner_pod": "driver",
     "priority_class": "high",
     "class_value": 7,

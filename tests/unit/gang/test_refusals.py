@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from tutti.commit.progress import Bind, Release, next_steps
 from tutti.gang import finding_text
-from tutti.model.cluster import ApiRefusal, Snapshot
+from tutti.gang.refusals import SUSPENDED
+from tutti.model.cluster import ApiRefusal, OnTimeout, Snapshot
 from tutti.model.decisions import Plan, Reason
 from tutti.model.keys import Uid
 from tutti.planning.plan import plan
@@ -122,3 +123,38 @@ def test_no_room_is_held_for_a_gang_that_was_refused_when_it_was_asked_for_last(
     assert placed(planned(picture)) == [], "it is held for who has starved"
     refused = {A.made.uid: ApiRefusal(SENTENCE, 30.0)}
     assert placed(planned(replace(picture, refused=refused))) == ["s"]
+
+
+def test_a_suspended_gang_waits_and_others_have_its_room() -> None:
+    made = planned(snapshot(ROOM, A.but(is_suspended=True), B))
+    assert placed(made) == ["b"]
+    assert told(made) == {"a": (Reason.PAUSED, SUSPENDED)}
+
+
+def test_no_room_is_held_for_a_suspended_gang_and_it_does_not_run_out_of_time() -> None:
+    busy = node("n1", cpu=4), gang("run").of(1, cpu=2).bound_on("n1")
+    late = A.but(is_suspended=True, timeout_seconds=60.0, on_timeout=OnTimeout.FAIL)
+    picture = snapshot(*busy, late, single("s", cpu=2).each(created=9.0))
+    made = planned(replace(picture, taken_at=5000.0))
+    assert placed(made) == ["s"]
+    assert told(made) == {"a": (Reason.PAUSED, SUSPENDED)}
+
+
+def test_a_gang_that_has_started_goes_on_though_it_is_suspended() -> None:
+    lost = gang("a").of(2, cpu=1).bound_on("n1").but(is_suspended=True)
+    assert placed(planned(snapshot(ROOM, lost))) == ["a"]
+    held = reservation(A, ("a-0", "n1"), ("a-1", "n1"))
+    made = planned(snapshot(ROOM, A.but(is_suspended=True), held))
+    assert (placed(made), told(made)) == ([], {})
+
+
+def test_a_suspended_gang_without_pods_waits_for_them() -> None:
+    made = planned(snapshot(ROOM, gang("a").but(min_member=2, is_suspended=True)))
+    assert told(made) == {"a": (Reason.WAITING_FOR_MEMBERS, "0 of 2 members exist")}
+
+
+def test_what_suspends_a_gang_is_advised_and_nothing_of_the_clusters() -> None:
+    picture = snapshot(ROOM, A.but(is_suspended=True))
+    planner = Planner(BestFit(), BestFit(), Budget())
+    (advice,) = advise_all(picture, planned(picture), planner)
+    assert (advice.reason, advice.diagnosis) == (Reason.PAUSED, None)

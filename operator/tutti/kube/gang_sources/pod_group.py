@@ -54,6 +54,7 @@ class PodGroupSpec(wire.Wire):
     schedule_timeout_seconds: int | None = None
     on_timeout: str = OnTimeout.KEEP_WAITING
     absent_member_timeout_seconds: int | None = None
+    suspend: bool = False
 
 
 class PodGroup(wire.Object):
@@ -88,6 +89,7 @@ def decode_group(group: PodGroup) -> GangObject:
         timeout_seconds=spec.schedule_timeout_seconds,
         on_timeout=OnTimeout.FAIL if spec.on_timeout == OnTimeout.FAIL else OnTimeout.KEEP_WAITING,
         absent_seconds=ABSENT_SECONDS if absent is None else max(0, absent),
+        is_suspended=spec.suspend,
         owner_pod=next((each.name for each in metadata.owner_references if each.kind == "Pod"), ""),
         status=group.status,
         owner=next((Uid(o.uid) for o in metadata.owner_references if o.kind == "Pod"), None),
@@ -106,6 +108,8 @@ def encode_spec(gang: GangDeclaration, roles: Sequence[Mapping[str, Any]]) -> di
         spec["scheduleTimeoutSeconds"] = int(gang.timeout_seconds)
     spec["onTimeout"] = gang.on_timeout.value
     spec["absentMemberTimeoutSeconds"] = int(gang.absent_seconds)
+    if gang.is_suspended:
+        spec["suspend"] = True
     return spec
 
 
