@@ -74,6 +74,14 @@ class Settings(BaseModel):
         le=600,
         description="how long one search may take, in seconds; then Tutti uses the best plan found",
     )
+    budget_nodes: int = Field(
+        default=Budget().nodes,  # more have rarely found more
+        ge=1,
+        le=1_000_000,
+        description="how many branch-and-bound nodes one search may explore for each priority; "
+        "then Tutti uses the best plan found. With more, Tutti proves more plans, and a search "
+        "takes longer",
+    )
     objective: Objective = Field(
         default=Objective.RESOURCES,  # the use of the cluster
         description="what Tutti maximises among gangs of equal priority: " + ", ".join(Objective),
@@ -162,8 +170,8 @@ class Settings(BaseModel):
 
     @property
     def budget(self) -> Budget:
-        """The limit of the time for one search."""
-        return Budget(seconds=self.budget_seconds)
+        """The limits of one search."""
+        return Budget(self.budget_nodes, self.budget_seconds)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:

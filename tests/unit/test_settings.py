@@ -5,6 +5,7 @@ from click.testing import CliRunner
 
 from tutti import cli
 from tutti.settings import Settings, SettingsError
+from tutti.strategies.problem import Budget
 
 
 def test_the_defaults_are_as_promised() -> None:
@@ -14,6 +15,7 @@ def test_the_defaults_are_as_promised() -> None:
         "gang_sources": (),
         "strategy": "ilp",
         "budget_seconds": 30.0,
+        "budget_nodes": 500,
         "objective": "resources",
         "age_seconds": 3600.0,
         "starvation_seconds": 3600.0,
@@ -96,3 +98,12 @@ def test_several_mistakes_are_all_told_at_once() -> None:
     assert len(lines) == len(WRONG)
     assert all(line.startswith("tutti run: TUTTI_") for line in lines)
     assert result.stdout == ""
+
+
+def test_the_budget_of_a_search_is_chosen_by_two_settings() -> None:
+    """Time is the last safety net; with the same nodes the same input has the same answer."""
+    chosen = Settings.from_environment({"TUTTI_BUDGET_NODES": "7", "TUTTI_BUDGET_SECONDS": "2"})
+    assert chosen.budget == Budget(nodes=7, seconds=2.0)
+    assert Settings().budget == Budget()
+    with pytest.raises(SettingsError, match="TUTTI_BUDGET_NODES"):
+        Settings.from_environment({"TUTTI_BUDGET_NODES": "0"})

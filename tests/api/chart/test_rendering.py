@@ -138,6 +138,7 @@ CHOSEN: Mapping[str, Any] = {
     "gangSources": ["podgroups.scheduling.x-k8s.io"],
     "strategy": "bestfit",
     "budgetSeconds": 0.5,
+    "budgetNodes": 1_000_000,
     "objective": "gangs",
     "ageSeconds": 1000000,
     "starvationSeconds": 60,
