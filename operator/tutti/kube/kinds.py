@@ -1,15 +1,20 @@
 """The kinds of API objects that Tutti lists and watches: each is declared once, here.
 
-The kinds that declare gangs stand in the modules of ``gang_sources``. To add a kind, declare it,
-use its store in the cluster state, and grant its list and watch in the chart: a test says so.
+The kinds that declare gangs stand in the modules of ``gang_sources``. To add a kind, declare its
+fields, its decoder and the kind here, use its store in the cluster state, and grant its list and
+watch in the chart: a test says so. What pods, nodes and volumes have is more, and stands in
+``wire`` and ``codec``.
 """
 
 from typing import Any, TypeAlias
 
+from ..model.cluster import Namespace, PriorityClass
 from ..model.keys import POD_GROUP, ApiKind
 from . import gang_sources, wire
 from .calls import TUTTI_VERSION, Call, Kind, Right, Stream
 from .codec import decode, volumes
+from .codec.inter_pod import decode_labels
+from .codec.metadata import named
 
 AnyKind: TypeAlias = Kind[Any, Any]
 
@@ -24,20 +29,47 @@ RESERVATION = Kind(
     version=TUTTI_VERSION,
 )
 NODE = Kind(ApiKind("", "Node"), "nodes", wire.Node, decode.decode_node, is_namespaced=False)
+
+
+class PriorityClassObject(wire.Object):
+    """A scheduling.k8s.io PriorityClass."""
+
+    value: int = 0
+
+
+def decode_priority_class(read: PriorityClassObject) -> PriorityClass:
+    """Read a PriorityClass; the API server lets nobody change its value."""
+    named(read)
+    return PriorityClass(read.metadata.name, read.value)
+
+
 PRIORITY_CLASS = Kind(
     ApiKind("scheduling.k8s.io", "PriorityClass"),
     "priorityclasses",
-    wire.PriorityClass,
-    decode.decode_priority_class,
+    PriorityClassObject,
+    decode_priority_class,
     is_namespaced=False,
 )
+
+
+class NamespaceObject(wire.Object):
+    """A v1 Namespace."""
+
+
+def decode_namespace(read: NamespaceObject) -> Namespace:
+    """Read a namespace."""
+    named(read)
+    return Namespace(read.metadata.name, decode_labels(read.metadata.labels))
+
+
 NAMESPACE = Kind(
     ApiKind("", "Namespace"),
     "namespaces",
-    wire.Namespace,
-    decode.decode_namespace,
+    NamespaceObject,
+    decode_namespace,
     is_namespaced=False,
 )
+
 CLAIM = Kind(
     ApiKind("", "PersistentVolumeClaim"),
     "persistentvolumeclaims",

@@ -12,11 +12,9 @@ from ...model import ports
 from ...model.cluster import (
     ForeignPod,
     Member,
-    Namespace,
     Node,
     Phase,
     PodReservation,
-    PriorityClass,
     Reservation,
     ScheduledCondition,
     SlotReservation,
@@ -127,18 +125,6 @@ def decode_occupant(pod: wire.Pod) -> ForeignPod | None:
         )
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
-
-
-def decode_namespace(one: wire.Namespace) -> Namespace:
-    """Read a namespace."""
-    named(one)
-    return Namespace(one.metadata.name, decode_labels(one.metadata.labels))
-
-
-def decode_priority_class(one: wire.PriorityClass) -> PriorityClass:
-    """Read a PriorityClass; the API server lets nobody change its value."""
-    named(one)
-    return PriorityClass(one.metadata.name, one.value)
 
 
 def decode_reservation(held: wire.Reservation) -> Reservation:

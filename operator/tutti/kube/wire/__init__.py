@@ -10,9 +10,7 @@ from .objects import (
     ConfigMap,
     Job,
     Lease,
-    Namespace,
     Node,
-    PriorityClass,
     Reservation,
 )
 from .pods import (
@@ -51,7 +49,6 @@ __all__ = [
     "LabelSelector",
     "Lease",
     "Metadata",
-    "Namespace",
     "Node",
     "NodeSelector",
     "NodeTerm",
@@ -65,7 +62,6 @@ __all__ = [
     "PodSpec",
     "PodStatus",
     "PreferredNodeTerm",
-    "PriorityClass",
     "Quantities",
     "Requirement",
     "Reservation",

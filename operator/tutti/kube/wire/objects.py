@@ -44,16 +44,6 @@ class ConfigMap(Object):
     data: dict[str, str] = Field(default_factory=dict)
 
 
-class Namespace(Object):
-    """A v1 Namespace."""
-
-
-class PriorityClass(Object):
-    """A scheduling.k8s.io PriorityClass."""
-
-    value: int = 0
-
-
 class GangReference(Wire):
     """The gang that a Reservation is for; without a kind, the one of a tutti.dev PodGroup."""
 

@@ -13,16 +13,20 @@ from hypothesis import strategies as st
 from tutti.kube import wire
 from tutti.kube.codec.decode import (
     decode_member,
-    decode_namespace,
     decode_node,
     decode_occupant,
-    decode_priority_class,
     decode_reservation,
 )
 from tutti.kube.codec.jobs import decode_job
 from tutti.kube.errors import BadObject
 from tutti.kube.gang_sources import GangObject
 from tutti.kube.gang_sources.pod_group import PodGroup, decode_group
+from tutti.kube.kinds import (
+    NamespaceObject,
+    PriorityClassObject,
+    decode_namespace,
+    decode_priority_class,
+)
 from tutti.model.cluster import (
     Gang,
     Member,
@@ -501,15 +505,15 @@ def test_whatever_stands_in_a_field_raises_nothing_but_a_broken_object(
 def test_a_priority_class_is_read() -> None:
     metadata = {"name": "high", "uid": "c-1", "resourceVersion": "7"}
     body = {"metadata": metadata, "value": 1000, "globalDefault": False, "description": "urgent"}
-    read = decode_priority_class(wire.parse_one(body, wire.PriorityClass))
+    read = decode_priority_class(wire.parse_one(body, PriorityClassObject))
     assert read == PriorityClass("high", 1000)
-    lowest = wire.parse_one({"metadata": metadata, "value": -5}, wire.PriorityClass)
+    lowest = wire.parse_one({"metadata": metadata, "value": -5}, PriorityClassObject)
     assert decode_priority_class(lowest) == PriorityClass("high", -5)
 
 
 def test_a_namespace_is_read_with_its_labels() -> None:
     metadata = {"name": "ml", "uid": "ns-1", "labels": {"team": "a", "env": "prod"}}
-    read = decode_namespace(wire.parse_one({"metadata": metadata}, wire.Namespace))
+    read = decode_namespace(wire.parse_one({"metadata": metadata}, NamespaceObject))
     assert read == Namespace("ml", (("env", "prod"), ("team", "a")))
 
 
