@@ -299,7 +299,7 @@ async def test_an_optional_crd_may_be_absent_and_may_come_and_go() -> None:
 
 
 async def test_no_object_is_left_of_an_optional_kind_that_goes_before_kopf_starts() -> None:
-    """kopf never watches the kind, so that no list of kopf's clears what the first list showed."""
+    """Kopf never watches the kind, so that no list of kopf's clears what the first list showed."""
     async with ApiServer() as api:
         api.put(GROUPS, "g")
 
