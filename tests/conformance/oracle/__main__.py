@@ -2,6 +2,8 @@
 
 Half of them are Problems and half are Snapshots, every other one of each with rules between pods,
 and two of every four Problems with caps; the seeds follow one another from ``--seed`` on.
+An instance for which CP-SAT finds no optimum is named and counted; the command fails, as if it were
+wrong.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from tutti.strategies import load
 
 from . import instances, smaller, snapshots
 from .comparing import Comparison, compared, planned
+from .optimum import NoAnswerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tutti.strategies.problem import Strategy
+    from tutti.strategies.problem import Problem, Strategy
 
 PROGRESS = 100  # instances between two lines of it
 PROBLEMS, SNAPSHOTS, RULED, CAPPED = "problems", "snapshots", " with rules", " with caps"
@@ -39,6 +42,7 @@ class Tally:
     bounded: int = 0
     seconds: float = 0.0
     wrong: list[int] = field(default_factory=list)  # their seeds
+    without_answer: list[int] = field(default_factory=list)  # likewise
 
     def add(self, seed: int, found: Comparison, seconds: float) -> None:
         """Count one comparison."""
@@ -49,6 +53,12 @@ class Tally:
         self.seconds += seconds
         if found.wrong:
             self.wrong.append(seed)
+
+    def add_without_answer(self, seed: int, seconds: float) -> None:
+        """Count one instance for which the oracle has no answer."""
+        self.runs += 1
+        self.seconds += seconds
+        self.without_answer.append(seed)
 
 
 def on_problem(seed: int, strategy: Strategy) -> Comparison:
@@ -62,7 +72,7 @@ def on_snapshot(seed: int, strategy: Strategy) -> Comparison:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run, print a table; 1 if anything was wrong."""
+    """Run, print a table; 1 if anything was wrong or the oracle had no answer."""
     options = _options(arguments)
     strategy = load(options.strategy)
     levels: dict[str, Callable[[int, Strategy], Comparison]] = {
@@ -82,14 +92,19 @@ def main(arguments: Sequence[str]) -> int:
             name = PROBLEMS + RULED * bool(instances.problem(seed).rules)
             name += CAPPED * instances.is_capped(seed)
         begun = monotonic()
-        found = levels[name](seed, strategy)
-        tallies[name].add(seed, found, monotonic() - begun)
-        if found.wrong:
-            _tell(name, seed, found, strategy)
+        try:
+            found = levels[name](seed, strategy)
+        except NoAnswerError as error:
+            tallies[name].add_without_answer(seed, monotonic() - begun)
+            print(f"{name} {seed}: no answer: {error}", flush=True)
+        else:
+            tallies[name].add(seed, found, monotonic() - begun)
+            if found.wrong:
+                _tell(name, seed, found, strategy)
         if (number + 1) % PROGRESS == 0:
             print(f"{number + 1} of {options.runs} instances compared", flush=True)
     Console().print(_table(options.strategy, tallies))
-    return int(any(tally.wrong for tally in tallies.values()))
+    return int(any(tally.wrong or tally.without_answer for tally in tallies.values()))
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -109,19 +124,27 @@ def _tell(name: str, seed: int, found: Comparison, strategy: Strategy) -> None:
     for sentence in found.wrong:
         print(f"{name} {seed}: {sentence}", flush=True)
     if name.startswith(PROBLEMS):
-        small = smaller.smallest(
-            instances.problem(seed), lambda one: bool(compared(one, strategy).wrong)
-        )
+        small = smaller.smallest(instances.problem(seed), lambda one: _is_wrong(one, strategy))
         print(smaller.as_code(small), flush=True)
 
 
+def _is_wrong(problem: Problem, strategy: Strategy) -> bool:
+    """Whether the comparison shows a fault; without an answer it shows none."""
+    try:
+        return bool(compared(problem, strategy).wrong)
+    except NoAnswerError:
+        return False
+
+
 def _table(who: str, tallies: dict[str, Tally]) -> Table:
-    table = Table("", "instances", "contended", "proved", "bounded", "wrong", "ms each")
+    columns = ("instances", "contended", "proved", "bounded", "wrong", "no answer", "ms each")
+    table = Table("", *columns)
     table.title = f"{who} beside CP-SAT"
     for name, tally in tallies.items():
         milliseconds = 1000 * tally.seconds / max(tally.runs, 1)
-        counts = (tally.runs, tally.contended, tally.proved, tally.bounded, len(tally.wrong))
-        table.add_row(name, *map(str, counts), f"{milliseconds:.1f}")
+        counts = (tally.runs, tally.contended, tally.proved, tally.bounded)
+        failures = (len(tally.wrong), len(tally.without_answer))
+        table.add_row(name, *map(str, (*counts, *failures)), f"{milliseconds:.1f}")
     return table
 
 

@@ -238,15 +238,16 @@ class Reading:
     def _ask(self, gang: Gang, around: Neighbourhood) -> Ask:
         """What the gang needs to start."""
         roles = [role.name for role in gang.roles]
-        kinds = [
+        # Equal members are one kind: CP-SAT would try every order of them.
+        kinds = Counter(
             around.kind(member, self._takes(member), roles.index(member.role) if roles else 0)
             for member in self._ready(gang)
-        ]
+        )
         least = tuple(role.min_member for role in gang.roles) or (0,)
         places = self._places(gang)
         return Ask(
             need=_need(gang),
-            kinds=tuple(kinds),
+            kinds=tuple(replace(kind, count=count) for kind, count in kinds.items()),
             least=least,
             level=self._levels[gang.key],
             value=self._value(gang),

@@ -31,12 +31,13 @@ from tutti.strategies.problem import (
 )
 
 from ...unit.strategies.generators import cap, gang, problem_of
+from . import comparing
 from .__main__ import main, on_problem, on_snapshot
-from .case import by_number, case_of
+from .case import Case, Worth, by_number, case_of
 from .comparing import compared, wrong_bounds
 from .faults import faults, worth
 from .instances import problem
-from .optimum import optimum
+from .optimum import NoAnswerError, optimum
 from .smaller import as_code, smallest
 
 HUNDREDS = [range(first, first + 100) for first in (1, 101)]
@@ -288,6 +289,47 @@ def test_the_command_shows_the_smallest_problem_that_goes_wrong(
     assert "the optimum is" in said
     assert "free = [[" in said
     assert "100 of 100 instances compared" in said
+
+
+@pytest.mark.parametrize("strategy", ["ilp", "bestfit"])
+def test_the_command_names_and_counts_what_the_oracle_cannot_answer(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    def at_most_one_demand(case: Case, down_to: int | None = None) -> Worth:
+        if len(case.asks) > 1:
+            raise NoAnswerError("CP-SAT ended with FEASIBLE")
+        return optimum(case, down_to)
+
+    monkeypatch.setattr(comparing, "optimum", at_most_one_demand)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["--runs", "3", "--seed", "1", "--strategy", strategy]) == 1
+    output = capsys.readouterr().out
+    assert "problems with rules 1: no answer: CP-SAT ended with FEASIBLE" in output
+    assert "snapshots with rules 1: no answer: CP-SAT ended with FEASIBLE" in output
+    assert "no answer" in next(line for line in output.splitlines() if "instances" in line)
+
+
+def test_a_smaller_problem_without_an_answer_shows_no_fault(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = next(
+        seed for seed in range(2, 200) if compared(problem(seed), BestFit()).wrong and seed % 2 == 0
+    )
+    demands = len(problem(wrong).demands)
+
+    def of_all_demands(case: Case, down_to: int | None = None) -> Worth:
+        if len(case.asks) < demands:
+            raise NoAnswerError("CP-SAT ended with FEASIBLE")
+        return optimum(case, down_to)
+
+    monkeypatch.setattr(comparing, "optimum", of_all_demands)
+    assert main(["--runs", "1", "--seed", str(wrong), "--strategy", "bestfit"]) == 1
+    assert capsys.readouterr().out.count("Demand(need=") == demands
+
+
+@pytest.mark.parametrize("seed", [5546, 5720])
+def test_equal_members_do_not_keep_the_oracle_from_an_answer(seed: int) -> None:
+    assert not on_snapshot(seed, IlpStrategy()).wrong
 
 
 def test_what_is_left_out_of_a_smaller_problem_does_not_matter() -> None:
