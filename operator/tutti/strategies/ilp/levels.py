@@ -23,6 +23,7 @@ from .engine import Answer, Engine, SolverLimits
 from .exchange import Exchange
 from .patterns import node_classes
 from .program import Program
+from .relaxation import without_ample
 
 TOO_COARSE = "its arithmetic was too coarse for a proof"
 TOO_RICH = "nodes can be filled in too many ways for a proof"
@@ -58,6 +59,7 @@ class LevelSearch:
         best: Shares,
         work: Work,
     ) -> None:
+        problem = without_ample(problem, candidates)
         self._problem, self._engine, self._asked = problem, engine, 0
         self._exchanging = work.part(EXCHANGING)
         self._candidates = frozenset(candidates)

@@ -1,25 +1,60 @@
-"""A problem without its rules, and from an answer to that back to one that keeps them.
+"""A smaller problem: without what never runs short, or without its rules and back again.
 
 Without rules, shapes that ask for the same and may run in the same places are one, however many
 labels tell them apart, if they use the same of caps: the program is small again, and no answer that
 keeps the rules is worth more than its best one.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ..best_fit import best_fit
-from ..checks import worth
+from ..checks import wanted, worth
 from ..inter_pod_state import InterPodState, domains_needed
 from ..problem import NO_RULES, Problem, Shares
+from ..shape_demand import Flags
+from .trimming import EXACT, MOST_PAIRS, SLACK
 
 
 def without_rules(problem: Problem) -> Problem:
     """The same gangs with as few shapes as there can be, each where a rule may let it be."""
-    shapes, allowed = range(len(problem.requests)), problem.allowed.copy()
+    allowed = problem.allowed.copy()
     for shape, nodes in domains_needed(problem).items():
         allowed[shape] &= nodes
+    return replace(_with_fewest_shapes(problem, allowed), rules=NO_RULES)
+
+
+def without_ample(problem: Problem, candidates: Sequence[int]) -> Problem:
+    """The same gangs without resources that cannot run short, where that makes the problem smaller.
+
+    A node has enough of such a resource for all members of the candidates together, or too little
+    for any member that requests it, which then may not run there. So pods that differ only in
+    their host ports are one shape, unless two of them request the same port. If no shapes become
+    one and resources are few, the problem stays as it is.
+    """
+    demanded = wanted(problem, candidates)
+    total = demanded.most.astype(np.float64) @ demanded.requests.astype(np.float64)
+    requested = np.where(demanded.requests > 0, demanded.requests, np.iinfo(np.int64).max)
+    is_missing = problem.free < requested.min(axis=0)
+    total = np.where(total < EXACT, total, total * (1 + SLACK))
+    is_ample = problem.free >= total
+    is_short = ~(is_ample | is_missing).all(axis=0)
+    is_short[:1] |= not is_short.any()  # there is always a resource
+    allowed = problem.allowed.copy()
+    for resource in np.flatnonzero(is_missing.any(axis=0) & ~is_short).tolist():
+        allowed[problem.requests[:, resource] > 0] &= ~is_missing[:, resource]
+    left = replace(problem, free=problem.free[:, is_short], requests=problem.requests[:, is_short])
+    reduced = _with_fewest_shapes(left, allowed)
+    has_fewer_shapes = len(wanted(reduced, candidates).shapes) < len(demanded.shapes)
+    is_wide = problem.free.shape[1] > MOST_PAIRS
+    return reduced if has_fewer_shapes or is_wide else problem
+
+
+def _with_fewest_shapes(problem: Problem, allowed: Flags) -> Problem:
+    """The same gangs: shapes are one that request the same, may run alike and use caps alike."""
+    shapes = range(len(problem.requests))
     first: dict[tuple[bytes, ...], int] = {}
     amounts = list({id(cap.amount): cap.amount for cap in problem.caps}.values())
     use = np.stack(amounts, axis=1) if amounts else np.zeros((len(shapes), 0), dtype=np.int64)
@@ -32,7 +67,7 @@ def without_rules(problem: Problem) -> Problem:
         replace(each, parts=tuple(replace(part, shape=same[part.shape]) for part in each.parts))
         for each in problem.demands
     )
-    return replace(problem, allowed=allowed, demands=demands, rules=NO_RULES)
+    return replace(problem, allowed=allowed, demands=demands)
 
 
 def carried_out(problem: Problem, relaxed: Problem, shares: Shares) -> Shares:
