@@ -4,10 +4,12 @@ A relaxation says how much more there could be than the best known answer; if th
 engine looks for it among all that could be part of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import floor
+from itertools import combinations_with_replacement, product
+from math import floor, gcd, prod
+from operator import mul
 from time import monotonic
 
 import numpy as np
@@ -33,6 +35,7 @@ MOST_LEVELS = 100  # for which an engine is asked
 CLOSE = 0.01  # of the bound: nearer to it than this, exchanges are good enough
 CLOSEST = 0.0025  # of the bound: nearer than this, nothing is exchanged any more
 MOST_COLUMNS = 6_000  # patterns that one program takes in beyond the first
+MOST_WEIGHTS, MOST_SUMS = 64, 1_000  # of different gangs, and of the few whose values are odd
 SLACK = 1e-9  # of a bound: what an engine's arithmetic may be wrong by
 
 
@@ -111,7 +114,7 @@ class LevelSearch:
         relaxed = self._columns.relax(partial(run, relaxed=True))
         if isinstance(relaxed, Answer):
             return LevelResult(level, relaxed.outcome, 0, relaxed.detail)
-        bound = whole_bound(relaxed.bound)
+        bound = self._largest_sum(relaxed.bound)
         if self._program.is_counted and self._is_close(level, relaxed, bound * unit):
             return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, TOO_RICH)
         more = self._columns.cheapest(relaxed)
@@ -153,7 +156,11 @@ class LevelSearch:
             value = self._program.value(answer.values)
             is_credible = whole_numbers(answer.values) is not None and round(value) >= known
             return round(value) if is_credible else bound
-        return bound if answer.bound is None else whole_bound(answer.bound)
+        return bound if answer.bound is None else self._largest_sum(answer.bound)
+
+    def _largest_sum(self, bound: float) -> int:
+        """The largest value that a bound allows, in the unit of what is aimed at."""
+        return largest_sum(whole_bound(bound), self._program.weights())
 
     def _why(self, answer: Answer, *, is_complete: bool) -> str:
         """Why a level is not settled; empty where the budget ended."""
@@ -192,6 +199,25 @@ class LevelSearch:
 def whole_bound(bound: float) -> int:
     """The largest whole number that a bound allows."""
     return floor(bound + SLACK * abs(bound) + 1e-6)
+
+
+def largest_sum(bound: int, counts: Mapping[int, int]) -> int:
+    """No sum of the weights up to the bound is larger; each weight counts so many times at most.
+
+    Most gangs' values share a unit, and a few gangs' values do not: beside each sum of those few,
+    the others are worth a multiple of the unit.
+    """
+    if len(counts) > MOST_WEIGHTS:
+        return bound
+    largest = bound
+    for unit in {gcd(*pair) for pair in combinations_with_replacement(counts, 2)}:
+        odd = [weight for weight in counts if weight % unit]
+        if prod(counts[weight] + 1 for weight in odd) <= MOST_SUMS:
+            times = product(*(range(counts[weight] + 1) for weight in odd))
+            sums = {sum(map(mul, odd, each)) for each in times}
+            tops = (n + (bound - n) // unit * unit for n in sums if n <= bound)
+            largest = min(largest, max(tops, default=bound))
+    return largest
 
 
 def _used(problem: Problem, wanted: ShapeDemand, shares: Shares) -> Array:

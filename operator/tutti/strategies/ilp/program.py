@@ -107,6 +107,13 @@ class Program:
             )
         )
 
+    def weights(self) -> Mapping[int, int]:
+        """How many gangs may start of each value, in the unit of what is aimed at."""
+        counts: dict[int, int] = {}
+        for starts, weight in LpAffineExpression(self.lp.objective).items():
+            counts[weight] = counts.get(weight, 0) + starts.upBound
+        return counts
+
     def bound(self, prices: Mapping[str, float], per_node: Mapping[int, float]) -> float:
         """No answer is worth more than this, in the unit of what is aimed at, whatever the prices.
 
