@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 NEVER = math.inf
 _HARD = frozenset(scene.name for scene in hard(1, 1.0))
 _UNLIKE = frozenset(scene.name for scene in unlike(1.0))
-_PLAIN = frozenset(name for name in _UNLIKE if name.startswith("plain/"))
+_PLAIN = frozenset(name for name in _UNLIKE if name.startswith("plain/")) | {
+    "port-each",
+    "resources",
+}
 _RULED = frozenset({ruled(1, 1.0).name})
 _SHAPES: Mapping[str, str] = {LARGE_8: "8 shapes", LARGE_13: "13 shapes"}
 
