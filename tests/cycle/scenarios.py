@@ -67,7 +67,7 @@ def stray() -> FakeCluster:
     lost = builders.member("lost", builders.shape(cpu=1))
     cluster.add_pod(replace(lost, group="nowhere"))
     cluster.add_pod(replace(lost, key=lost.key._replace(name="odd"), group="a", role="cook"))
-    odd = replace(lost, key=lost.key._replace(name="ports"), unmodelled=("hostPort",))
+    odd = replace(lost, key=lost.key._replace(name="ports"), unsupported_fields=("hostPort",))
     cluster.add_pod(odd)
     return cluster
 

@@ -67,7 +67,11 @@ async def test_where_no_node_will_do_the_slot_waits_and_nothing_is_held() -> Non
     life, bound = await a_begun_gang()
     assert scenarios.places(life.cluster, "a") == [bound]
     assert life.cluster.reservations == {}
-    said = {pod.said.reason for pod in scenarios.members(life.cluster, "a") if pod.node is None}
+    said = {
+        pod.scheduled_condition.reason
+        for pod in scenarios.members(life.cluster, "a")
+        if pod.node is None
+    }
     assert said == {"Unschedulable"}
     life.cluster.add(node("n3", cpu=1).labelled(hostname="n3"))
     life.watch.catch_up()

@@ -143,7 +143,9 @@ async def test_after_a_crash_pods_without_a_pod_group_are_changed_and_nothing_el
     await Life(cluster, clock).settle()
     calls = len(cluster.made)
     await Life(cluster, clock).settle()
-    strays = sum(pod.said.reason == "PodGroupNotFound" for pod in cluster.pods.values())
+    strays = sum(
+        pod.scheduled_condition.reason == "PodGroupNotFound" for pod in cluster.pods.values()
+    )
     assert cluster.made[calls:] == ["say_of_pod"] * strays
     events = [event for event in cluster.events.values() if event["reason"] == "PodGroupNotFound"]
     assert len(events) == strays

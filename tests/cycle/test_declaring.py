@@ -33,7 +33,7 @@ def driver(name: str = "drv", app: str = APP, **changes: Any) -> Member:
 def executor(number: int, **marks: str) -> Member:
     said = tuple(sorted((f"tutti.dev/{name}", value) for name, value in marks.items()))
     made = member(f"exec-{number}", shape(cpu=1), role="executor")
-    return replace(made, spark=SparkPod(APP, "executor", marks=said))
+    return replace(made, spark=SparkPod(APP, "executor", annotations=said))
 
 
 class Played:
@@ -125,13 +125,13 @@ async def test_the_driver_says_why_it_waits_and_again_when_that_changes() -> Non
     played = Played()
     await played.submit(driver())
     await played.pass_by(5.0)
-    said = played.pod().said
+    said = played.pod().scheduled_condition
     assert said.reason == "WaitingForConfiguration"
     assert said.message == f"ConfigMap {CONF} does not exist yet"
     played.keep({**ALONE, "spark.executor.memory": "1.5g"})
     for _ in range(3):
         await played.pass_by(LONGEST_SECONDS)
-    said = played.pod().said
+    said = played.pod().scheduled_condition
     assert said.message.startswith(f"ConfigMap {CONF}: spark.executor.memory=1.5g: is not a size")
     assert played.pod().node is None
 
@@ -167,7 +167,7 @@ async def test_a_configmap_that_cannot_be_used_is_said(kept: dict[str, str], sai
     played.cluster.config_maps[NAMESPACE, CONF] = kept
     await played.submit(driver())
     await played.pass_by(5.0)
-    assert played.pod().said.message == said
+    assert played.pod().scheduled_condition.message == said
     assert played.pod().node is None
 
 
@@ -175,7 +175,7 @@ async def test_a_driver_that_mounts_nothing_is_told_to_name_a_podgroup() -> None
     played = Played()
     await played.submit(replace(driver(), spark=SparkPod(APP, "driver")))
     await played.pass_by(5.0)
-    assert played.pod().said.message.endswith("name a PodGroup for its pods")
+    assert played.pod().scheduled_condition.message.endswith("name a PodGroup for its pods")
 
 
 async def test_a_pod_template_is_read_from_its_own_configmap() -> None:
@@ -185,7 +185,7 @@ async def test_a_pod_template_is_read_from_its_own_configmap() -> None:
     spark = replace(driver().spark, template=ConfigMapKey(TEMPLATE, "podspec-configmap-key"))  # type: ignore[type-var]
     await played.submit(replace(driver(), spark=spark))
     await played.pass_by(5.0)
-    assert played.pod().said.message == f"ConfigMap {TEMPLATE} does not exist yet"
+    assert played.pod().scheduled_condition.message == f"ConfigMap {TEMPLATE} does not exist yet"
     text = "kind: Pod\nspec: {tolerations: [{key: spot, operator: Exists}]}"
     played.cluster.config_maps[NAMESPACE, TEMPLATE] = {"podspec-configmap-key": text}
     await played.pass_by(LONGEST_SECONDS)
@@ -207,7 +207,7 @@ async def test_a_refusal_is_said_and_tried_again_later(call: str) -> None:
     played.cluster.fault = lambda _, name: refused if name == call else None
     await played.submit(driver())
     await played.pass_by(5.0)
-    assert played.pod().said.message == REFUSALS[call]
+    assert played.pod().scheduled_condition.message == REFUSALS[call]
     played.cluster.fault = lambda _number, _name: None
     await played.pass_by(LONGEST_SECONDS)
     await played.life.settle()
@@ -271,7 +271,7 @@ async def test_the_podgroup_of_another_driver_is_in_the_way_until_it_is_gone() -
     played.cluster.delete_pod("first")
     await played.submit(driver("second"))
     await played.pass_by(5.0)
-    assert played.pod("second").said.message == (
+    assert played.pod("second").scheduled_condition.message == (
         f"there is a PodGroup {APP} already, and it is not this pod's"
     )
     played.cluster.delete_group(APP)  # as the garbage collector does

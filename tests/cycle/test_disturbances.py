@@ -241,7 +241,7 @@ async def test_the_pods_of_a_deleted_pod_group_wait_and_say_so() -> None:
     life.cluster.delete_group("a")
     life.watch.catch_up()
     await life.settle()
-    said = {pod.said.reason for pod in scenarios.members(life.cluster, "a")}
+    said = {pod.scheduled_condition.reason for pod in scenarios.members(life.cluster, "a")}
     assert said == {"PodGroupNotFound"}
 
 

@@ -176,5 +176,5 @@ async def test_that_claims_are_being_listed_is_said_no_longer_than_it_is_so() ->
     await life.turn()
     lacking = "2 pods wait for volumes: claim c does not exist"
     assert reserved(life, "data") == ("WaitingForVolumes", lacking)
-    said = {pod.said.message for pod in cluster.pods.values()}
+    said = {pod.scheduled_condition.message for pod in cluster.pods.values()}
     assert said == {"1 pod waits for volumes: claim c does not exist"}

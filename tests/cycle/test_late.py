@@ -110,7 +110,7 @@ async def test_pods_are_told_of_a_template_that_cannot_be_read() -> None:
     (reserved,) = cluster.groups[GangKey(NAMESPACE, "a")].status["conditions"]
     assert (reserved["reason"], reserved["message"]) == ("WaitingForMembers", sentence)
     (pod,) = cluster.pods.values()
-    assert pod.said == ScheduledCondition("WaitingForMembers", sentence)
+    assert pod.scheduled_condition == ScheduledCondition("WaitingForMembers", sentence)
     make(cluster, "w-1")
     life.watch.catch_up()
     await life.settle()

@@ -120,7 +120,7 @@ async def test_every_gang_that_waits_says_the_pause() -> None:
         assert sentence.startswith("Tutti is paused (TUTTI_MODE=paused), so nothing starts; ")
     assert said(cluster, "fits")[1].endswith("; now it would be 2 members on 1 node")
     assert "no node of the kinds present fits" in said(cluster, "large")[1]
-    assert {pod.said.reason for pod in cluster.pods.values()} == {"Paused"}
+    assert {pod.scheduled_condition.reason for pod in cluster.pods.values()} == {"Paused"}
 
 
 async def test_a_gang_whose_time_is_up_says_so_in_a_pause_too() -> None:

@@ -46,7 +46,7 @@ async def test_a_pod_is_told_in_turn_while_newer_ones_keep_coming() -> None:
             cluster.add(single(name, cpu=9).each(created=clock.now))
         await life.turn()
     (zulu,) = [pod for pod in cluster.pods.values() if pod.key.name == "zulu"]
-    assert zulu.said.reason == "Unschedulable"
+    assert zulu.scheduled_condition.reason == "Unschedulable"
 
 
 @pytest.mark.parametrize("ahead", [0.0, 2.0, 60.0, 600.0])
@@ -59,4 +59,4 @@ async def test_a_gang_is_told_soon_where_the_api_server_is_ahead_of_our_clock(ah
         await life.turn()
         clock.now += 1.0
     assert cluster.groups[GangKey(NAMESPACE, "a")].status["phase"] == "Waiting"
-    assert {pod.said.reason for pod in cluster.pods.values()} == {"Unschedulable"}
+    assert {pod.scheduled_condition.reason for pod in cluster.pods.values()} == {"Unschedulable"}

@@ -97,14 +97,14 @@ class NodeBuilder:
         name: str,
         *apart: AffinityTerm,
         namespace: str = NAMESPACE,
-        likings: Sequence[WeightedAffinityTerm] = (),
+        scored_terms: Sequence[WeightedAffinityTerm] = (),
         **given: str,
     ) -> "NodeBuilder":
         """Let another scheduler's pod with these labels run there, and keep others away."""
         uid = Uid(f"{namespace}/{name}-uid")
         terms = tuple(sorted(apart, key=term_order))
         one = PlacedPod(
-            uid, self.made.name, namespace, labels(**given), terms, likings=tuple(likings)
+            uid, self.made.name, namespace, labels(**given), terms, scored_terms=tuple(scored_terms)
         )
         used = self.made.used + resources(pods=1)
         return replace(self.but(used=used), others=(*self.others, one))
@@ -123,7 +123,7 @@ class NodeBuilder:
     def listening(self, *wanted: ports.HostPort) -> "NodeBuilder":
         """Let another scheduler's pod use these ports of it."""
         one = self.using(pods=1)
-        return one.but(used=one.made.used + Resources.of(ports.asked(wanted)))
+        return one.but(used=one.made.used + Resources.of(ports.requested_amounts(wanted)))
 
     def cordoned(self) -> "NodeBuilder":
         """Take no new pods."""
@@ -226,7 +226,7 @@ class GangBuilder:
 
     def listening(self, *wanted: ports.HostPort) -> "GangBuilder":
         """Let each of its members use these ports of its node."""
-        more = Resources.of(ports.asked(wanted))
+        more = Resources.of(ports.requested_amounts(wanted))
         return self.where(
             lambda m: replace(m, shape=replace(m.shape, requests=m.shape.requests + more))
         )
@@ -244,12 +244,12 @@ class GangBuilder:
         Required pod affinity, as ``apart`` is required anti-affinity.
         """
         one = term(topology, self._own if of is None else of)
-        return self._ruled(by, lambda r: replace(r, near=_with(r.near, one)))
+        return self._ruled(by, lambda r: replace(r, affinity=_with(r.affinity, one)))
 
     def apart(self, topology: str, of: PodSelector | None = None, *, by: str = "") -> "GangBuilder":
         """Let its members, or those of a role, share no domain with such pods; its own, if None."""
         one = term(topology, self._own if of is None else of)
-        return self._ruled(by, lambda r: replace(r, apart=_with(r.apart, one)))
+        return self._ruled(by, lambda r: replace(r, anti_affinity=_with(r.anti_affinity, one)))
 
     def even(
         self,
@@ -264,7 +264,7 @@ class GangBuilder:
         key, counted = LABELS.get(topology, topology), self._own if of is None else of
         one = TopologySpread(key, counted, skew, **more)  # type: ignore[arg-type]
         return self._ruled(
-            by, lambda r: replace(r, even=tuple(sorted({*r.even, one}, key=spread_order)))
+            by, lambda r: replace(r, spread=tuple(sorted({*r.spread, one}, key=spread_order)))
         )
 
     @property
@@ -377,14 +377,14 @@ def _inhabited(seen: Snapshot, others: Sequence[PlacedPod]) -> Snapshot:
     members = [*(m for one in seen.gangs for m in one.members), *seen.strays]
     templates = (role.template for one in seen.gangs for role in one.roles)
     declared = any(one.shape.rules != NO_RULES for one in templates if one is not None)
-    guards = [one for one in others if one.apart or one.likings]
+    guards = [one for one in others if one.anti_affinity or one.scored_terms]
     if declared or any(is_asking(m) for m in members):
         found = [*others, *(one for m in members if (one := resident(m)) is not None)]
     elif guards:
         found = guards
     else:
-        return replace(seen, residents=(), namespaces=())
-    return replace(seen, residents=tuple(sorted(found, key=lambda one: one.uid)))
+        return replace(seen, placed_pods=(), namespaces=())
+    return replace(seen, placed_pods=tuple(sorted(found, key=lambda one: one.uid)))
 
 
 def _occupied(nodes: Sequence[Node], members: Sequence[Member]) -> Sequence[Node]:
@@ -424,7 +424,7 @@ def applied(before: Snapshot, plan: Plan) -> Snapshot:
         ),
     )
     ours = {m.uid for g in after.gangs for m in g.members} | {m.uid for m in after.strays}
-    return _inhabited(after, [one for one in before.residents if one.uid not in ours])
+    return _inhabited(after, [one for one in before.placed_pods if one.uid not in ours])
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,7 +233,9 @@ class FakeCluster:
             if not pod.is_waiting:
                 raise errors.Conflict(f"pod {pod.key} cannot be bound.", status=409)
             self._judge(pod, assignment.node)
-            self._put_pod(replace(pod, node=assignment.node, said=ScheduledCondition()))
+            self._put_pod(
+                replace(pod, node=assignment.node, scheduled_condition=ScheduledCondition())
+            )
             self.bound(self.pods[pod.key])
 
         await self._call("bind", commit)
@@ -251,9 +253,9 @@ class FakeCluster:
             if why.condition != encode.SCHEDULED:
                 self._put_pod(pod)  # its words name a version, so they are new
                 return self.pods[member.key]
-            said = ScheduledCondition(why.reason, why.message)
-            if pod.said != said:
-                self._put_pod(replace(pod, said=said))
+            reported = ScheduledCondition(why.reason, why.message)
+            if pod.scheduled_condition != reported:
+                self._put_pod(replace(pod, scheduled_condition=reported))
             return self.pods[member.key]
 
         return await self._call("say_of_pod", commit)

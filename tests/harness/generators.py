@@ -58,7 +58,7 @@ TROUBLES: Mapping[str, Callable[[NodeBuilder], NodeBuilder]] = {
 MISHAPS: Mapping[str, Mapping[str, object]] = {
     "terminating": {"terminating": True},
     "gated": {"gates": ("hold",)},
-    "unmodelled": {"unmodelled": ("spec.affinity.podAffinity",)},
+    "unmodelled": {"unsupported_fields": ("spec.affinity.podAffinity",)},
     "succeeded": {"phase": Phase.SUCCEEDED},
     "failed": {"phase": Phase.FAILED},
 }
@@ -211,9 +211,11 @@ def demanding(draw: st.DrawFn) -> Shape:
         node_selector=tuple(sorted(draw(st.just({}) | chosen).items())),
         required=draw(st.none() | st.lists(node_terms, max_size=4).map(tuple)),
         tolerations=tuple(draw(st.lists(tolerations, max_size=4))),
-        reach=tuple(draw(st.just([]) | st.lists(ways, max_size=2))),
-        wishes=Preferences(
-            nodes=tuple(draw(st.lists(st.tuples(node_terms, st.integers(1, 9)), max_size=3)))
+        volume_reach=tuple(draw(st.just([]) | st.lists(ways, max_size=2))),
+        preferences=Preferences(
+            node_affinity=tuple(
+                draw(st.lists(st.tuples(node_terms, st.integers(1, 9)), max_size=3))
+            )
         ),
     )
 
@@ -292,8 +294,8 @@ def ruled(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
                     by=by,
                     skew=draw(st.integers(1, 2)),
                     min_domains=draw(st.sampled_from([1, 1, 2, 3])),
-                    heeds_affinity=draw(st.booleans()),
-                    heeds_taints=draw(st.booleans()),
+                    honors_node_affinity=draw(st.booleans()),
+                    honors_node_taints=draw(st.booleans()),
                 )
     return made
 
@@ -332,7 +334,8 @@ def inviting(draw: st.DrawFn, made: NodeBuilder) -> NodeBuilder:
     if draw(st.integers(0, 2)) == 0:
         made = made.tainted(draw(st.sampled_from(["dedicated", "busy"])), effect="PreferNoSchedule")
     others = tuple(
-        replace(one, likings=draw(likings())) if draw(st.booleans()) else one for one in made.others
+        replace(one, scored_terms=draw(likings())) if draw(st.booleans()) else one
+        for one in made.others
     )
     return replace(made, others=others)
 
@@ -360,7 +363,9 @@ def wishing(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
         (spread,) if draw(st.booleans()) else (),
     )
     return made.where(
-        lambda m: replace(m, shape=replace(m.shape, wishes=wishes)) if draw(st.booleans()) else m
+        lambda m: (
+            replace(m, shape=replace(m.shape, preferences=wishes)) if draw(st.booleans()) else m
+        )
     )
 
 
@@ -481,7 +486,7 @@ def awaiting(draw: st.DrawFn) -> Snapshot:
     gone = [one for one in held if one.slots and draw(st.integers(0, 3)) == 0]
     at = draw(st.sampled_from([10.0, 9e9]))
     seen = snapshot(*room, *begun, *(one for one in held if one not in gone), at=at)
-    return replace(seen, bereft=frozenset(one.uid for one in gone))
+    return replace(seen, lost_reservations=frozenset(one.uid for one in gone))
 
 
 @st.composite

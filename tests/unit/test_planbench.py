@@ -247,14 +247,14 @@ def test_a_fifth_of_the_gangs_have_rules_about_their_own_members() -> None:
         first, second, *_ = gang.members
         for member in gang.members:
             rules, own = member.shape.rules, dict(member.labels)[pictures.GANG_LABEL]
-            about = [rule.peers for rule in (*rules.near, *rules.apart)]
-            for peers in (*about, *(rule.peers for rule in rules.even)):
+            about = [rule.peers for rule in (*rules.affinity, *rules.anti_affinity)]
+            for peers in (*about, *(rule.peers for rule in rules.spread)):
                 assert peers.selector
                 assert own in peers.selector[0].values
-        for name in ("near", "apart", "even"):
+        for name in ("affinity", "anti_affinity", "spread"):
             kinds[name] += bool(getattr(second.shape.rules, name))
         kinds["driver"] += second.shape != first.shape
-    assert kinds["near"] + kinds["apart"] + kinds["even"] == 180
+    assert kinds["affinity"] + kinds["anti_affinity"] + kinds["spread"] == 180
     assert min(kinds.values()) > 20
 
 

@@ -145,7 +145,7 @@ def _next_step(
     lost, is_open = gone.entries, slots.are_open(reservation, gang, now)
     here = [(entry, members.get(entry.uid)) for entry in reservation.entries]
     reserved = [member for _, member in here if member is not None]
-    placed = demand.census(gang).bound if gang is not None else ()
+    placed = demand.count_members(gang).bound if gang is not None else ()
     bound = next((member for member in (*placed, *reserved) if member.counts_as_bound), None)
     if bound is None and (why := _why_not_begin(reservation, gang, reserved, gone, snapshot)):
         return Release(why)
@@ -174,7 +174,7 @@ def _is_plain(
     """
     if (
         reservation.slots
-        or reservation.uid in snapshot.refused
+        or reservation.uid in snapshot.api_refusals
         or len(reserved) < len(reservation.entries)
     ):
         return False
@@ -197,14 +197,18 @@ def _why_not_begin(
     waiting = [member for member in reserved if member.is_waiting]
     if not waiting or not _starts(reservation, gang, waiting, snapshot.taken_at):
         return "the gang needs other members by now; planning again"
-    refused = (snapshot.refused.get(member.uid) for member in waiting)
+    refused = (snapshot.api_refusals.get(member.uid) for member in waiting)
     met = (one.sentence for one in refused if one is not None and snapshot.taken_at < one.until)
     return next(met, "")
 
 
 def _starts(reservation: Reservation, gang: Gang, members: Sequence[Member], now: float) -> bool:
     """Whether these members and those that the Reservation awaits would start the gang."""
-    awaited = slots.seats(gang, reservation.slots) if slots.are_open(reservation, gang, now) else ()
+    awaited = (
+        slots.placeholders_of_slots(gang, reservation.slots)
+        if slots.are_open(reservation, gang, now)
+        else ()
+    )
     return demand.is_enough(gang, [*members, *(member for member, _ in awaited)])
 
 

@@ -156,7 +156,10 @@ class Recovery:
     async def _fence_unclaimed_pod(self, pod: Member) -> None:
         what = f"changing pod {pod.key} as a term begins"
         with self._refusals.backing_off_on_refusal(pod.uid, pod.gang, what, self._clock):
-            sentence, reason = pod.said.message or UNCLAIMED, pod.said.reason or "SchedulerError"
+            sentence, reason = (
+                pod.scheduled_condition.message or UNCLAIMED,
+                pod.scheduled_condition.reason or "SchedulerError",
+            )
             if await self._binder.fence(pod, sentence, reason):
                 self._refusals.forget(pod.uid)
                 return

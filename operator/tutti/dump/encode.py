@@ -166,8 +166,8 @@ def other(value: PlacedPod, share: Resources = NOTHING, taken_at: float = 0.0) -
     raw["metadata"] |= {"namespace": value.namespace, "labels": dict(value.labels)}
     if value.terminating:
         raw["metadata"]["deletionTimestamp"] = timestamp(taken_at)
-    add_rules(raw["spec"], InterPodRules(apart=value.apart))
-    add_wishes(raw["spec"], Preferences(pods=value.likings))
+    add_rules(raw["spec"], InterPodRules(anti_affinity=value.anti_affinity))
+    add_wishes(raw["spec"], Preferences(pod_affinity=value.scored_terms))
     return raw
 
 
@@ -196,7 +196,7 @@ def _role(value: Role) -> Raw:
         }
         _add_node_rules(role["template"], shape)
         add_rules(role["template"], shape.rules)
-        add_wishes(role["template"], shape.wishes)
+        add_wishes(role["template"], shape.preferences)
     elif value.unreadable:
         role["template"] = {"resources": {}}
         for field in value.unreadable:
@@ -218,8 +218,8 @@ def _spec(value: Member, scheduler: str) -> Raw:
         spec["schedulingGates"] = [{"name": name} for name in value.gates]
     _add_node_rules(spec, shape)
     add_rules(spec, shape.rules)
-    add_wishes(spec, shape.wishes)
-    for field in value.unmodelled:
+    add_wishes(spec, shape.preferences)
+    for field in value.unsupported_fields:
         _use(spec, field)
     add_claims(spec, value.claims)
     membership.mount(spec, value.spark)
@@ -247,8 +247,11 @@ def _status(value: Member) -> Raw:
     if value.ended is not None:
         terminated = {"finishedAt": timestamp(value.ended)}
         status["containerStatuses"] = [{"name": "main", "state": {"terminated": terminated}}]
-    if value.said.reason or value.said.message:
-        said = {"reason": value.said.reason, "message": value.said.message}
+    if value.scheduled_condition.reason or value.scheduled_condition.message:
+        said = {
+            "reason": value.scheduled_condition.reason,
+            "message": value.scheduled_condition.message,
+        }
         status["conditions"] = [{"type": "PodScheduled", "status": "False", **said}]
     return status
 

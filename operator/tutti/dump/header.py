@@ -75,7 +75,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         ],
         "proved": plan.proved,
         "shortfall": plan.shortfall,
-        "due": plan.due,
+        "due": plan.next_change_at,
         "levels": [[one.priority, one.admitted, one.bound] for one in plan.levels],
     }
 
@@ -91,7 +91,9 @@ def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> 
     }
     gangs = snapshot.gangs
     finished = {gang_text(gang.key): list(gang.finished) for gang in gangs if gang.finished}
-    bereft = {gang_text(gang.key): gang.uid for gang in gangs if gang.uid in snapshot.bereft}
+    bereft = {
+        gang_text(gang.key): gang.uid for gang in gangs if gang.uid in snapshot.lost_reservations
+    }
     words = {TAKEN_AT: exactly(snapshot.taken_at), SETTINGS: json.dumps(settings)}
     if plan is not None:
         words[PLAN] = json.dumps(plan_record(plan), separators=(",", ":"))
@@ -99,8 +101,8 @@ def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> 
         words[FINISHED] = json.dumps(finished)
     if bereft:
         words[BEREFT] = json.dumps(bereft)
-    if snapshot.refused:
-        refused = {uid: [one.sentence, one.until] for uid, one in snapshot.refused.items()}
+    if snapshot.api_refusals:
+        refused = {uid: [one.sentence, one.until] for uid, one in snapshot.api_refusals.items()}
         words[REFUSED] = json.dumps(refused)
     return {PREFIX + name: word for name, word in words.items()}
 

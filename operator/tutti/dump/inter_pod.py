@@ -27,26 +27,26 @@ def requirement(value: Requirement) -> Raw:
 
 def add_rules(spec: Raw, rules: InterPodRules) -> None:
     """Let a pod ask this of other pods."""
-    for field, terms in (("podAffinity", rules.near), ("podAntiAffinity", rules.apart)):
+    for field, terms in (("podAffinity", rules.affinity), ("podAntiAffinity", rules.anti_affinity)):
         if terms:
             spec.setdefault("affinity", {})[field] = {REQUIRED: [_term(one) for one in terms]}
-    if rules.even:
-        spec["topologySpreadConstraints"] = [_spread(one) for one in rules.even]
+    if rules.spread:
+        spec["topologySpreadConstraints"] = [_spread(one) for one in rules.spread]
 
 
 def add_wishes(spec: Raw, wishes: Preferences) -> None:
     """Let a pod rather have this; other affinity and spread are there already."""
-    if wishes.nodes:
-        terms = [{"weight": n, "preference": node_term(one)} for one, n in wishes.nodes]
+    if wishes.node_affinity:
+        terms = [{"weight": n, "preference": node_term(one)} for one, n in wishes.node_affinity]
         spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})[PREFERRED] = terms
     for field, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
-        liked = [one for one in wishes.pods if one.weight * sign > 0]
+        liked = [one for one in wishes.pod_affinity if one.weight * sign > 0]
         if liked:
             spec.setdefault("affinity", {}).setdefault(field, {})[PREFERRED] = [
                 {"weight": one.weight * sign, "podAffinityTerm": _term(one.term)} for one in liked
             ]
-    if wishes.even:
-        found = [{**_spread(one), "whenUnsatisfiable": SOFT} for one in wishes.even]
+    if wishes.spread:
+        found = [{**_spread(one), "whenUnsatisfiable": SOFT} for one in wishes.spread]
         spec.setdefault("topologySpreadConstraints", []).extend(found)
 
 
@@ -89,8 +89,8 @@ def _spread(value: TopologySpread) -> Raw:
         "whenUnsatisfiable": reading.HARD,
         "maxSkew": value.max_skew,
         "minDomains": value.min_domains,
-        "nodeAffinityPolicy": reading.HONOR if value.heeds_affinity else "Ignore",
-        "nodeTaintsPolicy": reading.HONOR if value.heeds_taints else "Ignore",
+        "nodeAffinityPolicy": reading.HONOR if value.honors_node_affinity else "Ignore",
+        "nodeTaintsPolicy": reading.HONOR if value.honors_node_taints else "Ignore",
         **_counted(value.peers),
     }
 

@@ -50,4 +50,6 @@ def _reminded(snapshot: Snapshot, found: Objects) -> Snapshot:
     gangs = tuple(reminded(gang) for gang in snapshot.gangs)
     settled = frozenset(gang.uid for gang in gangs if demand.is_settled(gang))
     bereft, refused = found.header.bereft, found.header.refused
-    return replace(snapshot, gangs=gangs, settled=settled, bereft=bereft, refused=refused)
+    return replace(
+        snapshot, gangs=gangs, settled=settled, lost_reservations=bereft, api_refusals=refused
+    )

@@ -48,7 +48,7 @@ def labels(value: Member) -> Raw:
 
 def marks(value: Member) -> Raw:
     """The annotations that say how large its gang is, or why nobody knows, and which gang it is."""
-    found = {} if value.spark is None else dict(value.spark.marks)
+    found = {} if value.spark is None else dict(value.spark.annotations)
     if value.size_unknown_because:
         found[UNCONFIGURED] = value.size_unknown_because
     if value.group and value.group_kind != POD_GROUP:

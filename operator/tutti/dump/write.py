@@ -46,7 +46,7 @@ def _others(snapshot: Snapshot, members: list[Member]) -> Iterator[encode.Raw]:
     """The pods of other schedulers, those on nodes that nobody knows at last."""
     used, ours = _used_by(members), {member.uid for member in members}
     known: dict[NodeName, list[PlacedPod]] = {}
-    for one in snapshot.residents:
+    for one in snapshot.placed_pods:
         if one.uid not in ours:
             known.setdefault(one.node, []).append(one)
     at = snapshot.taken_at

@@ -184,7 +184,7 @@ class NodeIndex:
     def preference(self, shape: Shape) -> NDArray[np.int64]:
         """[node]: the weights of the shape's preferred node affinity that the node has earned."""
         found = np.zeros(len(self._nodes), np.int64)
-        for term, weight in shape.wishes.nodes:
+        for term, weight in shape.preferences.node_affinity:
             found[self._term(term)] += weight
         return found
 
@@ -263,7 +263,7 @@ class NodeIndex:
     def _reached(self, shape: Shape) -> Mask:
         """Where all volumes of the shape can be reached."""
         found = self._everywhere()
-        for reach in shape.reach:
+        for reach in shape.volume_reach:
             ways = self._nowhere()
             for way in reach:
                 on = self._everywhere()

@@ -61,8 +61,8 @@ def unwelcome(node: Node, tolerates: Tolerates) -> int:
 
 def topologies(shape: Shape) -> Iterator[str]:
     """The labels that a node must have for the shape's affinity to pods and its spread."""
-    yield from (term.topology for term in shape.rules.near)
-    yield from (spread.topology for spread in shape.rules.even)
+    yield from (term.topology for term in shape.rules.affinity)
+    yield from (spread.topology for spread in shape.rules.spread)
 
 
 def repelled(node: Node, tolerates: Tolerates) -> str | None:
@@ -111,7 +111,7 @@ def _is_avoided(shape: Shape, node: Node, labels: Mapping[str, str]) -> str | No
 
 def _is_out_of_reach(shape: Shape, labels: Mapping[str, str]) -> str | None:
     """Why the shape's volumes cannot be reached from the node."""
-    for reach in shape.reach:
+    for reach in shape.volume_reach:
         if not any(all(label_holds(one, labels) for one in way) for way in reach):
             return OUT_OF_REACH
     return None

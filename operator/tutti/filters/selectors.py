@@ -39,4 +39,4 @@ def _is_selected(selector: tuple[Requirement, ...] | None, labels: Mapping[str, 
 def has_rules(shape: Shape) -> bool:
     """Whether the shape asks anything of other pods."""
     rules = shape.rules
-    return bool(rules.near or rules.apart or rules.even)
+    return bool(rules.affinity or rules.anti_affinity or rules.spread)

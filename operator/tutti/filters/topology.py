@@ -49,7 +49,7 @@ class TopologyDomains:
         They have the labels of all its constraints, and what the policies demand of them.
         Source: ``calPreFilterState`` of PodTopologySpread.
         """
-        keys = tuple(sorted({each.topology for each in shape.rules.even}))
+        keys = tuple(sorted({each.topology for each in shape.rules.spread}))
         heeds = self._heeds(shape, spread)
         key = (spread.topology, keys, *heeds)
         if key not in self._even:
@@ -65,8 +65,8 @@ class TopologyDomains:
 
     def _heeds(self, shape: Shape, spread: TopologySpread) -> tuple[object, object]:
         """The node rules of the shape that the constraint heeds; None for what it ignores."""
-        wants = (shape.node_selector, shape.required) if spread.heeds_affinity else None
-        return wants, shape.tolerations if spread.heeds_taints else None
+        wants = (shape.node_selector, shape.required) if spread.honors_node_affinity else None
+        return wants, shape.tolerations if spread.honors_node_taints else None
 
     def _counting(self, shape: Shape, wants: object, tolerates: object) -> Mask:
         """The nodes that the policies leave in."""
@@ -88,7 +88,7 @@ def _renumbered(domains: Domains, counts: Mask) -> Domains:
     return left
 
 
-def held(flags: Mask, domains: Domains) -> Mask:
+def in_flagged_domain(flags: Mask, domains: Domains) -> Mask:
     """The nodes in a domain whose flag is set."""
     found: Mask = domains >= 0
     found[found] = flags[domains[found]]

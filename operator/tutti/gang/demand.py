@@ -60,8 +60,8 @@ class MemberCounts:
     gang: Gang
     bound: tuple[Member, ...] = ()  # count as bound
     ready: tuple[Member, ...] = ()  # could be bound now
-    unmodelled: tuple[Member, ...] = ()  # could be, but use a rule that we do not know yet
-    lacking: tuple[Member, ...] = ()  # could be, but for their claims
+    unsupported: tuple[Member, ...] = ()  # could be, but use a rule that we do not know yet
+    without_volumes: tuple[Member, ...] = ()  # could be, but for their claims
     gated: tuple[Member, ...] = ()  # somebody else holds them back
     roleless: tuple[Member, ...] = ()  # name no role of the gang, so they do not count
     surplus: tuple[Member, ...] = ()  # could be bound, but their role has its maximum
@@ -94,7 +94,7 @@ class MemberCounts:
         there = len(self.bound) + len(self.gang.finished) + len(self.promised)
         if self.gang.is_finished:
             return 0
-        return max(needed(self.gang) - there, sum(self.missing_by_role.values()))
+        return max(min_members(self.gang) - there, sum(self.missing_by_role.values()))
 
     @property
     def missing_by_role(self) -> Mapping[str, int]:
@@ -107,12 +107,12 @@ class MemberCounts:
         return {role: n for role, n in lacks.items() if n > 0}
 
 
-def needed(gang: Gang) -> int:
+def min_members(gang: Gang) -> int:
     """How many members the gang cannot start without: one at least, and all that roles demand."""
     return max(gang.min_member, sum([role.min_member for role in gang.roles]), 1)
 
 
-def census(
+def count_members(
     gang: Gang, promised: Collection[Uid] = (), room: Collection[Member] | None = None
 ) -> MemberCounts:
     """Sort a gang's members by what they mean; ``promised`` ones are held by a Reservation.
@@ -126,8 +126,8 @@ def census(
     kinds: dict[str, list[Member]] = {
         "bound": [],
         "ready": [],
-        "unmodelled": [],
-        "lacking": [],
+        "unsupported": [],
+        "without_volumes": [],
         "gated": [],
         "roleless": [],
         "promised": [*(room or ())],
@@ -165,7 +165,7 @@ def _absent(census: MemberCounts, present: Iterable[Member]) -> tuple[Member, ..
         return ()
     here = Counter([*(member.role for member in present), *gang.finished])
     lacking = slots.absent(gang, here).items()
-    made = slots.stand_ins if census.is_committed else slots.alike
+    made = slots.placeholders if census.is_committed else slots.alike
     return tuple(chain.from_iterable(made(gang, role, n, NEW) for role, n in lacking))
 
 
@@ -212,9 +212,9 @@ def _kind(member: Member) -> str | None:
     if member.size_unknown_because:
         return None
     if member.is_waiting:
-        if member.lacking:
-            return "lacking"
-        return "unmodelled" if member.unmodelled else "ready"
+        if member.volume_problems:
+            return "without_volumes"
+        return "unsupported" if member.unsupported_fields else "ready"
     is_held_back = member.gated and member.node is None
     return "gated" if is_held_back and not (member.terminating or member.is_over) else None
 
@@ -222,19 +222,19 @@ def _kind(member: Member) -> str | None:
 def is_settled(gang: Gang) -> bool:
     """Whether there is nothing to decide: no member waits or is held back, and none is missing."""
     return not any(member.may_get_a_node for member in gang.members) and (
-        census(gang).missing <= 0 or gang.terminating
+        count_members(gang).missing <= 0 or gang.terminating
     )
 
 
 def is_enough(gang: Gang, members: Collection[Member]) -> bool:
     """Whether the gang could start with these: enough in all, and enough of each role."""
-    if len(members) < needed(gang):
+    if len(members) < min_members(gang):
         return False
     there = Counter([member.role for member in members]) if gang.roles else Counter[str]()
     return all(there[role.name] >= role.min_member for role in gang.roles)
 
 
-def whole(found: MemberCounts) -> PlacementRequest | None:
+def start_request(found: MemberCounts) -> PlacementRequest | None:
     """The demand of a gang that has not started; None while its members do not suffice."""
     gang = found.gang
     if found.is_committed or gang.terminating:
@@ -243,7 +243,7 @@ def whole(found: MemberCounts) -> PlacementRequest | None:
         return None
     minimums = tuple((role.name, role.min_member) for role in gang.roles)
     maximums = maximums_of(found.waiting, found.places_by_role)
-    return PlacementRequest(gang, needed(gang), found.waiting, minimums, maximums=maximums)
+    return PlacementRequest(gang, min_members(gang), found.waiting, minimums, maximums=maximums)
 
 
 def maximums_of(
@@ -258,7 +258,7 @@ Refusal = tuple[Uid, str, Shape]  # a gang's uid, a role, and a shape that has n
 Refused = Collection[Refusal]
 
 
-def repairs(
+def repair_requests(
     found: MemberCounts, placed: Collection[Uid], refused: Refused
 ) -> tuple[PlacementRequest, ...]:
     """One demand for each lost member of a started gang, as far as members wait to replace them.
@@ -294,10 +294,10 @@ def may_grow(found: MemberCounts) -> bool:
     if found.is_committed:
         return bool(found.ready) and not found.gang.terminating
     oldest = within_maximums(found).ready
-    return len(oldest) > needed(found.gang) and whole(found) is not None
+    return len(oldest) > min_members(found.gang) and start_request(found) is not None
 
 
-def extras(found: MemberCounts, placed: Collection[Uid]) -> tuple[PlacementRequest, ...]:
+def growth_requests(found: MemberCounts, placed: Collection[Uid]) -> tuple[PlacementRequest, ...]:
     """One demand for each member beyond those needed, once the gang has started or will."""
     gang = found.gang
     starts = any(member.uid in placed for member in found.ready)

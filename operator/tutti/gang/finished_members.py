@@ -103,7 +103,7 @@ def recalled(gang: Gang, status: Mapping[str, object]) -> tuple[Member, ...]:
     said = counts.get("succeeded") if isinstance(counts, Mapping) else None
     if status.get("phase") not in UNDER_WAY or not isinstance(said, int):
         return ()
-    found = demand.census(gang)
+    found = demand.count_members(gang)
     if not found.bound:
         return ()
     gone = said - sum(member.phase is Phase.SUCCEEDED for member in found.bound)

@@ -103,7 +103,7 @@ def ailment(gang: Gang, nodes: Readiness, known: PreviousStatus) -> Degradation 
     dark = [m for m in (*others, *failed) if not _is_ready(m, nodes)]
     rejected = [m for m in failed if is_rejection(m.failure) and _is_ready(m, nodes)]
     cause = _cause(dark, rejected, known)
-    here, needed = len(well) + len(gang.finished), demand.needed(gang)
+    here, needed = len(well) + len(gang.finished), demand.min_members(gang)
     lacks = f"{here} of {needed} members are bound, {max(needed - here, 1)} missing"
     named = _named(dark or rejected or (*failed, *others), nodes)
     if not named and known.cause == cause and known.sentence.startswith(lacks):
@@ -136,7 +136,7 @@ def _newly_failed(gang: Gang, known: PreviousStatus) -> Sequence[Member]:
     failed = [m for m in gang.members if m.phase is Phase.FAILED and gang.accepts(m)]
     if len(failed) <= known.failed and known.cause != Cause.REJECTED:
         return ()
-    missing = demand.census(gang).missing
+    missing = demand.count_members(gang).missing
     return sorted(failed, key=lambda m: (-m.created, m.key))[: max(missing, 1)]
 
 

@@ -36,7 +36,7 @@ def recently_refused(snapshot: Snapshot) -> Collection[GangKey]:
 
 def next_change_at(snapshot: Snapshot) -> float | None:
     """When the next of them may be asked for again."""
-    moments = (one.until for one in snapshot.refused.values())
+    moments = (one.until for one in snapshot.api_refusals.values())
     return min((at for at in moments if snapshot.taken_at < at), default=None)
 
 
@@ -52,11 +52,11 @@ def _met(snapshot: Snapshot) -> Iterator[tuple[Gang, Collection[ApiRefusal]]]:
     A member that was refused its binding stands for its gang, unless a Reservation does: that is
     carried out, or released, whole.
     """
-    if not snapshot.refused:
+    if not snapshot.api_refusals:
         return
     held = {reservation.gang for reservation in snapshot.reservations}
     for gang in snapshot.gangs:
         members = () if gang.key in held else gang.members
         uids = (gang.uid, *(member.uid for member in members if member.may_get_a_node))
-        if found := [snapshot.refused[uid] for uid in uids if uid in snapshot.refused]:
+        if found := [snapshot.api_refusals[uid] for uid in uids if uid in snapshot.api_refusals]:
             yield gang, found

@@ -28,7 +28,7 @@ def declared(gang: Gang, role: str) -> Shape | None:
     return None if known is None or known.template is None else known.template.shape
 
 
-def stand_ins(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Member, ...]:
+def placeholders(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Member, ...]:
     """So many absent members of a role, each with a uid that no pod has."""
     known = role_of(gang, role)
     if known is None or known.template is None:
@@ -55,7 +55,7 @@ def alike(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Member, .
     Thousands of gangs may each declare thousands of members that never come: what waits is counted,
     and only who is given a node needs a uid of its own, which is ``nth``.
     """
-    return stand_ins(gang, role, 1, first) * number
+    return placeholders(gang, role, 1, first) * number
 
 
 def nth(uid: Uid, number: int) -> Uid:
@@ -70,16 +70,18 @@ def mapped(members: tuple[Member, ...], change: Callable[[Member], Member]) -> t
     return tuple([changed[id(one)] for one in members])
 
 
-def seats(gang: Gang, slots: Iterable[SlotReservation]) -> Sequence[tuple[Member, NodeName]]:
+def placeholders_of_slots(
+    gang: Gang, slots: Iterable[SlotReservation]
+) -> Sequence[tuple[Member, NodeName]]:
     """A stand-in for each of these slots, and its node."""
     found: list[tuple[Member, NodeName]] = []
     for slot in slots:
-        made = stand_ins(gang, slot.role, slot.count, first=len(found))
+        made = placeholders(gang, slot.role, slot.count, first=len(found))
         found.extend((member, slot.node) for member in made)
     return found
 
 
-def held_seats(snapshot: Snapshot) -> Sequence[tuple[Member, NodeName]]:
+def placeholders_of_snapshot(snapshot: Snapshot) -> Sequence[tuple[Member, NodeName]]:
     """The same for all slots of standing Reservations."""
     if not any(held.slots for held in snapshot.reservations):
         return ()
@@ -88,7 +90,7 @@ def held_seats(snapshot: Snapshot) -> Sequence[tuple[Member, NodeName]]:
         seat
         for held in snapshot.reservations
         if held.slots and (gang := gangs.get(held.uid)) is not None
-        for seat in seats(gang, held.slots)
+        for seat in placeholders_of_slots(gang, held.slots)
     ]
 
 
@@ -143,7 +145,7 @@ def _has_arrivals(held: Reservation, gang: Gang) -> bool:
 
 def is_ready(member: Member) -> bool:
     """Whether the member exists and could be bound now."""
-    return member.is_waiting and not (member.unmodelled or member.lacking)
+    return member.is_waiting and not (member.unsupported_fields or member.volume_problems)
 
 
 def may_take(gang: Gang, member: Member) -> bool:

@@ -19,7 +19,7 @@ def deadline(found: MemberCounts) -> float:
     gang = found.gang
     if gang.timeout_seconds is None or found.is_committed:
         return inf
-    others = (*found.surplus, *found.gated, *found.unmodelled, *found.lacking)
+    others = (*found.surplus, *found.gated, *found.unsupported, *found.without_volumes)
     waiting = order.by_age((*found.ready, *others))
     return order.waiting_since(gang, waiting) + gang.timeout_seconds if waiting else inf
 

@@ -211,7 +211,7 @@ class Cycle:
         sentences = {gang: refusal.sentence for gang, refusal in refusals.items()}
         reportable = _only_reportable(planned, plan, current, sentences)
         rewrite = await self._reporter.report(reportable, plan, released, sentences)
-        replan = None if plan.due is None else max(0.0, plan.due - now)
+        replan = None if plan.next_change_at is None else max(0.0, plan.next_change_at - now)
         retries = (
             self._commit.evictor.next_retry(),
             self._pod_group_creator.next_retry(),

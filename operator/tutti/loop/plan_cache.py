@@ -37,7 +37,9 @@ class PlanCache:
             return
         self._basis, self._plan = _basis(snapshot), plan
         cut_short = snapshot.taken_at + UNPROVED_SECONDS if plan.shortfall else float("inf")
-        self._until = min(cut_short, float("inf") if plan.due is None else plan.due)
+        self._until = min(
+            cut_short, float("inf") if plan.next_change_at is None else plan.next_change_at
+        )
 
     def plan(self, snapshot: Snapshot) -> Plan | None:
         """The plan, if it would be made again; None if it has to be made."""

@@ -54,9 +54,9 @@ class Member:
     phase: Phase = Phase.PENDING
     terminating: bool = False
     gates: tuple[str, ...] = ()  # scheduling gates, which others remove; sorted
-    unmodelled: tuple[str, ...] = ()  # fields whose rules we do not know yet
+    unsupported_fields: tuple[str, ...] = ()  # fields whose rules we do not know yet
     owner: Owner | None = None
-    said: ScheduledCondition = ScheduledCondition()
+    scheduled_condition: ScheduledCondition = ScheduledCondition()
     is_driver: bool = False  # a Spark driver: nobody makes it anew
     failure: str = ""  # why it failed, in one word; empty where its own containers did
     labels: Labels = ()  # as rules between pods see them
@@ -65,7 +65,9 @@ class Member:
         ""  # why nobody knows yet how large its gang is; it waits until then
     )
     claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
-    lacking: tuple[str, ...] = ()  # what is wrong with them, in words: until it is put right
+    volume_problems: tuple[
+        str, ...
+    ] = ()  # what is wrong with them, in words: until it is put right
     ended: float | None = None  # when it succeeded, in seconds since the epoch; None if unknown
     group_kind: ApiKind = POD_GROUP  # of what declares its gang
     other_gangs: tuple[GangKey, ...] = ()  # that it names as well, and is not in
@@ -119,11 +121,11 @@ class ForeignPod:
     requests: Resources
     namespace: str = ""
     labels: Labels = ()
-    apart: tuple[
+    anti_affinity: tuple[
         AffinityTerm, ...
     ] = ()  # its required anti-affinity, which binds whoever comes later
     terminating: bool = False
-    likings: tuple[
+    scored_terms: tuple[
         WeightedAffinityTerm, ...
     ] = ()  # what draws others to it or keeps them off; sorted
     claims: tuple[str, ...] = ()  # that its volumes name, in its own namespace; sorted
@@ -137,9 +139,9 @@ class PlacedPod:
     node: NodeName
     namespace: str
     labels: Labels = ()
-    apart: tuple[AffinityTerm, ...] = ()  # its required anti-affinity
+    anti_affinity: tuple[AffinityTerm, ...] = ()  # its required anti-affinity
     terminating: bool = False
-    likings: tuple[
+    scored_terms: tuple[
         WeightedAffinityTerm, ...
     ] = ()  # what draws others to it or keeps them off; sorted
 
@@ -345,13 +347,13 @@ class Snapshot:
     # Everyone who has a node and is not over, by uid, ours included, and all namespaces, by name:
     # only while some rule between pods is in force, else nobody. While none of ours asks anything
     # of other pods, only foreign pods with anti-affinity or preferences are listed.
-    residents: tuple[PlacedPod, ...] = ()
+    placed_pods: tuple[PlacedPod, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     storage: Storage = NO_STORAGE  # what the claims of members lead to
     # Gangs whose Reservation went although members may still come for the slots in it.
-    bereft: frozenset[Uid] = frozenset()
+    lost_reservations: frozenset[Uid] = frozenset()
     # By gang or pod, what the API server refused twice in a row and has not granted since.
-    refused: Mapping[Uid, ApiRefusal] = field(default_factory=dict)
+    api_refusals: Mapping[Uid, ApiRefusal] = field(default_factory=dict)
     # Gangs known to have nothing to decide but the fate of a Reservation: without one, planning
     # passes over them, and would do so anyway.
     settled: frozenset[Uid] = field(default=frozenset(), compare=False)

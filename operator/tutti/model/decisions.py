@@ -154,8 +154,8 @@ class Level:
 class Plan:
     """The placements, evictions and rejections for one Snapshot.
 
-    ``proved`` says that no better admission exists; ``shortfall`` is why it does not. At ``due``
-    the same picture may call for another plan: time alone changes who goes first.
+    ``proved`` says that no better admission exists; ``shortfall`` is why it does not. At
+    ``next_change_at`` the same Snapshot calls for another plan: time alone changes who goes first.
     """
 
     placements: tuple[Placement, ...] = ()
@@ -163,7 +163,7 @@ class Plan:
     evictions: tuple[Eviction, ...] = ()
     proved: bool = True
     shortfall: str = ""
-    due: float | None = None  # seconds since the epoch
+    next_change_at: float | None = None  # seconds since the epoch
     levels: tuple[Level, ...] = ()  # the highest priority first; gangs ruled out by counting aside
 
     @property

@@ -52,17 +52,17 @@ class TopologySpread:
     peers: PodSelector  # in the pod's own namespace
     max_skew: int
     min_domains: int = 1
-    heeds_affinity: bool = True  # nodeAffinityPolicy: Honor
-    heeds_taints: bool = False  # nodeTaintsPolicy: Honor
+    honors_node_affinity: bool = True  # nodeAffinityPolicy: Honor
+    honors_node_taints: bool = False  # nodeTaintsPolicy: Honor
 
 
 @dataclass(frozen=True, slots=True)
 class InterPodRules:
     """What a pod asks of other pods; each tuple sorted, without repetition."""
 
-    near: tuple[AffinityTerm, ...] = ()  # required pod affinity
-    apart: tuple[AffinityTerm, ...] = ()  # required pod anti-affinity
-    even: tuple[TopologySpread, ...] = ()  # those that must hold (DoNotSchedule)
+    affinity: tuple[AffinityTerm, ...] = ()  # required pod affinity
+    anti_affinity: tuple[AffinityTerm, ...] = ()  # required pod anti-affinity
+    spread: tuple[TopologySpread, ...] = ()  # those that must hold (DoNotSchedule)
 
 
 NO_RULES = InterPodRules()

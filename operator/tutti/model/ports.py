@@ -39,7 +39,7 @@ class HostPort:
         return own if self.ip == ANY_IP else f"{own}/{self.ip}"
 
 
-def asked(ports: Iterable[HostPort]) -> Mapping[str, int]:
+def requested_amounts(ports: Iterable[HostPort]) -> Mapping[str, int]:
     """What one pod takes with all its ports; a pod is never in its own way."""
     amounts: dict[str, int] = {}
     for port in sorted(set(ports), key=lambda each: (each.ip != ANY_IP, each)):
@@ -88,4 +88,4 @@ def share(used: Mapping[str, int], number: int) -> Mapping[str, int]:
         first, last = (0, whole) if port.ip == ANY_IP else (whole, whole + n)
         if first <= number < last:
             owners.append(port)
-    return asked(owners)
+    return requested_amounts(owners)

@@ -60,12 +60,12 @@ class Preferences:
     Each tuple is sorted; of equal terms the weights are added up.
     """
 
-    nodes: tuple[tuple[NodeTerm, int], ...] = ()  # preferred node affinity, with weights
-    pods: tuple[WeightedAffinityTerm, ...] = ()
-    even: tuple[TopologySpread, ...] = ()  # ScheduleAnyway
+    node_affinity: tuple[tuple[NodeTerm, int], ...] = ()  # preferred node affinity, with weights
+    pod_affinity: tuple[WeightedAffinityTerm, ...] = ()
+    spread: tuple[TopologySpread, ...] = ()  # ScheduleAnyway
 
 
-NO_WISHES = Preferences()
+NO_PREFERENCES = Preferences()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +80,32 @@ class Shape:
     required: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     rules: InterPodRules = NO_RULES
-    wishes: Preferences = NO_WISHES
-    reach: tuple[Reach, ...] = ()  # of its volumes, each must hold; sorted
+    preferences: Preferences = NO_PREFERENCES
+    volume_reach: tuple[Reach, ...] = ()  # of its volumes, each must hold; sorted
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Work the hash out once: a plan looks shapes up for every gang, and often for members."""
-        where = self.node_selector, self.required, self.tolerations, self.reach
-        object.__setattr__(self, "_hash", hash((self.requests, where, self.rules, self.wishes)))
+        where = self.node_selector, self.required, self.tolerations, self.volume_reach
+        object.__setattr__(
+            self, "_hash", hash((self.requests, where, self.rules, self.preferences))
+        )
 
     def __hash__(self) -> int:
         return self._hash
 
     @property
-    def likings(self) -> tuple[WeightedAffinityTerm, ...]:
+    def scored_terms(self) -> tuple[WeightedAffinityTerm, ...]:
         """What draws others of its terms' peers to whoever has a node, or keeps them off.
 
         Its required affinity counts as a wish of weight 1 (``hardPodAffinityWeight``).
         """
-        if not self.rules.near:
-            return self.wishes.pods  # shared by all of the shape
-        return (*self.wishes.pods, *(WeightedAffinityTerm(term, 1) for term in self.rules.near))
+        if not self.rules.affinity:
+            return self.preferences.pod_affinity  # shared by all of the shape
+        return (
+            *self.preferences.pod_affinity,
+            *(WeightedAffinityTerm(term, 1) for term in self.rules.affinity),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ class ConfigMapKey:
 class SparkPod:
     """A pod that joins its application's gang by Spark's own labels, for it names no other.
 
-    ``properties`` and ``template`` are there for a driver that mounts them; ``marks`` are the
+    ``properties`` and ``template`` are there for a driver that mounts them; ``annotations`` are the
     annotations by which a gang can be declared.
     """
 
@@ -29,7 +29,7 @@ class SparkPod:
     role: str
     properties: ConfigMapKey | None = None
     template: ConfigMapKey | None = None  # of its executors' pods
-    marks: tuple[tuple[str, str], ...] = ()  # sorted
+    annotations: tuple[tuple[str, str], ...] = ()  # sorted
 
     @property
     def is_driver(self) -> bool:
@@ -39,4 +39,4 @@ class SparkPod:
     @property
     def is_declaring(self) -> bool:
         """Whether it says how large its gang is: a driver does, and an executor by annotation."""
-        return self.is_driver or bool(self.marks)
+        return self.is_driver or bool(self.annotations)

@@ -24,7 +24,7 @@ class CompiledDemand:
     """
 
     snapshot: Snapshot
-    residents: Sequence[PlacedPod]  # those included that a standing Reservation holds a node for
+    placed_pods: Sequence[PlacedPod]  # those included that a standing Reservation holds a node for
     index: SelectorIndex
     gangs: Sequence[MemberCounts]  # in the order considered
     tried: Sequence[MemberCounts]  # of these, the gangs that are not given up
@@ -66,12 +66,12 @@ def _promised(snapshot: Snapshot) -> Sequence[MemberOnNode]:
         return ()
     return [
         (member, node)
-        for member, node in standing_reservations.kept_members(snapshot)
-        if member.shape.rules.near or member.shape.rules.even
+        for member, node in standing_reservations.standing_members(snapshot)
+        if member.shape.rules.affinity or member.shape.rules.spread
     ]
 
 
 def _requests(empty: FitByShape, gangs: Sequence[MemberCounts]) -> Sequence[PlacementRequest]:
     """The gangs that have not started, without those that no node could ever hold."""
-    requests = (request for gang in gangs if (request := demand.whole(gang)) is not None)
+    requests = (request for gang in gangs if (request := demand.start_request(gang)) is not None)
     return [request for request in requests if capacity.nowhere_member(empty, request) is None]

@@ -76,7 +76,7 @@ def _rejection(
     if census.is_committed and census.waiting and not census.gang.terminating:
         answer = _of_started(context, oldest, known)
         return replace(answer, only_extra_members=census.missing <= 0)
-    want = demand.whole(census)
+    want = demand.start_request(census)
     if want is None:
         return missing_members.absence(oldest)
     if (member := capacity.nowhere_member(context.empty, want)) is not None:
@@ -99,7 +99,7 @@ def _of_started(
     want = PlacementRequest(census.gang, 1, tuple(m for m in census.waiting if m.shape == shape))
     if (member := capacity.nowhere_member(context.empty, want)) is not None:
         return _nowhere(context, want, member, known)
-    beyond = f"beyond the {demand.needed(census.gang)} needed"
+    beyond = f"beyond the {demand.min_members(census.gang)} needed"
     purpose = "to replace lost ones" if census.missing > 0 else beyond
     is_repair = census.missing > 0
     left = context.left if is_repair else context.left_for(census.gang)

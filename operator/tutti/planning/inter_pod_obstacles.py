@@ -19,7 +19,7 @@ def findings(
 ) -> tuple[Finding, ...]:
     """Which rules keep the gang off nodes that have room, or else which rules it has at all."""
     shapes = (group[0].shape for group in want.alike)
-    by_shape = {shape: rules for shape in shapes if (rules := compiler.asked(shape))}
+    by_shape = {shape: rules for shape in shapes if (rules := compiler.outcomes(shape))}
     if not by_shape:
         return ()
     for shape, rules in by_shape.items():

@@ -45,7 +45,7 @@ class MoveContext:
     """What the choice is made on: the plan's numbers before and after it was made."""
 
     snapshot: Snapshot
-    residents: Sequence[PlacedPod]  # standing Reservations included
+    placed_pods: Sequence[PlacedPod]  # standing Reservations included
     base: Grid  # with the rules of everybody who waited
     room: NDArray[np.int64]  # [node, resource]: what is left and may be given away
 
@@ -56,11 +56,11 @@ def preferred_groups(
     """The groups of pods that preferences are about."""
     shapes = tuple(dict.fromkeys(shapes))
     # Pods that like alike share their likings.
-    likings = {id(one.likings): one.likings for one in residents}.values()
-    all_likings = (*likings, *(shape.likings for shape in shapes))
+    likings = {id(one.scored_terms): one.scored_terms for one in residents}.values()
+    all_likings = (*likings, *(shape.scored_terms for shape in shapes))
     terms = dict.fromkeys(liking.term for some in all_likings for liking in some)
     groups: list[Group] = [(term.peers,) for term in terms]
-    groups += [(spread.peers,) for shape in shapes for spread in shape.wishes.even]
+    groups += [(spread.peers,) for shape in shapes for spread in shape.preferences.spread]
     return SelectorIndex(groups, snapshot.namespaces)
 
 
@@ -75,7 +75,7 @@ class LocalSearch:
         self._ties = NodeScoring(problem, self._room)
         self._end = InterPodState(problem)
         shapes = (place.shape for place in places)
-        selectors = preferred_groups(context.snapshot, context.residents, shapes)
+        selectors = preferred_groups(context.snapshot, context.placed_pods, shapes)
         kinds: dict[MemberClass, int] = {}
         self._seats: dict[tuple[int, int], list[Uid]] = {}  # by kind and node
         self._kinds_on: dict[int, set[int]] = {}  # by node: who is, or was, there
@@ -90,7 +90,7 @@ class LocalSearch:
         self._kinds = tuple(kinds)
         will_do = [self._will_do(base, kind.row) for kind in self._kinds]
         self._scorer = Scorer(base.nodes, selectors, self._kinds, will_do)
-        self._scorer.begin(context.residents)
+        self._scorer.begin(context.placed_pods)
         for (number, node), uids in self._seats.items():
             self._scorer.add(number, node, len(uids))
             self._end.add(self._kinds[number].row, node, len(uids))

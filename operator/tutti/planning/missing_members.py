@@ -5,7 +5,7 @@ Separate from room: these findings need the gang alone, and nothing is scaled up
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..gang.demand import MemberCounts, is_enough, needed
+from ..gang.demand import MemberCounts, is_enough, min_members
 from ..gang.findings import (
     BeingDeleted,
     BeyondMaximum,
@@ -34,7 +34,7 @@ MOST_CLAIMS = 3  # likewise
 def absence(members: MemberCounts) -> Rejection | None:
     """Why the gang cannot ask for room yet; None if it can, or has nothing to ask for."""
     if members.gang.terminating:
-        waits = members.ready or members.unmodelled or members.lacking or members.gated
+        waits = members.ready or members.unsupported or members.without_volumes or members.gated
         return _waiting(members, BeingDeleted()) if waits else None
     if members.gang.is_single:
         return _single(members)
@@ -47,10 +47,10 @@ def absence(members: MemberCounts) -> Rejection | None:
 
 def _too_few(members: MemberCounts) -> Rejection:
     """Why too few members of a gang that has not started could be bound now."""
-    others = members.waiting + members.unmodelled
-    if members.unmodelled and is_enough(members.gang, others):
+    others = members.waiting + members.unsupported
+    if members.unsupported and is_enough(members.gang, others):
         return _not_modelled(members)
-    if members.lacking and is_enough(members.gang, others + members.lacking):
+    if members.without_volumes and is_enough(members.gang, others + members.without_volumes):
         return _without_volumes(members)
     return _waiting(members, *_before_the_start(members))
 
@@ -60,20 +60,22 @@ def _waiting(members: MemberCounts, *findings: Finding) -> Rejection:
 
 
 def _not_modelled(members: MemberCounts) -> Rejection:
-    fields = sorted({name for member in members.unmodelled for name in member.unmodelled})
-    n, is_single = len(members.unmodelled), members.gang.is_single
+    fields = sorted({name for member in members.unsupported for name in member.unsupported_fields})
+    n, is_single = len(members.unsupported), members.gang.is_single
     unsupported = Unsupported(n, tuple(fields), is_single=is_single)
     return Rejection(members.gang.key, Reason.NOT_MODELLED, (unsupported,))
 
 
 def _without_volumes(members: MemberCounts) -> Rejection:
-    findings = (volumes_not_ready(members.lacking),)
+    findings = (volumes_not_ready(members.without_volumes),)
     return Rejection(members.gang.key, Reason.WAITING_FOR_VOLUMES, findings)
 
 
 def volumes_not_ready(members: Sequence[Member]) -> VolumesNotReady:
     """What is wrong with the claims of these members; others than Tutti put it right."""
-    problems = tuple(dict.fromkeys(problem for member in members for problem in member.lacking))
+    problems = tuple(
+        dict.fromkeys(problem for member in members for problem in member.volume_problems)
+    )
     more = max(0, len(problems) - MOST_CLAIMS)
     return VolumesNotReady(len(members), problems[:MOST_CLAIMS], more)
 
@@ -82,9 +84,9 @@ def _single(members: MemberCounts) -> Rejection | None:
     gang = members.gang
     if unread := next((m.size_unknown_because for m in gang.members if m.size_unknown_because), ""):
         return Rejection(gang.key, Reason.WAITING_FOR_CONFIGURATION, (Quoted(unread),))
-    if members.lacking:
+    if members.without_volumes:
         return _without_volumes(members)
-    if members.unmodelled:
+    if members.unsupported:
         return _not_modelled(members)
     return _waiting(members, *_gated(members, is_single=True)) if members.gated else None
 
@@ -92,9 +94,9 @@ def _single(members: MemberCounts) -> Rejection | None:
 def _after_the_start(members: MemberCounts) -> Rejection | None:
     """A started gang lacks members, and too few wait to replace them."""
     lacks = members.missing - len(members.ready)
-    if members.lacking:
+    if members.without_volumes:
         return _without_volumes(members)
-    if members.unmodelled:
+    if members.unsupported:
         return _not_modelled(members)
     if lacks <= 0:
         return _waiting(members, maximum_reached(members.surplus)) if members.surplus else None
@@ -102,14 +104,14 @@ def _after_the_start(members: MemberCounts) -> Rejection | None:
     has_slots = any(role.template is not None for role in members.gang.roles)
     return _waiting(
         members,
-        MembersBound(bound, needed(members.gang)),
+        MembersBound(bound, min_members(members.gang)),
         MembersLost(lacks, has_slots=has_slots),
         *_gated(members, is_started=True),
     )
 
 
 def _before_the_start(members: MemberCounts) -> Iterator[Finding]:
-    present = members.ready + members.unmodelled + members.lacking + members.gated
+    present = members.ready + members.unsupported + members.without_volumes + members.gated
     gang = members.gang
     by_role = {role.name: [m for m in present if m.role == role.name] for role in gang.roles}
     short = [
@@ -119,7 +121,7 @@ def _before_the_start(members: MemberCounts) -> Iterator[Finding]:
     ]
     yield from short
     if not short:
-        yield MembersExist(len(present), needed(gang))
+        yield MembersExist(len(present), min_members(gang))
     yield from _gated(members)
     if failed := sum(member.phase is Phase.FAILED for member in gang.members):
         yield Failed(failed)
@@ -131,7 +133,7 @@ def _before_the_start(members: MemberCounts) -> Iterator[Finding]:
         if role.unreadable:
             yield TemplateNotRead(role.name, role.unreadable)
     if not is_enough(gang, present):
-        yield from _advice(needed(gang), present)
+        yield from _advice(min_members(gang), present)
 
 
 def _gated(

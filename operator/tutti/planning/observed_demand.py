@@ -51,7 +51,7 @@ def _gangs(slots: SlotAssignments, refused: Collection[GangKey]) -> Sequence[Mem
         if (gang.uid not in snapshot.settled or gang.uid in slots.open)
         and not (gang.key in reserved or gang.key in refused)
     )
-    counts = [demand.census(gang, promised, slots.room(gang)) for gang in gangs]
+    counts = [demand.count_members(gang, promised, slots.room(gang)) for gang in gangs]
     return [
         members if slots.awaits(members.gang) else replace(members, absent=()) for members in counts
     ]

@@ -61,7 +61,7 @@ def plan(
         evictions=released.evictions,
         proved=improved.plan.proved,
         shortfall=improved.plan.shortfall,
-        due=next_change_at(snapshot, observed, compiled, starved, policy),
+        next_change_at=next_change_at(snapshot, observed, compiled, starved, policy),
         levels=bounds.levels(improved.plan.tally, gang_value.scale(policy)),
     )
 
@@ -144,7 +144,7 @@ def improve(
         if limits.is_late:
             return ImprovedPlan(plan, gangs)
         context = local_search.MoveContext(
-            compiled.snapshot, compiled.residents, compiled.blank.base, plan.room
+            compiled.snapshot, compiled.placed_pods, compiled.blank.base, plan.room
         )
         assigned = preferences.improved(context, gangs, plan.assigned, work, limits.progress)
         if assigned != plan.assigned:

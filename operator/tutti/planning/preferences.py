@@ -12,7 +12,7 @@ from ..gang.demand import MemberCounts
 from ..model.cluster import Member
 from ..model.decisions import Assignment
 from ..model.keys import Uid
-from ..model.shapes import NO_WISHES, Effect, Shape
+from ..model.shapes import NO_PREFERENCES, Effect, Shape
 from .compile.grids import Grid
 from .local_search import LocalSearch, MemberPlace, MoveContext
 from .search.limits import NO_PROGRESS, Progress
@@ -50,7 +50,7 @@ def _has_preferences(context: MoveContext, gangs: Sequence[MemberCounts]) -> boo
     """Whether waiting members, pods that have a node, or taints prefer some node."""
     return (
         any(map(_prefers, gangs))
-        or any(pod.likings for pod in context.residents)
+        or any(pod.scored_terms for pod in context.placed_pods)
         or any(
             taint.effect == Effect.PREFER_NO_SCHEDULE
             for node in context.base.nodes
@@ -64,9 +64,9 @@ def _prefers(gang: MemberCounts) -> bool:
     templates = (role.template for role in gang.gang.roles)
     declared = (template.shape for template in templates if template is not None)
     known = (*(member.shape for member in gang.gang.members), *declared)
-    if all(shape.wishes is NO_WISHES for shape in known):
+    if all(shape.preferences is NO_PREFERENCES for shape in known):
         return False  # of most gangs this is all that is looked at
-    return any(shape.wishes is not NO_WISHES for _, shape in _pod_shapes(gang))
+    return any(shape.preferences is not NO_PREFERENCES for _, shape in _pod_shapes(gang))
 
 
 def member_places(

@@ -109,7 +109,7 @@ class Scorer:
         self._liked: dict[AffinityTerm, _Tally] = {}
         self._fixed: dict[object, Scores] = {}
         for kind in kinds:
-            self._note(kind.shape.likings)
+            self._note(kind.shape.scored_terms)
         self._will_do = will_do
         self._asked: Sequence[_ScoreTerms] = ()
         self._own: Sequence[Sequence[tuple[_Tally, int]]] = ()  # where one more of a kind counts
@@ -119,7 +119,7 @@ class Scorer:
         rows = {node.name: row for row, node in enumerate(self._nodes)}
         there = [one for one in residents if one.node in rows]
         # Pods that like alike share their likings: to see that they do is cheaper than to hash.
-        likings = {id(one.likings): one.likings for one in there}
+        likings = {id(one.scored_terms): one.scored_terms for one in there}
         for some in likings.values():
             self._note(some)
         pairs = zip(self._kinds, self._will_do, strict=True)
@@ -128,7 +128,7 @@ class Scorer:
         self._own = [self._counts(kind) for kind in self._kinds]
         counts = bool(self._counted or self._staying)
         for one in there:
-            own = draws[id(one.likings)]
+            own = draws[id(one.scored_terms)]
             if counts or own:
                 groups = self._selectors.among(one.namespace, one.labels) if counts else ()
                 self._add(rows[one.node], groups, own, leaving=one.terminating)
@@ -187,7 +187,7 @@ class Scorer:
         """Where one more member of the kind is counted, and how much."""
         ways = (self._counted, self._staying)
         found = (tally for way in ways for group in kind.groups for tally in way.get(group, ()))
-        return [*((tally, 1) for tally in found), *self._draws(kind.shape.likings)]
+        return [*((tally, 1) for tally in found), *self._draws(kind.shape.scored_terms)]
 
     def _draws(self, likings: Iterable[WeightedAffinityTerm]) -> Sequence[tuple[_Tally, int]]:
         """Where the weights of those who like something are counted, if any kind is drawn."""
@@ -209,13 +209,17 @@ class Scorer:
 
     def _weighed(self, kind: MemberClass, will_do: Mask) -> _ScoreTerms:
         drawn = [(1, tally) for group in kind.groups for tally in self._drawn.get(group, ())]
-        likes = [(liking.weight, self._count(liking.term)) for liking in kind.shape.wishes.pods]
-        keys = {spread.topology for spread in kind.shape.wishes.even}
+        likes = [
+            (liking.weight, self._count(liking.term))
+            for liking in kind.shape.preferences.pod_affinity
+        ]
+        keys = {spread.topology for spread in kind.shape.preferences.spread}
         inside = np.ones(len(self._nodes), np.bool_)
         for key in keys:
             inside &= self._terrain.domains(key) >= 0
         even = [
-            self._even(kind.shape, spread, inside, will_do) for spread in kind.shape.wishes.even
+            self._even(kind.shape, spread, inside, will_do)
+            for spread in kind.shape.preferences.spread
         ]
         fixed = self._weights.taints * (FULL - self._by_taints(kind.shape, will_do))
         fixed = fixed + self._weights.nodes * self._by_nodes(kind.shape, will_do)
@@ -252,7 +256,7 @@ class Scorer:
         return _scaled(self._fixed[key], will_do)
 
     def _by_nodes(self, shape: Shape, will_do: Mask) -> Scores:
-        key = "nodes", shape.wishes.nodes
+        key = "nodes", shape.preferences.node_affinity
         if key not in self._fixed:
             self._fixed[key] = self._index.preference(shape)
         return _scaled(self._fixed[key], will_do)

@@ -27,7 +27,7 @@ class PodCondition:
 def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
     """What the waiting members of one gang should say."""
     known = [role.name for role in gang.roles]
-    census = demand.within_maximums(demand.census(gang))
+    census = demand.within_maximums(demand.count_members(gang))
     surplus = {member.uid for member in census.surplus} if rejection is not None else ()
     for member in gang.members:
         if not member.is_waiting:
@@ -38,11 +38,13 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
                 f"label tutti.dev/role must be one of {', '.join(known)}"
             )
             yield PodCondition(member, "UnknownRole", sentence, is_its_own=True, may_change=True)
-        elif member.lacking:
+        elif member.volume_problems:
             sentence = finding_text.sentence_of([missing_members.volumes_not_ready([member])])
             yield PodCondition(member, Reason.WAITING_FOR_VOLUMES, sentence, may_change=True)
-        elif member.unmodelled:
-            sentence = f"Tutti does not place pods that use {', '.join(member.unmodelled)} yet"
+        elif member.unsupported_fields:
+            sentence = (
+                f"Tutti does not place pods that use {', '.join(member.unsupported_fields)} yet"
+            )
             yield PodCondition(member, Reason.NOT_MODELLED, sentence, is_its_own=True)
         elif member.uid in surplus:
             sentence = finding_text.sentence_of([missing_members.maximum_reached([member])])
@@ -85,6 +87,6 @@ def not_shown(conditions: Iterable[PodCondition]) -> list[PodCondition]:
 
 def _is_shown(condition: PodCondition) -> bool:
     """Whether the pod shows this already; if its author may change it, in these very words."""
-    shown = condition.member.said
+    shown = condition.member.scheduled_condition
     is_same = shown.message.partition(encode.FENCE)[0] == condition.message[: encode.MESSAGE_LIMIT]
     return shown.reason == condition.reason and (is_same or not condition.may_change)

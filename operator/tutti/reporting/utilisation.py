@@ -57,7 +57,7 @@ def _state(gang: Gang, held: Iterable[Uid], settled: Iterable[Uid]) -> GangState
         return None
     if not any(member.counts_as_bound for member in gang.members):
         return GangState.WAITING
-    is_short = gang.uid not in settled and demand.census(gang).missing > 0
+    is_short = gang.uid not in settled and demand.count_members(gang).missing > 0
     return GangState.DEGRADED if is_short else GangState.STARTED
 
 

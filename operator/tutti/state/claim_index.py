@@ -149,7 +149,7 @@ class ClaimIndex:
         if not member.claims or member.is_over:
             return member
         if not self._is_known:
-            return replace(member, lacking=(UNLISTED,))
+            return replace(member, volume_problems=(UNLISTED,))
         lacking: list[str] = []
         unmodelled: set[str] = set()
         reach: set[Reach] = set()
@@ -171,8 +171,8 @@ class ClaimIndex:
         return replace(
             member,
             shape=_shared_shape(member.shape, sorted_reach(reach), more),
-            lacking=tuple(lacking),
-            unmodelled=tuple(sorted({*member.unmodelled, *unmodelled})),
+            volume_problems=tuple(lacking),
+            unsupported_fields=tuple(sorted({*member.unsupported_fields, *unmodelled})),
         )
 
     def shown(self) -> Storage:
@@ -253,4 +253,4 @@ def _trouble(claim: Claim | None, volume: Volume | None) -> str:
 def _shared_shape(shape: Shape, reach: tuple[Reach, ...], more: Resources) -> Shape:
     if not (reach or more.amounts):
         return shape
-    return replace(shape, requests=shape.requests + more, reach=reach)
+    return replace(shape, requests=shape.requests + more, volume_reach=reach)

@@ -119,11 +119,11 @@ class ClusterState:
             self._gangs.gangs,
             self._held,
             self._gangs.strays,
-            residents=self._neighbours.residents(self._occupancy.placed),
+            placed_pods=self._neighbours.residents(self._occupancy.placed),
             namespaces=self._neighbours.namespaces(self.namespaces),
             storage=self.storage.shown(),
-            bereft=self._bereft.shown(now),
-            refused=self.refusals.shown(now),
+            lost_reservations=self._bereft.shown(now),
+            api_refusals=self.refusals.shown(now),
             settled=self._gangs.settled,
         )
 

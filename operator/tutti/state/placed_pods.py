@@ -18,11 +18,11 @@ Seen = Member | ForeignPod
 def resident(one: Seen) -> PlacedPod | None:
     """A pod as rules between pods see it; None while it has no node, or once it is over."""
     if isinstance(one, ForeignPod):
-        rules = one.apart, one.terminating, one.likings
+        rules = one.anti_affinity, one.terminating, one.scored_terms
         return PlacedPod(one.uid, one.node, one.namespace, one.labels, *rules)
     if one.node is None or one.is_over:
         return None
-    rules = one.shape.rules.apart, one.terminating, one.shape.likings
+    rules = one.shape.rules.anti_affinity, one.terminating, one.shape.scored_terms
     return PlacedPod(one.uid, one.node, one.key.namespace, one.labels, *rules)
 
 
@@ -34,11 +34,11 @@ def is_asking(one: Seen | None) -> bool:
     ask what would be if they had to be placed again.
     """
     if isinstance(one, ForeignPod):
-        return bool(one.apart or one.likings)
+        return bool(one.anti_affinity or one.scored_terms)
     if one is None or one.is_over:
         return False
-    wishes = one.shape.wishes
-    return bool(wishes.pods or wishes.even or one.shape.rules != NO_RULES)
+    wishes = one.shape.preferences
+    return bool(wishes.pod_affinity or wishes.spread or one.shape.rules != NO_RULES)
 
 
 class PlacedPods:
@@ -71,7 +71,10 @@ class PlacedPods:
     def declared(self, uid: Uid, templates: Iterable[Template]) -> None:
         """A PodGroup came or is another now, and says what absent members will ask for."""
         shapes = [one.shape for one in templates]
-        if any(one.rules != NO_RULES or one.wishes.pods or one.wishes.even for one in shapes):
+        if any(
+            one.rules != NO_RULES or one.preferences.pod_affinity or one.preferences.spread
+            for one in shapes
+        ):
             self._asking.add(uid)
         else:
             self._asking.discard(uid)

@@ -125,7 +125,7 @@ class _Attempt(GreedyPlacement):
             return
         finest = max(
             (index for rule in near for index in rule.crowds),
-            key=lambda index: len(self._rules.crowds[index].there),
+            key=lambda index: len(self._rules.domain_counts[index].there),
         )
         together = self._domains(finest)
         if any(self._state.is_alone(rule) for rule in near):
@@ -135,7 +135,7 @@ class _Attempt(GreedyPlacement):
 
     def _domains(self, index: int) -> Iterator[_Region]:
         """The domains of a crowd that may hold the gang, the tightest first."""
-        crowd = self._rules.crowds[index]
+        crowd = self._rules.domain_counts[index]
         inside = crowd.domain >= 0
         holds, room = np.zeros((2, len(crowd.there)), dtype=np.int64)
         shapes, others = set(), 0

@@ -33,10 +33,10 @@ def domains_needed(problem: Problem) -> Mapping[int, Flags]:
     Shapes that any node will do for are left out.
     """
     rules, found = problem.rules, dict[int, Flags]()
-    asked: Iterable[Rule] = (*rules.near, *rules.even)
+    asked: Iterable[Rule] = (*rules.affinity, *rules.spread)
     for rule in asked:
         for index in _crowds(rule):
-            inside = rules.crowds[index].domain >= 0
+            inside = rules.domain_counts[index].domain >= 0
             found[rule.shape] = found[rule.shape] & inside if rule.shape in found else inside
     return found
 
@@ -44,7 +44,7 @@ def domains_needed(problem: Problem) -> Mapping[int, Flags]:
 def nodes_promised(rules: Rules) -> Mapping[int, Array]:
     """By shape: the nodes with members who have an earlier promise."""
     found: dict[int, set[int]] = {}
-    for shape, node in rules.promised:
+    for shape, node in rules.reserved:
         found.setdefault(shape, set()).add(node)
     return {shape: np.array(sorted(nodes), dtype=np.intp) for shape, nodes in found.items()}
 
@@ -57,7 +57,9 @@ class InterPodState:
         self._rules = problem.rules
         self._nodes = len(problem.free)
         self._here: dict[int, Array] = {}  # newcomers by shape: [node]
-        self._new = [np.zeros(len(crowd.there), dtype=np.int64) for crowd in self._rules.crowds]
+        self._new = [
+            np.zeros(len(crowd.there), dtype=np.int64) for crowd in self._rules.domain_counts
+        ]
         self._promised = nodes_promised(self._rules)
         self._counting = _counting(self._rules, len(problem.requests))
         self._concerning = _concerning(self._rules, self._counting)
@@ -86,14 +88,14 @@ class InterPodState:
             self._here[shape] = np.zeros(self._nodes, dtype=np.int64)
         self._here[shape][node] += count
         for index in self._counting[shape]:
-            domain = self._rules.crowds[index].domain[node]
+            domain = self._rules.domain_counts[index].domain[node]
             if domain >= 0:
                 self._new[index][domain] += count
 
     def holds(self, shapes: Iterable[int] | None = None) -> bool:
         """Whether the rules that speak of these shapes hold; all of them, if None."""
         rules = self._rules
-        asked: Iterable[Rule] = (*rules.apart, *rules.near, *rules.even)
+        asked: Iterable[Rule] = (*rules.anti_affinity, *rules.affinity, *rules.spread)
         if shapes is not None:
             each = (rule for shape in shapes for rule in self._concerning.get(shape, ()))
             asked = dict.fromkeys(each)
@@ -117,7 +119,7 @@ class InterPodState:
     def _keep_in_sight(self, found: Flags, rule: Affinity, nodes: Array) -> None:
         """Rule out where the next one who is counted would leave the first one without company."""
         for index in rule.crowds:
-            domain = self._rules.crowds[index].domain
+            domain = self._rules.domain_counts[index].domain
             found &= domain == domain[nodes[0]]
 
     def affinity_now(self, shape: int) -> Flags:
@@ -126,7 +128,7 @@ class InterPodState:
         for rule in self.near(shape):
             if not (rule.may_be_first and self.is_alone(rule)):
                 for index in rule.crowds:
-                    _close(found, self._rules.crowds[index], self._total(index) == 0)
+                    _close(found, self._rules.domain_counts[index], self._total(index) == 0)
         return found
 
     def is_alone(self, rule: Affinity) -> bool:
@@ -142,11 +144,11 @@ class InterPodState:
         return among
 
     def _crowd(self, rule: AntiAffinity | EvenSpread) -> DomainCount:
-        return self._rules.crowds[rule.crowd]
+        return self._rules.domain_counts[rule.crowd]
 
     def _total(self, crowd: int) -> Array:
         """[domain]: all who are counted."""
-        total: Array = self._rules.crowds[crowd].there + self._new[crowd]
+        total: Array = self._rules.domain_counts[crowd].there + self._new[crowd]
         return total
 
     def _present(self, rule: AntiAffinity | EvenSpread) -> Flags:
@@ -206,14 +208,15 @@ class InterPodState:
         return bool((np.maximum(total[present] - total.min(), own) <= rule.max_skew).all())
 
     def _is_near(self, rule: Affinity, nodes: Array) -> bool:
-        crowds = [(self._rules.crowds[index], self._total(index)) for index in rule.crowds]
+        crowds = [(self._rules.domain_counts[index], self._total(index)) for index in rule.crowds]
         others = [total[crowd.domain[nodes]] - crowd.counted[rule.shape] for crowd, total in crowds]
         return all(bool((each > 0).all()) for each in others) or self._is_first(rule)
 
     def _is_first(self, rule: Affinity) -> bool:
         """Whether one who obeys the rule may be there as the first, with nobody else anywhere."""
         return rule.may_be_first and all(
-            int(self._total(index).sum()) == int(self._rules.crowds[index].counted[rule.shape])
+            int(self._total(index).sum())
+            == int(self._rules.domain_counts[index].counted[rule.shape])
             for index in rule.crowds
         )
 
@@ -231,7 +234,7 @@ def _close(found: Flags, crowd: DomainCount, domains: Flags) -> None:
 def _counting(rules: Rules, shapes: int) -> Sequence[Sequence[int]]:
     """[shape]: the crowds in which it is counted."""
     found: list[list[int]] = [[] for _ in range(shapes)]
-    for index, crowd in enumerate(rules.crowds):
+    for index, crowd in enumerate(rules.domain_counts):
         for shape in np.flatnonzero(crowd.counted).tolist():
             found[shape].append(index)
     return found
@@ -241,7 +244,7 @@ def _concerning(rules: Rules, counting: Sequence[Sequence[int]]) -> Mapping[int,
     """By shape: the rules that it obeys, or that count it."""
     of_crowd: dict[int, list[Rule]] = {}
     found: dict[int, dict[Rule, None]] = {}
-    everything: Iterable[Rule] = (*rules.apart, *rules.near, *rules.even)
+    everything: Iterable[Rule] = (*rules.anti_affinity, *rules.affinity, *rules.spread)
     for rule in everything:
         found.setdefault(rule.shape, {})[rule] = None
         for crowd in _crowds(rule):

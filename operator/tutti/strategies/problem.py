@@ -137,20 +137,20 @@ class Rules:
     Every rule speaks of the end: each member is looked at as if it came last. Source: the filters
     InterPodAffinity and PodTopologySpread of kube-scheduler.
 
-    ``promised`` are members who have their nodes by an earlier decision and are not bound yet:
+    ``reserved`` are members who have their nodes by an earlier decision and are not bound yet:
     affinity and spread of theirs hold as it is, and have to in the end. Who is counted is counted
     in ``DomainCount.there``, as all who have a node.
     """
 
-    crowds: tuple[DomainCount, ...] = ()
-    apart: tuple[AntiAffinity, ...] = ()
-    near: tuple[Affinity, ...] = ()
-    even: tuple[EvenSpread, ...] = ()
-    promised: tuple[Placed, ...] = ()
+    domain_counts: tuple[DomainCount, ...] = ()
+    anti_affinity: tuple[AntiAffinity, ...] = ()
+    affinity: tuple[Affinity, ...] = ()
+    spread: tuple[EvenSpread, ...] = ()
+    reserved: tuple[Placed, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there is any rule."""
-        return bool(self.apart or self.near or self.even)
+        return bool(self.anti_affinity or self.affinity or self.spread)
 
 
 NO_RULES = Rules()

@@ -34,11 +34,16 @@ class InterPodChecker:
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._index = NodeIndex(snapshot.nodes)
         seats = tuple(seats)
-        self._residents = snapshot.residents
+        self._residents = snapshot.placed_pods
         self._spaces = spaces(snapshot.namespaces)
         self._holders: dict[AffinityTerm, Heads] = {}
-        guards = ((one.apart, one.node) for one in snapshot.residents if one.apart)
-        for apart, node in (*guards, *((one.shape.rules.apart, node) for one, node in seats)):
+        guards = (
+            (one.anti_affinity, one.node) for one in snapshot.placed_pods if one.anti_affinity
+        )
+        for apart, node in (
+            *guards,
+            *((one.shape.rules.anti_affinity, node) for one, node in seats),
+        ):
             for term in apart:
                 self._holders.setdefault(term, defaultdict(int))[node] += 1
         shapes = {id(member.shape): member.shape for member, _ in seats}
@@ -61,22 +66,22 @@ class InterPodChecker:
             return
         traits, rules = _traits(member, self._keys), member.shape.rules
         where = f"pod {member.key}: node {node} is forbidden by"
-        for term in rules.apart:
+        for term in rules.anti_affinity:
             if self._others(traits, node, (term.peers,), term.topology) > 0:
                 yield f"{where} its anti-affinity on {term.topology}"
         for term in self._shunned.get(traits, ()):
             count = self._count(term, self._domains(term.topology))
-            if (count.near(node) or 0) > (term in rules.apart):
+            if (count.near(node) or 0) > (term in rules.anti_affinity):
                 yield f"{where} others' anti-affinity on {term.topology}"
-        if not self._has_company(traits, node, rules.near):
+        if not self._has_company(traits, node, rules.affinity):
             yield f"{where} its affinity"
-        for spread in rules.even:
+        for spread in rules.spread:
             if not self._is_even(traits, node, member.shape, spread):
                 yield f"{where} its spread over {spread.topology}"
 
     def leave(self, member: Member, node: NodeName) -> None:
         """Count the member no longer; it is one of those counted."""
-        traits, apart = _traits(member, self._keys), member.shape.rules.apart
+        traits, apart = _traits(member, self._keys), member.shape.rules.anti_affinity
         self._there[traits][False][node] -= 1
         for term in apart:
             self._holders[term][node] -= 1
@@ -162,9 +167,9 @@ class InterPodChecker:
 
     def _domains_for(self, shape: Shape, spread: TopologySpread) -> Places:
         """Nodes by the spread's label, those alone that count for a pod of this shape."""
-        needed = tuple(each.topology for each in shape.rules.even)
+        needed = tuple(each.topology for each in shape.rules.spread)
         asked = shape.node_selector, shape.required, shape.tolerations
-        key = spread.topology, needed, spread.heeds_affinity, spread.heeds_taints, asked
+        key = spread.topology, needed, spread.honors_node_affinity, spread.honors_node_taints, asked
         if key not in self._places:
             needs = [self._domains(topology) for topology in needed]
             rows, counts = self._index.rows, self._counting(shape, spread)
@@ -178,9 +183,9 @@ class InterPodChecker:
     def _counting(self, shape: Shape, spread: TopologySpread) -> Mask:
         """The nodes that the constraint's policies leave in."""
         found = np.ones(len(self._nodes), np.bool_)
-        if spread.heeds_affinity:
+        if spread.honors_node_affinity:
             found &= self._index.wanted(shape)
-        if spread.heeds_taints:
+        if spread.honors_node_taints:
             found &= self._index.tolerated(shape)
         return found
 
@@ -265,5 +270,5 @@ def _traits(pod: Member | PlacedPod, keys: Collection[str]) -> Traits:
 def _peers(shape: Shape) -> Iterator[PodSelector]:
     """Whom the shape's rules are about."""
     rules = shape.rules
-    yield from (rule.peers for rule in (*rules.apart, *rules.near))
-    yield from (spread.peers for spread in rules.even)
+    yield from (rule.peers for rule in (*rules.anti_affinity, *rules.affinity))
+    yield from (spread.peers for spread in rules.spread)

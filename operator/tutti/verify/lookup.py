@@ -50,7 +50,7 @@ def are_ruled(snapshot: Snapshot) -> bool:
     shapes = {id(member.shape): member.shape for member in members}
     templates = (role.template for gang in snapshot.gangs for role in gang.roles)
     declared = (one.shape for one in templates if one is not None)
-    return bool(snapshot.residents) or any(map(has_rules, (*shapes.values(), *declared)))
+    return bool(snapshot.placed_pods) or any(map(has_rules, (*shapes.values(), *declared)))
 
 
 def needs(shape: Shape) -> Amounts:
@@ -87,7 +87,11 @@ def open_seats(held: Reservation, seen: SnapshotLookup) -> Iterator[tuple[PodRes
 def awaited(held: Reservation, seen: SnapshotLookup) -> Sequence[Seat]:
     """The absent members that a Reservation holds room for."""
     gang = seen.gangs.get(held.gang) if held.slots else None
-    return () if gang is None or gang.uid != held.uid else slots.seats(gang, held.slots)
+    return (
+        ()
+        if gang is None or gang.uid != held.uid
+        else slots.placeholders_of_slots(gang, held.slots)
+    )
 
 
 def held_room(held: Reservation, seen: SnapshotLookup) -> Iterator[tuple[NodeName, Amounts]]:

@@ -175,7 +175,9 @@ def _wrong(
         return
     if one.uid in taken:
         yield f"pod {one.pod}: it has a node already"
-    is_ready = not (member.unmodelled or member.size_unknown_because or member.lacking)
+    is_ready = not (
+        member.unsupported_fields or member.size_unknown_because or member.volume_problems
+    )
     if not (member.is_waiting and is_ready and gang.accepts(member)):
         yield f"pod {one.pod}: it cannot be placed now"
     if (why := fits_node(member.shape, node)) is not None:
@@ -194,7 +196,7 @@ def _incomplete(gang: Gang, placement: Placement) -> Iterator[str]:
         return
     uids = {one.uid for one in placement.assignments}
     starting = [member for member in gang.members if member.uid in uids]
-    starting += [member for member, _ in slots.seats(gang, placement.slots)]
+    starting += [member for member, _ in slots.placeholders_of_slots(gang, placement.slots)]
     if len(starting) < gang.min_member:
         yield f"gang {gang.key}: {len(starting)} of {gang.min_member} members are placed"
     for role in gang.roles:
@@ -207,7 +209,7 @@ def _overfull(gang: Gang, placement: Placement) -> Iterator[str]:
     """Roles of which more members would have a node than their maximum."""
     uids = {one.uid for one in placement.assignments}
     added = Counter(m.role for m in gang.members if m.uid in uids)
-    added.update(member.role for member, _ in slots.seats(gang, placement.slots))
+    added.update(member.role for member, _ in slots.placeholders_of_slots(gang, placement.slots))
     there = Counter(m.role for m in gang.members if m.counts_as_bound and not m.is_over)
     for role in gang.roles:
         n, most = there[role.name] + added[role.name], role.max_member
@@ -259,7 +261,9 @@ def _seats(
             yield member, one.node
     if (gang := seen.gangs.get(placement.gang)) is not None:
         before = slots.places(() if held is None else held.slots)
-        yield from slots.seats(gang, slots.slots_of(slots.places(placement.slots) - before))
+        yield from slots.placeholders_of_slots(
+            gang, slots.slots_of(slots.places(placement.slots) - before)
+        )
 
 
 def _unsocial(

@@ -132,7 +132,7 @@ def _forbidden(
 
 def _is_still(member: Member, held: Reservation) -> bool:
     """Whether the member waits for what the Reservation holds, and has the volumes for it."""
-    return member.is_waiting and not member.lacking and member.gang == held.gang
+    return member.is_waiting and not member.volume_problems and member.gang == held.gang
 
 
 def _is_upheld(

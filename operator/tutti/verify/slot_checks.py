@@ -79,7 +79,7 @@ def lost(
     found: Places = Counter()
     for slot in held.slots:
         one, node = lookup.needs_of_slot(gang, slot.role), nodes.get(slot.node)
-        seats: Sequence[Member] = () if gang is None else slots.stand_ins(gang, slot.role, 1)
+        seats: Sequence[Member] = () if gang is None else slots.placeholders(gang, slot.role, 1)
         fits = node is not None and all(fits_node(m.shape, node) is None for m in seats)
         place = slot.node, slot.role
         for n in range(slot.count):

@@ -79,7 +79,7 @@ def _needed_before(ground: Baseline) -> int:
     """As many new nodes others may take first: one for each member of a gang that goes before."""
     waiting = {rejection.gang for rejection in ground.plan.rejections}
     others = (gang for gang in ground.snapshot.gangs if gang.key in waiting)
-    return sum(demand.needed(gang) for gang in others if goes_before(gang, ground.gang))
+    return sum(demand.min_members(gang) for gang in others if goes_before(gang, ground.gang))
 
 
 def kinds(
@@ -98,9 +98,9 @@ def kinds(
 def _topologies(ground: Baseline) -> frozenset[str]:
     """The labels of which rules between pods ask, for this gang or of it; a host's is its own."""
     rules = [shape.rules for shape in ground.shapes]
-    terms = [term for one in rules for term in (*one.near, *one.apart)]
-    terms += [term for one in ground.snapshot.residents for term in one.apart]
-    spread = (each.topology for one in rules for each in one.even)
+    terms = [term for one in rules for term in (*one.affinity, *one.anti_affinity)]
+    terms += [term for one in ground.snapshot.placed_pods for term in one.anti_affinity]
+    spread = (each.topology for one in rules for each in one.spread)
     return frozenset((*(term.topology for term in terms), *spread)) - {HOSTNAME}
 
 

@@ -56,7 +56,7 @@ class Baseline:
     @property
     def is_ruled(self) -> bool:
         """Whether rules between pods have a part in where its members may go."""
-        return any(self.crowds.asked(shape) for shape in self.shapes)
+        return any(self.crowds.outcomes(shape) for shape in self.shapes)
 
     @property
     def shapes(self) -> Sequence[Shape]:
@@ -117,7 +117,7 @@ def _placed(snapshot: Snapshot, plan: Plan) -> Iterable[PlacedPod]:
     for placement in plan.placements:
         for one in placement.assignments:
             yield pod_classes.placed_pod(members[one.uid], one.node)
-        for member, node in slots.seats(gangs[placement.uid], placement.slots):
+        for member, node in slots.placeholders_of_slots(gangs[placement.uid], placement.slots):
             yield pod_classes.placed_pod(member, node)
 
 
@@ -128,7 +128,7 @@ def goes_before(one: Gang, other: Gang) -> bool:
 
 def has_started(gang: Gang) -> bool:
     """Whether a member counts as bound, of a role that the gang has."""
-    return demand.census(gang).is_committed
+    return demand.count_members(gang).is_committed
 
 
 def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, PlacementRequest]:
@@ -139,7 +139,9 @@ def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, Place
     held_off = refusals.rejections(snapshot)
     promised = {entry.uid for held in snapshot.reservations for entry in held.entries}
     named = set(keys) - held_off.keys()
-    censuses = (demand.census(gang, promised) for gang in snapshot.gangs if gang.key in named)
+    censuses = (
+        demand.count_members(gang, promised) for gang in snapshot.gangs if gang.key in named
+    )
     tried = (one for one in censuses if not timeouts.is_given_up(one, snapshot.taken_at))
     found = ((census.gang.key, _wanted(census)) for census in tried)
     return {key: want for key, want in found if want is not None}
@@ -147,7 +149,7 @@ def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, Place
 
 def _wanted(census: MemberCounts) -> PlacementRequest | None:
     if not census.is_committed:
-        return demand.whole(census)
+        return demand.start_request(census)
     ready = census.waiting
     if census.gang.terminating or not ready:
         return None
@@ -177,7 +179,7 @@ def _by_node(
     placement: Placement, gang: Gang, members: Mapping[Uid, Member]
 ) -> Mapping[NodeName, Resources]:
     seats = [(members[one.uid], one.node) for one in placement.assignments]
-    seats += slots.seats(gang, placement.slots)
+    seats += slots.placeholders_of_slots(gang, placement.slots)
     return summed([(node, grids.footprint(member.shape)) for member, node in seats])
 
 

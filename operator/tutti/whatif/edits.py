@@ -55,7 +55,7 @@ def without_node(of: Snapshot, name: str) -> Snapshot:
         gangs=tuple(gang for gang in gangs if gang.members or not gang.is_single),
         strays=tuple(_left(bare.strays, gone)),
         reservations=tuple(_kept(of, gone)),
-        residents=tuple(one for one in of.residents if one.node != gone),
+        placed_pods=tuple(one for one in of.placed_pods if one.node != gone),
         settled=frozenset(),
     )
 
@@ -129,7 +129,7 @@ def _left(members: Iterable[Member], gone: NodeName) -> Iterable[Member]:
                 uid=Uid(f"{member.uid}-again"),
                 node=None,
                 phase=Phase.PENDING,
-                said=ScheduledCondition(),
+                scheduled_condition=ScheduledCondition(),
                 failure="",
             )
 

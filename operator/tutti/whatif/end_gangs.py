@@ -80,8 +80,8 @@ def without_bound(snapshot: Snapshot, held: Mapping[GangKey, ByNode]) -> Snapsho
     )
     gangs = tuple(gang for gang in snapshot.gangs if gang.key not in held)
     over = {m.uid for gang in snapshot.gangs if gang.key in held for m in gang.members}
-    residents = tuple(one for one in snapshot.residents if one.uid not in over)
-    return replace(snapshot, nodes=nodes, gangs=gangs, residents=residents)
+    residents = tuple(one for one in snapshot.placed_pods if one.uid not in over)
+    return replace(snapshot, nodes=nodes, gangs=gangs, placed_pods=residents)
 
 
 def without_waiting(snapshot: Snapshot, keys: Sequence[GangKey]) -> Snapshot:

@@ -42,7 +42,7 @@ def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | Non
     gang = next((gang for gang in snapshot.gangs if gang.key == key), None)
     if gang is None:
         return None
-    census = demand.census(gang)
+    census = demand.count_members(gang)
     state = _state(gang, snapshot, plan, is_started=census.is_committed)
     places = [member.node for member in gang.members if member.node and not member.is_over]
     if state is GangOutcome.STARTS:
@@ -59,7 +59,7 @@ def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | Non
     return GangStanding(
         gang=key,
         state=state,
-        needed=demand.needed(gang),
+        needed=demand.min_members(gang),
         bound=len(census.bound) + len(gang.finished),
         nodes=tuple(sorted(Counter(places).items())),
         ailment="" if found is None else f"{found.cause}: {found.sentence}",

@@ -239,7 +239,7 @@ def _asking_for(gang: Gang, resource: str) -> Gang:
 
 def _of_ports(numbers: Iterable[int]) -> Shape:
     """A small pod that wants these host ports."""
-    wanted = ports.asked(ports.HostPort(number) for number in numbers)
+    wanted = ports.requested_amounts(ports.HostPort(number) for number in numbers)
     return Shape(Resources.of({"cpu": 1_000, "memory": traces.GIBI, "pods": 1, **wanted}))
 
 
@@ -258,15 +258,15 @@ def _ruled(gang: Gang, rng: random.Random) -> Gang:
     )
     rules = rng.choice(
         (
-            InterPodRules(apart=(AffinityTerm(HOST_LABEL, own),)),
-            InterPodRules(near=(AffinityTerm(ZONE_LABEL, own),)),
-            InterPodRules(near=(AffinityTerm(ZONE_LABEL, driver),)),
-            InterPodRules(even=(TopologySpread(ZONE_LABEL, own, max_skew=1),)),
+            InterPodRules(anti_affinity=(AffinityTerm(HOST_LABEL, own),)),
+            InterPodRules(affinity=(AffinityTerm(ZONE_LABEL, own),)),
+            InterPodRules(affinity=(AffinityTerm(ZONE_LABEL, driver),)),
+            InterPodRules(spread=(TopologySpread(ZONE_LABEL, own, max_skew=1),)),
         )
     )
     shape = replace(gang.members[0].shape, rules=rules)
     members = [replace(member, shape=shape) for member in gang.members]
-    if rules.near and rules.near[0].peers == driver:
+    if rules.affinity and rules.affinity[0].peers == driver:
         labels = (*gang.members[0].labels, (ROLE_LABEL, DRIVER))
         members[0] = replace(gang.members[0], labels=labels)
     return replace(gang, members=tuple(members))

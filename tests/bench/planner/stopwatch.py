@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 STAGES: Mapping[str, tuple[str, ...]] = {
     "order": (
         "gang.order:considered",
-        "gang.demand:census",
-        "gang.demand:whole",
-        "gang.demand:extras",
-        "gang.demand:repairs",
+        "gang.demand:count_members",
+        "gang.demand:start_request",
+        "gang.demand:growth_requests",
+        "gang.demand:repair_requests",
         "planning.search.round_order:rounds",
         "planning.search.starvation:starved",
     ),

@@ -132,7 +132,9 @@ def _plan(picture: Snapshot, case: Case) -> Figures:
 
 def _admitted(picture: Snapshot, found: Plan, policy: Policy) -> Figures:
     """What the plan admits, and what that is worth."""
-    wants = [want for gang in picture.gangs if (want := demand.whole(demand.census(gang)))]
+    wants = [
+        want for gang in picture.gangs if (want := demand.start_request(demand.count_members(gang)))
+    ]
     shapes = (member.shape for want in wants for member in want.members)
     worths = gang_value.worths(grids.grid(picture, shapes), wants, policy, picture.taken_at)
     by_gang = {want.gang.uid: worth for want, worth in zip(wants, worths, strict=True)}
@@ -204,7 +206,7 @@ def _plain(picture: Snapshot, case: Case) -> Figures:
 def _problem(picture: Snapshot, policy: Policy) -> Problem:
     """All waiting gangs as one Problem."""
     gangs = order.considered(picture.gangs)
-    wants = [want for gang in gangs if (want := demand.whole(demand.census(gang)))]
+    wants = [want for gang in gangs if (want := demand.start_request(demand.count_members(gang)))]
     shapes = (member.shape for want in wants for member in want.members)
     base = grids.grid(picture, shapes)
     worths = gang_value.worths(base, wants, policy, picture.taken_at)

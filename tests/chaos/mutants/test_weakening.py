@@ -38,7 +38,7 @@ NO_CHECKS = {
         "lacks: no {}": "whoever asks has looked whether there is such a node",
     },
     "inter_pod": {
-        "__init__: no if one.apart": "saves a look at those who have none",
+        "__init__: no if one.anti_affinity": "saves a look at those who have none",
         "least: no self._lowest": "saves looking for them again",
         "_likely: never one.operator == 'In'": "saves a look at those who lack the label",
         "_likely: no peers.selector": "likewise",

@@ -132,7 +132,7 @@ async def _asked(ours: Stage, reading: Reading, probe: Probe) -> Choice | None:
     except RefusedError:
         return None
     snapshot, member = reading.picture(pod)
-    if answer is None or not answer.nodes or member.unmodelled:
+    if answer is None or not answer.nodes or member.unsupported_fields:
         return None
     (node,) = answer.nodes
     return Choice(probe.rows, snapshot, member, node)
@@ -144,13 +144,13 @@ def _weighing(**weights: int) -> Callable[[Choice], frozenset[str]]:
 
 
 def _lonely(one: Choice) -> frozenset[str]:
-    modest = tuple(replace(each, likings=()) for each in one.snapshot.residents)
-    return frozenset(map(str, feasible.best(replace(one.snapshot, residents=modest), one.member)))
+    modest = tuple(replace(each, scored_terms=()) for each in one.snapshot.placed_pods)
+    return frozenset(map(str, feasible.best(replace(one.snapshot, placed_pods=modest), one.member)))
 
 
 def _staying(one: Choice) -> frozenset[str]:
-    kept = tuple(replace(each, terminating=False) for each in one.snapshot.residents)
-    return frozenset(map(str, feasible.best(replace(one.snapshot, residents=kept), one.member)))
+    kept = tuple(replace(each, terminating=False) for each in one.snapshot.placed_pods)
+    return frozenset(map(str, feasible.best(replace(one.snapshot, placed_pods=kept), one.member)))
 
 
 # Wrong scores, of which each must be noticed.
@@ -190,5 +190,5 @@ def sentences(choices: Choices) -> Iterator[str]:
     for one in choices.wrong:
         yield (
             f"{one.member.key}: kube-scheduler chose {one.node}, the plan {one.planned}, the best"
-            f" are {', '.join(sorted(one.best))}; {one.member.shape.wishes}"
+            f" are {', '.join(sorted(one.best))}; {one.member.shape.preferences}"
         )

@@ -45,7 +45,7 @@ def _fits(
     (seen,) = index.classify((member,))
     base = grids.grid(snapshot, [seen.shape])
     fits = fits_per_node(base.free, base.requests[0], base.allowed[0]) > 0
-    for asked in InterPodCompiler.of(base, index, residents).asked(seen.shape):
+    for asked in InterPodCompiler.of(base, index, residents).outcomes(seen.shape):
         fits &= asked.alone
     return base, fits
 

@@ -60,10 +60,10 @@ class Reading:
 
     def _answer(self, pod: Mapping[str, Any]) -> Ours:
         snapshot, member = self.picture(pod)
-        if member.lacking:
+        if member.volume_problems:
             return Ours(frozenset(), gated=member.gated)
-        if member.unmodelled:
-            return Ours(frozenset(), member.unmodelled)
+        if member.unsupported_fields:
+            return Ours(frozenset(), member.unsupported_fields)
         if not member.is_waiting:
             return Ours(frozenset(), gated=member.gated)
         return Ours(frozenset(map(str, feasible.nodes(snapshot, member))))

@@ -132,7 +132,7 @@ class Reading:
 
     def _there(self) -> Iterator[PlacedPod]:
         """Who has a node, or one that is held for it."""
-        yield from self._snapshot.residents
+        yield from self._snapshot.placed_pods
         members = {m.uid: m for gang in self._snapshot.gangs for m in gang.members}
         for reservation in self._snapshot.reservations:
             for entry in reservation.entries:
@@ -166,7 +166,7 @@ class Reading:
         """
         waiting = [member for gang in self._snapshot.gangs for member in self._ready(gang)]
         rules = [member.shape.rules for member in waiting]
-        if any(one.near or one.even for one in rules):
+        if any(one.affinity or one.spread for one in rules):
             return
         seated = self._placed(plan, above=min(self._levels.values()) - 1)
         placed = {member.uid for member, _ in seated}
@@ -212,7 +212,8 @@ class Reading:
         return [
             member
             for member in sorted(gang.members, key=lambda m: (m.created, m.key))
-            if not (member.node or member.gated or member.unmodelled) and places[member.role] > 0
+            if not (member.node or member.gated or member.unsupported_fields)
+            and places[member.role] > 0
         ]
 
     def _places(self, gang: Gang) -> dict[str, int]:
@@ -289,7 +290,7 @@ def _need(gang: Gang) -> int:
 
 
 def _resident(member: Member, node: NodeName) -> PlacedPod:
-    space, apart = member.key.namespace, member.shape.rules.apart
+    space, apart = member.key.namespace, member.shape.rules.anti_affinity
     return PlacedPod(member.uid, node, space, member.labels, apart, member.terminating)
 
 

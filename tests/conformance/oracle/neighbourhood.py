@@ -73,20 +73,20 @@ class Neighbourhood:
         where = {row for row, node in enumerate(nodes) if self._may_run(member, node)}
         where -= set(self._unwelcome(member))
         shuns: set[int] = set()
-        for term in rules.apart:
+        for term in rules.anti_affinity:
             number, places = self._company((term.peers,), self._places(term.topology))
             taken = {place for place, n in enumerate(self._counted(self._crews[number])) if n}
             where -= {row for row in where if places[row] in taken}
             shuns.add(number)
         balances = []
-        for spread in rules.even:
+        for spread in rules.spread:
             places = self._spread_over(member, spread)
             where -= {row for row in where if places[row] < 0}
             if spread.peers.selector:  # an empty one counts nobody
                 crew, _ = self._company((spread.peers,), places, with_leaving=False)
                 is_short = max(places, default=-1) + 1 < spread.min_domains
                 balances.append(Balance(crew, spread.max_skew, is_short))
-        bonds = (self._bond(member, rules.near),) if rules.near else ()
+        bonds = (self._bond(member, rules.affinity),) if rules.affinity else ()
         return Asking(frozenset(where), frozenset(shuns), bonds, tuple(balances))
 
     def _bond(self, member: Member, terms: Sequence[AffinityTerm]) -> Bond:
@@ -99,7 +99,7 @@ class Neighbourhood:
     def _unwelcome(self, member: Member) -> Iterator[int]:
         """The nodes that somebody's anti-affinity keeps the member off."""
         for row, one in self._there:
-            for term in one.apart:
+            for term in one.anti_affinity:
                 crew = Crew((term.peers,), self._places(term.topology), with_leaving=True)
                 if crew.places[row] >= 0 and self._among(
                     crew, member.key.namespace, dict(member.labels)
@@ -126,13 +126,13 @@ class Neighbourhood:
 
     def _spread_over(self, member: Member, spread: TopologySpread) -> Places:
         """Of the nodes that have all keys that the member spreads over, and that it may count."""
-        keys = {each.topology for each in member.shape.rules.even}
+        keys = {each.topology for each in member.shape.rules.spread}
 
         def counts(row: int) -> bool:
             labels = self._labels[row]
-            selector = member.shape.node_selector if spread.heeds_affinity else ()
+            selector = member.shape.node_selector if spread.honors_node_affinity else ()
             tolerated = {toleration.key for toleration in member.shape.tolerations}
-            taints = self._nodes[row].taints if spread.heeds_taints else ()
+            taints = self._nodes[row].taints if spread.honors_node_taints else ()
             return (
                 keys <= labels.keys()
                 and all(labels.get(key) == value for key, value in selector)

@@ -64,12 +64,12 @@ def drawn(chance: Random, nodes: int, shapes: int) -> Rules:
 
 def _promising(chance: Random, rules: Rules, nodes: int, shapes: int) -> Rules:
     """The rules with one more who is promised a node, unless what it or others ask fails there."""
-    asking = [*(rule.shape for rule in rules.near), *(rule.shape for rule in rules.even)]
+    asking = [*(rule.shape for rule in rules.affinity), *(rule.shape for rule in rules.spread)]
     if not asking:
         return rules
     spot = Placed(chance.choice(asking), chance.randrange(nodes))
-    crowds = tuple(_joined(crowd, spot) for crowd in rules.crowds)
-    made = replace(rules, crowds=crowds, promised=(*rules.promised, spot))
+    crowds = tuple(_joined(crowd, spot) for crowd in rules.domain_counts)
+    made = replace(rules, domain_counts=crowds, reserved=(*rules.reserved, spot))
     free = np.zeros((nodes, 1), dtype=np.int64)
     anywhere = np.ones((shapes, nodes), dtype=np.bool_)
     asked = Problem(free, free[:1].repeat(shapes, axis=0), anywhere, (), made)

@@ -62,8 +62,8 @@ def gang(chance: Random, made: GangBuilder) -> GangBuilder:
                     by=by,
                     skew=chance.choice([1, 1, 2]),
                     min_domains=chance.choice([1, 1, 1, 2, 3]),
-                    heeds_affinity=chance.random() < 0.8,
-                    heeds_taints=chance.random() < 0.3,
+                    honors_node_affinity=chance.random() < 0.8,
+                    honors_node_taints=chance.random() < 0.3,
                 )
     return made
 

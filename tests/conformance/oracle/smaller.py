@@ -31,10 +31,12 @@ def as_code(problem: Problem) -> str:
             *(
                 f"domain={crowd.domain.tolist()} counted={crowd.counted.astype(int).tolist()} "
                 f"there={crowd.there.tolist()}"
-                for crowd in problem.rules.crowds
+                for crowd in problem.rules.domain_counts
             ),
-            *map(str, (*problem.rules.apart, *problem.rules.near, *problem.rules.even)),
-            *map(str, problem.rules.promised),
+            *map(
+                str, (*problem.rules.anti_affinity, *problem.rules.affinity, *problem.rules.spread)
+            ),
+            *map(str, problem.rules.reserved),
             *(
                 f"cap demands={sorted(cap.demands)} amount={cap.amount.tolist()} "
                 f"limit={cap.limit} in_use={cap.in_use}"
@@ -55,14 +57,14 @@ def _smaller(problem: Problem) -> Iterator[Problem]:
     for i in range(len(problem.free)):
         free, allowed = np.delete(problem.free, i, axis=0), np.delete(problem.allowed, i, axis=1)
         crowds = tuple(
-            replace(each, domain=np.delete(each.domain, i)) for each in problem.rules.crowds
+            replace(each, domain=np.delete(each.domain, i)) for each in problem.rules.domain_counts
         )
         promised = tuple(
             spot._replace(node=spot.node - (spot.node > i))
-            for spot in problem.rules.promised
+            for spot in problem.rules.reserved
             if spot.node != i
         )
-        rules = replace(problem.rules, crowds=crowds, promised=promised)
+        rules = replace(problem.rules, domain_counts=crowds, reserved=promised)
         yield replace(problem, free=free, allowed=allowed, rules=rules)
     for i in range(problem.free.shape[1]):
         free, asked = np.delete(problem.free, i, axis=1), np.delete(problem.requests, i, axis=1)
@@ -88,11 +90,11 @@ def _smaller(problem: Problem) -> Iterator[Problem]:
 
 
 def _fewer(rules: Rules) -> Iterator[Rules]:
-    for i in range(len(rules.apart)):
-        yield replace(rules, apart=rules.apart[:i] + rules.apart[i + 1 :])
-    for i in range(len(rules.near)):
-        yield replace(rules, near=rules.near[:i] + rules.near[i + 1 :])
-    for i in range(len(rules.even)):
-        yield replace(rules, even=rules.even[:i] + rules.even[i + 1 :])
-    for i in range(len(rules.promised)):
-        yield replace(rules, promised=rules.promised[:i] + rules.promised[i + 1 :])
+    for i in range(len(rules.anti_affinity)):
+        yield replace(rules, anti_affinity=rules.anti_affinity[:i] + rules.anti_affinity[i + 1 :])
+    for i in range(len(rules.affinity)):
+        yield replace(rules, affinity=rules.affinity[:i] + rules.affinity[i + 1 :])
+    for i in range(len(rules.spread)):
+        yield replace(rules, spread=rules.spread[:i] + rules.spread[i + 1 :])
+    for i in range(len(rules.reserved)):
+        yield replace(rules, reserved=rules.reserved[:i] + rules.reserved[i + 1 :])

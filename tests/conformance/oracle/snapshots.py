@@ -109,7 +109,9 @@ def _gang(chance: Random, name: str, axes: tuple[str, ...]) -> GangBuilder:
     if chance.random() < 0.3:
         made = made.shaped(tolerations=(Toleration("dedicated", "Exists"),))
     if chance.random() < 0.15:
-        late: dict[str, object] = chance.choice([{"gates": ("hold",)}, {"unmodelled": ("spec.x",)}])
+        late: dict[str, object] = chance.choice(
+            [{"gates": ("hold",)}, {"unsupported_fields": ("spec.x",)}]
+        )
         made = made.last(1, **late)
     born = float(chance.choice([0, 2000, 5000, 9000, 9999]))
     return made.priority(chance.choice([0, 0, 1, 2])).but(created=born)

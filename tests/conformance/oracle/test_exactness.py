@@ -171,7 +171,7 @@ class _Without:
 
 @pytest.mark.parametrize(
     ("kind", "sentence"),
-    [("apart", "not apart from"), ("near", "not near to"), ("even", "too many of")],
+    [("anti_affinity", "not apart from"), ("affinity", "not near to"), ("spread", "too many of")],
 )
 def test_a_strategy_that_ignores_a_rule_is_caught(kind: str, sentence: str) -> None:
     found = [compared(problem(seed), _Without(kind)).wrong for seed in range(1, 61, 2)]
@@ -221,33 +221,33 @@ def test_a_smaller_problem_keeps_the_cap_that_matters() -> None:
 
 def test_the_first_of_those_who_want_company_goes_alone_or_waits_for_others() -> None:
     crowds = (DomainCount(np.array([0, 1]), np.array([True]), np.array([0, 0])),)
-    alone = Rules(crowds, near=(Affinity(0, (0,), may_be_first=True),))
+    alone = Rules(crowds, affinity=(Affinity(0, (0,), may_be_first=True),))
     pair = problem_of([[1], [1]], [[1]], gang(1), gang(2))
     assert optimum(case_of(replace(pair, rules=alone))) == ((0, 1),)
     one_zone = replace(crowds[0], domain=np.array([0, 0]))
-    together = replace(alone, crowds=(one_zone,))
+    together = replace(alone, domain_counts=(one_zone,))
     assert optimum(case_of(replace(pair, rules=together))) == ((0, 2),)
-    waits = Rules(crowds, near=(Affinity(0, (0,), may_be_first=False),))
+    waits = Rules(crowds, affinity=(Affinity(0, (0,), may_be_first=False),))
     assert optimum(case_of(replace(pair, rules=waits))) == ((0, 0),)
 
 
 def test_the_oracle_keeps_members_apart_and_even() -> None:
     crowds = (DomainCount(np.array([0, 0, 1]), np.array([True]), np.array([0, 0])),)
     some = problem_of([[9], [9], [9]], [[1]], gang(2), gang(3))
-    assert optimum(case_of(replace(some, rules=Rules(crowds, apart=(AntiAffinity(0, 0),))))) == (
-        (0, 2),
-    )
-    assert optimum(case_of(replace(some, rules=Rules(crowds, even=(EvenSpread(0, 0, 1),))))) == (
+    assert optimum(
+        case_of(replace(some, rules=Rules(crowds, anti_affinity=(AntiAffinity(0, 0),))))
+    ) == ((0, 2),)
+    assert optimum(case_of(replace(some, rules=Rules(crowds, spread=(EvenSpread(0, 0, 1),))))) == (
         (0, 5),
     )
-    short = Rules(crowds, even=(EvenSpread(0, 0, 1, from_zero=True),))
+    short = Rules(crowds, spread=(EvenSpread(0, 0, 1, from_zero=True),))
     assert optimum(case_of(replace(some, rules=short))) == ((0, 2),)
 
 
 def test_a_smaller_problem_keeps_the_rule_that_matters() -> None:
     found = smallest(problem(3), lambda one: bool(one.rules))
     assert not found.demands
-    assert len(found.rules.apart + found.rules.near + found.rules.even) == 1
+    assert len(found.rules.anti_affinity + found.rules.affinity + found.rules.spread) == 1
     assert "shape=" in as_code(found)
 
 

@@ -117,15 +117,15 @@ def test_policies_say_which_nodes_count() -> None:
     tainted = place("n2", "b").tainted("dedicated")
     train = gang("train").of(2, cpu=1).labelled(app="x")
     assert admitted(place("n1", "a"), tainted, train.even("zone", X)) == 0
-    assert admitted(place("n1", "a"), tainted, train.even("zone", X, heeds_taints=True)) == 1
-    tolerant = train.even("zone", X, heeds_taints=True).shaped(
+    assert admitted(place("n1", "a"), tainted, train.even("zone", X, honors_node_taints=True)) == 1
+    tolerant = train.even("zone", X, honors_node_taints=True).shaped(
         tolerations=(Toleration("dedicated", "Exists"),)
     )
     assert admitted(place("n1", "a", cpu=1), tainted, tolerant) == 1
     chosen = train.shaped(node_selector=(("zone", "a"),))
     nodes = place("n1", "a"), place("n2", "b")
     assert admitted(*nodes, chosen.even("zone", X)) == 1
-    assert admitted(*nodes, chosen.even("zone", X, heeds_affinity=False)) == 0
+    assert admitted(*nodes, chosen.even("zone", X, honors_node_affinity=False)) == 0
 
 
 def test_a_constraint_on_everyone_only_wants_the_label() -> None:

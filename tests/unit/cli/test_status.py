@@ -44,7 +44,9 @@ def cluster() -> Snapshot:
         gang("runs").of(2, cpu=1, gpu=1).bound_on("n1", "n1").priority(5),
         gang("lost").of(2, cpu=1).bound_on("n1"),
         gang("over").of(1, cpu=1).each(phase=Phase.SUCCEEDED),
-        single("s1", cpu=9).each(said=ScheduledCondition("Unschedulable", "no room")),
+        single("s1", cpu=9).each(
+            scheduled_condition=ScheduledCondition("Unschedulable", "no room")
+        ),
     )
 
 

@@ -19,7 +19,7 @@ def step(
 ) -> Step:
     held = replace(reservation(TWO, ("a-0", "n1"), ("a-1", "n1")), term=TERM, slots=slots)
     refused = {held.uid: ApiRefusal("deletion of its Reservation refused: no", 30.0)}
-    picture = replace(snapshot(ROOM, of, held), refused=refused if is_refused else {})
+    picture = replace(snapshot(ROOM, of, held), api_refusals=refused if is_refused else {})
     ((_, found),) = next_steps(picture, TERM)
     return found
 

@@ -147,7 +147,7 @@ def test_keys_that_match_by_the_pods_own_labels_are_merged_as_on_creation() -> N
 def test_keys_match_nothing_more_without_a_selector() -> None:
     term = {"topologyKey": "zone", "labelSelector": None, "matchLabelKeys": ["app"]}
     found = rules(read(ruled(podAntiAffinity={SELECTED: [term, {**term, "labelSelector": {}}]})))
-    assert [one.peers.selector for one in found.apart] == [
+    assert [one.peers.selector for one in found.anti_affinity] == [
         None,
         (Requirement("app", "In", ("x",)),),
     ]

@@ -205,5 +205,5 @@ def test_whatever_counts_a_file_says_it_is_refused_or_planned_with_few_objects(
     except dump.BadFile:
         return
     seen = load.snapshot_of(found)
-    assert len(slots.held_seats(seen)) <= limits.MOST_SLOTS_IN_ALL
+    assert len(slots.placeholders_of_snapshot(seen)) <= limits.MOST_SLOTS_IN_ALL
     plan(seen, BestFit(), BestFit(), Budget())

@@ -43,7 +43,7 @@ from tutti.model.keys import POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
 from tutti.model.resources import Resources
-from tutti.model.shapes import NO_WISHES, Effect, NodeTerm, Preferences, Taint, Toleration
+from tutti.model.shapes import NO_PREFERENCES, Effect, NodeTerm, Preferences, Taint, Toleration
 from tutti.model.spark import ConfigMapKey, SparkPod
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
@@ -70,7 +70,7 @@ def as_kept(of: Snapshot) -> Snapshot:
     """
 
     def real(member: Member) -> Member:
-        used = ("spec.resourceClaims",) if member.unmodelled else ()
+        used = ("spec.resourceClaims",) if member.unsupported_fields else ()
         group = member.group if member.group_kind == POD_GROUP else ""
         own = {"tutti.dev/pod-group": group, "tutti.dev/role": member.role}
         own["spark-role"] = "driver" if member.is_driver else ""
@@ -79,7 +79,7 @@ def as_kept(of: Snapshot) -> Snapshot:
             own["tutti.dev/pod-group"] = ""
         all_of_them = {k: v for k, v in {**dict(member.labels), **own}.items() if v or k not in own}
         known = tuple(sorted(all_of_them.items()))
-        return replace(member, unmodelled=used, labels=known, role=role_of(all_of_them))
+        return replace(member, unsupported_fields=used, labels=known, role=role_of(all_of_them))
 
     def created(held: Reservation) -> Reservation:
         order = sorted(held.entries, key=lambda entry: (entry.node, entry.pod, entry.uid))
@@ -135,7 +135,7 @@ RAY = ApiKind("ray.io", "RayCluster")
 # One value that is not the default, for every field that a decision may look at.
 MEMBER: dict[str, Any] = {
     "shape": shapes.Shape(
-        resources(pods=1, cpu=1.5, memory=1, gpu=2) + Resources.of(ports.asked(PORTS)),
+        resources(pods=1, cpu=1.5, memory=1, gpu=2) + Resources.of(ports.requested_amounts(PORTS)),
         (("pool", "a"),),
         (
             NodeTerm((), (Requirement("metadata.name", "In", ("n1",)),)),
@@ -148,7 +148,11 @@ MEMBER: dict[str, Any] = {
                 AffinityTerm("zone", PEERS),
             ),
             (AffinityTerm("zone", PodSelector(None, ("ml",))),),
-            (TopologySpread("zone", PEERS, 2, 3, heeds_affinity=False, heeds_taints=True),),
+            (
+                TopologySpread(
+                    "zone", PEERS, 2, 3, honors_node_affinity=False, honors_node_taints=True
+                ),
+            ),
         ),
         Preferences(
             ((NodeTerm((Requirement("gpu", "Exists"),)), 3),),
@@ -156,7 +160,7 @@ MEMBER: dict[str, Any] = {
                 WeightedAffinityTerm(AffinityTerm("zone", PodSelector((), ("ml",))), 20),
                 WeightedAffinityTerm(AffinityTerm("zone", PEERS), -5),
             ),
-            (TopologySpread("zone", PEERS, 2, heeds_affinity=False),),
+            (TopologySpread("zone", PEERS, 2, honors_node_affinity=False),),
         ),
     ),
     "created": 1_767_225_600.25,
@@ -166,14 +170,14 @@ MEMBER: dict[str, Any] = {
     "phase": Phase.FAILED,
     "terminating": True,
     "gates": ("example.com/quota", "hold"),
-    "unmodelled": ("spec.resourceClaims",),
+    "unsupported_fields": ("spec.resourceClaims",),
     "owner": Owner("Job", "train", "batch", Uid("job-1")),
-    "said": ScheduledCondition("Unschedulable", "no room"),
+    "scheduled_condition": ScheduledCondition("Unschedulable", "no room"),
     "is_driver": True,
     "spark": SparkPod(
         "a",
         "executor",
-        marks=(("tutti.dev/executors", "2"), ("tutti.dev/max-executors", "3")),
+        annotations=(("tutti.dev/executors", "2"), ("tutti.dev/max-executors", "3")),
     ),
     "size_unknown_because": "nobody knows",
     "failure": "OutOfcpu",
@@ -186,7 +190,7 @@ TEMPLATE = shapes.Template(
     replace(
         _SHAPE,
         requests=resources(pods=1, cpu=1.5, memory=1, gpu=2),
-        reach=(),
+        volume_reach=(),
     ),
     (("app", "x"), ("tutti.dev/pod-group", "a"), ("tutti.dev/role", "worker")),
 )
@@ -196,7 +200,8 @@ NODE: dict[str, Any] = {
     "taints": (Taint("a", "b", Effect.NO_EXECUTE.value), Taint("c", "", "NoSchedule")),
     "unschedulable": True,
     "ready": False,
-    "used": resources(pods=3, cpu=1, memory=2, gpu=1) + Resources.of(ports.asked(PORTS)),
+    "used": resources(pods=3, cpu=1, memory=2, gpu=1)
+    + Resources.of(ports.requested_amounts(PORTS)),
 }
 GANG: dict[str, Any] = {
     "min_member": 3,
@@ -244,7 +249,7 @@ def _differs(kind: type[Any], values: dict[str, Any]) -> list[str]:
 
 def test_every_field_of_the_model_has_an_example_here() -> None:
     # Every gang of the builders has the first; of claims the tests of storage tell.
-    assert _differs(Member, MEMBER) == ["group", "claims", "lacking", "group_kind"]
+    assert _differs(Member, MEMBER) == ["group", "claims", "volume_problems", "group_kind"]
     assert _differs(Node, NODE) == []
     assert _differs(Gang, GANG) == ["members"]
     assert _differs(Reservation, RESERVATION) == ["self_uid"]
@@ -312,14 +317,14 @@ def test_no_field_of_a_gang_is_lost(name: str) -> None:
 def test_whose_reservation_went_before_its_time_is_kept() -> None:
     made = gang("a").of(2, cpu=1)
     seen = snapshot(node("n1", cpu=8), made, gang("b").of(1, cpu=1))
-    kept = replace(seen, bereft=frozenset({made.made.uid}))
+    kept = replace(seen, lost_reservations=frozenset({made.made.uid}))
     assert read(dump.write(kept, SETUP)) == kept
 
 
 def test_what_the_api_server_refused_a_moment_ago_is_kept() -> None:
     made = gang("a").of(2, cpu=1)
     seen = snapshot(node("n1", cpu=8), made)
-    kept = replace(seen, refused={made.made.uid: ApiRefusal('no: "a quota"', 1.25)})
+    kept = replace(seen, api_refusals={made.made.uid: ApiRefusal('no: "a quota"', 1.25)})
     assert read(dump.write(kept, SETUP)) == kept
 
 
@@ -333,9 +338,9 @@ def test_no_field_of_a_reservation_is_lost(name: str) -> None:
 
 RESIDENT: dict[str, Any] = {
     "labels": (("app", "db"),),
-    "apart": (AffinityTerm("host", PEERS), AffinityTerm("zone", PodSelector((), (), ()))),
+    "anti_affinity": (AffinityTerm("host", PEERS), AffinityTerm("zone", PodSelector((), (), ()))),
     "terminating": True,
-    "likings": (
+    "scored_terms": (
         WeightedAffinityTerm(AffinityTerm("zone", PodSelector((), (), ())), 1),
         WeightedAffinityTerm(AffinityTerm("zone", PEERS), -7),
     ),
@@ -355,13 +360,13 @@ def test_no_field_of_a_pod_that_a_rule_may_count_is_lost(name: str, on: str) -> 
     other = PlacedPod(Uid("other"), NodeName("n1"), "db")
     seen = snapshot(full, waits, space("db", team="a"), space("ml"))
     some = replace(other, node=NodeName(on), **{name: RESIDENT[name]})
-    kept = replace(seen, residents=(some, replace(other, uid=Uid("third"))))
+    kept = replace(seen, placed_pods=(some, replace(other, uid=Uid("third"))))
     assert read(dump.write(kept, SETUP)) == kept
 
 
 def test_nobody_is_told_of_while_no_rule_is_in_force() -> None:
     kept = snapshot(node("n1", cpu=8).hosting("db", app="db"), gang("a").of(2, cpu=1), space("ml"))
-    assert (kept.residents, kept.namespaces) == ((), ())
+    assert (kept.placed_pods, kept.namespaces) == ((), ())
     written = dump.write(kept, SETUP)
     assert '"db"' not in written
     assert read(written) == kept
@@ -378,9 +383,9 @@ FIELDS = (
 
 
 def test_every_rule_that_is_not_modelled_is_still_not_modelled_in_a_dump() -> None:
-    made = gang("a").of(1, cpu=1).each(unmodelled=FIELDS)
+    made = gang("a").of(1, cpu=1).each(unsupported_fields=FIELDS)
     shape = MEMBER["shape"]
-    without = replace(shape, rules=replace(shape.rules, even=()), wishes=NO_WISHES)
+    without = replace(shape, rules=replace(shape.rules, spread=()), preferences=NO_PREFERENCES)
     affine = replace(made, members=(replace(made.members[0], shape=without),))
     for each in (made, affine):
         kept = snapshot(node("n1", cpu=8), each)

@@ -67,7 +67,7 @@ def _passing(operator: str, value: str) -> Shape:
         pytest.param(_field("metadata.uid", "NotIn", "u"), [False, True], id="not its value"),
         pytest.param(_field("metadata.uid", "NotIn", ""), [False, False], id="not the empty value"),
         pytest.param(
-            Shape(NOTHING, reach=(((Requirement("zone", "In", ("b",)),),),)),
+            Shape(NOTHING, volume_reach=(((Requirement("zone", "In", ("b",)),),),)),
             [False, False],
             id="a volume that no node reaches",
         ),
@@ -103,7 +103,7 @@ def preference(shape: Shape, on: Node) -> int:
     """The weights of the terms that would let it run there, were they required."""
     return sum(
         weight
-        for term, weight in shape.wishes.nodes
+        for term, weight in shape.preferences.node_affinity
         if node_rules.is_wanted(Shape(NOTHING, required=(term,)), on)
     )
 
@@ -159,7 +159,7 @@ def of_tolerations(n: int) -> GangBuilder:
 
 def of_wishes(n: int) -> GangBuilder:
     terms = ((NodeTerm((hostname(f"n{2 * i + 1}"),)), 1) for i in range(n))
-    return single("hostile", cpu=1).shaped(wishes=Preferences(nodes=tuple(terms)))
+    return single("hostile", cpu=1).shaped(preferences=Preferences(node_affinity=tuple(terms)))
 
 
 def of_spread(n: int) -> GangBuilder:

@@ -22,18 +22,18 @@ def chosen(wants: tuple[PlacementRequest, ...]) -> list[str]:
 
 
 def census(of: GangBuilder) -> MemberCounts:
-    return demand.census(of.made)
+    return demand.count_members(of.made)
 
 
 def test_members_are_sorted_by_what_they_mean() -> None:
     made = gang("a").of(8, cpu=1).bound_on("n1").needing(7)
     changes: dict[str, dict[str, object]] = {
         "a-1": {"gates": ("hold",)},
-        "a-2": {"unmodelled": AFFINITY},
+        "a-2": {"unsupported_fields": AFFINITY},
         "a-3": {"terminating": True},
         "a-4": {"phase": Phase.FAILED},
         "a-5": {"phase": Phase.SUCCEEDED},
-        "a-7": {"lacking": ("claim x does not exist",), "unmodelled": AFFINITY},
+        "a-7": {"volume_problems": ("claim x does not exist",), "unsupported_fields": AFFINITY},
     }
     for name, change in changes.items():
         made = made.only(name, **change)
@@ -41,8 +41,8 @@ def test_members_are_sorted_by_what_they_mean() -> None:
     assert names(found.bound) == ["a-0", "a-5"]
     assert names(found.ready) == ["a-6"]
     assert names(found.gated) == ["a-1"]
-    assert names(found.unmodelled) == ["a-2"]
-    assert names(found.lacking) == ["a-7"]
+    assert names(found.unsupported) == ["a-2"]
+    assert names(found.without_volumes) == ["a-7"]
 
 
 def test_a_gated_member_that_leaves_or_is_over_means_nothing() -> None:
@@ -65,17 +65,17 @@ def test_in_a_gang_with_roles_pods_of_no_known_role_do_not_count() -> None:
 
 def test_a_member_held_by_another_gangs_reservation_is_left_alone() -> None:
     made = gang("a").of(2).made
-    assert names(demand.census(made, {made.members[0].uid}).ready) == ["a-1"]
+    assert names(demand.count_members(made, {made.members[0].uid}).ready) == ["a-1"]
 
 
 def test_a_bound_member_counts_whoever_reserved_its_node() -> None:
     made = gang("a").of(1).bound_on("n1").made
-    assert names(demand.census(made, {made.members[0].uid}).bound) == ["a-0"]
+    assert names(demand.count_members(made, {made.members[0].uid}).bound) == ["a-0"]
 
 
 def test_a_gang_with_nothing_bound_asks_for_all_it_needs_at_once() -> None:
     made = gang("a").role("driver", 1).role("worker", 2, 3).needing(4)
-    want = demand.whole(census(made))
+    want = demand.start_request(census(made))
     assert want is not None
     assert want.need == 4
     assert want.minimums == (("driver", 1), ("worker", 2))
@@ -83,39 +83,39 @@ def test_a_gang_with_nothing_bound_asks_for_all_it_needs_at_once() -> None:
 
 
 def test_a_gang_with_too_few_members_asks_for_nothing() -> None:
-    assert demand.whole(census(gang("a").of(2).needing(3))) is None
+    assert demand.start_request(census(gang("a").of(2).needing(3))) is None
 
 
 def test_a_gang_with_too_few_of_one_role_asks_for_nothing() -> None:
     made = gang("a").role("driver", 1, 3).role("worker", 1, 0).needing(2)
-    assert demand.whole(census(made)) is None
+    assert demand.start_request(census(made)) is None
 
 
 def test_a_gang_that_is_being_deleted_asks_for_nothing() -> None:
     waiting = census(gang("a").of(2).but(terminating=True))
     started = census(gang("a").of(2).bound_on("n1").but(terminating=True))
-    assert demand.whole(waiting) is None
-    assert demand.repairs(started, (), ()) == ()
-    assert demand.extras(started, ()) == ()
+    assert demand.start_request(waiting) is None
+    assert demand.repair_requests(started, (), ()) == ()
+    assert demand.growth_requests(started, ()) == ()
 
 
 def test_a_gang_needs_one_member_at_least_and_all_that_its_roles_demand() -> None:
-    assert demand.needed(gang("a").needing(0).made) == 1
+    assert demand.min_members(gang("a").needing(0).made) == 1
     roles = (Role("driver", 1), Role("worker", 3))
-    assert demand.needed(gang("a").needing(2).but(roles=roles).made) == 4
+    assert demand.min_members(gang("a").needing(2).but(roles=roles).made) == 4
 
 
 def test_each_lost_member_of_a_started_gang_is_a_repair() -> None:
     found = census(gang("a").of(5).bound_on("n1", "n1").needing(4))
-    assert demand.whole(found) is None
-    assert chosen(demand.repairs(found, (), ())) == ["a-2", "a-3"]
-    assert chosen(demand.extras(found, ())) == ["a-2", "a-3", "a-4"]
+    assert demand.start_request(found) is None
+    assert chosen(demand.repair_requests(found, (), ())) == ["a-2", "a-3"]
+    assert chosen(demand.growth_requests(found, ())) == ["a-2", "a-3", "a-4"]
 
 
 def test_a_gang_that_has_not_started_has_no_repairs_and_no_extras() -> None:
     found = census(gang("a").of(5).needing(4))
-    assert demand.repairs(found, (), ()) == ()
-    assert demand.extras(found, ()) == ()
+    assert demand.repair_requests(found, (), ()) == ()
+    assert demand.growth_requests(found, ()) == ()
 
 
 def test_short_roles_are_repaired_before_any_other_member() -> None:
@@ -123,32 +123,32 @@ def test_short_roles_are_repaired_before_any_other_member() -> None:
     found = census(made)
     assert found.missing_by_role == {"worker": 2}
     assert found.missing == 3
-    assert chosen(demand.repairs(found, (), ())) == ["a-2", "a-3", "a-1"]
+    assert chosen(demand.repair_requests(found, (), ())) == ["a-2", "a-3", "a-1"]
 
 
 def test_a_role_that_nobody_can_fill_is_not_made_up_for_by_another() -> None:
     made = gang("a").role("driver", 1, 3).role("worker", 1, 0).needing(2).bound_on("n1")
-    assert demand.repairs(census(made), (), ()) == ()
+    assert demand.repair_requests(census(made), (), ()) == ()
 
 
 def test_repairs_stop_once_enough_are_replaced() -> None:
     found = census(gang("a").role("worker", 2, 4).bound_on("n1"))
     placed = {found.ready[0].uid}
     assert found.missing == 3  # minMember is 4 here, two more than the role's own minimum
-    assert chosen(demand.repairs(found, placed, ())) == ["a-2", "a-3"]
+    assert chosen(demand.repair_requests(found, placed, ())) == ["a-2", "a-3"]
 
 
 def test_a_shape_without_room_is_passed_over() -> None:
     found = census(gang("a").of(1).of(2, cpu=1).of(1, cpu=2).needing(2).bound_on("n1"))
     refused = {(found.gang.uid, "", found.ready[0].shape)}
-    assert chosen(demand.repairs(found, (), ())) == ["a-1"]
-    assert chosen(demand.repairs(found, (), refused)) == ["a-3"]
+    assert chosen(demand.repair_requests(found, (), ())) == ["a-1"]
+    assert chosen(demand.repair_requests(found, (), refused)) == ["a-3"]
 
 
 def test_members_beyond_the_needed_join_a_gang_that_starts_now() -> None:
     found = census(gang("a").of(3).needing(2))
     placed = {member.uid for member in found.ready[:2]}
-    assert chosen(demand.extras(found, placed)) == ["a-2"]
+    assert chosen(demand.growth_requests(found, placed)) == ["a-2"]
 
 
 def test_a_gang_is_settled_when_none_waits_and_none_is_missing() -> None:
@@ -167,7 +167,7 @@ def test_of_more_members_than_a_role_may_have_all_may_be_chosen() -> None:
     assert names(found.ready) == ["a-0", "a-1", "a-2", "a-3"]
     assert not found.surplus
     assert names(found.roleless) == ["a-4"]
-    want = demand.whole(found)
+    want = demand.start_request(found)
     assert want is not None
     assert (want.need, want.maximums) == (1, (("worker", 2),))
 
@@ -178,7 +178,7 @@ def test_of_a_gang_of_which_none_is_chosen_the_oldest_count() -> None:
     assert names(found.surplus) == ["a-2", "a-3"]
     few = census(gang("a").role("worker", 1, 2).at_most(2))
     assert demand.within_maximums(few) is few
-    want = demand.whole(few)
+    want = demand.start_request(few)
     assert want is not None
     assert not want.maximums
 
@@ -199,27 +199,27 @@ def test_members_that_have_a_node_fill_their_role_and_those_that_have_ended_do_n
 def test_further_members_share_the_places_of_their_role() -> None:
     made = gang("a").role("worker", 1, 4).at_most(3)
     found = census(made.bound_on("n1"))
-    assert [want.maximums for want in demand.extras(found, ())] == [(("worker", 2),)] * 3
+    assert [want.maximums for want in demand.growth_requests(found, ())] == [(("worker", 2),)] * 3
     placed = {found.ready[1].uid}
-    left = demand.extras(found, placed)
+    left = demand.growth_requests(found, placed)
     assert chosen(left) == ["a-1", "a-3"]
     assert [want.maximums for want in left] == [(("worker", 1),)] * 2
     both = {member.uid for member in found.ready[1:]}
-    assert demand.extras(found, both) == ()
+    assert demand.growth_requests(found, both) == ()
     roomy = census(made.at_most(4).bound_on("n1"))
-    assert [want.maximums for want in demand.extras(roomy, ())] == [()] * 3
+    assert [want.maximums for want in demand.growth_requests(roomy, ())] == [()] * 3
 
 
 def test_members_beyond_their_maximum_make_no_gang_whole() -> None:
     made = gang("a").role("x", 1, 3).at_most(2).role("y", 0, 1).needing(4)
-    assert demand.whole(census(made)) is None
-    assert demand.whole(census(made.needing(3))) is not None
+    assert demand.start_request(census(made)) is None
+    assert demand.start_request(census(made.needing(3))) is not None
 
 
 def test_those_who_replace_lost_members_fill_no_role_beyond_its_maximum() -> None:
     made = gang("a").role("x", 1, 3).at_most(2).role("y", 0, 2).needing(4).bound_on("n1")
     found = census(made)
-    assert chosen(demand.repairs(found, (), ())) == ["a-1", "a-3", "a-4"]
+    assert chosen(demand.repair_requests(found, (), ())) == ["a-1", "a-3", "a-4"]
 
 
 def test_a_gang_may_grow_when_more_wait_than_it_needs() -> None:

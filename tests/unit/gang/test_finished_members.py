@@ -26,7 +26,7 @@ def test_finished_members_make_a_gang_whole_and_leave_nothing_to_repair() -> Non
     made = finished_members.with_finished(running(2).made, ["", ""])
     assert made.finished == ("", "")
     assert health.is_whole(made)
-    assert demand.census(made).missing == 0
+    assert demand.count_members(made).missing == 0
     assert not health.is_whole(finished_members.with_finished(running(2).made, [""]))
 
 
@@ -36,7 +36,7 @@ def test_finished_members_count_for_their_role_alone() -> None:
     other = finished_members.with_finished(made, ["driver", "driver", "cook"])
     assert other.finished == ("driver", "driver")
     assert not health.is_whole(other)
-    assert demand.census(other).missing_by_role == {"worker": 2}
+    assert demand.count_members(other).missing_by_role == {"worker": 2}
 
 
 def test_nothing_is_remembered_once_no_member_counts() -> None:

@@ -58,7 +58,7 @@ def test_devices_come_first_then_cpu_and_memory_and_pods_go_without_saying() -> 
 
 def test_host_ports_come_last_each_said_once() -> None:
     wanted = [HostPort(80), HostPort(53, "UDP", "10.0.0.1"), HostPort(53, "UDP", "::1")]
-    asked = resources(pods=1, cpu=4) + Resources.of(ports.asked(wanted))
+    asked = resources(pods=1, cpu=4) + Resources.of(ports.requested_amounts(wanted))
     names = ["host port 10.0.0.1:53/UDP", "host port [::1]:53/UDP", "host port 80/TCP"]
     assert format_resources(asked) == ", ".join(["4 cpu", *names])
     assert listed(asked) == {"cpu": "4", "pods": "1", **dict.fromkeys(names, "1")}

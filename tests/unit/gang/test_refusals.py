@@ -21,7 +21,9 @@ TERM = "t"
 
 
 def seen(*parts: Part, refused: Sequence[Uid]) -> Snapshot:
-    return replace(snapshot(*parts), refused=dict.fromkeys(refused, ApiRefusal(SENTENCE, 30.0)))
+    return replace(
+        snapshot(*parts), api_refusals=dict.fromkeys(refused, ApiRefusal(SENTENCE, 30.0))
+    )
 
 
 def planned(picture: Snapshot) -> Plan:
@@ -112,7 +114,7 @@ def test_one_of_a_past_term_that_is_to_be_signed_yet_keeps_its_room_and_is_left_
 
 
 def test_when_one_may_be_asked_for_again_another_plan_is_due() -> None:
-    assert planned(seen(ROOM, A, refused=[A.made.uid])).due == 30.0
+    assert planned(seen(ROOM, A, refused=[A.made.uid])).next_change_at == 30.0
     later = replace(seen(ROOM, A, refused=[A.made.uid]), taken_at=30.0)
     assert placed(planned(later)) == ["a"]
 
@@ -122,7 +124,7 @@ def test_no_room_is_held_for_a_gang_that_was_refused_when_it_was_asked_for_last(
     picture = replace(snapshot(*busy, A, single("s", cpu=2).each(created=9.0)), taken_at=5000.0)
     assert placed(planned(picture)) == [], "it is held for who has starved"
     refused = {A.made.uid: ApiRefusal(SENTENCE, 30.0)}
-    assert placed(planned(replace(picture, refused=refused))) == ["s"]
+    assert placed(planned(replace(picture, api_refusals=refused))) == ["s"]
 
 
 def test_a_suspended_gang_waits_and_others_have_its_room() -> None:

@@ -33,7 +33,9 @@ def driven(workers: int = 0, *, least: int = 3, cpu: float = 1) -> GangBuilder:
 
 def planned(*parts: Part, at: float = 0.0, bereft: Sequence[GangBuilder] = ()) -> Plan:
     """The plan, which breaks no promise."""
-    seen = replace(snapshot(*parts, at=at), bereft=frozenset(one.made.uid for one in bereft))
+    seen = replace(
+        snapshot(*parts, at=at), lost_reservations=frozenset(one.made.uid for one in bereft)
+    )
     made = plan(seen, BEST_FIT, BEST_FIT, Budget())
     assert plan_checks.violations(seen, made) == ()
     assert plan_checks.upheld(seen, made.placements) == made.placements
@@ -119,7 +121,7 @@ def test_nobody_else_gets_the_room_that_is_held() -> None:
     other = gang("b").of(1, cpu=1).priority(9)
     made = planned(node("n1", cpu=2), node("n2", cpu=2), came, other, held(came, n1=1, n2=2))
     assert made.placements == ()
-    assert made.due == 600.0
+    assert made.next_change_at == 600.0
 
 
 def test_one_that_asks_for_more_is_placed_anew_and_that_is_said() -> None:
@@ -210,7 +212,7 @@ def test_a_gang_that_lacks_nobody_any_more_gives_its_slots_back() -> None:
 
 def test_the_end_of_slots_is_due_though_the_plan_gives_them_back() -> None:
     whole = driven(3).bound_on("n1", "n1", "n1", "n1").but(absent_seconds=60.0)
-    assert planned(node("n1", cpu=5), whole, held(whole, n1=1), at=5.0).due == 60.0
+    assert planned(node("n1", cpu=5), whole, held(whole, n1=1), at=5.0).next_change_at == 60.0
 
 
 def test_a_lost_member_is_replaced_by_the_room_that_is_held_first() -> None:
@@ -246,7 +248,7 @@ def test_who_takes_a_slot_does_not_lean_on_one_that_is_given_back() -> None:
     workers = base.of(1, role="worker", cpu=2).even("zone", own, by="worker").needing(4)
     driver, worker = workers.roles
     assert worker.template is not None
-    rules = InterPodRules(even=(TopologySpread("zone", own, 1),))
+    rules = InterPodRules(spread=(TopologySpread("zone", own, 1),))
     ruled = replace(worker.template, shape=replace(worker.template.shape, rules=rules))
     came = replace(workers, roles=(driver, replace(worker, template=ruled))).bound_on("n0")
     zones = [node(name, cpu=cpu).labelled(zone=name) for name, cpu in (("n1", 2), ("n2", 1))]
@@ -259,7 +261,7 @@ def test_rules_between_pods_hold_for_absent_members_too() -> None:
     apart = driven()
     template = apart.roles[1].template
     assert template is not None
-    rules = InterPodRules(apart=(builders.term("hostname", own),))
+    rules = InterPodRules(anti_affinity=(builders.term("hostname", own),))
     alone = replace(template, shape=replace(template.shape, rules=rules))
     apart = replace(apart, roles=(apart.roles[0], replace(apart.roles[1], template=alone)))
     nodes = [node(name, cpu=9).labelled(hostname=name) for name in ("n1", "n2", "n3")]
@@ -341,7 +343,7 @@ def test_room_of_members_that_never_came_is_given_back_in_time_and_said() -> Non
     assert step(node("n1", cpu=9), of, standing, at=4.9) == Await()
     said = "3 members of role worker did not come within 5 s: their room is given back"
     assert step(node("n1", cpu=9), of, standing, at=5.0) == Finish(said)
-    assert planned(node("n1", cpu=9), of, standing, at=4.0).due == 5.0
+    assert planned(node("n1", cpu=9), of, standing, at=4.0).next_change_at == 5.0
 
 
 def test_others_may_come_though_the_pod_that_declared_them_has_ended() -> None:
@@ -352,13 +354,13 @@ def test_others_may_come_though_the_pod_that_declared_them_has_ended() -> None:
 
 def test_a_driver_that_has_ended_well_needs_no_workers() -> None:
     of = driven().but(owner_pod="a-0").each(phase=Phase.SUCCEEDED, is_driver=True)
-    found = demand.census(of.made)
+    found = demand.count_members(of.made)
     assert (found.missing, found.missing_by_role) == (0, {})
 
 
 def test_once_the_driver_has_ended_no_room_is_looked_for() -> None:
     of = driven().but(owner_pod="a-0").each(phase=Phase.FAILED, is_driver=True)
-    assert demand.census(of.made).absent == ()
+    assert demand.count_members(of.made).absent == ()
 
 
 @pytest.mark.parametrize("ended", ["group", "driver", "maker"])
@@ -456,11 +458,11 @@ def test_those_that_come_after_their_time_are_placed_like_lost_ones() -> None:
 
 def test_a_stand_in_has_a_uid_of_its_own() -> None:
     of = driven().made
-    one, two = slots.stand_ins(of, "worker", 2)
+    one, two = slots.placeholders(of, "worker", 2)
     assert {one.uid, two.uid} == {Uid("ml/a-uid/worker/0"), Uid("ml/a-uid/worker/1")}
     assert one.labels == builders.labels(group="a", role="worker")
-    assert slots.stand_ins(of, "driver", 2) == ()
-    assert slots.stand_ins(of, "nobody", 2) == ()
+    assert slots.placeholders(of, "driver", 2) == ()
+    assert slots.placeholders(of, "nobody", 2) == ()
 
 
 # Time runs for those who do not exist.
@@ -487,7 +489,12 @@ def test_whoever_is_there_has_a_slot_although_time_is_up() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"unmodelled": ("spec.x",)}, {"lacking": ("claim c",)}, {"gates": ("hold",)}, {"role": "x"}],
+    [
+        {"unsupported_fields": ("spec.x",)},
+        {"volume_problems": ("claim c",)},
+        {"gates": ("hold",)},
+        {"role": "x"},
+    ],
 )
 def test_one_that_cannot_take_a_slot_keeps_none_for_others(changes: dict[str, object]) -> None:
     came = driven(1).bound_on("n1").only("a-1", **changes)

@@ -69,7 +69,8 @@ def test_a_gang_that_is_given_up_is_in_nobodys_way() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [{}, {"gates": ("hold",)}, {"unmodelled": ("spec.x",)}, {"lacking": ("x",)}]
+    "state",
+    [{}, {"gates": ("hold",)}, {"unsupported_fields": ("spec.x",)}, {"volume_problems": ("x",)}],
 )
 def test_time_runs_whatever_its_members_wait_for(state: dict[str, object]) -> None:
     made = LARGE.each(**state).needing(3)
@@ -93,11 +94,13 @@ def test_a_gang_that_has_started_or_has_no_member_that_waits_has_no_time_to_run_
 
 def test_the_plan_is_due_when_the_next_gang_runs_out_of_time() -> None:
     later = gang("b").of(2, cpu=4).but(created=130.0, timeout_seconds=60.0)
-    assert planned(FULL, LARGE, later, at=100.0).due == 160.0
-    assert planned(FULL, LARGE, later, at=160.0).due == 190.0
-    assert planned(FULL, LARGE, later, at=190.0).due is None
+    assert planned(FULL, LARGE, later, at=100.0).next_change_at == 160.0
+    assert planned(FULL, LARGE, later, at=160.0).next_change_at == 190.0
+    assert planned(FULL, LARGE, later, at=190.0).next_change_at is None
     small = node("n1", cpu=4)
-    assert planned(small, LARGE, later, at=190.0).due == 1e9 + 100.0  # when it will starve
+    assert (
+        planned(small, LARGE, later, at=190.0).next_change_at == 1e9 + 100.0
+    )  # when it will starve
 
 
 def phase(of: GangBuilder, at: float) -> str:

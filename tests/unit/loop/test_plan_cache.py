@@ -49,8 +49,8 @@ def test_where_nothing_has_changed_the_plan_is_the_same() -> None:
         snapshot(node("n1", cpu=4), WAITING.only("a-0", phase=Phase.FAILED)),
         snapshot(node("n1", cpu=4), WAITING, reservation(WAITING, ("a-0", "n1"))),
         snapshot(node("n1", cpu=4), WAITING, strays=gang("s").of(1).members),
-        replace(SEEN, bereft=frozenset({WAITING.made.uid})),
-        replace(SEEN, refused={WAITING.made.uid: ApiRefusal("no", 9.0)}),
+        replace(SEEN, lost_reservations=frozenset({WAITING.made.uid})),
+        replace(SEEN, api_refusals={WAITING.made.uid: ApiRefusal("no", 9.0)}),
         replace(SEEN, storage=Storage(claims=(Claim(ClaimKey("ml", "data")),))),
     ],
     ids=[
@@ -117,7 +117,7 @@ def test_a_plan_that_starts_or_evicts_something_is_not_kept() -> None:
 
 
 def test_a_plan_is_kept_no_longer_than_to_the_moment_it_names() -> None:
-    memory = kept(SEEN, Plan(due=SEEN.taken_at + 10.0))
+    memory = kept(SEEN, Plan(next_change_at=SEEN.taken_at + 10.0))
     assert memory.plan(later(SEEN, 9.0)) is not None
     assert memory.plan(later(SEEN, 10.0)) is None
 

@@ -70,9 +70,11 @@ OTHERS: dict[str, Any] = {
     "node_selector": (("pool", "a"),),
     "required": (),
     "tolerations": (Toleration("x"),),
-    "rules": InterPodRules(apart=(term("zone", peers(app="x")),)),
-    "wishes": Preferences(pods=(WeightedAffinityTerm(term("zone", peers(app="x")), 1),)),
-    "reach": (((Requirement("zone", "In", ("a",)),),),),
+    "rules": InterPodRules(anti_affinity=(term("zone", peers(app="x")),)),
+    "preferences": Preferences(
+        pod_affinity=(WeightedAffinityTerm(term("zone", peers(app="x")), 1),)
+    ),
+    "volume_reach": (((Requirement("zone", "In", ("a",)),),),),
 }
 
 

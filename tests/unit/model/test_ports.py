@@ -27,7 +27,7 @@ wanted = st.lists(
 
 
 def amounts(pod: Sequence[HostPort]) -> Resources:
-    return Resources.of(ports.asked(pod))
+    return Resources.of(ports.requested_amounts(pod))
 
 
 def fits(pod: Sequence[HostPort], used: Resources) -> bool:
@@ -66,9 +66,9 @@ def test_what_is_used_is_dealt_out_to_as_many_pods(pods: Sequence[Sequence[HostP
 
 @given(wanted)
 def test_a_pods_ports_are_read_back(pod: Sequence[HostPort]) -> None:
-    found = ports.named(ports.asked(pod))
+    found = ports.named(ports.requested_amounts(pod))
     assert set(found) <= set(pod)
-    assert ports.asked(found) == ports.asked(pod)
+    assert ports.requested_amounts(found) == ports.requested_amounts(pod)
 
 
 @pytest.mark.parametrize(

@@ -33,13 +33,13 @@ class Filters:
             all(
                 self.pairs([one], term.topology).get(value, 0) == 0
                 for one in self.there
-                for term in rules.apart
+                for term in rules.anti_affinity
                 if self.counts(term.peers, one)
                 if (value := self.value(name, term.topology)) is not None
             )
             and not self.is_shunned(member, name)
             and self.has_company(member, name)
-            and all(self.is_even(member, spread, node) for spread in rules.even)
+            and all(self.is_even(member, spread, node) for spread in rules.spread)
         )
 
     def is_shunned(self, member: Member, name: NodeName) -> bool:
@@ -50,12 +50,12 @@ class Filters:
             and self.value(name, term.topology) is not None
             and self.value(name, term.topology) == self.value(one.node, term.topology)
             for one in self.there
-            for term in one.apart
+            for term in one.anti_affinity
         )
 
     def has_company(self, member: Member, name: NodeName) -> bool:
         """Whether its affinity is met, or it is the first."""
-        terms = member.shape.rules.near
+        terms = member.shape.rules.affinity
 
         def matches(one: PlacedPod) -> bool:
             return all(self.counts(term.peers, one) for term in terms)
@@ -73,15 +73,15 @@ class Filters:
 
     def is_even(self, member: Member, spread: TopologySpread, node: Node) -> bool:
         """Whether one constraint lets it come."""
-        keys = {each.topology for each in member.shape.rules.even}
+        keys = {each.topology for each in member.shape.rules.spread}
         counts: dict[str, int] = {}
         for other in self.nodes.values():
             labels = dict(other.labels)
             if not keys <= set(labels):
                 continue
-            if spread.heeds_affinity and not is_wanted(member.shape, other):
+            if spread.honors_node_affinity and not is_wanted(member.shape, other):
                 continue
-            if spread.heeds_taints and not is_tolerated(member.shape, other):
+            if spread.honors_node_taints and not is_tolerated(member.shape, other):
                 continue
             counts.setdefault(labels[spread.topology], 0)
             if spread.peers.selector != ():
@@ -133,7 +133,9 @@ def holds(selector: tuple[Requirement, ...] | None, labels: Mapping[str, str]) -
 
 def seen_as_resident(member: Member, name: NodeName) -> PlacedPod:
     space, rules = member.key.namespace, member.shape.rules
-    return PlacedPod(member.uid, name, space, member.labels, rules.apart, member.terminating)
+    return PlacedPod(
+        member.uid, name, space, member.labels, rules.anti_affinity, member.terminating
+    )
 
 
 def promised(seen: Snapshot) -> Sequence[PlacedPod]:
@@ -158,7 +160,7 @@ def all_pass(seen: Snapshot, made: Plan) -> bool:
     """Whether every newcomer passes if it came last, and nobody's anti-affinity is broken."""
     placed = newcomers(seen, made)
     everyone = [
-        *seen.residents,
+        *seen.placed_pods,
         *promised(seen),
         *(seen_as_resident(member, on) for member, on in placed),
     ]
@@ -170,7 +172,7 @@ def all_pass(seen: Snapshot, made: Plan) -> bool:
 
 def alone(seen: Snapshot, member: Member) -> frozenset[NodeName]:
     """Where one member may go, room aside."""
-    there = [*seen.residents, *promised(seen)]
+    there = [*seen.placed_pods, *promised(seen)]
     filters = Filters(seen, [one for one in there if one.uid != member.uid])
     waiting = replace(member, node=None)
     return frozenset(name for name in filters.nodes if filters.pass_rules(waiting, name))

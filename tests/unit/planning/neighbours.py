@@ -33,20 +33,20 @@ def peers(*, namespace: str = NAMESPACE, **values: str) -> PodSelector:
 
 def apart(*who: PodSelector, on: str = HOST) -> InterPodRules:
     """Required anti-affinity to these."""
-    return InterPodRules(apart=tuple(AffinityTerm(on, each) for each in who))
+    return InterPodRules(anti_affinity=tuple(AffinityTerm(on, each) for each in who))
 
 
 def near(*who: PodSelector, on: Sequence[str] = (ZONE,)) -> InterPodRules:
     """Required affinity to these, one term for each and a topology for each."""
     topologies = on if len(on) == len(who) else [on[0]] * len(who)
     return InterPodRules(
-        near=tuple(AffinityTerm(key, each) for key, each in zip(topologies, who, strict=True))
+        affinity=tuple(AffinityTerm(key, each) for key, each in zip(topologies, who, strict=True))
     )
 
 
 def even(who: PodSelector, max_skew: int = 1, on: str = ZONE, **changes: Any) -> InterPodRules:
     """A spread that must hold."""
-    return InterPodRules(even=(replace(TopologySpread(on, who, max_skew), **changes),))
+    return InterPodRules(spread=(replace(TopologySpread(on, who, max_skew), **changes),))
 
 
 def host(name: str, zone: str = "", **amounts: Any) -> NodeBuilder:
@@ -78,7 +78,7 @@ def beside(seen: Snapshot, *residents: PlacedPod, spaces: Sequence[Namespace] = 
             member.node,
             member.key.namespace,
             member.labels,
-            member.shape.rules.apart,
+            member.shape.rules.anti_affinity,
             member.terminating,
         )
         for gang in seen.gangs
@@ -87,6 +87,6 @@ def beside(seen: Snapshot, *residents: PlacedPod, spaces: Sequence[Namespace] = 
     ]
     return replace(
         seen,
-        residents=tuple(sorted((*own, *residents), key=lambda one: one.uid)),
+        placed_pods=tuple(sorted((*own, *residents), key=lambda one: one.uid)),
         namespaces=tuple(spaces),
     )

@@ -44,7 +44,7 @@ def test_absent_members_are_planned_as_if_each_were_an_object_of_its_own(seen: S
     made = plan(seen, BestFit(), BestFit(), Budget())
     assert plan_checks.violations(seen, made) == ()
     with (
-        mock.patch.object(slots, "alike", slots.stand_ins),
+        mock.patch.object(slots, "alike", slots.placeholders),
         mock.patch.object(slots, "nth", lambda uid, _: uid),
     ):
         assert plan(seen, BestFit(), BestFit(), Budget()) == made
@@ -53,7 +53,7 @@ def test_absent_members_are_planned_as_if_each_were_an_object_of_its_own(seen: S
 @pytest.mark.parametrize("there", [1, 2])
 def test_however_many_members_a_gang_declares_they_are_few_objects(there: int) -> None:
     one = builders.gang("a").role("driver", 1, cpu=1).role("worker", 4999, there, cpu=1)
-    census = demand.census(one.declaring(cpu=1).needing(5000).made)
+    census = demand.count_members(one.declaring(cpu=1).needing(5000).made)
     assert len(census.absent) == 4999 - there
     assert len({id(member) for member in census.absent}) == 1
     assert len({id(member) for member in demand.numbered(census, ()).absent}) == 1
@@ -67,7 +67,7 @@ def test_no_more_slots_are_held_than_members_are_lacking(seen: Snapshot) -> None
         taken = {one.uid for one in placement.assignments}
         there = [m for m in gang.members if m.counts_as_bound or m.uid in taken]
         held = sum(slot.count for slot in placement.slots)
-        assert held <= max(0, demand.needed(gang) - len(there))
+        assert held <= max(0, demand.min_members(gang) - len(there))
 
 
 @QUIETLY

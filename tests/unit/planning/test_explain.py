@@ -57,7 +57,7 @@ def test_too_few_members_are_counted() -> None:
 
 
 def test_a_gang_with_enough_members_is_not_said_to_wait_for_any() -> None:
-    assert missing_members.absence(demand.census(gang("a").of(2).made)) is None
+    assert missing_members.absence(demand.count_members(gang("a").of(2).made)) is None
 
 
 def test_the_short_role_is_named() -> None:
@@ -139,19 +139,19 @@ def test_a_started_gang_that_lost_members_is_told_how_many() -> None:
     ("made", "sentence"),
     [
         (
-            gang("a").of(3).each(unmodelled=AFFINITY),
+            gang("a").of(3).each(unsupported_fields=AFFINITY),
             "3 members use spec.affinity.podAffinity, which Tutti does not place yet",
         ),
         (
-            gang("a").of(3).last(1, unmodelled=("spec.b", "spec.a")),
+            gang("a").of(3).last(1, unsupported_fields=("spec.b", "spec.a")),
             "1 member uses spec.a, spec.b, which Tutti does not place yet",
         ),
         (
-            single("a").each(unmodelled=AFFINITY),
+            single("a").each(unsupported_fields=AFFINITY),
             "the pod uses spec.affinity.podAffinity, which Tutti does not place yet",
         ),
         (
-            gang("a").of(2).needing(1).bound_on("n1").last(1, unmodelled=AFFINITY),
+            gang("a").of(2).needing(1).bound_on("n1").last(1, unsupported_fields=AFFINITY),
             "1 member uses spec.affinity.podAffinity, which Tutti does not place yet",
         ),
     ],
@@ -164,19 +164,24 @@ def test_rules_that_are_not_modelled_are_named(made: GangBuilder, sentence: str)
     ("made", "sentence"),
     [
         (
-            single("a").each(lacking=("claim x does not exist",)),
+            single("a").each(volume_problems=("claim x does not exist",)),
             "1 pod waits for volumes: claim x does not exist",
         ),
         (
-            gang("a").of(3).last(2, lacking=("claim x is not bound yet", "claim y is lost")),
+            gang("a")
+            .of(3)
+            .last(2, volume_problems=("claim x is not bound yet", "claim y is lost")),
             "2 pods wait for volumes: claim x is not bound yet, claim y is lost",
         ),
         (
-            gang("a").of(2).only("a-0", lacking=tuple("abcde")).only("a-1", unmodelled=AFFINITY),
+            gang("a")
+            .of(2)
+            .only("a-0", volume_problems=tuple("abcde"))
+            .only("a-1", unsupported_fields=AFFINITY),
             "1 pod waits for volumes: a, b, c, 2 more",
         ),
         (
-            gang("a").of(2).needing(1).bound_on("n1").last(1, lacking=("x",)),
+            gang("a").of(2).needing(1).bound_on("n1").last(1, volume_problems=("x",)),
             "1 pod waits for volumes: x",
         ),
     ],
@@ -186,14 +191,14 @@ def test_who_waits_for_volumes_says_for_which(made: GangBuilder, sentence: str) 
 
 
 def test_pods_that_wait_for_volumes_are_among_those_that_exist() -> None:
-    few = gang("a").of(2).needing(3).last(1, lacking=("x",))
+    few = gang("a").of(2).needing(3).last(1, volume_problems=("x",))
     reason, sentence = said("a", node("n1", cpu=8), few)
     assert (reason, sentence) == (Reason.WAITING_FOR_MEMBERS, "2 of 3 members exist")
 
 
 def test_a_volume_that_no_node_reaches_is_named_and_one_that_some_do_decides() -> None:
     reach = ((Requirement("zone", "In", ("z1",)), Requirement("ssd", "Exists")),)
-    made = gang("a").of(2, cpu=1).shaped(reach=(reach,))
+    made = gang("a").of(2, cpu=1).shaped(volume_reach=(reach,))
     nodes = [node("n1", cpu=8).labelled(zone="z1"), node("n2", cpu=8).labelled(ssd="")]
     reason, sentence = said("a", *nodes, made)
     assert reason is Reason.NO_NODE_FITS

@@ -57,7 +57,7 @@ def test_the_checker_accepts_what_the_filters_accept(seen: Snapshot, chance: st.
     placements = []
     for gang in seen.gangs:
         waiting = [m for m in gang.members if m.is_waiting and gang.accepts(m)]
-        modelled = [m for m in waiting if not m.unmodelled]
+        modelled = [m for m in waiting if not m.unsupported_fields]
         chosen = [m for m in modelled if bool(seen.nodes) and chance.draw(st.booleans())]
         names = [node.name for node in seen.nodes]
         where = [chance.draw(st.sampled_from(names)) for _ in chosen]
@@ -116,6 +116,6 @@ def promising(made: Placement) -> Reservation:
 @given(RULED, st.data())
 def test_the_order_of_the_input_does_not_matter(seen: Snapshot, chance: st.DataObject) -> None:
     other = chance.draw(generators.shuffled(seen))
-    residents = tuple(chance.draw(st.permutations(other.residents)))
-    mixed = replace(other, residents=residents)
+    residents = tuple(chance.draw(st.permutations(other.placed_pods)))
+    mixed = replace(other, placed_pods=residents)
     assert plan(mixed, BestFit(), BestFit(), Budget()) == plan(seen, BestFit(), BestFit(), Budget())

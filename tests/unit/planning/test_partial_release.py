@@ -140,7 +140,7 @@ def test_a_member_that_will_never_leave_its_dead_node_is_not_waited_for() -> Non
 
 def test_a_gang_is_not_released_without_proof() -> None:
     shot = _cluster(lost_one())
-    census = demand.census(shot.gangs[0])
+    census = demand.count_members(shot.gangs[0])
     nobody = AwaitedPods(
         SelectorIndex([], []), [], FitByShape(grids.grid(shot, []), np.zeros((2, 1), np.int64)), {}
     )

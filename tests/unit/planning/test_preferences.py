@@ -15,7 +15,7 @@ from tutti.model.cluster import Gang, Node, Role, Snapshot
 from tutti.model.decisions import Assignment, Plan
 from tutti.model.inter_pod import NO_RULES, Requirement, TopologySpread, WeightedAffinityTerm
 from tutti.model.keys import Uid
-from tutti.model.shapes import NO_WISHES, NodeTerm, Preferences, Shape, Toleration
+from tutti.model.shapes import NO_PREFERENCES, NodeTerm, Preferences, Shape, Toleration
 from tutti.planning import local_search, preferences
 from tutti.planning.compile import grids, pod_classes
 from tutti.planning.compile.inter_pod import InterPodCompiler
@@ -30,7 +30,7 @@ from ...harness.builders import NodeBuilder, gang, labels, node, peers, single, 
 
 EVERY = pytest.mark.parametrize("name", ["bestfit", "ilp", "spread", "firstfit"])
 SSD = NodeTerm((Requirement("disk", "In", ("ssd",)),))
-FAST = Preferences(nodes=((SSD, 1),))
+FAST = Preferences(node_affinity=((SSD, 1),))
 NEAR_G = (WeightedAffinityTerm(term("hostname", peers(group="g0")), 1),)
 PREFER = "PreferNoSchedule"
 
@@ -48,12 +48,12 @@ def where(made: Plan) -> dict[str, str]:
 
 def liking(topology: str, weight: int, **given: str) -> Preferences:
     """A preference to be near such pods, or apart from them."""
-    return Preferences(pods=(WeightedAffinityTerm(term(topology, peers(**given)), weight),))
+    return Preferences(pod_affinity=(WeightedAffinityTerm(term(topology, peers(**given)), weight),))
 
 
 def evenly(topology: str, **given: str) -> Preferences:
     """A soft spread of such pods."""
-    return Preferences(even=(TopologySpread(labels(**{topology: ""})[0][0], peers(**given), 1),))
+    return Preferences(spread=(TopologySpread(labels(**{topology: ""})[0][0], peers(**given), 1),))
 
 
 def hosts(zones: str, each: int = 1, **amounts: Any) -> Sequence[NodeBuilder]:
@@ -68,7 +68,7 @@ def test_a_preferred_node_is_taken_though_another_would_be_fuller(name: str) -> 
     made = single("s", cpu=1)
     if name != "spread":
         assert where(planned(snapshot(tight, fast, made), name)) == {"s": "a"}
-    assert where(planned(snapshot(tight, fast, made.shaped(wishes=FAST)), name)) == {"s": "b"}
+    assert where(planned(snapshot(tight, fast, made.shaped(preferences=FAST)), name)) == {"s": "b"}
 
 
 @EVERY
@@ -83,30 +83,30 @@ def test_a_node_that_would_rather_not_is_avoided_by_who_does_not_tolerate_it(nam
 
 def test_no_wish_keeps_a_gang_waiting() -> None:
     shy = node("a", cpu=4).tainted("busy", effect=PREFER)
-    made = gang("g").of(4, cpu=1).shaped(wishes=liking("hostname", -100, group="g"))
+    made = gang("g").of(4, cpu=1).shaped(preferences=liking("hostname", -100, group="g"))
     assert set(where(planned(snapshot(shy, made)))) == {"g-0", "g-1", "g-2", "g-3"}
 
 
 def test_members_who_prefer_to_be_apart_take_a_node_each_as_long_as_there_are_any() -> None:
-    made = gang("g").of(4, cpu=1).shaped(wishes=liking("hostname", -1, group="g"))
+    made = gang("g").of(4, cpu=1).shaped(preferences=liking("hostname", -1, group="g"))
     found = where(planned(snapshot(*hosts("abc", cpu=8), made)))
     assert sorted(Counter(found.values()).values()) == [1, 1, 2]
 
 
 def test_members_who_prefer_to_be_together_gather_in_the_zone_that_holds_them() -> None:
-    made = gang("g").of(4, cpu=2).shaped(wishes=liking("zone", 1, group="g"))
+    made = gang("g").of(4, cpu=2).shaped(preferences=liking("zone", 1, group="g"))
     room = [*hosts("a", 2, cpu=2), *hosts("b", 4, cpu=3)]
     assert {on[0] for on in where(planned(snapshot(*room, made))).values()} == {"b"}
 
 
 def test_members_who_prefer_to_be_even_are_spread_over_the_zones() -> None:
-    made = gang("g").of(6, cpu=1).shaped(wishes=evenly("zone", group="g"))
+    made = gang("g").of(6, cpu=1).shaped(preferences=evenly("zone", group="g"))
     found = where(planned(snapshot(*hosts("abc", 2, cpu=8), made)))
     assert Counter(on[0] for on in found.values()) == {"a": 2, "b": 2, "c": 2}
 
 
 def test_a_node_in_no_domain_of_a_soft_spread_is_the_last_choice() -> None:
-    made = single("s", cpu=1).labelled(app="x").shaped(wishes=evenly("zone", app="x"))
+    made = single("s", cpu=1).labelled(app="x").shaped(preferences=evenly("zone", app="x"))
     seen = snapshot(node("a", cpu=1), *hosts("b", cpu=8), made)
     assert where(planned(seen)) == {"s": "b0"}
     nowhere = snapshot(node("a", cpu=1), node("b", cpu=8), made)
@@ -114,14 +114,14 @@ def test_a_node_in_no_domain_of_a_soft_spread_is_the_last_choice() -> None:
 
 
 def test_who_terminates_is_not_spread_and_a_spread_of_everyone_counts_nobody() -> None:
-    made = single("s", cpu=1).labelled(app="x").shaped(wishes=evenly("hostname", app="x"))
+    made = single("s", cpu=1).labelled(app="x").shaped(preferences=evenly("hostname", app="x"))
     full, room = (one.hosting("r", app="x") for one in hosts("ab", cpu=8))
     leaving = replace(full, others=(replace(full.others[0], terminating=True),))
     assert where(planned(snapshot(full, node("z", cpu=9), made)))["s"] == "a0"
     seen = snapshot(leaving, *hosts("b", cpu=9), made)
     assert where(planned(seen)) == {"s": "a0"}
     everyone = TopologySpread("kubernetes.io/hostname", replace(peers(), selector=None), 1)
-    anyone = made.shaped(wishes=Preferences(even=(everyone,)))
+    anyone = made.shaped(preferences=Preferences(spread=(everyone,)))
     assert where(planned(snapshot(full, room.but(name="b0"), anyone)))["s"] == "a0"
 
 
@@ -131,9 +131,9 @@ def test_pods_that_are_there_draw_others_to_them_and_keep_them_off() -> None:
     made = single("s", cpu=1).labelled(app="x")
     about = term("zone", peers(app="x"))
     assert where(planned(snapshot(tight, roomy, made))) == {"s": "a0"}
-    drawn = roomy.hosting("r", likings=(WeightedAffinityTerm(about, 5),))
+    drawn = roomy.hosting("r", scored_terms=(WeightedAffinityTerm(about, 5),))
     assert where(planned(snapshot(tight, drawn, made))) == {"s": "b0"}
-    kept_off = tight.hosting("r", likings=(WeightedAffinityTerm(about, -5),))
+    kept_off = tight.hosting("r", scored_terms=(WeightedAffinityTerm(about, -5),))
     assert where(planned(snapshot(kept_off, roomy, made))) == {"s": "b0"}
     other = single("s", cpu=1).labelled(app="y")
     assert where(planned(snapshot(tight, drawn, other))) == {"s": "a0"}
@@ -154,9 +154,11 @@ def test_two_members_change_places_where_both_together_are_better_off() -> None:
         "f-0": "a",
         "g-0": "b",
     }
-    one, two = first.shaped(wishes=FAST), gang("g").of(1, cpu=2)
+    one, two = first.shaped(preferences=FAST), gang("g").of(1, cpu=2)
     assert where(planned(snapshot(slow, fast, one, two))) == {"f-0": "b", "g-0": "a"}
-    both = snapshot(slow, fast, one, two.shaped(wishes=Preferences(nodes=((SSD, 50),))))
+    both = snapshot(
+        slow, fast, one, two.shaped(preferences=Preferences(node_affinity=((SSD, 50),)))
+    )
     assert where(planned(both)) == {"f-0": "a", "g-0": "b"}
 
 
@@ -164,16 +166,16 @@ def test_two_members_change_places_where_both_together_are_better_off() -> None:
 def test_nobody_changes_places_with_one_whose_node_is_too_small(small: bool) -> None:  # noqa: FBT001
     slow, fast = node("a", cpu=2), node("b", cpu=3).labelled(disk="ssd")
     wants, large = gang("f").of(1, cpu=1 if small else 2), gang("g").of(1, cpu=3)
-    seen = snapshot(slow, fast, wants.shaped(wishes=FAST), large)
+    seen = snapshot(slow, fast, wants.shaped(preferences=FAST), large)
     assert where(planned(seen)) == {"f-0": "a", "g-0": "b"}
-    turned = snapshot(slow, fast, gang("f").of(1, cpu=2), large.shaped(wishes=Preferences()))
+    turned = snapshot(slow, fast, gang("f").of(1, cpu=2), large.shaped(preferences=Preferences()))
     assert where(planned(turned)) == {"f-0": "a", "g-0": "b"}
 
 
 def test_nobody_moves_where_a_rule_would_break() -> None:
     fast, *others = hosts("abc", cpu=8)
     room = [fast.labelled(disk="ssd"), *others]
-    made = gang("g").of(2, cpu=1).shaped(wishes=FAST)
+    made = gang("g").of(2, cpu=1).shaped(preferences=FAST)
     assert set(where(planned(snapshot(*room, made))).values()) == {"a0"}
     found = where(planned(snapshot(*room, made.apart("hostname"))))
     assert len(set(found.values())) == 2
@@ -184,7 +186,7 @@ def test_nobody_moves_where_a_rule_would_break() -> None:
 
 def test_who_is_needed_by_another_stays_where_it_is_needed() -> None:
     slow, fast = hosts("ab", cpu=2)
-    driver = gang("d").of(1, cpu=1).shaped(wishes=FAST)
+    driver = gang("d").of(1, cpu=1).shaped(preferences=FAST)
     stays = single("w", cpu=1).near("zone", peers(group="d"))
     slow = slow.tainted("busy", effect=PREFER)  # which alone outweighs who needs it there
     room = [slow, fast.labelled(disk="ssd").but(allocatable=node("x", cpu=1).made.allocatable)]
@@ -195,7 +197,7 @@ def test_who_is_needed_by_another_stays_where_it_is_needed() -> None:
 
 def pieces(seen: Snapshot) -> tuple[local_search.MoveContext, list[demand.MemberCounts]]:
     """What a plan hands on once it is settled who starts; nothing of the room is taken yet."""
-    found = [demand.census(one) for one in order.considered(seen.gangs)]
+    found = [demand.count_members(one) for one in order.considered(seen.gangs)]
     residents = pod_classes.placed_pods(seen)
     index = pod_classes.selector_index(
         seen, (member for one in found for member in one.ready), residents
@@ -223,7 +225,7 @@ def test_room_that_is_not_to_be_given_away_is_not_moved_into() -> None:
     made = planned(seen)
     rather = snapshot(
         *(node("a", cpu=1), node("b", cpu=1).labelled(disk="ssd")),
-        single("s", cpu=1).shaped(wishes=FAST),
+        single("s", cpu=1).shaped(preferences=FAST),
     )
     ground, found = pieces(rather)
     left = ground.room - np.array([[1000, 1], [0, 0]])
@@ -236,8 +238,8 @@ def test_room_that_is_not_to_be_given_away_is_not_moved_into() -> None:
 
 
 def test_little_work_ends_early_and_with_less_nobody_is_looked_at_beside_others() -> None:
-    made = gang("g").of(4, cpu=1).shaped(wishes=liking("hostname", -1, group="g"))
-    plainly = planned(snapshot(*hosts("abc", cpu=8), made.shaped(wishes=NO_WISHES)))
+    made = gang("g").of(4, cpu=1).shaped(preferences=liking("hostname", -1, group="g"))
+    plainly = planned(snapshot(*hosts("abc", cpu=8), made.shaped(preferences=NO_PREFERENCES)))
     ground, found = pieces(snapshot(*hosts("abc", cpu=8), made))
     left = replace(ground, room=ground.room - np.array([[4000, 4], [0, 0], [0, 0]]))
 
@@ -253,7 +255,7 @@ def test_what_somebody_elses_pod_likes_is_work_term_by_term(terms: int, on: str)
     tight, roomy = hosts("ab", cpu=8)
     own = {f"key-{i}": "v" for i in range(terms)}
     likes = tuple(WeightedAffinityTerm(term("zone", peers(**{key: "v"})), 1) for key in own)
-    room = tight.using(cpu=6), roomy.hosting("r", likings=likes)
+    room = tight.using(cpu=6), roomy.hosting("r", scored_terms=likes)
     seen = snapshot(*room, single("s", cpu=1).labelled(**own))
     plainly = planned(without_wishes(seen))
     ground, found = pieces(seen)
@@ -265,8 +267,10 @@ def test_what_somebody_elses_pod_likes_is_work_term_by_term(terms: int, on: str)
 def test_whenever_the_work_ends_nobody_is_worse_off(work: int) -> None:
     fast = [node(f"f{i}", cpu=1).labelled(disk="ssd") for i in range(4)]
     room = [node("a", cpu=1), *fast]
-    each = [gang(f"g{i}").of(1, cpu=1).shaped(wishes=FAST) for i in range(5)]
-    each[4] = each[4].shaped(wishes=Preferences(nodes=((SSD, 1),), pods=NEAR_G))
+    each = [gang(f"g{i}").of(1, cpu=1).shaped(preferences=FAST) for i in range(5)]
+    each[4] = each[4].shaped(
+        preferences=Preferences(node_affinity=((SSD, 1),), pod_affinity=NEAR_G)
+    )
     seen = snapshot(*room, *each)
     plainly = plan(without_wishes(seen), BestFit(), BestFit(), Budget())
     ground, found = pieces(seen)
@@ -278,7 +282,7 @@ def test_whenever_the_work_ends_nobody_is_worse_off(work: int) -> None:
 
 def test_gangs_with_the_same_wish_gather_in_one_place() -> None:
     both = [gang(name).of(1, cpu=cpu).labelled(app="x") for name, cpu in (("g", 1), ("h", 2))]
-    made = [one.shaped(wishes=liking("zone", 1, app="x")) for one in both]
+    made = [one.shaped(preferences=liking("zone", 1, app="x")) for one in both]
     room = [*hosts("a", cpu=1), *hosts("b", cpu=4), *hosts("c", cpu=1)]
     assert where(planned(snapshot(*room, *both), "firstfit")) == {"g-0": "a0", "h-0": "b0"}
     assert where(planned(snapshot(*room, *made), "firstfit")) == {"g-0": "b0", "h-0": "b0"}
@@ -287,7 +291,7 @@ def test_gangs_with_the_same_wish_gather_in_one_place() -> None:
 def test_where_a_rule_is_broken_already_nobody_moves() -> None:
     fast, other = hosts("ab", cpu=8)
     room = [fast.labelled(disk="ssd"), other]
-    made = gang("g").of(2, cpu=1).shaped(wishes=FAST)
+    made = gang("g").of(2, cpu=1).shaped(preferences=FAST)
     plainly = planned(snapshot(other, made))
     ground, found = pieces(snapshot(*room, made.apart("hostname")))
     assert preferences.improved(ground, found, assigned(plainly)) == assigned(plainly)
@@ -297,7 +301,9 @@ def without_wishes(seen: Snapshot) -> Snapshot:
     """The same with nobody who would rather have anything."""
 
     def modest(one: Gang) -> Gang:
-        members = (replace(m, shape=replace(m.shape, wishes=NO_WISHES)) for m in one.members)
+        members = (
+            replace(m, shape=replace(m.shape, preferences=NO_PREFERENCES)) for m in one.members
+        )
         return replace(one, members=tuple(members))
 
     def hard(one: Node) -> Node:
@@ -307,7 +313,7 @@ def without_wishes(seen: Snapshot) -> Snapshot:
         seen,
         nodes=tuple(hard(one) for one in seen.nodes),
         gangs=tuple(modest(one) for one in seen.gangs),
-        residents=tuple(replace(one, likings=()) for one in seen.residents),
+        placed_pods=tuple(replace(one, scored_terms=()) for one in seen.placed_pods),
     )
 
 
@@ -338,7 +344,7 @@ def indifferent(seen: Snapshot) -> Snapshot:
     """The same with members who ask nothing of other pods; pods of others still do."""
 
     def of(shape: Shape) -> Shape:
-        return replace(shape, rules=NO_RULES, wishes=NO_WISHES)
+        return replace(shape, rules=NO_RULES, preferences=NO_PREFERENCES)
 
     def role(one: Role) -> Role:
         known = one.template
@@ -351,18 +357,19 @@ def indifferent(seen: Snapshot) -> Snapshot:
 
     ours = {m.uid for one in seen.gangs for m in one.members}
     residents = (
-        replace(one, apart=(), likings=()) if one.uid in ours else one for one in seen.residents
+        replace(one, anti_affinity=(), scored_terms=()) if one.uid in ours else one
+        for one in seen.placed_pods
     )
     gangs = tuple(content(one) for one in seen.gangs)
-    return replace(seen, gangs=gangs, residents=tuple(residents))
+    return replace(seen, gangs=gangs, placed_pods=tuple(residents))
 
 
 @given(st.data())
 def test_while_no_member_asks_nobody_is_missed_who_asks_nothing_either(data: st.DataObject) -> None:
     """They are not shown then."""
     seen = indifferent(data.draw(generators.snapshots(with_rules=True, with_wishes=True)))
-    guards = tuple(one for one in seen.residents if one.apart or one.likings)
-    few = replace(seen, residents=guards)
+    guards = tuple(one for one in seen.placed_pods if one.anti_affinity or one.scored_terms)
+    few = replace(seen, placed_pods=guards)
     made = plan(few, BestFit(), BestFit(), Budget())
     assert made == plan(seen, BestFit(), BestFit(), Budget())
     assert plan_checks.violations(few, made) == plan_checks.violations(seen, made)

@@ -252,9 +252,9 @@ def test_rules_of_others_who_stay_hold_in_the_empty_cluster() -> None:
 
 def test_a_gang_with_all_kinds_of_rules_says_the_first_few() -> None:
     rules = InterPodRules(
-        near=near(A).near,
-        apart=(*apart(A).apart, *apart(A, on="rack").apart),
-        even=even(A).even,
+        affinity=near(A).affinity,
+        anti_affinity=(*apart(A).anti_affinity, *apart(A, on="rack").anti_affinity),
+        spread=even(A).spread,
     )
     made = asking(gang("a").of(8, cpu=1), rules, app="a")
     found = planned(snapshot(*zones(2, 2), made))

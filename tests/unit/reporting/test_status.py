@@ -340,9 +340,9 @@ def test_a_pod_has_an_event_of_its_own_only_for_a_reason_of_its_own() -> None:
         ("a-0", "Unschedulable", False),
         ("a-1", "UnknownRole", True),
     ]
-    ports = two().last(1, unmodelled=("spec.hostPort",))
+    ports = two().last(1, unsupported_fields=("spec.hostPort",))
     assert notes(ports.made, None) == [("a-1", "NotModelled", True)]
-    empty = two().last(1, lacking=("claim x does not exist",))
+    empty = two().last(1, volume_problems=("claim x does not exist",))
     assert notes(empty.made, None) == [("a-1", "WaitingForVolumes", False)]
 
 

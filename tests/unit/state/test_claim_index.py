@@ -101,7 +101,7 @@ class Observed:
 
     def lacks(self) -> tuple[str, ...]:
         """What is wrong with the claims of the only pod."""
-        return self.member.lacking
+        return self.member.volume_problems
 
 
 def test_a_pod_without_claims_is_what_it_was() -> None:
@@ -127,7 +127,7 @@ def test_a_pod_with_claims_asks_for_them_to_be_listed_and_waits_until_they_are()
     wakes = one.wakes
     one.list("classes")
     assert one.wakes > wakes
-    assert (one.lacks(), one.member.shape.reach) == ((), (IN_Z1,))
+    assert (one.lacks(), one.member.shape.volume_reach) == ((), (IN_Z1,))
     one.list("classes")  # once more
     assert one.lacks() == ()
 
@@ -157,7 +157,7 @@ def test_a_pod_says_what_is_wrong_with_its_claims(found: Claim | None, want: str
     if found is not None:
         one.put("claims", found)
     one.waits()
-    assert (one.lacks(), one.member.unmodelled) == ((want,), ())
+    assert (one.lacks(), one.member.unsupported_fields) == ((want,), ())
 
 
 OPEN = {
@@ -176,8 +176,8 @@ def test_what_is_not_modelled_yet_is_named(found: Claim, volume: Volume, want: s
     one.put("volumes", volume)
     one.put("classes", StorageClass("later", waits=True))
     one.put("claims", found)
-    one.waits(unmodelled=("spec.resourceClaims",))
-    assert one.member.unmodelled == ("spec.resourceClaims", f"{FIELD} ({want})")
+    one.waits(unsupported_fields=("spec.resourceClaims",))
+    assert one.member.unsupported_fields == ("spec.resourceClaims", f"{FIELD} ({want})")
     assert one.lacks() == ()
 
 
@@ -245,7 +245,7 @@ def test_what_was_bound_by_us_keeps_its_claims_until_the_watch_shows_it() -> Non
     one.waits()
     one.state.assume(one.member, NodeName("n1"))
     one.state.confirm(one.member.uid, 1.0)
-    assert (one.member.node, one.member.shape.reach) == ("n1", (IN_Z1,))
+    assert (one.member.node, one.member.shape.volume_reach) == ("n1", (IN_Z1,))
     one.put("claims", claim(terminating=True))
     assert one.lacks() == ("claim data is being deleted",)
 
@@ -274,7 +274,7 @@ def test_a_volume_is_reached_from_the_zones_that_it_is_labelled_with(
     label: tuple[str, str], want: dict[str, bool]
 ) -> None:
     reach = tuple(Volume("pv", places=(label,)).reach)
-    asking = replace(shape(cpu=1), reach=reach)
+    asking = replace(shape(cpu=1), volume_reach=reach)
     for zone, is_reached in want.items():
         labels = {ZONE: zone} if zone else {"topology.kubernetes.io/region": "r"}
         there = replace(node("n1", cpu=4).made, labels=tuple(labels.items()))
@@ -327,8 +327,8 @@ class Attaching(Observed):
         """What of a pod of ours is not modelled."""
         ours = (each for gang in self.seen.gangs for each in gang.members)
         found = next(each for each in ours if each.key.name == name)
-        assert not found.lacking
-        return found.unmodelled
+        assert not found.volume_problems
+        return found.unsupported_fields
 
 
 SHARED = (f"{FIELD} (shared, where driver one.csi has a limit)",)
@@ -472,7 +472,7 @@ def test_a_claim_for_one_pod_waits_until_nobody_has_a_node_with_it() -> None:
     one.put("volumes", HERE)
     one.put("claims", claim(for_one_pod=True))
     first = one.waits()
-    assert (one.lacks(), one.member.unmodelled) == ((), ())
+    assert (one.lacks(), one.member.unsupported_fields) == ((), ())
     running = ForeignPod(Uid("x"), N1, resources(pods=1), NAMESPACE, claims=("data",))
     one.state.bound.put(Item(Uid("x"), 50, running))
     assert one.lacks() == ("claim data is for one pod, and another uses it",)
@@ -481,9 +481,9 @@ def test_a_claim_for_one_pod_waits_until_nobody_has_a_node_with_it() -> None:
     one.waits("b")
     ours = [each for gang in one.seen.gangs for each in gang.members]
     want = (f"{FIELD} (ReadWriteOncePod, named by several pods that wait)",)
-    assert [(each.lacking, each.unmodelled) for each in ours] == [((), want)] * 2
+    assert [(each.volume_problems, each.unsupported_fields) for each in ours] == [((), want)] * 2
     one.state.pending.drop(first.uid)
-    assert one.member.unmodelled == ()
+    assert one.member.unsupported_fields == ()
 
 
 HANDLES = {

@@ -493,7 +493,9 @@ class Truth:
         is_strict = self.version % 60 < LENIENT and chance.random() < STRICT
         apart = (term("zone", peers(app="x")),) if is_strict else ()
         marks = labels(app=chance.choice("xy"))
-        pod = replace(pod, labels=marks, shape=replace(pod.shape, rules=InterPodRules(apart=apart)))
+        pod = replace(
+            pod, labels=marks, shape=replace(pod.shape, rules=InterPodRules(anti_affinity=apart))
+        )
         match chance.randrange(10):
             case 0:
                 self.put("nodes", Uid(f"node-{on}"), node(on, cpu=n).made)
@@ -546,7 +548,7 @@ def test_a_world_that_followed_events_shows_what_a_fresh_one_lists(seed: int) ->
             truth.list(truth.state, stream)
         truth.list(fresh, stream)
     assert _without_memory(truth.state.snapshot(0.0)) == _without_memory(fresh.snapshot(0.0))
-    assert _asks(truth) is bool(fresh.snapshot(0.0).residents)
+    assert _asks(truth) is bool(fresh.snapshot(0.0).placed_pods)
     nodes: tuple[Node, ...] = fresh.snapshot(0.0).nodes
     assert all(each.used == _used(truth, each.name) for each in nodes)
 
@@ -561,7 +563,9 @@ def _asks(truth: Truth) -> bool:
     pods = [item.value for item in (truth.objects["pending"] | truth.objects["bound"]).values()]
     ours = [one for one in pods if isinstance(one, Member) and not one.is_over]
     others = [one for one in pods if isinstance(one, ForeignPod)]
-    rules = any(one.shape.rules != NO_RULES for one in ours) or any(one.apart for one in others)
+    rules = any(one.shape.rules != NO_RULES for one in ours) or any(
+        one.anti_affinity for one in others
+    )
     return rules and bool(others or any(one.node for one in ours))
 
 
@@ -768,6 +772,6 @@ def test_a_reservation_that_somebody_deleted_is_kept_in_mind() -> None:
     made = reservation(gang("a").of(1), slots=[SlotReservation(NodeName("n1"), "worker", 1)])
     held = replace(made, uid=group.uid, self_uid=Uid("r"))
     one.state.reservations.put(Item(Uid("r"), one.next(), held))
-    assert not one.seen.bereft
+    assert not one.seen.lost_reservations
     one.state.reservations.drop(Uid("r"))
-    assert one.seen.bereft == {group.uid}
+    assert one.seen.lost_reservations == {group.uid}

@@ -17,9 +17,9 @@ from ...harness.fakes import FakeCluster
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 ONE = resources(pods=1, cpu=1)
-APART = InterPodRules(apart=(term("hostname", peers(app="x")),))
-NEAR = InterPodRules(near=APART.apart)
-EVEN = InterPodRules(even=(TopologySpread("zone", peers(app="x"), 1),))
+APART = InterPodRules(anti_affinity=(term("hostname", peers(app="x")),))
+NEAR = InterPodRules(affinity=APART.anti_affinity)
+EVEN = InterPodRules(spread=(TopologySpread("zone", peers(app="x"), 1),))
 X, Y = labels(app="x"), labels(app="y")
 DB = ForeignPod(Uid("db"), N1, ONE, "data", Y)
 
@@ -64,23 +64,23 @@ class Observed:
     @property
     def residents(self) -> list[tuple[str, str]]:
         """Who has a node, and which."""
-        return [(str(one.uid), one.node) for one in self.seen.residents]
+        return [(str(one.uid), one.node) for one in self.seen.placed_pods]
 
 
 def test_nobody_is_shown_while_no_rule_is_in_force() -> None:
     one = Observed()
     one.waits(rules=NO_RULES)
-    assert (one.seen.residents, one.seen.namespaces) == ((), ())
+    assert (one.seen.placed_pods, one.seen.namespaces) == ((), ())
 
 
 @pytest.mark.parametrize("rules", [APART, NEAR, EVEN], ids=["apart", "near", "even"])
 def test_everyone_is_shown_while_a_pod_that_waits_has_a_rule(rules: InterPodRules) -> None:
     one = Observed()
     pod = one.waits(rules=rules)
-    assert one.seen.residents == (PlacedPod(Uid("db"), N1, "data", Y),)
+    assert one.seen.placed_pods == (PlacedPod(Uid("db"), N1, "data", Y),)
     assert one.seen.namespaces == (Namespace("ml", (("team", "a"),)),)
     one.state.pending.drop(pod.uid)
-    assert one.seen == replace(one.seen, residents=(), namespaces=())
+    assert one.seen == replace(one.seen, placed_pods=(), namespaces=())
 
 
 @pytest.mark.parametrize("rules", [APART, NEAR, EVEN], ids=["apart", "near", "even"])
@@ -90,15 +90,18 @@ def test_of_pods_with_a_node_is_shown_whom_they_keep_away_and_whom_they_draw(
     one = Observed()
     pod = one.waits(rules=rules)
     one.put("bound", replace(pod, node=N1))
-    likings = tuple(WeightedAffinityTerm(each, 1) for each in rules.near)
-    assert PlacedPod(pod.uid, N1, "ml", X, rules.apart, likings=likings) in one.seen.residents
+    likings = tuple(WeightedAffinityTerm(each, 1) for each in rules.affinity)
+    assert (
+        PlacedPod(pod.uid, N1, "ml", X, rules.anti_affinity, scored_terms=likings)
+        in one.seen.placed_pods
+    )
 
 
-LIKES = Preferences(pods=(WeightedAffinityTerm(APART.apart[0], -5),))
+LIKES = Preferences(pod_affinity=(WeightedAffinityTerm(APART.anti_affinity[0], -5),))
 IN_FORCE = {
     "pods": (LIKES, True),
-    "spread": (Preferences(even=EVEN.even), True),
-    "nodes": (Preferences(nodes=((NodeTerm(), 1),)), False),
+    "spread": (Preferences(spread=EVEN.spread), True),
+    "nodes": (Preferences(node_affinity=((NodeTerm(), 1),)), False),
 }
 
 
@@ -107,44 +110,44 @@ def test_everyone_is_shown_while_a_wish_may_be_about_them(
     wishes: Preferences, *, counts: bool
 ) -> None:
     one = Observed()
-    pod = member("a", replace(shape(cpu=1), wishes=wishes))
+    pod = member("a", replace(shape(cpu=1), preferences=wishes))
     one.put("pending", pod)
-    assert bool(one.seen.residents) is counts
+    assert bool(one.seen.placed_pods) is counts
     one.put("bound", replace(pod, node=N1))
-    assert [each.likings for each in one.seen.residents if each.uid == pod.uid] == (
-        [wishes.pods] if counts else []
+    assert [each.scored_terms for each in one.seen.placed_pods if each.uid == pod.uid] == (
+        [wishes.pod_affinity] if counts else []
     )
 
 
 def test_whom_somebody_elses_pod_likes_is_in_force_until_it_is_gone() -> None:
     one = Observed()
-    one.put("bound", replace(DB, likings=LIKES.pods))
-    assert [each.likings for each in one.seen.residents] == [LIKES.pods]
+    one.put("bound", replace(DB, scored_terms=LIKES.pod_affinity))
+    assert [each.scored_terms for each in one.seen.placed_pods] == [LIKES.pod_affinity]
     one.state.bound.drop(DB.uid)
-    assert one.seen.residents == ()
+    assert one.seen.placed_pods == ()
 
 
 def test_anti_affinity_of_somebody_elses_pod_is_in_force_until_it_is_gone() -> None:
     one = Observed()
-    strict = replace(DB, apart=APART.apart)
+    strict = replace(DB, anti_affinity=APART.anti_affinity)
     one.put("bound", strict)
-    assert [each.apart for each in one.seen.residents] == [APART.apart]
+    assert [each.anti_affinity for each in one.seen.placed_pods] == [APART.anti_affinity]
     one.state.bound.drop(DB.uid)
-    assert one.seen.residents == ()
+    assert one.seen.placed_pods == ()
 
 
 def test_while_nobody_but_somebody_elses_pod_asks_it_alone_is_shown() -> None:
     one = Observed()
-    one.put("bound", ForeignPod(Uid("guard"), N1, ONE, "data", X, APART.apart))
+    one.put("bound", ForeignPod(Uid("guard"), N1, ONE, "data", X, APART.anti_affinity))
     assert one.residents == [("guard", "n1")]
     assert one.seen.namespaces
-    before = one.seen.residents
+    before = one.seen.placed_pods
     one.put("bound", replace(DB, labels=X))
-    assert one.seen.residents is before
+    assert one.seen.placed_pods is before
     pod = one.waits()
     assert one.residents == [("db", "n1"), ("guard", "n1")]
     one.state.pending.drop(pod.uid)
-    one.put("bound", ForeignPod(Uid("shy"), N2, ONE, "data", X, likings=LIKES.pods))
+    one.put("bound", ForeignPod(Uid("shy"), N2, ONE, "data", X, scored_terms=LIKES.pod_affinity))
     assert one.residents == [("guard", "n1"), ("shy", "n2")]
     one.put("bound", ForeignPod(Uid("guard"), N1, ONE, "data", X))
     assert one.residents == [("shy", "n2")]
@@ -165,7 +168,7 @@ def test_whose_rules_are_in_force(changes: dict[str, Any], *, counts: bool) -> N
     one = Observed()
     made = replace(member("a", asking(APART)), **changes)
     one.put("bound" if made.node else "pending", made)
-    assert bool(one.seen.residents) is counts
+    assert bool(one.seen.placed_pods) is counts
 
 
 def test_assumed_and_bound_pods_are_there_and_those_that_are_over_or_only_pinned_are_not() -> None:
@@ -192,11 +195,11 @@ def test_what_did_not_change_is_the_same_object() -> None:
     one.put("bound", ForeignPod(Uid("other"), N1, ONE, "data", X))
     before = one.seen
     one.waits("b", NO_RULES)
-    assert one.seen.residents is before.residents
+    assert one.seen.placed_pods is before.placed_pods
     assert one.seen.namespaces is before.namespaces
     one.put("bound", replace(DB, labels=X))
-    assert one.seen.residents[0].labels == X
-    assert one.seen.residents[1] is before.residents[1]
+    assert one.seen.placed_pods[0].labels == X
+    assert one.seen.placed_pods[1] is before.placed_pods[1]
 
 
 def test_a_change_of_room_alone_changes_no_resident() -> None:
@@ -205,7 +208,7 @@ def test_a_change_of_room_alone_changes_no_resident() -> None:
     before = one.seen
     one.put("bound", replace(DB, requests=resources(pods=1, cpu=2)))
     assert one.seen.nodes != before.nodes
-    assert one.seen.residents is before.residents
+    assert one.seen.placed_pods is before.placed_pods
 
 
 def test_namespaces_are_shown_by_name_and_as_they_are_now() -> None:
@@ -233,7 +236,7 @@ def test_a_world_that_lists_everything_knows_whom_rules_may_count() -> None:
     state = ClusterState(lambda: None)
     cluster.list_into(state)
     seen = state.snapshot(7.0)
-    assert [(one.node, one.namespace, one.labels) for one in seen.residents] == [
+    assert [(one.node, one.namespace, one.labels) for one in seen.placed_pods] == [
         ("n1", "ml", labels(app="db"))
     ]
     assert seen.namespaces == (space("ml", team="a"),)
@@ -241,7 +244,7 @@ def test_a_world_that_lists_everything_knows_whom_rules_may_count() -> None:
 
 def test_a_template_with_a_rule_puts_it_in_force() -> None:
     observed = Observed()
-    assert observed.seen.residents == ()
+    assert observed.seen.placed_pods == ()
     made = gang("a").role("worker", 1, 0).declaring(cpu=1)
     (role,) = made.roles
     assert role.template is not None
@@ -251,4 +254,4 @@ def test_a_template_with_a_rule_puts_it_in_force() -> None:
         cluster.add_group(each)
         (group,) = cluster.groups.values()
         observed.put("groups", replace(group, uid=Uid("group")), "group")
-        assert bool(observed.seen.residents) is (each is not made)
+        assert bool(observed.seen.placed_pods) is (each is not made)

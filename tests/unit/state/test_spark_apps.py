@@ -28,7 +28,7 @@ class Observed:
         """Show a pod of the application."""
         self.version += 1
         marks = changes.pop("marks", ())
-        spark = SparkPod(APP, role, marks=marks)  # type: ignore[arg-type]
+        spark = SparkPod(APP, role, annotations=marks)  # type: ignore[arg-type]
         made = replace(member(name, shape(cpu=1), role=role), spark=spark)
         made = replace(made, version=str(self.version), **changes)  # type: ignore[arg-type]
         store: Any = self.state.pending if made.node is None else self.state.bound

@@ -196,7 +196,7 @@ def test_the_same_problem_gets_the_same_answer(name: str, problem: Problem) -> N
 @given(problem=any_problems)
 @few
 def test_a_problem_is_only_read(name: str, problem: Problem) -> None:
-    crowds = problem.rules.crowds
+    crowds = problem.rules.domain_counts
     numbers = [each for crowd in crowds for each in (crowd.domain, crowd.counted, crowd.there)]
     numbers += [cap.amount for cap in problem.caps]
     for array in (problem.free, problem.requests, problem.allowed, *numbers):

@@ -172,7 +172,7 @@ def test_where_a_rule_needs_a_domain_nodes_without_one_are_ruled_out() -> None:
 def test_a_spread_over_no_domains_holds_nowhere() -> None:
     crowd = DomainCount(np.full(1, -1), np.ones(1, dtype=np.bool_), np.zeros(0, dtype=np.int64))
     nowhere = replace(
-        problem_of([[9]], [[1]], gang(1)), rules=Rules((crowd,), even=(EvenSpread(0, 0, 1),))
+        problem_of([[9]], [[1]], gang(1)), rules=Rules((crowd,), spread=(EvenSpread(0, 0, 1),))
     )
     assert not rules_hold(nowhere, ((Share(0, 0, 1),),))
     assert not InterPodState(nowhere).open_to(0).any()

@@ -104,7 +104,7 @@ def test_anti_affinity_binds_nobody_on_a_node_without_the_label() -> None:
 def test_anti_affinity_of_those_who_are_there_binds_newcomers(
     own: str, on: str, *, is_fault: bool
 ) -> None:
-    guard = replace(resident("r", "z0-1", app="a"), apart=apart(B, on=ZONE).apart)
+    guard = replace(resident("r", "z0-1", app="a"), anti_affinity=apart(B, on=ZONE).anti_affinity)
     made = GANG.each(labels=labels(app=own))
     expected = [f"a-0: node {on}: others' anti-affinity on zone"] * is_fault
     assert faults(made, [on], guard) == expected
@@ -252,7 +252,7 @@ def test_a_spread_of_everyone_or_of_nobody_never_fails(
 
 @pytest.mark.parametrize(
     ("changes", "is_fault"),
-    [({}, False), ({"heeds_affinity": False}, True)],
+    [({}, False), ({"honors_node_affinity": False}, True)],
 )
 def test_only_nodes_that_the_pod_wants_are_domains(
     changes: dict[str, Any], *, is_fault: bool
@@ -264,7 +264,7 @@ def test_only_nodes_that_the_pod_wants_are_domains(
 
 @pytest.mark.parametrize(
     ("changes", "is_fault"),
-    [({}, True), ({"heeds_taints": True}, False)],
+    [({}, True), ({"honors_node_taints": True}, False)],
 )
 def test_nodes_whose_taints_the_pod_does_not_tolerate_are_domains_unless_heeded(
     changes: dict[str, Any], *, is_fault: bool
@@ -275,7 +275,7 @@ def test_nodes_whose_taints_the_pod_does_not_tolerate_are_domains_unless_heeded(
 
 
 def test_domains_have_the_labels_of_all_constraints() -> None:
-    both = InterPodRules(even=(*even(A, on=HOST, max_skew=5).even, *even(A).even))
+    both = InterPodRules(spread=(*even(A, on=HOST, max_skew=5).spread, *even(A).spread))
     made = asking(GANG, both, app="a")
     hostless = node("z1-0", cpu=8).labelled(zone="z1")
     assert faults(made, ["z0-0", "z0-1"], nodes=[*zones(1), hostless]) == []
@@ -358,11 +358,13 @@ def test_who_falls_is_not_counted_by_those_who_stay(rules: InterPodRules) -> Non
     loner = asking(gang("x").of(2, cpu=1), apart(B), app="b")
     seen = snapshot(*NODES, made, loner)
     together = placing(loner, "z0-0", "z0-0")
-    assert upheld(seen, placing(made, "z0-0"), together) == ([] if rules.near else ["w"])
+    assert upheld(seen, placing(made, "z0-0"), together) == ([] if rules.affinity else ["w"])
 
 
 def test_a_gang_on_nodes_that_do_not_exist_is_told_so_and_nothing_else() -> None:
-    made = asking(gang("w").of(1, cpu=1), InterPodRules(near(B).near, (), even(B).even), app="a")
+    made = asking(
+        gang("w").of(1, cpu=1), InterPodRules(near(B).affinity, (), even(B).spread), app="a"
+    )
     found = plan_checks.violations(snapshot(*NODES, made), Plan((placing(made, "nowhere"),)))
     assert found == ("pod ml/w-0: there is no node nowhere",)
 

@@ -134,8 +134,8 @@ def test_a_node_that_is_not_there_is_caught() -> None:
         {"gates": ("hold",)},
         {"terminating": True},
         {"phase": Phase.FAILED},
-        {"unmodelled": ("spec.x",)},
-        {"lacking": ("claim x does not exist",)},
+        {"unsupported_fields": ("spec.x",)},
+        {"volume_problems": ("claim x does not exist",)},
     ],
 )
 def test_a_pod_that_cannot_be_placed_now_is_caught(state: dict[str, object]) -> None:
@@ -278,7 +278,7 @@ def test_a_reservation_that_can_be_carried_out_has_lost_nothing() -> None:
 
 
 def test_an_entry_whose_claims_went_is_lost() -> None:
-    spoilt = A.only("a-1", lacking=("claim x does not exist",))
+    spoilt = A.only("a-1", volume_problems=("claim x does not exist",))
     assert lost(*NODES, spoilt, HELD) == ["a-1"]
 
 

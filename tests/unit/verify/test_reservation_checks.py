@@ -34,7 +34,7 @@ def test_an_entry_is_lost_when_a_pod_has_come_that_it_may_not_be_with() -> None:
     seen = snapshot(*NODES, HELD, STANDING)
     assert lost(beside(seen)) == []
     assert lost(beside(seen, resident("r", "z0-0", app="b"))) == ["h-0"]
-    guard = replace(resident("r", "z1-0", app="c"), apart=apart(A).apart)
+    guard = replace(resident("r", "z1-0", app="c"), anti_affinity=apart(A).anti_affinity)
     assert lost(beside(seen, guard)) == ["h-1"]
 
 
@@ -50,7 +50,7 @@ def test_an_entry_that_rules_lose_takes_no_room_from_later_promises() -> None:
     held = reservation(late, ("z-0", "z0-0"), at=1.0)
     seen = beside(snapshot(*NODES, HELD, STANDING, late, held), resident("r", "z0-1", app="b"))
     assert lost(seen) == ["z-0"]
-    crowded = replace(seen, residents=(resident("r", "z0-0", app="b"),))
+    crowded = replace(seen, placed_pods=(resident("r", "z0-0", app="b"),))
     assert lost(crowded) == ["h-0"]
 
 

@@ -39,7 +39,7 @@ def app(*, apart: PodSelector | None = None) -> GangBuilder:
     driver, worker = made.roles
     template = worker.template
     assert template is not None
-    rules = InterPodRules(apart=(builders.term("hostname", apart),))
+    rules = InterPodRules(anti_affinity=(builders.term("hostname", apart),))
     template = replace(template, shape=replace(template.shape, rules=rules))
     return replace(made, roles=(driver, replace(worker, template=template)))
 
@@ -148,7 +148,7 @@ def test_slots_of_a_pod_group_that_is_gone_hold_no_room() -> None:
 
 
 @pytest.mark.parametrize(
-    "why", [{"size_unknown_because": "no ConfigMap"}, {"lacking": ("claim data",)}]
+    "why", [{"size_unknown_because": "no ConfigMap"}, {"volume_problems": ("claim data",)}]
 )
 def test_who_waits_for_something_else_is_not_placed(why: dict[str, object]) -> None:
     alone = single("s", cpu=1).each(**why)

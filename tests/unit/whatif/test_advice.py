@@ -536,8 +536,8 @@ def test_pictures_without_gangs_are_without_their_pods_for_rules_too() -> None:
     old = gang("old").of(1, cpu=1).apart("hostname").bound_on("n1")
     seen = snapshot(node("n1", cpu=4).hosting("db"), old, gang("b").of(1, cpu=1))
     held = {key("old"): {FOUR[0].made.name: resources(pods=1, cpu=1)}}
-    assert [one.uid for one in seen.residents] == ["ml/db-uid", "ml/old-0-uid"]
-    assert end_gangs.without_bound(seen, held).residents == seen.residents[:1]
+    assert [one.uid for one in seen.placed_pods] == ["ml/db-uid", "ml/old-0-uid"]
+    assert end_gangs.without_bound(seen, held).placed_pods == seen.placed_pods[:1]
 
 
 def test_pictures_without_gangs_keep_what_others_use() -> None:

@@ -44,9 +44,9 @@ def test_new_nodes_take_names_that_are_free() -> None:
 def test_a_lost_node_takes_everyone_whom_rules_counted_there() -> None:
     near = gang("a").of(1, cpu=1).near("zone").each(owner=JOB).bound_on("n1")
     of = snapshot(node("n1").hosting("db"), node("n2").hosting("web"), near)
-    assert len(of.residents) == 3
+    assert len(of.placed_pods) == 3
     bare = edits.without_node(of, "n1")
-    assert [one.uid for one in bare.residents] == ["ml/web-uid"]
+    assert [one.uid for one in bare.placed_pods] == ["ml/web-uid"]
     assert [m.node for m in bare.gangs[0].members] == [None]
 
 

@@ -55,7 +55,7 @@ def placed(plan: Plan, key: GangKey) -> int:
 def goal(snapshot: Snapshot, found: Advice) -> int:
     """What a gang that has started asks for; one that has not starts whole or not at all."""
     gang = next(gang for gang in snapshot.gangs if gang.key == found.gang)
-    return found.needed if demand.census(gang).is_committed else 1
+    return found.needed if demand.count_members(gang).is_committed else 1
 
 
 def with_nodes(snapshot: Snapshot, like: NodeName, number: int) -> Snapshot:
@@ -202,7 +202,7 @@ def test_so_many_members_alone_fit_as_a_gang_needing_fewer_could_start_with(
                 alone, gangs=tuple(asked if g.key == gang.key else g for g in alone.gangs)
             )
             fits = starts(smaller, planner, gang.key, 1)
-            is_started = demand.census(gang).is_committed
+            is_started = demand.count_members(gang).is_committed
             if fits and not gang.roles and not is_started and said.alone.certainty is PROVED:
                 assert least <= said.alone.members
             if least <= said.alone.members and not is_started and planner.plan(smaller).proved:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...gang import finding_text, slots
-from ...gang.demand import needed
+from ...gang.demand import min_members
 from ...kube.gang_sources import GangObject
 from ...model.cluster import Gang, Snapshot
 from ...model.keys import GangKey
@@ -36,7 +36,7 @@ class StandingRow:
     @property
     def needed(self) -> int:
         """How many members it cannot start without."""
-        return needed(self.gang)
+        return min_members(self.gang)
 
 
 def rows(
@@ -78,7 +78,7 @@ def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | N
     bound = {one.uid: one.node for one in gang.members if one.node is not None and not one.is_over}
     entries = () if reserved is None else reserved.entries
     places = {**{entry.uid: entry.node for entry in entries}, **bound}
-    absent = () if reserved is None else slots.seats(gang, reserved.slots)
+    absent = () if reserved is None else slots.placeholders_of_slots(gang, reserved.slots)
     here = [footprint(one.shape) for one in gang.members if one.uid in places]
     here += [footprint(one.shape) for one, _ in absent]
     reason, message = _said(gang, state, group)
@@ -100,7 +100,9 @@ def _said(gang: Gang, state: GangState, group: GangObject | None) -> tuple[str, 
     if kind is None:
         return "", ""
     if gang.is_single:
-        return gang.members[0].said.reason, gang.members[0].said.message
+        return gang.members[0].scheduled_condition.reason, gang.members[
+            0
+        ].scheduled_condition.message
     lines: Any = group.status.get("conditions") if group is not None else None
     for line in lines if isinstance(lines, list) else ():
         if isinstance(line, dict) and (line.get("type"), line.get("status")) == (kind, "False"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ...gang import finding_text
-from ...gang.demand import needed
+from ...gang.demand import min_members
 from ...model.cluster import Gang, Snapshot
 from ...model.decisions import Placement, Plan, Rejection
 from ...model.keys import GangKey, NodeName
@@ -43,7 +43,7 @@ class GangRow:
     @property
     def needed(self) -> int:
         """How many members it cannot start without."""
-        return needed(self.gang)
+        return min_members(self.gang)
 
     @property
     def reason(self) -> str:

@@ -19,7 +19,7 @@ def show(output: str, made: Planned, before: Planned | None = None, *, namespace
     """Print a plan, or beside it the one ``before`` and the difference."""
     shown = _Shown(made, before, namespace)
     if output in ("json", "yaml"):
-        watch.print_data(shown.told(), output)
+        watch.print_data(shown.record(), output)
         return
     if output == "picture":
         out = table.console()
@@ -51,7 +51,7 @@ class _Shown:
         """What a plan says to the gangs that are shown."""
         return [line for line in of.lines if self.is_shown(line.gang.key.namespace)]
 
-    def told(self) -> Mapping[str, object]:
+    def record(self) -> Mapping[str, object]:
         """The same for programs."""
         if self.before is None:
             return self._record(self.made)

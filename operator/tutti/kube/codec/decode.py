@@ -23,7 +23,7 @@ from ...model.keys import POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from ...model.lease import Lease
 from ...model.owners import Owner
 from ...model.resources import Resources
-from ...model.shapes import NO_WISHES, Taint
+from ...model.shapes import NO_PREFERENCES, Taint
 from ...model.spark import DRIVER
 from .. import wire
 from ..errors import BadObject
@@ -62,7 +62,7 @@ def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
     rules, malformed = decode_rules(pod)
     try:
         # Whoever cannot be placed has no choice of nodes.
-        shape = decode_shape(pod, rules, NO_WISHES if malformed else decode_wishes(pod))
+        shape = decode_shape(pod, rules, NO_PREFERENCES if malformed else decode_wishes(pod))
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
     labels, phase, membership = metadata.labels, _phase(pod), membership_of(pod, sources)
@@ -81,9 +81,9 @@ def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
         phase=phase,
         terminating=metadata.deletion_timestamp is not None,
         gates=tuple(sorted({gate.name for gate in spec.scheduling_gates})),
-        unmodelled=(*malformed, *unmodelled(spec)),
+        unsupported_fields=(*malformed, *unmodelled(spec)),
         owner=_owner(metadata),
-        said=_said(pod.status),
+        scheduled_condition=_said(pod.status),
         is_driver=labels.get(SPARK_LABEL) == DRIVER,
         failure=pod.status.reason if phase is Phase.FAILED else "",
         labels=decode_labels(labels),
@@ -120,7 +120,7 @@ def decode_occupant(pod: wire.Pod) -> ForeignPod | None:
             decode_labels(pod.metadata.labels),
             decode_apart(pod),
             terminating=pod.metadata.deletion_timestamp is not None,
-            likings=decode_likings(pod),
+            scored_terms=decode_likings(pod),
             claims=claims(pod.spec, pod.metadata.name),
         )
     except QuantityError as problem:

@@ -74,7 +74,9 @@ def decode_apart(pod: wire.Pod) -> tuple[AffinityTerm, ...]:
     anti = pod.spec.affinity.pod_anti_affinity
     if not anti.required_during_scheduling_ignored_during_execution:
         return ()
-    return _shared_rules(InterPodRules(apart=_terms(pod, anti, set(), ANTI_AFFINITY))).apart
+    return _shared_rules(
+        InterPodRules(anti_affinity=_terms(pod, anti, set(), ANTI_AFFINITY))
+    ).anti_affinity
 
 
 def decode_near(pod: wire.Pod) -> tuple[AffinityTerm, ...]:
@@ -111,7 +113,7 @@ def term_order(term: AffinityTerm) -> Order:
 
 def spread_order(one: TopologySpread) -> Order:
     """How spread constraints are sorted."""
-    policies = (one.heeds_affinity, one.heeds_taints)
+    policies = (one.honors_node_affinity, one.honors_node_taints)
     return one.topology, _peers_order(one.peers), one.max_skew, one.min_domains, policies
 
 
@@ -168,8 +170,8 @@ def read_spreads(pod: wire.Pod, kind: str) -> Iterator[TopologySpread]:
             PodSelector(selector, (pod.metadata.namespace,)),
             each.max_skew,
             1 if each.min_domains is None else each.min_domains,
-            heeds_affinity=affinity is None or affinity == HONOR,
-            heeds_taints=each.node_taints_policy == HONOR,
+            honors_node_affinity=affinity is None or affinity == HONOR,
+            honors_node_taints=each.node_taints_policy == HONOR,
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from ...model.inter_pod import AffinityTerm, TopologySpread, WeightedAffinityTerm
-from ...model.shapes import NO_WISHES, NodeTerm, Preferences
+from ...model.shapes import NO_PREFERENCES, NodeTerm, Preferences
 from .. import wire
 from .inter_pod import (
     MalformedSelector,
@@ -34,7 +34,7 @@ def decode_wishes(pod: wire.Pod) -> Preferences:
         _summed(_preferred(pod)),
         _even(pod) if pod.spec.topology_spread_constraints else (),
     )
-    return NO_WISHES if found == NO_WISHES else _shared_wishes(found)
+    return NO_PREFERENCES if found == NO_PREFERENCES else _shared_wishes(found)
 
 
 def decode_likings(pod: wire.Pod) -> tuple[WeightedAffinityTerm, ...]:

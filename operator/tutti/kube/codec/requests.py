@@ -33,7 +33,7 @@ def pod_requests(pod: wire.Pod) -> Resources:
     }
     amounts[PODS] = 1
     if wanted := host_ports(spec):
-        amounts.update(ports.asked(wanted))
+        amounts.update(ports.requested_amounts(wanted))
     return Resources.of(amounts)
 
 

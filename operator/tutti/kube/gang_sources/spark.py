@@ -84,7 +84,7 @@ def decode_spark(pod: wire.Pod) -> SparkPod | None:
     given = pod.metadata.annotations.items()
     marks = tuple(sorted((name, value) for name, value in given if name in MARKS[role]))
     if role == EXECUTOR:
-        return SparkPod(app, role, marks=marks)
+        return SparkPod(app, role, annotations=marks)
     return SparkPod(
         app,
         role,

@@ -50,13 +50,13 @@ class EndState:
             self._answers[key] = (
                 self._keeps_apart(shape, node)
                 and self._is_near(shape, node)
-                and all(self._is_even(shape, spread, node) for spread in shape.rules.even)
+                and all(self._is_even(shape, spread, node) for spread in shape.rules.spread)
             )
         return self._answers[key]
 
     def _keeps_apart(self, shape: Shape, node: int) -> bool:
         """Whether neither its own anti-affinity nor that of others forbids the node."""
-        groups, own = groups_of(shape), shape.rules.apart
+        groups, own = groups_of(shape), shape.rules.anti_affinity
         if any(self._others(shape, (term.peers,), term.topology, node) > 0 for term in own):
             return False
         for term, nodes in self._holders.items():
@@ -68,7 +68,7 @@ class EndState:
 
     def _is_near(self, shape: Shape, node: int) -> bool:
         """Whether pods that match all terms are in each of its domains, or it is the first."""
-        terms = shape.rules.near
+        terms = shape.rules.affinity
         group = tuple(term.peers for term in terms)
         topologies = {term.topology for term in terms}
         if all(self._others(shape, group, topology, node) > 0 for topology in topologies):
@@ -128,11 +128,13 @@ class RuleCheck:
         """``members`` are all that may be promised a node."""
         self._rows = {node.name: row for row, node in enumerate(snapshot.nodes)}
         self._domains = TopologyDomains(snapshot.nodes)
-        self._index = pod_classes.selector_index(snapshot, members, snapshot.residents)
+        self._index = pod_classes.selector_index(snapshot, members, snapshot.placed_pods)
         rows, among = self._rows, self._index.among
         self._residents = [
-            CountedPod(rows[pod.node], among(pod.namespace, pod.labels), pod.apart, pod.terminating)
-            for pod in (snapshot.residents if self._index.number else ())
+            CountedPod(
+                rows[pod.node], among(pod.namespace, pod.labels), pod.anti_affinity, pod.terminating
+            )
+            for pod in (snapshot.placed_pods if self._index.number else ())
             if pod.node in rows
         ]
 
@@ -144,7 +146,7 @@ class RuleCheck:
     def state(self, promised: Sequence[MemberOnNode]) -> EndState:
         """The cluster once these members are bound beside the pods that have a node."""
         pods = [
-            CountedPod(self._rows[node], groups_of(shape), shape.rules.apart)
+            CountedPod(self._rows[node], groups_of(shape), shape.rules.anti_affinity)
             for member, node in promised
             if node in self._rows
             for shape in [self._shape(member)]

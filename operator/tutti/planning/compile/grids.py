@@ -237,7 +237,7 @@ def _allowed(shapes: Sequence[Shape], index: NodeIndex, nodes: int) -> NDArray[n
     known: dict[object, Mask] = {}
     allowed = np.zeros((len(shapes), nodes), np.bool_)
     for row, shape in enumerate(shapes):
-        wants = (shape.node_selector, shape.required, shape.tolerations, shape.reach)
+        wants = (shape.node_selector, shape.required, shape.tolerations, shape.volume_reach)
         rules = (*wants, *topologies(shape))
         if rules not in known:
             known[rules] = index.allowed(shape)
@@ -250,4 +250,4 @@ def label_keys(shape: Shape) -> Iterable[str]:
     yield from (key for key, _ in shape.node_selector)
     for term in shape.required or ():
         yield from (requirement.key for requirement in term.labels)
-    yield from (one.key for reach in shape.reach for way in reach for one in way)
+    yield from (one.key for reach in shape.volume_reach for way in reach for one in way)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...filters.selectors import has_rules
-from ...filters.topology import Domains, Mask, TopologyDomains, held
+from ...filters.topology import Domains, Mask, TopologyDomains, in_flagged_domain
 from ...model.cluster import Member, PlacedPod
 from ...model.inter_pod import AffinityTerm, TopologySpread
 from ...model.keys import NodeName
@@ -91,7 +91,10 @@ class InterPodCompiler:
         rows = {node.name: row for row, node in enumerate(base.nodes)}
         heads = (
             CountedPod(
-                rows[one.node], roll.among(one.namespace, one.labels), one.apart, one.terminating
+                rows[one.node],
+                roll.among(one.namespace, one.labels),
+                one.anti_affinity,
+                one.terminating,
             )
             for one in residents
             if one.node in rows
@@ -121,9 +124,9 @@ class InterPodCompiler:
         there, promised = list(self._there), list(self._promised)
         for at in seated:
             rules, groups = at.shape.rules, groups_of(at.shape)
-            if groups or rules.apart:
-                there += [CountedPod(at.node, groups, rules.apart)] * at.members
-            if rules.near or rules.even:
+            if groups or rules.anti_affinity:
+                there += [CountedPod(at.node, groups, rules.anti_affinity)] * at.members
+            if rules.affinity or rules.spread:
                 promised.append(Placed(self._base.shapes[at.shape], at.node))
         if len(there) == len(self._there) and len(promised) == len(self._promised):
             return self
@@ -157,7 +160,7 @@ class InterPodCompiler:
         allowed: Mask = self._base.allowed[self._base.shapes[shape]]
         return allowed
 
-    def asked(self, shape: Shape) -> Sequence[RuleOutcome]:
+    def outcomes(self, shape: Shape) -> Sequence[RuleOutcome]:
         """All that a shape asks of others, or others of it, one by one."""
         if not self._rows:
             return ()
@@ -166,11 +169,11 @@ class InterPodCompiler:
 
     def _asked(self, row: int, crowds: "_Gathered") -> Iterator[RuleOutcome]:
         rules = self._shapes[row].rules
-        for term in rules.apart:
+        for term in rules.anti_affinity:
             yield self._apart(row, term, crowds)
-        if rules.near:
-            yield self._near(row, rules.near, crowds)
-        for spread in rules.even:
+        if rules.affinity:
+            yield self._near(row, rules.affinity, crowds)
+        for spread in rules.spread:
             # A constraint on everyone counts nobody but the pod itself, so it never fails.
             if spread.peers.selector:
                 yield self._spread(row, spread, crowds)
@@ -183,7 +186,7 @@ class InterPodCompiler:
                 domains = self._terrain.domains(topology)
                 taken = _count(nodes, domains) > 0
                 what = f"other pods' anti-affinity on {topology}"
-                yield RuleOutcome(what, ~held(taken, domains), stays=True)
+                yield RuleOutcome(what, ~in_flagged_domain(taken, domains), stays=True)
 
     def _apart(self, row: int, term: AffinityTerm, crowds: "_Gathered") -> RuleOutcome:
         group = self._roll.number[(term.peers,)]
@@ -191,7 +194,7 @@ class InterPodCompiler:
         taken = self.there(group, domains) > 0
         rule = AntiAffinity(row, crowds.crowd(group, domains)) if group in self._counted else None
         what = f"pod anti-affinity on {term.topology}"
-        return RuleOutcome(what, ~held(taken, domains), stays=True, between=rule)
+        return RuleOutcome(what, ~in_flagged_domain(taken, domains), stays=True, between=rule)
 
     def _near(self, row: int, terms: Sequence[AffinityTerm], crowds: "_Gathered") -> RuleOutcome:
         """All terms are about the same pods: those who match every one of them."""
@@ -200,7 +203,9 @@ class InterPodCompiler:
         all_domains = [self._terrain.domains(topology) for topology in topologies]
         theres = [self.there(group, domains) for domains in all_domains]
         pairs = zip(theres, all_domains, strict=True)
-        met = np.logical_and.reduce([held(there > 0, domains) for there, domains in pairs])
+        met = np.logical_and.reduce(
+            [in_flagged_domain(there > 0, domains) for there, domains in pairs]
+        )
         may_be_first = group in groups_of(self._shapes[row])
         is_first = may_be_first and not any(there.any() for there in theres)
         what = f"pod affinity on {', '.join(topologies)}"
@@ -221,7 +226,7 @@ class InterPodCompiler:
         from_zero = len(there) < spread.min_domains
         least = 0 if from_zero else int(there.min(initial=there.max(initial=0)))
         itself = group in groups_of(self._shapes[row])
-        alone = held(there + itself - least <= spread.max_skew, domains)
+        alone = in_flagged_domain(there + itself - least <= spread.max_skew, domains)
         what = f"topology spread over {spread.topology}"
         if group not in self._counted:
             return RuleOutcome(what, alone, stays=True)

@@ -13,7 +13,7 @@ from ...gang import slots
 from ...model.cluster import Member, Namespace, PlacedPod, Snapshot
 from ...model.inter_pod import Labels, Requirement
 from ...model.keys import NodeName
-from ...model.shapes import NO_WISHES, Shape
+from ...model.shapes import NO_PREFERENCES, Shape
 
 Label = tuple[str, str]
 
@@ -85,13 +85,15 @@ class SelectorIndex:
 
     def classify(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
         """The same members, each with the shape of its class: without wishes, and with groups."""
-        if not self.number and all(member.shape.wishes is NO_WISHES for member in members):
+        if not self.number and all(
+            member.shape.preferences is NO_PREFERENCES for member in members
+        ):
             return members
         return slots.mapped(members, self._classified)
 
     def _classified(self, member: Member) -> Member:
         groups = self.among(member.key.namespace, member.labels)
-        if not groups and member.shape.wishes is NO_WISHES:
+        if not groups and member.shape.preferences is NO_PREFERENCES:
             return member
         key = id(member.shape), groups  # equal pods share one Shape, and a plan keeps them all
         if key not in self._shapes:
@@ -102,7 +104,7 @@ class SelectorIndex:
 def placed_pods(snapshot: Snapshot) -> Sequence[PlacedPod]:
     """The pods that have a node, or for which a standing Reservation holds one."""
     if not snapshot.reservations:
-        return snapshot.residents
+        return snapshot.placed_pods
     gangs = [member for gang in snapshot.gangs for member in gang.members]
     members = {member.uid: member for member in (*gangs, *snapshot.strays)}
     held = (
@@ -111,24 +113,24 @@ def placed_pods(snapshot: Snapshot) -> Sequence[PlacedPod]:
         for entry in reservation.entries
         if (member := members.get(entry.uid)) is not None and member.may_get_a_node
     )
-    absent = (placed_pod(member, node) for member, node in slots.held_seats(snapshot))
-    return (*snapshot.residents, *held, *absent)
+    absent = (placed_pod(member, node) for member, node in slots.placeholders_of_snapshot(snapshot))
+    return (*snapshot.placed_pods, *held, *absent)
 
 
 def placed_pod(member: Member, node: NodeName) -> PlacedPod:
     """The member as others see it once it has this node."""
     space, shape = member.key.namespace, member.shape
-    rules = shape.rules.apart, member.terminating, shape.likings
+    rules = shape.rules.anti_affinity, member.terminating, shape.scored_terms
     return PlacedPod(member.uid, node, space, member.labels, *rules)
 
 
 def pods_of_no_gang(snapshot: Snapshot) -> Sequence[PlacedPod]:
     """The pods that are there once every member of a gang has ended."""
-    if not snapshot.residents:
+    if not snapshot.placed_pods:
         return ()
     ending = {member.uid for gang in snapshot.gangs for member in gang.members}
     ending.update(member.uid for member in snapshot.strays)
-    return tuple(one for one in snapshot.residents if one.uid not in ending)
+    return tuple(one for one in snapshot.placed_pods if one.uid not in ending)
 
 
 def selector_index(
@@ -136,7 +138,7 @@ def selector_index(
 ) -> SelectorIndex:
     """The groups that the rules of these waiting members, and of residents, are about."""
     asking = shapes_with_rules(members)
-    terms = dict.fromkeys(term for one in residents for term in one.apart)
+    terms = dict.fromkeys(term for one in residents for term in one.anti_affinity)
     groups = [group for shape in asking for group in groups_asked(shape)]
     return SelectorIndex([*groups, *((term.peers,) for term in terms)], snapshot.namespaces)
 
@@ -150,22 +152,22 @@ def shapes_with_rules(members: Iterable[Member]) -> Sequence[Shape]:
 def groups_asked(shape: Shape) -> Iterator[Group]:
     """The groups that the shape's rules are about; all terms of affinity are about one."""
     yield from groups_near_or_even(shape)
-    yield from ((term.peers,) for term in shape.rules.apart)
+    yield from ((term.peers,) for term in shape.rules.anti_affinity)
 
 
 def groups_near_or_even(shape: Shape) -> Iterator[Group]:
     """The groups of which more may be needed before a member of the shape finds a node."""
-    if shape.rules.near:
-        yield tuple(term.peers for term in shape.rules.near)
-    yield from ((spread.peers,) for spread in shape.rules.even)
+    if shape.rules.affinity:
+        yield tuple(term.peers for term in shape.rules.affinity)
+    yield from ((spread.peers,) for spread in shape.rules.spread)
 
 
 def _shape_of_class(shape: Shape, groups: tuple[int, ...]) -> Shape:
     """The shape as planning sees it."""
     if not groups:
-        return replace(shape, wishes=NO_WISHES)
+        return replace(shape, preferences=NO_PREFERENCES)
     given = {field.name: getattr(shape, field.name) for field in fields(Shape) if field.init}
-    return PodClass(**{**given, "wishes": NO_WISHES}, groups=groups)
+    return PodClass(**{**given, "preferences": NO_PREFERENCES}, groups=groups)
 
 
 def _requirements(group: Group) -> Iterator[Requirement]:

@@ -34,7 +34,7 @@ class OpenReservation:
     is_over: bool = False  # time is up for those that do not exist
 
     @property
-    def kept(self) -> Places:
+    def remaining_slots(self) -> Places:
         """The slots that room is still held for."""
         return slots.places(self.after.slots) - self.lost
 
@@ -54,7 +54,7 @@ class OpenReservation:
         replaced = Counter[str]()
         for (_, role), n in found.items():
             replaced[role] += n
-        held = slots.slots_of(self.kept + _beyond(self.lost, replaced) + found)
+        held = slots.slots_of(self.remaining_slots + _beyond(self.lost, replaced) + found)
         if not (own or taken) and held == self.before.slots:
             return None
         remark = self._remark(gang)
@@ -99,12 +99,15 @@ class SlotAssignments:
         one = self.open.get(gang.uid)
         if one is None:
             return () if gang.uid in self.bereft else None
-        return [member for member, _ in slots.seats(gang, slots.slots_of(one.kept))]
+        return [
+            member
+            for member, _ in slots.placeholders_of_slots(gang, slots.slots_of(one.remaining_slots))
+        ]
 
 
 def filled(snapshot: Snapshot) -> SlotAssignments:
     """Give the slots that are open to members that came for them, the oldest first."""
-    if not (snapshot.bereft or any(held.slots for held in snapshot.reservations)):
+    if not (snapshot.lost_reservations or any(held.slots for held in snapshot.reservations)):
         return SlotAssignments(snapshot, {})
     gangs, now = {gang.uid: gang for gang in snapshot.gangs}, snapshot.taken_at
     standing = [
@@ -113,7 +116,7 @@ def filled(snapshot: Snapshot) -> SlotAssignments:
         if slots.are_open(held, gangs.get(held.uid), now) and _has_begun(held, gangs[held.uid])
     ]
     bereft = frozenset(
-        uid for uid in snapshot.bereft if uid in gangs and slots.may_come(gangs[uid])
+        uid for uid in snapshot.lost_reservations if uid in gangs and slots.may_come(gangs[uid])
     )
     if not standing:
         return SlotAssignments(snapshot, {}, bereft)
@@ -222,7 +225,7 @@ def _no_more_than_lacks(one: OpenReservation, gang: Gang, now: float) -> OpenRes
     here = Counter(gang.finished)
     here.update(m.role for m in _present(gang))
     left = Counter({} if is_in_vain else slots.absent(gang, here))
-    kept, lost = _at_most(one.kept, left), _at_most(one.lost, left)
+    kept, lost = _at_most(one.remaining_slots, left), _at_most(one.lost, left)
     after = replace(one.after, slots=slots.slots_of(kept + lost))
     return replace(one, after=after, lost=lost, is_over=is_over)
 

@@ -40,7 +40,7 @@ def lost_parts(snapshot: Snapshot) -> Mapping[Uid, LostParts]:
     return {uid: parts for uid, parts in lost.items() if parts}
 
 
-def kept_members(snapshot: Snapshot) -> Sequence[MemberOnNode]:
+def standing_members(snapshot: Snapshot) -> Sequence[MemberOnNode]:
     """The members that will be bound as they are promised, absent ones last, and their nodes."""
     judgement = _Judgement(snapshot)
     _, standing = judgement.result()
@@ -108,7 +108,11 @@ class _Judgement:
     def _absent(self, held: Reservation) -> Sequence[MemberOnNode]:
         """The absent members that the Reservation holds room for."""
         gang = self._gangs.get(held.gang) if held.slots else None
-        return () if gang is None or gang.uid != held.uid else slots.seats(gang, held.slots)
+        return (
+            ()
+            if gang is None or gang.uid != held.uid
+            else slots.placeholders_of_slots(gang, held.slots)
+        )
 
     def _judge(
         self, forbidden: Mapping[Uid, LostParts]
@@ -136,7 +140,7 @@ class _Judgement:
         gang, lost = self._gangs.get(held.gang), Counter[tuple[NodeName, str]]()
         for slot in held.slots:
             place, amounts = (slot.node, slot.role), grids.slot_footprint(gang, slot.role)
-            members = () if gang is None else slots.stand_ins(gang, slot.role, 1)
+            members = () if gang is None else slots.placeholders(gang, slot.role, 1)
             is_suitable = slot.node in self._index.rows and all(
                 self._suits(member.shape, slot.node) for member in members
             )
@@ -155,7 +159,7 @@ class _Judgement:
             return False
         if member.node == entry.node:
             return True
-        is_bindable = member.is_waiting and not member.lacking and member.gang == held.gang
+        is_bindable = member.is_waiting and not member.volume_problems and member.gang == held.gang
         if is_forbidden or not is_bindable or not self._suits(member.shape, entry.node):
             return False
         return room.take(entry.node, grids.footprint(member.shape))

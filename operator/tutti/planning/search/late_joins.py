@@ -24,8 +24,8 @@ def may_join_late(plan: PartialPlan, gangs: Sequence[MemberCounts]) -> bool:
         is_held_back = plan.hold is not None and plan.hold.holds_back(gang.gang)
         rooms = after_hold if is_held_back else before_hold
         requests = (
-            *demand.extras(gang, plan.assigned),
-            *demand.repairs(gang, plan.assigned, ()),
+            *demand.growth_requests(gang, plan.assigned),
+            *demand.repair_requests(gang, plan.assigned, ()),
         )
         if any(rooms[request.members[0].shape].members for request in requests):
             return True
@@ -51,8 +51,8 @@ def join_late(
     whole = [want for round_ in rounds for want in round_.wants]
     is_new = any(more.has_placed(want) and not plan.has_placed(want) for want in whole)
     waiting = [want for want in whole if not more.has_placed(want)]
-    may_help = is_new or plan.base.rules.near or plan.base.rules.even
-    if not plan.proved or (may_help and plan.above.could_start(waiting, more.held)):
+    may_help = is_new or plan.base.rules.affinity or plan.base.rules.spread
+    if not plan.proved or (may_help and plan.above.could_start(waiting, more.held_room)):
         shortfall = plan.shortfall or (round_proof.SENTENCE if plan.proved else "")
         return replace(more, proved=False, shortfall=shortfall, tally=bounds.unbounded(more.tally))
     return replace(more, proved=True, shortfall="", tally=bounds.settled(more.tally))

@@ -41,10 +41,10 @@ class PartialPlan:
     @property
     def room(self) -> NDArray[np.int64]:
         """What of the free room may be given away."""
-        return self.free - self.held
+        return self.free - self.held_room
 
     @property
-    def held(self) -> NDArray[np.int64] | int:
+    def held_room(self) -> NDArray[np.int64] | int:
         """The room that is held."""
         return 0 if self.hold is None else self.hold.room
 

@@ -22,7 +22,9 @@ def repair(plan: PartialPlan, gangs: Sequence[MemberCounts], limits: SearchLimit
     limits = replace(limits, policy=replace(limits.policy, objective=Objective.GANGS))
     without_room: set[demand.Refusal] = set()
     while requests := [
-        request for gang in gangs for request in demand.repairs(gang, plan.assigned, without_room)
+        request
+        for gang in gangs
+        for request in demand.repair_requests(gang, plan.assigned, without_room)
     ]:
         answer = round_answer.answer_round(plan, requests, limits)
         answer = round_answer.with_border(plan, answer, Round(tuple(requests)), limits)

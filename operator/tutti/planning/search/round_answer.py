@@ -68,7 +68,7 @@ def with_border(
     above = replace(before.above, wants=(*before.above.wants, *step.wants))
     answer = replace(answer, above=above)
     left_out = [want for want in step.wants if not answer.has_placed(want)]
-    if not before.assigned or not above.could_start(left_out, answer.held):
+    if not before.assigned or not above.could_start(left_out, answer.held_room):
         return answer
     return _decide_border(answer, step, limits)
 
@@ -79,7 +79,7 @@ def _decide_border(plan: PartialPlan, step: Round, limits: SearchLimits) -> Part
     if not plan.proved:
         return replace(plan, tally=bounds.unbounded(plan.tally, priorities))
     above = plan.above
-    joint = borders.joint(above, plan.assigned, plan.held, limits.policy, limits.taken_at)
+    joint = borders.joint(above, plan.assigned, plan.held_room, limits.policy, limits.taken_at)
     solution = limits.ask(joint.problem)
     worth_before = joint.worth(plan.assigned)
     worth = joint.worth_of(solution)

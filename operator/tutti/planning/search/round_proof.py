@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...gang.demand import MemberCounts, by_shape, needed
+from ...gang.demand import MemberCounts, by_shape, min_members
 from ...model.cluster import Member
 from ...strategies.problem import (
     Demand,
@@ -43,7 +43,7 @@ class LaterRounds:
         Whoever no rule of the round counts does not help, for nobody gives room by taking some.
         The others are asked for one by one, each as it suits the round: no plan can do more for it.
         """
-        if all(solution.shares) or not (problem.rules.near or problem.rules.even):
+        if all(solution.shares) or not (problem.rules.affinity or problem.rules.spread):
             return False
         company = _company(problem, self._by_shape())
         if not company:
@@ -72,7 +72,7 @@ class LaterRounds:
 def _further(growing: Iterable[MemberCounts]) -> Iterable[tuple[Member, ...]]:
     """The members beyond those needed; of each shape as many as there may be."""
     for census in growing:
-        spare = len(census.ready) - (0 if census.is_committed else needed(census.gang))
+        spare = len(census.ready) - (0 if census.is_committed else min_members(census.gang))
         yield from (group[:spare] for group in by_shape(census.ready))
 
 
@@ -80,12 +80,14 @@ def _company(problem: Problem, later: Mapping[int, int]) -> Mapping[int, int]:
     """Of those who come later, whom rules of the round count, and whom these count in turn."""
     rules = problem.rules
     asking = {part.shape for demand in problem.demands for part in demand.parts}
-    asking |= {spot.shape for spot in rules.promised}
-    counting = [(rule.shape, crowd) for rule in rules.near for crowd in rule.crowds]
-    counting += [(rule.shape, rule.crowd) for rule in rules.even]
+    asking |= {spot.shape for spot in rules.reserved}
+    counting = [(rule.shape, crowd) for rule in rules.affinity for crowd in rule.crowds]
+    counting += [(rule.shape, rule.crowd) for rule in rules.spread]
     found: set[int] = set()
     while True:
-        crowds = [rules.crowds[crowd] for shape, crowd in counting if shape in asking | found]
+        crowds = [
+            rules.domain_counts[crowd] for shape, crowd in counting if shape in asking | found
+        ]
         more = {shape for shape in later if any(crowd.counted[shape] for crowd in crowds)}
         if more == found:
             return {shape: later[shape] for shape in sorted(found)}

@@ -41,7 +41,7 @@ def most_searches(plan: PartialPlan, steps: Sequence[Round]) -> float:
     joint = sum(step.starved is not None for step in steps[:-1])
     edges = len(steps) - (not plan.assigned)
     rules = plan.base.rules
-    return (len(steps) + joint + edges) * (1.5 if rules.near or rules.even else 1.0)
+    return (len(steps) + joint + edges) * (1.5 if rules.affinity or rules.spread else 1.0)
 
 
 def run_rounds(plan: PartialPlan, steps: Sequence[Round], limits: SearchLimits) -> PartialPlan:
@@ -62,7 +62,7 @@ def run_rounds(plan: PartialPlan, steps: Sequence[Round], limits: SearchLimits) 
             left = [*round_order.once_held(left)]
         plan = _extend(plan, step.growing, limits)
     waits = (not plan.has_placed(want) for step in steps for want in step.wants)
-    if not plan.proved and has_parts and (rules.near or rules.even) and any(waits):
+    if not plan.proved and has_parts and (rules.affinity or rules.spread) and any(waits):
         # A second look may let gangs start that others follow, so no bound of a round holds.
         return replace(plan, tally=bounds.unbounded(plan.tally))
     return plan
@@ -95,7 +95,7 @@ def _start(
 
 def _extend(plan: PartialPlan, gangs: Sequence[MemberCounts], limits: SearchLimits) -> PartialPlan:
     """Let further members join by best fit: which of them do is no part of the proof."""
-    wants = [want for gang in gangs for want in demand.extras(gang, plan.assigned)]
+    wants = [want for gang in gangs for want in demand.growth_requests(gang, plan.assigned)]
     joined = round_answer.with_joined(
         round_answer.answer_round(plan, wants, replace(limits, strategy=limits.fallback)), wants
     )

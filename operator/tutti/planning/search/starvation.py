@@ -53,7 +53,11 @@ class StarvedGang:
         """Whether some of its members may not go wherever there is room."""
         rows = {row for row, _ in _rows(self)}
         rules = self.base.rules
-        asking = {rule.shape for some in (rules.apart, rules.near, rules.even) for rule in some}
+        asking = {
+            rule.shape
+            for some in (rules.anti_affinity, rules.affinity, rules.spread)
+            for rule in some
+        }
         return not rows.isdisjoint(asking)
 
 
@@ -128,7 +132,7 @@ def _seated(one: StarvedGang, free: NDArray[np.int64]) -> NDArray[np.int64] | No
     vacant, left = one.vacant, free
     for row, count in _by_shape(one):
         request = base.requests[row]
-        chosen = seats(vacant, left, base.allowed[row], (request, count))
+        chosen = members_per_node(vacant, left, base.allowed[row], (request, count))
         if int(chosen.sum()) < count:
             return None
         used = chosen[:, None] * request
@@ -198,7 +202,7 @@ def _as_placed(one: StarvedGang) -> NDArray[np.int64]:
     return needed
 
 
-def seats(
+def members_per_node(
     vacant: NDArray[np.int64],
     free: NDArray[np.int64],
     allowed: NDArray[np.bool_],

@@ -5,7 +5,7 @@ Pure: texts and properties in, amounts and manifests out.
 
 from .application_size import ApplicationSize
 from .conf import BadProperty
-from .gang_size import by_properties, group, said
+from .gang_size import by_properties, declared_size, group
 from .manifests import gang_name, manifests
 from .properties import BadProperties, read
 from .resources import NEWEST, Part, PodResources, SparkApplication, Version, app
@@ -21,9 +21,9 @@ __all__ = [
     "Version",
     "app",
     "by_properties",
+    "declared_size",
     "gang_name",
     "group",
     "manifests",
     "read",
-    "said",
 ]

@@ -43,7 +43,7 @@ NOT_HELD = "tutti.dev/not-held"  # on a PodGroup: what its template cannot say
 Raw = dict[str, Any]
 
 
-def said(member: Member, spark: SparkPod, scheduler: str) -> ApplicationSize | None:
+def declared_size(member: Member, spark: SparkPod, scheduler: str) -> ApplicationSize | None:
     """What the pod itself says, by annotations or labels; None if its properties have to.
 
     Raises:
@@ -104,7 +104,7 @@ def by_annotation(executor: Member, spark: SparkPod, scheduler: str) -> Applicat
     Raises:
         BadProperty: a number cannot be read, or no template can say what it is.
     """
-    said = dict(spark.marks)
+    said = dict(spark.annotations)
     if marks.EXECUTORS not in said:
         raise BadProperty(marks.EXECUTORS, "", f"is not set, but {marks.MOST_EXECUTORS} is")
     count = whole(marks.EXECUTORS, said[marks.EXECUTORS])
@@ -131,7 +131,7 @@ def _unheld(executor: Member) -> tuple[str, ...]:
         pod_templates.PORTS: any(ports.is_port(name) for name, _ in shape.requests.amounts),
         pod_templates.NUMBERED: pod_templates.is_numbered(shape.rules),
     }
-    return (*executor.unmodelled, *(field for field, is_used in used.items() if is_used))
+    return (*executor.unsupported_fields, *(field for field, is_used in used.items() if is_used))
 
 
 def group(member: Member, spark: SparkPod, declared: ApplicationSize) -> Raw:

@@ -27,7 +27,7 @@ def by_palantir(spark: SparkPod) -> ApplicationSize | None:
     Raises:
         BadProperty: one of them is missing, or cannot be read.
     """
-    said = dict(spark.marks)
+    said = dict(spark.annotations)
     if not said:
         return None
     resources = {"cpu": _quantity(said, marks.CPU), "memory": _quantity(said, marks.MEMORY)}

@@ -128,8 +128,8 @@ class PodGroupCreator:
             logger.info("pod %s: made PodGroup %s for its application", member.key, made.key.name)
 
     async def _declared(self, member: Member, app: SparkPod) -> spark.ApplicationSize:
-        if (said := spark.said(member, app, self._scheduler)) is not None:
-            return said
+        if (declared := spark.declared_size(member, app, self._scheduler)) is not None:
+            return declared
         if app.properties is None:
             raise spark.BadProperties(
                 "the driver mounts no ConfigMap with spark.properties: name a PodGroup for its pods"

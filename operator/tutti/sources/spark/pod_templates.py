@@ -88,8 +88,8 @@ def merged(
 
 def is_numbered(rules: InterPodRules) -> bool:
     """Whether they are about single executors by number, which absent ones do not have yet."""
-    peers = (rule.peers for rule in (*rules.near, *rules.apart))
-    counted = (spread.peers for spread in rules.even)
+    peers = (rule.peers for rule in (*rules.affinity, *rules.anti_affinity))
+    counted = (spread.peers for spread in rules.spread)
     return any(
         one.key == NUMBER_LABEL and one.values
         for each in (*peers, *counted)

@@ -45,7 +45,7 @@ class InterPodProgram(Program):
         classes: Sequence[NodeClass],
     ) -> None:
         super().__init__(problem, candidates, wanted, classes)
-        self._crowds = problem.rules.crowds
+        self._crowds = problem.rules.domain_counts
         self._places: list[list[tuple[int, LpVariable]]] = [[] for _ in wanted.shapes]
         for filling in self.fillings:
             for row, variable in filling.whole:
@@ -54,13 +54,13 @@ class InterPodProgram(Program):
             each.sense = LpConstraintEQ  # a place that nobody takes is nobody to be near to
         self._counted_in = [self._by_domain(crowd) for crowd in self._crowds]
         rules = problem.rules
-        for apart in (rule for rule in rules.apart if rule.shape in self._row_of):
+        for apart in (rule for rule in rules.anti_affinity if rule.shape in self._row_of):
             self._keep_apart(apart)
         self._promised = nodes_promised(rules)
         obeyed = {*self._row_of, *self._promised}
-        for near in (rule for rule in rules.near if rule.shape in obeyed):
+        for near in (rule for rule in rules.affinity if rule.shape in obeyed):
             self._keep_near(near)
-        for even in (rule for rule in rules.even if rule.shape in obeyed):
+        for even in (rule for rule in rules.spread if rule.shape in obeyed):
             self._keep_even(even)
 
     def aim(self, level: DemandLevel) -> int:

@@ -86,19 +86,27 @@ def test_a_pod_of_ours_is_read_whole() -> None:
         role="worker",
         priority=1000,
         owner=Owner("Job", "train", "batch", Uid("j")),
-        said=ScheduledCondition("WaitingForMembers", "1 of 2 exist"),
+        scheduled_condition=ScheduledCondition("WaitingForMembers", "1 of 2 exist"),
         labels=(("app", "t"), ("tutti.dev/pod-group", "train"), ("tutti.dev/role", "worker")),
     )
 
 
 def test_a_bare_pod_has_no_group_role_owner_or_words() -> None:
     got = decode_member(pod(status={"conditions": []}, labels=None, ownerReferences=None))
-    assert (got.group, got.role, got.owner, got.said) == ("", "", None, ScheduledCondition())
+    assert (got.group, got.role, got.owner, got.scheduled_condition) == (
+        "",
+        "",
+        None,
+        ScheduledCondition(),
+    )
 
 
 def test_a_scheduled_pod_was_told_nothing() -> None:
     scheduled = [{"type": "PodScheduled", "status": "True"}]
-    assert decode_member(pod(status={"conditions": scheduled})).said == ScheduledCondition()
+    assert (
+        decode_member(pod(status={"conditions": scheduled})).scheduled_condition
+        == ScheduledCondition()
+    )
 
 
 @pytest.mark.parametrize(
@@ -294,7 +302,7 @@ def test_a_template_is_read_as_the_pod_that_will_be_made_of_it() -> None:
     }
     member = decode_member(wire.parse_one(pod, wire.Pod))
     assert (role.template.shape, role.template.labels) == (member.shape, member.labels)
-    assert [len(one.peers.selector or ()) for one in member.shape.rules.even] == [3]
+    assert [len(one.peers.selector or ()) for one in member.shape.rules.spread] == [3]
     assert made.absent_seconds == 600.0
     assert made.owner_pod == ""
 

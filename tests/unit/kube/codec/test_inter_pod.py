@@ -49,7 +49,7 @@ def rules(spec: Json, **metadata: Any) -> InterPodRules:
 
 def term(**fields: Any) -> AffinityTerm:
     """The one term of anti-affinity that is read of these fields."""
-    (found,) = rules(apart({"topologyKey": "zone", **fields})).apart
+    (found,) = rules(apart({"topologyKey": "zone", **fields})).anti_affinity
     return found
 
 
@@ -67,7 +67,7 @@ def test_affinity_anti_affinity_and_spread_are_read() -> None:
         (AffinityTerm("host", peers),),
         (TopologySpread("zone", peers, 2, 3),),
     )
-    assert decode_member(pod(spec)).unmodelled == ()
+    assert decode_member(pod(spec)).unsupported_fields == ()
 
 
 def test_a_pod_that_asks_for_nothing_has_no_rules() -> None:
@@ -86,7 +86,7 @@ def test_equal_rules_labels_and_pairs_are_the_same_object() -> None:
     bound = [decode_occupant(pod({**backwards, "nodeName": n}, uid=n)) for n in "xy"]
     assert bound[0] is not None
     assert bound[1] is not None
-    assert bound[0].apart is bound[1].apart
+    assert bound[0].anti_affinity is bound[1].anti_affinity
     assert bound[0].labels is one.labels
 
 
@@ -163,7 +163,11 @@ EVEN: dict[str, tuple[Json, TopologySpread]] = {
     "policies": (
         {"labelSelector": APP, "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"},
         TopologySpread(
-            "zone", PodSelector(IS_APP, ("ml",)), 1, heeds_affinity=False, heeds_taints=True
+            "zone",
+            PodSelector(IS_APP, ("ml",)),
+            1,
+            honors_node_affinity=False,
+            honors_node_taints=True,
         ),
     ),
     "policies said": (
@@ -198,12 +202,12 @@ EVEN: dict[str, tuple[Json, TopologySpread]] = {
 
 @pytest.mark.parametrize(("fields", "want"), EVEN.values(), ids=EVEN)
 def test_how_a_spread_constraint_is_read(fields: Json, want: TopologySpread) -> None:
-    assert rules(spread(**fields)).even == (want,)
+    assert rules(spread(**fields)).spread == (want,)
 
 
 def test_several_constraints_are_sorted_and_equal_ones_are_one() -> None:
     two = [{"topologyKey": key, "labelSelector": sel} for key in "ba" for sel in (APP, None)]
-    found = rules({"topologySpreadConstraints": [*two, *two]}).even
+    found = rules({"topologySpreadConstraints": [*two, *two]}).spread
     assert [(one.topology, one.peers.selector) for one in found] == [
         ("a", None),
         ("a", IS_APP),
@@ -241,24 +245,24 @@ def test_who_has_a_malformed_selector_waits_and_is_told_so(field: str, selector:
     bad, good = {"topologyKey": "zone", field: selector}, {"topologyKey": "host"}
     near = {"affinity": {"podAffinity": {REQUIRED: [good, bad]}, **apart(good)["affinity"]}}
     read = decode_member(pod(near))
-    assert read.unmodelled == ("a malformed spec.affinity.podAffinity",)
-    assert read.shape.rules.near == ()
-    assert [one.topology for one in read.shape.rules.apart] == ["host"]
+    assert read.unsupported_fields == ("a malformed spec.affinity.podAffinity",)
+    assert read.shape.rules.affinity == ()
+    assert [one.topology for one in read.shape.rules.anti_affinity] == ["host"]
     # As in kube-scheduler, one that is there already keeps nobody away.
     there = decode_occupant(pod({**apart(good, bad), "nodeName": "n1"}))
     assert there is not None
-    assert there.apart == ()
+    assert there.anti_affinity == ()
 
 
 def test_a_malformed_preference_keeps_a_pod_waiting_and_leaves_its_rules() -> None:
     bad = {"topologyKey": "zone", "labelSelector": MALFORMED["no key"]}
     spec = apart({"topologyKey": "host"}, **{PREFERRED: [{"weight": 1, "podAffinityTerm": bad}]})
     read = decode_member(pod(spec))
-    assert read.unmodelled == ("a malformed spec.affinity.podAntiAffinity",)
-    assert [one.topology for one in read.shape.rules.apart] == ["host"]
+    assert read.unsupported_fields == ("a malformed spec.affinity.podAntiAffinity",)
+    assert [one.topology for one in read.shape.rules.anti_affinity] == ["host"]
     there = decode_occupant(pod({**spec, "nodeName": "n1"}))
     assert there is not None
-    assert there.apart == read.shape.rules.apart
+    assert there.anti_affinity == read.shape.rules.anti_affinity
 
 
 @pytest.mark.parametrize(
@@ -269,7 +273,7 @@ def test_a_malformed_selector_of_a_hard_constraint_keeps_a_pod_waiting(
     when: str, want: tuple[str, ...]
 ) -> None:
     odd = spread(whenUnsatisfiable=when, labelSelector=MALFORMED["in nothing"])
-    assert decode_member(pod(odd)).unmodelled == want
+    assert decode_member(pod(odd)).unsupported_fields == want
 
 
 @pytest.mark.parametrize("skew", [2**31, -(2**31) - 1, 10**30])
@@ -308,8 +312,11 @@ def test_whatever_stands_in_a_rule_is_read_or_refused(data: st.DataObject) -> No
         member = decode_member(wire.parse_one({"metadata": metadata, "spec": spec}, wire.Pod))
         asked = member.shape.rules
         assert (
-            len(asked.apart) == 1
-            or "a malformed spec.affinity.podAntiAffinity" in member.unmodelled
+            len(asked.anti_affinity) == 1
+            or "a malformed spec.affinity.podAntiAffinity" in member.unsupported_fields
         )
         if even.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule":
-            assert asked.even or "a malformed spec.topologySpreadConstraints" in member.unmodelled
+            assert (
+                asked.spread
+                or "a malformed spec.topologySpreadConstraints" in member.unsupported_fields
+            )

@@ -12,7 +12,7 @@ from tutti.model.inter_pod import (
     TopologySpread,
     WeightedAffinityTerm,
 )
-from tutti.model.shapes import NO_WISHES, NodeTerm, Preferences
+from tutti.model.shapes import NO_PREFERENCES, NodeTerm, Preferences
 
 from ..objects import REQUIRED, Json, pod
 
@@ -47,11 +47,11 @@ def soft(selector: Json) -> Json:
 
 def wishes(spec: Json) -> Preferences:
     """What a pod with this spec wishes for."""
-    return decode_member(pod(spec)).shape.wishes
+    return decode_member(pod(spec)).shape.preferences
 
 
 def test_who_says_nothing_wishes_for_nothing() -> None:
-    assert wishes({}) is NO_WISHES
+    assert wishes({}) is NO_PREFERENCES
 
 
 def test_preferred_nodes_are_read_and_of_equal_terms_the_weights_are_added_up() -> None:
@@ -60,38 +60,38 @@ def test_preferred_nodes_are_read_and_of_equal_terms_the_weights_are_added_up() 
     empty = {"weight": 9, "preference": {}}
     ssd = NodeTerm((Requirement("disk", "In", ("ssd",)),))
     n1 = NodeTerm((), (Requirement("metadata.name", "In", ("n1",)),))
-    assert wishes(affine(nodeAffinity=[fast(1), named, empty, fast(4)])).nodes == (
+    assert wishes(affine(nodeAffinity=[fast(1), named, empty, fast(4)])).node_affinity == (
         (n1, 3),
         (ssd, 5),
     )
-    assert wishes(affine(nodeAffinity=[fast(0)])) is NO_WISHES
+    assert wishes(affine(nodeAffinity=[fast(0)])) is NO_PREFERENCES
 
 
 def test_preferred_pods_are_read_those_to_be_apart_from_with_a_weight_below_zero() -> None:
     spec = affine(podAffinity=[beside("zone", 7)], podAntiAffinity=[beside("host", 5)])
-    assert wishes(spec).pods == (
+    assert wishes(spec).pod_affinity == (
         WeightedAffinityTerm(AffinityTerm("host", PEERS), -5),
         WeightedAffinityTerm(AffinityTerm("zone", PEERS), 7),
     )
     same = affine(podAffinity=[beside("zone", 7)], podAntiAffinity=[beside("zone", 7)])
-    assert wishes(same) is NO_WISHES
+    assert wishes(same) is NO_PREFERENCES
 
 
 def test_a_soft_spread_is_read_and_one_that_cannot_be_read_is_none() -> None:
-    assert wishes(soft(APP)).even == (TopologySpread("zone", PEERS, 2),)
-    assert decode_member(pod(soft(APP))).shape.rules.even == ()
-    assert wishes(soft(ODD)) is NO_WISHES
+    assert wishes(soft(APP)).spread == (TopologySpread("zone", PEERS, 2),)
+    assert decode_member(pod(soft(APP))).shape.rules.spread == ()
+    assert wishes(soft(ODD)) is NO_PREFERENCES
 
 
 @pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
 def test_a_selector_that_cannot_be_read_takes_its_kind_of_wishes_along(kind: str) -> None:
     spec = affine(**{kind: [beside("zone", 1), beside("host", 1, ODD)]})
     read = decode_member(pod(spec))
-    assert read.unmodelled == (f"a malformed spec.affinity.{kind}",)
-    assert read.shape.wishes is NO_WISHES
+    assert read.unsupported_fields == (f"a malformed spec.affinity.{kind}",)
+    assert read.shape.preferences is NO_PREFERENCES
     there = decode_occupant(pod({**spec, "nodeName": "n1"}))
     assert there is not None
-    assert there.likings == ()
+    assert there.scored_terms == ()
 
 
 def test_whoever_is_there_draws_others_by_what_it_prefers_and_by_what_it_requires() -> None:
@@ -100,9 +100,9 @@ def test_whoever_is_there_draws_others_by_what_it_prefers_and_by_what_it_require
     spec["affinity"]["podAffinity"][REQUIRED] = required
     there = decode_occupant(pod({**spec, "nodeName": "n1"}))
     assert there is not None
-    assert there.likings == (
+    assert there.scored_terms == (
         WeightedAffinityTerm(AffinityTerm("host", PEERS), -5),
         WeightedAffinityTerm(AffinityTerm("zone", PEERS), 8),
     )
     ours = decode_member(pod(spec)).shape
-    assert sum(one.weight for one in ours.likings if one.term.topology == "zone") == 8
+    assert sum(one.weight for one in ours.scored_terms if one.term.topology == "zone") == 8

@@ -15,7 +15,7 @@ from ..objects import container, pod
 INFEASIBLE = [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]
 
 
-def asked(**amounts: int) -> Resources:
+def requested_amounts(**amounts: int) -> Resources:
     """The expected request, in model units; every pod takes one of ``pods``."""
     return Resources.of({key.replace("__", "-"): n for key, n in amounts.items()} | {"pods": 1})
 
@@ -26,36 +26,36 @@ def listening(*given: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 SPECS: dict[str, tuple[dict[str, Any], Resources]] = {
-    "no requests: one pod": ({"containers": [container()]}, asked()),
+    "no requests: one pod": ({"containers": [container()]}, requested_amounts()),
     "containers add up": (
         {"containers": [container(cpu="1", memory="1Gi"), container("b", cpu="500m")]},
-        asked(cpu=1500, memory=2**30),
+        requested_amounts(cpu=1500, memory=2**30),
     ),
     "fractions add up before they are rounded": (
         {"containers": [container(cpu="0.5m"), container("b", cpu="0.5m")]},
-        asked(cpu=1),
+        requested_amounts(cpu=1),
     ),
     "a larger init container counts": (
         {"containers": [container(cpu="1")], "initContainers": [container("i", cpu="3")]},
-        asked(cpu=3000),
+        requested_amounts(cpu=3000),
     ),
     "a smaller init container does not": (
         {"containers": [container(cpu="2")], "initContainers": [container("i", cpu="1")]},
-        asked(cpu=2000),
+        requested_amounts(cpu=2000),
     ),
     "init containers run one after the other": (
         {
             "containers": [container(cpu="1")],
             "initContainers": [container("i", cpu="2"), container("j", cpu="2", memory="5")],
         },
-        asked(cpu=2000, memory=5),
+        requested_amounts(cpu=2000, memory=5),
     ),
     "a sidecar adds to the containers": (
         {
             "containers": [container(cpu="1")],
             "initContainers": [container("s", restart="Always", cpu="1")],
         },
-        asked(cpu=2000),
+        requested_amounts(cpu=2000),
     ),
     "an init container runs beside the sidecars before it": (
         {
@@ -66,7 +66,7 @@ SPECS: dict[str, tuple[dict[str, Any], Resources]] = {
                 container("t", restart="Always", cpu="2"),
             ],
         },
-        asked(cpu=6000),
+        requested_amounts(cpu=6000),
     ),
     "and not beside those after it": (
         {
@@ -76,11 +76,11 @@ SPECS: dict[str, tuple[dict[str, Any], Resources]] = {
                 container("t", restart="Always", cpu="2"),
             ],
         },
-        asked(cpu=3000),
+        requested_amounts(cpu=3000),
     ),
     "overhead adds": (
         {"containers": [container(cpu="1")], "overhead": {"cpu": "250m", "memory": "120Mi"}},
-        asked(cpu=1250, memory=120 * 2**20),
+        requested_amounts(cpu=1250, memory=120 * 2**20),
     ),
     "overhead adds to an init container too": (
         {
@@ -88,7 +88,7 @@ SPECS: dict[str, tuple[dict[str, Any], Resources]] = {
             "initContainers": [container("i", cpu="2")],
             "overhead": {"cpu": "250m"},
         },
-        asked(cpu=2250),
+        requested_amounts(cpu=2250),
     ),
     "the pod's own request replaces the sum, overhead adds": (
         {
@@ -96,18 +96,18 @@ SPECS: dict[str, tuple[dict[str, Any], Resources]] = {
             "resources": {"requests": {"cpu": "5", "hugepages-2Mi": "4Mi"}},
             "overhead": {"cpu": "1"},
         },
-        asked(cpu=6000, memory=2**30, hugepages__2Mi=2**22),
+        requested_amounts(cpu=6000, memory=2**30, hugepages__2Mi=2**22),
     ),
     "the pod's own request is for cpu, memory and huge pages only": (
         {
             "containers": [container(cpu="1")],
             "resources": {"requests": {"example.com/fpga": "5"}},
         },
-        asked(cpu=1000),
+        requested_amounts(cpu=1000),
     ),
     "a zero for the pod as a whole is a request too": (
         {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "0"}}},
-        asked(),
+        requested_amounts(),
     ),
     "every resource counts": (
         {
@@ -120,11 +120,11 @@ SPECS: dict[str, tuple[dict[str, Any], Resources]] = {
     ),
     "no resource is taken for a port": (
         {"containers": [{"resources": {"requests": {"port:80/TCP": "1", "cpu": "1"}}}]},
-        asked(cpu=1000),
+        requested_amounts(cpu=1000),
     ),
     "absurd sums are capped": (
         {"containers": [container(memory="7E"), container("b", memory="7E")]},
-        asked(memory=LARGEST),
+        requested_amounts(memory=LARGEST),
     ),
     "nulls mean nothing": (
         {
@@ -133,7 +133,7 @@ SPECS: dict[str, tuple[dict[str, Any], Resources]] = {
             "overhead": None,
             "resources": None,
         },
-        asked(),
+        requested_amounts(),
     ),
 }
 
@@ -179,17 +179,19 @@ PORTS: dict[str, tuple[dict[str, Any], list[HostPort]]] = {
 def test_ports_of_the_node_are_asked_for_like_resources(
     spec: dict[str, Any], want: list[HostPort]
 ) -> None:
-    assert pod_requests(pod(spec)) - asked() == Resources.of(ports.asked(want))
+    assert pod_requests(pod(spec)) - requested_amounts() == Resources.of(
+        ports.requested_amounts(want)
+    )
 
 
 STATUSES: dict[str, tuple[dict[str, Any], Resources]] = {
     "shrinking: what it still holds counts": (
         {"containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "5"}}]},
-        asked(cpu=5000),
+        requested_amounts(cpu=5000),
     ),
     "growing: what it is about to hold counts": (
         {"containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "1"}}]},
-        asked(cpu=2000),
+        requested_amounts(cpu=2000),
     ),
     "what the kubelet has set counts as well": (
         {
@@ -201,29 +203,29 @@ STATUSES: dict[str, tuple[dict[str, Any], Resources]] = {
                 }
             ]
         },
-        asked(cpu=4000),
+        requested_amounts(cpu=4000),
     ),
     "an infeasible growth does not count": (
         {
             "conditions": INFEASIBLE,
             "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "1"}}],
         },
-        asked(cpu=1000),
+        requested_amounts(cpu=1000),
     ),
     "an infeasible growth does not count where nothing says what is held, either": (
         {"conditions": INFEASIBLE},
-        asked(),
+        requested_amounts(),
     ),
     "a deferred growth counts": (
         {
             "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}],
             "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "1"}}],
         },
-        asked(cpu=2000),
+        requested_amounts(cpu=2000),
     ),
     "a status without resources changes nothing": (
         {"conditions": INFEASIBLE, "containerStatuses": [{"name": "main", "resources": {}}]},
-        asked(),
+        requested_amounts(),
     ),
     "a status of the whole pod goes before its containers'": (
         {
@@ -231,7 +233,7 @@ STATUSES: dict[str, tuple[dict[str, Any], Resources]] = {
             "resources": {"requests": {"cpu": "3"}},
             "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "9"}}],
         },
-        asked(cpu=3000),
+        requested_amounts(cpu=3000),
     ),
 }
 
@@ -242,17 +244,17 @@ def test_a_pod_that_is_resized_takes_the_most_it_may_hold_once_it_has_a_node(
 ) -> None:
     spec = {"containers": [container(cpu="2")]}
     assert pod_requests(pod({**spec, "nodeName": "n1"}, status)) == want
-    assert pod_requests(pod(spec, status)) == asked(cpu=2000)
+    assert pod_requests(pod(spec, status)) == requested_amounts(cpu=2000)
 
 
 def test_a_resized_pod_level_request_takes_the_most_it_may_hold() -> None:
     wanted = {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "2"}}}
     spec = {**wanted, "nodeName": "n1"}
     status = {"allocatedResources": {"cpu": "4"}, "resources": {"requests": {"cpu": "3"}}}
-    assert pod_requests(pod(spec, status)) == asked(cpu=4000)
+    assert pod_requests(pod(spec, status)) == requested_amounts(cpu=4000)
     refused = status | {"allocatedResources": {"cpu": "1"}, "conditions": INFEASIBLE}
-    assert pod_requests(pod(spec, refused)) == asked(cpu=3000)
-    assert pod_requests(pod(wanted, status)) == asked(cpu=2000)
+    assert pod_requests(pod(spec, refused)) == requested_amounts(cpu=3000)
+    assert pod_requests(pod(wanted, status)) == requested_amounts(cpu=2000)
 
 
 @pytest.mark.parametrize("amount", ["-1", "one", [1], True, float("nan")])

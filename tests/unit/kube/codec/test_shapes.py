@@ -84,7 +84,7 @@ UNMODELLED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(("spec", "want"), UNMODELLED.values(), ids=UNMODELLED)
 def test_rules_that_are_not_modelled_are_named(spec: dict[str, Any], want: tuple[str, ...]) -> None:
-    assert decode_member(pod(spec)).unmodelled == want
+    assert decode_member(pod(spec)).unsupported_fields == want
 
 
 PIN = node_affinity(naming("n1"))

@@ -173,7 +173,7 @@ def mounting(*sources: Any) -> dict[str, Any]:
 def test_a_pod_names_its_claims() -> None:
     named = [{"claimName": "b"}, {"claimName": "a", "readOnly": True}, {"claimName": "b"}]
     found = decode_member(pod(mounting(*named)))
-    assert (found.claims, found.unmodelled) == (("a", "b"), ())
+    assert (found.claims, found.unsupported_fields) == (("a", "b"), ())
     assert decode_member(pod(mounting())).claims == ()
     assert decode_member(pod({"volumes": []})).claims == ()
 
@@ -181,7 +181,10 @@ def test_a_pod_names_its_claims() -> None:
 @pytest.mark.parametrize("source", [{}, {"claimName": ""}, {"claimName": 7}, "data"])
 def test_a_claim_without_a_name_is_not_understood(source: Any) -> None:
     found = decode_member(pod(mounting(source)))
-    assert (found.claims, found.unmodelled) == ((), ("spec.volumes[].persistentVolumeClaim",))
+    assert (found.claims, found.unsupported_fields) == (
+        (),
+        ("spec.volumes[].persistentVolumeClaim",),
+    )
 
 
 def test_of_others_pods_the_claims_of_their_own_count_as_well() -> None:

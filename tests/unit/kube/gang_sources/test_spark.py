@@ -108,8 +108,8 @@ def test_only_the_annotations_that_count_are_kept() -> None:
     said = {"tutti.dev/executors": "8", "spark-executor-count": "4", "note": "x"}
     driver = decode_spark(pod(LABELS, annotations=said))
     executor = decode_spark(pod({**LABELS, "spark-role": "executor"}, annotations=said))
-    assert driver == SparkPod("spark-1", "driver", marks=(("spark-executor-count", "4"),))
-    assert executor == SparkPod("spark-1", "executor", marks=(("tutti.dev/executors", "8"),))
+    assert driver == SparkPod("spark-1", "driver", annotations=(("spark-executor-count", "4"),))
+    assert executor == SparkPod("spark-1", "executor", annotations=(("tutti.dev/executors", "8"),))
     assert driver.is_declaring
     assert executor.is_declaring
     assert not SparkPod("spark-1", "executor").is_declaring

@@ -25,7 +25,7 @@ HOURS = 3600.0
 def worth(made: GangBuilder, *nodes: NodeBuilder, policy: Policy, now: float = 0.0) -> int:
     seen = snapshot(made, *nodes)
     base = grids.grid(seen, (m.shape for g in seen.gangs for m in g.members))
-    want = demand.whole(demand.census(made.made))
+    want = demand.start_request(demand.count_members(made.made))
     assert want is not None
     return gang_value.worths(base, [want], policy, now)[0]
 
@@ -67,7 +67,7 @@ def exact(made: GangBuilder, *nodes: NodeBuilder) -> Fraction:
 def values(made: Sequence[GangBuilder], *nodes: NodeBuilder) -> list[int]:
     seen = snapshot(*made, *nodes)
     base = grids.grid(seen, (m.shape for g in seen.gangs for m in g.members))
-    wants = [demand.whole(demand.census(one.made)) for one in made]
+    wants = [demand.start_request(demand.count_members(one.made)) for one in made]
     return list(gang_value.worths(base, [want for want in wants if want], Policy(), 0.0))
 
 

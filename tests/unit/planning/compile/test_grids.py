@@ -34,7 +34,7 @@ N1, N2 = NodeName("n1"), NodeName("n2")
 
 
 def want_of(of: GangBuilder) -> PlacementRequest:
-    want = demand.whole(demand.census(of.made))
+    want = demand.start_request(demand.count_members(of.made))
     assert want is not None
     return want
 

@@ -42,7 +42,7 @@ B = peers(app="b")
 def crowds(seen: Snapshot) -> tuple[InterPodCompiler, Grid]:
     """The crowds of all that wait, and the Grid of node rules alone."""
     reserved = {held.gang for held in seen.reservations}
-    found = [demand.census(each) for each in seen.gangs if each.key not in reserved]
+    found = [demand.count_members(each) for each in seen.gangs if each.key not in reserved]
     there = pod_classes.placed_pods(seen)
     index = pod_classes.selector_index(seen, [m for one in found for m in one.ready], there)
     ready = [m for one in found for m in index.classify(one.ready)]
@@ -67,7 +67,7 @@ def alone(seen: Snapshot) -> str:
     """Where one member of the first shape could go if it came alone, room aside."""
     made, base = crowds(seen)
     nodes = base.allowed[0].copy()
-    for one in made.asked(next(iter(base.shapes))):
+    for one in made.outcomes(next(iter(base.shapes))):
         nodes &= one.alone
     return allowed(replace(base, allowed=nodes[None, :]))
 
@@ -132,9 +132,9 @@ def test_members_apart_from_one_another_have_a_rule_and_may_go_anywhere() -> Non
     seen = snapshot(host("n1"), host("n2"), asking(gang("a").of(2, cpu=1), apart(A), app="a"))
     found = numbers(seen)
     assert allowed(found) == "n1 n2"
-    assert found.rules.apart == (AntiAffinity(0, 0),)
-    assert (found.rules.near, found.rules.even) == ((), ())
-    (crowd,) = found.rules.crowds
+    assert found.rules.anti_affinity == (AntiAffinity(0, 0),)
+    assert (found.rules.affinity, found.rules.spread) == ((), ())
+    (crowd,) = found.rules.domain_counts
     assert crowd.counted.tolist() == [True]
     assert domains(crowd, found.nodes) == {"n1": 0, "n2": 0}
 
@@ -156,7 +156,9 @@ def test_own_anti_affinity_keeps_members_from_those_who_are_there() -> None:
 
 
 def test_anti_affinity_of_those_who_are_there_binds_whoever_comes() -> None:
-    guarding = replace(resident("r", "z0-0", app="x"), apart=apart(A, on=ZONE).apart)
+    guarding = replace(
+        resident("r", "z0-0", app="x"), anti_affinity=apart(A, on=ZONE).anti_affinity
+    )
     waiting = gang("a").of(2, cpu=1).each(labels=labels(app="a"))
     found = numbers(beside(snapshot(*zones(2), waiting), guarding))
     assert allowed(found) == "z1-0 z1-1"
@@ -212,8 +214,8 @@ def test_a_member_near_another_that_waits_may_go_where_the_other_may_come() -> N
     seen = beside(snapshot(*zones(), waiting, driver), resident("r1", "z1-0", app="b"))
     found = numbers(seen)
     assert allowed(found) == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
-    assert found.rules.near == (Affinity(0, (0,), may_be_first=False),)
-    (crowd,) = found.rules.crowds
+    assert found.rules.affinity == (Affinity(0, (0,), may_be_first=False),)
+    (crowd,) = found.rules.domain_counts
     assert crowd.counted.tolist() == [False, True]
     assert domains(crowd, found.nodes) == {"z0-0": 0, "z1-0": 1, "z2-0": 0}
     assert alone(seen) == "z1-0 z1-1"
@@ -239,7 +241,7 @@ def test_all_terms_of_affinity_are_about_the_same_pods() -> None:
 def test_terms_of_one_topology_are_one_crowd() -> None:
     both = near(peers(app="a"), peers(tier="x"))
     seen = snapshot(*zones(2), asking(gang("a").of(2, cpu=1), both, app="a", tier="x"))
-    assert numbers(seen).rules.near == (Affinity(0, (0,), may_be_first=True),)
+    assert numbers(seen).rules.affinity == (Affinity(0, (0,), may_be_first=True),)
 
 
 @pytest.mark.parametrize(
@@ -272,8 +274,8 @@ def test_a_spread_counts_who_stays_in_its_namespace() -> None:
     )
     found = numbers(seen)
     assert allowed(found) == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
-    assert found.rules.even == (EvenSpread(0, 0, 1),)
-    (crowd,) = found.rules.crowds
+    assert found.rules.spread == (EvenSpread(0, 0, 1),)
+    (crowd,) = found.rules.domain_counts
     assert domains(crowd, found.nodes) == {"z0-0": 2, "z1-0": 0, "z2-0": 0}
     assert alone(seen) == "z1-0 z1-1 z2-0 z2-1"
 
@@ -304,7 +306,7 @@ def test_fewer_domains_than_demanded_count_from_zero(demanded: int, *, from_zero
     rules = even(A, min_domains=demanded)
     there = [resident(f"r{z}", f"z{z}-0", app="a") for z in range(2)]
     seen = beside(snapshot(*zones(2), asking(gang("a").of(3, cpu=1), rules, app="a")), *there)
-    assert numbers(seen).rules.even == (EvenSpread(0, 0, 1, from_zero),)
+    assert numbers(seen).rules.spread == (EvenSpread(0, 0, 1, from_zero),)
     assert alone(seen) == ("" if from_zero else "z0-0 z0-1 z1-0 z1-1")
 
 
@@ -312,9 +314,9 @@ def test_fewer_domains_than_demanded_count_from_zero(demanded: int, *, from_zero
     ("changes", "where"),
     [
         ({}, {"z0-0": 0, "z1-0": 1}),
-        ({"heeds_affinity": False}, {"bad": 3, "z0-0": 0, "z1-0": 1}),
-        ({"heeds_taints": True}, {"z0-0": 0}),
-        ({"heeds_affinity": False, "heeds_taints": True}, {"bad": 3, "z0-0": 0}),
+        ({"honors_node_affinity": False}, {"bad": 3, "z0-0": 0, "z1-0": 1}),
+        ({"honors_node_taints": True}, {"z0-0": 0}),
+        ({"honors_node_affinity": False, "honors_node_taints": True}, {"bad": 3, "z0-0": 0}),
     ],
 )
 def test_only_nodes_count_that_the_policies_leave_in(
@@ -326,13 +328,13 @@ def test_only_nodes_count_that_the_policies_leave_in(
         host("bad", "z2").labelled(pool="b"),
         node("bare", cpu=8).labelled(pool="a", zone="z0"),
     ]
-    both = InterPodRules(even=(*even(A, **changes).even, *even(B, on=HOST).even))
+    both = InterPodRules(spread=(*even(A, **changes).spread, *even(B, on=HOST).spread))
     waiting = asking(gang("a").of(1, cpu=1), both, app="a").shaped(node_selector=(("pool", "a"),))
     there = [resident("r", "z1-0", app="a"), resident("s", "bare", app="a")]
     bad = [resident(f"b{i}", "bad", app="a") for i in range(3)]
     found = numbers(beside(snapshot(*nodes, waiting), *there, *bad))
     assert allowed(found) == "z0-0"
-    crowd = found.rules.crowds[found.rules.even[0].crowd]
+    crowd = found.rules.domain_counts[found.rules.spread[0].crowd]
     assert domains(crowd, found.nodes) == where
 
 
@@ -340,8 +342,8 @@ def test_equal_questions_are_one_crowd() -> None:
     first = asking(gang("a").of(2, cpu=1), apart(A), app="a")
     second = asking(gang("b").of(2, cpu=2), apart(A), app="a")
     found = numbers(snapshot(*zones(1), first, second))
-    assert found.rules.apart == (AntiAffinity(0, 0), AntiAffinity(1, 0))
-    assert len(found.rules.crowds) == 1
+    assert found.rules.anti_affinity == (AntiAffinity(0, 0), AntiAffinity(1, 0))
+    assert len(found.rules.domain_counts) == 1
 
 
 def test_a_topology_that_no_node_has_parts_nobody_and_joins_nobody() -> None:
@@ -352,9 +354,9 @@ def test_a_topology_that_no_node_has_parts_nobody_and_joins_nobody() -> None:
         beside(snapshot(*zones(1), first, second, third), resident("r", "z0-0", app="a"))
     )
     assert [allowed(found, row) for row in range(3)] == ["z0-0 z0-1", "", ""]
-    assert not found.rules.near
-    (rule,) = found.rules.apart
-    assert found.rules.crowds[rule.crowd].there.tolist() == []
+    assert not found.rules.affinity
+    (rule,) = found.rules.anti_affinity
+    assert found.rules.domain_counts[rule.crowd].there.tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -400,13 +402,15 @@ def test_members_that_have_ended_their_gang_are_not_among_those_who_stay() -> No
     running = gang("a").of(2, cpu=1).bound_on("n1", "n1")
     stray = replace(member("stray", shape(cpu=1)), node=NodeName("n1"))
     seen = beside(snapshot(host("n1"), running, strays=[stray]), resident("other", "n1"))
-    seen = replace(seen, residents=(*seen.residents, resident(str(stray.uid), "n1")))
+    seen = replace(seen, placed_pods=(*seen.placed_pods, resident(str(stray.uid), "n1")))
     assert [one.uid for one in pod_classes.pods_of_no_gang(seen)] == ["other"]
     assert pod_classes.pods_of_no_gang(snapshot(host("n1"), running)) == ()
 
 
 def test_a_gang_of_one_has_rules_too() -> None:
-    made = asking(single("s", cpu=1), InterPodRules(apart=(AffinityTerm(HOST, A),)), app="a")
+    made = asking(
+        single("s", cpu=1), InterPodRules(anti_affinity=(AffinityTerm(HOST, A),)), app="a"
+    )
     found = numbers(beside(snapshot(host("n1"), host("n2"), made), resident("r", "n2", app="a")))
     assert allowed(found) == "n1"
-    assert np.array_equal(found.rules.crowds[0].there, [0, 1])
+    assert np.array_equal(found.rules.domain_counts[0].there, [0, 1])

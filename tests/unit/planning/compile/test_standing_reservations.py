@@ -36,7 +36,7 @@ def judge(seen: Snapshot) -> list[str]:
     assert {uid: (frozenset(parts.entries), parts.slots) for uid, parts in checked.items()} == {
         uid: (parts.entries, parts.slots) for uid, parts in planned.items()
     }
-    uids = {member.uid for member, _ in standing_reservations.kept_members(seen)}
+    uids = {member.uid for member, _ in standing_reservations.standing_members(seen)}
     assert not uids & {entry.uid for parts in checked.values() for entry in parts.entries}
     names = [entry.pod.name for parts in planned.values() for entry in parts.entries]
     slots = [f"{role} {node}" for parts in planned.values() for node, role in parts.slots]
@@ -106,14 +106,14 @@ def test_a_promise_is_lost_that_a_rule_forbids_in_the_end(
 
 def test_anti_affinity_of_a_pod_without_a_domain_forbids_nothing() -> None:
     held = asking(HELD, InterPodRules(), app="a")
-    guard = replace(resident("r", "z0-0", app="c"), apart=apart(A, on="rack").apart)
+    guard = replace(resident("r", "z0-0", app="c"), anti_affinity=apart(A, on="rack").anti_affinity)
     standing = reservation(held, ("h-0", "z0-0"), ("h-1", "z1-0"))
     assert judge(beside(snapshot(*NODES, held, standing), guard)) == []
 
 
 def test_anti_affinity_of_a_pod_that_has_a_node_forbids_its_domain() -> None:
     held = asking(HELD, InterPodRules(), app="a")
-    guard = replace(resident("r", "z0-0", app="c"), apart=apart(A).apart)
+    guard = replace(resident("r", "z0-0", app="c"), anti_affinity=apart(A).anti_affinity)
     standing = reservation(held, ("h-0", "z0-0"), ("h-1", "z1-0"))
     assert judge(beside(snapshot(*NODES, held, standing), guard)) == ["h-0"]
 

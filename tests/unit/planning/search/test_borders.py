@@ -368,7 +368,7 @@ def picky(member: Member) -> Member:
 
 def choosy(member: Member) -> Member:
     """One that would rather have an SSD."""
-    return _asking(member, wishes=Preferences(((SSD, 1),)))
+    return _asking(member, preferences=Preferences(((SSD, 1),)))
 
 
 def _asking(member: Member, **asks: object) -> Member:

@@ -16,8 +16,8 @@ Said = Sequence[tuple[list[str], list[str]]]
 
 
 def looked_at(*gangs: GangBuilder) -> tuple[Sequence[MemberCounts], Sequence[PlacementRequest]]:
-    found = [demand.census(one) for one in order.considered(each.made for each in gangs)]
-    return found, [want for census in found if (want := demand.whole(census)) is not None]
+    found = [demand.count_members(one) for one in order.considered(each.made for each in gangs)]
+    return found, [want for census in found if (want := demand.start_request(census)) is not None]
 
 
 def said(made: Sequence[Round]) -> Said:

@@ -52,9 +52,9 @@ def fresh(of: GangBuilder) -> GangBuilder:
 def firsts(*parts: Part, policy: Policy = POLICY) -> list[str]:
     """Who goes first, the top priority first."""
     seen = snapshot(*parts, at=LATE)
-    found = [demand.census(each) for each in seen.gangs]
+    found = [demand.count_members(each) for each in seen.gangs]
     base = grids.grid(seen, (m.shape for census in found for m in census.ready))
-    wants = [want for census in found if (want := demand.whole(census)) is not None]
+    wants = [want for census in found if (want := demand.start_request(census)) is not None]
     trials = StarvationSearch(SearchLimits(BEST_FIT, BEST_FIT, Budget(), policy, LATE), len(wants))
     starved = starvation.starved(seen, lambda: base, wants, policy, trials)
     return [one.want.gang.key.name for one in starved]
@@ -113,7 +113,7 @@ def test_no_other_seats_miss_less(nodes: Sequence[tuple[int, int]], count: int) 
     free = np.minimum(vacant, np.array([[quarters] for _, quarters in nodes], dtype=np.int64))
     allowed = np.ones(len(nodes), dtype=np.bool_)
     request = np.array([4], dtype=np.int64)
-    chosen = starvation.seats(vacant, free, allowed, (request, count))
+    chosen = starvation.members_per_node(vacant, free, allowed, (request, count))
     portions = (free[:, 0] * PORTIONS // 4).tolist()
 
     def missing(seats: Sequence[int]) -> int:
@@ -132,7 +132,7 @@ def test_seats_are_taken_where_the_most_of_a_member_has_room_already() -> None:
     vacant = np.array([[8], [8], [8]], dtype=np.int64)
     free = np.array([[1], [3], [1]], dtype=np.int64)
     anywhere = np.ones(3, dtype=np.bool_)
-    chosen = starvation.seats(vacant, free, anywhere, (np.array([8], dtype=np.int64), 2))
+    chosen = starvation.members_per_node(vacant, free, anywhere, (np.array([8], dtype=np.int64), 2))
     assert chosen.tolist() == [1, 1, 0]
 
 

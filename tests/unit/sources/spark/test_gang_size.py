@@ -20,7 +20,7 @@ from tutti.model.inter_pod import (
     Requirement,
     TopologySpread,
 )
-from tutti.model.ports import HostPort, asked
+from tutti.model.ports import HostPort, requested_amounts
 from tutti.model.resources import Resources
 from tutti.model.shapes import NodeTerm, Toleration
 from tutti.model.spark import SparkPod
@@ -29,8 +29,8 @@ from tutti.sources.spark import (
     BadProperties,
     BadProperty,
     by_properties,
+    declared_size,
     group,
-    said,
 )
 
 from ....harness.builders import labels, member, node, shape
@@ -280,8 +280,8 @@ def test_whatever_a_configmap_holds_it_is_read_or_refused(junk: str) -> None:
 
 
 def client(marks: dict[str, str], **changes: Any) -> ApplicationSize | None:
-    spark = SparkPod("app-1", "executor", marks=tuple(sorted(marks.items())))
-    return said(pod("exec-1", **changes), spark, "tutti")
+    spark = SparkPod("app-1", "executor", annotations=tuple(sorted(marks.items())))
+    return declared_size(pod("exec-1", **changes), spark, "tutti")
 
 
 def test_in_client_mode_an_executor_says_how_many_there_will_be_like_itself() -> None:
@@ -326,7 +326,7 @@ def test_an_annotation_that_cannot_be_read_is_named(marks: dict[str, str], sente
 
 
 EVEN = InterPodRules(
-    even=(TopologySpread("zone", PodSelector((Requirement("app", "Exists"),), ("ml",)), 1, 1),)
+    spread=(TopologySpread("zone", PodSelector((Requirement("app", "Exists"),), ("ml",)), 1, 1),)
 )
 
 
@@ -350,15 +350,15 @@ NUMBERED = PodSelector((Requirement("spark-exec-id", "In", ("7",)),), ("ml",))
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"unmodelled": ("spec.resourceClaims",)}, "spec.resourceClaims"),
+        ({"unsupported_fields": ("spec.resourceClaims",)}, "spec.resourceClaims"),
         (
-            {"shape": replace(shape(), requests=Resources.of(asked([HostPort(80)])))},
+            {"shape": replace(shape(), requests=Resources.of(requested_amounts([HostPort(80)])))},
             "spec.containers[].ports[].hostPort",
         ),
         (
             {
                 "shape": replace(
-                    shape(), rules=InterPodRules(apart=(AffinityTerm("zone", NUMBERED),))
+                    shape(), rules=InterPodRules(anti_affinity=(AffinityTerm("zone", NUMBERED),))
                 )
             },
             "a selector of spark-exec-id",
@@ -387,7 +387,7 @@ def annotated(**changes: str | None) -> ApplicationSize | None:
     more = {f"spark-{name.replace('_', '-')}": value for name, value in changes.items()}
     marks = {n: v for n, v in {**PALANTIR, **more}.items() if v is not None}
     counting = tuple(sorted((n, v) for n, v in marks.items() if "driver" not in n))
-    return said(pod(), replace(DRIVER, marks=counting), "tutti")
+    return declared_size(pod(), replace(DRIVER, annotations=counting), "tutti")
 
 
 def test_palantirs_annotations_say_number_and_size() -> None:
@@ -403,7 +403,9 @@ def test_palantirs_annotations_say_number_and_size() -> None:
     assert dynamic == ApplicationSize(2, 9, sizes)
     devices = {"spark-executor-nvidia.com/gpu": "1", "spark-executor-cpu": "1"}
     with_gpu = {**devices, "spark-executor-mem": "1Gi", "spark-executor-count": "1"}
-    found = said(pod(), replace(DRIVER, marks=tuple(sorted(with_gpu.items()))), "tutti")
+    found = declared_size(
+        pod(), replace(DRIVER, annotations=tuple(sorted(with_gpu.items()))), "tutti"
+    )
     assert found is not None
     assert found.template["resources"]["nvidia.com/gpu"] == "1"
 
@@ -434,16 +436,16 @@ LABELLED = {"executors": "4", "exec-cpu": "2", "exec-mem": "3"}
 
 
 def test_labels_of_an_older_gang_scheduler_say_cores_and_gigabytes() -> None:
-    found = said(pod(labels=labels(**LABELLED)), DRIVER, "tutti")
+    found = declared_size(pod(labels=labels(**LABELLED)), DRIVER, "tutti")
     assert found is not None
     assert (found.executors, found.most) == (4, None)
     assert found.template["resources"] == {"cpu": "2", "memory": "3Gi"}
     assert found.template["labels"] == OWN
-    assert said(pod(labels=labels(executors="4")), DRIVER, "tutti") is None
+    assert declared_size(pod(labels=labels(executors="4")), DRIVER, "tutti") is None
     with pytest.raises(BadProperty, match="executors=: is not set"):
-        said(pod(labels=(("exec-cpu", "2"),)), DRIVER, "tutti")
+        declared_size(pod(labels=(("exec-cpu", "2"),)), DRIVER, "tutti")
     with pytest.raises(BadProperty, match=r"exec-mem=1\.5: is not a whole number"):
-        said(pod(labels=labels(**{**LABELLED, "exec-mem": "1.5"})), DRIVER, "tutti")
+        declared_size(pod(labels=labels(**{**LABELLED, "exec-mem": "1.5"})), DRIVER, "tutti")
 
 
 @pytest.mark.parametrize(
@@ -453,7 +455,7 @@ def test_with_such_labels_the_cheaper_of_two_nodes_is_preferred(
     cost: int | str | None, earned: int
 ) -> None:
     """By the label that the older scheduler looked at: a node earns 100 less its cost."""
-    declared = said(pod(labels=labels(**LABELLED)), DRIVER, "tutti")
+    declared = declared_size(pod(labels=labels(**LABELLED)), DRIVER, "tutti")
     assert declared is not None
     raw = made(declared)
     raw["metadata"]["uid"] = "u"

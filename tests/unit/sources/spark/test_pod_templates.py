@@ -141,9 +141,9 @@ def test_rules_of_the_template_are_those_of_the_pods_that_are_made_of_it() -> No
     pod = decode_member(wire.parse_one({"metadata": metadata, "spec": spec}, wire.Pod))
     assert read.template is not None
     assert read.template.shape == pod.shape
-    assert len(pod.shape.rules.apart) == 2
-    assert len(pod.shape.rules.even) == 1
-    assert len(pod.shape.wishes.even) == 1
+    assert len(pod.shape.rules.anti_affinity) == 2
+    assert len(pod.shape.rules.spread) == 1
+    assert len(pod.shape.preferences.spread) == 1
 
 
 UNQUOTED = """

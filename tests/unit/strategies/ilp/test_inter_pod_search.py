@@ -129,7 +129,7 @@ def test_who_was_promised_a_node_as_the_first_gets_company_or_stays_alone(
         Affinity(0, (0,), may_be_first=True),
         crowds=(crowd([0, 1], [1, 1], [1, 0]),),
     )
-    problem = replace(problem, rules=replace(problem.rules, promised=(Placed(0, 0),)))
+    problem = replace(problem, rules=replace(problem.rules, reserved=(Placed(0, 0),)))
     assert values(problem, BestFit()) == values(problem) == [worth]
     assert optimum(case_of(problem)) == ((0, worth),)
 
@@ -141,7 +141,7 @@ def test_who_was_promised_a_node_and_has_company_holds_nobody_back() -> None:
         *(Affinity(0, (0,), may_be_first=False), Affinity(1, (1,), may_be_first=True)),
         crowds=(crowd([0, 1], [0, 0], [0, 0]), crowd([0, 0], [0, 1], [2])),
     )
-    problem = replace(problem, rules=replace(problem.rules, promised=(Placed(1, 0),)))
+    problem = replace(problem, rules=replace(problem.rules, reserved=(Placed(1, 0),)))
     assert values(problem) == [2]
     assert optimum(case_of(problem)) == ((0, 2),)
 
@@ -153,7 +153,7 @@ def test_who_was_promised_a_node_stays_even(shape: int) -> None:
         EvenSpread(shape, 0, 1),
         crowds=(crowd([0, 1], [1, 1], [1, 1]),),
     )
-    problem = replace(problem, rules=replace(problem.rules, promised=(Placed(shape, 1),)))
+    problem = replace(problem, rules=replace(problem.rules, reserved=(Placed(shape, 1),)))
     full = replace(problem, free=np.array([[0], [9]]))
     assert values(problem, BestFit()) == values(problem) == [3]
     assert values(full, BestFit()) == values(full) == [1]
