@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from . import live_cluster
 from .inputs import fail
+from .output import live_cluster
 
 if TYPE_CHECKING:
     from ..model.cluster import Snapshot

@@ -16,7 +16,7 @@ from . import inputs
 from .inputs import fail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..model.cluster import Snapshot
     from ..model.decisions import Plan
@@ -36,7 +36,7 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Question:
     """What is looked at, who plans it, and what keeps every gang from starting, if anything."""
 
     snapshot: Snapshot
@@ -115,36 +115,35 @@ def command(
     space, is_full, _ = (gang or "").partition("/")
     if namespace and is_full and space != namespace:
         fail(f"{gang} and -n {namespace} contradict each other: leave one of them out")
-    asked = _from_files(paths) if paths else _from_cluster(kubeconfig, context)
+    question = _from_files(paths) if paths else _from_cluster(kubeconfig, context)
     if gang:
         is_plain = namespace is not None and "/" not in gang
-        explained = _one(asked, f"{namespace}/{gang}" if is_plain else gang)
+        explained = _one(question, f"{namespace}/{gang}" if is_plain else gang)
     else:
-        explained = _all(asked, namespace)
+        explained = _all(question, namespace)
     if output != "text":
         from .output.watch import print_data
 
-        print_data({"gangs": [_plain(one) for one in explained]}, output)
+        print_data(data(explained), output)
         return
     nobody = f"no gang waits{f' in namespace {namespace}' if namespace else ''}"
     said = ("\n".join(map(visible, _lines(one))) for one in explained)
     click.echo("\n\n".join(said) or visible(nobody))
 
 
-def _from_files(paths: Sequence[str]) -> _Asked:
+def _from_files(paths: Sequence[str]) -> Question:
     """What the files hold, and who planned it, if one of them is a dump."""
     from .output import offline
 
     snapshot, found = inputs.observed(paths)
-    return _Asked(snapshot, offline.planner_of(offline.setup_of(found)))
+    return Question(snapshot, offline.planner_of(offline.setup_of(found)))
 
 
-def _from_cluster(kubeconfig: str | None, context: str | None) -> _Asked:
+def _from_cluster(kubeconfig: str | None, context: str | None) -> Question:
     """The cluster as it is now, and who plans it, as far as the environment says it."""
     from .. import main as operator
     from ..settings import Settings
-    from . import live_cluster
-    from .output import offline, watch
+    from .output import live_cluster, offline, watch
     from .output.gang_rows import hindrance
 
     try:
@@ -152,29 +151,38 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> _Asked:
     except live_cluster.OutOfReach as problem:
         fail(str(problem), NOT_FOUND)
     planner = offline.planner_of(operator.setup_of(Settings.from_environment(os.environ)))
-    return _Asked(seen.snapshot, planner, hindrance(seen.rows))
+    return Question(seen.snapshot, planner, hindrance(seen.rows))
 
 
-def _one(asked: _Asked, name: str) -> Sequence[Explained]:
+def _one(question: Question, name: str) -> Sequence[Explained]:
+    return explain_gang(question, _key(question.snapshot, name))
+
+
+def explain_gang(question: Question, key: GangKey) -> Sequence[Explained]:
+    """What has become of one gang, and what would start it; nothing where there is no such gang."""
     from ..whatif import advise
 
-    snapshot, planner = asked.snapshot, asked.planner
-    key = _key(snapshot, name)
+    snapshot, planner = question.snapshot, question.planner
     plan = planner.plan(snapshot)
-    return list(asked.explained(plan, key, advise(snapshot, plan, key, planner)))
+    return list(question.explained(plan, key, advise(snapshot, plan, key, planner)))
 
 
-def _all(asked: _Asked, namespace: str | None) -> Sequence[Explained]:
+def data(explained: Sequence[Explained]) -> Mapping[str, Any]:
+    """The same for programs: docs/plugin.md has the fields."""
+    return {"gangs": [_plain(one) for one in explained]}
+
+
+def _all(question: Question, namespace: str | None) -> Sequence[Explained]:
     from ..whatif import advise_all
 
-    plan = asked.planner.plan(asked.snapshot)
-    held_back = plan.placements if asked.hindrance else ()
+    plan = question.planner.plan(question.snapshot)
+    held_back = plan.placements if question.hindrance else ()
     given: list[tuple[GangKey, Advice | None]] = [
         (one.gang, None) for one in held_back if namespace in (None, one.gang.namespace)
     ]
-    found = advise_all(asked.snapshot, plan, asked.planner, namespace)
+    found = advise_all(question.snapshot, plan, question.planner, namespace)
     given += [(advice.gang, advice) for advice in found]
-    return [each for key, advice in given for each in asked.explained(plan, key, advice)]
+    return [each for key, advice in given for each in question.explained(plan, key, advice)]
 
 
 def _key(snapshot: Snapshot, name: str) -> GangKey:

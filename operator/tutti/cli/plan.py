@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -213,25 +214,51 @@ def _added(wish: _Wish, snapshot: Snapshot, found: Objects) -> Sequence[Text]:
     return [*contents(wish.all("add")), *apps]
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be different about the nodes and the gangs of a cluster."""
+
+    add_nodes: Sequence[tuple[int, str]] = ()  # so many nodes like this one
+    remove_nodes: Sequence[str] = ()
+    priorities: Sequence[tuple[str, int]] = ()  # of gangs, by name
+
+
+def change(snapshot: Snapshot, changes: Changes) -> Snapshot:
+    """The cluster with these changes: first more nodes, then fewer, then other priorities.
+
+    Raises:
+        WrongChange: a change names something that is not there.
+    """
+    from ..whatif import edits
+
+    for count, like in changes.add_nodes:
+        snapshot = edits.with_nodes(snapshot, count, like)
+    for name in changes.remove_nodes:
+        snapshot = edits.without_node(snapshot, name)
+    for gang, priority in changes.priorities:
+        snapshot = edits.with_priority(snapshot, gang, priority)
+    return snapshot
+
+
 def _changed(snapshot: Snapshot, wish: _Wish) -> Snapshot:
     from ..whatif import edits
 
     counts, models = wish.all("add_nodes"), wish.all("like")
     if len(counts) != len(models):
         fail("give --add-nodes N and --like NODE together, once for each kind of node")
+    nodes = [(int(count), like) for count, like in zip(counts, models, strict=True)]
     try:
-        for count, like in zip(counts, models, strict=True):
-            snapshot = edits.with_nodes(snapshot, int(count), like)
-        for name in wish.all("remove_node"):
-            snapshot = edits.without_node(snapshot, name)
-        for words in wish.all("set_priority"):
-            gang, _, priority = words.rpartition("=")
-            if not gang or not priority.removeprefix("-").isdecimal():
-                fail(f"--set-priority {words}: write it as namespace/name=number")
-            snapshot = edits.with_priority(snapshot, gang, int(priority))
+        snapshot = change(snapshot, Changes(nodes, wish.all("remove_node")))
+        return change(snapshot, Changes(priorities=list(map(_priority, wish.all("set_priority")))))
     except edits.WrongChange as problem:
         fail(str(problem))
-    return snapshot
+
+
+def _priority(words: str) -> tuple[str, int]:
+    gang, _, priority = words.rpartition("=")
+    if not gang or not priority.removeprefix("-").isdecimal():
+        fail(f"--set-priority {words}: write it as namespace/name=number")
+    return gang, int(priority)
 
 
 def _tell_what_is_missing(before: Planned, after: Planned) -> None:

@@ -52,7 +52,7 @@ def _print(seen: View, output: str) -> None:
     from .output import table
 
     if output in ("json", "yaml"):
-        watch.print_data(_data(seen), output)
+        watch.print_data(data(seen), output)
         return
     out = table.console()
     states = utilisation.states(seen.snapshot)
@@ -100,7 +100,8 @@ def _room(seen: View) -> list[list[str]]:
     return lines
 
 
-def _data(seen: View) -> Mapping[str, Any]:
+def data(seen: View) -> Mapping[str, Any]:
+    """The same for programs: docs/plugin.md has the fields."""
     from dataclasses import asdict
 
     from ..gang.quantities import quantity

@@ -11,8 +11,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tutti import cli
-from tutti.cli import live_cluster, status, top
-from tutti.cli.output import watch
+from tutti.cli import status, top
+from tutti.cli.output import live_cluster, watch
 from tutti.cli.output.gang_rows import hindrance, largest, rows
 from tutti.cli.output.watch import View
 from tutti.gang import finding_text
@@ -214,7 +214,7 @@ def test_top_shows_devices_and_who_holds_them(capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_what_is_in_the_way_ends_with_what_to_do(status_code: int, words: str) -> None:
-    assert words in live_cluster._what_to_do(status_code, "may not.")
+    assert words in live_cluster.what_to_do(status_code, "may not.")
 
 
 KUBECONFIG = """

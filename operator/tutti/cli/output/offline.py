@@ -44,30 +44,48 @@ def changed(setup: PlannerConfig, strategy: str | None, objective: str | None) -
     return replace(setup, strategy=strategy or setup.strategy, policy=policy)
 
 
-def planner_of(setup: PlannerConfig) -> Planner:
-    """Who plans so; an unknown strategy ends the command."""
+def load_planner(setup: PlannerConfig) -> Planner:
+    """The planner of a configuration.
+
+    Raises:
+        StrategyError: there is no such strategy, or its budget is not a number.
+    """
     try:
         strategy, fallback = load(setup.strategy), load(FALLBACK)
     except StrategyError as problem:
         nearest = difflib.get_close_matches(setup.strategy, names(), n=1, cutoff=0.5)
         hint = f"; did you mean {nearest[0]}?" if nearest and nearest[0] != setup.strategy else ""
-        fail(f"{problem}{hint}")
+        raise StrategyError(f"{problem}{hint}") from problem
     return Planner(strategy, fallback, _budget(setup), setup.policy)
 
 
-def planned(snapshot: Snapshot, setup: PlannerConfig) -> Planned:
-    """Plan as the operator would, and verify; an unknown strategy ends the command."""
-    made = planner_of(setup).plan(snapshot)
+def planner_of(setup: PlannerConfig) -> Planner:
+    """The planner of a configuration; an unknown strategy ends the command."""
+    try:
+        return load_planner(setup)
+    except StrategyError as problem:
+        fail(str(problem))
+
+
+def checked(snapshot: Snapshot, setup: PlannerConfig, planner: Planner) -> Planned:
+    """Plan as the operator would, and verify."""
+    made = planner.plan(snapshot)
     broken = plan_checks.violations(snapshot, made)
-    for sentence in broken:
-        say(f"the plan failed its check, which is a bug in Tutti: {sentence}", aside=True)
     return Planned(snapshot, setup, made, lines(snapshot, made), broken)
+
+
+def planned(snapshot: Snapshot, setup: PlannerConfig) -> Planned:
+    """The same for a command: an unknown strategy ends it, and it prints what the plan breaks."""
+    made = checked(snapshot, setup, planner_of(setup))
+    for sentence in made.broken:
+        say(f"the plan failed its check, which is a bug in Tutti: {sentence}", aside=True)
+    return made
 
 
 def _budget(setup: PlannerConfig) -> Budget:
     known = {each.name: type(getattr(Budget(), each.name)) for each in fields(Budget)}
     try:
         said = {name: known[name](n) for name, n in setup.budget.items() if name in known}
-    except (ValueError, OverflowError):
-        fail("the budget in the dump is not a number")
+    except (ValueError, OverflowError) as problem:
+        raise StrategyError("the budget in the dump is not a number") from problem
     return Budget(**said)

@@ -30,6 +30,11 @@ def show(output: str, made: Planned, before: Planned | None = None, *, namespace
     _print_summary(shown)
 
 
+def data(made: Planned, before: Planned | None = None) -> Mapping[str, object]:
+    """What ``show`` prints of all namespaces as JSON: docs/plugin.md has the fields."""
+    return _Shown(made, before, "").record()
+
+
 @dataclass(frozen=True, slots=True)
 class _Shown:
     """A plan and perhaps the one before, and whose gangs are shown; empty is all namespaces'."""

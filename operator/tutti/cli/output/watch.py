@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from .. import live_cluster
 from ..inputs import fail, say
+from . import live_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

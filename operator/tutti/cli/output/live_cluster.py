@@ -10,8 +10,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..settings import Settings
-    from ..state.cluster_state import ClusterState
+    from ...settings import Settings
+    from ...state.cluster_state import ClusterState
 
 NO_SUCH_KIND = 404  # what the API server answers for a kind that it does not know
 FORBIDDEN, STRANGER = 403, 401
@@ -23,12 +23,12 @@ class OutOfReach(Exception):  # noqa: N818 - named for the situation, as those o
 
 async def _listed(settings: Settings, kubeconfig: str | None, context: str | None) -> ClusterState:
     """List everything once, in the operator's order: what waits before what counts."""
-    from ..kube import list_watch
-    from ..kube.access import Access
-    from ..kube.client import Client
-    from ..kube.gang_sources import chosen
-    from ..state.cluster_state import ClusterState
-    from ..state.reflectors import reflectors_into, storage_into
+    from ...kube import list_watch
+    from ...kube.access import Access
+    from ...kube.client import Client
+    from ...kube.gang_sources import chosen
+    from ...state.cluster_state import ClusterState
+    from ...state.reflectors import reflectors_into, storage_into
 
     state, sources = ClusterState(lambda: None), chosen(settings.gang_sources)
     access = await Access.load(kubeconfig, context)
@@ -48,18 +48,19 @@ def look(settings: Settings, kubeconfig: str | None, context: str | None) -> Clu
     Raises:
         OutOfReach: it cannot be looked at.
     """
-    from ..kube import errors
+    from ...kube import errors
 
     try:
         return asyncio.run(_listed(settings, kubeconfig, context))
     except errors.ApiError as problem:
-        raise OutOfReach(_what_to_do(problem.status, str(problem))) from problem
+        raise OutOfReach(what_to_do(problem.status, str(problem))) from problem
     except errors.NoAccess as problem:
         todo = problem.todo or "name a cluster with --kubeconfig or --context"
         raise OutOfReach(f"{problem}; {todo}") from problem
 
 
-def _what_to_do(status: int, sentence: str) -> str:
+def what_to_do(status: int, sentence: str) -> str:
+    """The sentence of an API server that refused, with what to do about it."""
     said = sentence.rstrip(".")
     if status == NO_SUCH_KIND:
         return "this cluster has no Tutti: use helm install or tutti crds | kubectl apply -f -"
