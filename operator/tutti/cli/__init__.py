@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "top": "top",
     "plan": "plan",
     "explain": "explain",
+    "ui": "ui",
     "dump": "dump",
     "crds": "crds",
     "settings": "settings",

@@ -127,7 +127,7 @@ def command(
         print_data(data(explained), output)
         return
     nobody = f"no gang waits{f' in namespace {namespace}' if namespace else ''}"
-    said = ("\n".join(map(visible, _lines(one))) for one in explained)
+    said = ("\n".join(map(visible, sentences_of(one))) for one in explained)
     click.echo("\n\n".join(said) or visible(nobody))
 
 
@@ -204,7 +204,7 @@ def _key(snapshot: Snapshot, name: str) -> GangKey:
     return meant[0]
 
 
-def _lines(found: Explained) -> Sequence[str]:
+def sentences_of(found: Explained) -> Sequence[str]:
     """In words; of a gang that only waits, the advice says so itself."""
     from ..whatif import sentences
     from ..whatif.gang_state import GangOutcome

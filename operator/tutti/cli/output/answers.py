@@ -1,0 +1,103 @@
+"""What ``status``, ``plan`` and ``explain`` answer, as data for the console, by the same code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable  # noqa: TC003 - a field of a dataclass
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ... import dump
+from ...console.observation import PlanAnswer, WrongQuestion
+from ...dump.load import snapshot_of
+from ...whatif import Planner, edits
+from .. import explain, status
+from ..plan import Changes, change
+from . import offline, render
+from .gang_rows import StandingRow, hindrance, rows
+from .watch import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...console.observation import Observation, Record, WhatIf
+    from ...model.cluster import Snapshot
+    from ...model.decisions import Plan
+    from ...model.keys import GangKey
+    from .offline import Planned
+
+
+@dataclass(frozen=True, slots=True)
+class _CountedPlanner(Planner):
+    """A planner that says when it has made a plan."""
+
+    planned: Callable[[], None] = lambda: None
+
+    def plan(self, snapshot: Snapshot) -> Plan:
+        """See ``Planner.plan``."""
+        made = Planner.plan(self, snapshot)  # super() does not know a dataclass with slots
+        self.planned()
+        return made
+
+
+class CommandAnswers:
+    """See ``console.observation.Answers``."""
+
+    def __init__(self, setup: dump.PlannerConfig, texts: Sequence[dump.Text] = ()) -> None:
+        """``texts`` are the files that are looked at; none for a live cluster.
+
+        Raises:
+            StrategyError: there is no such strategy.
+        """
+        self._setup = setup
+        self._planner = offline.load_planner(setup)
+        self._texts = texts
+
+    def status(self, observation: Observation) -> Record:
+        """See ``Answers.status``."""
+        return status.data(View(observation.snapshot, self._rows(observation), None))
+
+    def plan(self, observation: Observation) -> PlanAnswer:
+        """See ``Answers.plan``."""
+        made = self._planned(observation.snapshot)
+        return PlanAnswer(render.data(made), [(made.snapshot, made.plan)])
+
+    def what_if(self, observation: Observation, changes: WhatIf) -> PlanAnswer:
+        """See ``Answers.what_if``."""
+        before = self._planned(observation.snapshot)
+        wanted = Changes(changes.add_nodes, changes.remove_nodes, changes.priorities)
+        try:
+            snapshot = self._with(before.snapshot, changes.manifest)
+            after = self._planned(change(snapshot, wanted))
+        except (dump.BadFile, edits.WrongChange) as problem:
+            raise WrongQuestion(str(problem)) from problem
+        plans = [(made.snapshot, made.plan) for made in (before, after)]
+        return PlanAnswer(render.data(after, before), plans)
+
+    def explain(
+        self, observation: Observation, gang: GangKey, planned: Callable[[], None]
+    ) -> Record:
+        """See ``Answers.explain``."""
+        one = self._planner
+        planner = _CountedPlanner(one.strategy, one.fallback, one.budget, one.policy, planned)
+        why = "" if self._texts else hindrance(self._rows(observation))
+        question = explain.Question(observation.snapshot, planner, why)
+        explained = explain.explain_gang(question, gang)
+        if not explained:
+            raise WrongQuestion(f"there is no gang {gang}")
+        return {**explain.data(explained), "sentences": explain.sentences_of(explained[0])}
+
+    def _planned(self, snapshot: Snapshot) -> Planned:
+        return offline.checked(snapshot, self._setup, self._planner)
+
+    def _with(self, snapshot: Snapshot, manifest: str) -> Snapshot:
+        """The cluster with the objects of a manifest, as if they were created now."""
+        if not manifest.strip():
+            return snapshot
+        texts = self._texts or [
+            dump.Text("the cluster", dump.write(snapshot, self._setup).encode())
+        ]
+        added = dump.Text("the manifest", manifest.encode())
+        return snapshot_of(dump.read([*texts, added], self._setup.scheduler))
+
+    def _rows(self, observation: Observation) -> Sequence[StandingRow]:
+        return rows(observation.snapshot, observation.groups, None)

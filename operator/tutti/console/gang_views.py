@@ -1,0 +1,138 @@
+"""The gangs that wait, in line, and everything about one gang."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..gang import demand, order
+from ..kube.gang_sources import GangObject
+from ..model.cluster import Gang, Member, Reservation, Snapshot
+from ..reporting.utilisation import GangState, state_of
+from .cluster_map import gang_name, requests_of
+from .observation import Observation, Record
+
+WAITING, DEGRADED = GangState.WAITING.value, GangState.DEGRADED.value
+CONDITION_FIELDS = ("type", "status", "reason", "message", "lastTransitionTime")
+
+
+def find(snapshot: Snapshot, name: str) -> Gang | None:
+    """The gang that ``gang_name`` names."""
+    return next((gang for gang in snapshot.gangs if gang_name(gang.key) == name), None)
+
+
+def waiting(observation: Observation, status: Record) -> Sequence[Record]:
+    """The gangs that wait, in the order in which they are considered; then those that lack members.
+
+    ``status`` is what ``tutti status`` answers: why a gang waits is what the operator wrote.
+    """
+    snapshot = observation.snapshot
+    told = {(row["namespace"], row["name"]): row for row in status["gangs"]}
+    rows = {gang.key: told.get((gang.key.namespace, gang.key.name)) for gang in snapshot.gangs}
+    in_line = [gang for gang in order.considered(snapshot.gangs) if _is(WAITING, rows[gang.key])]
+    places = {gang.key: place for place, gang in enumerate(in_line, 1)}
+    found = []
+    for gang in snapshot.gangs:
+        row = rows[gang.key]
+        if row is None or not (_is(WAITING, row) or _is(DEGRADED, row)):
+            continue
+        found.append(
+            {
+                "gang": gang_name(gang.key),
+                "namespace": gang.key.namespace,
+                "name": gang.key.name,
+                "kind": gang.key.kind.kind,
+                "state": row["state"],
+                "priority": gang.priority,
+                "place": places.get(gang.key),
+                "since": since(gang),
+                "bound": row["bound"],
+                "needed": row["needed"],
+                "members": len(gang.members),
+                "reason": row["reason"],
+                "message": row["message"],
+            }
+        )
+    return sorted(found, key=lambda row: (row["place"] or len(found) + 1, row["gang"]))
+
+
+def since(gang: Gang) -> float:
+    """Since when a gang waits, in seconds since 1970."""
+    members = order.by_age(member for member in gang.members if member.node is None)
+    return order.waiting_since(gang, members)
+
+
+def _is(state: str, row: Record | None) -> bool:
+    return row is not None and row["state"] == state
+
+
+def gang_record(observation: Observation, gang: Gang) -> Record:
+    """Everything about one gang that the cluster tells."""
+    snapshot = observation.snapshot
+    state = state_of(gang, snapshot)
+    held = next((one for one in snapshot.reservations if one.gang == gang.key), None)
+    group = observation.groups.get(gang.key)
+    return {
+        "gang": gang_name(gang.key),
+        "namespace": gang.key.namespace,
+        "name": gang.key.name,
+        "kind": gang.key.kind.kind,
+        "state": "finished" if state is None else state.value,
+        "priority": gang.priority,
+        "priorityClass": gang.priority_class,
+        "created": gang.created,
+        "since": since(gang) if state is GangState.WAITING else None,
+        "needed": demand.min_members(gang),
+        "bound": sum(member.counts_as_bound for member in gang.members) + len(gang.finished),
+        "onPartial": gang.on_partial.value,
+        "timeoutSeconds": gang.timeout_seconds,
+        "requests": requests_of(gang),
+        "roles": list(_roles(gang)),
+        "members": [_member(member) for member in gang.members],
+        "conditions": list(_conditions(group)),
+        "reservation": None if held is None else _reservation(held),
+    }
+
+
+def _roles(gang: Gang) -> Iterator[Record]:
+    present = Counter(member.role for member in gang.members if not member.is_over)
+    bound = Counter(member.role for member in gang.members if member.counts_as_bound)
+    for role in gang.roles:
+        yield {
+            "name": role.name,
+            "minMember": role.min_member,
+            "maxMember": role.max_member,
+            "present": present[role.name],
+            "bound": bound[role.name],
+        }
+
+
+def _member(member: Member) -> Record:
+    return {
+        "name": member.key.name,
+        "role": member.role,
+        "node": member.node,
+        "phase": member.phase.value,
+        "terminating": member.terminating,
+        "gates": list(member.gates),
+        "reason": member.scheduled_condition.reason or member.failure,
+        "message": member.scheduled_condition.message,
+    }
+
+
+def _conditions(group: GangObject | None) -> Iterator[Record]:
+    lines: Any = None if group is None else group.status.get("conditions")
+    for line in lines if isinstance(lines, list) else ():
+        if isinstance(line, dict):
+            yield {name: str(line.get(name, "")) for name in CONDITION_FIELDS}
+
+
+def _reservation(held: Reservation) -> Mapping[str, Any]:
+    nodes = Counter(entry.node for entry in held.entries)
+    return {
+        "name": held.uid,
+        "term": held.term,
+        "reservedAt": held.reserved_at,
+        "nodes": sorted(nodes.items()),
+        "slots": [[slot.node, slot.role, slot.count] for slot in held.slots],
+        "evicts": len(held.evict),
+    }

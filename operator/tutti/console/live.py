@@ -1,0 +1,209 @@
+"""A live cluster: listed once in the operator's order, then watched; what may not be seen is named.
+
+A kind that may not be read in the whole cluster is read in one namespace.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from ..kube import errors, list_watch
+from ..kube.calls import Right, Stream
+from ..kube.client import Source
+from ..model.cluster import Snapshot
+from ..model.keys import GangKey
+from ..state.cluster_state import ClusterState
+from ..state.reflectors import Reflector, reflectors_into, storage_into
+from .observation import MissingKind, Observation, Record, WrongQuestion
+
+FORBIDDEN = 403
+MOST_EVENTS = 100
+STORAGE_SECONDS = 1.0  # how soon a first pod with claims is noticed
+
+
+class LiveCluster:
+    """What the user may see of a cluster, as it changes."""
+
+    is_live = True
+
+    def __init__(
+        self,
+        api: Source,
+        title: str,
+        scheduler: str,
+        served: Sequence[str] = (),
+        *,
+        namespace: str = "default",
+        now: Callable[[], float],
+    ) -> None:
+        """``namespace`` is read where the cluster may not be; ``now`` is the time since 1970."""
+        self.title = title
+        self._now = now
+        self._namespace = namespace
+        self._state = ClusterState(self._wake)
+        self._api = _Noting(api, self._wake)
+        self._feeds = list(reflectors_into(self._state, scheduler, served))
+        self._storage = list(storage_into(self._state))
+        self._version = 1
+        self._observed: Observation | None = None
+        self._change = asyncio.Event()
+        self.is_listed = asyncio.Event()
+
+    async def follow(self) -> None:
+        """List everything, then watch it, until this is cancelled."""
+        versions = [
+            (feed, version) for feed in self._feeds for feed, version in [await self._list(feed)]
+        ]
+        if self._state.storage.are_wanted:
+            for feed in self._storage:
+                await self._list(feed)
+        self.is_listed.set()
+        self._wake()
+        async with asyncio.TaskGroup() as tasks:
+            for feed, version in versions:
+                tasks.create_task(list_watch.follow(self._api, feed, version))
+            tasks.create_task(self._follow_storage())
+
+    async def _list(self, feed: Reflector) -> tuple[Reflector, str]:
+        """List once; answers the feed to watch, of one namespace if need be, and from where."""
+        with suppress(errors.ApiError):
+            return feed, await list_watch.relist(self._api, feed)
+        missing = self._api.missing.get(feed.stream.name)
+        if missing is not None and missing.is_forbidden and (own := self._in_namespace(feed)):
+            with suppress(errors.ApiError):
+                version = await list_watch.relist(self._api, own)
+                sentence = f"{missing.sentence}; shown is namespace {self._namespace}"
+                self._api.narrowed[feed.stream.name] = missing._replace(sentence=sentence)
+                return own, version
+            self._api.missing[feed.stream.name] = missing
+        return feed, ""
+
+    def _in_namespace(self, feed: Reflector) -> Reflector | None:
+        stream = feed.stream
+        if stream.lists.resource in ("nodes", "namespaces", "priorityclasses"):
+            return None
+        lists = _within(stream.lists, self._namespace)
+        return replace(
+            feed,
+            stream=stream._replace(lists=lists, watches=_within(stream.watches, self._namespace)),
+        )
+
+    async def _follow_storage(self) -> None:
+        while not self._state.storage.are_wanted:  # noqa: ASYNC110 - the state knows no event loop
+            await asyncio.sleep(STORAGE_SECONDS)
+        async with asyncio.TaskGroup() as tasks:
+            for feed in self._storage:
+                tasks.create_task(list_watch.follow(self._api, feed))
+
+    def _wake(self) -> None:
+        self._version += 1
+        self._observed = None
+        self._change.set()
+
+    @property
+    def trouble(self) -> errors.ApiError | None:
+        """Why nothing at all can be seen, where that is no lack of rights; else None."""
+        unseen = self._api.missing
+        if len(unseen) < len(self._feeds) or any(one.is_forbidden for one in unseen.values()):
+            return None
+        return self._api.last_problem
+
+    def observe(self) -> Observation:
+        """See ``Cluster.observe``: the same value until something changes."""
+        if self._observed is None:
+            self._observed = Observation(
+                self._version,
+                self._snapshot(),
+                {group.key: group for group in self._state.groups},
+                [*self._api.missing.values(), *self._api.narrowed.values()],
+            )
+        return self._observed
+
+    def _snapshot(self) -> Snapshot:
+        return self._state.snapshot(self._now())
+
+    async def changed(self, version: int) -> None:
+        """See ``Cluster.changed``."""
+        while self._version <= version:
+            self._change.clear()
+            await self._change.wait()
+
+    async def events(self, gang: GangKey) -> Sequence[Record]:
+        """See ``Cluster.events``."""
+        right = _within(Right("", "events", "list"), gang.namespace)
+        selector = f"involvedObject.name={gang.name},involvedObject.kind={gang.kind.kind}"
+        try:
+            page = json.loads(await self._api.api.page(Stream("Events", right, right, selector)))
+            found = [_event(item) for item in page.get("items") or ()]
+        except errors.ApiError as problem:
+            raise WrongQuestion(str(problem)) from problem
+        except (ValueError, AttributeError) as problem:
+            raise WrongQuestion("the Events cannot be read") from problem
+        return sorted(found, key=lambda event: event["at"], reverse=True)[:MOST_EVENTS]
+
+
+def _within(right: Right, namespace: str) -> Right:
+    """The same right in one namespace."""
+    return right._replace(resource=f"namespaces/{namespace}/{right.resource}")
+
+
+def _event(item: Any) -> dict[str, Any]:
+    series = item.get("series") or {}
+    times = (series.get("lastObservedTime"), item.get("lastTimestamp"), item.get("eventTime"))
+    at = next(filter(None, times), "")
+    return {
+        "at": str(at),
+        "type": str(item.get("type", "")),
+        "reason": str(item.get("reason", "")),
+        "message": str(item.get("message", "")),
+        "count": item.get("count") or series.get("count") or 1,
+    }
+
+
+class _Noting:
+    """A source that notes which kinds cannot be had, and since when they can again."""
+
+    def __init__(self, api: Source, wake: Callable[[], None]) -> None:
+        self.api = api
+        self._wake = wake
+        self.missing: dict[str, MissingKind] = {}
+        self.narrowed: dict[str, MissingKind] = {}
+        self.last_problem: errors.ApiError | None = None
+
+    async def page(self, stream: Stream, after: str = "") -> bytes:
+        """See ``Source.page``."""
+        try:
+            body = await self.api.page(stream, after)
+        except errors.ApiError as problem:
+            self._note(stream, stream.lists, problem)
+            raise
+        if self.missing.pop(stream.name, None) is not None:
+            self._wake()
+        return body
+
+    async def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:
+        """See ``Source.watch``; after a lost connection, a list says whether it is there again."""
+        try:
+            async for line in self.api.watch(stream, version):
+                yield line
+        except errors.Gone:
+            raise
+        except errors.ApiError as problem:
+            self._note(stream, stream.watches, problem)
+            raise errors.Gone(str(problem), retry_after=problem.retry_after) from problem
+
+    def _note(self, stream: Stream, right: Right, problem: errors.ApiError) -> None:
+        self.last_problem = problem
+        group = f".{right.group}" if right.group else ""
+        missing = MissingKind(
+            stream.name,
+            f"{right.verb} {right.resource.rpartition('/')[2]}{group}",
+            str(problem).rstrip("."),
+            problem.status == FORBIDDEN,
+        )
+        if self.missing.get(stream.name) != missing:
+            self.missing[stream.name] = missing
+            self._wake()

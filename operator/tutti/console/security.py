@@ -1,0 +1,82 @@
+"""Who may ask the console: one browser of the user who started it, and no other page in it.
+
+The token is good once. It buys two secrets: a cookie, which scripts cannot read, and a key, which
+the page keeps and sends as a header. Browsers send a cookie of 127.0.0.1 to every port of it, so a
+server of another local user may see the cookie; it never sees the key.
+"""
+
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+KEY_HEADER = "X-Tutti-Key"
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+SAFE_METHODS = ("GET", "HEAD")
+
+
+def refusal(method: str, headers: Mapping[str, str], port: int) -> str:
+    """Why a request may not be answered, whoever sends it; empty where it may.
+
+    A page of another site that had its own name lead here (DNS rebinding) sends that name as Host.
+    """
+    own = [f"127.0.0.1:{port}", f"localhost:{port}"]
+    host = headers.get("Host", "")
+    if host not in own:
+        return "this is not the host that the console serves"
+    origin = headers.get("Origin")
+    if origin is None and method not in SAFE_METHODS:
+        return "a request that changes something has to name its origin"
+    if origin is not None and origin != f"http://{host}":
+        return "a page of another origin may not ask the console"
+    return ""
+
+
+def refusal_of_data(headers: Mapping[str, str]) -> str:
+    """Why a request for data may not be answered: it is not from a script of the console's page."""
+    if headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+        return "only the console's own page may ask for data"
+    return ""
+
+
+@dataclass(slots=True)
+class Session:
+    """The token that opens the console, and the secrets of the browser that used it."""
+
+    secret: Callable[[], str]  # makes a new secret that nobody can guess
+    token: str = field(init=False, repr=False)
+    _cookie: str = field(default="", repr=False)
+    _key: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        self.token = self.secret()
+
+    def open(self, token: str) -> tuple[str, str] | None:
+        """The cookie and the key, once, for the token; else nothing."""
+        if not self.token or not _is_same(token, self.token):
+            return None
+        self.token, self._cookie, self._key = "", self.secret(), self.secret()
+        return self._cookie, self._key
+
+    def is_open_to(self, cookie: str, key: str) -> bool:
+        """Whether these are the secrets that the token bought."""
+        is_cookie, is_key = _is_same(cookie, self._cookie), _is_same(key, self._key)
+        return bool(self._cookie) and is_cookie and is_key
+
+
+def cookie_name(port: int) -> str:
+    """The name of the cookie: consoles on two ports share the browser's cookies."""
+    return f"tutti-console-{port}"
+
+
+def _is_same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())

@@ -1,0 +1,341 @@
+"""The console's web server: its page, its data as JSON, and a stream of what changes."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from importlib import resources
+from typing import Any
+
+from aiohttp import web
+
+from . import cluster_map, gang_views, security
+from .observation import Answers, Cluster, Observation, PlanAnswer, WhatIf, WrongQuestion
+from .planning_jobs import PlanningJobs
+
+LOOPBACK = "127.0.0.1"
+TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+LARGEST_BODY = 4 << 20  # bytes: a manifest with many pods
+SHORTEST_TURN = 1.0  # seconds between two messages to a page
+SILENCE = 10.0  # seconds after which a page is told that the console is still there
+REQUESTED_WITH = "application/json"
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def page_files() -> Mapping[str, bytes]:
+    """What the page consists of, by path below ``static``."""
+    root = resources.files(__package__) / "static"
+    folders = [("", root), ("vendor/", root / "vendor")]
+    return {
+        prefix + item.name: item.read_bytes()
+        for prefix, folder in folders
+        for item in folder.iterdir()
+        if item.name.rpartition(".")[2] in TYPES
+    }
+
+
+class Console:
+    """The handlers of one console, and whom they answer."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        answers: Answers,
+        session: security.Session,
+        *,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self.port = 0  # known once the server listens
+        self._cluster = cluster
+        self._answers = answers
+        self._session = session
+        self._jobs = PlanningJobs(answers, monotonic)
+        self._files = page_files()
+        self._map = cluster_map.MapHistory()
+        self._status: tuple[int, Mapping[str, Any]] = (0, {})
+
+    def application(self) -> web.Application:
+        """The application that answers."""
+        app = web.Application(middlewares=[self._guard], client_max_size=LARGEST_BODY)
+        app.on_response_prepare.append(_harden)
+        app.add_routes(
+            [
+                web.get("/", self._page),
+                web.get("/static/{name:.*}", self._file),
+                web.post("/api/session", self._open),
+                web.get("/api/about", self._data(self._about)),
+                web.get("/api/status", self._data(self._tell_status)),
+                web.get("/api/map", self._data(self._tell_map)),
+                web.get("/api/node", self._data(self._tell_node)),
+                web.get("/api/waiting", self._data(self._tell_waiting)),
+                web.get("/api/gang", self._data(self._tell_gang)),
+                web.get("/api/plan", self._data(self._tell_plan)),
+                web.post("/api/what-if", self._data(self._tell_what_if)),
+                web.get("/api/explain", self._explain),
+                web.get("/api/changes", self._changes),
+            ]
+        )
+        return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer nobody but this console's own page, in the browser that used the token."""
+        if why := security.refusal(request.method, request.headers, self.port):
+            return web.Response(status=403, text=why)
+        if request.path.startswith("/api/"):
+            if why := security.refusal_of_data(request.headers):
+                return web.Response(status=403, text=why)
+            cookie = request.cookies.get(security.cookie_name(self.port), "")
+            key = request.headers.get(security.KEY_HEADER, "")
+            if request.path != "/api/session" and not self._session.is_open_to(cookie, key):
+                return web.Response(status=401, text="open the console by its own link")
+        return await handler(request)
+
+    async def _page(self, _request: web.Request) -> web.Response:
+        return self._serve("index.html")
+
+    async def _file(self, request: web.Request) -> web.Response:
+        return self._serve(request.match_info["name"])
+
+    def _serve(self, name: str) -> web.Response:
+        body = self._files.get(name)
+        if body is None:
+            return web.Response(status=404, text="there is no such file")
+        kind = TYPES[name.rpartition(".")[2]]
+        return web.Response(body=body, content_type=kind, charset="utf-8")
+
+    async def _open(self, request: web.Request) -> web.Response:
+        """Exchange the token, once, for a cookie and a key."""
+        body = await _json_body(request)
+        secrets = self._session.open(str(body.get("token", "")))
+        if secrets is None:
+            return web.Response(status=403, text="this token is not valid, or was used before")
+        cookie, key = secrets
+        response = web.json_response({"key": key})
+        name = security.cookie_name(self.port)
+        response.set_cookie(name, cookie, httponly=True, samesite="Strict", path="/")
+        return response
+
+    def _data(self, answer: Callable[[web.Request], Awaitable[Mapping[str, Any]]]) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            try:
+                return web.json_response(await answer(request), dumps=_compact)
+            except WrongQuestion as problem:
+                return web.json_response({"problem": str(problem)}, status=422)
+
+        return handle
+
+    def _observe(self) -> Observation:
+        observation = self._cluster.observe()
+        self._map.take(observation.version, observation.snapshot)
+        return observation
+
+    async def _about(self, _request: web.Request) -> Mapping[str, Any]:
+        observation = self._cluster.observe()
+        return {
+            "title": self._cluster.title,
+            "live": self._cluster.is_live,
+            **_news(observation),
+        }
+
+    async def _tell_status(self, _request: web.Request) -> Mapping[str, Any]:
+        return self._status_of(self._cluster.observe())
+
+    def _status_of(self, observation: Observation) -> Mapping[str, Any]:
+        if self._status[0] != observation.version:
+            self._status = observation.version, self._answers.status(observation)
+        return self._status[1]
+
+    async def _tell_map(self, request: web.Request) -> Mapping[str, Any]:
+        self._observe()
+        since = request.query.get("since", "")
+        return self._map.since(int(since) if since.isdecimal() else 0)
+
+    async def _tell_node(self, request: web.Request) -> Mapping[str, Any]:
+        name = request.query.get("name", "")
+        found = cluster_map.node_record(self._cluster.observe().snapshot, name)
+        if found is None:
+            raise WrongQuestion(f"there is no node {name}")
+        return found
+
+    async def _tell_waiting(self, _request: web.Request) -> Mapping[str, Any]:
+        observation = self._cluster.observe()
+        status = self._status_of(observation)
+        states = status["states"]
+        gangs = gang_views.waiting(observation, status)
+        return {"takenAt": observation.snapshot.taken_at, "states": states, "gangs": gangs}
+
+    async def _tell_gang(self, request: web.Request) -> Mapping[str, Any]:
+        observation = self._cluster.observe()
+        name = request.query.get("name", "")
+        gang = gang_views.find(observation.snapshot, name)
+        if gang is None:
+            raise WrongQuestion(f"there is no gang {name}")
+        record = gang_views.gang_record(observation, gang)
+        try:
+            events, problem = await self._cluster.events(gang.key), ""
+        except WrongQuestion as why:
+            events, problem = (), str(why)
+        taken_at = observation.snapshot.taken_at
+        return {**record, "takenAt": taken_at, "events": events, "eventsProblem": problem}
+
+    async def _tell_plan(self, request: web.Request) -> Mapping[str, Any]:
+        is_fresh = request.query.get("fresh") == "1"
+        observation = self._cluster.observe()
+        plan = await self._jobs.plan(observation, is_fresh=is_fresh)
+        return {
+            "plan": plan.answer.record,
+            "seconds": plan.seconds,
+            "isCurrent": plan.version == self._cluster.observe().version,
+            "maps": _maps(plan.answer),
+        }
+
+    async def _tell_what_if(self, request: web.Request) -> Mapping[str, Any]:
+        changes = _what_if(await _json_body(request))
+        answer = await self._jobs.what_if(self._cluster.observe(), changes)
+        return {"plan": answer.record, "maps": _maps(answer)}
+
+    async def _explain(self, request: web.Request) -> web.StreamResponse:
+        """One JSON line for each plan that is made, then one with the answer."""
+        observation = self._cluster.observe()
+        name = request.query.get("gang", "")
+        gang = gang_views.find(observation.snapshot, name)
+        if gang is None:
+            return web.json_response({"problem": f"there is no gang {name}"}, status=422)
+        response = await _stream(request)
+        lines: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+        job = asyncio.create_task(
+            self._jobs.explain(
+                observation, gang.key, lambda number: lines.put_nowait({"plans": number})
+            )
+        )
+        job.add_done_callback(lambda done: lines.put_nowait(_outcome(done)))
+        try:
+            while True:
+                line = await lines.get()
+                await response.write(_line(line))
+                if "plans" not in line:
+                    return response
+        except ConnectionError:  # the reader has left
+            return response
+        finally:
+            job.cancel()
+
+    async def _changes(self, request: web.Request) -> web.StreamResponse:
+        """Server-sent events: the version, and what cannot be seen, whenever either changes."""
+        response = await _stream(request, "text/event-stream")
+        version = -1
+        try:
+            while True:
+                observation = self._cluster.observe()
+                news = _compact(_news(observation))
+                event = "changed" if observation.version != version else "still"
+                await response.write(f"event: {event}\ndata: {news}\n\n".encode())
+                version = observation.version
+                await asyncio.sleep(SHORTEST_TURN)
+                try:
+                    async with asyncio.timeout(SILENCE):
+                        await self._cluster.changed(version)
+                        if not self._cluster.is_live:
+                            await asyncio.sleep(SILENCE)
+                except TimeoutError:
+                    continue
+        except ConnectionError:  # the page was closed
+            return response
+
+
+def _news(observation: Observation) -> Mapping[str, Any]:
+    return {
+        "version": observation.version,
+        "takenAt": observation.snapshot.taken_at,
+        "missing": [missing._asdict() for missing in observation.missing],
+    }
+
+
+def _outcome(done: "asyncio.Task[Mapping[str, Any]]") -> Mapping[str, Any]:
+    if done.cancelled():
+        return {"problem": "cancelled"}
+    problem = done.exception()
+    if problem is not None:
+        return {"problem": str(problem) or type(problem).__name__}
+    return {"answer": done.result()}
+
+
+def _what_if(body: Mapping[str, Any]) -> WhatIf:
+    """What a page supposes.
+
+    Raises:
+        WrongQuestion: it cannot be read.
+    """
+    try:
+        return WhatIf(
+            [(int(one["count"]), str(one["like"])) for one in body.get("addNodes", ())],
+            [str(name) for name in body.get("removeNodes", ())],
+            [(str(one["gang"]), int(one["priority"])) for one in body.get("priorities", ())],
+            str(body.get("manifest", "")),
+        )
+    except (TypeError, ValueError, KeyError, AttributeError) as problem:
+        raise WrongQuestion("these changes cannot be read") from problem
+
+
+def _maps(answer: PlanAnswer) -> list[Mapping[str, Any]]:
+    return [
+        {
+            "version": 1,
+            "whole": True,
+            "labels": cluster_map.group_labels(snapshot.nodes),
+            "nodes": list(cluster_map.rows(snapshot, plan).values()),
+            "gone": [],
+        }
+        for snapshot, plan in answer.plans
+    ]
+
+
+async def _json_body(request: web.Request) -> Mapping[str, Any]:
+    if request.content_type != REQUESTED_WITH:
+        raise web.HTTPUnsupportedMediaType(text=f"send {REQUESTED_WITH}")
+    try:
+        body = await request.json()
+    except (ValueError, RecursionError) as problem:
+        raise web.HTTPBadRequest(text="this is not JSON") from problem
+    if not isinstance(body, dict):
+        raise web.HTTPBadRequest(text="this is not a JSON object")
+    return body
+
+
+async def _stream(request: web.Request, kind: str = "application/x-ndjson") -> web.StreamResponse:
+    response = web.StreamResponse()
+    response.content_type = kind
+    await response.prepare(request)
+    return response
+
+
+async def _harden(_request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(security.HEADERS)
+    response.headers["Server"] = "tutti"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return _compact(value).encode() + b"\n"
+
+
+@asynccontextmanager
+async def serving(console: Console, port: int) -> AsyncIterator[int]:
+    """Serve while the context is open; yields the port, a free one for 0.
+
+    Raises:
+        OSError: the port is in use.
+    """
+    runner = web.AppRunner(console.application(), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, LOOPBACK, port).start()
+        console.port = runner.addresses[0][1]
+        yield console.port
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,313 @@
+// The map of the cluster: a tile for each node, in groups, drawn on one canvas.
+// A row is [name, kind, labels, flag, unit, capacity, others, [[gang, status, amount, members]…]].
+
+import { amount, colour, count, isDark, visible } from './text.js';
+
+const HEAD = 26;
+const GAP = 2;
+// Tiles of a map of at most so many nodes: width and height.
+const SIZES = [[24, 196, 58], [240, 92, 32], [1200, 36, 20], [4000, 20, 14], [Infinity, 11, 9]];
+const LARGEST = 12_000; // pixels of a canvas in one direction that every browser can draw
+const WORDS = { bound: 'bound', reserved: 'reserved', planned: 'would start here' };
+const FLAGS = { notready: 'not ready', cordoned: 'cordoned' };
+
+export const rowName = (row) => row[0];
+export const freeOf = ([, , , , , capacity, others, holds]) =>
+  Math.max(0, capacity - others - holds.reduce((sum, hold) => sum + hold[2], 0));
+
+// A node in words, for tooltips and screen readers.
+export function sentences(row) {
+  const [node, kind, , flag, unit, capacity, others, holds] = row;
+  const head = [visible(node), kind && visible(kind), FLAGS[flag]].filter(Boolean).join(', ');
+  const lines = holds.map(
+    ([gang, status, n, members]) =>
+      `${visible(gang)}: ${count(members, 'member')}, ${amount(unit, n)}, ${WORDS[status]}`,
+  );
+  if (others) lines.push(`other pods: ${amount(unit, others)}`);
+  return [head, ...lines, `free: ${amount(unit, freeOf(row))} of ${amount(unit, capacity)}`];
+}
+
+export function grouped(rows, by, labels) {
+  const at = labels.indexOf(by);
+  const groups = new Map();
+  for (const row of rows) {
+    const value = at < 0 ? row[1] || row[4] : row[2][at] || 'none';
+    const group = groups.get(value);
+    if (group) group.push(row);
+    else groups.set(value, [row]);
+  }
+  return [...groups]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([title, found]) => ({
+      title,
+      rows: found.sort((a, b) => a[0].localeCompare(b[0], 'en', { numeric: true })),
+    }));
+}
+
+class ClusterMap extends HTMLElement {
+  #scene = { groups: [], colour: 'gang' };
+  #blocks = []; // of groups: where their tiles are
+  #order = []; // all rows as they are drawn
+  #hover = -1;
+  #canvas;
+  #overlay;
+  #tip;
+  #words;
+  #isQueued = false;
+
+  connectedCallback() {
+    if (!this.#canvas) this.#build();
+    this.resizing = new ResizeObserver(() => this.#queue());
+    this.resizing.observe(this);
+    this.theme = matchMedia('(prefers-color-scheme: dark)');
+    this.redraw = () => this.#queue();
+    this.theme.addEventListener('change', this.redraw);
+  }
+
+  disconnectedCallback() {
+    this.resizing.disconnect();
+    this.theme.removeEventListener('change', this.redraw);
+  }
+
+  // {groups, colour: gang or use, gang: the one to stress, node: the chosen one}
+  set scene(scene) {
+    this.#scene = scene;
+    this.#queue();
+  }
+
+  #build() {
+    const add = (tag, name) => {
+      const made = document.createElement(tag);
+      made.className = name;
+      this.append(made);
+      return made;
+    };
+    this.#canvas = add('canvas', 'tiles');
+    this.#overlay = add('canvas', 'marks');
+    this.#overlay.tabIndex = 0;
+    this.#overlay.setAttribute('role', 'application');
+    this.#overlay.setAttribute('aria-roledescription', 'map');
+    this.#tip = add('div', 'tip');
+    this.#tip.setAttribute('aria-hidden', 'true');
+    this.#words = add('div', 'unseen');
+    this.#words.setAttribute('aria-live', 'polite');
+    this.#overlay.addEventListener('pointermove', (event) => this.#point(event));
+    this.#overlay.addEventListener('pointerleave', () => this.#mark(-1));
+    this.#overlay.addEventListener('blur', () => this.#mark(-1));
+    this.#overlay.addEventListener('click', (event) => {
+      this.#point(event);
+      this.#choose();
+    });
+    this.#overlay.addEventListener('keydown', (event) => this.#key(event));
+  }
+
+  #queue() {
+    if (this.#isQueued) return;
+    this.#isQueued = true;
+    requestAnimationFrame(() => {
+      this.#isQueued = false;
+      this.#arrange();
+      this.#draw();
+      this.#mark(this.#hover < this.#order.length ? this.#hover : -1);
+    });
+  }
+
+  #arrange() {
+    const width = Math.max(100, this.clientWidth);
+    const total = this.#scene.groups.reduce((sum, group) => sum + group.rows.length, 0);
+    const [, wide, high] = SIZES.find(([most]) => total <= most);
+    const columns = Math.max(1, Math.floor((width + GAP) / (wide + GAP)));
+    const tile = columns * (wide + GAP) > width - wide ? (width + GAP) / columns - GAP : wide;
+    this.#blocks = [];
+    this.#order = [];
+    let top = 0;
+    for (const group of this.#scene.groups) {
+      const lines = Math.ceil(group.rows.length / columns);
+      this.#blocks.push({ group, top, first: this.#order.length, columns, tile, high });
+      this.#order.push(...group.rows);
+      top += HEAD + lines * (high + GAP) + 10;
+    }
+    this.size = { width, height: Math.max(60, top) };
+    this.#overlay.setAttribute(
+      'aria-label',
+      `Map of ${count(total, 'node')} in ${count(this.#blocks.length, 'group')}. ` +
+        'Arrow keys move between nodes, Enter opens one.',
+    );
+  }
+
+  #prepare(canvas) {
+    const { width, height } = this.size;
+    const scale = Math.min(devicePixelRatio || 1, LARGEST / width, LARGEST / height);
+    const [w, h] = [Math.round(width * scale), Math.round(height * scale)];
+    if (canvas.width !== w || canvas.height !== h) {
+      [canvas.width, canvas.height] = [w, h];
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${height}px`;
+    }
+    const pen = canvas.getContext('2d');
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    return pen;
+  }
+
+  #place(index) {
+    const block = this.#blocks.findLast((one) => one.first <= index);
+    const at = index - block.first;
+    return [
+      (at % block.columns) * (block.tile + GAP),
+      block.top + HEAD + Math.floor(at / block.columns) * (block.high + GAP),
+      block.tile,
+      block.high,
+    ];
+  }
+
+  #draw() {
+    const pen = this.#prepare(this.#canvas);
+    const style = getComputedStyle(this);
+    const tone = (which) => style.getPropertyValue(`--${which}`).trim();
+    const tones = {
+      dark: isDark(),
+      ...Object.fromEntries(
+        ['text', 'free', 'others', 'bound', 'reserved', 'planned', 'faint', 'bad', 'page'].map(
+          (which) => [which, tone(which)],
+        ),
+      ),
+    };
+    pen.textBaseline = 'middle';
+    for (const block of this.#blocks) {
+      pen.fillStyle = tones.text;
+      pen.font = '600 13px system-ui, sans-serif';
+      const title = `${visible(block.group.title)} · ${count(block.group.rows.length, 'node')}`;
+      pen.fillText(title, 0, block.top + HEAD / 2, this.size.width);
+      block.group.rows.forEach((row, i) =>
+        this.#tile(pen, row, this.#place(block.first + i), tones),
+      );
+    }
+  }
+
+  #tile(pen, row, [x, y, w, h], tones) {
+    const [node, , , flag, , capacity, others, holds] = row;
+    const label = w >= 80 ? 14 : 0;
+    const body = h - label;
+    const scale = w / Math.max(capacity, 1);
+    pen.fillStyle = tones.free;
+    pen.fillRect(x, y + label, w, body);
+    let at = x;
+    const part = (size, fill, status) => {
+      const wide = Math.min(Math.max(size * scale, 1), x + w - at);
+      if (wide <= 0) return;
+      pen.fillStyle = fill;
+      if (status === 'bound' || status === 'others') pen.fillRect(at, y + label, wide, body);
+      else {
+        pen.globalAlpha = 0.45;
+        pen.fillRect(at, y + label, wide, body);
+        pen.globalAlpha = 1;
+        pen.fillRect(at, y + h - 3, wide, 3);
+        if (status === 'planned') pen.fillRect(at, y + label, wide, 2);
+      }
+      at += wide;
+    };
+    if (others > 0) part(others, tones.others, 'others');
+    for (const [gang, status, size] of holds) {
+      const isFaint = this.#scene.gang && this.#scene.gang !== gang;
+      const own = this.#scene.colour === 'use' ? tones[status] : colour(gang, tones.dark);
+      part(size, isFaint ? tones.faint : own, status);
+    }
+    if (flag) {
+      pen.strokeStyle = tones.bad;
+      pen.lineWidth = 1.5;
+      pen.strokeRect(x + 0.75, y + label + 0.75, w - 1.5, body - 1.5);
+      pen.beginPath();
+      pen.moveTo(x, y + h);
+      pen.lineTo(x + w, y + label);
+      pen.stroke();
+    }
+    if (label) {
+      pen.fillStyle = tones.text;
+      pen.font = '11px system-ui, sans-serif';
+      pen.fillText(fitted(pen, visible(node), w), x, y + label / 2);
+    }
+  }
+
+  #at(event) {
+    const box = this.#overlay.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const block = this.#blocks.findLast((one) => one.top <= y);
+    if (!block || y < block.top + HEAD) return -1;
+    const column = Math.floor(x / (block.tile + GAP));
+    const line = Math.floor((y - block.top - HEAD) / (block.high + GAP));
+    const at = line * block.columns + column;
+    return column < block.columns && at < block.group.rows.length ? block.first + at : -1;
+  }
+
+  #point(event) {
+    this.#mark(this.#at(event), event);
+  }
+
+  #mark(index, event) {
+    this.#hover = index;
+    const pen = this.#prepare(this.#overlay);
+    const ring = (at, width) => {
+      const [x, y, w, h] = this.#place(at);
+      pen.strokeStyle = getComputedStyle(this).getPropertyValue('--text').trim();
+      pen.lineWidth = width;
+      pen.strokeRect(x - 1, y - 1, w + 2, h + 2);
+    };
+    const chosen = this.#order.findIndex((row) => row[0] === this.#scene.node);
+    if (chosen >= 0) ring(chosen, 3);
+    this.#tip.hidden = index < 0;
+    if (index < 0) return;
+    ring(index, 2);
+    const told = sentences(this.#order[index]);
+    this.#tip.replaceChildren(
+      ...told.map((line) => {
+        const made = document.createElement('div');
+        made.textContent = line;
+        return made;
+      }),
+    );
+    const [x, y, w, h] = this.#place(index);
+    const left = Math.min(event ? x + w / 2 : x, this.size.width - this.#tip.offsetWidth);
+    this.#tip.style.left = `${Math.max(0, left)}px`;
+    this.#tip.style.top = `${y + h + 6}px`;
+    if (!event) this.#words.textContent = told.join('. ');
+  }
+
+  #key(event) {
+    const block = this.#blocks.findLast((one) => one.first <= Math.max(0, this.#hover));
+    const steps = {
+      ArrowRight: 1,
+      ArrowLeft: -1,
+      ArrowDown: block?.columns,
+      ArrowUp: -block?.columns,
+      Home: -Infinity,
+      End: Infinity,
+    };
+    if (event.key === 'Enter') this.#choose();
+    else if (event.key === 'Escape') this.#mark(-1);
+    else if (event.key in steps && block) {
+      const last = this.#order.length - 1;
+      this.#mark(this.#hover < 0 ? 0 : Math.min(last, Math.max(0, this.#hover + steps[event.key])));
+    } else return;
+    event.preventDefault();
+  }
+
+  #choose() {
+    if (this.#hover < 0) return;
+    const detail = this.#order[this.#hover][0];
+    this.dispatchEvent(new CustomEvent('node-chosen', { detail, bubbles: true }));
+  }
+}
+
+function fitted(pen, text, width) {
+  if (pen.measureText(text).width <= width) return text;
+  let [least, most] = [0, text.length];
+  while (least < most) {
+    const middle = Math.ceil((least + most) / 2);
+    if (pen.measureText(`${text.slice(0, middle)}…`).width <= width) least = middle;
+    else most = middle - 1;
+  }
+  return `${text.slice(0, least)}…`;
+}
+
+customElements.define('cluster-map', ClusterMap);

@@ -1,0 +1,262 @@
+// What would be: the plan of the cluster as it is, and plans of a cluster that is different.
+
+import { html, nothing } from './vendor/lit-html.js';
+import { draw, forget, go, need, state } from './app.js';
+import { post } from './server.js';
+import { rowName } from './map.js';
+import { count, gangLink, name, problem, visible } from './text.js';
+import { drawing, legend, table } from './views.js';
+
+const WOULD_START = [['planned', 'would start']];
+
+const linkOf = (row) => gangLink(row.kind === 'PodGroup' ? row.gang : `${row.gang}/${row.kind}`);
+const share = (n) => (n === null ? 'unknown' : `${(100 * n).toFixed(n && n < 0.1 ? 1 : 0)} %`);
+
+function summary(plan) {
+  const answers = new Map();
+  for (const row of plan.gangs) answers.set(row.answer, (answers.get(row.answer) ?? 0) + 1);
+  return html`
+    <p>
+      <span class=${`badge ${plan.proved ? 'proved' : 'tried'}`}
+        >${plan.proved ? 'proved' : 'not proved'}</span
+      >
+      ${plan.proved ? 'No better admission exists.' : visible(plan.shortfall)}
+    </p>
+    <dl class="facts">
+      ${[...answers].map(
+        ([answer, n]) => html`<div>
+          <dt>${answer}</dt>
+          <dd>${n}</dd>
+        </div>`,
+      )}
+      <div><dt>strategy</dt><dd>${name(plan.strategy)}</dd></div>
+      <div><dt>objective</dt><dd>${name(plan.objective)}</dd></div>
+    </dl>
+  `;
+}
+
+export function planner() {
+  const fresh = state.query.get('fresh') ?? '0';
+  const entry = need('/api/plan', { fresh }, 'once');
+  if (!entry.value) {
+    const words = entry.problem
+      ? problem(entry.problem.message)
+      : html`<p role="status"><progress aria-label="Planning"></progress> Planning …</p>`;
+    return html`<h1>Planner</h1>${words}`;
+  }
+  const { plan, seconds, maps } = entry.value;
+  const isOld = state.news.version !== entry.version && state.about.live;
+  return html`
+    <h1>Planner</h1>
+    <p>
+      The plan that Tutti makes of this cluster, made here in ${seconds.toFixed(2)} s of what was
+      seen at ${visible(plan.takenAt)}. The operator plans by itself; this changes nothing.
+    </p>
+    ${isOld
+      ? html`<p>
+          <button
+            ?disabled=${entry.isBusy}
+            @click=${() => {
+              go({ fresh: '1' }, { replace: true });
+              forget('/api/plan');
+            }}
+          >
+            Plan again
+          </button>
+        </p>`
+      : nothing}
+    ${summary(plan)}
+    <h2>Priorities</h2>
+    ${plan.levels.length
+      ? table(
+          'Priorities',
+          [['Priority', 'number'], ['Admitted', 'number'], ['At most', 'number'], ['Gap', 'number']],
+          plan.levels,
+          (level) => [level.priority, level.admitted, level.bound ?? 'unknown', share(level.gap)],
+        )
+      : html`<p class="quiet">No gang that waits could start at all.</p>`}
+    <h2>What the plan would start, on the map</h2>
+    ${legend(maps[0].nodes, state.query, WOULD_START)}
+    ${drawing(maps[0].nodes, maps[0].labels, state.query, { choose: false })}
+    <h2>Gangs</h2>
+    ${table(
+      'Gangs of the plan',
+      [['Gang'], ['Priority', 'number'], ['Answer'], ['Why or where']],
+      plan.gangs,
+      (row) => [
+        linkOf(row),
+        row.priority,
+        html`<span class=${`badge ${row.answer}`}>${row.answer}</span>`,
+        row.sentence
+          ? visible(row.sentence)
+          : html`${Object.entries(row.nodes).map(([node, n]) => html`${name(node)} (${n}) `)}`,
+      ],
+    )}
+  `;
+}
+
+// What-if: the address holds the changes, so that a link asks the same question again.
+const CHANGES = ['add', 'remove', 'priority', 'manifest'];
+const given = (key) => state.query.getAll(key).filter(Boolean);
+const rest = (words) => {
+  const at = words.lastIndexOf(':');
+  return [words.slice(0, at), words.slice(at + 1)];
+};
+
+function question() {
+  return {
+    addNodes: given('add').map((words) => {
+      const at = words.indexOf(':');
+      return { count: Number(words.slice(0, at)), like: words.slice(at + 1) };
+    }),
+    removeNodes: given('remove'),
+    priorities: given('priority').map(rest).map(([gang, priority]) => ({ gang, priority: Number(priority) })),
+    manifest: given('manifest').join('\n---\n'),
+  };
+}
+
+const asked = { words: '', answer: null, problem: null, isBusy: false };
+function ask() {
+  const words = CHANGES.map((key) => given(key).join('\n')).join('\n\n');
+  if (!words.trim() || (asked.words === words && asked.version)) return;
+  Object.assign(asked, { words, version: 1, answer: null, problem: null, isBusy: true });
+  post('/api/what-if', question())
+    .then((answer) => asked.words === words && Object.assign(asked, { answer }))
+    .catch((why) => asked.words === words && Object.assign(asked, { problem: why.message }))
+    .finally(() => {
+      if (asked.words === words) asked.isBusy = false;
+      draw();
+    });
+}
+
+function change(key, value, { without = false } = {}) {
+  const query = new URLSearchParams(state.query);
+  const values = query.getAll(key).filter((one) => one && one !== value);
+  query.delete(key);
+  for (const one of without ? values : [...values, value]) query.append(key, one);
+  location.hash = `#/what-if?${query}`;
+}
+
+export function whatIf() {
+  ask();
+  const nodes = need('/api/map', { since: 0 }, 'once').value?.nodes ?? [];
+  const gangs = need('/api/status', {}, 'once').value?.gangs ?? [];
+  const isAsked = CHANGES.some((key) => given(key).length);
+  return html`
+    <h1>What if …</h1>
+    <div class="what-if">
+      ${forms()}
+      <datalist id="nodes">
+        ${nodes.slice(0, 500).map((row) => html`<option value=${visible(rowName(row))}></option>`)}
+      </datalist>
+      <datalist id="gangs">
+        ${gangs.slice(0, 500).map(
+          (row) => html`<option value=${visible(`${row.namespace}/${row.name}`)}></option>`,
+        )}
+      </datalist>
+    </div>
+    ${isAsked ? chosen() : html`<p>Choose a change: Tutti plans without and with it.</p>`}
+    ${isAsked ? result() : nothing}
+  `;
+}
+
+function forms() {
+  const form = (title, fields, submit) => html`<form
+    @submit=${(event) => {
+      event.preventDefault();
+      submit(new FormData(event.target));
+      event.target.reset();
+    }}
+  >
+    <fieldset>
+      <legend>${title}</legend>
+      ${fields} <button class="main">Add</button>
+    </fieldset>
+  </form>`;
+  return [
+    form(
+      '… there were more nodes',
+      html`<label>How many <input name="count" type="number" min="1" max="100000" value="1" required /></label>
+        <label>like this node <input name="like" list="nodes" required /></label>`,
+      (data) => change('add', `${data.get('count')}:${data.get('like')}`),
+    ),
+    form(
+      '… a node were drained',
+      html`<label>Node <input name="node" list="nodes" required /></label>`,
+      (data) => change('remove', data.get('node')),
+    ),
+    form(
+      '… a gang had another priority',
+      html`<label>Gang <input name="gang" list="gangs" required /></label>
+        <label>Priority <input name="priority" type="number" required /></label>`,
+      (data) => change('priority', `${data.get('gang')}:${data.get('priority')}`),
+    ),
+    html`<details>
+      <summary>… you created the objects of a manifest</summary>
+      ${form(
+        'Objects',
+        html`<label>YAML or JSON <textarea name="manifest" required></textarea></label>`,
+        (data) => change('manifest', data.get('manifest')),
+      )}
+    </details>`,
+  ];
+}
+
+function chosen() {
+  const words = {
+    add: (value) => `${value.split(':')[0]} more like ${value.slice(value.indexOf(':') + 1)}`,
+    remove: (value) => `without node ${value}`,
+    priority: (value) => `${rest(value)[0]} with priority ${rest(value)[1]}`,
+    manifest: (value) => `with ${count(value.trim().split('\n').length, 'line')} of manifest`,
+  };
+  return html`<ul>
+    ${CHANGES.flatMap((key) =>
+      given(key).map(
+        (value) => html`<li>
+          ${name(words[key](value))}
+          <button
+            aria-label=${`Take back: ${visible(words[key](value))}`}
+            @click=${() => change(key, value, { without: true })}
+          >
+            Take back
+          </button>
+        </li>`,
+      ),
+    )}
+  </ul>`;
+}
+
+function result() {
+  if (asked.problem) return problem(asked.problem);
+  if (!asked.answer) {
+    return html`<p role="status"><progress aria-label="Planning"></progress> Planning twice …</p>`;
+  }
+  const { plan, maps } = asked.answer;
+  const titles = ['Before', 'After'];
+  return html`
+    <h2>Difference</h2>
+    ${plan.difference.length
+      ? table(
+          'Difference',
+          [['Gang'], ['Change'], ['Before'], ['After'], ['Why']],
+          plan.difference,
+          (row) => [
+            linkOf(row),
+            html`<b>${row.change}</b>`,
+            row.before?.answer ?? '–',
+            row.after?.answer ?? '–',
+            visible(row.after?.sentence ?? ''),
+          ],
+        )
+      : html`<p>No gang fares otherwise.</p>`}
+    <div class="pair">
+      ${maps.map(
+        (map, i) => html`<section class="panel" aria-label=${titles[i]}>
+          <h2>${titles[i]}</h2>
+          ${summary(i ? plan.after : plan.before)} ${legend(map.nodes, state.query, WOULD_START)}
+          ${drawing(map.nodes, map.labels, state.query, { choose: false })}
+        </section>`,
+      )}
+    </div>
+  `;
+}

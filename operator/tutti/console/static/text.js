@@ -1,0 +1,55 @@
+// Names, amounts, ages and colours. Every name is text: what cannot be seen in it is spelt out.
+
+import { html } from './vendor/lit-html.js';
+
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+export const visible = (text) =>
+  String(text).replace(UNSEEN, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+export const name = (text) => html`<bdi class="name">${visible(text)}</bdi>`;
+
+export const gangLink = (gang) =>
+  html`<a href=${`#/gang/${encodeURIComponent(gang)}`}>${name(gang)}</a>`;
+
+export const nodeLink = (node) =>
+  html`<a href=${`#/map?node=${encodeURIComponent(node)}`}>${name(node)}</a>`;
+
+export const count = (n, noun) => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
+
+export function amount(unit, n) {
+  if (unit === 'cpu') return `${+(n / 1000).toFixed(1)} CPU`;
+  return `${n.toLocaleString('en')} ${visible(unit).split('/').pop()}`;
+}
+
+const STEPS = [[86400 * 2, 86400, 'd'], [7200, 3600, 'h'], [120, 60, 'm'], [0, 1, 's']];
+
+export function age(since, now) {
+  const seconds = Math.max(0, Math.round(now - since));
+  const [, size, unit] = STEPS.find(([least]) => seconds >= least);
+  return `${Math.floor(seconds / size)} ${unit}`;
+}
+
+export const moment = (seconds) => new Date(seconds * 1000).toLocaleString();
+
+// A colour that stays with a gang, whatever else there is (FNV-1a over its name).
+const hues = new Map();
+export function hue(gang) {
+  let found = hues.get(gang);
+  if (found === undefined) {
+    let hash = 0x811c9dc5;
+    for (let i = 0; i < gang.length; i++) hash = Math.imul(hash ^ gang.charCodeAt(i), 0x01000193);
+    found = ((hash >>> 0) % 72) * 5;
+    hues.set(gang, found);
+  }
+  return found;
+}
+
+export const isDark = () => matchMedia('(prefers-color-scheme: dark)').matches;
+
+export function colour(gang, dark) {
+  const h = hue(gang);
+  return dark ? `hsl(${h} 55% ${48 + (h % 3) * 7}%)` : `hsl(${h} 60% ${40 + (h % 3) * 8}%)`;
+}
+
+export const problem = (text) => html`<p class="problem" role="alert">${visible(text)}</p>`;

@@ -1,0 +1,237 @@
+"""Drives Chromium by its DevTools protocol: real clicks, real keys, pictures, what a page complains of.
+
+aiohttp is here anyway and speaks WebSocket; a browser-automation package would bring its own driver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import itertools
+import json
+import re
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from .chromium import browser
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-port=0"),
+)
+START_SECONDS = 30.0
+SECONDS = 15.0  # in which what is waited for has to come
+KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowDown": 40, "ArrowLeft": 37}
+
+
+class PageError(AssertionError):
+    """The page did not do what was expected of it."""
+
+
+class Page:
+    """One tab."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, session: str) -> None:
+        self._socket = socket
+        self._session = session
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self.complaints: list[str] = []  # exceptions, and what the browser blocked or missed
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            told = json.loads(message.data)
+            if (number := told.get("id")) in self._answers:
+                self._answers.pop(number).set_result(told)
+            elif told.get("method") == "Runtime.exceptionThrown":
+                details = told["params"]["exceptionDetails"]
+                text = details.get("exception", {}).get("description") or details["text"]
+                self.complaints.append(text)
+            elif told.get("method") == "Log.entryAdded":
+                entry = told["params"]["entry"]
+                if entry["level"] == "error":
+                    self.complaints.append(f"{entry['text']} {entry.get('url', '')}")
+
+    async def send(self, method: str, **params: Any) -> Any:
+        """Call a method of the protocol."""
+        number = next(self._numbers)
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        await self._socket.send_json(
+            {"id": number, "method": method, "params": params, "sessionId": self._session}
+        )
+        async with asyncio.timeout(SECONDS * 2):
+            told = await answer
+        if "error" in told:
+            raise PageError(f"{method}: {told['error']['message']}")
+        return told["result"]
+
+    async def begin(self) -> None:
+        """Have the browser tell of errors."""
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            await self.send(f"{domain}.enable")
+
+    async def go(self, address: str) -> None:
+        """Open an address."""
+        await self.send("Page.navigate", url=address)
+
+    async def evaluate(self, expression: str) -> Any:
+        """The value of an expression, awaited."""
+        told = await self.send(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
+        if "exceptionDetails" in told:
+            details = told["exceptionDetails"]
+            raise PageError(details.get("exception", {}).get("description") or details["text"])
+        return told["result"].get("value")
+
+    async def until(self, expression: str, seconds: float = SECONDS) -> Any:
+        """Wait until an expression is true, and answer its value."""
+        end = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(PageError):
+                if value := await self.evaluate(expression):
+                    return value
+            if time.monotonic() > end:
+                text = await self.evaluate("document.body?.innerText ?? ''")
+                raise PageError(f"{expression} is not true; {self.complaints}; the page: {text}")
+            await asyncio.sleep(0.03)
+
+    async def text(self, selector: str = "body") -> str:
+        """What people read there."""
+        return str(await self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText"))
+
+    async def click(self, selector: str, *, at: tuple[float, float] | None = None) -> None:
+        """Click the middle of an element, or a point of it."""
+        where = json.dumps(selector)
+        await self.until(f"document.querySelector({where}) !== null")
+        box = await self.evaluate(
+            f"(() => {{ const e = document.querySelector({where}); e.scrollIntoView({{block: "
+            "'nearest'}); const b = e.getBoundingClientRect(); "
+            "return [b.left, b.top, b.width, b.height]; })()"
+        )
+        x, y = (box[0] + box[2] / 2, box[1] + box[3] / 2)
+        if at is not None:
+            x, y = box[0] + at[0], box[1] + at[1]
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            await self.send(
+                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
+            )
+
+    async def press(self, key: str) -> None:
+        """Press a key."""
+        for kind in ("keyDown", "keyUp"):
+            more = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
+            code = KEYS[key]
+            await self.send(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code=key,
+                windowsVirtualKeyCode=code,
+                **more,
+            )
+
+    async def write(self, text: str) -> None:
+        """Type into what has the focus."""
+        await self.send("Input.insertText", text=text)
+
+    async def resize(self, width: int, height: int) -> None:
+        """Give the window another size."""
+        await self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    async def dark(self, *, is_dark: bool) -> None:
+        """Prefer dark or light."""
+        features = [{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}]
+        await self.send("Emulation.setEmulatedMedia", features=features)
+
+    async def picture(self, path: Path) -> None:
+        """Write what is seen as a PNG."""
+        told = await self.send("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(told["data"]))
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._reading.cancel()
+
+
+@contextlib.asynccontextmanager
+async def chromium() -> AsyncIterator[Page]:
+    """A new Chromium with an empty profile and one tab.
+
+    Raises:
+        NoBrowser: there is none.
+    """
+    found = await asyncio.to_thread(browser)
+    with tempfile.TemporaryDirectory(
+        prefix="tutti-chromium-", ignore_cleanup_errors=True
+    ) as profile:
+        process = await asyncio.create_subprocess_exec(
+            found.path,
+            *FLAGS,
+            f"--user-data-dir={profile}",
+            "about:blank",
+            env=found.environment,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        drained = None
+        try:
+            assert process.stderr is not None
+            async with asyncio.timeout(START_SECONDS):
+                address = await _address(process.stderr)
+            drained = asyncio.create_task(process.stderr.read())
+            async with (
+                aiohttp.ClientSession() as http,
+                http.ws_connect(address, max_msg_size=1 << 28) as socket,
+            ):
+                page = await _tab(socket)
+                try:
+                    yield page
+                finally:
+                    page.close()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            if drained is not None:
+                await drained
+
+
+async def _address(stream: asyncio.StreamReader) -> str:
+    told = ""
+    while line := await stream.readline():
+        told += line.decode(errors="replace")
+        if found := re.search(r"DevTools listening on (ws://\S+)", told):
+            return found[1]
+    raise PageError(f"Chromium does not start: {told[-1000:]}")
+
+
+async def _tab(socket: aiohttp.ClientWebSocketResponse) -> Page:
+    async def call(method: str, **params: Any) -> Any:
+        await socket.send_json({"id": 0, "method": method, "params": params})
+        while True:
+            told = await socket.receive_json()
+            if told.get("id") == 0:
+                return told["result"]
+
+    target = await call("Target.createTarget", url="about:blank")
+    attached = await call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+    page = Page(socket, attached["sessionId"])
+    await page.begin()
+    return page
