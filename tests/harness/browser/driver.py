@@ -1,6 +1,6 @@
-"""Drives Chromium by its DevTools protocol: real clicks, real keys, pictures, what a page complains of.
+"""Drives Chromium by its DevTools protocol: real clicks, real keys, pictures, errors of a page.
 
-aiohttp is here anyway and speaks WebSocket; a browser-automation package would bring its own driver.
+aiohttp is here anyway and speaks WebSocket; a package for this would bring a driver of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import re
 import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -22,6 +21,7 @@ from .chromium import browser
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -163,7 +163,7 @@ class Page:
     async def picture(self, path: Path) -> None:
         """Write what is seen as a PNG."""
         told = await self.send("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(told["data"]))
+        await asyncio.to_thread(path.write_bytes, base64.b64decode(told["data"]))
 
     def close(self) -> None:
         """Stop listening."""

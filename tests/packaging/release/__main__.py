@@ -7,7 +7,7 @@ import sys
 import click
 
 from ..krew import rules
-from . import building, dependencies, licences, locking, sbom
+from . import building, dependencies, licences, locking, sbom, vendoring
 
 
 @click.group()
@@ -45,6 +45,14 @@ def lock() -> None:
         click.echo(path.relative_to(dependencies.PROJECT))
     licences.PAGE.write_text(licences.page())
     click.echo(licences.PAGE.relative_to(dependencies.PROJECT))
+
+
+@main.command()
+def vendor() -> None:
+    """Fetch the libraries of the console's page anew, as locks/console.json pins them, by npm."""
+    for library in vendoring.libraries():
+        library.fetch()
+        click.echo(f"{library.name} {library.version}")
 
 
 if __name__ == "__main__":

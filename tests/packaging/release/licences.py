@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from . import dependencies
+from . import dependencies, vendoring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +31,17 @@ with their licences. The licences of Debian's packages, Python among them, are u
 
 """
 
+_PAGE = """\
+## The page of the console
+
+These files of npm packages are part of the Python package, with their licences beside them.
+[`locks/console.json`](../locks/console.json) pins the packages by their hashes.
+"""
+
 
 def page() -> str:
     """The page's text."""
-    return _HEAD + "\n".join(_table()) + "\n"
+    return "\n".join([_HEAD + "\n".join(_table()), "", _PAGE, *_libraries(), ""])
 
 
 def licence(about: metadata.PackageMetadata) -> str:
@@ -51,6 +58,14 @@ def licence(about: metadata.PackageMetadata) -> str:
     if not stated:
         raise LookupError(f"{about['Name']} states no licence")
     return _MEANT.get(stated, stated)
+
+
+def _libraries() -> Iterator[str]:
+    yield "| package | version | licence | files |"
+    yield "|---|---|---|---|"
+    for one in vendoring.libraries():
+        files = ", ".join(f"`{name}`" for name in one.files)
+        yield f"| {one.name} | {one.version} | {one.licence} | {files} |"
 
 
 def _table() -> Iterator[str]:

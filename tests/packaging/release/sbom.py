@@ -6,6 +6,7 @@ package states of itself, and nothing else, so that nothing of this machine is i
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -14,7 +15,7 @@ from tempfile import TemporaryDirectory
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from . import dependencies
+from . import dependencies, vendoring
 from .running import run
 
 _DYNAMIC = 'dynamic = ["version"]'
@@ -44,6 +45,20 @@ def write(path: Path, version: str) -> None:
             str(path),
             python,
         )
+    _add_libraries_of_the_page(path)
+
+
+def _add_libraries_of_the_page(path: Path) -> None:
+    """Add what is in the wheel without being a Python package."""
+    bill = json.loads(path.read_text())
+    root = bill["metadata"]["component"]["bom-ref"]
+    for library in vendoring.libraries():
+        component = library.component()
+        bill["components"].append(component)
+        bill["dependencies"].append({"ref": component["bom-ref"]})
+        (own,) = (one for one in bill["dependencies"] if one["ref"] == root)
+        own["dependsOn"] = sorted([*own.get("dependsOn", ()), component["bom-ref"]])
+    path.write_text(json.dumps(bill, indent=2) + "\n")
 
 
 def validate(path: Path) -> None:

@@ -7,6 +7,8 @@ const HEAD = 26;
 const GAP = 2;
 // Tiles of a map of at most so many nodes: width and height.
 const SIZES = [[24, 196, 58], [240, 92, 32], [1200, 36, 20], [4000, 20, 14], [Infinity, 11, 9]];
+const TALLEST = 58; // pixels of a tile, where few nodes are shown
+const FEW = 480; // pixels that few nodes may take together
 const LARGEST = 12_000; // pixels of a canvas in one direction that every browser can draw
 const WORDS = { bound: 'bound', reserved: 'reserved', planned: 'would start here' };
 const FLAGS = { notready: 'not ready', cordoned: 'cordoned' };
@@ -120,12 +122,13 @@ class ClusterMap extends HTMLElement {
     const tile = columns * (wide + GAP) > width - wide ? (width + GAP) / columns - GAP : wide;
     this.#blocks = [];
     this.#order = [];
+    const lines = this.#scene.groups.reduce((n, one) => n + Math.ceil(one.rows.length / columns), 0);
+    const tall = wide < 80 ? high : Math.max(high, Math.min(TALLEST, Math.floor(FEW / lines)));
     let top = 0;
     for (const group of this.#scene.groups) {
-      const lines = Math.ceil(group.rows.length / columns);
-      this.#blocks.push({ group, top, first: this.#order.length, columns, tile, high });
+      this.#blocks.push({ group, top, first: this.#order.length, columns, tile, high: tall });
       this.#order.push(...group.rows);
-      top += HEAD + lines * (high + GAP) + 10;
+      top += HEAD + Math.ceil(group.rows.length / columns) * (tall + GAP) + 10;
     }
     this.size = { width, height: Math.max(60, top) };
     this.#overlay.setAttribute(

@@ -32,24 +32,15 @@ export function age(since, now) {
 
 export const moment = (seconds) => new Date(seconds * 1000).toLocaleString();
 
-// A colour that stays with a gang, whatever else there is (FNV-1a over its name).
-const hues = new Map();
-export function hue(gang) {
-  let found = hues.get(gang);
-  if (found === undefined) {
-    let hash = 0x811c9dc5;
-    for (let i = 0; i < gang.length; i++) hash = Math.imul(hash ^ gang.charCodeAt(i), 0x01000193);
-    found = ((hash >>> 0) % 72) * 5;
-    hues.set(gang, found);
-  }
-  return found;
-}
-
 export const isDark = () => matchMedia('(prefers-color-scheme: dark)').matches;
 
+// The colour of a gang, the same in all views: neighbours in the order of first sight differ most.
+const order = new Map();
 export function colour(gang, dark) {
-  const h = hue(gang);
-  return dark ? `hsl(${h} 55% ${48 + (h % 3) * 7}%)` : `hsl(${h} 60% ${40 + (h % 3) * 8}%)`;
+  if (!order.has(gang)) order.set(gang, order.size);
+  const n = order.get(gang);
+  const light = (dark ? 46 : 38) + (n % 3) * 10;
+  return `hsl(${Math.round(n * 137.508 + 210) % 360} ${dark ? 52 : 58}% ${light}%)`;
 }
 
 export const problem = (text) => html`<p class="problem" role="alert">${visible(text)}</p>`;

@@ -106,7 +106,9 @@ export function legend(all, query, more = []) {
   const dark = isDark();
   const stressed = query.get('gang');
   const isByUse = query.get('colour') === 'use';
-  const chips = [...(isByUse ? CHIPS : CHIPS.slice(0, 2)), ...more];
+  const chips = isByUse
+    ? [...CHIPS, ...more]
+    : [...CHIPS.slice(0, 2), ['pale', more.length ? 'reserved, or would start' : 'reserved']];
   return html`<ul class="legend" aria-label="Legend">
     ${chips.map(
       ([which, title]) => html`<li><span class=${`chip ${which}`}></span>${title}</li>`,
@@ -360,15 +362,15 @@ export function explanation(gang) {
 // The sentences of `tutti explain`; lines that begin with a dash are a list.
 function answered(answer) {
   const plans = answer.gangs[0].advice?.diagnosis?.plans;
-  const isItem = (line) => line.startsWith('- ');
+  const isItem = (line) => line.trimStart().startsWith('- ');
   return html`
     ${answer.sentences
       .filter((line) => !isItem(line))
-      .map((line) => html`<p class="message">${visible(line)}</p>`)}
+      .map((line) => html`<div class="message">${visible(line)}</div>`)}
     <ul>
       ${answer.sentences
         .filter(isItem)
-        .map((line) => html`<li class="message">${visible(line.slice(2))}</li>`)}
+        .map((line) => html`<li class="message">${visible(line.trimStart().slice(2))}</li>`)}
     </ul>
     ${plans
       ? html`<p class="quiet">

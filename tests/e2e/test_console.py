@@ -1,0 +1,155 @@
+"""The console of console.md in a real Chromium, as users open it: at most a minute, no root."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tutti import dump
+
+from ..docs import pictures
+from ..harness.browser.driver import Page, chromium
+from ..harness.builders import Part, gang, node, single, snapshot
+from ..harness.console_process import tutti_ui
+from ..unit.cli.test_plan import SETUP
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+MARKUP = "<img src=x onerror=hacked=1>"
+SCRIPT = '"><svg onload=hacked=2>${hacked=3}'
+TURNED = "abc\u202egpj.exe"
+LONG = "l" * 253
+VIEWS = ("map", "map?as=table", "waiting", "planner", "what-if", "gang/ml%2Ftrain")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A cluster whose names want to be markup, run from right to left, or are as long as may be."""
+    parts: list[Part] = [
+        node("n1", cpu=4).labelled(**{"topology.kubernetes.io/zone": SCRIPT}).tainted(SCRIPT),
+        node(MARKUP, cpu=4).labelled(**{"topology.kubernetes.io/zone": MARKUP}),
+        node(LONG, cpu=1),
+        gang("train").of(9, cpu=4),
+        gang(SCRIPT).of(2, cpu=1).bound_on(MARKUP, MARKUP),
+        gang(LONG).of(2, cpu=4),
+        single(TURNED, cpu=64),
+    ]
+    path = tmp_path / "hostile.json"
+    path.write_text(dump.write(snapshot(*parts), SETUP))
+    return path
+
+
+@pytest.fixture
+async def page() -> AsyncIterator[Page]:
+    """A browser that nobody has used."""
+    async with chromium() as opened:
+        await opened.resize(1280, 800)
+        yield opened
+
+
+async def _shown(page: Page, view: str) -> str:
+    """A view, once everything that it waits for is there."""
+    await page.evaluate(f"location.hash = {json.dumps('#/' + view)}")
+    await page.until(
+        "document.querySelector('h1') && !/Loading|Planning/.test(document.body.innerText)"
+    )
+    await asyncio.sleep(0.1)
+    return await page.text()
+
+
+async def test_names_stay_names_and_the_token_is_used_up(
+    page: Page, hostile: Path, tmp_path: Path
+) -> None:
+    with tutti_ui(tmp_path, "-f", str(hostile)) as (link, pid):
+        assert link.startswith("file:///")
+        await page.go(link)
+        await page.until("document.querySelector('cluster-map canvas') !== null")
+        assert await page.evaluate("location.href.includes('token')") is False
+        assert await page.evaluate("document.cookie") == "", "no script can read the cookie"
+        for view in VIEWS:
+            told = await _shown(page, view)
+            for width in (390, 1280, 2560):
+                await page.resize(width, 844)
+                await page.until(f"document.documentElement.scrollWidth <= {width}")
+            assert await page.evaluate("typeof hacked") == "undefined"
+            assert await page.evaluate("document.querySelectorAll('img, svg').length") == 0
+            if view == "waiting":
+                assert "abc\\u202egpj.exe" in told
+                assert LONG in told
+            if view == "map?as=table":
+                assert MARKUP in told
+                assert SCRIPT in told
+        assert page.complaints == []
+        await _forbids_scripts(page)
+        os.kill(pid, signal.SIGTERM)
+        await page.until("document.querySelector('#lost') !== null")
+
+
+async def _forbids_scripts(page: Page) -> None:
+    """Were markup to get into the page, it still could not run."""
+    with pytest.raises(AssertionError, match="TrustedHTML"):
+        await page.evaluate("document.createElement('div').innerHTML = '<b>x</b>'")
+    run = (
+        "new Promise((done) => { const s = document.createElement('script');"
+        "s.onerror = () => done('blocked'); s.onload = () => done('ran');"
+        "try { s.src = 'data:text/javascript,1'; document.head.append(s); }"
+        " catch { done('blocked'); } })"
+    )
+    assert await page.evaluate(run) == "blocked"
+
+
+async def test_hover_click_keys_and_explain_tell_what_the_commands_tell(
+    page: Page, tmp_path: Path
+) -> None:
+    path = tmp_path / "now.json"
+    path.write_text(
+        dump.write(
+            snapshot(
+                node("n1", cpu=4),
+                node("n2", cpu=4),
+                gang("runs").of(2, cpu=1).bound_on("n1", "n1"),
+                gang("train").of(3, cpu=3),
+            ),
+            SETUP,
+        )
+    )
+    with tutti_ui(tmp_path, "-f", str(path)) as (link, _):
+        await page.go(link)
+        await page.until("document.querySelector('cluster-map canvas') !== null")
+        await page.evaluate("new Promise(requestAnimationFrame)")
+        await page.click("cluster-map .marks", at=(30, 60))
+        assert "ml/runs: 2 members, 2 CPU, bound" in await page.text("cluster-map .tip")
+        await page.until("document.querySelector('#node')?.innerText.includes('ml/runs')")
+        assert await page.evaluate("location.hash") == "#/map?node=n1"
+        await page.evaluate("document.querySelector('cluster-map .marks').focus()")
+        for key in ("ArrowRight", "ArrowRight", "Enter"):
+            await page.press(key)
+        await page.until("location.hash === '#/map?node=n2'")
+        await _shown(page, "waiting")
+        await page.click("button[aria-label='Explain ml/train']")
+        told = await page.until(
+            "document.querySelector('#explanation')?.innerText.includes('proved') && "
+            "document.querySelector('#explanation').innerText"
+        )
+        assert "3 members need 3 cpu each" in told
+        assert await page.evaluate("location.hash") == "#/waiting?explain=ml%2Ftrain"
+        told = await _shown(page, "what-if?add=2%3An1")
+        assert "starts now" in told
+        assert await page.evaluate("document.querySelectorAll('cluster-map').length") == 2
+        assert page.complaints == []
+
+
+async def test_the_pictures_of_the_docs_can_be_made_anew(page: Page, tmp_path: Path) -> None:
+    await pictures.write(page, tmp_path)
+    for name in pictures.VIEWS:
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+        assert (pictures.FOLDER / f"{name}.png").exists(), "python -m tests.docs.pictures"
+    readme = (pictures.FOLDER.parents[1] / "README.md").read_text()
+    assert "docs/console/map.png" in readme

@@ -1,0 +1,135 @@
+"""The map's rows: who has how much of what is counted on a node, and what changed since."""
+
+from tutti.console.cluster_map import KIND, MapHistory, group_labels, node_record, rows
+from tutti.model.cluster import Phase, SlotReservation
+from tutti.model.decisions import Assignment, Placement, Plan
+from tutti.model.keys import NodeName
+
+from ...harness.builders import gang, node, reservation, single, snapshot
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def test_on_a_node_with_devices_the_one_that_most_members_ask_for_is_counted() -> None:
+    picture = snapshot(
+        node("cpus", cpu=4).using(cpu=1),
+        node("gpus", cpu=8, gpu=4),
+        gang("a").of(2, cpu=1, gpu=1).bound_on("gpus", "gpus"),
+        gang("b").of(2, cpu=1).bound_on("cpus"),
+    )
+    found = rows(picture)
+    assert found[NodeName("gpus")][4:] == (
+        "nvidia.com/gpu",
+        4,
+        0,
+        [("ml/a", "bound", 2, 2)],
+    )
+    assert found[NodeName("cpus")][4:] == ("cpu", 4000, 1000, [("ml/b", "bound", 1000, 1)])
+
+
+def test_room_that_is_promised_counts_and_what_is_over_does_not() -> None:
+    waits = gang("held").of(2, cpu=1)
+    picture = snapshot(
+        node("n1", cpu=9),
+        waits,
+        reservation(waits, ("held-0", "n1"), ("held-1", "n1")),
+        gang("over").of(1, cpu=1).bound_on("n1").each(phase=Phase.SUCCEEDED),
+        single("s", cpu=1).bound_on("n1"),
+    )
+    (row,) = rows(picture).values()
+    assert row[6:] == (
+        0,
+        [("ml/held", "reserved", 2000, 2), ("ml/s/Pod", "bound", 1000, 1)],
+    )
+
+
+def test_slots_of_members_that_do_not_exist_yet_are_promised_room_too() -> None:
+    waits = gang("held").of(1, cpu=1, role="w").role("w", 3).declaring(cpu=1)
+    slots = [SlotReservation(NodeName("n1"), "w", 2)]
+    held = reservation(waits, ("held-0", "n1"), slots=slots)
+    (row,) = rows(snapshot(node("n1", cpu=9), waits, held)).values()
+    assert row[7] == [("ml/held", "reserved", 3000, 3)]
+
+
+def test_with_a_plan_what_it_would_start_is_there_too() -> None:
+    picture = snapshot(node("n1", cpu=9), gang("a").of(1, cpu=1))
+    (made,) = picture.gangs
+    (member,) = made.members
+    where = Assignment(member.key, member.uid, member.version, NodeName("n1"))
+    plan = Plan((Placement(made.key, made.uid, 1, (where,)),))
+    (row,) = rows(picture, plan).values()
+    assert row[7] == [("ml/a", "planned", 1000, 1)]
+
+
+def test_what_is_wrong_with_a_node_and_its_kind_are_said() -> None:
+    picture = snapshot(
+        node("a", cpu=1).labelled(**{KIND: "big"}).cordoned(), node("b", cpu=1).but(ready=False)
+    )
+    assert [row[:4] for row in rows(picture).values()] == [
+        ("a", "big", [], "cordoned"),
+        ("b", "", [], "notready"),
+    ]
+
+
+def test_nodes_are_grouped_by_labels_of_topology_the_usual_first() -> None:
+    nodes = snapshot(
+        *(
+            node(f"n{i}", cpu=1).labelled(
+                **{ZONE: "abc"[i % 3], "rack": f"r{i % 2}", "own-pool": f"p{i}", "app": "x"}
+            )
+            for i in range(6)
+        )
+    ).nodes
+    assert group_labels(nodes) == [ZONE, "rack"], (
+        "a label with a value for each node groups nothing"
+    )
+    assert rows(snapshot(*[])) == {}
+
+
+def test_a_reader_gets_what_changed_and_a_new_one_everything() -> None:
+    history = MapHistory()
+    one, other = node("n1", cpu=4), node("n2", cpu=4)
+    history.take(3, snapshot(one, other))
+    assert [row[0] for row in history.since(0)["nodes"]] == ["n1", "n2"]
+    assert history.since(0)["whole"]
+    assert history.since(3) == {
+        "version": 3,
+        "whole": False,
+        "labels": [],
+        "nodes": [],
+        "gone": [],
+    }
+    history.take(5, snapshot(one, gang("a").of(1, cpu=1).bound_on("n1")))
+    news = history.since(3)
+    assert [row[0] for row in news["nodes"]] == ["n1"]
+    assert news["gone"] == ["n2"]
+    assert history.since(5)["nodes"] == []
+    history.take(4, snapshot())
+    assert history.version == 5, "an older picture is none"
+    history.take(6, snapshot(one, other))
+    assert {row[0] for row in history.since(5)["nodes"]} == {"n1", "n2"}
+    assert history.since(3)["gone"] == [], "it came back"
+    assert history.since(99)["whole"], "who has seen more than there is begins anew"
+
+
+def test_other_labels_mean_everything_anew() -> None:
+    history = MapHistory()
+    history.take(1, snapshot(node("n1", cpu=4)))
+    history.take(2, snapshot(node("n1", cpu=4).labelled(**{ZONE: "a"})))
+    assert history.since(1)["whole"]
+    assert history.since(1)["labels"] == [ZONE]
+
+
+def test_a_node_says_what_is_left_and_whose_members_are_there() -> None:
+    picture = snapshot(
+        node("n1", cpu=4, gpu=2).tainted("dedicated", "ml").labelled(a="b"),
+        gang("a").of(1, cpu=1, gpu=1).bound_on("n1"),
+    )
+    record = node_record(picture, "n1")
+    assert record is not None
+    assert record["gangs"] == [{"gang": "ml/a", "status": "bound", "members": 1}]
+    assert record["taints"] == ["dedicated=ml:NoSchedule"]
+    resources = {one["name"]: (one["free"], one["allocatable"]) for one in record["resources"]}
+    assert resources["cpu"] == ("3", "4")
+    assert resources["nvidia.com/gpu"] == ("1", "2")
+    assert node_record(picture, "n2") is None

@@ -1,0 +1,90 @@
+"""Who waits, in which place and since when; everything about one gang."""
+
+from tutti.cli import status
+from tutti.cli.output.gang_rows import rows
+from tutti.cli.output.watch import View
+from tutti.console import gang_views
+from tutti.console.observation import Observation
+from tutti.model.cluster import Phase
+
+from ...harness.builders import gang, node, reservation, single, snapshot
+from ..cli.test_status import GROUPS, cluster
+
+
+def observed() -> Observation:
+    return Observation(1, cluster(), GROUPS)
+
+
+def told(observation: Observation) -> list[dict[str, object]]:
+    found = rows(observation.snapshot, observation.groups, None)
+    record = status.data(View(observation.snapshot, found, None))
+    return [dict(row) for row in gang_views.waiting(observation, record)]
+
+
+def test_the_line_is_that_of_the_planner_and_degraded_gangs_stand_in_none() -> None:
+    line = [(row["place"], row["gang"], row["state"]) for row in told(observed())]
+    assert line == [
+        (1, "ml/new", "waiting"),
+        (2, "ml/s1/Pod", "waiting"),
+        (3, "ml/waits", "waiting"),
+        (None, "ml/lost", "degraded"),
+    ]
+
+
+def test_the_highest_priority_is_first_in_line_then_the_oldest() -> None:
+    picture = snapshot(
+        gang("young").of(1, cpu=1).but(created=9.0),
+        gang("old").of(1, cpu=1).but(created=1.0),
+        gang("urgent").of(1, cpu=1).priority(5).but(created=10.0),
+        at=20.0,
+    )
+    rows = told(Observation(1, picture))
+    assert [row["gang"] for row in rows] == ["ml/urgent", "ml/old", "ml/young"]
+    assert [row["since"] for row in rows] == [10.0, 1.0, 9.0]
+
+
+def test_why_a_gang_waits_is_what_the_operator_wrote() -> None:
+    row = next(row for row in told(observed()) if row["name"] == "waits")
+    assert (row["reason"], row["message"]) == ("NotEnoughRoom", "9 members need 1 cpu")
+
+
+def test_a_gang_is_found_by_the_name_that_the_page_gives_it() -> None:
+    picture = snapshot(gang("a").of(1, cpu=1), single("a", cpu=1))
+    group, pod = gang_views.find(picture, "ml/a"), gang_views.find(picture, "ml/a/Pod")
+    assert group is not None
+    assert pod is not None
+    assert pod.is_single
+    assert not group.is_single
+    assert gang_views.find(picture, "ml/b") is None
+
+
+def test_a_gang_has_its_members_roles_conditions_and_reservation() -> None:
+    made = gang("a").role("w", 2, 1, cpu=1).role("d", 1, cpu=2)
+    picture = snapshot(node("n1", cpu=9), made, reservation(made, ("a-0", "n1"), ("a-1", "n1")))
+    (found,) = picture.gangs
+    record = gang_views.gang_record(Observation(1, picture), found)
+    assert record["state"] == "reserved"
+    assert [(role["name"], role["minMember"], role["present"]) for role in record["roles"]] == [
+        ("w", 2, 1),
+        ("d", 1, 1),
+    ]
+    assert [member["role"] for member in record["members"]] == ["w", "d"]
+    assert record["reservation"]["nodes"] == [("n1", 2)]
+    assert [one["members"] for one in record["requests"]] == [1, 1]
+    assert record["conditions"] == []
+
+
+def test_conditions_are_those_of_the_object_and_odd_ones_are_left_out() -> None:
+    observation = observed()
+    found = gang_views.find(observation.snapshot, "ml/waits")
+    assert found is not None
+    record = gang_views.gang_record(observation, found)
+    assert [line["type"] for line in record["conditions"]] == ["Bound", "Reserved"]
+    assert record["conditions"][1]["message"] == "9 members need 1 cpu"
+    assert record["since"] is not None
+
+
+def test_a_gang_that_has_ended_says_so() -> None:
+    picture = snapshot(gang("a").of(1, cpu=1).bound_on("n").each(phase=Phase.SUCCEEDED))
+    record = gang_views.gang_record(Observation(1, picture), picture.gangs[0])
+    assert (record["state"], record["since"]) == ("finished", None)

@@ -1,0 +1,170 @@
+"""A live cluster: what may be seen is shown, what may not is named, and a lost connection heals."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from tutti.console.live import LiveCluster
+from tutti.console.observation import WrongQuestion
+from tutti.kube import errors
+from tutti.kube.calls import Stream
+from tutti.model.keys import GangKey
+
+NODE = {
+    "metadata": {"name": "n1", "uid": "n1", "resourceVersion": "1"},
+    "status": {
+        "allocatable": {"cpu": "4", "pods": "9"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    },
+}
+POD = {
+    "metadata": {
+        "name": "a",
+        "namespace": "ml",
+        "uid": "a",
+        "resourceVersion": "2",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    },
+    "spec": {"schedulerName": "tutti", "containers": [{"name": "c"}]},
+}
+FORBIDDEN = errors.Refused("nodes is forbidden", status=403)
+AWAY = errors.Unavailable("n1:6443 refused the connection.")
+
+
+class Source:
+    """An API server: objects by path, problems by path, and events that a test sends."""
+
+    def __init__(self, objects: dict[str, list[Any]]) -> None:
+        self.objects = objects
+        self.problems: dict[str, errors.ApiError] = {}
+        self.watching: dict[str, asyncio.Queue[bytes | errors.ApiError]] = {}
+        self.asked: list[str] = []
+
+    async def page(self, stream: Stream, after: str = "") -> bytes:  # noqa: ARG002 - one page
+        """See ``Source.page``."""
+        self.asked.append(stream.path)
+        if stream.path in self.problems:
+            raise self.problems[stream.path]
+        items = self.objects.get(
+            f"{stream.path}?{stream.selector}", self.objects.get(stream.path, [])
+        )
+        return json.dumps({"metadata": {"resourceVersion": "5"}, "items": items}).encode()
+
+    async def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:  # noqa: ARG002
+        """See ``Source.watch``."""
+        lines = self.watching.setdefault(stream.name, asyncio.Queue())
+        if stream.path in self.problems:
+            raise self.problems[stream.path]
+        while True:
+            line = await lines.get()
+            if isinstance(line, errors.ApiError):
+                raise line
+            yield line
+
+
+NODES = "/api/v1/nodes"
+PENDING = "/api/v1/pods?spec.nodeName=,spec.schedulerName=tutti"
+
+
+@asynccontextmanager
+async def followed(source: Source) -> AsyncIterator[LiveCluster]:
+    cluster = LiveCluster(source, "https://x", "tutti", namespace="ml", now=lambda: 7.0)
+    following = asyncio.create_task(cluster.follow())
+    try:
+        async with asyncio.timeout(10):
+            await cluster.is_listed.wait()
+        yield cluster
+    finally:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+
+
+async def until(cluster: LiveCluster, wanted: Any) -> None:
+    async with asyncio.timeout(10):
+        while not wanted(cluster.observe()):
+            await cluster.changed(cluster.observe().version)
+
+
+async def test_what_is_there_is_seen_and_what_changes_too() -> None:
+    source = Source({NODES: [NODE], PENDING: [POD]})
+    async with followed(source) as cluster:
+        first = cluster.observe()
+        assert [node.name for node in first.snapshot.nodes] == ["n1"]
+        assert [gang.key.name for gang in first.snapshot.gangs] == ["a"]
+        assert (first.snapshot.taken_at, first.missing) == (7.0, [])
+        assert cluster.observe() is first, "nothing has changed"
+        await asyncio.sleep(0)
+        metadata = {"name": "n2", "uid": "n2", "resourceVersion": "6"}
+        event = {"type": "ADDED", "object": {**NODE, "metadata": metadata}}
+        source.watching.setdefault("Nodes", asyncio.Queue()).put_nowait(json.dumps(event).encode())
+        await until(cluster, lambda seen: len(seen.snapshot.nodes) == 2)
+        assert cluster.observe().version > first.version
+
+
+async def test_a_missing_right_is_named_and_the_rest_is_shown() -> None:
+    source = Source({PENDING: [POD]})
+    source.problems[NODES] = FORBIDDEN
+    async with followed(source) as cluster:
+        seen = cluster.observe()
+        assert [tuple(one) for one in seen.missing] == [
+            ("Nodes", "list nodes", "nodes is forbidden", True)
+        ]
+        assert [gang.key.name for gang in seen.snapshot.gangs] == ["a"]
+        assert cluster.trouble is None
+        assert "/api/v1/namespaces/ml/nodes" not in source.asked
+
+
+async def test_who_may_read_one_namespace_alone_sees_that_one() -> None:
+    source = Source({"/api/v1/namespaces/ml/pods?" + PENDING.partition("?")[2]: [POD]})
+    for path in ("/api/v1/pods", "/apis/tutti.dev/v1alpha1/reservations"):
+        source.problems[path] = errors.Refused("no", status=403)
+    async with followed(source) as cluster:
+        seen = cluster.observe()
+        assert [gang.key.name for gang in seen.snapshot.gangs] == ["a"]
+        assert {one.right for one in seen.missing} == {"list pods", "list reservations.tutti.dev"}
+        assert all("shown is namespace ml" in one.sentence for one in seen.missing)
+
+
+async def test_a_lost_connection_is_said_and_heals_by_itself() -> None:
+    source = Source({NODES: [NODE]})
+    async with followed(source) as cluster:
+        await asyncio.sleep(0)
+        source.problems[NODES] = AWAY
+        source.watching.setdefault("Nodes", asyncio.Queue()).put_nowait(AWAY)
+        await until(cluster, lambda seen: seen.missing)
+        (missing,) = cluster.observe().missing
+        assert not missing.is_forbidden
+        assert [node.name for node in cluster.observe().snapshot.nodes] == ["n1"], "as it was"
+        del source.problems[NODES]
+        await until(cluster, lambda seen: not seen.missing)
+
+
+async def test_a_cluster_that_nobody_can_reach_is_trouble() -> None:
+    source = Source({})
+    for path in ("nodes", "namespaces", "pods"):
+        source.problems[f"/api/v1/{path}"] = AWAY
+    for path in ("tutti.dev/v1alpha1/podgroups", "tutti.dev/v1alpha1/reservations"):
+        source.problems[f"/apis/{path}"] = AWAY
+    source.problems["/apis/scheduling.k8s.io/v1/priorityclasses"] = AWAY
+    async with followed(source) as cluster:
+        assert cluster.trouble is AWAY
+
+
+async def test_the_newest_event_about_a_gang_is_first_and_odd_ones_do_no_harm() -> None:
+    events = [
+        {"lastTimestamp": "2026-01-01T00:00:00Z", "reason": "Old", "message": "m", "count": 3},
+        {"eventTime": "2026-01-02T00:00:00Z", "reason": "New", "series": {"count": 2}},
+        {},
+    ]
+    source = Source({"/api/v1/namespaces/ml/events": events})
+    async with followed(source) as cluster:
+        found = await cluster.events(GangKey("ml", "a"))
+        assert [(one["reason"], one["count"]) for one in found] == [("New", 2), ("Old", 3), ("", 1)]
+        source.problems["/api/v1/namespaces/ml/events"] = FORBIDDEN
+        with pytest.raises(WrongQuestion, match="forbidden"):
+            await cluster.events(GangKey("ml", "a"))

@@ -1,0 +1,119 @@
+"""What the page is told of gangs and plans is what the commands print, over generated dumps."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from tutti import cli, dump
+from tutti.cli.output import watch
+from tutti.cli.output.gang_rows import rows
+from tutti.cli.output.watch import View
+from tutti.dump.load import snapshot_of
+
+from ...conformance.unchanged import cases
+from ...harness.console import Client, console_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+NUMBER = 50
+STEP = 97  # so that all strategies and themes are among them
+CHANGE = {"--add-nodes": 2, "--remove-node": -1}  # of the number of nodes
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: added, namespace: default}
+spec: {schedulerName: %s, containers: [{name: c, resources: {requests: {cpu: 1}}}]}
+"""
+
+
+def tutti(command: str, *words: str, text: bytes = b"") -> Any:
+    done = CliRunner().invoke(
+        cli.main, [command, "-o", "json", *words], input=text, catch_exceptions=False
+    )
+    assert done.exit_code in (0, 3), done.stderr
+    return json.loads(done.stdout)
+
+
+def named(row: Mapping[str, Any]) -> str:
+    """A gang of a plan, as the page names it."""
+    return row["gang"] if row["kind"] == "PodGroup" else f"{row['gang']}/{row['kind']}"
+
+
+DUMPS = [cases.generated(number * STEP).text for number in range(NUMBER)]
+
+
+@pytest.mark.parametrize("number", range(NUMBER))
+async def test_the_page_says_what_the_commands_say(
+    number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = DUMPS[number]
+    snapshot = snapshot_of(dump.read([dump.Text("dump", text)]))
+    view = View(snapshot, rows(snapshot, {}, None), None)
+    monkeypatch.setattr(watch, "look", lambda *_: view)
+    async with console_of(text) as client:
+        plan = (await client.get("/api/plan"))["plan"]
+        assert plan == tutti("plan", "-f", "-", text=text)
+        status = await client.get("/api/status")
+        assert status == tutti("status", "-A")
+        await _gangs(client, status)
+        await _explained(client, plan, text)
+        if snapshot.nodes and number % 5 == 0:
+            await _what_if(client, snapshot, text, tmp_path)
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+async def _gangs(client: Client, status: Any) -> None:
+    """The list of those that wait, and a gang's own page, have what the status has."""
+    waiting = (await client.get("/api/waiting"))["gangs"]
+    states = ("waiting", "degraded")
+    told = [one for one in status["gangs"] if one["state"] in states]
+    keys = ("namespace", "name", "state", "bound", "needed", "priority", "reason", "message")
+
+    def compared(rows: Any) -> list[list[Any]]:
+        return sorted([row[key] for key in keys] for row in rows)
+
+    assert compared(waiting) == compared(told)
+    for row in waiting:
+        record = await client.get("/api/gang", name=row["gang"])
+        for key in ("state", "bound", "needed", "priority"):
+            assert record[key] == row[key]
+
+
+async def _explained(client: Client, plan: Any, text: bytes) -> None:
+    waits = [row for row in plan["gangs"] if row["answer"] == "waits" and row["kind"] == "PodGroup"]
+    for row in waits[:1]:
+        *progress, last = await client.explain(named(row))
+        answer = last["answer"]
+        assert answer["gangs"] == tutti("explain", "-f", "-", row["gang"], text=text)["gangs"]
+        done = CliRunner().invoke(cli.main, ["explain", "-f", "-", row["gang"]], input=text)
+        assert answer["sentences"] == done.stdout.splitlines()
+        assert [line["plans"] for line in progress] == list(range(1, len(progress) + 1))
+
+
+async def _what_if(client: Client, snapshot: Any, text: bytes, folder: Path) -> None:
+    node = snapshot.nodes[0].name
+    manifest = POD % dump.read([dump.Text("dump", text)]).scheduler
+    added = _written(folder / "added.yaml", manifest)
+    questions: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+        ({"addNodes": [{"count": 2, "like": node}]}, ("--add-nodes", "2", "--like", node)),
+        ({"removeNodes": [node]}, ("--remove-node", node)),
+        ({"manifest": manifest}, ("--add", str(added))),
+    ]
+    for gang in snapshot.gangs[:1]:
+        change = {"priorities": [{"gang": str(gang.key), "priority": 7}]}
+        questions.append((change, ("--set-priority", f"{gang.key}=7")))
+    for body, words in questions:
+        told = await client.post("/api/what-if", body)
+        assert told["plan"] == tutti("plan", "-f", "-", *words, text=text)
+        assert len(told["maps"][0]["nodes"]) == len(snapshot.nodes)
+        assert len(told["maps"][1]["nodes"]) == len(snapshot.nodes) + CHANGE.get(words[0], 0)
