@@ -25,18 +25,24 @@ export const state = {
 };
 
 // Fetches what a view needs and draws it once it is here; the old answer is shown meanwhile.
+const RESTS = 3; // times as long as an answer took, before the same question
 const asked = new Map();
 export function need(path, query = {}, version = state.news.version) {
   const key = `${path}?${new URLSearchParams(query)}`;
-  const entry = (state.data[key] ??= { value: null, problem: null });
-  if (asked.get(key) !== version && !entry.isBusy) {
+  const entry = (state.data[key] ??= { value: null, problem: null, pause: 0 });
+  const wait = entry.pause - performance.now();
+  if (asked.get(key) === version || entry.isBusy) return entry;
+  if (wait > 0) setTimeout(draw, wait);
+  else {
     asked.set(key, version);
     entry.isBusy = true;
+    const begin = performance.now();
     get(path, query)
       .then((value) => Object.assign(entry, { value, problem: null }))
       .catch((why) => Object.assign(entry, { problem: why }))
       .finally(() => {
         entry.isBusy = false;
+        entry.pause = performance.now() + RESTS * (performance.now() - begin);
         draw();
       });
   }
@@ -45,7 +51,11 @@ export function need(path, query = {}, version = state.news.version) {
 
 // Forgets what was fetched, so that the next drawing asks again.
 export function forget(path) {
-  for (const key of asked.keys()) if (key.startsWith(path)) asked.delete(key);
+  for (const key of asked.keys()) {
+    if (!key.startsWith(path)) continue;
+    asked.delete(key);
+    state.data[key].pause = 0;
+  }
   draw();
 }
 

@@ -29,27 +29,43 @@ export function sentences(row) {
   return [head, ...lines, `free: ${amount(unit, freeOf(row))} of ${amount(unit, capacity)}`];
 }
 
-export function grouped(rows, by, labels) {
+export function groupOf(row, by, labels) {
   const at = labels.indexOf(by);
+  return at < 0 ? row[1] || row[4] : row[2][at] || 'none';
+}
+
+const collator = new Intl.Collator('en', { numeric: true });
+
+// Rows in groups, and how to put a newer row in the place of the one before.
+export function grouped(rows, by, labels) {
   const groups = new Map();
   for (const row of rows) {
-    const value = at < 0 ? row[1] || row[4] : row[2][at] || 'none';
+    const value = groupOf(row, by, labels);
     const group = groups.get(value);
     if (group) group.push(row);
     else groups.set(value, [row]);
   }
-  return [...groups]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
+  const sorted = [...groups]
+    .sort(([a], [b]) => collator.compare(a, b))
     .map(([title, found]) => ({
       title,
-      rows: found.sort((a, b) => a[0].localeCompare(b[0], 'en', { numeric: true })),
+      rows: found.sort((a, b) => collator.compare(a[0], b[0])),
     }));
+  let places;
+  const place = (row) => {
+    places ??= new Map(sorted.flatMap(({ rows: own }) => own.map((one, i) => [one[0], [own, i]])));
+    const [own, i] = places.get(row[0]);
+    own[i] = row;
+  };
+  return { groups: sorted, place };
 }
 
 class ClusterMap extends HTMLElement {
   #scene = { groups: [], colour: 'gang' };
   #blocks = []; // of groups: where their tiles are
-  #order = []; // all rows as they are drawn
+  #drawn = []; // the rows of the tiles, as they were drawn
+  #tones = null; // colours of the theme; null: everything is to be drawn anew
+  #rings = []; // what is drawn on the overlay
   #hover = -1;
   #canvas;
   #overlay;
@@ -59,10 +75,15 @@ class ClusterMap extends HTMLElement {
 
   connectedCallback() {
     if (!this.#canvas) this.#build();
-    this.resizing = new ResizeObserver(() => this.#queue());
+    this.resizing = new ResizeObserver(() => {
+      if (this.clientWidth !== this.size?.width) this.redraw();
+    });
+    this.redraw = () => {
+      this.#tones = null;
+      this.#queue();
+    };
     this.resizing.observe(this);
     this.theme = matchMedia('(prefers-color-scheme: dark)');
-    this.redraw = () => this.#queue();
     this.theme.addEventListener('change', this.redraw);
   }
 
@@ -73,8 +94,15 @@ class ClusterMap extends HTMLElement {
 
   // {groups, colour: gang or use, gang: the one to stress, node: the chosen one}
   set scene(scene) {
+    const isSame = ['groups', 'colour', 'gang'].every((key) => scene[key] === this.#scene[key]);
+    if (!isSame) this.#tones = null;
     this.#scene = scene;
     this.#queue();
+  }
+
+  #row(index) {
+    const block = this.#blocks.findLast((one) => one.first <= index);
+    return block?.group.rows[index - block.first];
   }
 
   #build() {
@@ -108,9 +136,12 @@ class ClusterMap extends HTMLElement {
     this.#isQueued = true;
     requestAnimationFrame(() => {
       this.#isQueued = false;
-      this.#arrange();
-      this.#draw();
-      this.#mark(this.#hover < this.#order.length ? this.#hover : -1);
+      if (this.#tones) this.#drawChanged();
+      else {
+        this.#arrange();
+        this.#draw();
+      }
+      this.#mark(this.#hover < this.#drawn.length ? this.#hover : -1);
     });
   }
 
@@ -121,13 +152,13 @@ class ClusterMap extends HTMLElement {
     const columns = Math.max(1, Math.floor((width + GAP) / (wide + GAP)));
     const tile = columns * (wide + GAP) > width - wide ? (width + GAP) / columns - GAP : wide;
     this.#blocks = [];
-    this.#order = [];
+    this.#drawn = [];
     const lines = this.#scene.groups.reduce((n, one) => n + Math.ceil(one.rows.length / columns), 0);
     const tall = wide < 80 ? high : Math.max(high, Math.min(TALLEST, Math.floor(FEW / lines)));
     let top = 0;
     for (const group of this.#scene.groups) {
-      this.#blocks.push({ group, top, first: this.#order.length, columns, tile, high: tall });
-      this.#order.push(...group.rows);
+      this.#blocks.push({ group, top, first: this.#drawn.length, columns, tile, high: tall });
+      for (const row of group.rows) this.#drawn.push(row);
       top += HEAD + Math.ceil(group.rows.length / columns) * (tall + GAP) + 10;
     }
     this.size = { width, height: Math.max(60, top) };
@@ -150,6 +181,7 @@ class ClusterMap extends HTMLElement {
     const pen = canvas.getContext('2d');
     pen.setTransform(scale, 0, 0, scale, 0, 0);
     pen.clearRect(0, 0, width, height);
+    pen.textBaseline = 'middle';
     return pen;
   }
 
@@ -165,18 +197,19 @@ class ClusterMap extends HTMLElement {
   }
 
   #draw() {
-    const pen = this.#prepare(this.#canvas);
+    const pen = (this.pen = this.#prepare(this.#canvas));
+    this.marker = this.#prepare(this.#overlay);
+    this.#rings = [];
     const style = getComputedStyle(this);
     const tone = (which) => style.getPropertyValue(`--${which}`).trim();
-    const tones = {
+    const tones = (this.#tones = {
       dark: isDark(),
       ...Object.fromEntries(
         ['text', 'free', 'others', 'bound', 'reserved', 'planned', 'faint', 'bad', 'page'].map(
           (which) => [which, tone(which)],
         ),
       ),
-    };
-    pen.textBaseline = 'middle';
+    });
     for (const block of this.#blocks) {
       pen.fillStyle = tones.text;
       pen.font = '600 13px system-ui, sans-serif';
@@ -185,6 +218,18 @@ class ClusterMap extends HTMLElement {
       block.group.rows.forEach((row, i) =>
         this.#tile(pen, row, this.#place(block.first + i), tones),
       );
+    }
+  }
+
+  #drawChanged() {
+    for (const { group, first } of this.#blocks) {
+      group.rows.forEach((row, i) => {
+        if (this.#drawn[first + i] === row) return;
+        this.#drawn[first + i] = row;
+        const [x, y, w, h] = this.#place(first + i);
+        this.pen.clearRect(x - 0.5, y, w + 1, h);
+        this.#tile(this.pen, row, [x, y, w, h], this.#tones);
+      });
     }
   }
 
@@ -249,19 +294,24 @@ class ClusterMap extends HTMLElement {
 
   #mark(index, event) {
     this.#hover = index;
-    const pen = this.#prepare(this.#overlay);
+    const pen = this.marker;
+    if (!pen) return;
+    for (const [x, y, w, h] of this.#rings) pen.clearRect(x - 4, y - 4, w + 8, h + 8);
+    this.#rings = [];
     const ring = (at, width) => {
       const [x, y, w, h] = this.#place(at);
-      pen.strokeStyle = getComputedStyle(this).getPropertyValue('--text').trim();
+      pen.strokeStyle = this.#tones.text;
       pen.lineWidth = width;
       pen.strokeRect(x - 1, y - 1, w + 2, h + 2);
+      this.#rings.push([x, y, w, h]);
     };
-    const chosen = this.#order.findIndex((row) => row[0] === this.#scene.node);
+    const { node } = this.#scene;
+    const chosen = node ? this.#drawn.findIndex((row) => row[0] === node) : -1;
     if (chosen >= 0) ring(chosen, 3);
     this.#tip.hidden = index < 0;
     if (index < 0) return;
     ring(index, 2);
-    const told = sentences(this.#order[index]);
+    const told = sentences(this.#row(index));
     this.#tip.replaceChildren(
       ...told.map((line) => {
         const made = document.createElement('div');
@@ -289,7 +339,7 @@ class ClusterMap extends HTMLElement {
     if (event.key === 'Enter') this.#choose();
     else if (event.key === 'Escape') this.#mark(-1);
     else if (event.key in steps && block) {
-      const last = this.#order.length - 1;
+      const last = this.#drawn.length - 1;
       this.#mark(this.#hover < 0 ? 0 : Math.min(last, Math.max(0, this.#hover + steps[event.key])));
     } else return;
     event.preventDefault();
@@ -297,7 +347,7 @@ class ClusterMap extends HTMLElement {
 
   #choose() {
     if (this.#hover < 0) return;
-    const detail = this.#order[this.#hover][0];
+    const detail = this.#row(this.#hover)[0];
     this.dispatchEvent(new CustomEvent('node-chosen', { detail, bubbles: true }));
   }
 }

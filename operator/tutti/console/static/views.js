@@ -3,47 +3,74 @@
 import { html, nothing } from './vendor/lit-html.js';
 import { draw, go, need, state } from './app.js';
 import { explain, get } from './server.js';
-import { freeOf, grouped, rowName } from './map.js';
+import { freeOf, grouped, groupOf, rowName } from './map.js';
 import {
   age, amount, colour, count, gangLink, isDark, moment, name, nodeLink, problem, visible,
 } from './text.js';
 
 const MOST_ROWS = 200; // of a table at once; more are a click away
 const MOST_IN_LEGEND = 12;
+const RESTS = 3; // times as long as an answer took, before the next question
 
 const loading = (entry) => (entry.problem ? problem(entry.problem.message) : html`<p>Loading …</p>`);
 
-// Rows come as what changed since the last answer.
-const known = { version: 0, rows: new Map(), labels: [] };
+// Rows come as what changed since the last answer. Groups stay the same arrays while no node comes,
+// goes or moves to another group: then the map draws the tiles alone whose rows are new.
+const known = { version: 0, rows: new Map(), labels: [], all: [], groups: new Map() };
 let asking = false;
 let seen = 0;
+let pause = 0; // until when the answer before has to do, so that asking never takes most of the time
 function mapRows() {
-  if (!asking && seen !== state.news.version) {
+  const wait = pause - performance.now();
+  if (wait > 0) setTimeout(draw, wait);
+  else if (!asking && seen !== state.news.version) {
     asking = true;
+    const begin = performance.now();
     const version = state.news.version;
     get('/api/map', { since: known.version })
       .then((news) => {
-        if (news.whole) known.rows = new Map();
-        for (const row of news.nodes) known.rows.set(rowName(row), row);
-        for (const gone of news.gone) known.rows.delete(gone);
-        known.version = news.version;
-        known.labels = news.labels;
+        take(news);
         seen = version;
       })
       .catch(() => {})
       .finally(() => {
         asking = false;
+        pause = performance.now() + RESTS * (performance.now() - begin);
         draw();
       });
   }
   return known;
 }
 
+function take(news) {
+  if (news.whole) known.rows = new Map();
+  if (news.whole || news.gone.length) known.groups = new Map();
+  for (const gone of news.gone) known.rows.delete(gone);
+  for (const row of news.nodes) {
+    const before = known.rows.get(rowName(row));
+    known.rows.set(rowName(row), row);
+    for (const [by, found] of known.groups) {
+      if (before && groupOf(before, by, known.labels) === groupOf(row, by, news.labels)) {
+        found.place(row);
+      } else known.groups.delete(by);
+    }
+  }
+  known.version = news.version;
+  known.labels = news.labels;
+  known.all = [...known.rows.values()];
+}
+
+function groupsOf(all, by, labels) {
+  if (all !== known.all) return grouped(all, by, labels).groups;
+  let found = known.groups.get(by);
+  if (!found) known.groups.set(by, (found = grouped(all, by, labels)));
+  return found.groups;
+}
+
 export function map() {
-  const { rows, labels } = mapRows();
+  const { all, labels } = mapRows();
   const query = state.query;
   const chosen = query.get('node');
-  const all = [...rows.values()];
   return html`
     <h1>Cluster map</h1>
     ${tools(labels, query)} ${legend(all, query)}
@@ -57,7 +84,7 @@ export function map() {
 export function drawing(all, labels, query, { by = query.get('by'), choose = true } = {}) {
   if (!all.length) return html`<p>There is no node to show.</p>`;
   const scene = {
-    groups: grouped(all, by ?? 'kind', labels),
+    groups: groupsOf(all, by ?? 'kind', labels),
     colour: query.get('colour') ?? 'gang',
     gang: query.get('gang'),
     node: query.get('node'),
@@ -97,12 +124,20 @@ const CHIPS = [
   ['reserved', 'reserved'],
 ];
 
-export function legend(all, query, more = []) {
+const largestOf = new WeakMap(); // by rows: the gangs on them, the largest first
+function largestGangs(all) {
+  if (largestOf.has(all)) return largestOf.get(all);
   const members = new Map();
   for (const row of all) {
     for (const [gang, , , n] of row[7]) members.set(gang, (members.get(gang) ?? 0) + n);
   }
-  const largest = [...members].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  const found = [...members].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  largestOf.set(all, found);
+  return found;
+}
+
+export function legend(all, query, more = []) {
+  const largest = largestGangs(all);
   const dark = isDark();
   const stressed = query.get('gang');
   const isByUse = query.get('colour') === 'use';
