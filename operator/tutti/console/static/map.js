@@ -221,6 +221,7 @@ class ClusterMap extends HTMLElement {
     }
   }
 
+  // Only tiles whose rows are new: a change of one node costs one tile.
   #drawChanged() {
     for (const { group, first } of this.#blocks) {
       group.rows.forEach((row, i) => {

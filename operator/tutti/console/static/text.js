@@ -35,12 +35,17 @@ export const moment = (seconds) => new Date(seconds * 1000).toLocaleString();
 export const isDark = () => matchMedia('(prefers-color-scheme: dark)').matches;
 
 // The colour of a gang, the same in all views: neighbours in the order of first sight differ most.
-const order = new Map();
+const colours = new Map();
 export function colour(gang, dark) {
-  if (!order.has(gang)) order.set(gang, order.size);
-  const n = order.get(gang);
-  const light = (dark ? 46 : 38) + (n % 3) * 10;
-  return `hsl(${Math.round(n * 137.508 + 210) % 360} ${dark ? 52 : 58}% ${light}%)`;
+  let found = colours.get(gang);
+  if (!found) {
+    const n = colours.size;
+    const hue = Math.round(n * 137.508 + 210) % 360;
+    const light = (n % 3) * 10;
+    found = [`hsl(${hue} 58% ${38 + light}%)`, `hsl(${hue} 52% ${46 + light}%)`];
+    colours.set(gang, found);
+  }
+  return found[dark ? 1 : 0];
 }
 
 export const problem = (text) => html`<p class="problem" role="alert">${visible(text)}</p>`;

@@ -74,7 +74,7 @@ export function map() {
   return html`
     <h1>Cluster map</h1>
     ${tools(labels, query)} ${legend(all, query)}
-    <div class=${chosen ? 'split' : ''}>
+    <div>
       ${query.get('as') === 'table' ? nodeTable(all) : drawing(all, labels, query)}
       ${chosen ? nodePanel(chosen) : nothing}
     </div>
@@ -229,8 +229,14 @@ function nodePanel(chosen) {
   const entry = need('/api/node', { name: chosen });
   const close = html`<button @click=${() => go({ node: '' })}>Close</button>`;
   const node = entry.value;
-  if (!node || entry.problem) return html`<aside class="panel" id="node" tabindex="-1">${loading(entry)} ${close}</aside>`;
-  return html`<aside class="panel" aria-label="Node" id="node" tabindex="-1">
+  if (!node || entry.problem) return html`<aside class="panel node" id="node" tabindex="-1">${loading(entry)} ${close}</aside>`;
+  return html`<aside
+    class="panel node"
+    aria-label="Node"
+    id="node"
+    tabindex="-1"
+    @keydown=${(event) => event.key === 'Escape' && go({ node: '' }, { focus: '.marks' })}
+  >
     <h2>${name(node.name)}</h2>
     <p>
       ${node.ready ? 'Ready' : 'Not ready'}${node.cordoned ? ', cordoned' : ''}.
@@ -317,7 +323,7 @@ export function waiting() {
           'Gangs that wait or lack members',
           [
             ['Place', 'number'], ['Gang'], ['State'], ['Why'], ['Since', 'number'],
-            ['Bound', 'number'], ['Priority', 'number'], [''],
+            ['Bound', 'number'], ['Priority', 'number'], ['Explain'],
           ],
           found,
           (row) => {
@@ -448,7 +454,9 @@ export function gang() {
         (asked) =>
           html`<li>
             ${count(asked.members, 'member')}:
-            ${Object.entries(asked.requests).map(([key, n]) => html`${name(key)} ${n} `)}
+            ${Object.entries(asked.requests).map(
+              ([key, n], i) => html`${i ? ', ' : ''}${n} ${name(key)}`,
+            )}
           </li>`,
       )}
     </ul>
