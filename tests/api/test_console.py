@@ -1,0 +1,147 @@
+"""``tutti ui`` on a real API server: what commands say, live, with the rights of the user."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from subprocess import run
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import aiohttp
+import pytest
+import yaml
+
+from tutti.console.security import Session
+
+from ..harness.console import Client
+from ..harness.console_process import tutti_ui
+from ..harness.rig import Rig, members, pod_group
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+SECONDS = 15.0  # in which the page knows of a change
+LINK = re.compile(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]+)")
+LISTED = ("pods", "podgroups", "reservations")
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    """A gang that runs, and one that waits for more nodes."""
+    with Rig.start() as started:
+        started.nodes(3, cpu=8, memory="32Gi")
+        started.create(pod_group("runs", 4), *members("runs", 4, cpu=2))
+        started.until_bound("runs", 4)
+        started.create(pod_group("waits", 4), *members("waits", 4, cpu=5))
+        started.until_waiting("waits", "NotEnoughRoom")
+        yield started
+
+
+@asynccontextmanager
+async def opened(folder: Path, kubeconfig: Path) -> AsyncIterator[Client]:
+    """The console of a kubeconfig, and a client that used the token of its file."""
+    with tutti_ui(folder, "--kubeconfig", str(kubeconfig)) as (link, _):
+        text = await asyncio.to_thread(Path(unquote(urlsplit(link).path)).read_text)
+        found = LINK.search(text)
+        assert found is not None
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
+            client = Client(int(found[1]), Session(lambda: ""), http)
+            try:
+                assert (await client.open(found[2])).status == 200
+                yield client
+            finally:
+                for response in client.responses:
+                    response.close()
+
+
+async def until(client: Client, path: str, wanted: Callable[[Any], bool], **query: str) -> Any:
+    """An answer, once it is as it should be."""
+    async with asyncio.timeout(SECONDS):
+        while not wanted(answer := await client.get(path, **query)):  # noqa: ASYNC110 - polls
+            await asyncio.sleep(0.1)
+    return answer
+
+
+async def tutti(rig: Rig, *words: str) -> Any:
+    """What a command prints as JSON."""
+    config = ("--kubeconfig", str(rig.plane.kubeconfig))
+    command = [sys.executable, "-m", "tutti", *words, "-o", "json", *config]
+    done = await asyncio.to_thread(run, command, capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+async def test_the_page_says_what_the_commands_say_and_follows_the_cluster(
+    rig: Rig, tmp_path: Path
+) -> None:
+    async with opened(tmp_path, rig.plane.kubeconfig) as client:
+        about = await client.get("/api/about")
+        assert (about["live"], about["missing"]) == (True, [])
+        assert await client.get("/api/status") == await tutti(rig, "status", "-A")
+        *_, last = await client.explain("ml/waits")
+        assert last["answer"]["gangs"] == (await tutti(rig, "explain", "ml/waits"))["gangs"]
+        (waits,) = (await client.get("/api/waiting"))["gangs"]
+        assert (waits["gang"], waits["reason"], waits["place"]) == ("ml/waits", "NotEnoughRoom", 1)
+        gang = await client.get("/api/gang", name="ml/waits")
+        assert gang["eventsProblem"] == ""
+        assert "NotEnoughRoom" in {event["reason"] for event in gang["events"]}
+        assert "Reserved" in {line["type"] for line in gang["conditions"]}
+        wish = {"addNodes": [{"count": 4, "like": "node-000"}]}
+        told = (await client.post("/api/what-if", wish))["plan"]
+        assert [(one["gang"], one["change"]) for one in told["difference"]] == [
+            ("ml/waits", "starts now")
+        ]
+        version = (await client.get("/api/map"))["version"]
+        new = [pod_group("new", 1), *members("new", 1, cpu=1)]
+        await asyncio.to_thread(rig.create, *new)
+        await until(client, "/api/gang", lambda one: one.get("bound") == 1, name="ml/new")
+        news = await client.get("/api/map", since=str(version))
+        assert [row[0] for row in news["nodes"]] == [gang_node(news)]
+        assert not news["whole"]
+
+
+def gang_node(news: Any) -> str:
+    """The node of the new gang."""
+    return next(row[0] for row in news["nodes"] if any(hold[0] == "ml/new" for hold in row[7]))
+
+
+async def test_who_may_see_one_namespace_sees_it_and_learns_which_rights_are_missing(
+    rig: Rig, tmp_path: Path
+) -> None:
+    meta = {"name": "looks", "namespace": "ml"}
+    rbac = "rbac.authorization.k8s.io"
+    rules = [{"apiGroups": ["", "tutti.dev"], "resources": LISTED, "verbs": ["list", "watch"]}]
+    subject = {"kind": "ServiceAccount", **meta}
+    role = {"apiGroup": rbac, "kind": "Role", "name": "looks"}
+    head = {"apiVersion": f"{rbac}/v1", "metadata": meta}
+    objects: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {**head, "kind": "Role", "rules": rules},
+        {**head, "kind": "RoleBinding", "subjects": [subject], "roleRef": role},
+    ]
+    await asyncio.to_thread(rig.create, *objects)
+    path = await asyncio.to_thread(rig.plane.kubeconfig_for_service_account, "ml", "looks")
+    async with opened(tmp_path, _in_namespace(path)) as client:
+        missing = (await client.get("/api/about"))["missing"]
+        rights = {one["right"] for one in missing if one["is_forbidden"]}
+        assert rights >= {"list nodes", "list namespaces", "list pods", "list podgroups.tutti.dev"}
+        assert rights == {one["right"] for one in missing}
+        assert "secrets" not in str(missing)
+        (waits,) = (await client.get("/api/waiting"))["gangs"]
+        assert waits["reason"] == "NotEnoughRoom"
+        assert (await client.get("/api/map"))["nodes"] == []
+        gang = await client.get("/api/gang", name="ml/waits")
+        assert "events is forbidden" in gang["eventsProblem"]
+        assert len(gang["members"]) == 4
+
+
+def _in_namespace(path: Path) -> Path:
+    config = yaml.safe_load(path.read_text())
+    config["contexts"][0]["context"]["namespace"] = "ml"
+    own = path.with_name("in-ml.kubeconfig")
+    own.write_text(yaml.safe_dump(config))
+    return own
