@@ -106,7 +106,8 @@ async def test_the_page_says_what_the_commands_say_and_follows_the_cluster(
 
 def gang_node(news: Any) -> str:
     """The node of the new gang."""
-    return next(row[0] for row in news["nodes"] if any(hold[0] == "ml/new" for hold in row[7]))
+    rows = (row for row in news["nodes"] if any(hold[0] == "ml/new" for hold in row[7]))
+    return str(next(rows)[0])
 
 
 async def test_who_may_see_one_namespace_sees_it_and_learns_which_rights_are_missing(
