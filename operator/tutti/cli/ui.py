@@ -137,6 +137,7 @@ async def _following(
     from ..kube import errors
     from ..kube.access import Access, namespace_of
     from ..kube.client import Client
+    from ..kube.gang_sources import chosen
     from .output import live_cluster
 
     logging.getLogger("tutti").setLevel(logging.CRITICAL)  # the page says what is missing
@@ -151,6 +152,7 @@ async def _following(
             access.server,
             settings.scheduler_name,
             settings.namespaces,
+            sources=chosen(settings.gang_sources),
             namespace=namespace_of(kubeconfig, context),
             now=time.time,
         )

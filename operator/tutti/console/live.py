@@ -5,7 +5,7 @@ A kind that may not be read in the whole cluster is read in one namespace.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -13,13 +13,14 @@ from typing import Any
 from ..kube import errors, list_watch
 from ..kube.calls import Right, Stream
 from ..kube.client import Source
+from ..kube.gang_sources import ALWAYS, GangSource
 from ..model.cluster import Snapshot
 from ..model.keys import GangKey
 from ..state.cluster_state import ClusterState
 from ..state.reflectors import Reflector, reflectors_into, storage_into
 from .observation import MissingKind, Observation, Record, WrongQuestion
 
-FORBIDDEN = 403
+FORBIDDEN, NOT_FOUND = 403, 404
 MOST_EVENTS = 100
 STORAGE_SECONDS = 1.0  # how soon a first pod with claims is noticed
 
@@ -36,6 +37,7 @@ class LiveCluster:
         scheduler: str,
         served: Sequence[str] = (),
         *,
+        sources: Sequence[GangSource] = ALWAYS,
         namespace: str = "default",
         now: Callable[[], float],
     ) -> None:
@@ -44,8 +46,9 @@ class LiveCluster:
         self._now = now
         self._namespace = namespace
         self._state = ClusterState(self._wake)
-        self._api = _Noting(api, self._wake)
-        self._feeds = list(reflectors_into(self._state, scheduler, served))
+        self._feeds = list(reflectors_into(self._state, scheduler, served, sources=sources))
+        optional = frozenset(feed.stream.name for feed in self._feeds if feed.is_optional)
+        self._api = _Noting(api, self._wake, optional)
         self._storage = list(storage_into(self._state))
         self._version = 1
         self._observed: Observation | None = None
@@ -105,11 +108,12 @@ class LiveCluster:
 
     @property
     def trouble(self) -> errors.ApiError | None:
-        """Why nothing at all can be seen, where that is no lack of rights; else None."""
-        unseen = self._api.missing
-        if len(unseen) < len(self._feeds) or any(one.is_forbidden for one in unseen.values()):
-            return None
-        return self._api.last_problem
+        """Why there is nothing to see, where that is no lack of rights; else None."""
+        problems = [*self._api.problems.values()]
+        unknown = next((one for one in problems if one.status == NOT_FOUND), None)
+        if unknown is not None or len(problems) < len(self._feeds):
+            return unknown
+        return next((one for one in problems if one.status != FORBIDDEN), None)
 
     def observe(self) -> Observation:
         """See ``Cluster.observe``: the same value until something changes."""
@@ -147,7 +151,7 @@ class LiveCluster:
 
 def _within(right: Right, namespace: str) -> Right:
     """The same right in one namespace."""
-    return right._replace(resource=f"namespaces/{namespace}/{right.resource}")
+    return replace(right, resource=f"namespaces/{namespace}/{right.resource}")
 
 
 def _event(item: Any) -> dict[str, Any]:
@@ -166,12 +170,16 @@ def _event(item: Any) -> dict[str, Any]:
 class _Noting:
     """A source that notes which kinds cannot be had, and since when they can again."""
 
-    def __init__(self, api: Source, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, api: Source, wake: Callable[[], None], optional: Collection[str] = ()
+    ) -> None:
+        """A cluster need not have the kinds of the ``optional`` streams."""
         self.api = api
         self._wake = wake
+        self._optional = optional
+        self.problems: dict[str, errors.ApiError] = {}  # by stream, as ``missing``
         self.missing: dict[str, MissingKind] = {}
         self.narrowed: dict[str, MissingKind] = {}
-        self.last_problem: errors.ApiError | None = None
 
     async def page(self, stream: Stream, after: str = "") -> bytes:
         """See ``Source.page``."""
@@ -180,6 +188,7 @@ class _Noting:
         except errors.ApiError as problem:
             self._note(stream, stream.lists, problem)
             raise
+        self.problems.pop(stream.name, None)
         if self.missing.pop(stream.name, None) is not None:
             self._wake()
         return body
@@ -196,7 +205,9 @@ class _Noting:
             raise errors.Gone(str(problem), retry_after=problem.retry_after) from problem
 
     def _note(self, stream: Stream, right: Right, problem: errors.ApiError) -> None:
-        self.last_problem = problem
+        if problem.status == NOT_FOUND and stream.name in self._optional:
+            return
+        self.problems[stream.name] = problem
         group = f".{right.group}" if right.group else ""
         missing = MissingKind(
             stream.name,

@@ -187,7 +187,7 @@ class Console:
         return {
             "plan": plan.answer.record,
             "seconds": plan.seconds,
-            "isCurrent": plan.version == self._cluster.observe().version,
+            "version": plan.version,
             "maps": _maps(plan.answer),
         }
 

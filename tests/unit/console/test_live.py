@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -10,8 +10,9 @@ import pytest
 
 from tutti.console.live import LiveCluster
 from tutti.console.observation import WrongQuestion
-from tutti.kube import errors
+from tutti.kube import errors, gang_sources
 from tutti.kube.calls import Stream
+from tutti.kube.gang_sources import GangSource
 from tutti.model.keys import GangKey
 
 NODE = {
@@ -71,8 +72,12 @@ PENDING = "/api/v1/pods?spec.nodeName=,spec.schedulerName=tutti"
 
 
 @asynccontextmanager
-async def followed(source: Source) -> AsyncIterator[LiveCluster]:
-    cluster = LiveCluster(source, "https://x", "tutti", namespace="ml", now=lambda: 7.0)
+async def followed(
+    source: Source, sources: Sequence[GangSource] = gang_sources.ALWAYS
+) -> AsyncIterator[LiveCluster]:
+    cluster = LiveCluster(
+        source, "https://x", "tutti", sources=sources, namespace="ml", now=lambda: 7.0
+    )
     following = asyncio.create_task(cluster.follow())
     try:
         async with asyncio.timeout(10):
@@ -153,6 +158,23 @@ async def test_a_cluster_that_nobody_can_reach_is_trouble() -> None:
     source.problems["/apis/scheduling.k8s.io/v1/priorityclasses"] = AWAY
     async with followed(source) as cluster:
         assert cluster.trouble is AWAY
+
+
+async def test_a_cluster_without_tutti_is_trouble_and_one_without_an_optional_kind_is_none() -> (
+    None
+):
+    source = Source({NODES: [NODE]})
+    unknown = errors.Gone("the server could not find the requested resource", status=404)
+    source.problems["/apis/tutti.dev/v1alpha1/podgroups"] = unknown
+    async with followed(source) as cluster:
+        assert cluster.trouble is unknown
+    source = Source({NODES: [NODE]})
+    for name, optional in gang_sources.OPTIONAL.items():
+        for kind in optional.kinds:
+            source.problems[kind.stream().path] = unknown
+        async with followed(source, sources=gang_sources.chosen([name])) as cluster:
+            assert cluster.trouble is None
+            assert cluster.observe().missing == []
 
 
 async def test_the_newest_event_about_a_gang_is_first_and_odd_ones_do_no_harm() -> None:

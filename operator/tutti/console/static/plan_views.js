@@ -44,8 +44,8 @@ export function planner() {
       : html`<p role="status"><progress aria-label="Planning"></progress> Planning …</p>`;
     return html`<h1>Planner</h1>${words}`;
   }
-  const { plan, seconds, maps } = entry.value;
-  const isOld = state.news.version !== entry.version && state.about.live;
+  const { plan, seconds, maps, version } = entry.value;
+  const isOld = version !== state.news.version && state.about.live;
   return html`
     <h1>Planner</h1>
     <p>
@@ -54,6 +54,7 @@ export function planner() {
     </p>
     ${isOld
       ? html`<p>
+          The cluster has changed since.
           <button
             ?disabled=${entry.isBusy}
             @click=${() => {
@@ -116,10 +117,10 @@ function question() {
 }
 
 const asked = { words: '', answer: null, problem: null, isBusy: false };
-function ask() {
+function ask({ again = false } = {}) {
   const words = CHANGES.map((key) => given(key).join('\n')).join('\n\n');
-  if (!words.trim() || (asked.words === words && asked.version)) return;
-  Object.assign(asked, { words, version: 1, answer: null, problem: null, isBusy: true });
+  if (!words.trim() || (asked.words === words && !again)) return;
+  Object.assign(asked, { words, version: state.news.version, answer: null, problem: null, isBusy: true });
   post('/api/what-if', question())
     .then((answer) => asked.words === words && Object.assign(asked, { answer }))
     .catch((why) => asked.words === words && Object.assign(asked, { problem: why.message }))
@@ -233,7 +234,19 @@ function result() {
   }
   const { plan, maps } = asked.answer;
   const titles = ['Before', 'After'];
+  const again = html`<p>
+    The cluster has changed since.
+    <button
+      @click=${() => {
+        ask({ again: true });
+        draw();
+      }}
+    >
+      Plan again
+    </button>
+  </p>`;
   return html`
+    ${state.about.live && asked.version !== state.news.version ? again : nothing}
     <h2>Difference</h2>
     ${plan.difference.length
       ? table(
