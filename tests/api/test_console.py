@@ -18,8 +18,11 @@ import yaml
 
 from tutti.console.security import Session
 
+from ..harness.browser.driver import chromium
 from ..harness.console import Client
 from ..harness.console_process import tutti_ui
+from ..harness.operator_process import ACCOUNT, NAMESPACE
+from ..harness.proxy import Proxy
 from ..harness.rig import Rig, members, pod_group
 
 if TYPE_CHECKING:
@@ -108,6 +111,31 @@ def gang_node(news: Any) -> str:
     """The node of the new gang."""
     rows = (row for row in news["nodes"] if any(hold[0] == "ml/new" for hold in row[7]))
     return str(next(rows)[0])
+
+
+async def test_a_page_follows_the_cluster_and_says_when_it_cannot(rig: Rig, tmp_path: Path) -> None:
+    """In Chromium: a gang comes, the API server goes away and comes back, and nobody reloads."""
+    account = await asyncio.to_thread(rig.plane.kubeconfig_for_service_account, NAMESPACE, ACCOUNT)
+    with Proxy(rig.plane.server, rig.plane.authority) as proxy:
+        config = await asyncio.to_thread(proxy.kubeconfig, account)
+        with tutti_ui(tmp_path, "--kubeconfig", str(config)) as (link, _):
+            async with chromium() as page:
+                await page.resize(1280, 800)
+                await page.go(link)
+                await page.until("document.querySelector('cluster-map canvas') !== null")
+                await page.evaluate("location.hash = '#/waiting'")
+                await page.until("document.body.innerText.includes('ml/waits')")
+                objects = [pod_group("late", 9), *members("late", 2, cpu=1)]
+                await asyncio.to_thread(rig.create, *objects)
+                await page.until("document.body.innerText.includes('WaitingForMembers')")
+                await asyncio.to_thread(proxy.go_away)
+                await page.until("document.querySelector('#away') !== null", seconds=30)
+                assert "ml/waits" in await page.text("main"), "what was seen last"
+                await asyncio.to_thread(proxy.come_back)
+                await page.until("document.querySelector('#away') === null", seconds=30)
+                await asyncio.to_thread(rig.delete, "podgroups", "late")
+                await page.until("!document.body.innerText.includes('ml/late')")
+                assert page.complaints == []
 
 
 async def test_who_may_see_one_namespace_sees_it_and_learns_which_rights_are_missing(
