@@ -50,7 +50,8 @@ Exit codes: 0 ended by Ctrl-C; 1 the cluster cannot be reached;
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help=f"The port on 127.0.0.1; 0 for a free one. Default: {PORT}, or a free one instead.",
+    help=f"The port on 127.0.0.1; 0 for a free one. Default: {PORT}, or a free one if that port "
+    "is taken.",
 )
 @click.option("--no-browser", is_flag=True, help="Print the link instead of opening a browser.")
 @click.option(

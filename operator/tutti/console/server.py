@@ -9,8 +9,8 @@ from typing import Any
 
 from aiohttp import web
 
-from . import cluster_map, gang_views, security
-from .observation import Answers, Cluster, Observation, PlanAnswer, WhatIf, WrongQuestion
+from . import cluster_map, gang_views, page_data, security
+from .observation import Answers, Cluster, Observation, WrongQuestion
 from .planning_jobs import PlanningJobs
 
 LOOPBACK = "127.0.0.1"
@@ -136,7 +136,7 @@ class Console:
         return {
             "title": self._cluster.title,
             "live": self._cluster.is_live,
-            **_news(observation),
+            **page_data.news(observation),
         }
 
     async def _tell_status(self, _request: web.Request) -> Mapping[str, Any]:
@@ -188,13 +188,13 @@ class Console:
             "plan": plan.answer.record,
             "seconds": plan.seconds,
             "version": plan.version,
-            "maps": _maps(plan.answer),
+            "maps": page_data.maps(plan.answer),
         }
 
     async def _tell_what_if(self, request: web.Request) -> Mapping[str, Any]:
-        changes = _what_if(await _json_body(request))
+        changes = page_data.what_if(await _json_body(request))
         answer = await self._jobs.what_if(self._cluster.observe(), changes)
-        return {"plan": answer.record, "maps": _maps(answer)}
+        return {"plan": answer.record, "maps": page_data.maps(answer)}
 
     async def _explain(self, request: web.Request) -> web.StreamResponse:
         """One JSON line for each plan that is made, then one with the answer."""
@@ -229,7 +229,7 @@ class Console:
         try:
             while True:
                 observation = self._cluster.observe()
-                news = _compact(_news(observation))
+                news = _compact(page_data.news(observation))
                 event = "changed" if observation.version != version else "still"
                 await response.write(f"event: {event}\ndata: {news}\n\n".encode())
                 version = observation.version
@@ -245,14 +245,6 @@ class Console:
             return response
 
 
-def _news(observation: Observation) -> Mapping[str, Any]:
-    return {
-        "version": observation.version,
-        "takenAt": observation.snapshot.taken_at,
-        "missing": [missing._asdict() for missing in observation.missing],
-    }
-
-
 def _outcome(done: "asyncio.Task[Mapping[str, Any]]") -> Mapping[str, Any]:
     if done.cancelled():
         return {"problem": "cancelled"}
@@ -260,36 +252,6 @@ def _outcome(done: "asyncio.Task[Mapping[str, Any]]") -> Mapping[str, Any]:
     if problem is not None:
         return {"problem": str(problem) or type(problem).__name__}
     return {"answer": done.result()}
-
-
-def _what_if(body: Mapping[str, Any]) -> WhatIf:
-    """What a page supposes.
-
-    Raises:
-        WrongQuestion: it cannot be read.
-    """
-    try:
-        return WhatIf(
-            [(int(one["count"]), str(one["like"])) for one in body.get("addNodes", ())],
-            [str(name) for name in body.get("removeNodes", ())],
-            [(str(one["gang"]), int(one["priority"])) for one in body.get("priorities", ())],
-            str(body.get("manifest", "")),
-        )
-    except (TypeError, ValueError, KeyError, AttributeError) as problem:
-        raise WrongQuestion("these changes cannot be read") from problem
-
-
-def _maps(answer: PlanAnswer) -> list[Mapping[str, Any]]:
-    return [
-        {
-            "version": 1,
-            "whole": True,
-            "labels": cluster_map.group_labels(snapshot.nodes),
-            "nodes": list(cluster_map.rows(snapshot, plan).values()),
-            "gone": [],
-        }
-        for snapshot, plan in answer.plans
-    ]
 
 
 async def _json_body(request: web.Request) -> Mapping[str, Any]:

@@ -1,0 +1,47 @@
+"""What the server tells its page of an observation and of plans, and what the page supposes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import cluster_map
+from .observation import Observation, PlanAnswer, Record, WhatIf, WrongQuestion
+
+
+def news(observation: Observation) -> Record:
+    """What every page wants to know whenever it changes."""
+    return {
+        "version": observation.version,
+        "takenAt": observation.snapshot.taken_at,
+        "missing": [missing._asdict() for missing in observation.missing],
+    }
+
+
+def what_if(body: Mapping[str, Any]) -> WhatIf:
+    """What a page supposes.
+
+    Raises:
+        WrongQuestion: it cannot be read.
+    """
+    try:
+        return WhatIf(
+            [(int(one["count"]), str(one["like"])) for one in body.get("addNodes", ())],
+            [str(name) for name in body.get("removeNodes", ())],
+            [(str(one["gang"]), int(one["priority"])) for one in body.get("priorities", ())],
+            str(body.get("manifest", "")),
+        )
+    except (TypeError, ValueError, KeyError, AttributeError) as problem:
+        raise WrongQuestion("these changes cannot be read") from problem
+
+
+def maps(answer: PlanAnswer) -> Sequence[Record]:
+    """The map of each plan: who has what, and what would start where."""
+    return [
+        {
+            "version": 1,
+            "whole": True,
+            "labels": cluster_map.group_labels(snapshot.nodes),
+            "nodes": list(cluster_map.rows(snapshot, plan).values()),
+            "gone": [],
+        }
+        for snapshot, plan in answer.plans
+    ]
