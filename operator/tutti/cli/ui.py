@@ -141,7 +141,8 @@ async def _following(
     from ..kube.gang_sources import chosen
     from .output import live_cluster
 
-    logging.getLogger("tutti").setLevel(logging.CRITICAL)  # the page says what is missing
+    # The page says what is missing: without a handler, Python would print it here, too.
+    logging.getLogger("tutti").addHandler(logging.NullHandler())
     try:
         access = await Access.load(kubeconfig, context)
     except errors.NoAccess as problem:
