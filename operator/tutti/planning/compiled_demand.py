@@ -8,7 +8,6 @@ from ..gang.demand import MemberCounts, PlacementRequest
 from ..model.cluster import PlacedPod, Snapshot
 from .compile import capacity, grids, pod_classes, standing_reservations
 from .compile.capacity import FitByShape
-from .compile.end_state import MemberOnNode
 from .compile.grids import Grid
 from .compile.inter_pod import InterPodCompiler
 from .compile.pod_classes import SelectorIndex
@@ -42,7 +41,8 @@ class CompiledDemand:
 def compile_demand(observed: ObservedDemand) -> CompiledDemand:
     """The demand with every member's shape rewritten once, to that of its class."""
     snapshot = observed.snapshot
-    residents, promised = pod_classes.placed_pods(snapshot), _promised(snapshot)
+    residents = pod_classes.placed_pods(snapshot)
+    promised = standing_reservations.members_with_lasting_rules(snapshot)
     waiting = [member for gang in observed.gangs for member in gang.waiting]
     members = (*waiting, *(member for member, _ in promised))
     index = pod_classes.selector_index(snapshot, members, residents)
@@ -58,17 +58,6 @@ def compile_demand(observed: ObservedDemand) -> CompiledDemand:
     tried = [gang for gang in gangs if not timeouts.is_given_up(gang, snapshot.taken_at)]
     requests = _requests(empty, tried)
     return CompiledDemand(snapshot, residents, index, gangs, tried, grid, blank, empty, requests)
-
-
-def _promised(snapshot: Snapshot) -> Sequence[MemberOnNode]:
-    """Members of standing Reservations whose affinity or spread has to hold in the end, too."""
-    if not snapshot.reservations:
-        return ()
-    return [
-        (member, node)
-        for member, node in standing_reservations.standing_members(snapshot)
-        if member.shape.rules.affinity or member.shape.rules.spread
-    ]
 
 
 def _requests(empty: FitByShape, gangs: Sequence[MemberCounts]) -> Sequence[PlacementRequest]:

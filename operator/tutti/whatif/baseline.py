@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 
 from ..gang import demand, refusals, slots, timeouts
 from ..gang.demand import MemberCounts, PlacementRequest
-from ..model.cluster import Gang, Member, PlacedPod, Snapshot
+from ..model.cluster import Gang, Member, Snapshot
 from ..model.decisions import Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
 from ..model.resources import NOTHING, Resources
 from ..model.shapes import Shape
-from ..planning.compile import grids, pod_classes
+from ..planning.compile import grids, pod_classes, standing_reservations
 from ..planning.compile.capacity import Fit
+from ..planning.compile.end_state import MemberOnNode
 from ..planning.compile.grids import Grid
 from ..planning.compile.inter_pod import InterPodCompiler
+from ..planning.compile.pod_classes import SelectorIndex
+from ..planning.compile.standing_reservations import has_lasting_rules
 from ..strategies.capacity import fits_per_node
 
 Table = NDArray[np.int64]  # [node, resource]
@@ -61,7 +64,7 @@ class Baseline:
     @property
     def shapes(self) -> Sequence[Shape]:
         """The shapes that the gang waits with."""
-        return tuple(self.base.shapes)
+        return tuple(dict.fromkeys(member.shape for member in self.want.members))
 
     def counts(self, free: Table) -> Counts:
         """The room for each of the gang's shapes, for itself."""
@@ -77,17 +80,24 @@ class Baseline:
 
 def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
     """The ground for a gang that asks for this."""
-    gang = want.gang
+    gang, placed = want.gang, _placed(snapshot, plan)
     before = pod_classes.placed_pods(snapshot)
-    after = [*before, *_placed(snapshot, plan)]
-    selectors = pod_classes.selector_index(snapshot, want.members, after)
+    after = [*before, *(pod_classes.placed_pod(member, node) for member, node in placed)]
+    standing = standing_reservations.members_with_lasting_rules(snapshot)
+    lasting = [pair for pair in placed if has_lasting_rules(pair[0].shape)]
+    asking = (*want.members, *(member for member, _ in (*standing, *lasting)))
+    selectors = pod_classes.selector_index(snapshot, asking, after)
     want = replace(want, members=selectors.classify(want.members))
-    base = grids.grid(snapshot, (member.shape for member in want.members))
+    standing, lasting = (
+        [_classified(selectors, pair) for pair in some] for some in (standing, lasting)
+    )
+    asking = (*want.members, *(member for member, _ in (*standing, *lasting)))
+    base = grids.grid(snapshot, (member.shape for member in asking))
     held = grids.reserved_room(snapshot)
     used = [node.used + held.get(node.name, NOTHING) for node in base.nodes]
     true = grids.room_less(base, used)
     index = {node.name: row for row, node in enumerate(base.nodes)}
-    crowds = InterPodCompiler.of(base, selectors, after)
+    crowds = InterPodCompiler.of(base, selectors, after, (*standing, *lasting))
     ground = Baseline(
         snapshot,
         plan,
@@ -98,7 +108,7 @@ def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
         true.copy(),
         true.copy(),
         crowds,
-        InterPodCompiler.of(base, selectors, before).grid(),
+        InterPodCompiler.of(base, selectors, before, standing).grid(),
         crowds.grid(),
     )
     given = placements(snapshot, plan)
@@ -110,15 +120,20 @@ def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
     return ground
 
 
-def _placed(snapshot: Snapshot, plan: Plan) -> Iterable[PlacedPod]:
-    """Whoever the plan gives a node."""
+def _placed(snapshot: Snapshot, plan: Plan) -> Sequence[MemberOnNode]:
+    """The members that the plan gives a node, and their nodes."""
     members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
     gangs = {gang.uid: gang for gang in snapshot.gangs}
+    placed: list[MemberOnNode] = []
     for placement in plan.placements:
-        for one in placement.assignments:
-            yield pod_classes.placed_pod(members[one.uid], one.node)
-        for member, node in slots.placeholders_of_slots(gangs[placement.uid], placement.slots):
-            yield pod_classes.placed_pod(member, node)
+        placed += [(members[one.uid], one.node) for one in placement.assignments]
+        placed += slots.placeholders_of_slots(gangs[placement.uid], placement.slots)
+    return placed
+
+
+def _classified(selectors: SelectorIndex, placed: MemberOnNode) -> MemberOnNode:
+    (member,) = selectors.classify(placed[:1])
+    return member, placed[1]
 
 
 def goes_before(one: Gang, other: Gang) -> bool:

@@ -7,7 +7,7 @@ from tutti.strategies.problem import Budget
 from tutti.whatif import Advice, Planner, advise, advise_all
 from tutti.whatif.results import Bottleneck, Certainty, Diagnosis, Obstacle, Placeable
 
-from ...harness.builders import NAMESPACE, Part, gang, node, peers, snapshot, term
+from ...harness.builders import NAMESPACE, Part, gang, node, peers, reservation, snapshot, term
 
 PLANNER = Planner(STRATEGIES["ilp"](), BestFit(), Budget())
 TWO = [node(f"n{i}", cpu=8).labelled(hostname=f"n{i}", zone=f"z{i}") for i in range(2)]
@@ -69,6 +69,24 @@ def test_what_the_plan_places_is_in_the_way_too() -> None:
     assert found.beside == Placeable(0, TRIED)
     assert found.alone == Placeable(1, TRIED)
     assert [key.name for key in found.preferred.gangs] == ["b"]
+
+
+def test_what_the_plan_places_as_the_first_keeps_others_from_being_elsewhere() -> None:
+    """Affinity of the pod that goes alone would fail if another of its peers ran elsewhere."""
+    app = peers(app="x")
+    first = gang("b").of(1, cpu=8).labelled(app="x").priority(1).near("hostname", app)
+    found = diagnosis(*TWO, first, gang("a").of(1, cpu=8).labelled(app="x"))
+    assert found.beside == Placeable(0, TRIED)
+    assert found.alone == Placeable(1, TRIED)
+    assert [key.name for key in found.preferred.gangs] == ["b"]
+
+
+def test_what_a_standing_reservation_holds_as_the_first_keeps_others_from_being_elsewhere() -> None:
+    app = peers(app="x")
+    first = gang("b").of(1, cpu=8).labelled(app="x").near("hostname", app)
+    held = reservation(first, ("b-0", "n0"))
+    found = diagnosis(*TWO, first, held, gang("a").of(1, cpu=8).labelled(app="x"))
+    assert found.beside == found.alone == Placeable(0, TRIED)
 
 
 def test_gangs_that_rules_tell_apart_are_not_alike() -> None:

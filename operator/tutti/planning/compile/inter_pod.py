@@ -165,7 +165,9 @@ class InterPodCompiler:
         if not self._rows:
             return ()
         row = self._base.shapes[shape]
-        return tuple(self._asked(row, _Gathered(self))) if row in self._rows else ()
+        if row not in self._rows:
+            return ()
+        return (*self._asked(row, _Gathered(self)), *self._asked_by_promised(row))
 
     def _asked(self, row: int, crowds: "_Gathered") -> Iterator[RuleOutcome]:
         rules = self._shapes[row].rules
@@ -187,6 +189,49 @@ class InterPodCompiler:
                 taken = _count(nodes, domains) > 0
                 what = f"other pods' anti-affinity on {topology}"
                 yield RuleOutcome(what, ~in_flagged_domain(taken, domains), stays=True)
+
+    def _asked_by_promised(self, row: int) -> Iterator[RuleOutcome]:
+        """What members that are promised a node ask of pods that come later, of other shapes."""
+        groups = groups_of(self._shapes[row])
+        nodes: dict[int, list[int]] = {}
+        for placed in self._promised:
+            if placed.shape != row:
+                nodes.setdefault(placed.shape, []).append(placed.node)
+        for shape, own in nodes.items():
+            rules = self._shapes[shape].rules
+            near = tuple(term.peers for term in rules.affinity)
+            if near and self._roll.number[near] in groups:
+                yield from self._near_promised(self._roll.number[near], rules.affinity, own)
+            for spread in rules.spread:
+                if spread.peers.selector and self._roll.number[(spread.peers,)] in groups:
+                    yield self._even_with_promised(shape, spread, own)
+
+    def _near_promised(
+        self, group: int, terms: Sequence[AffinityTerm], nodes: Sequence[int]
+    ) -> Iterator[RuleOutcome]:
+        """A member that is the only one of the group so far: the next one has to be near it."""
+        if sum(len(self._nodes.get((group, leaving), ())) for leaving in (False, True)) == 1:
+            topologies = tuple(dict.fromkeys(term.topology for term in terms))
+            every = [self._terrain.domains(topology) for topology in topologies]
+            alone = np.logical_and.reduce(
+                [(domains >= 0) & (domains == domains[nodes[0]]) for domains in every]
+            )
+            what = f"other pods' affinity on {', '.join(topologies)}"
+            yield RuleOutcome(what, alone, stays=False)
+
+    def _even_with_promised(
+        self, shape: int, spread: TopologySpread, nodes: Sequence[int]
+    ) -> RuleOutcome:
+        """Members that are spread: no domain of theirs may have too many pods in the end."""
+        domains = self._terrain.even(self._shapes[shape], spread)
+        there = self.there(self._roll.number[(spread.peers,)], domains, leaving=False)
+        least = (
+            0 if len(there) < spread.min_domains else int(there.min(initial=there.max(initial=0)))
+        )
+        own = _count(np.array(nodes, np.intp), domains) > 0
+        full = own & (there + 1 - least > spread.max_skew)
+        what = f"other pods' topology spread over {spread.topology}"
+        return RuleOutcome(what, ~in_flagged_domain(full, domains), stays=False)
 
     def _apart(self, row: int, term: AffinityTerm, crowds: "_Gathered") -> RuleOutcome:
         group = self._roll.number[(term.peers,)]

@@ -47,6 +47,18 @@ def standing_members(snapshot: Snapshot) -> Sequence[MemberOnNode]:
     return judgement.promised(standing)
 
 
+def members_with_lasting_rules(snapshot: Snapshot) -> Sequence[MemberOnNode]:
+    """The standing members whose affinity or spread has to hold in the end, too."""
+    if not snapshot.reservations:
+        return ()
+    return [pair for pair in standing_members(snapshot) if has_lasting_rules(pair[0].shape)]
+
+
+def has_lasting_rules(shape: Shape) -> bool:
+    """Whether pods that come later may break a rule of the shape."""
+    return bool(shape.rules.affinity or shape.rules.spread)
+
+
 def promised_members(
     snapshot: Snapshot, reservations: Sequence[Reservation]
 ) -> Sequence[MemberOnNode]:

@@ -19,7 +19,16 @@ from tutti.planning.compile.inter_pod import InterPodCompiler
 from tutti.planning.compile.pod_classes import PodClass, SelectorIndex
 from tutti.strategies.problem import Affinity, AntiAffinity, DomainCount, EvenSpread
 
-from ....harness.builders import gang, member, node, reservation, shape, single, snapshot
+from ....harness.builders import (
+    NodeBuilder,
+    gang,
+    member,
+    node,
+    reservation,
+    shape,
+    single,
+    snapshot,
+)
 from ..neighbours import (
     HOST,
     ZONE,
@@ -192,6 +201,59 @@ def test_whoever_was_placed_is_there_in_the_next_round() -> None:
     assert allowed(after.joined([PlacedCount(ruled, 0, 1)]).grid()) == "n3"
     assert made.joined([PlacedCount(plain, 0, 1)]) is made
     assert allowed(made.grid()) == "n1 n2 n3"
+
+
+def after_placing(
+    nodes: Sequence[NodeBuilder],
+    rules: InterPodRules,
+    later_rules: InterPodRules = InterPodRules(),  # noqa: B008 - frozen
+    **own: str,
+) -> str:
+    """Where a pod with app=a may go once a member with these rules is on the first node."""
+    first = asking(gang("a").of(1, cpu=1), rules, **own)
+    seen = beside(snapshot(*nodes, first, asking(gang("b").of(1, cpu=1), later_rules, app="a")))
+    made, base = crowds(seen)
+    placed, later = base.shapes
+    masks = [one.alone for one in made.joined([PlacedCount(placed, 0, 1)]).outcomes(later)]
+    may = np.logical_and.reduce([made.nodes(later), *masks])
+    return " ".join(one.name for one, flag in zip(base.nodes, may, strict=True) if flag)
+
+
+def test_a_pod_that_comes_second_has_to_be_near_the_first_whose_affinity_counts_both() -> None:
+    assert after_placing(zones(), near(A), app="a") == "z0-0 z0-1"
+    assert after_placing(zones(), near(B), app="b") == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
+
+
+@pytest.mark.parametrize("rules", [near(B), even(B)])
+def test_what_a_placed_member_asks_of_other_pods_does_not_concern_this_pod(
+    rules: InterPodRules,
+) -> None:
+    assert after_placing(zones(), rules, apart(A), app="b") == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
+
+
+def test_equal_members_have_one_rule_and_not_another_as_placed_members() -> None:
+    seen = beside(snapshot(*zones(), asking(gang("a").of(2, cpu=1), near(A), app="a")))
+    made, base = crowds(seen)
+    (row,) = base.shapes
+    whats = [one.what for one in made.joined([PlacedCount(row, 0, 1)]).outcomes(row)]
+    assert whats == ["pod affinity on zone"]
+
+
+def test_a_third_pod_need_not_be_near_two_that_are_near_each_other() -> None:
+    first = asking(gang("a").of(2, cpu=1), near(A), app="a")
+    later = asking(gang("b").of(1, cpu=1), InterPodRules(), app="a")
+    made, base = crowds(beside(snapshot(*zones(), first, later)))
+    near_one, other = base.shapes
+    assert all(
+        one.alone.all() for one in made.joined([PlacedCount(near_one, 0, 2)]).outcomes(other)
+    )
+
+
+def test_a_pod_that_comes_later_keeps_the_spread_of_those_that_are_placed() -> None:
+    assert after_placing(zones(), even(A), app="a") == "z1-0 z1-1 z2-0 z2-1"
+    assert after_placing(zones(), even(B), app="b") == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
+    few = zones(2)
+    assert after_placing(few, even(A, min_domains=3), app="a") == "z1-0 z1-1"
 
 
 def test_affinity_to_those_who_are_there_alone_is_settled() -> None:
