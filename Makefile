@@ -16,7 +16,7 @@ K8S ?= 1.37
 CODE := operator tests demo
 # What the tests run; `make control-plane` builds the rest, too.
 TEST_BINARIES := etcd kube-apiserver kube-scheduler kube-controller-manager kubectl kwok helm promtool \
-  prometheus
+  prometheus mpi-operator vc-controller-manager vc-webhook-manager
 # The tiers that need no control plane, on two cores.
 QUICK := --tiers unit,cycle,docs --numprocesses 2 --dist worksteal
 
@@ -95,7 +95,7 @@ soak: $(STAMP)  ## Break it for hours: faults at every write, 1,000 at random, l
 	exit $$failed
 
 .PHONY: conformance
-conformance: $(STAMP)  ## Compare with kube-scheduler, Spark, a solver and a brute force; count collisions; scrape
+conformance: $(STAMP)  ## Compare with kube-scheduler, Spark, a solver and a brute force; count collisions; scrape; run controllers
 	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@failed=0; \
 	$(BIN)/python -m tests.conformance.unchanged check || failed=1; \
@@ -107,6 +107,7 @@ conformance: $(STAMP)  ## Compare with kube-scheduler, Spark, a solver and a bru
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.spark_sizes || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.spark_jobs || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.prometheus || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.conformance.controllers || failed=1; \
 	exit $$failed
 
 .PHONY: image-check

@@ -17,7 +17,7 @@ from .api import Bulk, Connection
 from .errors import KubectlError, RequestError, StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SERVED_SECONDS = 30.0
@@ -91,9 +91,18 @@ class Access:
         `kubectl wait` fails on one that has no conditions yet (kubernetes/kubernetes#66439).
         """
         for name in self.kubectl("apply", "--output=name", "-f", str(path)).split():
-            spec = self.request("GET", f"{_CRDS}/{Path(name).name}")["spec"]
-            kind, (version, *_) = spec["names"]["plural"], spec["versions"]
-            self.until_served(f"/apis/{spec['group']}/{version['name']}/{kind}")
+            self._until_usable(self.request("GET", f"{_CRDS}/{Path(name).name}"))
+
+    def install(self, crds: Sequence[Mapping[str, Any]]) -> None:
+        """Install CRDs, however large; objects of their kinds can be made at once."""
+        self.apply(crds)
+        for crd in crds:
+            self._until_usable(crd)
+
+    def _until_usable(self, crd: Mapping[str, Any]) -> None:
+        spec = crd["spec"]
+        for version in (v["name"] for v in spec["versions"] if v["served"]):
+            self.until_served(f"/apis/{spec['group']}/{version}/{spec['names']['plural']}")
 
     def until_served(self, path: str) -> None:
         """Wait until the API server answers there, which it may not know yet, or be starting."""

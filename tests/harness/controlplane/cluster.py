@@ -10,6 +10,7 @@ import http.client
 import json
 import shutil
 import signal
+import ssl
 import tempfile
 import time
 import urllib.request
@@ -20,24 +21,25 @@ from typing import TYPE_CHECKING, Self
 from . import build, cache, credentials
 from .access import Access
 from .components import (
-    AUDIT_POLICY,
-    SERVERS,
-    Wiring,
+    PORTS,
     base_components,
+    controllers,
     free_ports,
     needed_binaries,
     optional_components,
 )
+from .controllers import RECIPES, install
 from .errors import StartError
 from .pins import chosen_k8s
 from .processes import Process, spawn, stop
+from .wiring import AUDIT_POLICY, Wiring
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Collection
     from types import TracebackType
 
-    from .components import Component
+    from .controllers import Recipe
+    from .wiring import Component
 
 _READY_SECONDS = 90
 _POLL_SECONDS = 0.05
@@ -92,7 +94,7 @@ class ControlPlane(Access):
         names = frozenset(components)
         for attempt in range(1, _ATTEMPTS + 1):
             place = directory or Path(tempfile.mkdtemp(prefix="tutti-control-plane-"))
-            wiring = Wiring(place, binaries, free_ports(*SERVERS), minor, names, audit_policy)
+            wiring = Wiring(place, binaries, free_ports(*PORTS), minor, names, audit_policy)
             plane = cls(
                 place,
                 wiring.server,
@@ -155,11 +157,14 @@ class ControlPlane(Access):
             raise StartError(message)
         known = {**self._wiring.binaries, **build.binaries(needed_binaries(names), k8s=self.k8s)}
         wiring = replace(self._wiring, binaries=known, names=frozenset(names))
-        (component,) = optional_components(wiring)
-        process = self._spawn(component, detached=False)
-        if ready:
-            self._await_ready([component])
-        return process
+        for component in optional_components(wiring):
+            self._spawn(component, detached=False)
+            if ready:
+                self._await_ready([component])
+        for recipe in controllers(wiring):
+            install(self, wiring, recipe)
+            self._start_controller(recipe, wiring, detached=False)
+        return self.processes[-1]
 
     def restart_api_server(self) -> None:
         """Kill the API server as a power cut would, and start it again; it is ready then."""
@@ -200,15 +205,28 @@ class ControlPlane(Access):
             self._spawn(component, detached=detached)
         self._await_ready(base[-1:])
         self.create_namespace("default")
+        # Before kube-controller-manager: its garbage collector seeks new kinds twice a minute.
+        for recipe in controllers(wiring):
+            install(self, wiring, recipe)
         optional = optional_components(wiring)
         for component in optional:
             self._spawn(component, detached=detached)
         self._await_ready(optional)
+        for recipe in controllers(wiring):
+            self._start_controller(recipe, wiring, detached=detached)
+
+    def _start_controller(self, recipe: Recipe, wiring: Wiring, *, detached: bool) -> None:
+        components = [make(wiring, name) for name, make in recipe.processes.items()]
+        for component in components:
+            self._spawn(component, detached=detached)
+        self._await_ready(components)
+        self.apply(recipe.afterwards)
 
     def _spawn(self, component: Component, *, detached: bool) -> Process:
         log = self.directory / "logs" / f"{component.name}.log"
         # Not one's own PATH and kubeconfig: each process is told by flags what to use.
         environment = {name: self.environment[name] for name in ("PATH", "HOME")}
+        environment |= component.environment
         process = spawn(
             component.name, component.command, log, environment=environment, detached=detached
         )
@@ -224,7 +242,8 @@ class ControlPlane(Access):
 
     def _await_ready(self, waited_for: Collection[Component]) -> None:
         deadline = time.monotonic() + _READY_SECONDS
-        context = self.tls()
+        # Nobody in particular asks: a server that verifies clients may not know the administrator.
+        context = ssl.create_default_context(cafile=str(self.authority))
         pending = list(waited_for)
         while pending:
             dead = [process for process in self.processes if not process.is_alive]
@@ -270,6 +289,11 @@ def _write_credentials(wiring: Wiring) -> None:
         "kube-scheduler": authority.client("system:kube-scheduler"),
         "kube-controller-manager": authority.client("system:kube-controller-manager"),
         "coscheduling": authority.client("coscheduling", "system:masters"),
+        **{
+            process: authority.client(process, "system:masters")
+            for recipe in RECIPES.values()
+            for process in recipe.processes
+        },
     }
     for name, user in users.items():
         path = place / f"{name}.kubeconfig"

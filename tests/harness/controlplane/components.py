@@ -5,71 +5,37 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .controllers import RECIPES
 from .nodes import MANAGED
 from .pins import NATIVE_GANG_API
+from .wiring import LOOPBACK, component
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-OPTIONAL = ("kwok", "scheduler", "controller-manager", "coscheduling", "native-gang")
+    from .controllers import Recipe
+    from .wiring import Component, Wiring
+
 _BINARY = {
     "kwok": "kwok",
     "scheduler": "kube-scheduler",
     "controller-manager": "kube-controller-manager",
     "coscheduling": "coscheduling",
 }
-SERVERS = ("etcd", "etcd-peer", "kube-apiserver", *_BINARY.values())  # who need a port each
+_FEATURES = ("native-gang", "workload-with-job")  # of the API server and the processes beside it
+OPTIONAL = (*_BINARY, *_FEATURES, *RECIPES)
+# The names of all ports that somebody listens on.
+PORTS = (
+    *("etcd", "etcd-peer", "kube-apiserver", *_BINARY.values()),
+    *(port for recipe in RECIPES.values() for port in recipe.ports),
+)
 _HERE = Path(__file__).parent
-AUDIT_POLICY = _HERE / "audit-policy.yaml"
-_LOOPBACK = "127.0.0.1"
-# Of kube-scheduler's own gang scheduling: off by default in both minors, and its API with it.
-_NATIVE_GANG = {"1.37": "GenericWorkload=true", "1.36": "GenericWorkload=true,GangScheduling=true"}
 # kwok renews a node's lease four times in this time: cheap for a thousand nodes on two cores.
 _LEASE_SECONDS = 200
 _NODE_GRACE_SECONDS = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """One process: its command, and the address that answers 200 when it is ready."""
-
-    name: str
-    command: tuple[str, ...]
-    health: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wiring:
-    """What the commands need to know of each other."""
-
-    directory: Path
-    binaries: Mapping[str, Path]
-    ports: Mapping[str, int]
-    k8s: str
-    names: frozenset[str]
-    audit_policy: Path = AUDIT_POLICY
-
-    @property
-    def server(self) -> str:
-        """The API server's address."""
-        return f"https://{_LOOPBACK}:{self.ports['kube-apiserver']}"
-
-    def file(self, name: str) -> str:
-        """The path of a file of this control plane."""
-        return str(self.directory / name)
-
-    def gates(self) -> list[str]:
-        """The feature gates that native gang scheduling needs, if asked for."""
-        return [f"--feature-gates={_NATIVE_GANG[self.k8s]}"] if self.native_gang else []
-
-    @property
-    def native_gang(self) -> bool:
-        """Whether kube-scheduler's own gang scheduling was asked for."""
-        return "native-gang" in self.names
 
 
 def needed_binaries(components: Collection[str]) -> set[str]:
@@ -79,7 +45,10 @@ def needed_binaries(components: Collection[str]) -> set[str]:
         message = f"no such component: {', '.join(unknown)}; there are {', '.join(OPTIONAL)}"
         raise ValueError(message)
     optional = {binary for name, binary in _BINARY.items() if name in components}
-    return {"etcd", "kube-apiserver"} | optional
+    foreign = {name: recipe for name, recipe in RECIPES.items() if name in components}
+    # kubectl makes one manifest of many files.
+    processes = {*(p for recipe in foreign.values() for p in recipe.processes), "kubectl"}
+    return {"etcd", "kube-apiserver"} | optional | (processes if foreign else set())
 
 
 def free_ports(*names: str) -> dict[str, int]:
@@ -87,7 +56,7 @@ def free_ports(*names: str) -> dict[str, int]:
     with ExitStack() as stack:
         sockets = {name: stack.enter_context(socket.socket()) for name in names}
         for each in sockets.values():
-            each.bind((_LOOPBACK, 0))
+            each.bind((LOOPBACK, 0))
         return {name: each.getsockname()[1] for name, each in sockets.items()}
 
 
@@ -97,7 +66,7 @@ def base_components(wiring: Wiring) -> list[Component]:
 
 
 def optional_components(wiring: Wiring) -> list[Component]:
-    """The processes that were asked for, in the order of their start."""
+    """The processes of Kubernetes that were asked for, in the order of their start."""
     makers = {
         "controller-manager": _controller_manager,
         "scheduler": _scheduler,
@@ -107,20 +76,15 @@ def optional_components(wiring: Wiring) -> list[Component]:
     return [make(wiring) for name, make in makers.items() if name in wiring.names]
 
 
-def _component(wiring: Wiring, name: str, health: str, **flags: object) -> Component:
-    arguments = [f"--{flag.replace('_', '-')}={_text(value)}" for flag, value in flags.items()]
-    gates = wiring.gates() if name.startswith("kube-") else []
-    return Component(name, (str(wiring.binaries[name]), *arguments, *gates), health)
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def controllers(wiring: Wiring) -> list[Recipe]:
+    """The controllers of other projects that were asked for, in the order of their start."""
+    return [recipe for name, recipe in RECIPES.items() if name in wiring.names]
 
 
 def _etcd(wiring: Wiring) -> Component:
-    client = f"http://{_LOOPBACK}:{wiring.ports['etcd']}"
-    peer = f"http://{_LOOPBACK}:{wiring.ports['etcd-peer']}"
-    return _component(
+    client = f"http://{LOOPBACK}:{wiring.ports['etcd']}"
+    peer = f"http://{LOOPBACK}:{wiring.ports['etcd-peer']}"
+    return component(
         wiring,
         "etcd",
         f"{client}/health",
@@ -138,13 +102,13 @@ def _etcd(wiring: Wiring) -> Component:
 
 def _kube_apiserver(wiring: Wiring) -> Component:
     flags: dict[str, object] = {"runtime_config": f"{NATIVE_GANG_API[wiring.k8s]}=true"}
-    return _component(
+    return component(
         wiring,
         "kube-apiserver",
         f"{wiring.server}/readyz",
-        etcd_servers=f"http://{_LOOPBACK}:{wiring.ports['etcd']}",
-        bind_address=_LOOPBACK,
-        advertise_address=_LOOPBACK,
+        etcd_servers=f"http://{LOOPBACK}:{wiring.ports['etcd']}",
+        bind_address=LOOPBACK,
+        advertise_address=LOOPBACK,
         # The address of the "kubernetes" service may not be a loopback one, so there is none.
         endpoint_reconciler_type="none",
         secure_port=wiring.ports["kube-apiserver"],
@@ -168,12 +132,12 @@ def _kube_apiserver(wiring: Wiring) -> Component:
 
 def _controller_manager(wiring: Wiring) -> Component:
     name = "kube-controller-manager"
-    return _component(
+    return component(
         wiring,
         name,
-        f"https://{_LOOPBACK}:{wiring.ports[name]}/healthz",
+        f"https://{LOOPBACK}:{wiring.ports[name]}/healthz",
         kubeconfig=wiring.file(f"{name}.kubeconfig"),
-        bind_address=_LOOPBACK,
+        bind_address=LOOPBACK,
         secure_port=wiring.ports[name],
         tls_cert_file=wiring.file("server.crt"),
         tls_private_key_file=wiring.file("server.key"),
@@ -218,12 +182,12 @@ def _scheduling(wiring: Wiring, name: str, settings: Mapping[str, Any]) -> Compo
     }
     path = wiring.directory / f"{name}.json"
     path.write_text(json.dumps(configuration))
-    return _component(
+    return component(
         wiring,
         name,
-        f"https://{_LOOPBACK}:{wiring.ports[name]}/healthz",
+        f"https://{LOOPBACK}:{wiring.ports[name]}/healthz",
         config=path,
-        bind_address=_LOOPBACK,
+        bind_address=LOOPBACK,
         secure_port=wiring.ports[name],
         tls_cert_file=wiring.file("server.crt"),
         tls_private_key_file=wiring.file("server.key"),
@@ -231,11 +195,11 @@ def _scheduling(wiring: Wiring, name: str, settings: Mapping[str, Any]) -> Compo
 
 
 def _kwok(wiring: Wiring) -> Component:
-    address = f"{_LOOPBACK}:{wiring.ports['kwok']}"
+    address = f"{LOOPBACK}:{wiring.ports['kwok']}"
     stages = [_HERE / "stages.yaml"]
     if "controller-manager" not in wiring.names:
         stages.append(_HERE / "stage-without-controllers.yaml")
-    return _component(
+    return component(
         wiring,
         "kwok",
         f"http://{address}/healthz",

@@ -1,6 +1,6 @@
 """What is built: one `go.mod` with its `go.sum` per folder of `pins/`, so that none clash.
 
-A pin's key is the hash of these two files and of the build's arguments: changing either
+A pin's key is the hash of the folder's files and of the build's arguments: changing either
 builds this pin again and leaves the others alone.
 """
 
@@ -66,8 +66,9 @@ class Pin:
         """Equal for equal pins on equal kinds of machine, different otherwise."""
         digest = hashlib.sha256()
         for part in (
-            (self.directory / "go.mod").read_bytes(),
-            (self.directory / "go.sum").read_bytes(),
+            *((self.directory / name).read_bytes() for name in ("go.mod", "go.sum")),
+            # A main program of ours, where the module's own lacks a flag.
+            *(path.read_bytes() for path in sorted(self.directory.glob("*.go"))),
             "\0".join(self.arguments).encode(),
             f"{platform.system()} {platform.machine()}".encode(),
         ):
@@ -142,6 +143,19 @@ _SHARED = (
         ),
     ),
 )
+_VOLCANO = "volcano.sh/volcano"
+# The controllers of other projects.
+_CONTROLLERS = (
+    Pin("mpi-operator", "github.com/kubeflow/mpi-operator", (Tool("mpi-operator", ".", 130),)),
+    Pin(
+        "volcano",
+        _VOLCANO,
+        (
+            Tool("vc-controller-manager", f"{_VOLCANO}/cmd/controller-manager", 150),
+            Tool("vc-webhook-manager", f"{_VOLCANO}/cmd/webhook-manager", 60),
+        ),
+    ),
+)
 
 
 def chosen_k8s(k8s: str | None = None) -> str:
@@ -155,9 +169,14 @@ def chosen_k8s(k8s: str | None = None) -> str:
 
 def pins_for(k8s: str) -> tuple[Pin, ...]:
     """All pins of a control plane of this minor."""
-    return (_kubernetes(k8s), *_SHARED)
+    return (_kubernetes(k8s), *_SHARED, *_CONTROLLERS)
 
 
 def all_pins() -> tuple[Pin, ...]:
     """Every pin, of every minor."""
-    return (*(_kubernetes(minor) for minor in KNOWN_K8S), *_SHARED)
+    return (*(_kubernetes(minor) for minor in KNOWN_K8S), *_SHARED, *_CONTROLLERS)
+
+
+def pin_called(name: str) -> Pin:
+    """The pin of this name, such as "volcano"."""
+    return next(pin for pin in all_pins() if pin.name == name)

@@ -1,0 +1,19 @@
+"""Controllers of other projects make the gangs that they made when their sources were written.
+
+All of them are `python -m tests.conformance.controllers`, in `make conformance`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from ..conformance.controllers.cases import play
+
+
+@pytest.mark.parametrize("name", ["mpi-operator", "volcano", "workload-with-job"])
+def test_a_controller_makes_the_gangs_that_it_made(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = play(name)
+    with capsys.disabled():
+        print(f"\n{said}")

@@ -1,0 +1,74 @@
+"""What the commands of the processes need to know of each other, and what a process is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOOPBACK = "127.0.0.1"
+AUDIT_POLICY = Path(__file__).with_name("audit-policy.yaml")
+# Gates that are off by default, and with them the API of kube-scheduler's own gang scheduling.
+_NATIVE_GANG = {"1.37": "GenericWorkload=true", "1.36": "GenericWorkload=true,GangScheduling=true"}
+_WORKLOAD_WITH_JOB = "WorkloadWithJob=true"  # kube-controller-manager makes PodGroups for Jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One process: its command, and the address that answers 200 when it is ready."""
+
+    name: str
+    command: tuple[str, ...]
+    health: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What the commands need to know of each other."""
+
+    directory: Path
+    binaries: Mapping[str, Path]
+    ports: Mapping[str, int]
+    k8s: str
+    names: frozenset[str]
+    audit_policy: Path = AUDIT_POLICY
+
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return f"https://{self.address('kube-apiserver')}"
+
+    def address(self, port: str) -> str:
+        """Where the server with the port of this name listens."""
+        return f"{LOOPBACK}:{self.ports[port]}"
+
+    def file(self, name: str) -> str:
+        """The path of a file of this control plane."""
+        return str(self.directory / name)
+
+    def gates(self) -> list[str]:
+        """The feature gates that native gang scheduling needs, if asked for."""
+        if not self.native_gang:
+            return []
+        with_job = [_WORKLOAD_WITH_JOB] if "workload-with-job" in self.names else []
+        return [f"--feature-gates={','.join([_NATIVE_GANG[self.k8s], *with_job])}"]
+
+    @property
+    def native_gang(self) -> bool:
+        """Whether the API of kube-scheduler's own gang scheduling was asked for."""
+        return not self.names.isdisjoint(("native-gang", "workload-with-job"))
+
+
+def component(wiring: Wiring, name: str, health: str, **flags: object) -> Component:
+    """The process of the binary of this name, with flags as keywords."""
+    arguments = [f"--{flag.replace('_', '-')}={_text(value)}" for flag, value in flags.items()]
+    gates = wiring.gates() if name.startswith("kube-") else []
+    return Component(name, (str(wiring.binaries[name]), *arguments, *gates), health)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
