@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from . import kubeflow, kubernetes, volcano
+from ...harness.controlplane.pins import chosen_k8s
+from . import kubeflow, kubernetes, lws, ray, volcano
 from .ground import ground
 
 if TYPE_CHECKING:
@@ -18,15 +19,24 @@ _MANAGER = "controller-manager"  # makes pods of Jobs, and collects what lost it
 CASES: Mapping[str, tuple[tuple[str, ...], tuple[Callable[[Ground], None], ...]]] = {
     "mpi-operator": ((_MANAGER, "mpi-operator"), (kubeflow.mpi_job,)),
     "volcano": ((_MANAGER, "volcano"), (volcano.vcjob,)),
+    "training-operator": ((_MANAGER, "training-operator"), (kubeflow.pytorch_job,)),
+    "trainer": ((_MANAGER, "jobset", "trainer"), (kubeflow.jobset, kubeflow.train_job)),
+    "kuberay": ((_MANAGER, "kuberay"), (ray.cluster, ray.job_without_cluster)),
+    "kuberay-volcano": ((_MANAGER, "kuberay-volcano"), (ray.volcano_job,)),
+    "lws": ((_MANAGER, "lws"), (lws.leader_worker_set,)),
     "workload-with-job": (
         (_MANAGER, "workload-with-job"),
         (kubernetes.job, kubernetes.plain_job),
     ),
 }
+# A Job of 1.36 cannot say what its group shall be.
+_FROM_1_37 = ("workload-with-job",)
 
 
 def play(name: str) -> str:
     """Play a case; answers how long it took, or raises an AssertionError."""
+    if name in _FROM_1_37 and chosen_k8s() == "1.36":
+        return f"{name}: not on Kubernetes 1.36"
     components, checks = CASES[name]
     began = time.monotonic()
     with ground(components) as stage:

@@ -122,14 +122,14 @@ def path(version: str, plural: str, *rest: str) -> str:
     return "/".join((f"{prefix}/namespaces/{NAMESPACE}/{plural}", *rest))
 
 
-def template(cpu: int, **spec: Any) -> dict[str, Any]:
+def template(cpu: int, container: str = "main", **spec: Any) -> dict[str, Any]:
     """A pod template that asks for so many CPUs."""
-    container = {
-        "name": "main",
+    main = {
+        "name": container,
         "image": "registry.k8s.io/pause:3.10",
         "resources": {"requests": {"cpu": str(cpu)}},
     }
-    return {"spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec}}
+    return {"spec": {"containers": [main], "terminationGracePeriodSeconds": 0, **spec}}
 
 
 def owner(item: Mapping[str, Any]) -> tuple[str, str]:

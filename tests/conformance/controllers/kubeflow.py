@@ -1,15 +1,19 @@
-"""Kubeflow's controllers make PodGroups of scheduling.x-k8s.io."""
+"""Kubeflow's controllers make PodGroups of scheduling.x-k8s.io; JobSet, below one, makes none."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...harness.controlplane import RUN_SECONDS
 from .ground import NAMESPACE, labelled, owner, path, schedulers, template, uid_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .ground import Ground
 
 GROUPS = "scheduling.x-k8s.io/v1alpha1/podgroups"
+JOBSETS = "jobset.x-k8s.io/v1alpha2/jobsets"
 LABEL = "scheduling.x-k8s.io/pod-group"
 
 
@@ -42,15 +46,141 @@ def mpi_job(ground: Ground) -> None:
     ground.until_gone(GROUPS)
 
 
-def _mpi_job(name: str, workers: int) -> dict[str, Any]:
-    return {
-        "apiVersion": "kubeflow.org/v2beta1",
-        "kind": "MPIJob",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {
-            "mpiReplicaSpecs": {
-                "Launcher": {"replicas": 1, "template": template(cpu=1)},
-                "Worker": {"replicas": workers, "template": template(cpu=2)},
-            }
-        },
+def pytorch_job(ground: Ground) -> None:
+    """A PyTorchJob: one PodGroup for all its pods; suspended, it has neither."""
+    job = path("kubeflow.org/v1", "pytorchjobs", "net")
+    ground.create(_pytorch_job("net", workers=2))
+    pods = ground.until_pods(3)
+    group = ground.until_group(GROUPS)
+    assert (group["metadata"]["name"], owner(group)) == ("net", ("PyTorchJob", "net"))
+    assert group["spec"] == {"minMember": 3, "minResources": {"cpu": "5"}}
+    assert {owner(pod) for pod in pods} == {("PyTorchJob", "net")}
+    assert (labelled(pods, LABEL), schedulers(pods)) == ({"net"}, {"tutti"})
+
+    ground.bind_all()
+    ground.until_condition(job, "Running")
+    ground.patch(job, {"spec": {"runPolicy": {"suspend": True}}})
+    ground.until_pods(0)
+    ground.until_gone(GROUPS)
+    ground.patch(job, {"spec": {"runPolicy": {"suspend": False}}})
+    ground.until_pods(3)
+    ground.delete(job)
+    ground.until_pods(0)
+    ground.until_gone(GROUPS)
+
+
+def train_job(ground: Ground) -> None:
+    """A TrainJob: its PodGroup counts initializers and the nodes that come after them."""
+    job = path("trainer.kubeflow.org/v1alpha1", "trainjobs", "tune")
+    ground.create(_runtime("staged"), _train_job("tune", "staged"))
+    first = ground.until_pods(1)
+    group = ground.until_group(GROUPS)
+    assert (group["metadata"]["name"], owner(group)) == ("tune", ("TrainJob", "tune"))
+    assert group["spec"] == {
+        "minMember": 3,
+        "minResources": {"cpu": "5"},
+        "scheduleTimeoutSeconds": 60,
     }
+    assert {owner(jobset) for jobset in ground.all(JOBSETS)} == {("TrainJob", "tune")}
+    assert (labelled(first, LABEL), schedulers(first)) == ({"tune"}, {"tutti"})
+    assert labelled(first, "jobset.sigs.k8s.io/replicatedjob-name") == {"dataset-initializer"}
+
+    _succeed(ground, first)
+    # Three pods in all, but never three at a time: the first has ended when the others come.
+    nodes = [pod for pod in ground.until_pods(3) if pod["status"]["phase"] == "Pending"]
+    assert labelled(nodes, "jobset.sigs.k8s.io/replicatedjob-name") == {"node"}
+    assert (len(nodes), labelled(nodes, LABEL), schedulers(nodes)) == (2, {"tune"}, {"tutti"})
+    _succeed(ground, nodes)
+    ground.until_condition(job, "Complete")
+    ground.delete(job)
+    ground.until_pods(0)
+    ground.until_gone(GROUPS)
+
+
+def jobset(ground: Ground) -> None:
+    """A JobSet: no group of its own; labels and scheduler come from its templates."""
+    address = path("jobset.x-k8s.io/v1alpha2", "jobsets", "set")
+    jobs = [_replicated_job("driver", 1), _replicated_job("workers", 2)]
+    ground.create(_object(JOBSETS, "JobSet", "set", {"replicatedJobs": jobs}))
+    pods = ground.until_pods(3)
+    assert not ground.all(GROUPS)
+    assert {owner(pod) for pod in pods} == {("Job", "set-driver-0"), ("Job", "set-workers-0")}
+    assert (labelled(pods, LABEL), schedulers(pods)) == ({"mine"}, {"tutti"})
+    assert labelled(pods, "jobset.sigs.k8s.io/jobset-name") == {"set"}
+    ground.patch(address, {"spec": {"suspend": True}})
+    ground.until_pods(0)
+    ground.patch(address, {"spec": {"suspend": False}})
+    ground.until_pods(3)
+    ground.delete(address)
+    ground.until_pods(0)
+
+
+def _succeed(ground: Ground, pods: Iterable[dict[str, Any]]) -> None:
+    for pod in pods:
+        name = pod["metadata"]["name"]
+        soon = {"metadata": {"annotations": {RUN_SECONDS: "0"}}}
+        ground.patch(path("v1", "pods", name), soon)
+    ground.bind_all()
+
+
+def _object(resource: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": resource.rpartition("/")[0],
+        "kind": kind,
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+def _pytorch_job(name: str, workers: int) -> dict[str, Any]:
+    replicas = {
+        "Master": {"replicas": 1, "template": template(cpu=1, container="pytorch")},
+        "Worker": {"replicas": workers, "template": template(cpu=2, container="pytorch")},
+    }
+    spec = {"pytorchReplicaSpecs": replicas}
+    return _object("kubeflow.org/v1/pytorchjobs", "PyTorchJob", name, spec)
+
+
+def _train_job(name: str, runtime: str) -> dict[str, Any]:
+    reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": runtime}
+    spec = {"runtimeRef": reference}
+    return _object("trainer.kubeflow.org/v1alpha1/trainjobs", "TrainJob", name, spec)
+
+
+def _runtime(name: str) -> dict[str, Any]:
+    """One initializer and two nodes, as the runtimes for torchtune are made."""
+    initializer = "dataset-initializer"
+    jobs = [
+        _step(initializer, initializer, cpu=1),
+        _step("node", "trainer", cpu=2)
+        | {"dependsOn": [{"name": initializer, "status": "Complete"}]},
+    ]
+    spec = {
+        "podGroupPolicy": {"coscheduling": {}},
+        "mlPolicy": {"numNodes": 2},
+        "template": {"spec": {"replicatedJobs": jobs}},
+    }
+    runtimes = "trainer.kubeflow.org/v1alpha1/trainingruntimes"
+    return _object(runtimes, "TrainingRuntime", name, spec)
+
+
+def _step(name: str, step: str, cpu: int) -> dict[str, Any]:
+    pods = template(cpu=cpu, container=name, schedulerName="tutti")
+    labels = {"trainer.kubeflow.org/trainjob-ancestor-step": step}
+    job = {"metadata": {"labels": labels}, "spec": {"template": pods}}
+    return {"name": name, "template": job}
+
+
+def _replicated_job(name: str, pods: int) -> dict[str, Any]:
+    made = template(cpu=1, schedulerName="tutti", restartPolicy="Never")
+    made["metadata"] = {"labels": {LABEL: "mine"}}
+    job = {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": made}
+    return {"name": name, "template": {"spec": job}}
+
+
+def _mpi_job(name: str, workers: int) -> dict[str, Any]:
+    replicas = {
+        "Launcher": {"replicas": 1, "template": template(cpu=1)},
+        "Worker": {"replicas": workers, "template": template(cpu=2)},
+    }
+    return _object("kubeflow.org/v2beta1/mpijobs", "MPIJob", name, {"mpiReplicaSpecs": replicas})

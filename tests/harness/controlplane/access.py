@@ -100,9 +100,21 @@ class Access:
             self._until_usable(crd)
 
     def _until_usable(self, crd: Mapping[str, Any]) -> None:
-        spec = crd["spec"]
-        for version in (v["name"] for v in spec["versions"] if v["served"]):
-            self.until_served(f"/apis/{spec['group']}/{version}/{spec['names']['plural']}")
+        """Wait until the objects are served, and controllers that look for the kind find it."""
+        group, kind = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+        for version in (v["name"] for v in crd["spec"]["versions"] if v["served"]):
+            self.until_served(f"/apis/{group}/{version}/{kind}")
+            deadline = time.monotonic() + _SERVED_SECONDS
+            while kind not in self._kinds(f"/apis/{group}/{version}"):
+                if time.monotonic() > deadline:
+                    raise StartError(f"{kind}.{group} is not found after {_SERVED_SECONDS:.0f} s")
+                time.sleep(_POLL_SECONDS)
+
+    def _kinds(self, version: str) -> set[str]:
+        try:
+            return {each["name"] for each in self.request("GET", version)["resources"]}
+        except RequestError:
+            return set()  # the group is not known yet
 
     def until_served(self, path: str) -> None:
         """Wait until the API server answers there, which it may not know yet, or be starting."""

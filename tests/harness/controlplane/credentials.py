@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _LIFETIME = dt.timedelta(days=365)
-_SERVER_NAMES = x509.SubjectAlternativeName(
-    [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-)
+_LOOPBACK = ipaddress.ip_address("127.0.0.1")
 _SIGNS_CERTIFICATES = x509.KeyUsage(
     key_cert_sign=True,
     crl_sign=True,
@@ -35,11 +33,16 @@ _SIGNS_CERTIFICATES = x509.KeyUsage(
 
 
 class Authority:
-    """A certificate authority whose key never leaves the memory of this process."""
+    """A certificate authority; its key stays in the memory of this process unless asked for."""
 
-    def __init__(self) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name("tutti-control-plane")
+    def __init__(self, name: str = "tutti-control-plane", *, rsa_key: bool = False) -> None:
+        """``rsa_key`` is for controllers that read no other kind of key."""
+        self._key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey = (
+            rsa.generate_private_key(public_exponent=65537, key_size=2048)
+            if rsa_key
+            else ec.generate_private_key(ec.SECP256R1())
+        )
+        self._name = _name(name)
         public = self._key.public_key()
         identifier = x509.SubjectKeyIdentifier.from_public_key(public)
         self._issued = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
@@ -48,6 +51,8 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_SIGNS_CERTIFICATES, critical=True)
             .add_extension(identifier, critical=False)
+            # Controllers that renew their certificates look for the name here.
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
             .sign(self._key, hashes.SHA256())
         )
 
@@ -56,24 +61,36 @@ class Authority:
         """What a client trusts."""
         return _pem(self._certificate)
 
+    @property
+    def private_key(self) -> str:
+        """What a controller needs that renews its own certificate."""
+        return _private_pem(self._key)
+
     def client(self, user: str, group: str | None = None) -> dict[str, str]:
         """A kubeconfig's user entry that the API server knows as this user of this group."""
         key = ec.generate_private_key(ec.SECP256R1())
         signed = self._signed(_name(user, group), key, ExtendedKeyUsageOID.CLIENT_AUTH)
         return {"client-certificate-data": signed, "client-key-data": _private_pem(key)}
 
-    def server(self) -> tuple[str, str]:
-        """A certificate for 127.0.0.1 and its key."""
+    def server(self, *names: str) -> tuple[str, str]:
+        """A certificate for 127.0.0.1 and these DNS names, and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
-        signed = self._signed(_name("kube-apiserver"), key, ExtendedKeyUsageOID.SERVER_AUTH)
+        usage = ExtendedKeyUsageOID.SERVER_AUTH
+        signed = self._signed(_name(names[0] if names else "kube-apiserver"), key, usage, names)
         return signed, _private_pem(key)
 
     def _signed(
-        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, usage: x509.ObjectIdentifier
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePrivateKey,
+        usage: x509.ObjectIdentifier,
+        names: Sequence[str] = (),
     ) -> str:
         builder = _builder(subject, self._name, key.public_key())
         if usage == ExtendedKeyUsageOID.SERVER_AUTH:
-            builder = builder.add_extension(_SERVER_NAMES, critical=False)
+            dns = [x509.DNSName(name) for name in ("localhost", *names)]
+            known_as = x509.SubjectAlternativeName([*dns, x509.IPAddress(_LOOPBACK)])
+            builder = builder.add_extension(known_as, critical=False)
         return _pem(
             builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
             .add_extension(self._issued, critical=False)
@@ -113,7 +130,7 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _private_pem(key: ec.EllipticCurvePrivateKey) -> str:
+def _private_pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.TraditionalOpenSSL,
@@ -133,7 +150,7 @@ def _name(common: str, organization: str | None = None) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 ) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
     return (

@@ -143,10 +143,17 @@ _SHARED = (
         ),
     ),
 )
+
+
+def _controller(name: str, module: str, binary: str, package: str, usual_seconds: int) -> Pin:
+    return Pin(name, module, (Tool(binary, f"{module}{package}", usual_seconds),))
+
+
+_KUBEFLOW = "github.com/kubeflow"
 _VOLCANO = "volcano.sh/volcano"
 # The controllers of other projects.
 _CONTROLLERS = (
-    Pin("mpi-operator", "github.com/kubeflow/mpi-operator", (Tool("mpi-operator", ".", 130),)),
+    Pin("mpi-operator", f"{_KUBEFLOW}/mpi-operator", (Tool("mpi-operator", ".", 130),)),
     Pin(
         "volcano",
         _VOLCANO,
@@ -155,6 +162,19 @@ _CONTROLLERS = (
             Tool("vc-webhook-manager", f"{_VOLCANO}/cmd/webhook-manager", 60),
         ),
     ),
+    _controller("jobset", "sigs.k8s.io/jobset", "jobset", "", 150),
+    _controller(
+        "training-operator",
+        f"{_KUBEFLOW}/training-operator",
+        "training-operator",
+        "/cmd/training-operator.v1",
+        150,
+    ),
+    _controller(
+        "trainer", f"{_KUBEFLOW}/trainer/v2", "trainer", "/cmd/trainer-controller-manager", 150
+    ),
+    _controller("kuberay", "github.com/ray-project/kuberay/ray-operator", "kuberay", "", 150),
+    _controller("lws", "sigs.k8s.io/lws", "lws", "/cmd", 150),
 )
 
 

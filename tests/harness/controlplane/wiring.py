@@ -50,6 +50,14 @@ class Wiring:
         """The path of a file of this control plane."""
         return str(self.directory / name)
 
+    def own(self, process: str) -> Path:
+        """The folder of a process: its TMPDIR, with the certificates of its webhooks."""
+        return self.directory / process
+
+    def certificates(self, process: str) -> Path:
+        """Where controllers of the usual make look for these certificates: below TMPDIR."""
+        return self.own(process) / "k8s-webhook-server" / "serving-certs"
+
     def gates(self) -> list[str]:
         """The feature gates that native gang scheduling needs, if asked for."""
         if not self.native_gang:

@@ -5,6 +5,7 @@ from the files of the module that the binary is built from).
 """
 
 from .manifests import install
-from .recipes import RECIPES, Recipe
+from .recipe import Recipe
+from .recipes import RECIPES
 
 __all__ = ["RECIPES", "Recipe", "install"]

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from .. import toolchain
+from .. import credentials, toolchain
 from ..errors import BuildError
 from ..pins import pin_called
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..access import Access
     from ..pins import Pin
     from ..wiring import Wiring
-    from .recipes import Recipe
+    from .recipe import Recipe
 
 _CRD = "CustomResourceDefinition"
 _WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -31,17 +31,46 @@ _WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 def install(plane: Access, wiring: Wiring, recipe: Recipe) -> None:
     """Install what this controller needs before its start."""
-    for namespace in recipe.namespaces:
-        plane.create_namespace(namespace)
-    objects = [
-        _on_loopback(item, wiring.address(recipe.webhooks), plane.authority)
-        if recipe.webhooks
-        else item
-        for item in _objects(recipe, wiring.binaries["kubectl"])
-    ]
+    objects = list(_objects(recipe, wiring.binaries["kubectl"]))
+    if recipe.webhooks:
+        trusted = _certified(plane, wiring, recipe)
+        for item in objects:
+            _move(item, wiring.address(recipe.webhooks), trusted)
     plane.install([item for item in objects if item["kind"] == _CRD])
     if recipe.webhooks:
         plane.apply(item for item in objects if item["kind"] in _WEBHOOKS)
+
+
+def _certified(plane: Access, wiring: Wiring, recipe: Recipe) -> str:
+    """Give the webhooks their certificate; answers what the API server shall trust."""
+    folder = wiring.certificates(recipe.webhooks)
+    folder.mkdir(parents=True)
+    if recipe.secret is None:
+        for name in ("tls.crt", "tls.key"):
+            (folder / name).symlink_to(wiring.file(name.replace("tls", "server")))
+        return plane.authority.read_text()
+    # It renews what is in this Secret, and finds nothing to renew; a kubelet would mount it.
+    authority = credentials.Authority(recipe.secret.authority, rsa_key=True)
+    certificate, key = authority.server(recipe.secret.service)
+    (folder / "tls.crt").write_text(certificate)
+    credentials.write_private(folder / "tls.key", key)
+    plane.create_namespace(recipe.secret.namespace)
+    plane.apply(
+        [
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"namespace": recipe.secret.namespace, "name": recipe.secret.name},
+                "stringData": {
+                    "ca.crt": authority.certificate,
+                    "ca.key": authority.private_key,
+                    "tls.crt": certificate,
+                    "tls.key": key,
+                },
+            }
+        ]
+    )
+    return authority.certificate
 
 
 def _objects(recipe: Recipe, kubectl: Path) -> Iterator[dict[str, Any]]:
@@ -86,14 +115,10 @@ def _stdout(command: Sequence[str], directory: Path) -> str:
     return done.stdout
 
 
-def _on_loopback(item: dict[str, Any], address: str, authority: Path) -> dict[str, Any]:
-    """The object with its webhooks at this address, trusted by the control plane's certificate."""
-    bundle = base64.b64encode(authority.read_bytes()).decode()
-
-    def at(client: Mapping[str, Any]) -> dict[str, str]:
-        return {"url": f"https://{address}{client['service']['path']}", "caBundle": bundle}
-
+def _move(item: dict[str, Any], address: str, trusted: str) -> None:
+    """Let the API server call the webhooks of this object at this address."""
+    bundle = base64.b64encode(trusted.encode()).decode()
     conversion = item.get("spec", {}).get("conversion", {}).get("webhook")
     for webhook in [*item.get("webhooks", ()), *([conversion] if conversion else [])]:
-        webhook["clientConfig"] = at(webhook["clientConfig"])
-    return item
+        path = webhook["clientConfig"]["service"]["path"]
+        webhook["clientConfig"] = {"url": f"https://{address}{path}", "caBundle": bundle}

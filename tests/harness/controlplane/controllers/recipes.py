@@ -6,20 +6,27 @@ each is a user of its own, so that the audit log tells their writes apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..wiring import LOOPBACK, Component, component
+from .recipe import BURST, QPS, Recipe, Secret, configured, health, webhooks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ..wiring import Wiring
 
 SCHEDULER = "tutti"
 # The PodGroups of scheduling.x-k8s.io, which several controllers make.
 _POD_GROUPS = ("scheduler-plugins", "config/crd/bases/scheduling.x-k8s.io_podgroups.yaml")
-_QPS, _BURST = 500, 1000
+_VOLCANO_POD_GROUPS = ("volcano", "config/crd/volcano/bases/scheduling.volcano.sh_podgroups.yaml")
+_RAY = (
+    "kuberay",
+    *(f"config/crd/bases/ray.io_{kind}.yaml" for kind in ("rayclusters", "rayjobs", "rayservices")),
+)
 # As the manifest has it that installs Volcano.
 _VOLCANO_ADMISSION = (
     "/jobs/mutate,/jobs/validate,/podgroups/validate,/queues/mutate,/queues/validate,"
@@ -27,40 +34,17 @@ _VOLCANO_ADMISSION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """A controller: what must be there before its start, its processes, and what comes after.
-
-    ``manifests`` are pins with paths in their modules; ``webhooks`` is the port of its webhooks.
-    """
-
-    processes: Mapping[str, Callable[[Wiring, str], Component]]
-    manifests: tuple[tuple[str, ...], ...]
-    namespaces: tuple[str, ...] = ()
-    webhooks: str = ""
-    afterwards: tuple[Mapping[str, Any], ...] = ()
-
-    @property
-    def ports(self) -> tuple[str, ...]:
-        """The names of the ports it listens on: one per process for its health, and webhooks."""
-        return (*self.processes, *((self.webhooks,) if self.webhooks else ()))
-
-
-def _health(wiring: Wiring, name: str, path: str = "healthz", scheme: str = "http") -> str:
-    return f"{scheme}://{wiring.address(name)}/{path}"
-
-
 def _mpi_operator(wiring: Wiring, name: str) -> Component:
     return component(
         wiring,
         name,
-        _health(wiring, name),
+        health(wiring, name),
         kubeConfig=wiring.file(f"{name}.kubeconfig"),
         gang_scheduling=SCHEDULER,
         lock_namespace="default",
         health_check_port=wiring.ports[name],
-        kube_api_qps=_QPS,
-        kube_api_burst=_BURST,
+        kube_api_qps=QPS,
+        kube_api_burst=BURST,
     )
 
 
@@ -68,15 +52,15 @@ def _vc_controller_manager(wiring: Wiring, name: str) -> Component:
     return component(
         wiring,
         name,
-        _health(wiring, name),
+        health(wiring, name),
         kubeconfig=wiring.file(f"{name}.kubeconfig"),
         scheduler_name=SCHEDULER,
         controllers="+job-controller,+queue-controller,+pg-controller,+gc-controller",
         leader_elect=False,
         enable_healthz=True,
         healthz_address=wiring.address(name),
-        kube_api_qps=_QPS,
-        kube_api_burst=_BURST,
+        kube_api_qps=QPS,
+        kube_api_burst=BURST,
     )
 
 
@@ -109,6 +93,74 @@ def _volcano_queue(name: str, *, reclaimable: bool) -> Mapping[str, Any]:
     }
 
 
+def _jobset(wiring: Wiring, name: str) -> Component:
+    api = "config.jobset.x-k8s.io/v1alpha1"
+    return configured(wiring, name, api, internalCertManagement={"enable": False})
+
+
+def _trainer(wiring: Wiring, name: str) -> Component:
+    api = "config.trainer.kubeflow.org/v1alpha1"
+    # It takes no folder of certificates: they are below its TMPDIR.
+    webhook = {"host": LOOPBACK, "port": wiring.ports[webhooks_of(name)]}
+    return configured(wiring, name, api, webhook=webhook, certManagement={"enable": False})
+
+
+def _lws(wiring: Wiring, name: str) -> Component:
+    made = configured(
+        wiring,
+        name,
+        "config.lws.x-k8s.io/v1alpha1",
+        internalCertManagement={"enable": False},
+        gangSchedulingManagement={"schedulerProvider": "volcano"},
+    )
+    # Its readiness does not wait for its webhooks; a webhook answers 200 to an empty request.
+    path = "validate-leaderworkerset-x-k8s-io-v1-leaderworkerset"
+    return replace(made, health=f"https://{wiring.address(webhooks_of(name))}/{path}")
+
+
+def _training_operator(wiring: Wiring, name: str) -> Component:
+    # It waits for its certificate to be mounted here, but serves the one below TMPDIR.
+    mounted = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
+    mounted.parent.mkdir(parents=True, exist_ok=True)
+    mounted.touch()
+    made = component(
+        wiring,
+        name,
+        health(wiring, name, "readyz"),
+        kubeconfig=wiring.file(f"{name}.kubeconfig"),
+        gang_scheduler_name=SCHEDULER,
+        enable_scheme="pytorchjob",
+        metrics_bind_address="0",
+        health_probe_bind_address=wiring.address(name),
+        webhook_server_port=wiring.ports[webhooks_of(name)],
+        kube_api_qps=QPS,
+        kube_api_burst=BURST,
+    )
+    return replace(made, environment={"TMPDIR": str(wiring.own(webhooks_of(name)))})
+
+
+def _kuberay(wiring: Wiring, name: str, groups: str = "scheduler-plugins") -> Component:
+    return component(
+        wiring,
+        name,
+        health(wiring, name),
+        kubeconfig=wiring.file(f"{name}.kubeconfig"),
+        batch_scheduler=groups,
+        enable_leader_election=False,
+        metrics_addr="0",
+        health_probe_bind_address=wiring.address(name),
+        qps=QPS,
+        burst=BURST,
+    )
+
+
+_TRAINING = Secret(
+    "kubeflow",
+    "training-operator-webhook-cert",
+    "training-operator.kubeflow.svc",
+    "training-operator-ca",
+)
+
 RECIPES: Mapping[str, Recipe] = {
     "mpi-operator": Recipe(
         processes={"mpi-operator": _mpi_operator},
@@ -125,5 +177,49 @@ RECIPES: Mapping[str, Recipe] = {
             _volcano_queue("root", reclaimable=False),
             _volcano_queue("default", reclaimable=True),
         ),
+    ),
+    "jobset": Recipe(
+        processes={"jobset": _jobset},
+        manifests=(("jobset", "config/default"),),
+        webhooks=webhooks_of("jobset"),
+    ),
+    "training-operator": Recipe(
+        processes={"training-operator": _training_operator},
+        # Of its CRDs one: that of MPIJobs has the name of the MPI operator's, and other versions.
+        manifests=(
+            (
+                "training-operator",
+                "manifests/base/crds/kubeflow.org_pytorchjobs.yaml",
+                "manifests/base/webhook",
+            ),
+            _POD_GROUPS,
+        ),
+        webhooks=webhooks_of("training-operator"),
+        secret=_TRAINING,
+    ),
+    # It makes JobSets: to be started with their controller.
+    "trainer": Recipe(
+        processes={"trainer": _trainer},
+        manifests=(
+            ("trainer", "manifests/base/crds", "manifests/base/webhook"),
+            _POD_GROUPS,
+            _VOLCANO_POD_GROUPS,
+        ),
+        webhooks=webhooks_of("trainer"),
+    ),
+    # Its webhooks are off where it is installed by its own manifests, too.
+    "kuberay": Recipe(
+        processes={"kuberay": _kuberay},
+        manifests=(_RAY, _POD_GROUPS),
+    ),
+    # The same with Volcano's groups: one of the two at a time.
+    "kuberay-volcano": Recipe(
+        processes={"kuberay": partial(_kuberay, groups="volcano")},
+        manifests=(_RAY, _VOLCANO_POD_GROUPS),
+    ),
+    "lws": Recipe(
+        processes={"lws": _lws},
+        manifests=(("lws", "config/default"), _VOLCANO_POD_GROUPS),
+        webhooks=webhooks_of("lws"),
     ),
 }
