@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ...harness.controlplane.pins import chosen_k8s
-from . import kubeflow, kubernetes, lws, ray, volcano
+from . import kubeflow, kubernetes, kueue, lws, ray, volcano
 from .ground import ground
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ CASES: Mapping[str, tuple[tuple[str, ...], tuple[Callable[[Ground], None], ...]]
     "kuberay": ((_MANAGER, "kuberay"), (ray.cluster, ray.job_without_cluster)),
     "kuberay-volcano": ((_MANAGER, "kuberay-volcano"), (ray.volcano_job,)),
     "lws": ((_MANAGER, "lws"), (lws.leader_worker_set,)),
+    "kueue": ((_MANAGER, "kueue"), (kueue.pod_groups,)),
     "workload-with-job": (
         (_MANAGER, "workload-with-job"),
         (kubernetes.job, kubernetes.plain_job),

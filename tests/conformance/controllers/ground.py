@@ -68,9 +68,9 @@ class Ground:
         return sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
 
     def bind_all(self) -> None:
-        """Bind every pod that has no node: kwok runs it then."""
+        """Bind every pod that has no node and no gate: kwok runs it then."""
         for pod in self.pods():
-            if "nodeName" not in pod["spec"]:
+            if "nodeName" not in pod["spec"] and not pod["spec"].get("schedulingGates"):
                 name = pod["metadata"]["name"]
                 binding = {
                     "apiVersion": "v1",

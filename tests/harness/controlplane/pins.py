@@ -158,23 +158,24 @@ _CONTROLLERS = (
         "volcano",
         _VOLCANO,
         (
-            Tool("vc-controller-manager", f"{_VOLCANO}/cmd/controller-manager", 150),
-            Tool("vc-webhook-manager", f"{_VOLCANO}/cmd/webhook-manager", 60),
+            Tool("vc-controller-manager", f"{_VOLCANO}/cmd/controller-manager", 110),
+            Tool("vc-webhook-manager", f"{_VOLCANO}/cmd/webhook-manager", 10),
         ),
     ),
-    _controller("jobset", "sigs.k8s.io/jobset", "jobset", "", 150),
+    _controller("jobset", "sigs.k8s.io/jobset", "jobset", "", 90),
     _controller(
         "training-operator",
         f"{_KUBEFLOW}/training-operator",
         "training-operator",
         "/cmd/training-operator.v1",
-        150,
+        90,
     ),
     _controller(
-        "trainer", f"{_KUBEFLOW}/trainer/v2", "trainer", "/cmd/trainer-controller-manager", 150
+        "trainer", f"{_KUBEFLOW}/trainer/v2", "trainer", "/cmd/trainer-controller-manager", 90
     ),
-    _controller("kuberay", "github.com/ray-project/kuberay/ray-operator", "kuberay", "", 150),
-    _controller("lws", "sigs.k8s.io/lws", "lws", "/cmd", 150),
+    _controller("kuberay", "github.com/ray-project/kuberay/ray-operator", "kuberay", "", 90),
+    _controller("lws", "sigs.k8s.io/lws", "lws", "/cmd", 80),
+    _controller("kueue", "sigs.k8s.io/kueue", "kueue", "/cmd/kueue", 250),
 )
 
 

@@ -118,6 +118,23 @@ def _lws(wiring: Wiring, name: str) -> Component:
     return replace(made, health=f"https://{wiring.address(webhooks_of(name))}/{path}")
 
 
+def _kueue(wiring: Wiring, name: str) -> Component:
+    return configured(
+        wiring,
+        name,
+        "config.kueue.x-k8s.io/v1beta2",
+        namespace=_KUEUE.namespace,
+        internalCertManagement={
+            "enable": True,
+            "webhookServiceName": _KUEUE.service.partition(".")[0],
+            "webhookSecretName": _KUEUE.name,
+        },
+        integrations={"frameworks": ["batch/job", "jobset.x-k8s.io/jobset", "pod"]},
+        # An API of its own, about queues that wait, at a port and with files that cannot move.
+        featureGates={"VisibilityOnDemand": False},
+    )
+
+
 def _training_operator(wiring: Wiring, name: str) -> Component:
     # It waits for its certificate to be mounted here, but serves the one below TMPDIR.
     mounted = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
@@ -159,6 +176,12 @@ _TRAINING = Secret(
     "training-operator-webhook-cert",
     "training-operator.kubeflow.svc",
     "training-operator-ca",
+)
+_KUEUE = Secret(
+    "kueue-system",
+    "kueue-webhook-server-cert",
+    "kueue-webhook-service.kueue-system.svc",
+    "kueue-ca",
 )
 
 RECIPES: Mapping[str, Recipe] = {
@@ -221,5 +244,11 @@ RECIPES: Mapping[str, Recipe] = {
         processes={"lws": _lws},
         manifests=(("lws", "config/default"), _VOLCANO_POD_GROUPS),
         webhooks=webhooks_of("lws"),
+    ),
+    "kueue": Recipe(
+        processes={"kueue": _kueue},
+        manifests=(("kueue", "config/default"),),
+        webhooks=webhooks_of("kueue"),
+        secret=_KUEUE,
     ),
 }
