@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _MANAGER = "controller-manager"  # makes pods of Jobs, and collects what lost its owner
 # Components, and the checks that share them.
 CASES: Mapping[str, tuple[tuple[str, ...], tuple[Callable[[Ground], None], ...]]] = {
+    "pod-group-controller": (("pod-group-controller",), (kubeflow.pod_group_status,)),
     "mpi-operator": ((_MANAGER, "mpi-operator"), (kubeflow.mpi_job,)),
     "volcano": ((_MANAGER, "volcano"), (volcano.vcjob,)),
     "training-operator": ((_MANAGER, "training-operator"), (kubeflow.pytorch_job,)),

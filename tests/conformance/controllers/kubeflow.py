@@ -46,6 +46,28 @@ def mpi_job(ground: Ground) -> None:
     ground.until_gone(GROUPS)
 
 
+def pod_group_status(ground: Ground) -> None:
+    """The status of a PodGroup follows its pods, by their label, whoever made them."""
+    ground.create(_object(GROUPS, "PodGroup", "mine", {"minMember": 2}))
+    address = path("scheduling.x-k8s.io/v1alpha1", "podgroups", "mine")
+    _until_phase(ground, address, "Pending")
+    made = template(cpu=1, schedulerName="tutti")
+    for name in ("a", "b"):
+        metadata = {"name": name, "namespace": NAMESPACE, "labels": {LABEL: "mine"}}
+        ground.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, **made})
+    _until_phase(ground, address, "Scheduling")
+    ground.bind_all()
+    _until_phase(ground, address, "Running")
+    _succeed(ground, ground.pods())
+    _until_phase(ground, address, "Finished")
+
+
+def _until_phase(ground: Ground, address: str, phase: str) -> None:
+    ground.until(
+        lambda: ground.get(address).get("status", {}).get("phase") == phase, f"it is {phase}"
+    )
+
+
 def pytorch_job(ground: Ground) -> None:
     """A PyTorchJob: one PodGroup for all its pods; suspended, it has neither."""
     job = path("kubeflow.org/v1", "pytorchjobs", "net")

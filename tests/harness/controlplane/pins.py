@@ -162,6 +162,13 @@ _CONTROLLERS = (
             Tool("vc-webhook-manager", f"{_VOLCANO}/cmd/webhook-manager", 10),
         ),
     ),
+    _controller(
+        "pod-group-controller",
+        "sigs.k8s.io/scheduler-plugins",
+        "pod-group-controller",
+        "/cmd/controller",
+        80,
+    ),
     _controller("jobset", "sigs.k8s.io/jobset", "jobset", "", 90),
     _controller(
         "training-operator",

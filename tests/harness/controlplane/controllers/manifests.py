@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ def install(plane: Access, wiring: Wiring, recipe: Recipe) -> None:
 def _certified(plane: Access, wiring: Wiring, recipe: Recipe) -> str:
     """Give the webhooks their certificate; answers what the API server shall trust."""
     folder = wiring.certificates(recipe.webhooks)
+    shutil.rmtree(folder, ignore_errors=True)  # of a start before that lost a port
     folder.mkdir(parents=True)
     if recipe.secret is None:
         for name in ("tls.crt", "tls.key"):

@@ -34,6 +34,19 @@ _VOLCANO_ADMISSION = (
 )
 
 
+def _pod_group_controller(wiring: Wiring, name: str) -> Component:
+    return component(
+        wiring,
+        name,
+        health(wiring, name),
+        kubeconfig=wiring.file(f"{name}.kubeconfig"),
+        metricsAddr="0",
+        probeAddr=wiring.address(name),
+        qps=QPS,
+        burst=BURST,
+    )
+
+
 def _mpi_operator(wiring: Wiring, name: str) -> Component:
     return component(
         wiring,
@@ -138,8 +151,9 @@ def _kueue(wiring: Wiring, name: str) -> Component:
 def _training_operator(wiring: Wiring, name: str) -> Component:
     # It waits for its certificate to be mounted here, but serves the one below TMPDIR.
     mounted = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
-    mounted.parent.mkdir(parents=True, exist_ok=True)
-    mounted.touch()
+    if not mounted.exists():
+        mounted.parent.mkdir(parents=True, exist_ok=True)
+        mounted.touch()
     made = component(
         wiring,
         name,
@@ -185,6 +199,11 @@ _KUEUE = Secret(
 )
 
 RECIPES: Mapping[str, Recipe] = {
+    # It writes the status of PodGroups of scheduling.x-k8s.io, whatever made or placed their pods.
+    "pod-group-controller": Recipe(
+        processes={"pod-group-controller": _pod_group_controller},
+        manifests=(("scheduler-plugins", "config/crd/bases"),),
+    ),
     "mpi-operator": Recipe(
         processes={"mpi-operator": _mpi_operator},
         manifests=(("mpi-operator", "manifests/base/kubeflow.org_mpijobs.yaml"), _POD_GROUPS),
