@@ -19,7 +19,7 @@ _MANAGER = "controller-manager"  # makes pods of Jobs, and collects what lost it
 CASES: Mapping[str, tuple[tuple[str, ...], tuple[Callable[[Ground], None], ...]]] = {
     "pod-group-controller": (("pod-group-controller",), (kubeflow.pod_group_status,)),
     "mpi-operator": ((_MANAGER, "mpi-operator"), (kubeflow.mpi_job,)),
-    "volcano": ((_MANAGER, "volcano"), (volcano.vcjob,)),
+    "volcano": ((_MANAGER, "volcano"), (volcano.vcjob, volcano.vcjob_task)),
     "training-operator": ((_MANAGER, "training-operator"), (kubeflow.pytorch_job,)),
     "trainer": ((_MANAGER, "jobset", "trainer"), (kubeflow.jobset, kubeflow.train_job)),
     "kuberay": ((_MANAGER, "kuberay"), (ray.cluster, ray.job_without_cluster)),

@@ -69,6 +69,31 @@ def vcjob(ground: Ground) -> None:
     ground.until_gone(GROUPS)
 
 
+def vcjob_task(ground: Ground) -> None:
+    """A vcjob that restarts one task: the others run on, and belong to the new PodGroup then."""
+    job = path("batch.volcano.sh/v1alpha1", "jobs", "parts")
+    ground.create(_vcjob("parts", action="RestartTask"))
+    group = ground.until_group(GROUPS)
+    _enqueue(ground, group["metadata"]["name"])
+    ground.until_pods(3)
+    ground.bind_all()
+    ground.until(lambda: _phase(ground, job) == "Running", "the job runs")
+    head = ground.pods()[0]
+    failed = path("v1", "pods", "parts-work-0", "status")
+    ground.patch(failed, {"status": {"phase": "Failed"}})
+    again = ground.until(
+        lambda: next((g for g in ground.all(GROUPS) if uid_of(g) != uid_of(group)), None),
+        "the job has a new PodGroup",
+    )
+    assert again["metadata"]["name"] == group["metadata"]["name"]
+    _enqueue(ground, again["metadata"]["name"])
+    pods = ground.until_pods(3)
+    assert uid_of(pods[0]) == uid_of(head)
+    assert pods[0]["spec"]["nodeName"]
+    ground.delete(job)
+    ground.until_pods(0)
+
+
 def _enqueue(ground: Ground, name: str) -> None:
     """What a scheduler does for a job that would fit: status is no subresource there."""
     ground.patch(
@@ -81,14 +106,14 @@ def _phase(ground: Ground, job: str) -> str | None:
     return phase
 
 
-def _vcjob(name: str) -> dict[str, Any]:
+def _vcjob(name: str, action: str = "RestartJob") -> dict[str, Any]:
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "schedulerName": "tutti",
-            "policies": [{"event": "PodFailed", "action": "RestartJob"}],
+            "policies": [{"event": "PodFailed", "action": action}],
             # Of minAvailable and queue the webhook says what they are.
             "tasks": [
                 {"name": "head", "replicas": 1, "template": template(cpu=1)},
