@@ -10,6 +10,7 @@ import os
 import signal
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -76,10 +77,13 @@ def pytest_configure() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Compare what the operator did with what the chart grants."""
+    """Compare what the operator did with what the chart grants; a worker of xdist only sends it."""
+    config = session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["rights"] = LEDGER.dump()
+        return
     if not (LEDGER.used or LEDGER.denied):
         return  # no operator ran
-    config = session.config
     is_whole = (
         exitstatus == pytest.ExitCode.OK
         and config.args_source is pytest.Config.ArgsSource.TESTPATHS
@@ -96,6 +100,13 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config.stash[TOLD] = [used, *faults]
     if faults and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take in what the operator did in a worker of xdist."""
+    if sent := getattr(node, "workeroutput", {}).get("rights"):
+        LEDGER.load(sent)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -49,6 +49,18 @@ class Ledger:
                 if _MARK in line and line.endswith(b"\n"):
                     self._take(json.loads(line))
 
+    def dump(self) -> dict[str, list[list[str]]]:
+        """All of it in plain values, to be sent to another process."""
+        return {
+            "used": [[*right] for right in self.used],
+            "denied": [[*right] for right in self.denied],
+        }
+
+    def load(self, sent: Mapping[str, Iterable[Iterable[str]]]) -> None:
+        """Take in what another process has sent."""
+        self.used.update(Right(*right) for right in sent["used"])
+        self.denied.update(Right(*right) for right in sent["denied"])
+
     def _take(self, raw: Mapping[str, Any]) -> None:
         entry = entry_of(raw)
         right = Right(entry.group, entry.resource, entry.verb)

@@ -75,6 +75,13 @@ def test_what_others_have_granted_is_a_fault(tmp_path: Path) -> None:
     assert faults(ledger, {LIST}, is_whole=False) == [f"{BIND} is not granted by the chart"]
 
 
+def test_a_worker_of_xdist_sends_what_it_saw(tmp_path: Path) -> None:
+    seen = _ledger(tmp_path, _line(BIND), _line(LIST, code=403))
+    whole = Ledger()
+    whole.load(json.loads(json.dumps(seen.dump())))
+    assert (whole.used, whole.denied) == (seen.used, seen.denied) == ({BIND}, {LIST})
+
+
 def test_an_account_has_the_rights_of_the_roles_that_are_bound_to_it() -> None:
     def role(kind: str, name: str, right: Right) -> dict[str, Any]:
         rule = {"apiGroups": [right.group], "resources": [right.resource], "verbs": [right.verb]}
