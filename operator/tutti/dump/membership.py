@@ -9,13 +9,13 @@ from typing import Any
 
 from ..kube.gang_sources.spark import (
     APP_LABEL,
-    GROUP_LABEL,
     PROPERTIES,
     PROPERTIES_VOLUME,
-    ROLE_LABEL,
     SPARK_LABEL,
     TEMPLATE,
     TEMPLATE_VOLUME,
+    TUTTI_GROUP_LABEL,
+    TUTTI_ROLE_LABEL,
     role_of,
 )
 from ..model.cluster import Member
@@ -40,9 +40,9 @@ def labels(value: Member) -> Raw:
     if value.spark is not None:
         found |= {SPARK_LABEL: value.spark.role, APP_LABEL: value.spark.app}
     elif value.group and value.group_kind == POD_GROUP:
-        found[GROUP_LABEL] = value.group
+        found[TUTTI_GROUP_LABEL] = value.group
     if value.role != role_of(found):
-        found[ROLE_LABEL] = value.role
+        found[TUTTI_ROLE_LABEL] = value.role
     return found
 
 

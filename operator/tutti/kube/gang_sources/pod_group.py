@@ -21,7 +21,7 @@ from ..codec.quantity import QuantityError
 from ..codec.shapes import decode_shape
 from ..errors import BadObject
 from .base import GangObject, GangSource
-from .spark import GROUP_LABEL, joining
+from .spark import TUTTI_GROUP_LABEL, joining
 
 
 class TemplateSpec(wire.Wire):
@@ -148,7 +148,7 @@ def _template(role: RoleSpec, group: wire.Metadata) -> tuple[Template | None, tu
 
 
 def _gang_of(pod: wire.Pod) -> GangKey | None:
-    name = pod.metadata.labels.get(GROUP_LABEL)
+    name = pod.metadata.labels.get(TUTTI_GROUP_LABEL)
     return GangKey(pod.metadata.namespace, name) if name else None
 
 

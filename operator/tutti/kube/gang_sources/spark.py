@@ -15,8 +15,8 @@ from .. import wire
 from ..calls import Call
 from .base import GangSource
 
-GROUP_LABEL = "tutti.dev/pod-group"
-ROLE_LABEL = "tutti.dev/role"
+TUTTI_GROUP_LABEL = "tutti.dev/pod-group"
+TUTTI_ROLE_LABEL = "tutti.dev/role"
 SPARK_LABEL = "spark-role"
 APP_LABEL = "spark-app-selector"
 NUMBER_LABEL = "spark-exec-id"  # of one executor in its application, from 1 on
@@ -51,12 +51,12 @@ MARKS: Mapping[str, frozenset[str]] = {
 def role_of(labels: Mapping[str, str]) -> str:
     """What a pod is for in its gang: as it says itself, else as Spark says."""
     role = labels.get(SPARK_LABEL, "")
-    return labels.get(ROLE_LABEL, "") or (role if role in MARKS else "")
+    return labels.get(TUTTI_ROLE_LABEL, "") or (role if role in MARKS else "")
 
 
 def app_of(labels: Mapping[str, str]) -> str:
     """The application that a pod joins by Spark's own labels; empty where it names a group."""
-    return "" if labels.get(GROUP_LABEL) else _application(labels)
+    return "" if labels.get(TUTTI_GROUP_LABEL) else _application(labels)
 
 
 def _application(labels: Mapping[str, str]) -> str:
@@ -69,9 +69,9 @@ def joining(labels: Mapping[str, str], group: str, role: str) -> Mapping[str, st
     """Labels with those by which a pod joins the group in this role, where Spark's do not do."""
     full = dict(labels)
     if app_of(labels) != group:
-        full[GROUP_LABEL] = group
+        full[TUTTI_GROUP_LABEL] = group
     if role_of(full) != role:
-        full[ROLE_LABEL] = role
+        full[TUTTI_ROLE_LABEL] = role
     return full
 
 

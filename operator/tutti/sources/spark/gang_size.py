@@ -88,13 +88,13 @@ def by_properties(
         raw = pod_templates.plain(asked, labels)
     if not named and _is_operators(driver):
         named = scheduler  # which the operator's webhook puts into its pods
-    if named != scheduler or marks.GROUP_LABEL in raw["labels"]:
+    if named != scheduler or marks.TUTTI_GROUP_LABEL in raw["labels"]:
         return ApplicationSize(
             0, None, {}
         )  # another scheduler's, or another group's: the driver is alone
-    if (role := raw["labels"].get(marks.ROLE_LABEL, EXECUTOR)) != EXECUTOR:
+    if (role := raw["labels"].get(marks.TUTTI_ROLE_LABEL, EXECUTOR)) != EXECUTOR:
         why = f"executors have the role {EXECUTOR}: name a PodGroup for them"
-        raise BadProperty(f"label {marks.ROLE_LABEL}", role, why)
+        raise BadProperty(f"label {marks.TUTTI_ROLE_LABEL}", role, why)
     return ApplicationSize(found.executors, _most(found), raw, tuple(sorted(claims)))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...kube.codec.encode import API_VERSION
-from ...kube.gang_sources.spark import GROUP_LABEL, ROLE_LABEL, SPARK_LABEL
+from ...kube.gang_sources.spark import SPARK_LABEL, TUTTI_GROUP_LABEL, TUTTI_ROLE_LABEL
 from .conf import BadProperty
 from .resources import Part, PodResources, SparkApplication
 
@@ -74,8 +74,8 @@ def _pods(
                     "labels": {
                         **asked.labels,
                         SPARK_LABEL: part.value,
-                        GROUP_LABEL: name,
-                        ROLE_LABEL: part.value,
+                        TUTTI_GROUP_LABEL: name,
+                        TUTTI_ROLE_LABEL: part.value,
                     },
                 },
                 "spec": {
