@@ -91,8 +91,8 @@ class Settings(BaseModel):
         gt=0,
         le=YEAR,
         allow_inf_nan=False,
-        description="how long a gang waits, in seconds, until its resources count twice; after "
-        "twice this time they count three times, and so on",
+        description="the wait, in seconds, after which the objective `resources` doubles the value "
+        "of a gang; after twice this time the value is tripled, and so on",
     )
     starvation_seconds: float = Field(
         default=3600.0,  # a gang lets others go first for an hour

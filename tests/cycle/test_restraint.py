@@ -49,8 +49,8 @@ async def test_a_shadow_says_who_would_start_and_why_others_would_wait() -> None
     cluster = scenarios.more_than_fit()
     await settled(cluster, SHADOW)
     watching = "Tutti only watches (TUTTI_MODE=shadow), so nothing starts; "
-    now = f"{watching}now it would be "
-    assert said(cluster, "c") == ("WouldStart", f"{now}4 members on 1 node")
+    now = f"{watching}otherwise 4 members would start now on 1 node"
+    assert said(cluster, "c") == ("WouldStart", now)
     reasons = Counter(said(cluster, name)[0] for name in ("a", "b"))
     assert reasons == {"WouldStart": 1, "NotEnoughRoom": 1}
     assert said(cluster, "b")[1].startswith(watching)
@@ -118,7 +118,7 @@ async def test_every_gang_that_waits_says_the_pause() -> None:
         reason, sentence = said(cluster, name)
         assert reason == "Paused"
         assert sentence.startswith("Tutti is paused (TUTTI_MODE=paused), so nothing starts; ")
-    assert said(cluster, "fits")[1].endswith("; now it would be 2 members on 1 node")
+    assert said(cluster, "fits")[1].endswith("; otherwise 2 members would start now on 1 node")
     assert "no node of the kinds present fits" in said(cluster, "large")[1]
     assert {pod.scheduled_condition.reason for pod in cluster.pods.values()} == {"Paused"}
 

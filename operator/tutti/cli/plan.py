@@ -178,12 +178,12 @@ class _Wish:
 
     @property
     def is_any(self) -> bool:
-        """Whether anything is to be different."""
+        """Whether an option changes the cluster or the planner."""
         return any(value for name, value in self._asked.items() if name not in AS_IT_IS)
 
     @property
     def is_about_spark(self) -> bool:
-        """Whether it is said how a Spark application is to be read."""
+        """Whether an option says how to read a Spark application."""
         return any(self._asked.get(name) for name in ABOUT_SPARK)
 
     @property

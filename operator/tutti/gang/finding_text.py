@@ -314,7 +314,7 @@ def _(finding: of.NothingStarts) -> str:
 @text.register
 def _(finding: of.WouldStart) -> str:
     where = count(finding.nodes, "node")
-    return f"now it would be {count(finding.members, 'member')} on {where}"
+    return f"otherwise {count(finding.members, 'member')} would start now on {where}"
 
 
 @text.register

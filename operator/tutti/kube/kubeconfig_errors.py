@@ -41,7 +41,7 @@ def why(problem: Exception) -> str:
         case OSError():
             return f"{problem.filename}: {problem.strerror}"
         case TypeError() | LookupError() | AttributeError():
-            return "it is not written as kubectl writes it"
+            return "it does not have the format of a kubeconfig file"
     return _translated(str(problem))
 
 

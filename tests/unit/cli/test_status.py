@@ -288,7 +288,10 @@ def test_a_context_that_is_not_there_is_one_line_with_those_that_are(
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("- no\n- kubeconfig\n", ": it is not written as kubectl writes it"), ("", " is empty")],
+    [
+        ("- no\n- kubeconfig\n", ": it does not have the format of a kubeconfig file"),
+        ("", " is empty"),
+    ],
 )
 def test_a_kubeconfig_that_is_none_is_one_line(content: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "config"

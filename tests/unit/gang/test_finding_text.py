@@ -93,7 +93,7 @@ LARGEST = room_findings.LargestNode("cpu", 2000, 1500, NodeName("n1"))
             findings.NothingStarts(Mode.SHADOW),
             "Tutti only watches (TUTTI_MODE=shadow), so nothing starts",
         ),
-        (findings.WouldStart(3, 1), "now it would be 3 members on 1 node"),
+        (findings.WouldStart(3, 1), "otherwise 3 members would start now on 1 node"),
         (
             findings.WouldEvict(1),
             "1 bound member would be evicted now, to start again whole",

@@ -113,7 +113,7 @@ async def test_a_context_that_is_named_needs_no_current_one(tmp_path: Path) -> N
     assert access.namespace_of(path, "b") == "of-b"
 
 
-UNREADABLE = "it is not written as kubectl writes it"
+UNREADABLE = "it does not have the format of a kubeconfig file"
 NONE = {
     "nothing": ("", " is empty"),
     "a remark": ("# soon", " is empty"),

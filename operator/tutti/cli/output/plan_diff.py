@@ -42,7 +42,7 @@ class GangRow:
 
     @property
     def needed(self) -> int:
-        """How many members it cannot start without."""
+        """The number of members that the gang needs to start."""
         return min_members(self.gang)
 
     @property

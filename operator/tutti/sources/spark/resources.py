@@ -106,7 +106,7 @@ def _executors(conf: Conf) -> tuple[int, int | None]:
     instances = conf.count(_INSTANCES)
     if not conf.flag(f"{_DYNAMIC}.enabled"):
         if instances == 0:
-            conf.refuse(_INSTANCES, "Spark wants one executor at least")
+            conf.refuse(_INSTANCES, "Spark needs at least one executor")
         count = DEFAULT_EXECUTORS if instances is None else instances
         return count, count
     least = conf.count(_LEAST) or 0
@@ -142,7 +142,7 @@ def _cpu(conf: Conf, part: Part) -> str:
     name = f"spark.{part}.cores"
     cores = conf.count(name)
     if cores == 0:
-        conf.refuse(name, "Spark wants one core at least")
+        conf.refuse(name, "Spark needs at least one core")
     return conf.quantity(f"spark.kubernetes.{part}.request.cores") or str(cores or 1)
 
 
