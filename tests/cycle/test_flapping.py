@@ -78,8 +78,8 @@ async def test_a_proof_that_comes_and_goes_is_said_once_a_minute_at_most_and_is_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster = FakeCluster()
-    crowd = [gang(name).of(3, cpu=1) for name in ("b", "c")]
-    cluster.add(node("n1", cpu=4), *crowd)
+    gangs = [gang(name).of(3, cpu=1) for name in ("b", "c")]
+    cluster.add(node("n1", cpu=4), *gangs)
     # Nothing may start, so that every cycle asks the strategy anew.
     life = Life(cluster, Clock(), strategy=Fickle(), restraint=RolloutLimits(Mode.SHADOW))
     for _ in range(5):

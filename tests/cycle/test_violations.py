@@ -34,7 +34,7 @@ class Liar:
         return Solution(Outcome.PROVED, shares)
 
 
-def crowd() -> FakeCluster:
+def contended() -> FakeCluster:
     """Two gangs for two nodes, of which the first node holds one."""
     cluster = FakeCluster()
     cluster.add(
@@ -52,7 +52,7 @@ def lying(cluster: FakeCluster, dumps: ViolationDumps | None, fallback: Liar | N
 
 
 async def test_the_fallback_answers_where_the_strategy_lies(tmp_path: Path) -> None:
-    cluster = crowd()
+    cluster = contended()
     await lying(cluster, ViolationDumps(tmp_path, SETUP)).settle()
     assert sorted(scenarios.places(cluster, "a") + scenarios.places(cluster, "b")) == [
         *("n1", "n1"),
@@ -62,7 +62,7 @@ async def test_the_fallback_answers_where_the_strategy_lies(tmp_path: Path) -> N
 
 
 async def test_where_both_lie_only_what_is_sound_starts(tmp_path: Path) -> None:
-    cluster = crowd()
+    cluster = contended()
     life = lying(cluster, ViolationDumps(tmp_path, SETUP), Liar("second liar"))
     await life.turn()
     assert scenarios.places(cluster, "a") == ["n1", "n1"]
@@ -74,7 +74,7 @@ async def test_the_dump_holds_the_plan_that_broke_a_promise(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.ERROR):
-        await lying(crowd(), ViolationDumps(tmp_path, SETUP)).turn()
+        await lying(contended(), ViolationDumps(tmp_path, SETUP)).turn()
     (kept,) = ViolationDumps(tmp_path, SETUP).files()
     assert f"replay it with: tutti plan -f {kept}" in caplog.text
     assert "liar broke a promise" in caplog.text
@@ -92,14 +92,14 @@ async def test_a_directory_that_cannot_be_written_stops_nothing(
     tmp_path: Path, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "no directory").write_text("")
-    cluster = crowd()
+    cluster = contended()
     await lying(cluster, ViolationDumps(tmp_path / place, SETUP)).settle()
     assert "no dump of it" in caplog.text
     assert len(scenarios.places(cluster, "b")) == 2
 
 
 async def test_without_a_directory_nothing_is_written(caplog: pytest.LogCaptureFixture) -> None:
-    cluster = crowd()
+    cluster = contended()
     await lying(cluster, None).settle()
     assert "no dump of it" in caplog.text
     assert len(scenarios.places(cluster, "b")) == 2

@@ -414,11 +414,11 @@ def shuffled(draw: st.DrawFn, of: Snapshot) -> Snapshot:
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> Snapshot:
+def crowded(draw: st.DrawFn) -> Snapshot:
     """More than there is room for: old and new gangs of a few priorities, some of them running."""
     names = [f"n{i}" for i in range(draw(st.integers(1, 4)))]
     room = [node(n, cpu=draw(st.integers(2, 6)), gpu=draw(st.integers(0, 3))) for n in names]
-    crowd = []
+    gangs = []
     for i in range(draw(st.integers(4, 8))):
         made = gang(f"g{i}")
         for _ in range(draw(st.integers(1, 2))):
@@ -430,8 +430,8 @@ def crowds(draw: st.DrawFn) -> Snapshot:
         if kind == "running":
             made = made.bound_on(*(draw(st.sampled_from(names)) for _ in made.members))
         created = draw(st.sampled_from([0.0, 5000.0])) + i
-        crowd.append(made.priority(draw(st.sampled_from([0, 0, 1, 1, 2]))).but(created=created))
-    return snapshot(*room, *crowd, at=8000.0)
+        gangs.append(made.priority(draw(st.sampled_from([0, 0, 1, 1, 2]))).but(created=created))
+    return snapshot(*room, *gangs, at=8000.0)
 
 
 @st.composite

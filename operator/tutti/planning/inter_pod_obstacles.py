@@ -19,29 +19,33 @@ def findings(
 ) -> tuple[Finding, ...]:
     """Which rules keep the gang off nodes that have room, or else which rules it has at all."""
     shapes = (group[0].shape for group in want.alike)
-    by_shape = {shape: rules for shape in shapes if (rules := compiler.outcomes(shape))}
+    by_shape = {shape: outcomes for shape in shapes if (outcomes := compiler.outcomes(shape))}
     if not by_shape:
         return ()
-    for shape, rules in by_shape.items():
-        if excluded := _excluded(compiler, left, shape, [rule for rule in rules if rule.stays]):
+    for shape, outcomes in by_shape.items():
+        if excluded := _excluded(
+            compiler, left, shape, [outcome for outcome in outcomes if outcome.is_final]
+        ):
             return (ExcludedByRules(tuple(excluded[:MOST_KINDS])),)
     if capacity.short(left, want) is not None:
         return ()
-    names = dict.fromkeys(rule.what for rules in by_shape.values() for rule in rules)
+    names = dict.fromkeys(
+        outcome.description for outcomes in by_shape.values() for outcome in outcomes
+    )
     return (RulesInForce(tuple(names)[:MOST_KINDS]),)
 
 
 def _excluded(
-    compiler: InterPodCompiler, left: FitByShape, shape: Shape, rules: Sequence[RuleOutcome]
+    compiler: InterPodCompiler, left: FitByShape, shape: Shape, outcomes: Sequence[RuleOutcome]
 ) -> list[tuple[int, str]]:
     """How many nodes with room each rule excludes that no rule before it does."""
-    if not rules:
+    if not outcomes:
         return []
     row = left.base.shapes[shape]
     fits = fits_per_node(left.free, left.base.requests[row], compiler.nodes(shape)) > 0
     excluded = []
-    for rule in rules:
-        if n := int(np.count_nonzero(fits & ~rule.alone)):
-            excluded.append((n, rule.what))
-        fits &= rule.alone
+    for outcome in outcomes:
+        if n := int(np.count_nonzero(fits & ~outcome.allowed_now)):
+            excluded.append((n, outcome.description))
+        fits &= outcome.allowed_now
     return excluded

@@ -124,7 +124,7 @@ class _Attempt(GreedyPlacement):
             yield _Region()
             return
         finest = max(
-            (index for rule in near for index in rule.crowds),
+            (index for rule in near for index in rule.domain_counts),
             key=lambda index: len(self._rules.domain_counts[index].there),
         )
         together = self._domains(finest)
@@ -134,23 +134,23 @@ class _Attempt(GreedyPlacement):
             yield from (_Region(), *together)
 
     def _domains(self, index: int) -> Iterator[_Region]:
-        """The domains of a crowd that may hold the gang, the tightest first."""
-        crowd = self._rules.domain_counts[index]
-        inside = crowd.domain >= 0
-        holds, room = np.zeros((2, len(crowd.there)), dtype=np.int64)
+        """The counted domains that may hold the gang, the tightest first."""
+        domain_count = self._rules.domain_counts[index]
+        inside = domain_count.domain >= 0
+        holds, room = np.zeros((2, len(domain_count.there)), dtype=np.int64)
         shapes, others = set(), 0
         for part in self._demand.parts:
-            if not (self._state.near(part.shape) or crowd.counted[part.shape]):
+            if not (self._state.near(part.shape) or domain_count.counted[part.shape]):
                 others += part.available
                 continue
             shapes.add(part.shape)
             fits = np.where(self._open(part.shape), self._room.fits(part.shape), 0)[inside]
-            sums = np.bincount(crowd.domain[inside], fits, len(holds)).astype(np.int64)
+            sums = np.bincount(domain_count.domain[inside], fits, len(holds)).astype(np.int64)
             holds += np.minimum(sums, part.available)
             room += sums
         enough = np.flatnonzero(holds + others >= self._demand.need)
         for domain in enough[np.argsort(room[enough], kind="stable")][:MOST_DOMAINS].tolist():
-            yield _Region(frozenset(shapes), crowd.domain == domain)
+            yield _Region(frozenset(shapes), domain_count.domain == domain)
 
     def _open(self, shape: int) -> Flags:
         """[node]: where the shape may go now, whoever it has to be near to."""

@@ -35,14 +35,14 @@ def domains_needed(problem: Problem) -> Mapping[int, Flags]:
     rules, found = problem.rules, dict[int, Flags]()
     asked: Iterable[Rule] = (*rules.affinity, *rules.spread)
     for rule in asked:
-        for index in _crowds(rule):
+        for index in _domain_count_indices(rule):
             inside = rules.domain_counts[index].domain >= 0
             found[rule.shape] = found[rule.shape] & inside if rule.shape in found else inside
     return found
 
 
-def nodes_promised(rules: Rules) -> Mapping[int, Array]:
-    """By shape: the nodes with members who have an earlier promise."""
+def reserved_nodes(rules: Rules) -> Mapping[int, Array]:
+    """By shape: the nodes with reserved members."""
     found: dict[int, set[int]] = {}
     for shape, node in rules.reserved:
         found.setdefault(shape, set()).add(node)
@@ -50,7 +50,7 @@ def nodes_promised(rules: Rules) -> Mapping[int, Array]:
 
 
 class InterPodState:
-    """Members on nodes, counted by crowd and domain; grows member by member."""
+    """Members on nodes, counted by domain for each DomainCount; grows member by member."""
 
     def __init__(self, problem: Problem) -> None:
         """Start with those who had a node before."""
@@ -58,9 +58,10 @@ class InterPodState:
         self._nodes = len(problem.free)
         self._here: dict[int, Array] = {}  # newcomers by shape: [node]
         self._new = [
-            np.zeros(len(crowd.there), dtype=np.int64) for crowd in self._rules.domain_counts
+            np.zeros(len(domain_count.there), dtype=np.int64)
+            for domain_count in self._rules.domain_counts
         ]
-        self._promised = nodes_promised(self._rules)
+        self._reserved = reserved_nodes(self._rules)
         self._counting = _counting(self._rules, len(problem.requests))
         self._concerning = _concerning(self._rules, self._counting)
         everywhere = np.ones(self._nodes, dtype=np.bool_)
@@ -109,16 +110,16 @@ class InterPodState:
         found = self._standable[shape].copy()
         for rule in self._concerning[shape]:
             if isinstance(rule, AntiAffinity):
-                _close(found, self._crowd(rule), self._closed(rule, shape))
+                _close(found, self._domain_count(rule), self._closed(rule, shape))
             elif isinstance(rule, EvenSpread):
-                _close(found, self._crowd(rule), self._full(rule, shape))
+                _close(found, self._domain_count(rule), self._full(rule, shape))
             elif (nodes := self._where(rule)).size == 1 and self._is_first(rule):
                 self._keep_in_sight(found, rule, nodes)
         return found
 
     def _keep_in_sight(self, found: Flags, rule: Affinity, nodes: Array) -> None:
         """Rule out where the next one who is counted would leave the first one without company."""
-        for index in rule.crowds:
+        for index in rule.domain_counts:
             domain = self._rules.domain_counts[index].domain
             found &= domain == domain[nodes[0]]
 
@@ -127,34 +128,34 @@ class InterPodState:
         found = self._standable[shape].copy()
         for rule in self.near(shape):
             if not (rule.may_be_first and self.is_alone(rule)):
-                for index in rule.crowds:
+                for index in rule.domain_counts:
                     _close(found, self._rules.domain_counts[index], self._total(index) == 0)
         return found
 
     def is_alone(self, rule: Affinity) -> bool:
         """Whether nobody is counted by now whom the rule could be about."""
-        return not any(self._total(index).any() for index in rule.crowds)
+        return not any(self._total(index).any() for index in rule.domain_counts)
 
     def emptiest(self, shape: int, among: Array) -> Array:
         """Those of the nodes where the shape's spread wants the next member most."""
         for rule in self._concerning[shape]:
             if isinstance(rule, EvenSpread) and rule.shape == shape:
-                total = self._total(rule.crowd)[self._crowd(rule).domain[among]]
+                total = self._total(rule.domain_count)[self._domain_count(rule).domain[among]]
                 among = among[total == total.min(initial=np.iinfo(np.int64).max)]
         return among
 
-    def _crowd(self, rule: AntiAffinity | EvenSpread) -> DomainCount:
-        return self._rules.domain_counts[rule.crowd]
+    def _domain_count(self, rule: AntiAffinity | EvenSpread) -> DomainCount:
+        return self._rules.domain_counts[rule.domain_count]
 
-    def _total(self, crowd: int) -> Array:
+    def _total(self, index: int) -> Array:
         """[domain]: all who are counted."""
-        total: Array = self._rules.domain_counts[crowd].there + self._new[crowd]
+        total: Array = self._rules.domain_counts[index].there + self._new[index]
         return total
 
     def _present(self, rule: AntiAffinity | EvenSpread) -> Flags:
         """[domain]: is a member there that obeys the rule."""
-        own = self._crowd(rule).domain[self._where(rule)]
-        found = np.zeros(len(self._new[rule.crowd]), dtype=np.bool_)
+        own = self._domain_count(rule).domain[self._where(rule)]
+        found = np.zeros(len(self._new[rule.domain_count]), dtype=np.bool_)
         found[own[own >= 0]] = True
         return found
 
@@ -165,25 +166,25 @@ class InterPodState:
         """
         here = self._here.get(rule.shape)
         found = NOWHERE if here is None else np.flatnonzero(here)
-        before = self._promised.get(rule.shape)
+        before = self._reserved.get(rule.shape)
         if before is None or isinstance(rule, AntiAffinity):
             return found
         return np.union1d(found, before)
 
     def _closed(self, rule: AntiAffinity, shape: int) -> Flags:
         """[domain]: where one more of the shape would not keep apart."""
-        closed = np.zeros(len(self._new[rule.crowd]), dtype=np.bool_)
+        closed = np.zeros(len(self._new[rule.domain_count]), dtype=np.bool_)
         if rule.shape == shape:
-            closed |= self._new[rule.crowd] > 0
-        if self._crowd(rule).counted[shape]:
+            closed |= self._new[rule.domain_count] > 0
+        if self._domain_count(rule).counted[shape]:
             closed |= self._present(rule)
         return closed
 
     def _full(self, rule: EvenSpread, shape: int) -> Flags:
         """[domain]: where one more of the shape would be too many now."""
-        crowd, total = self._crowd(rule), self._total(rule.crowd)
+        domain_count, total = self._domain_count(rule), self._total(rule.domain_count)
         least = 0 if rule.from_zero else total.min(initial=np.iinfo(np.int64).max)
-        full: Flags = total + crowd.counted[shape] - least > rule.max_skew
+        full: Flags = total + domain_count.counted[shape] - least > rule.max_skew
         return full if rule.shape == shape else full & self._present(rule)
 
     def _holds(self, rule: Rule) -> bool:
@@ -196,20 +197,25 @@ class InterPodState:
             return self._is_near(rule, nodes)
         if isinstance(rule, EvenSpread):
             return self._is_even(rule)
-        others = self._new[rule.crowd] - self._crowd(rule).counted[rule.shape]
+        others = self._new[rule.domain_count] - self._domain_count(rule).counted[rule.shape]
         return not bool((others[self._present(rule)] > 0).any())
 
     def _is_even(self, rule: EvenSpread) -> bool:
-        total, present = self._total(rule.crowd), self._present(rule)
+        total, present = self._total(rule.domain_count), self._present(rule)
         if rule.from_zero:
             return bool((total[present] <= rule.max_skew).all())
         # Without the member itself its own domain has one less, and may be the emptiest.
-        own = int(self._crowd(rule).counted[rule.shape])
+        own = int(self._domain_count(rule).counted[rule.shape])
         return bool((np.maximum(total[present] - total.min(), own) <= rule.max_skew).all())
 
     def _is_near(self, rule: Affinity, nodes: Array) -> bool:
-        crowds = [(self._rules.domain_counts[index], self._total(index)) for index in rule.crowds]
-        others = [total[crowd.domain[nodes]] - crowd.counted[rule.shape] for crowd, total in crowds]
+        domain_counts = [
+            (self._rules.domain_counts[index], self._total(index)) for index in rule.domain_counts
+        ]
+        others = [
+            total[domain_count.domain[nodes]] - domain_count.counted[rule.shape]
+            for domain_count, total in domain_counts
+        ]
         return all(bool((each > 0).all()) for each in others) or self._is_first(rule)
 
     def _is_first(self, rule: Affinity) -> bool:
@@ -217,39 +223,39 @@ class InterPodState:
         return rule.may_be_first and all(
             int(self._total(index).sum())
             == int(self._rules.domain_counts[index].counted[rule.shape])
-            for index in rule.crowds
+            for index in rule.domain_counts
         )
 
 
-def _crowds(rule: Rule) -> Sequence[int]:
-    return rule.crowds if isinstance(rule, Affinity) else (rule.crowd,)
+def _domain_count_indices(rule: Rule) -> Sequence[int]:
+    return rule.domain_counts if isinstance(rule, Affinity) else (rule.domain_count,)
 
 
-def _close(found: Flags, crowd: DomainCount, domains: Flags) -> None:
+def _close(found: Flags, domain_count: DomainCount, domains: Flags) -> None:
     """Rule out the nodes in these domains."""
-    inside = crowd.domain >= 0
-    found[inside] &= ~domains[crowd.domain[inside]]
+    inside = domain_count.domain >= 0
+    found[inside] &= ~domains[domain_count.domain[inside]]
 
 
 def _counting(rules: Rules, shapes: int) -> Sequence[Sequence[int]]:
-    """[shape]: the crowds in which it is counted."""
+    """[shape]: the indices of the domain counts that count it."""
     found: list[list[int]] = [[] for _ in range(shapes)]
-    for index, crowd in enumerate(rules.domain_counts):
-        for shape in np.flatnonzero(crowd.counted).tolist():
+    for index, domain_count in enumerate(rules.domain_counts):
+        for shape in np.flatnonzero(domain_count.counted).tolist():
             found[shape].append(index)
     return found
 
 
 def _concerning(rules: Rules, counting: Sequence[Sequence[int]]) -> Mapping[int, Sequence[Rule]]:
     """By shape: the rules that it obeys, or that count it."""
-    of_crowd: dict[int, list[Rule]] = {}
+    rules_by_index: dict[int, list[Rule]] = {}
     found: dict[int, dict[Rule, None]] = {}
     everything: Iterable[Rule] = (*rules.anti_affinity, *rules.affinity, *rules.spread)
     for rule in everything:
         found.setdefault(rule.shape, {})[rule] = None
-        for crowd in _crowds(rule):
-            of_crowd.setdefault(crowd, []).append(rule)
-    for shape, crowds in enumerate(counting):
-        for rule in (rule for crowd in crowds for rule in of_crowd.get(crowd, ())):
+        for index in _domain_count_indices(rule):
+            rules_by_index.setdefault(index, []).append(rule)
+    for shape, indices in enumerate(counting):
+        for rule in (rule for index in indices for rule in rules_by_index.get(index, ())):
             found.setdefault(shape, {})[rule] = None
     return {shape: tuple(own) for shape, own in found.items()}

@@ -77,9 +77,9 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DomainCount:
-    """Who is counted together, and where: some members and pods, by domain of one topology.
+    """The members and pods that one selector counts, by domain of one topology.
 
-    A node whose domain is -1 is in none, and nobody on it is counted.
+    A node whose domain is -1 is in no domain, and pods on it are not counted.
     """
 
     domain: NDArray[np.intp]  # [node]: which domain it is in, or -1
@@ -89,57 +89,57 @@ class DomainCount:
 
 @dataclass(frozen=True, slots=True)
 class AntiAffinity:
-    """Members of the shape share no domain with anyone else whom the crowd counts.
+    """Members of the shape share no domain with any other counted member.
 
-    Required anti-affinity. It binds both sides: nobody counted may join them later either. On
-    nodes without a domain it always holds. Against pods that have a node already it is settled by
-    ``Problem.allowed``; ``DomainCount.there`` plays no part.
+    Required anti-affinity. It binds both sides: no counted member may join them later either. On
+    nodes without a domain it always holds. ``Problem.allowed`` keeps members off pods that have a
+    node already; the rule does not use ``DomainCount.there``.
     """
 
     shape: int
-    crowd: int
+    domain_count: int  # index into Rules.domain_counts
 
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """Members of the shape have someone else of each of these crowds in their domain.
+    """Members of the shape have another counted pod in their domain, for each of the counts.
 
-    Required affinity: one crowd per term, all of which count the same members; never on nodes
-    without a domain. Where ``may_be_first`` the shape counts itself, and a member may also go
-    where nobody is, as long as nobody else is counted in any of the crowds, in no domain at all.
+    Required affinity: one count per term, and all count the same members. The rule forbids nodes
+    without a domain. If ``may_be_first``, the shape counts itself, and a member may also go to an
+    empty domain as long as no other member or pod is counted in any domain.
     """
 
     shape: int
-    crowds: tuple[int, ...]
+    domain_counts: tuple[int, ...]  # indices into Rules.domain_counts
     may_be_first: bool
 
 
 @dataclass(frozen=True, slots=True)
 class EvenSpread:
-    """In the domain of a member there are at most ``max_skew`` more than in any other.
+    """The domain of a member counts at most ``max_skew`` more pods than any other domain.
 
-    Topology spread (DoNotSchedule): with the member itself, if it is counted, and against the
-    emptiest of all domains, whether members may go there or not, the member itself left out.
-    ``from_zero``: there are fewer domains than demanded, so that the emptiest counts as empty.
-    Members of the shape are never on nodes without a domain.
+    Topology spread (DoNotSchedule). The domain's count includes the member, if the rule counts it;
+    the count of the emptiest domain leaves the member out. Every domain is compared, also domains
+    where members may not go. ``from_zero``: there are fewer domains than ``minDomains``, so the
+    least count is 0. The rule forbids nodes without a domain.
     """
 
     shape: int
-    crowd: int
+    domain_count: int
     max_skew: int
     from_zero: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """What members ask of one another, as it must be when all have their nodes.
+    """The rules between members, which must hold once every member has its node.
 
-    Every rule speaks of the end: each member is looked at as if it came last. Source: the filters
-    InterPodAffinity and PodTopologySpread of kube-scheduler.
+    Each member is judged as if it came last. Source: the filters InterPodAffinity and
+    PodTopologySpread of kube-scheduler.
 
-    ``reserved`` are members who have their nodes by an earlier decision and are not bound yet:
-    affinity and spread of theirs hold as it is, and have to in the end. Who is counted is counted
-    in ``DomainCount.there``, as all who have a node.
+    ``reserved`` are members that have a node by an earlier decision and are not bound yet. Their
+    affinity and spread hold now, and must hold in the end. ``DomainCount.there`` counts them like
+    all pods that have a node.
     """
 
     domain_counts: tuple[DomainCount, ...] = ()

@@ -42,7 +42,7 @@ class Baseline:
     true: Table
     open: Table  # less what those get that go before this gang
     left: Table  # less all that the plan gives away
-    crowds: InterPodCompiler  # with whoever the plan places
+    inter_pod: InterPodCompiler  # with whoever the plan places
     standing: Grid  # with the rules between pods as they are
     planned: Grid  # and as they are once the plan is carried out
 
@@ -59,7 +59,7 @@ class Baseline:
     @property
     def is_ruled(self) -> bool:
         """Whether rules between pods have a part in where its members may go."""
-        return any(self.crowds.outcomes(shape) for shape in self.shapes)
+        return any(self.inter_pod.outcomes(shape) for shape in self.shapes)
 
     @property
     def shapes(self) -> Sequence[Shape]:
@@ -97,7 +97,7 @@ def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
     used = [node.used + held.get(node.name, NOTHING) for node in base.nodes]
     true = grids.room_less(base, used)
     index = {node.name: row for row, node in enumerate(base.nodes)}
-    crowds = InterPodCompiler.of(base, selectors, after, (*standing, *lasting))
+    inter_pod = InterPodCompiler.of(base, selectors, after, (*standing, *lasting))
     ground = Baseline(
         snapshot,
         plan,
@@ -107,9 +107,9 @@ def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
         true,
         true.copy(),
         true.copy(),
-        crowds,
+        inter_pod,
         InterPodCompiler.of(base, selectors, before, standing).grid(),
-        crowds.grid(),
+        inter_pod.grid(),
     )
     given = placements(snapshot, plan)
     for one in (one for one in snapshot.gangs if one.key in given):

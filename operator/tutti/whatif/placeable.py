@@ -161,7 +161,7 @@ def _avoided_for(ground: Baseline) -> str:
         if why is not None
     )
     for shape in ground.shapes:
-        for asked in ground.crowds.outcomes(shape):
-            allowed = ground.crowds.nodes(shape)
-            whys[asked.what] += int(np.count_nonzero(allowed & ~asked.alone))
+        for outcome in ground.inter_pod.outcomes(shape):
+            allowed = ground.inter_pod.nodes(shape)
+            whys[outcome.description] += int(np.count_nonzero(allowed & ~outcome.allowed_now))
     return min(whys, key=lambda why: (-whys[why], why)).removeprefix("is ")

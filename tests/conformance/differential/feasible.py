@@ -45,8 +45,8 @@ def _fits(
     (seen,) = index.classify((member,))
     base = grids.grid(snapshot, [seen.shape])
     fits = fits_per_node(base.free, base.requests[0], base.allowed[0]) > 0
-    for asked in InterPodCompiler.of(base, index, residents).outcomes(seen.shape):
-        fits &= asked.alone
+    for outcome in InterPodCompiler.of(base, index, residents).outcomes(seen.shape):
+        fits &= outcome.allowed_now
     return base, fits
 
 

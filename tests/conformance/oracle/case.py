@@ -102,8 +102,8 @@ def case_of(problem: Problem) -> Case:
         rooms=tuple(tuple(row) for row in problem.free.tolist()),
         asks=tuple(_ask(problem, demand) for demand in problem.demands),
         companies=tuple(
-            Company(tuple(crowd.domain.tolist()), tuple(crowd.there.tolist()))
-            for crowd in problem.rules.domain_counts
+            Company(tuple(domain_count.domain.tolist()), tuple(domain_count.there.tolist()))
+            for domain_count in problem.rules.domain_counts
         ),
         limits=tuple(_limit(problem, cap) for cap in problem.caps),
         promised=tuple(_promised(problem, *spot) for spot in problem.rules.reserved),
@@ -145,13 +145,17 @@ def _kind(problem: Problem, part: Part) -> Kind:
         where=frozenset(node for node, may in enumerate(problem.allowed[shape].tolist()) if may),
         role=part.role,
         count=part.available,
-        joins=frozenset(i for i, crowd in enumerate(rules.domain_counts) if crowd.counted[shape]),
-        shuns=frozenset(rule.crowd for rule in rules.anti_affinity if rule.shape == shape),
+        joins=frozenset(
+            i for i, domain_count in enumerate(rules.domain_counts) if domain_count.counted[shape]
+        ),
+        shuns=frozenset(rule.domain_count for rule in rules.anti_affinity if rule.shape == shape),
         bonds=tuple(
-            Bond(rule.crowds, rule.may_be_first) for rule in rules.affinity if rule.shape == shape
+            Bond(rule.domain_counts, rule.may_be_first)
+            for rule in rules.affinity
+            if rule.shape == shape
         ),
         balances=tuple(
-            Balance(rule.crowd, rule.max_skew, rule.from_zero)
+            Balance(rule.domain_count, rule.max_skew, rule.from_zero)
             for rule in rules.spread
             if rule.shape == shape
         ),

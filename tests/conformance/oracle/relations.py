@@ -35,7 +35,7 @@ Domains = tuple[list[int], int]  # of each node, and how many there are
 def drawn(chance: Random, nodes: int, shapes: int) -> Rules:
     """One to four rules on Problems of this size."""
     topologies = [_topology(chance, nodes) for _ in range(chance.choice([1, 2, 3]))]
-    crowds: list[DomainCount] = []
+    domain_counts: list[DomainCount] = []
     apart: list[AntiAffinity] = []
     near: list[Affinity] = []
     even: list[EvenSpread] = []
@@ -46,9 +46,9 @@ def drawn(chance: Random, nodes: int, shapes: int) -> Rules:
         which = chance.sample(topologies, chance.choice([1, 1, min(2, len(topologies))]))
         kind = chance.choice(["apart", "near", "even"])
         used = which if kind == "near" else which[:1]
-        numbers = tuple(range(len(crowds), len(crowds) + len(used)))
+        numbers = tuple(range(len(domain_counts), len(domain_counts) + len(used)))
         occupied = chance.choice([0.0, 0.0, 0.3, 0.6])
-        crowds += [_crowd(chance, each, counted, occupied) for each in used]
+        domain_counts += [_domain_count(chance, each, counted, occupied) for each in used]
         if kind == "apart":
             apart.append(AntiAffinity(shape, numbers[0]))
         elif kind == "near":
@@ -56,7 +56,7 @@ def drawn(chance: Random, nodes: int, shapes: int) -> Rules:
         else:
             skew, is_short = chance.choice([1, 1, 1, 2, 3]), chance.random() < 0.15
             even.append(EvenSpread(shape, numbers[0], skew, from_zero=is_short))
-    rules = Rules(tuple(crowds), tuple(apart), tuple(near), tuple(even))
+    rules = Rules(tuple(domain_counts), tuple(apart), tuple(near), tuple(even))
     for _ in range(chance.choice([0, 1, 1, 2])):
         rules = _promising(chance, rules, nodes, shapes)
     return rules
@@ -68,8 +68,8 @@ def _promising(chance: Random, rules: Rules, nodes: int, shapes: int) -> Rules:
     if not asking:
         return rules
     spot = Placed(chance.choice(asking), chance.randrange(nodes))
-    crowds = tuple(_joined(crowd, spot) for crowd in rules.domain_counts)
-    made = replace(rules, domain_counts=crowds, reserved=(*rules.reserved, spot))
+    domain_counts = tuple(_joined(domain_count, spot) for domain_count in rules.domain_counts)
+    made = replace(rules, domain_counts=domain_counts, reserved=(*rules.reserved, spot))
     free = np.zeros((nodes, 1), dtype=np.int64)
     anywhere = np.ones((shapes, nodes), dtype=np.bool_)
     asked = Problem(free, free[:1].repeat(shapes, axis=0), anywhere, (), made)
@@ -77,12 +77,12 @@ def _promising(chance: Random, rules: Rules, nodes: int, shapes: int) -> Rules:
     return rules if any(broken_rules(case_of(asked), nobody)) else made
 
 
-def _joined(crowd: DomainCount, spot: Placed) -> DomainCount:
-    """The crowd with one more there, if it counts that shape."""
-    there, own = crowd.there.copy(), crowd.domain[spot.node]
-    if crowd.counted[spot.shape] and own >= 0:
+def _joined(domain_count: DomainCount, spot: Placed) -> DomainCount:
+    """The domain_count with one more there, if it counts that shape."""
+    there, own = domain_count.there.copy(), domain_count.domain[spot.node]
+    if domain_count.counted[spot.shape] and own >= 0:
         there[own] += 1
-    return replace(crowd, there=there)
+    return replace(domain_count, there=there)
 
 
 def _topology(chance: Random, nodes: int) -> Domains:
@@ -95,7 +95,9 @@ def _topology(chance: Random, nodes: int) -> Domains:
     return own, number + (chance.random() < 0.1)
 
 
-def _crowd(chance: Random, topology: Domains, counted: list[bool], occupied: float) -> DomainCount:
+def _domain_count(
+    chance: Random, topology: Domains, counted: list[bool], occupied: float
+) -> DomainCount:
     own, number = topology
     there = [chance.choice([1, 2]) if chance.random() < occupied else 0 for _ in range(number)]
     return DomainCount(

@@ -29,9 +29,9 @@ def as_code(problem: Problem) -> str:
             f"allowed = {problem.allowed.astype(int).tolist()}",
             *map(str, problem.demands),
             *(
-                f"domain={crowd.domain.tolist()} counted={crowd.counted.astype(int).tolist()} "
-                f"there={crowd.there.tolist()}"
-                for crowd in problem.rules.domain_counts
+                f"domain={count.domain.tolist()} counted={count.counted.astype(int).tolist()} "
+                f"there={count.there.tolist()}"
+                for count in problem.rules.domain_counts
             ),
             *map(
                 str, (*problem.rules.anti_affinity, *problem.rules.affinity, *problem.rules.spread)
@@ -56,7 +56,7 @@ def _smaller(problem: Problem) -> Iterator[Problem]:
         yield replace(problem, demands=others, caps=caps)
     for i in range(len(problem.free)):
         free, allowed = np.delete(problem.free, i, axis=0), np.delete(problem.allowed, i, axis=1)
-        crowds = tuple(
+        domain_counts = tuple(
             replace(each, domain=np.delete(each.domain, i)) for each in problem.rules.domain_counts
         )
         promised = tuple(
@@ -64,7 +64,7 @@ def _smaller(problem: Problem) -> Iterator[Problem]:
             for spot in problem.rules.reserved
             if spot.node != i
         )
-        rules = replace(problem.rules, domain_counts=crowds, reserved=promised)
+        rules = replace(problem.rules, domain_counts=domain_counts, reserved=promised)
         yield replace(problem, free=free, allowed=allowed, rules=rules)
     for i in range(problem.free.shape[1]):
         free, asked = np.delete(problem.free, i, axis=1), np.delete(problem.requests, i, axis=1)

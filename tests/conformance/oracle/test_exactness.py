@@ -220,27 +220,27 @@ def test_a_smaller_problem_keeps_the_cap_that_matters() -> None:
 
 
 def test_the_first_of_those_who_want_company_goes_alone_or_waits_for_others() -> None:
-    crowds = (DomainCount(np.array([0, 1]), np.array([True]), np.array([0, 0])),)
-    alone = Rules(crowds, affinity=(Affinity(0, (0,), may_be_first=True),))
+    domain_counts = (DomainCount(np.array([0, 1]), np.array([True]), np.array([0, 0])),)
+    alone = Rules(domain_counts, affinity=(Affinity(0, (0,), may_be_first=True),))
     pair = problem_of([[1], [1]], [[1]], gang(1), gang(2))
     assert optimum(case_of(replace(pair, rules=alone))) == ((0, 1),)
-    one_zone = replace(crowds[0], domain=np.array([0, 0]))
+    one_zone = replace(domain_counts[0], domain=np.array([0, 0]))
     together = replace(alone, domain_counts=(one_zone,))
     assert optimum(case_of(replace(pair, rules=together))) == ((0, 2),)
-    waits = Rules(crowds, affinity=(Affinity(0, (0,), may_be_first=False),))
+    waits = Rules(domain_counts, affinity=(Affinity(0, (0,), may_be_first=False),))
     assert optimum(case_of(replace(pair, rules=waits))) == ((0, 0),)
 
 
 def test_the_oracle_keeps_members_apart_and_even() -> None:
-    crowds = (DomainCount(np.array([0, 0, 1]), np.array([True]), np.array([0, 0])),)
+    domain_counts = (DomainCount(np.array([0, 0, 1]), np.array([True]), np.array([0, 0])),)
     some = problem_of([[9], [9], [9]], [[1]], gang(2), gang(3))
     assert optimum(
-        case_of(replace(some, rules=Rules(crowds, anti_affinity=(AntiAffinity(0, 0),))))
+        case_of(replace(some, rules=Rules(domain_counts, anti_affinity=(AntiAffinity(0, 0),))))
     ) == ((0, 2),)
-    assert optimum(case_of(replace(some, rules=Rules(crowds, spread=(EvenSpread(0, 0, 1),))))) == (
-        (0, 5),
-    )
-    short = Rules(crowds, spread=(EvenSpread(0, 0, 1, from_zero=True),))
+    assert optimum(
+        case_of(replace(some, rules=Rules(domain_counts, spread=(EvenSpread(0, 0, 1),))))
+    ) == ((0, 5),)
+    short = Rules(domain_counts, spread=(EvenSpread(0, 0, 1, from_zero=True),))
     assert optimum(case_of(replace(some, rules=short))) == ((0, 2),)
 
 

@@ -34,7 +34,7 @@ def dumped(*parts: Part, setup: dump.PlannerConfig = SETUP) -> str:
     return dump.write(snapshot(*parts), setup)
 
 
-def crowd() -> str:
+def contended() -> str:
     """Room for one of two gangs."""
     return dumped(
         node("n1", cpu=4), gang("a").of(3, cpu=1).each(owner=BATCH), gang("b").of(4, cpu=1)
@@ -52,7 +52,7 @@ def changed(*words: str, text: str) -> dict[str, str]:
 
 
 def test_the_table_has_a_line_for_every_gang_and_one_that_sums_up() -> None:
-    result = run("-f", "-", text=crowd())
+    result = run("-f", "-", text=contended())
     lines = result.stdout.splitlines()
     assert result.exit_code == 0
     assert lines[0].split() == [
@@ -71,7 +71,7 @@ def test_the_table_has_a_line_for_every_gang_and_one_that_sums_up() -> None:
 
 
 def test_json_says_the_same_to_programs() -> None:
-    told = json.loads(run("-f", "-", "-o", "json", text=crowd()).stdout)
+    told = json.loads(run("-f", "-", "-o", "json", text=contended()).stdout)
     assert answers(told) == {"ml/a": "starts", "ml/b": "waits"}
     first, second = told["gangs"]
     assert first["placement"] == [{"node": "n1", "pods": ["a-0", "a-1", "a-2"]}]
@@ -80,11 +80,11 @@ def test_json_says_the_same_to_programs() -> None:
     assert told["proved"] is True
     assert told["levels"] == [{"priority": 0, "admitted": 1, "bound": 1, "gap": 0.0}]
     assert (told["strategy"], told["objective"]) == ("ilp", "gangs")
-    assert yaml.safe_load(run("-f", "-", "-o", "yaml", text=crowd()).stdout) == told
+    assert yaml.safe_load(run("-f", "-", "-o", "yaml", text=contended()).stdout) == told
 
 
 def test_the_picture_shows_who_would_have_what() -> None:
-    drawn = run("-f", "-", "-o", "picture", text=crowd()).stdout
+    drawn = run("-f", "-", "-o", "picture", text=contended()).stdout
     assert "1×4 CPU" in drawn  # noqa: RUF001 - a multiplication
     assert "a reserved 3" in drawn
     assert "1 of 4 free" in drawn
@@ -92,7 +92,7 @@ def test_the_picture_shows_who_would_have_what() -> None:
 
 def test_names_are_no_markup_and_move_no_cursor() -> None:
     """Files may come from anybody."""
-    text = crowd().replace('"a"', '"[/x]\\u001b[2J"').replace('"n1"', '"[/n]"')
+    text = contended().replace('"a"', '"[/x]\\u001b[2J"').replace('"n1"', '"[/n]"')
     tables = run("-f", "-", text=text).stdout
     drawn = run("-f", "-", "-o", "picture", text=text).stdout
     removed = run("-f", "-", "--remove-node", "[/n]", text=text).stdout
@@ -252,7 +252,7 @@ def test_a_replay_says_whether_the_plan_is_the_same() -> None:
 
 
 def test_more_nodes_let_more_start() -> None:
-    assert changed("--add-nodes", "1", "--like", "n1", text=crowd()) == {"ml/b": "starts now"}
+    assert changed("--add-nodes", "1", "--like", "n1", text=contended()) == {"ml/b": "starts now"}
 
 
 def test_a_node_less_leaves_room_for_fewer() -> None:
@@ -270,11 +270,13 @@ def test_what_ran_on_a_lost_node_waits_again_where_somebody_makes_it_anew() -> N
 
 
 def test_a_higher_priority_goes_first() -> None:
-    assert changed("--set-priority", "ml/b=7", text=crowd()) == {
+    assert changed("--set-priority", "ml/b=7", text=contended()) == {
         "ml/b": "starts now",
         "ml/a": "no longer starts",
     }
-    told = json.loads(run("-f", "-", "-o", "json", "--set-priority", "b=7", text=crowd()).stdout)
+    told = json.loads(
+        run("-f", "-", "-o", "json", "--set-priority", "b=7", text=contended()).stdout
+    )
     assert [each["priority"] for each in told["after"]["gangs"]] == [7, 0]
 
 
@@ -306,19 +308,19 @@ def test_a_manifest_is_planned_before_it_is_created(tmp_path: Path) -> None:
 
 
 def test_the_difference_is_a_table_too() -> None:
-    result = run("-f", "-", "--add-nodes", "1", "--like", "n1", text=crowd())
+    result = run("-f", "-", "--add-nodes", "1", "--like", "n1", text=contended())
     head, row, before, after, sums_up = result.stdout.splitlines()
     assert head.split() == ["GANG", "CHANGE", "BEFORE", "AFTER"]
     assert row.split()[:3] == ["ml/b", "starts", "now"]
     assert before.startswith("before: 1 gang would start, 1 would wait")
     assert after.startswith("after:  2 gangs would start, 0 would wait")
     assert sums_up == "1 gang would change: 1 starts now"
-    same = run("-f", "-", "--strategy", "bestfit", text=crowd())
+    same = run("-f", "-", "--strategy", "bestfit", text=contended())
     assert same.stdout.splitlines()[-1] == "no gang changes"
 
 
 def test_files_and_directories_are_one_cluster(tmp_path: Path) -> None:
-    body = json.loads(crowd())
+    body = json.loads(contended())
     (tmp_path / "nodes").mkdir()
     (tmp_path / "nodes" / "some.yml").write_text(yaml.safe_dump(body["items"][0]))
     (tmp_path / "nodes" / "notes.txt").write_text("{")
@@ -331,8 +333,8 @@ def test_files_and_directories_are_one_cluster(tmp_path: Path) -> None:
 
 def test_what_is_passed_over_is_said() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "uid": "u"}}
-    group = json.loads(crowd())["items"][1]
-    text = yaml.safe_dump_all([json.loads(crowd()), secret, group])
+    group = json.loads(contended())["items"][1]
+    text = yaml.safe_dump_all([json.loads(contended()), secret, group])
     assert run("-f", "-", text=text).stderr.splitlines() == [
         "skipped, because no decision depends on them: 1 Secret",
         "objects that occur more than once: 1; the last of each counts",
@@ -340,7 +342,7 @@ def test_what_is_passed_over_is_said() -> None:
 
 
 def test_pods_of_a_group_that_is_not_there_are_said() -> None:
-    body = json.loads(crowd())
+    body = json.loads(contended())
     body["items"] = [
         one for one in body["items"] if (one["kind"], one["metadata"]["name"]) != ("PodGroup", "b")
     ]
@@ -373,7 +375,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_input_ends_with_one_line_and_exit_code_2(name: str) -> None:
     words, sentence = WRONG[name]
-    result = run(*words, text=crowd())
+    result = run(*words, text=contended())
     assert result.exit_code == cli.WRONG_INPUT
     assert sentence in result.stderr.splitlines()[-1]
     assert result.stdout == ""

@@ -268,9 +268,9 @@ def test_room_that_an_unproved_plan_left_is_not_denied() -> None:
 
 
 def test_a_missing_proof_is_said_of_gangs_that_might_fit() -> None:
-    crowd = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
+    cluster = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
     spent = Canned(Outcome.BUDGET_EXHAUSTED, "the budget is spent")
-    reason, sentence = said("b", *crowd, by=spent)
+    reason, sentence = said("b", *cluster, by=spent)
     assert reason is Reason.BUDGET_EXHAUSTED
     assert sentence == (
         "3 members need 1 cpu each; room for 1 on 1 node; short 2; "

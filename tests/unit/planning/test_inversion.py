@@ -30,7 +30,7 @@ NOBODY_STARVES = Policy(starvation_seconds=inf)
 Rooms = dict[NodeName, Counter[str]]
 
 
-def each_crowd(examples: int, holds: Callable[[Snapshot], None]) -> None:
+def on_crowded_clusters(examples: int, holds: Callable[[Snapshot], None]) -> None:
     """Try a property on so many crowded clusters."""
 
     @settings(
@@ -39,7 +39,7 @@ def each_crowd(examples: int, holds: Callable[[Snapshot], None]) -> None:
         suppress_health_check=[HealthCheck.too_slow],
         database=None,
     )
-    @given(generators.crowds())
+    @given(generators.crowded())
     def tried(snapshot: Snapshot) -> None:
         holds(snapshot)
 
@@ -115,7 +115,7 @@ def test_in_a_proved_plan_nobody_is_passed_over() -> None:
         assert made.proved
         assert passed_over(snapshot, made) == []
 
-    each_crowd(150, holds)
+    on_crowded_clusters(150, holds)
 
 
 def test_who_is_held_back_for_a_starved_gang_is_the_only_one_passed_over() -> None:
@@ -124,7 +124,7 @@ def test_who_is_held_back_for_a_starved_gang_is_the_only_one_passed_over() -> No
     def holds(snapshot: Snapshot) -> None:
         assert passed_over(snapshot, planned(snapshot, exact, Policy())) == []
 
-    each_crowd(40, holds)
+    on_crowded_clusters(40, holds)
 
 
 @pytest.mark.parametrize("policy", [NOBODY_STARVES, Policy()], ids=["patient", "starving"])
@@ -136,7 +136,7 @@ def test_where_a_proof_is_missing_whoever_might_be_passed_over_is_told_so(policy
         reasons = {one.reason for one in passed_over(snapshot, made)}
         assert reasons <= {Reason.BUDGET_EXHAUSTED}
 
-    each_crowd(100, holds)
+    on_crowded_clusters(100, holds)
 
 
 @pytest.mark.parametrize("name", ["bestfit", "ilp"])
@@ -155,7 +155,7 @@ def test_what_a_gang_gets_does_not_depend_on_lower_priorities(name: str) -> None
             alone = planned(replace(snapshot, gangs=gangs), strategy, counting)
             assert started(snapshot, alone, least) == started(snapshot, made, least)
 
-    each_crowd(60 if name == "bestfit" else 25, holds)
+    on_crowded_clusters(60 if name == "bestfit" else 25, holds)
 
 
 def started(snapshot: Snapshot, made: Plan, least: int) -> Counter[int]:

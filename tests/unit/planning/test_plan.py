@@ -152,9 +152,9 @@ def test_a_member_promised_by_another_gangs_reservation_is_not_placed_twice() ->
 
 
 def test_a_strategys_proof_is_the_plans() -> None:
-    crowd = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
-    assert planned(*crowd, by=Canned(Outcome.PROVED)).proved
-    assert not planned(*crowd, by=Canned(Outcome.HEURISTIC)).proved
+    cluster = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
+    assert planned(*cluster, by=Canned(Outcome.PROVED)).proved
+    assert not planned(*cluster, by=Canned(Outcome.HEURISTIC)).proved
 
 
 def test_a_heuristic_that_was_chosen_owes_no_proof() -> None:
@@ -172,27 +172,27 @@ def test_where_all_start_nothing_better_exists() -> None:
 
 
 def test_a_spent_budget_is_said_where_a_better_choice_may_exist() -> None:
-    crowd = (
+    cluster = (
         node("n1", cpu=4),
         gang("a").of(3, cpu=1),
         gang("b").of(3, cpu=1),
         gang("c").of(5, cpu=1),
     )
-    made = planned(*crowd, by=Canned(Outcome.BUDGET_EXHAUSTED))
+    made = planned(*cluster, by=Canned(Outcome.BUDGET_EXHAUSTED))
     assert not made.proved
     assert made.shortfall == "canned used up its budget"
     assert reasons(made) == {"b": Reason.BUDGET_EXHAUSTED, "c": Reason.NOT_ENOUGH_ROOM}
 
 
 def test_a_budgets_own_words_are_kept() -> None:
-    crowd = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
-    made = planned(*crowd, by=Canned(Outcome.BUDGET_EXHAUSTED, "20000 nodes were searched"))
+    cluster = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
+    made = planned(*cluster, by=Canned(Outcome.BUDGET_EXHAUSTED, "20000 nodes were searched"))
     assert made.shortfall == "20000 nodes were searched"
 
 
 def test_if_the_strategy_fails_the_fallback_answers_and_the_plan_says_why() -> None:
-    crowd = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
-    made = planned(*crowd, by=Canned(Outcome.FAILED, "cbc is not there"))
+    cluster = (node("n1", cpu=4), gang("a").of(3, cpu=1), gang("b").of(3, cpu=1))
+    made = planned(*cluster, by=Canned(Outcome.FAILED, "cbc is not there"))
     assert placed(made).keys() == {"a"}
     assert not made.proved
     assert made.shortfall == "canned failed (cbc is not there), bestfit answered"

@@ -29,7 +29,7 @@ from tutti.strategies.problem import (
 from .generators import gang, problem_of
 
 
-def crowd(
+def domain_count(
     domain: Sequence[int], counted: Sequence[int], there: Sequence[int] | None = None
 ) -> DomainCount:
     """These shapes (as flags) by these domains of nodes."""
@@ -42,13 +42,15 @@ def crowd(
 
 
 def with_rules(
-    problem: Problem, *rules: AntiAffinity | Affinity | EvenSpread, crowds: tuple[DomainCount, ...]
+    problem: Problem,
+    *rules: AntiAffinity | Affinity | EvenSpread,
+    domain_counts: tuple[DomainCount, ...],
 ) -> Problem:
     """The problem under these rules."""
     return replace(
         problem,
         rules=Rules(
-            crowds,
+            domain_counts,
             tuple(each for each in rules if isinstance(each, AntiAffinity)),
             tuple(each for each in rules if isinstance(each, Affinity)),
             tuple(each for each in rules if isinstance(each, EvenSpread)),
@@ -68,7 +70,9 @@ def per(domain: Sequence[int], shares: Sequence[Share]) -> Counter[int]:
 def test_a_gang_of_eight_that_keeps_apart_lands_on_eight_nodes(strategy: BestFit) -> None:
     nodes = range(9)
     problem = with_rules(
-        problem_of([[9]] * 9, [[1]], gang(8)), AntiAffinity(0, 0), crowds=(crowd(nodes, [1]),)
+        problem_of([[9]] * 9, [[1]], gang(8)),
+        AntiAffinity(0, 0),
+        domain_counts=(domain_count(nodes, [1]),),
     )
     (shares,) = strategy.solve(problem, Budget()).shares
     assert len({share.node for share in shares}) == 8
@@ -79,7 +83,9 @@ def test_a_gang_of_eight_that_keeps_apart_lands_on_eight_nodes(strategy: BestFit
 def test_twelve_members_over_three_zones_are_four_in_each(strategy: BestFit) -> None:
     zones = [0, 0, 0, 0, 1, 1, 2, 2]
     problem = with_rules(
-        problem_of([[9]] * 8, [[1]], gang(12)), EvenSpread(0, 0, 1), crowds=(crowd(zones, [1]),)
+        problem_of([[9]] * 8, [[1]], gang(12)),
+        EvenSpread(0, 0, 1),
+        domain_counts=(domain_count(zones, [1]),),
     )
     (shares,) = strategy.solve(problem, Budget()).shares
     assert per(zones, shares) == {0: 4, 1: 4, 2: 4}
@@ -90,7 +96,7 @@ def test_a_spread_takes_what_is_there_into_account() -> None:
     problem = with_rules(
         problem_of([[9]] * 3, [[1]], gang(6)),
         EvenSpread(0, 0, 1),
-        crowds=(crowd(zones, [1], there=[3, 0, 0]),),
+        domain_counts=(domain_count(zones, [1], there=[3, 0, 0]),),
     )
     (shares,) = best_fit(problem)
     assert per(zones, shares) == {1: 3, 2: 3}
@@ -101,7 +107,7 @@ def test_a_gang_in_one_zone_goes_to_the_tightest_that_holds_it() -> None:
     problem = with_rules(
         problem_of([[1], [1], [4], [4], [3], [3]], [[1]], gang(6)),
         Affinity(0, (0,), may_be_first=True),
-        crowds=(crowd(zones, [1]),),
+        domain_counts=(domain_count(zones, [1]),),
     )
     (shares,) = best_fit(problem)
     assert per(zones, shares) == {2: 6}
@@ -114,7 +120,7 @@ def test_workers_share_the_zone_of_the_driver_that_comes_with_them() -> None:
     problem = with_rules(
         problem_of([[2], [6], [9]], [[3], [2]], pair),
         Affinity(0, (0,), may_be_first=False),
-        crowds=(crowd(zones, [0, 1]),),
+        domain_counts=(domain_count(zones, [0, 1]),),
     )
     (shares,) = best_fit(problem)
     assert per(zones, shares) == {1: 4}
@@ -126,7 +132,7 @@ def test_who_has_no_part_in_a_rule_may_be_in_another_zone() -> None:
     problem = with_rules(
         problem_of([[3], [2]], [[1], [3]], three),
         Affinity(0, (0,), may_be_first=True),
-        crowds=(crowd(zones, [1, 0]),),
+        domain_counts=(domain_count(zones, [1, 0]),),
     )
     (shares,) = best_fit(problem)
     assert per(zones, shares) == {0: 1, 1: 2}
@@ -136,7 +142,7 @@ def test_members_go_next_to_those_who_are_there() -> None:
     problem = with_rules(
         problem_of([[1], [5]], [[1]], gang(1), gang(2)),
         Affinity(0, (0,), may_be_first=True),
-        crowds=(crowd([0, 1], [1], there=[0, 1]),),
+        domain_counts=(domain_count([0, 1], [1], there=[0, 1]),),
     )
     assert best_fit(problem) == ((Share(0, 1, 1),), (Share(0, 1, 2),))
 
@@ -145,7 +151,7 @@ def test_who_needs_others_comes_in_once_they_are_there() -> None:
     problem = with_rules(
         problem_of([[5], [5]], [[1], [1]], gang(1), gang(1, shape=1), gang(40)),
         Affinity(0, (0,), may_be_first=False),
-        crowds=(crowd([0, 1], [0, 1]),),
+        domain_counts=(domain_count([0, 1], [0, 1]),),
     )
     first, second, third = best_fit(problem)
     assert first[0].node == second[0].node
@@ -156,7 +162,7 @@ def test_a_later_gang_does_not_break_the_rule_of_an_earlier_one() -> None:
     problem = with_rules(
         problem_of([[9], [0]], [[1], [1]], gang(1), gang(2, shape=1), gang(1, shape=1)),
         AntiAffinity(0, 0),
-        crowds=(crowd([0, 1], [0, 1]),),
+        domain_counts=(domain_count([0, 1], [0, 1]),),
     )
     assert best_fit(problem) == ((Share(0, 0, 1),), (), ())
     assert all(best_fit(replace(problem, free=np.array([[9], [3]]))))
@@ -167,7 +173,7 @@ def test_a_spread_is_not_left_uneven_by_others_whom_it_counts() -> None:
     problem = with_rules(
         problem_of([[9], [1]], [[1], [1]], gang(2), gang(3, shape=1)),
         EvenSpread(0, 0, 1),
-        crowds=(crowd(zones, [1, 1]),),
+        domain_counts=(domain_count(zones, [1, 1]),),
     )
     first, second = best_fit(problem)
     assert per(zones, first) == {0: 1, 1: 1}
@@ -179,7 +185,7 @@ def test_members_without_rules_are_placed_as_ever_beside_those_with() -> None:
     problem = with_rules(
         problem_of([[3], [1], [9]], [[1], [1]], both),
         AntiAffinity(0, 0),
-        crowds=(crowd([0, 1, 2], [1, 0]),),
+        domain_counts=(domain_count([0, 1, 2], [1, 0]),),
     )
     (shares,) = best_fit(problem)
     assert is_sound(problem, (shares,))
@@ -189,7 +195,7 @@ def test_standing_members_are_kept_apart_from() -> None:
     problem = with_rules(
         problem_of([[9], [9]], [[1]], gang(1), gang(1)),
         AntiAffinity(0, 0),
-        crowds=(crowd([0, 1], [1]),),
+        domain_counts=(domain_count([0, 1], [1]),),
     )
     standing = ((Share(0, 1, 1),), ())
     assert best_fit(problem, [1], standing) == ((Share(0, 1, 1),), (Share(0, 0, 1),))
@@ -200,7 +206,7 @@ def test_looks_at_nodes_are_counted_and_rules_let_nobody_in_once_they_are_spent(
     problem = with_rules(
         problem_of([[9]] * 6, [[1], [1]], gang(3), gang(3), plain),
         AntiAffinity(0, 0),
-        crowds=(crowd(range(6), [1, 0]),),
+        domain_counts=(domain_count(range(6), [1, 0]),),
     )
     # A member of the first gangs costs a look at each of the six nodes.
     patience = WorkBudget(4 * 6)
@@ -213,7 +219,9 @@ def test_looks_at_nodes_are_counted_and_rules_let_nobody_in_once_they_are_spent(
 @pytest.mark.parametrize("strategy", [BestFit(), FirstFit(), Spread()], ids=lambda one: one.name)
 def test_a_search_that_used_up_its_budget_says_so(strategy: BestFit) -> None:
     problem = with_rules(
-        problem_of([[9]] * 6, [[1]], gang(3)), AntiAffinity(0, 0), crowds=(crowd(range(6), [1]),)
+        problem_of([[9]] * 6, [[1]], gang(3)),
+        AntiAffinity(0, 0),
+        domain_counts=(domain_count(range(6), [1]),),
     )
     cut = strategy.solve(problem, Budget(seconds=6 / LOOKS_PER_SECOND))
     assert (cut.outcome, cut.shares) == (Outcome.BUDGET_EXHAUSTED, ((),))

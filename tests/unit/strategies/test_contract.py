@@ -196,8 +196,12 @@ def test_the_same_problem_gets_the_same_answer(name: str, problem: Problem) -> N
 @given(problem=any_problems)
 @few
 def test_a_problem_is_only_read(name: str, problem: Problem) -> None:
-    crowds = problem.rules.domain_counts
-    numbers = [each for crowd in crowds for each in (crowd.domain, crowd.counted, crowd.there)]
+    domain_counts = problem.rules.domain_counts
+    numbers = [
+        each
+        for domain_count in domain_counts
+        for each in (domain_count.domain, domain_count.counted, domain_count.there)
+    ]
     numbers += [cap.amount for cap in problem.caps]
     for array in (problem.free, problem.requests, problem.allowed, *numbers):
         array.setflags(write=False)

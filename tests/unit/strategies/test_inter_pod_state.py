@@ -35,13 +35,13 @@ def ruled(
     there: tuple[int, ...] = (0, 0),
     counted: tuple[int, ...] = (0,),
 ) -> Problem:
-    """Two shapes of no size on four nodes in two zones, with one crowd by zone."""
+    """Two shapes of no size on four nodes in two zones, with one domain_count by zone."""
     flags = np.array([shape in counted for shape in range(2)])
-    crowd = DomainCount(ZONES, flags, np.array(there, dtype=np.int64))
+    domain_count = DomainCount(ZONES, flags, np.array(there, dtype=np.int64))
     return replace(
         problem_of([[9]] * 4, [[0], [0]], gang(1, 0), gang(1, 1)),
         rules=Rules(
-            (crowd,),
+            (domain_count,),
             tuple(each for each in rules if isinstance(each, AntiAffinity)),
             tuple(each for each in rules if isinstance(each, Affinity)),
             tuple(each for each in rules if isinstance(each, EvenSpread)),
@@ -170,9 +170,12 @@ def test_where_a_rule_needs_a_domain_nodes_without_one_are_ruled_out() -> None:
 
 
 def test_a_spread_over_no_domains_holds_nowhere() -> None:
-    crowd = DomainCount(np.full(1, -1), np.ones(1, dtype=np.bool_), np.zeros(0, dtype=np.int64))
+    domain_count = DomainCount(
+        np.full(1, -1), np.ones(1, dtype=np.bool_), np.zeros(0, dtype=np.int64)
+    )
     nowhere = replace(
-        problem_of([[9]], [[1]], gang(1)), rules=Rules((crowd,), spread=(EvenSpread(0, 0, 1),))
+        problem_of([[9]], [[1]], gang(1)),
+        rules=Rules((domain_count,), spread=(EvenSpread(0, 0, 1),)),
     )
     assert not rules_hold(nowhere, ((Share(0, 0, 1),),))
     assert not InterPodState(nowhere).open_to(0).any()

@@ -310,12 +310,12 @@ def test_the_engine_is_asked_for_so_many_levels_and_no_more(
 ) -> None:
     monkeypatch.setattr(levels, "MOST_LEVELS", 2)
     engine = CountingCbc()
-    crowd = [gang(n, level=level) for level in range(6, 0, -1) for n in (3, 2, 2)]
-    solution = IlpStrategy(engine).solve(problem_of([[4]], [[1]], *crowd), BUDGET)
+    gangs = [gang(n, level=level) for level in range(6, 0, -1) for n in (3, 2, 2)]
+    solution = IlpStrategy(engine).solve(problem_of([[4]], [[1]], *gangs), BUDGET)
     assert engine.runs <= 4
     assert solution.outcome is Outcome.BUDGET_EXHAUSTED
     assert TOO_MANY in solution.detail
-    assert [value for _, value in admitted_value(problem_of([[4]], [[1]], *crowd), solution)] == [
+    assert [value for _, value in admitted_value(problem_of([[4]], [[1]], *gangs), solution)] == [
         4,
         *[0] * 5,
     ]

@@ -330,9 +330,9 @@ def test_an_entry_whose_member_is_bound_there_as_another_gangs_is_never_lost() -
 def test_where_a_node_cannot_keep_all_promises_the_oldest_keeps_its_own() -> None:
     first, second = gang("y").of(1, cpu=2), gang("x").of(1, cpu=2)
     old, new = reservation(first, ("y-0", "n1"), at=1.0), reservation(second, ("x-0", "n1"), at=2.0)
-    crowd: tuple[Part, ...] = (NODES[0], first, second, old, new)
-    assert lost(*crowd, of=first) == []
-    assert lost(*crowd, of=second) == ["x-0"]
+    parts: tuple[Part, ...] = (NODES[0], first, second, old, new)
+    assert lost(*parts, of=first) == []
+    assert lost(*parts, of=second) == ["x-0"]
 
 
 def test_of_two_promises_of_one_moment_the_first_gang_by_name_keeps_its_own() -> None:

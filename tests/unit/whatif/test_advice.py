@@ -501,10 +501,10 @@ def test_a_gang_that_is_being_deleted_asks_for_nothing() -> None:
 
 
 def test_gangs_of_one_type_share_one_advice() -> None:
-    crowd = [gang(f"g{i}").of(3, cpu=8).but(created=float(i)) for i in range(4)]
+    gangs = [gang(f"g{i}").of(3, cpu=8).but(created=float(i)) for i in range(4)]
     other = gang("h").of(3, cpu=8).priority(-1)
     few = gang("few").of(1).needing(2)
-    asked, seen = planner(), snapshot(*FOUR, *crowd, other, few)
+    asked, seen = planner(), snapshot(*FOUR, *gangs, other, few)
     found = advise_all(seen, asked.plan(seen), asked)
     assert [(one.gang.name, names(one.alike)) for one in found] == [
         ("few", []),

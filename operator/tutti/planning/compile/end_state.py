@@ -38,7 +38,7 @@ class EndState:
         for pod in pods:
             for group in pod.groups:
                 self._nodes.setdefault((group, pod.terminating), []).append(pod.node)
-            for term in pod.apart:
+            for term in pod.anti_affinity:
                 self._holders.setdefault(term, []).append(pod.node)
         self._counts: dict[object, Counts] = {}
         self._answers: dict[tuple[Shape, int], bool] = {}

@@ -1,7 +1,7 @@
-"""What members ask of one another, in numbers: from names and selectors to a Problem's rules.
+"""Compile affinity, anti-affinity and topology spread into the numbers of a Problem.
 
-What cannot change while a plan is made, because it depends on who is there already, becomes part
-of ``allowed``; the rest are rules between the members that wait. Sources: ``filtering.go`` of
+A rule about pods that have a node already cannot change while a plan is made and becomes part of
+``allowed``; the other rules are between waiting members. Sources: ``filtering.go`` of
 InterPodAffinity and of PodTopologySpread, kube-scheduler 1.37.
 """
 
@@ -27,42 +27,42 @@ Rule = AntiAffinity | Affinity | EvenSpread
 
 @dataclass(frozen=True, slots=True)
 class CountedPod:
-    """One who is there already: its groups, its anti-affinity, and the row of its node."""
+    """A pod that has a node: its groups, its anti-affinity, and the row of its node."""
 
     node: int
     groups: tuple[int, ...]
-    apart: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
     terminating: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleOutcome:
-    """One thing that a shape asks of others, and how it stands before anybody is placed."""
+    """One rule of a shape, and the nodes that it allows before any waiting member is placed."""
 
-    what: str  # in words
-    alone: Mask  # where it holds for a member that comes alone
-    stays: bool  # whether it fails elsewhere whoever else of those that wait is placed
-    between: Rule | None = None  # what is left to see to while they are placed
+    description: str
+    allowed_now: Mask  # [node]: where a member may go if no other member is placed
+    is_final: bool  # whether the placement of other members cannot allow more nodes
+    rule: Rule | None = None  # what the strategy must keep
 
 
 class InterPodCompiler:
-    """The groups of a Roll on the nodes of a Grid, with those who are there by now."""
+    """Compiles the rules of waiting shapes on the nodes of a Grid, beside pods that have a node."""
 
     def __init__(
         self,
         base: Grid,
-        roll: SelectorIndex,
-        there: Sequence[CountedPod],
-        promised: Collection[Placed] = (),
-        terrain: TopologyDomains | None = None,
+        selectors: SelectorIndex,
+        existing: Sequence[CountedPod],
+        reserved: Collection[Placed] = (),
+        topology: TopologyDomains | None = None,
     ) -> None:
-        """Count these heads; the Grid's ``allowed`` tells of node rules alone.
+        """Count ``existing`` pods; ``allowed`` of the Grid has the node rules alone.
 
-        What those ask of others who are ``promised`` a node still has to hold.
+        The rules of ``reserved`` members must hold as well.
         """
-        self._base, self._roll, self._there = base, roll, tuple(there)
-        self._terrain = terrain or TopologyDomains(base.nodes)
-        self._promised = tuple(dict.fromkeys(promised))
+        self._base, self._selectors, self._existing = base, selectors, tuple(existing)
+        self._topology = topology or TopologyDomains(base.nodes)
+        self._reserved = tuple(dict.fromkeys(reserved))
         self._rows = [
             row for row, shape in enumerate(base.shapes) if groups_of(shape) or has_rules(shape)
         ]
@@ -72,248 +72,263 @@ class InterPodCompiler:
             for group in groups_of(self._shapes[row]):
                 flags = self._counted.setdefault(group, np.zeros(len(self._shapes), np.bool_))
                 flags[row] = True
-        self._seat()
+        self._index_existing()
 
     @classmethod
     def of(
         cls,
         base: Grid,
-        roll: SelectorIndex,
-        residents: Iterable[PlacedPod],
-        promised: Iterable[tuple[Member, NodeName]] = (),
+        selectors: SelectorIndex,
+        placed_pods: Iterable[PlacedPod],
+        reserved: Iterable[tuple[Member, NodeName]] = (),
     ) -> "InterPodCompiler":
-        """The crowds with these pods there; those on nodes that do not exist count nowhere.
+        """Count placed pods; pods on nodes that do not exist are not counted.
 
-        Members that are ``promised`` a node are among them, and what they ask has to last.
+        ``reserved`` members are among the placed pods, and their rules must hold as well.
         """
-        if not roll.number:
-            return cls(base, roll, ())
+        if not selectors.number:
+            return cls(base, selectors, ())
         rows = {node.name: row for row, node in enumerate(base.nodes)}
-        heads = (
+        counted = (
             CountedPod(
-                rows[one.node],
-                roll.among(one.namespace, one.labels),
-                one.anti_affinity,
-                one.terminating,
+                rows[pod.node],
+                selectors.among(pod.namespace, pod.labels),
+                pod.anti_affinity,
+                pod.terminating,
             )
-            for one in residents
-            if one.node in rows
+            for pod in placed_pods
+            if pod.node in rows
         )
-        spots = [Placed(base.shapes[one.shape], rows[on]) for one, on in promised]
-        return cls(base, roll, [head for head in heads if head.groups or head.apart], spots)
+        spots = [Placed(base.shapes[member.shape], rows[node]) for member, node in reserved]
+        return cls(
+            base, selectors, [pod for pod in counted if pod.groups or pod.anti_affinity], spots
+        )
 
-    def _seat(self) -> None:
-        """Sort those who are there by what asks for them."""
+    def _index_existing(self) -> None:
+        """Index existing pods by the groups that count them, and by their anti-affinity."""
         nodes: dict[tuple[int, bool], list[int]] = {}
-        barred: dict[tuple[int, str], list[int]] = {}
-        for head in self._there if self._rows else ():
-            for group in head.groups:
-                nodes.setdefault((group, head.terminating), []).append(head.node)
-            for term in head.apart:
-                key = self._roll.number[(term.peers,)], term.topology
-                barred.setdefault(key, []).append(head.node)
-        self._nodes = {key: np.array(found, np.intp) for key, found in nodes.items()}
-        self._barred: dict[int, dict[str, NDArray[np.intp]]] = {}
-        for (group, topology), found in barred.items():
-            self._barred.setdefault(group, {})[topology] = np.array(found, np.intp)
+        forbidden: dict[tuple[int, str], list[int]] = {}
+        for pod in self._existing if self._rows else ():
+            for group in pod.groups:
+                nodes.setdefault((group, pod.terminating), []).append(pod.node)
+            for term in pod.anti_affinity:
+                key = self._selectors.number[(term.peers,)], term.topology
+                forbidden.setdefault(key, []).append(pod.node)
+        self._nodes = {key: np.array(rows, np.intp) for key, rows in nodes.items()}
+        self._existing_anti_affinity: dict[int, dict[str, NDArray[np.intp]]] = {}
+        for (group, topology), rows in forbidden.items():
+            self._existing_anti_affinity.setdefault(group, {})[topology] = np.array(rows, np.intp)
 
-    def joined(self, seated: Iterable[PlacedCount]) -> "InterPodCompiler":
-        """The same crowds once these have their nodes; the very same if no rule asks for them."""
+    def with_placed(self, placed: Iterable[PlacedCount]) -> "InterPodCompiler":
+        """A compiler that counts placed members as well; this one if no rule counts them."""
         if not self._rows:
             return self
-        there, promised = list(self._there), list(self._promised)
-        for at in seated:
+        existing, reserved = list(self._existing), list(self._reserved)
+        for at in placed:
             rules, groups = at.shape.rules, groups_of(at.shape)
             if groups or rules.anti_affinity:
-                there += [CountedPod(at.node, groups, rules.anti_affinity)] * at.members
+                existing += [CountedPod(at.node, groups, rules.anti_affinity)] * at.members
             if rules.affinity or rules.spread:
-                promised.append(Placed(self._base.shapes[at.shape], at.node))
-        if len(there) == len(self._there) and len(promised) == len(self._promised):
+                reserved.append(Placed(self._base.shapes[at.shape], at.node))
+        if len(existing) == len(self._existing) and len(reserved) == len(self._reserved):
             return self
-        return InterPodCompiler(self._base, self._roll, there, promised, self._terrain)
+        return InterPodCompiler(self._base, self._selectors, existing, reserved, self._topology)
 
     def grid(self) -> Grid:
-        """The Grid with all that these rules forbid now, and the rules that remain."""
+        """The Grid without the nodes that rules forbid now, and with the rules that remain."""
         if not self._rows:
             return self._base
-        allowed, crowds = self._base.allowed.copy(), _Gathered(self)
-        aparts: list[AntiAffinity] = []
-        nears: list[Affinity] = []
-        evens: list[EvenSpread] = []
+        allowed, counts = self._base.allowed.copy(), _DomainCounts(self)
+        anti_affinity: list[AntiAffinity] = []
+        affinity: list[Affinity] = []
+        spread: list[EvenSpread] = []
         for row in self._rows:
-            for asked in self._asked(row, crowds):
-                if asked.stays:
-                    allowed[row] &= asked.alone
-                match asked.between:
+            for outcome in self._outcomes(row, counts):
+                if outcome.is_final:
+                    allowed[row] &= outcome.allowed_now
+                match outcome.rule:
                     case AntiAffinity() as rule:
-                        aparts.append(rule)
+                        anti_affinity.append(rule)
                     case Affinity() as rule:
-                        nears.append(rule)
+                        affinity.append(rule)
                     case EvenSpread() as rule:
-                        evens.append(rule)
-        own = tuple(crowds.made), tuple(aparts), tuple(nears), tuple(evens)
-        rules = Rules(*own, self._promised)
+                        spread.append(rule)
+        rules = Rules(
+            tuple(counts.made), tuple(anti_affinity), tuple(affinity), tuple(spread), self._reserved
+        )
         return replace(self._base, allowed=allowed, rules=rules)
 
     def nodes(self, shape: Shape) -> Mask:
-        """The nodes that node rules alone let it run on."""
+        """[node]: where node rules alone allow the shape."""
         allowed: Mask = self._base.allowed[self._base.shapes[shape]]
         return allowed
 
     def outcomes(self, shape: Shape) -> Sequence[RuleOutcome]:
-        """All that a shape asks of others, or others of it, one by one."""
+        """The outcome of each rule of a shape, and of each rule of other pods that counts it."""
         if not self._rows:
             return ()
         row = self._base.shapes[shape]
         if row not in self._rows:
             return ()
-        return (*self._asked(row, _Gathered(self)), *self._asked_by_promised(row))
+        return (*self._outcomes(row, _DomainCounts(self)), *self._outcomes_for_reserved(row))
 
-    def _asked(self, row: int, crowds: "_Gathered") -> Iterator[RuleOutcome]:
+    def _outcomes(self, row: int, counts: "_DomainCounts") -> Iterator[RuleOutcome]:
         rules = self._shapes[row].rules
         for term in rules.anti_affinity:
-            yield self._apart(row, term, crowds)
+            yield self._anti_affinity(row, term, counts)
         if rules.affinity:
-            yield self._near(row, rules.affinity, crowds)
+            yield self._affinity(row, rules.affinity, counts)
         for spread in rules.spread:
-            # A constraint on everyone counts nobody but the pod itself, so it never fails.
+            # A constraint without a selector counts the pod alone, so it never fails.
             if spread.peers.selector:
-                yield self._spread(row, spread, crowds)
-        yield from self._shunned(row)
+                yield self._spread(row, spread, counts)
+        yield from self._outcomes_of_existing(row)
 
-    def _shunned(self, row: int) -> Iterator[RuleOutcome]:
-        """The anti-affinity of those who are there, which binds whoever comes later."""
+    def _outcomes_of_existing(self, row: int) -> Iterator[RuleOutcome]:
+        """The anti-affinity of existing pods to the shape."""
         for group in groups_of(self._shapes[row]):
-            for topology, nodes in self._barred.get(group, {}).items():
-                domains = self._terrain.domains(topology)
+            for topology, nodes in self._existing_anti_affinity.get(group, {}).items():
+                domains = self._topology.domains(topology)
                 taken = _count(nodes, domains) > 0
-                what = f"other pods' anti-affinity on {topology}"
-                yield RuleOutcome(what, ~in_flagged_domain(taken, domains), stays=True)
+                description = f"other pods' anti-affinity on {topology}"
+                yield RuleOutcome(description, ~in_flagged_domain(taken, domains), is_final=True)
 
-    def _asked_by_promised(self, row: int) -> Iterator[RuleOutcome]:
-        """What members that are promised a node ask of pods that come later, of other shapes."""
+    def _outcomes_for_reserved(self, row: int) -> Iterator[RuleOutcome]:
+        """The affinity and spread of reserved members of other shapes, which count the shape."""
         groups = groups_of(self._shapes[row])
         nodes: dict[int, list[int]] = {}
-        for placed in self._promised:
+        for placed in self._reserved:
             if placed.shape != row:
                 nodes.setdefault(placed.shape, []).append(placed.node)
         for shape, own in nodes.items():
             rules = self._shapes[shape].rules
             near = tuple(term.peers for term in rules.affinity)
-            if near and self._roll.number[near] in groups:
-                yield from self._near_promised(self._roll.number[near], rules.affinity, own)
+            if near and self._selectors.number[near] in groups:
+                yield from self._affinity_of_reserved(
+                    self._selectors.number[near], rules.affinity, own
+                )
             for spread in rules.spread:
-                if spread.peers.selector and self._roll.number[(spread.peers,)] in groups:
-                    yield self._even_with_promised(shape, spread, own)
+                if spread.peers.selector and self._selectors.number[(spread.peers,)] in groups:
+                    yield self._spread_of_reserved(shape, spread, own)
 
-    def _near_promised(
+    def _affinity_of_reserved(
         self, group: int, terms: Sequence[AffinityTerm], nodes: Sequence[int]
     ) -> Iterator[RuleOutcome]:
-        """A member that is the only one of the group so far: the next one has to be near it."""
+        """A reserved member is the only pod of the group: the next pod must share its domains."""
         if sum(len(self._nodes.get((group, leaving), ())) for leaving in (False, True)) == 1:
             topologies = tuple(dict.fromkeys(term.topology for term in terms))
-            every = [self._terrain.domains(topology) for topology in topologies]
-            alone = np.logical_and.reduce(
-                [(domains >= 0) & (domains == domains[nodes[0]]) for domains in every]
+            all_domains = [self._topology.domains(topology) for topology in topologies]
+            allowed = np.logical_and.reduce(
+                [(domains >= 0) & (domains == domains[nodes[0]]) for domains in all_domains]
             )
-            what = f"other pods' affinity on {', '.join(topologies)}"
-            yield RuleOutcome(what, alone, stays=False)
+            description = f"other pods' affinity on {', '.join(topologies)}"
+            yield RuleOutcome(description, allowed, is_final=False)
 
-    def _even_with_promised(
+    def _spread_of_reserved(
         self, shape: int, spread: TopologySpread, nodes: Sequence[int]
     ) -> RuleOutcome:
-        """Members that are spread: no domain of theirs may have too many pods in the end."""
-        domains = self._terrain.even(self._shapes[shape], spread)
-        there = self.there(self._roll.number[(spread.peers,)], domains, leaving=False)
+        """Reserved members with a spread: their domains must not get too many pods."""
+        domains = self._topology.even(self._shapes[shape], spread)
+        there = self.count_existing(self._selectors.number[(spread.peers,)], domains, leaving=False)
         least = (
             0 if len(there) < spread.min_domains else int(there.min(initial=there.max(initial=0)))
         )
         own = _count(np.array(nodes, np.intp), domains) > 0
         full = own & (there + 1 - least > spread.max_skew)
-        what = f"other pods' topology spread over {spread.topology}"
-        return RuleOutcome(what, ~in_flagged_domain(full, domains), stays=False)
+        description = f"other pods' topology spread over {spread.topology}"
+        return RuleOutcome(description, ~in_flagged_domain(full, domains), is_final=False)
 
-    def _apart(self, row: int, term: AffinityTerm, crowds: "_Gathered") -> RuleOutcome:
-        group = self._roll.number[(term.peers,)]
-        domains = self._terrain.domains(term.topology)
-        taken = self.there(group, domains) > 0
-        rule = AntiAffinity(row, crowds.crowd(group, domains)) if group in self._counted else None
-        what = f"pod anti-affinity on {term.topology}"
-        return RuleOutcome(what, ~in_flagged_domain(taken, domains), stays=True, between=rule)
+    def _anti_affinity(self, row: int, term: AffinityTerm, counts: "_DomainCounts") -> RuleOutcome:
+        group = self._selectors.number[(term.peers,)]
+        domains = self._topology.domains(term.topology)
+        taken = self.count_existing(group, domains) > 0
+        rule = (
+            AntiAffinity(row, counts.index_of(group, domains)) if group in self._counted else None
+        )
+        description = f"pod anti-affinity on {term.topology}"
+        return RuleOutcome(
+            description, ~in_flagged_domain(taken, domains), is_final=True, rule=rule
+        )
 
-    def _near(self, row: int, terms: Sequence[AffinityTerm], crowds: "_Gathered") -> RuleOutcome:
-        """All terms are about the same pods: those who match every one of them."""
-        group = self._roll.number[tuple(term.peers for term in terms)]
+    def _affinity(
+        self, row: int, terms: Sequence[AffinityTerm], counts: "_DomainCounts"
+    ) -> RuleOutcome:
+        """All terms select the same pods: the pods that match every term."""
+        group = self._selectors.number[tuple(term.peers for term in terms)]
         topologies = tuple(dict.fromkeys(term.topology for term in terms))
-        all_domains = [self._terrain.domains(topology) for topology in topologies]
-        theres = [self.there(group, domains) for domains in all_domains]
-        pairs = zip(theres, all_domains, strict=True)
-        met = np.logical_and.reduce(
+        all_domains = [self._topology.domains(topology) for topology in topologies]
+        counts_by_topology = [self.count_existing(group, domains) for domains in all_domains]
+        pairs = zip(counts_by_topology, all_domains, strict=True)
+        satisfied = np.logical_and.reduce(
             [in_flagged_domain(there > 0, domains) for there, domains in pairs]
         )
         may_be_first = group in groups_of(self._shapes[row])
-        is_first = may_be_first and not any(there.any() for there in theres)
-        what = f"pod affinity on {', '.join(topologies)}"
-        stays = group not in self._counted
-        # Where somebody is there already, nothing can go wrong, but for who is there as the first.
-        is_met = met[self._base.allowed[row]].all() and not self._is_promised(row)
-        if stays or is_met:
-            return RuleOutcome(what, met, stays=stays)
-        own = tuple(crowds.crowd(group, domains) for domains in all_domains)
-        alone = met | np.logical_and.reduce([domains >= 0 for domains in all_domains])
-        rule = Affinity(row, own, may_be_first)
-        return RuleOutcome(what, alone if is_first else met, stays=False, between=rule)
+        is_first = may_be_first and not any(there.any() for there in counts_by_topology)
+        description = f"pod affinity on {', '.join(topologies)}"
+        is_final = group not in self._counted
+        # A satisfied affinity stays satisfied, but for a reserved member that is the first pod.
+        is_satisfied = satisfied[self._base.allowed[row]].all() and not self._is_reserved(row)
+        if is_final or is_satisfied:
+            return RuleOutcome(description, satisfied, is_final=is_final)
+        indices = tuple(counts.index_of(group, domains) for domains in all_domains)
+        allowed = satisfied | np.logical_and.reduce([domains >= 0 for domains in all_domains])
+        rule = Affinity(row, indices, may_be_first)
+        return RuleOutcome(
+            description, allowed if is_first else satisfied, is_final=False, rule=rule
+        )
 
-    def _spread(self, row: int, spread: TopologySpread, crowds: "_Gathered") -> RuleOutcome:
-        group = self._roll.number[(spread.peers,)]
-        domains = self._terrain.even(self._shapes[row], spread)
-        there = self.there(group, domains, leaving=False)
+    def _spread(self, row: int, spread: TopologySpread, counts: "_DomainCounts") -> RuleOutcome:
+        group = self._selectors.number[(spread.peers,)]
+        domains = self._topology.even(self._shapes[row], spread)
+        there = self.count_existing(group, domains, leaving=False)
         from_zero = len(there) < spread.min_domains
         least = 0 if from_zero else int(there.min(initial=there.max(initial=0)))
         itself = group in groups_of(self._shapes[row])
-        alone = in_flagged_domain(there + itself - least <= spread.max_skew, domains)
-        what = f"topology spread over {spread.topology}"
+        allowed = in_flagged_domain(there + itself - least <= spread.max_skew, domains)
+        description = f"topology spread over {spread.topology}"
         if group not in self._counted:
-            return RuleOutcome(what, alone, stays=True)
-        crowd = crowds.crowd(group, domains, leaving=False)
-        rule = EvenSpread(row, crowd, spread.max_skew, from_zero)
-        return RuleOutcome(what, alone, stays=False, between=rule)
+            return RuleOutcome(description, allowed, is_final=True)
+        index = counts.index_of(group, domains, leaving=False)
+        rule = EvenSpread(row, index, spread.max_skew, from_zero)
+        return RuleOutcome(description, allowed, is_final=False, rule=rule)
 
-    def _is_promised(self, row: int) -> bool:
-        return any(spot.shape == row for spot in self._promised)
+    def _is_reserved(self, row: int) -> bool:
+        return any(spot.shape == row for spot in self._reserved)
 
-    def there(self, group: int, domains: Domains, *, leaving: bool = True) -> NDArray[np.int64]:
-        """How many of the group are in each domain; with or without those who terminate."""
+    def count_existing(
+        self, group: int, domains: Domains, *, leaving: bool = True
+    ) -> NDArray[np.int64]:
+        """[domain]: how many existing pods of the group; with or without terminating pods."""
         kinds = (False, True) if leaving else (False,)
         nodes = [self._nodes[group, kind] for kind in kinds if (group, kind) in self._nodes]
         return _count(np.concatenate([*nodes, np.zeros(0, np.intp)]), domains)
 
     def counted(self, group: int) -> Mask:
-        """Which shapes' members are among the group; some are."""
+        """[shape]: whether its members belong to the group; at least one shape does."""
         return self._counted[group]
 
 
-class _Gathered:
-    """The crowds that rules name, each once."""
+class _DomainCounts:
+    """The DomainCounts that rules use, without duplicates."""
 
-    def __init__(self, crowds: InterPodCompiler) -> None:
-        self._crowds = crowds
-        self._known: dict[object, int] = {}
+    def __init__(self, compiler: InterPodCompiler) -> None:
+        self._compiler = compiler
+        self._indices: dict[object, int] = {}
         self.made: list[DomainCount] = []
 
-    def crowd(self, group: int, domains: Domains, *, leaving: bool = True) -> int:
-        """The number of the crowd of a group in these domains."""
-        # A Terrain gives the same array for the same question, and keeps it.
+    def index_of(self, group: int, domains: Domains, *, leaving: bool = True) -> int:
+        """The index of the DomainCount of a group in these domains."""
+        # TopologyDomains returns the same array for the same arguments, and keeps it.
         key = group, id(domains), leaving
-        if key not in self._known:
-            there = self._crowds.there(group, domains, leaving=leaving)
-            self._known[key] = len(self.made)
-            self.made.append(DomainCount(domains, self._crowds.counted(group), there))
-        return self._known[key]
+        if key not in self._indices:
+            there = self._compiler.count_existing(group, domains, leaving=leaving)
+            self._indices[key] = len(self.made)
+            self.made.append(DomainCount(domains, self._compiler.counted(group), there))
+        return self._indices[key]
 
 
 def _count(nodes: NDArray[np.intp], domains: Domains) -> NDArray[np.int64]:
-    """How many of these are in each domain."""
+    """[domain]: how many of the nodes are in it."""
     where = domains[nodes]
     size = int(domains.max(initial=-1)) + 1
     return np.bincount(where[where >= 0], minlength=size).astype(np.int64)

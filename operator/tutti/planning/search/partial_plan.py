@@ -62,7 +62,7 @@ class PartialPlan:
         placed = [
             PlacedCount(member.shape, rows[assigned[member.uid].node], 1) for member in members
         ]
-        inter_pod = above.inter_pod.joined(placed)
+        inter_pod = above.inter_pod.with_placed(placed)
         return replace(
             self,
             inter_pod=inter_pod,

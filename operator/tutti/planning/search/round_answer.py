@@ -46,7 +46,7 @@ def answer_round(
         if later.might_help(problem, solution, share.ask):
             shortfall = round_proof.SENTENCE
     assignments = answers.assignments(plan.base, wants, solution)
-    inter_pod = plan.inter_pod.joined(answers.placed_counts(wants, solution))
+    inter_pod = plan.inter_pod.with_placed(answers.placed_counts(wants, solution))
     return replace(
         plan,
         inter_pod=inter_pod,
@@ -94,7 +94,7 @@ def _decide_border(plan: PartialPlan, step: Round, limits: SearchLimits) -> Part
     if worth <= worth_before:
         return plan
     assignments = answers.assignments(above.base, joint.wants, solution)
-    inter_pod = above.inter_pod.joined(answers.placed_counts(joint.wants, solution))
+    inter_pod = above.inter_pod.with_placed(answers.placed_counts(joint.wants, solution))
     return replace(
         plan,
         inter_pod=inter_pod,

@@ -81,14 +81,14 @@ def _company(problem: Problem, later: Mapping[int, int]) -> Mapping[int, int]:
     rules = problem.rules
     asking = {part.shape for demand in problem.demands for part in demand.parts}
     asking |= {spot.shape for spot in rules.reserved}
-    counting = [(rule.shape, crowd) for rule in rules.affinity for crowd in rule.crowds]
-    counting += [(rule.shape, rule.crowd) for rule in rules.spread]
+    counting = [(rule.shape, index) for rule in rules.affinity for index in rule.domain_counts]
+    counting += [(rule.shape, rule.domain_count) for rule in rules.spread]
     found: set[int] = set()
     while True:
-        crowds = [
-            rules.domain_counts[crowd] for shape, crowd in counting if shape in asking | found
+        counts = [
+            rules.domain_counts[index] for shape, index in counting if shape in asking | found
         ]
-        more = {shape for shape in later if any(crowd.counted[shape] for crowd in crowds)}
+        more = {shape for shape in later if any(count.counted[shape] for count in counts)}
         if more == found:
             return {shape: later[shape] for shape in sorted(found)}
         found = more

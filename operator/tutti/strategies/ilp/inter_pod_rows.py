@@ -11,7 +11,7 @@ from pulp import LpVariable
 from pulp.constants import LpConstraintEQ, LpConstraintGE, LpConstraintLE
 
 from ..capacity import fits_per_node
-from ..inter_pod_state import NOWHERE, domains_needed, nodes_promised
+from ..inter_pod_state import NOWHERE, domains_needed, reserved_nodes
 from ..problem import Affinity, AntiAffinity, DemandLevel, DomainCount, EvenSpread, Problem
 from ..shape_demand import ShapeDemand
 from .patterns import NodeClass
@@ -45,19 +45,19 @@ class InterPodProgram(Program):
         classes: Sequence[NodeClass],
     ) -> None:
         super().__init__(problem, candidates, wanted, classes)
-        self._crowds = problem.rules.domain_counts
+        self._domain_counts = problem.rules.domain_counts
         self._places: list[list[tuple[int, LpVariable]]] = [[] for _ in wanted.shapes]
         for filling in self.fillings:
             for row, variable in filling.whole:
                 self._places[row].append((int(filling.nodes[0]), variable))
         for each in self.shape_rows:
-            each.sense = LpConstraintEQ  # a place that nobody takes is nobody to be near to
-        self._counted_in = [self._by_domain(crowd) for crowd in self._crowds]
+            each.sense = LpConstraintEQ  # a place without a member satisfies no affinity
+        self._counted_in = [self._by_domain(domain_count) for domain_count in self._domain_counts]
         rules = problem.rules
         for apart in (rule for rule in rules.anti_affinity if rule.shape in self._row_of):
             self._keep_apart(apart)
-        self._promised = nodes_promised(rules)
-        obeyed = {*self._row_of, *self._promised}
+        self._reserved = reserved_nodes(rules)
+        obeyed = {*self._row_of, *self._reserved}
         for near in (rule for rule in rules.affinity if rule.shape in obeyed):
             self._keep_near(near)
         for even in (rule for rule in rules.spread if rule.shape in obeyed):
@@ -74,38 +74,40 @@ class InterPodProgram(Program):
         """Demand it exactly, however fine the amounts are: here the rows alone say what fits."""
         self._add_floor([(variable, -amount) for variable, amount in terms], -room)
 
-    def _by_domain(self, crowd: DomainCount) -> Sequence[Sequence[Place]]:
-        """[domain]: the numbers of members whom the crowd counts."""
-        found: list[list[Place]] = [[] for _ in crowd.there]
+    def _by_domain(self, domain_count: DomainCount) -> Sequence[Sequence[Place]]:
+        """[domain]: the numbers of counted members."""
+        found: list[list[Place]] = [[] for _ in domain_count.there]
         for shape, row in self._row_of.items():
-            if crowd.counted[shape]:
+            if domain_count.counted[shape]:
                 for node, variable in self._places[row]:
-                    if crowd.domain[node] >= 0:
-                        found[crowd.domain[node]].append((row, variable))
+                    if domain_count.domain[node] >= 0:
+                        found[domain_count.domain[node]].append((row, variable))
         return found
 
-    def _own(self, shape: int, crowd: DomainCount) -> Mapping[int, Sequence[Place]]:
+    def _own(self, shape: int, domain_count: DomainCount) -> Mapping[int, Sequence[Place]]:
         """The numbers of members of a shape, by domain where there are any."""
         found: dict[int, list[Place]] = {}
         row = self._row_of.get(shape)
         if row is None:
             return found
         for node, variable in self._places[row]:
-            if crowd.domain[node] >= 0:
-                found.setdefault(int(crowd.domain[node]), []).append((row, variable))
+            if domain_count.domain[node] >= 0:
+                found.setdefault(int(domain_count.domain[node]), []).append((row, variable))
         return found
 
-    def _held(self, shape: int, crowd: DomainCount) -> Sequence[int]:
-        """The domains with members of a shape who have an earlier promise."""
-        found: list[int] = crowd.domain[self._promised.get(shape, NOWHERE)].tolist()
+    def _reserved_domains(self, shape: int, domain_count: DomainCount) -> Sequence[int]:
+        """The domains with reserved members of a shape."""
+        found: list[int] = domain_count.domain[self._reserved.get(shape, NOWHERE)].tolist()
         return list(dict.fromkeys(found))
 
     def _keep_apart(self, rule: AntiAffinity) -> None:
-        """Where one of the shape is, nobody else is counted."""
-        crowd, row = self._crowds[rule.crowd], self._row_of[rule.shape]
-        counts_itself = bool(crowd.counted[rule.shape])
-        for domain, own in self._own(rule.shape, crowd).items():
-            others = [each for each in self._counted_in[rule.crowd][domain] if each[0] != row]
+        """In the domain of a member of the shape, no other member is counted."""
+        domain_count, row = self._domain_counts[rule.domain_count], self._row_of[rule.shape]
+        counts_itself = bool(domain_count.counted[rule.shape])
+        for domain, own in self._own(rule.shape, domain_count).items():
+            others = [
+                each for each in self._counted_in[rule.domain_count][domain] if each[0] != row
+            ]
             if counts_itself:
                 for _, variable in own:
                     variable.upBound = 1
@@ -116,59 +118,67 @@ class InterPodProgram(Program):
                 self._row([*_sum(others), (flag, most)], LpConstraintLE, most)
 
     def _keep_near(self, rule: Affinity) -> None:
-        """Where one of the shape is, there is another one; or it is the only one of all."""
+        """A member of the shape has a counted pod in its domain, or is the only counted pod."""
         alone = [self._alone(rule)] if rule.may_be_first else []
-        for index in rule.crowds:
-            crowd = self._crowds[index]
-            enough = 1 + int(crowd.counted[rule.shape])
-            for domain, own in self._own(rule.shape, crowd).items():
-                if not crowd.there[domain]:
+        for index in rule.domain_counts:
+            domain_count = self._domain_counts[index]
+            enough = 1 + int(domain_count.counted[rule.shape])
+            for domain, own in self._own(rule.shape, domain_count).items():
+                if not domain_count.there[domain]:
                     flags = [
                         (self._flag(own, self._most(own)), -enough),
                         *((flag, enough) for flag in alone),
                     ]
                     counted = _sum(self._counted_in[index][domain])
                     self._row([*counted, *flags], LpConstraintGE, 0)
-            for domain in self._held(rule.shape, crowd):
-                if (lacking := enough - int(crowd.there[domain])) > 0:
+            for domain in self._reserved_domains(rule.shape, domain_count):
+                if (lacking := enough - int(domain_count.there[domain])) > 0:
                     flags = [(flag, lacking) for flag in alone]
                     counted = _sum(self._counted_in[index][domain])
                     self._row([*counted, *flags], LpConstraintGE, lacking)
 
     def _alone(self, rule: Affinity) -> LpVariable:
-        """A flag: nobody else is counted in any of the crowds, wherever."""
+        """A flag: no other member or pod is counted, in any domain."""
         flag = self._whole("a", 1)
-        for index in rule.crowds:
-            crowd = self._crowds[index]
+        for index in rule.domain_counts:
+            domain_count = self._domain_counts[index]
             counted = [each for own in self._counted_in[index] for each in own]
-            most, there = self._most(counted), int(crowd.there.sum())
-            itself = int(crowd.counted[rule.shape])
+            most, there = self._most(counted), int(domain_count.there.sum())
+            itself = int(domain_count.counted[rule.shape])
             # Above what there can be, the row would say no more.
             weight = max(most + there - itself, 0)
             self._row([*_sum(counted), (flag, weight)], LpConstraintLE, weight + itself - there)
         return flag
 
     def _keep_even(self, rule: EvenSpread) -> None:
-        """Where one of the shape is, there are not too many more than where there are fewest."""
-        crowd, counted = self._crowds[rule.crowd], self._counted_in[rule.crowd]
+        """The domain of a member counts at most the allowed skew more than the emptiest."""
+        domain_count, counted = (
+            self._domain_counts[rule.domain_count],
+            self._counted_in[rule.domain_count],
+        )
         skew = rule.max_skew
-        least = [] if rule.from_zero else [(self._least(rule.crowd), -1)]
-        held = self._held(rule.shape, crowd)
-        for domain in held:
+        least = [] if rule.from_zero else [(self._least(rule.domain_count), -1)]
+        reserved = self._reserved_domains(rule.shape, domain_count)
+        for domain in reserved:
             terms = [*_sum(counted[domain]), *least]
-            self._row(terms, LpConstraintLE, skew - int(crowd.there[domain]))
-        for domain, own in self._own(rule.shape, crowd).items():
-            there = int(crowd.there[domain])
-            if crowd.counted[rule.shape] and skew < 1:
+            self._row(terms, LpConstraintLE, skew - int(domain_count.there[domain]))
+        for domain, own in self._own(rule.shape, domain_count).items():
+            there = int(domain_count.there[domain])
+            if domain_count.counted[rule.shape] and skew < 1:
                 self._row(_sum(own), LpConstraintLE, 0)
-            elif (beyond := self._most(counted[domain]) + there - skew) > 0 and domain not in held:
+            elif (
+                beyond := self._most(counted[domain]) + there - skew
+            ) > 0 and domain not in reserved:
                 flag = self._flag(own, self._most(own))
                 terms = [*_sum(counted[domain]), *least, (flag, beyond)]
                 self._row(terms, LpConstraintLE, skew - there + beyond)
 
-    def _least(self, crowd: int) -> LpVariable:
+    def _least(self, domain_count: int) -> LpVariable:
         """A number that is not above what is counted in any domain."""
-        counted, there = self._counted_in[crowd], self._crowds[crowd].there.tolist()
+        counted, there = (
+            self._counted_in[domain_count],
+            self._domain_counts[domain_count].there.tolist(),
+        )
         most = [self._most(own) + n for own, n in zip(counted, there, strict=True)]
         least = self._whole("l", min(most, default=0))
         for own, n in zip(counted, there, strict=True):
@@ -183,7 +193,7 @@ class InterPodProgram(Program):
         return sum(min(n, int(self.wanted.most[row])) for row, n in sums.items())
 
     def _flag(self, own: Iterable[Place], most: int) -> LpVariable:
-        """Whether anybody is in these places, where at most so many can be."""
+        """Whether these places have a member; at most so many fit."""
         flag = self._whole("p", 1)
         self._row([*_sum(own), (flag, -most)], LpConstraintLE, 0)
         return flag

@@ -48,8 +48,8 @@ A = peers(app="a")
 B = peers(app="b")
 
 
-def crowds(seen: Snapshot) -> tuple[InterPodCompiler, Grid]:
-    """The crowds of all that wait, and the Grid of node rules alone."""
+def compiled(seen: Snapshot) -> tuple[InterPodCompiler, Grid]:
+    """The compiled rules of all that wait, and the Grid of node rules alone."""
     reserved = {held.gang for held in seen.reservations}
     found = [demand.count_members(each) for each in seen.gangs if each.key not in reserved]
     there = pod_classes.placed_pods(seen)
@@ -60,7 +60,7 @@ def crowds(seen: Snapshot) -> tuple[InterPodCompiler, Grid]:
 
 
 def numbers(seen: Snapshot) -> Grid:
-    return crowds(seen)[0].grid()
+    return compiled(seen)[0].grid()
 
 
 def allowed(found: Grid, row: int = 0) -> str:
@@ -74,17 +74,19 @@ def allowed(found: Grid, row: int = 0) -> str:
 
 def alone(seen: Snapshot) -> str:
     """Where one member of the first shape could go if it came alone, room aside."""
-    made, base = crowds(seen)
+    made, base = compiled(seen)
     nodes = base.allowed[0].copy()
-    for one in made.outcomes(next(iter(base.shapes))):
-        nodes &= one.alone
+    for outcome in made.outcomes(next(iter(base.shapes))):
+        nodes &= outcome.allowed_now
     return allowed(replace(base, allowed=nodes[None, :]))
 
 
-def domains(crowd: DomainCount, nodes: Sequence[Node]) -> dict[str, int]:
+def domains(domain_count: DomainCount, nodes: Sequence[Node]) -> dict[str, int]:
     """Who is there, by the names of the first node of each domain."""
-    firsts = {int(d): nodes[i].name for i, d in reversed(list(enumerate(crowd.domain))) if d >= 0}
-    return {firsts[d]: int(n) for d, n in enumerate(crowd.there)}
+    firsts = {
+        int(d): nodes[i].name for i, d in reversed(list(enumerate(domain_count.domain))) if d >= 0
+    }
+    return {firsts[d]: int(n) for d, n in enumerate(domain_count.there)}
 
 
 def test_without_rules_nobody_is_looked_at() -> None:
@@ -92,10 +94,10 @@ def test_without_rules_nobody_is_looked_at() -> None:
         snapshot(host("n1"), gang("a").of(2, cpu=1).each(labels=labels(app="a"))),
         resident("r", "n1", app="a"),
     )
-    made, base = crowds(seen)
+    made, base = compiled(seen)
     assert made.grid() is base
     assert not base.rules
-    assert made.joined([PlacedCount(next(iter(base.shapes)), 0, 2)]) is made
+    assert made.with_placed([PlacedCount(next(iter(base.shapes)), 0, 2)]) is made
     assert [type(each) for each in base.shapes] == [type(shape())]
 
 
@@ -143,9 +145,9 @@ def test_members_apart_from_one_another_have_a_rule_and_may_go_anywhere() -> Non
     assert allowed(found) == "n1 n2"
     assert found.rules.anti_affinity == (AntiAffinity(0, 0),)
     assert (found.rules.affinity, found.rules.spread) == ((), ())
-    (crowd,) = found.rules.domain_counts
-    assert crowd.counted.tolist() == [True]
-    assert domains(crowd, found.nodes) == {"n1": 0, "n2": 0}
+    (domain_count,) = found.rules.domain_counts
+    assert domain_count.counted.tolist() == [True]
+    assert domains(domain_count, found.nodes) == {"n1": 0, "n2": 0}
 
 
 def test_own_anti_affinity_keeps_members_from_those_who_are_there() -> None:
@@ -194,12 +196,12 @@ def test_whoever_was_placed_is_there_in_the_next_round() -> None:
         asking(gang("a").of(2, cpu=1), apart(A), app="a"),
         gang("b").of(1, cpu=1),
     )
-    made, base = crowds(seen)
+    made, base = compiled(seen)
     ruled, plain = base.shapes
-    after = made.joined([PlacedCount(ruled, 1, 1), PlacedCount(plain, 0, 1)])
+    after = made.with_placed([PlacedCount(ruled, 1, 1), PlacedCount(plain, 0, 1)])
     assert allowed(after.grid()) == "n1 n3"
-    assert allowed(after.joined([PlacedCount(ruled, 0, 1)]).grid()) == "n3"
-    assert made.joined([PlacedCount(plain, 0, 1)]) is made
+    assert allowed(after.with_placed([PlacedCount(ruled, 0, 1)]).grid()) == "n3"
+    assert made.with_placed([PlacedCount(plain, 0, 1)]) is made
     assert allowed(made.grid()) == "n1 n2 n3"
 
 
@@ -212,9 +214,12 @@ def after_placing(
     """Where a pod with app=a may go once a member with these rules is on the first node."""
     first = asking(gang("a").of(1, cpu=1), rules, **own)
     seen = beside(snapshot(*nodes, first, asking(gang("b").of(1, cpu=1), later_rules, app="a")))
-    made, base = crowds(seen)
+    made, base = compiled(seen)
     placed, later = base.shapes
-    masks = [one.alone for one in made.joined([PlacedCount(placed, 0, 1)]).outcomes(later)]
+    masks = [
+        outcome.allowed_now
+        for outcome in made.with_placed([PlacedCount(placed, 0, 1)]).outcomes(later)
+    ]
     may = np.logical_and.reduce([made.nodes(later), *masks])
     return " ".join(one.name for one, flag in zip(base.nodes, may, strict=True) if flag)
 
@@ -233,19 +238,22 @@ def test_what_a_placed_member_asks_of_other_pods_does_not_concern_this_pod(
 
 def test_equal_members_have_one_rule_and_not_another_as_placed_members() -> None:
     seen = beside(snapshot(*zones(), asking(gang("a").of(2, cpu=1), near(A), app="a")))
-    made, base = crowds(seen)
+    made, base = compiled(seen)
     (row,) = base.shapes
-    whats = [one.what for one in made.joined([PlacedCount(row, 0, 1)]).outcomes(row)]
+    whats = [
+        outcome.description for outcome in made.with_placed([PlacedCount(row, 0, 1)]).outcomes(row)
+    ]
     assert whats == ["pod affinity on zone"]
 
 
 def test_a_third_pod_need_not_be_near_two_that_are_near_each_other() -> None:
     first = asking(gang("a").of(2, cpu=1), near(A), app="a")
     later = asking(gang("b").of(1, cpu=1), InterPodRules(), app="a")
-    made, base = crowds(beside(snapshot(*zones(), first, later)))
+    made, base = compiled(beside(snapshot(*zones(), first, later)))
     near_one, other = base.shapes
     assert all(
-        one.alone.all() for one in made.joined([PlacedCount(near_one, 0, 2)]).outcomes(other)
+        outcome.allowed_now.all()
+        for outcome in made.with_placed([PlacedCount(near_one, 0, 2)]).outcomes(other)
     )
 
 
@@ -277,9 +285,9 @@ def test_a_member_near_another_that_waits_may_go_where_the_other_may_come() -> N
     found = numbers(seen)
     assert allowed(found) == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
     assert found.rules.affinity == (Affinity(0, (0,), may_be_first=False),)
-    (crowd,) = found.rules.domain_counts
-    assert crowd.counted.tolist() == [False, True]
-    assert domains(crowd, found.nodes) == {"z0-0": 0, "z1-0": 1, "z2-0": 0}
+    (domain_count,) = found.rules.domain_counts
+    assert domain_count.counted.tolist() == [False, True]
+    assert domains(domain_count, found.nodes) == {"z0-0": 0, "z1-0": 1, "z2-0": 0}
     assert alone(seen) == "z1-0 z1-1"
 
 
@@ -300,7 +308,7 @@ def test_all_terms_of_affinity_are_about_the_same_pods() -> None:
     assert allowed(numbers(beside(seen, *apart_ones, one_for_all))) == "z1-1"
 
 
-def test_terms_of_one_topology_are_one_crowd() -> None:
+def test_terms_of_one_topology_are_one_domain_count() -> None:
     both = near(peers(app="a"), peers(tier="x"))
     seen = snapshot(*zones(2), asking(gang("a").of(2, cpu=1), both, app="a", tier="x"))
     assert numbers(seen).rules.affinity == (Affinity(0, (0,), may_be_first=True),)
@@ -337,8 +345,8 @@ def test_a_spread_counts_who_stays_in_its_namespace() -> None:
     found = numbers(seen)
     assert allowed(found) == "z0-0 z0-1 z1-0 z1-1 z2-0 z2-1"
     assert found.rules.spread == (EvenSpread(0, 0, 1),)
-    (crowd,) = found.rules.domain_counts
-    assert domains(crowd, found.nodes) == {"z0-0": 2, "z1-0": 0, "z2-0": 0}
+    (domain_count,) = found.rules.domain_counts
+    assert domains(domain_count, found.nodes) == {"z0-0": 2, "z1-0": 0, "z2-0": 0}
     assert alone(seen) == "z1-0 z1-1 z2-0 z2-1"
 
 
@@ -396,11 +404,11 @@ def test_only_nodes_count_that_the_policies_leave_in(
     bad = [resident(f"b{i}", "bad", app="a") for i in range(3)]
     found = numbers(beside(snapshot(*nodes, waiting), *there, *bad))
     assert allowed(found) == "z0-0"
-    crowd = found.rules.domain_counts[found.rules.spread[0].crowd]
-    assert domains(crowd, found.nodes) == where
+    domain_count = found.rules.domain_counts[found.rules.spread[0].domain_count]
+    assert domains(domain_count, found.nodes) == where
 
 
-def test_equal_questions_are_one_crowd() -> None:
+def test_equal_questions_are_one_domain_count() -> None:
     first = asking(gang("a").of(2, cpu=1), apart(A), app="a")
     second = asking(gang("b").of(2, cpu=2), apart(A), app="a")
     found = numbers(snapshot(*zones(1), first, second))
@@ -418,7 +426,7 @@ def test_a_topology_that_no_node_has_parts_nobody_and_joins_nobody() -> None:
     assert [allowed(found, row) for row in range(3)] == ["z0-0 z0-1", "", ""]
     assert not found.rules.affinity
     (rule,) = found.rules.anti_affinity
-    assert found.rules.domain_counts[rule.crowd].there.tolist() == []
+    assert found.rules.domain_counts[rule.domain_count].there.tolist() == []
 
 
 @pytest.mark.parametrize(

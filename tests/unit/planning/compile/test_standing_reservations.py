@@ -50,7 +50,7 @@ def promised(made: Placement) -> Reservation:
 
 
 @QUIETLY
-@given(st.one_of(generators.awaiting(), RULED, generators.growing(), generators.crowds()))
+@given(st.one_of(generators.awaiting(), RULED, generators.growing(), generators.crowded()))
 def test_planning_and_the_checks_judge_standing_reservations_alike(seen: Snapshot) -> None:
     judge(seen)
 

@@ -79,11 +79,11 @@ def test_a_gang_waits_from_the_moment_that_its_first_member_waits() -> None:
 
 
 def test_a_gang_that_the_empty_cluster_has_no_room_for_is_passed_over() -> None:
-    crowd = gang("a").of(9, cpu=1)
+    nine = gang("a").of(9, cpu=1)
     odd = gang("b").of(1, cpu=3).of(1, cpu=3, gpu=1).but(created=5.0)  # each fits alone, on n1
     fine = gang("c").of(4, cpu=1).but(created=9.0)
     nodes = (node("n1", cpu=5, gpu=1), node("n2", cpu=2))
-    assert firsts(*nodes, crowd, odd, fine) == ["c"]
+    assert firsts(*nodes, nine, odd, fine) == ["c"]
 
 
 def test_what_others_run_is_taken_to_stay_and_what_gangs_run_is_not() -> None:

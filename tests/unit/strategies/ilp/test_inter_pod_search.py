@@ -26,7 +26,7 @@ from tutti.strategies.problem import (
 from ....conformance.oracle.case import by_number, case_of
 from ....conformance.oracle.optimum import optimum
 from ..generators import gang, problem_of
-from ..test_best_fit_inter_pod import crowd, with_rules
+from ..test_best_fit_inter_pod import domain_count, with_rules
 
 BUDGET = Budget()
 
@@ -34,13 +34,13 @@ BUDGET = Budget()
 SHUNNED = with_rules(
     problem_of([[4], [4]], [[1], [1]], gang(1, value=1), *[gang(2, 1, value=3)] * 2),
     AntiAffinity(0, 0),
-    crowds=(crowd([0, 0], [0, 1]),),
+    domain_counts=(domain_count([0, 0], [0, 1]),),
 )
 # Nobody is there whom they have to be near to.
 LONELY = with_rules(
     problem_of([[4]], [[1]], gang(2)),
     Affinity(0, (0,), may_be_first=False),
-    crowds=(crowd([0], [0]),),
+    domain_counts=(domain_count([0], [0]),),
 )
 
 
@@ -66,7 +66,7 @@ def test_a_lower_priority_may_bring_those_whom_a_higher_one_needs() -> None:
     problem = with_rules(
         problem_of([[3], [3]], [[1], [1]], gang(2, 0, 1), gang(3, 1, 0), gang(1, 1, 0)),
         Affinity(0, (0,), may_be_first=False),
-        crowds=(crowd([0, 1], [0, 1]),),
+        domain_counts=(domain_count([0, 1], [0, 1]),),
     )
     assert values(problem) == [2, 4]
 
@@ -77,7 +77,7 @@ def test_a_level_that_rules_held_back_leaves_room_for_the_next() -> None:
     problem = with_rules(
         problem_of([[4]], [[1], [1]], *first, gang(2, 1, 0), gang(4, 1, 0)),
         EvenSpread(0, 0, 2, from_zero=True),
-        crowds=(crowd([0], [1, 0]),),
+        domain_counts=(domain_count([0], [1, 0]),),
     )
     solution = IlpStrategy().solve(problem, BUDGET)
     assert solution.outcome is Outcome.PROVED
@@ -93,7 +93,7 @@ def test_without_resources_rules_still_hold() -> None:
             (gang(2), gang(2), gang(4)),
         ),
         AntiAffinity(0, 0),
-        crowds=(crowd([0, 1, 2], [1]),),
+        domain_counts=(domain_count([0, 1, 2], [1]),),
     )
     assert values(problem) == [2]
 
@@ -103,7 +103,7 @@ def test_the_finest_amounts_are_added_up_exactly() -> None:
     problem = with_rules(
         problem_of([[most], [most]], [[most], [1]], gang(2), gang(1, 1, value=1), gang(2, 1)),
         AntiAffinity(1, 0),
-        crowds=(crowd([0, 1], [0, 1]),),
+        domain_counts=(domain_count([0, 1], [0, 1]),),
     )
     assert values(problem, BestFit()) == [2]
     assert values(replace(problem, demands=problem.demands[1:])) == [2]
@@ -112,7 +112,9 @@ def test_the_finest_amounts_are_added_up_exactly() -> None:
 
 def test_a_spread_that_allows_no_difference_admits_nobody_whom_it_counts() -> None:
     problem = with_rules(
-        problem_of([[4], [4]], [[1]], gang(2)), EvenSpread(0, 0, 0), crowds=(crowd([0, 1], [1]),)
+        problem_of([[4], [4]], [[1]], gang(2)),
+        EvenSpread(0, 0, 0),
+        domain_counts=(domain_count([0, 1], [1]),),
     )
     assert IlpStrategy().solve(problem, BUDGET).outcome is Outcome.PROVED
     assert values(problem) == [0]
@@ -127,7 +129,7 @@ def test_who_was_promised_a_node_as_the_first_gets_company_or_stays_alone(
     problem = with_rules(
         problem_of(free, [[1], [1]], gang(1, 1), gang(1, 1)),
         Affinity(0, (0,), may_be_first=True),
-        crowds=(crowd([0, 1], [1, 1], [1, 0]),),
+        domain_counts=(domain_count([0, 1], [1, 1], [1, 0]),),
     )
     problem = replace(problem, rules=replace(problem.rules, reserved=(Placed(0, 0),)))
     assert values(problem, BestFit()) == values(problem) == [worth]
@@ -139,7 +141,7 @@ def test_who_was_promised_a_node_and_has_company_holds_nobody_back() -> None:
     problem = with_rules(
         problem_of([[0], [4]], [[1], [1]], gang(2, value=9), gang(2, 1)),
         *(Affinity(0, (0,), may_be_first=False), Affinity(1, (1,), may_be_first=True)),
-        crowds=(crowd([0, 1], [0, 0], [0, 0]), crowd([0, 0], [0, 1], [2])),
+        domain_counts=(domain_count([0, 1], [0, 0], [0, 0]), domain_count([0, 0], [0, 1], [2])),
     )
     problem = replace(problem, rules=replace(problem.rules, reserved=(Placed(1, 0),)))
     assert values(problem) == [2]
@@ -151,7 +153,7 @@ def test_who_was_promised_a_node_stays_even(shape: int) -> None:
     problem = with_rules(
         problem_of([[1], [9]], [[1], [1]], *[gang(1, 1)] * 4),
         EvenSpread(shape, 0, 1),
-        crowds=(crowd([0, 1], [1, 1], [1, 1]),),
+        domain_counts=(domain_count([0, 1], [1, 1], [1, 1]),),
     )
     problem = replace(problem, rules=replace(problem.rules, reserved=(Placed(shape, 1),)))
     full = replace(problem, free=np.array([[0], [9]]))
@@ -163,7 +165,7 @@ def test_members_of_one_gang_may_be_near_one_another_in_two_places() -> None:
     problem = with_rules(
         problem_of([[2], [2]], [[1]], gang(4)),
         Affinity(0, (0,), may_be_first=True),
-        crowds=(crowd([0, 1], [1]),),
+        domain_counts=(domain_count([0, 1], [1]),),
     )
     assert values(problem) == [4]
 
@@ -175,7 +177,10 @@ def test_nobody_is_near_to_those_on_nodes_without_a_domain() -> None:
         Affinity(0, (0,), may_be_first=False),
         AntiAffinity(1, 0),
         EvenSpread(2, 1, 50),
-        crowds=(crowd([0, 1, -1], [0, 1, 0], there=[1, 0]), crowd([0, 1, -1], [0, 0, 1])),
+        domain_counts=(
+            domain_count([0, 1, -1], [0, 1, 0], there=[1, 0]),
+            domain_count([0, 1, -1], [0, 0, 1]),
+        ),
     )
     allowed = problem.allowed.copy()
     allowed[1, :2] = False
@@ -186,7 +191,9 @@ def test_nobody_is_near_to_those_on_nodes_without_a_domain() -> None:
 def test_of_shapes_that_nobody_asks_for_no_rule_is_made() -> None:
     rules = (AntiAffinity(1, 0), Affinity(1, (0,), may_be_first=True), EvenSpread(1, 0, 1))
     problem = with_rules(
-        problem_of([[3]], [[1], [1]], gang(2), gang(3)), *rules, crowds=(crowd([0], [1, 1]),)
+        problem_of([[3]], [[1], [1]], gang(2), gang(3)),
+        *rules,
+        domain_counts=(domain_count([0], [1, 1]),),
     )
     assert values(problem) == [3]
 
@@ -196,7 +203,7 @@ def test_too_many_places_leave_the_bound_that_there_is_without_rules() -> None:
     vast = with_rules(
         problem_of([[4]] * nodes, [[1]], gang(2), gang(3)),
         Affinity(0, (0,), may_be_first=False),
-        crowds=(crowd([0] * nodes, [0]),),
+        domain_counts=(domain_count([0] * nodes, [0]),),
     )
     solution = IlpStrategy().solve(vast, BUDGET)
     assert solution.outcome is Outcome.BUDGET_EXHAUSTED
@@ -211,7 +218,7 @@ def test_what_a_higher_priority_got_under_rules_is_kept() -> None:
     problem = with_rules(
         problem_of([[4], [4]], [[1], [1], [9]], *upper, *lower),
         AntiAffinity(0, 0),
-        crowds=(crowd([0, 0], [0, 1, 0]),),
+        domain_counts=(domain_count([0, 0], [0, 1, 0]),),
     )
     roomy = replace(problem, free=np.array([[4], [9]]))
     assert values(problem, BestFit()) == [1, 9]
