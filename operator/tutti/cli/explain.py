@@ -127,7 +127,7 @@ def command(
         print_data(data(explained), output)
         return
     nobody = f"no gang waits{f' in namespace {namespace}' if namespace else ''}"
-    said = ("\n".join(map(visible, sentences_of(one))) for one in explained)
+    said = ("\n".join(map(visible, sentences_of(explanation))) for explanation in explained)
     click.echo("\n\n".join(said) or visible(nobody))
 
 
@@ -169,7 +169,7 @@ def explain_gang(question: Question, key: GangKey) -> Sequence[Explained]:
 
 def data(explained: Sequence[Explained]) -> Mapping[str, Any]:
     """The same for programs: docs/plugin.md has the fields."""
-    return {"gangs": [_plain(one) for one in explained]}
+    return {"gangs": [_plain(explanation) for explanation in explained]}
 
 
 def _all(question: Question, namespace: str | None) -> Sequence[Explained]:
@@ -178,11 +178,17 @@ def _all(question: Question, namespace: str | None) -> Sequence[Explained]:
     plan = question.planner.plan(question.snapshot)
     held_back = plan.placements if question.hindrance else ()
     given: list[tuple[GangKey, Advice | None]] = [
-        (one.gang, None) for one in held_back if namespace in (None, one.gang.namespace)
+        (placement.gang, None)
+        for placement in held_back
+        if namespace in (None, placement.gang.namespace)
     ]
     found = advise_all(question.snapshot, plan, question.planner, namespace)
     given += [(advice.gang, advice) for advice in found]
-    return [each for key, advice in given for each in question.explained(plan, key, advice)]
+    return [
+        explanation
+        for key, advice in given
+        for explanation in question.explained(plan, key, advice)
+    ]
 
 
 def _key(snapshot: Snapshot, name: str) -> GangKey:
@@ -225,9 +231,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Resources):
         return dict(listed(value))
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if is_dataclass(value):
-        return {_camel(one.name): _plain(getattr(value, one.name)) for one in fields(value)}
+        return {_camel(field.name): _plain(getattr(value, field.name)) for field in fields(value)}
     return value
 
 

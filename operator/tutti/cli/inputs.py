@@ -78,17 +78,17 @@ def texts(paths: Sequence[str]) -> Iterator[dump.Text]:
         if path == STANDARD_INPUT:
             yield dump.Text("standard input", sys.stdin.buffer.read())
             continue
-        for each in _files(Path(path)):
+        for file in _files(Path(path)):
             try:
-                yield dump.Text(str(each), each.read_bytes())
+                yield dump.Text(str(file), file.read_bytes())
             except OSError as problem:
-                raise dump.BadFile(str(each), problem.strerror or str(problem)) from problem
+                raise dump.BadFile(str(file), problem.strerror or str(problem)) from problem
 
 
 def _files(path: Path) -> Sequence[Path]:
     if not path.is_dir():
         return (path,)
-    found = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES and each.is_file())
+    found = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
     if not found:
         from .. import dump
 

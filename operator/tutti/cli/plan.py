@@ -200,7 +200,7 @@ class _Wish:
     def all(self, name: str) -> Sequence[str]:
         """An option that can be given several times."""
         value = self._asked.get(name)
-        return [str(one) for one in value] if isinstance(value, tuple) else []
+        return [str(item) for item in value] if isinstance(value, tuple) else []
 
 
 def _added(wish: _Wish, snapshot: Snapshot, found: Objects) -> Sequence[Text]:

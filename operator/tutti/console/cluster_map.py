@@ -98,9 +98,9 @@ def _places(snapshot: Snapshot, plan: Plan | None) -> Iterator[tuple[NodeName, s
     """Every member that has a node or is promised one: the node, the gang, how, its requests."""
     promised = {entry.uid: entry.node for held in snapshot.reservations for entry in held.entries}
     planned = {
-        one.uid: one.node
+        assignment.uid: assignment.node
         for placement in (() if plan is None else plan.placements)
-        for one in placement.assignments
+        for assignment in placement.assignments
     }
     gangs = {gang.key: gang for gang in snapshot.gangs}
     for gang in snapshot.gangs:

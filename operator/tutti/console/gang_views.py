@@ -69,7 +69,9 @@ def gang_record(observation: Observation, gang: Gang) -> Record:
     """Everything about one gang that the cluster tells."""
     snapshot = observation.snapshot
     state = state_of(gang, snapshot)
-    held = next((one for one in snapshot.reservations if one.gang == gang.key), None)
+    held = next(
+        (reservation for reservation in snapshot.reservations if reservation.gang == gang.key), None
+    )
     group = observation.groups.get(gang.key)
     return {
         "gang": gang_name(gang.key),

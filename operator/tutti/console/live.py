@@ -110,10 +110,10 @@ class LiveCluster:
     def trouble(self) -> errors.ApiError | None:
         """Why there is nothing to see, where that is no lack of rights; else None."""
         problems = [*self._api.problems.values()]
-        unknown = next((one for one in problems if one.status == NOT_FOUND), None)
+        unknown = next((problem for problem in problems if problem.status == NOT_FOUND), None)
         if unknown is not None or len(problems) < len(self._feeds):
             return unknown
-        return next((one for one in problems if one.status != FORBIDDEN), None)
+        return next((problem for problem in problems if problem.status != FORBIDDEN), None)
 
     def observe(self) -> Observation:
         """See ``Cluster.observe``: the same value until something changes."""

@@ -24,9 +24,9 @@ def what_if(body: Mapping[str, Any]) -> WhatIf:
     """
     try:
         return WhatIf(
-            [(int(one["count"]), str(one["like"])) for one in body.get("addNodes", ())],
+            [(int(entry["count"]), str(entry["like"])) for entry in body.get("addNodes", ())],
             [str(name) for name in body.get("removeNodes", ())],
-            [(str(one["gang"]), int(one["priority"])) for one in body.get("priorities", ())],
+            [(str(entry["gang"]), int(entry["priority"])) for entry in body.get("priorities", ())],
             str(body.get("manifest", "")),
         )
     except (TypeError, ValueError, KeyError, AttributeError) as problem:

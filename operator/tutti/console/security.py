@@ -78,5 +78,5 @@ def cookie_name(port: int) -> str:
     return f"tutti-console-{port}"
 
 
-def _is_same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
+def _is_same(token: str, other: str) -> bool:
+    return hmac.compare_digest(token.encode(), other.encode())

@@ -70,10 +70,10 @@ def read(texts: Iterable[Text], scheduler: str = "") -> Objects:
             pods_left -= len(made or ())
         if made is None:
             skipped[f"{document.kind}.{document.group}".rstrip(".")] += 1
-        for each in made or ():
-            key = (each.group, each.kind, _declared_by(each), *_name(each))
+        for part in made or ():
+            key = (part.group, part.kind, _declared_by(part), *_name(part))
             repeated += key in kept
-            kept[key] = each
+            kept[key] = part
     return _decoded(
         kept.values(), Objects(taken_at, ours, over, skipped=skipped, repeated=repeated)
     )
@@ -146,22 +146,22 @@ def _decoded(found: Iterable[Document], into: Objects) -> Objects:
         by_kind.setdefault(_api(document), []).append(document)
 
     pods = by_kind.get(kinds.POD.api, ())
-    ours = [each for each in pods if _is_ours(each, into.scheduler)]
-    others = [each for each in pods if not _is_ours(each, into.scheduler)]
-    members = tuple(_one(each, wire.Pod, _member) for each in ours)
-    occupants = [_one(each, wire.Pod, decode.decode_occupant) for each in others]
-    present = tuple(one for one in occupants if one is not None)
+    ours = [document for document in pods if _is_ours(document, into.scheduler)]
+    others = [document for document in pods if not _is_ours(document, into.scheduler)]
+    members = tuple(_one(document, wire.Pod, _member) for document in ours)
+    occupants = [_one(document, wire.Pod, decode.decode_occupant) for document in others]
+    present = tuple(pod for pod in occupants if pod is not None)
     items = {
         kind: [*_items(by_kind.get(kind.api, ()), kind)]
         for kind in kinds.KINDS
         if kind is not kinds.POD
     }
     held = items[kinds.RESERVATION]
-    items[kinds.RESERVATION] = [one for one in held if one.value.scheduler == into.scheduler]
+    items[kinds.RESERVATION] = [item for item in held if item.value.scheduler == into.scheduler]
     if into.header is None:
-        known = [one.value for one in items[kinds.NAMESPACE]]
+        known = [item.value for item in items[kinds.NAMESPACE]]
         implied = _implied(known, members, present)
-        items[kinds.NAMESPACE] += (Item(Uid(one.name), 1, one) for one in implied)
+        items[kinds.NAMESPACE] += (Item(Uid(namespace.name), 1, namespace) for namespace in implied)
     return replace(into, members=members, occupants=present, items=items)
 
 
@@ -172,10 +172,10 @@ def _api(document: Document) -> ApiKind:
 def _items(found: Iterable[Document], kind: kinds.AnyKind) -> Iterator[Item[Any]]:
     """The objects of one kind that are of interest, by uid; by name where a file has no uids."""
     read = _LIMITED.get(kind, kind.decode)
-    for each in found:
-        value = _one(each, kind.model, read)
+    for document in found:
+        value = _one(document, kind.model, read)
         if value is not None:
-            uid = each.metadata.get("uid") or "/".join(_name(each))
+            uid = document.metadata.get("uid") or "/".join(_name(document))
             yield Item(Uid(str(uid)), 1, value)
 
 
@@ -183,8 +183,8 @@ def _implied(
     known: Iterable[Namespace], members: Iterable[Member], occupants: Iterable[ForeignPod]
 ) -> Iterator[Namespace]:
     """The namespaces that must be there since pods are: all that is known of them is their name."""
-    named = {one.key.namespace for one in members} | {one.namespace for one in occupants}
-    for name in sorted(named - {one.name for one in known}):
+    named = {member.key.namespace for member in members} | {pod.namespace for pod in occupants}
+    for name in sorted(named - {namespace.name for namespace in known}):
         yield Namespace(name, ((defaults.NAMESPACE_NAME, name),))
 
 
@@ -198,10 +198,10 @@ def _member(pod: wire.Pod) -> Member:
     return membership.read_back(decode.decode_member(pod), pod.metadata.annotations)
 
 
-def _group(one: pod_group.PodGroup) -> GangObject:
+def _group(group: pod_group.PodGroup) -> GangObject:
     """As it is read live; in a dump it may stand for another kind of object."""
-    declared = limits.group(one)
-    kind = one.metadata.annotations.get(membership.DECLARED_BY)
+    declared = limits.group(group)
+    kind = group.metadata.annotations.get(membership.DECLARED_BY)
     if kind is None:
         return declared
     return replace(declared, key=declared.key._replace(kind=membership.kind_of(kind)))

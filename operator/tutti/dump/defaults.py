@@ -128,7 +128,10 @@ def _pod_spec(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
     for kind in ("containers", "initContainers"):
         found = spec.get(kind)
         if isinstance(found, list):
-            full[kind] = [_container(one) if isinstance(one, dict) else one for one in found]
+            full[kind] = [
+                _container(container) if isinstance(container, dict) else container
+                for container in found
+            ]
     return full
 
 
@@ -136,13 +139,13 @@ def _affinity(raw: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
     required, preferred = raw.get(REQUIRED), raw.get(PREFERRED)
     full: Raw = {**raw}
     if isinstance(required, list):
-        full[REQUIRED] = [_term(one, labels) for one in required]
+        full[REQUIRED] = [_term(term, labels) for term in required]
     if isinstance(preferred, list):
         full[PREFERRED] = [
-            {**one, "podAffinityTerm": _term(one.get("podAffinityTerm"), labels)}
-            if isinstance(one, Mapping)
-            else one
-            for one in preferred
+            {**term, "podAffinityTerm": _term(term.get("podAffinityTerm"), labels)}
+            if isinstance(term, Mapping)
+            else term
+            for term in preferred
         ]
     return full
 
@@ -165,7 +168,7 @@ def _term(raw: Any, labels: Mapping[str, Any]) -> Any:
 
 
 def _words(raw: Any) -> list[str]:
-    return [one for one in raw if isinstance(one, str)] if isinstance(raw, list) else []
+    return [word for word in raw if isinstance(word, str)] if isinstance(raw, list) else []
 
 
 def _container(raw: Raw) -> Raw:

@@ -205,7 +205,7 @@ def _demand_sane(raw: Any, place: str) -> None:
 
 def _inner(value: Any) -> list[Any]:
     inner = value.values() if isinstance(value, dict) else value
-    return [one for one in inner if isinstance(one, dict | list | tuple | set)]
+    return [item for item in inner if isinstance(item, dict | list | tuple | set)]
 
 
 def _objects(

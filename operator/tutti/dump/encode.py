@@ -37,7 +37,8 @@ def node(value: Node) -> Raw:
     spec: Raw = {}
     if value.taints:
         spec["taints"] = [
-            {"key": one.key, "value": one.value, "effect": one.effect} for one in value.taints
+            {"key": taint.key, "value": taint.value, "effect": taint.effect}
+            for taint in value.taints
         ]
     if value.unschedulable:
         spec["unschedulable"] = True
@@ -236,7 +237,7 @@ def _add_node_rules(spec: Raw, shape: Shape) -> None:
             for t in shape.tolerations
         ]
     if shape.required is not None:
-        terms = [node_term(one) for one in shape.required]
+        terms = [node_term(term) for term in shape.required]
         spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
 
 
@@ -274,7 +275,7 @@ def _use(spec: Raw, field: str) -> None:
 def _container(requests: Resources) -> Raw:
     container: Raw = {"name": "main", "resources": {"requests": _requests(requests)}}
     if found := ports.named(dict(requests.amounts)):
-        container["ports"] = [_port(one) for one in found]
+        container["ports"] = [_port(port) for port in found]
     return container
 
 

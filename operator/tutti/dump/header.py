@@ -49,34 +49,38 @@ def plan_record(plan: Plan) -> dict[str, Any]:
     return {
         "placements": [
             {
-                "gang": gang_text(one.gang),
-                "uid": one.uid,
-                "generation": one.generation,
+                "gang": gang_text(placement.gang),
+                "uid": placement.uid,
+                "generation": placement.generation,
                 "assignments": [
                     {"pod": a.pod.name, "uid": a.uid, "version": a.version, "node": a.node}
-                    for a in one.assignments
+                    for a in placement.assignments
                 ],
-                "slots": [[slot.node, slot.role, slot.count] for slot in one.slots],
+                "slots": [[slot.node, slot.role, slot.count] for slot in placement.slots],
             }
-            for one in plan.placements
+            for placement in plan.placements
         ],
         "rejections": [
-            {"gang": gang_text(one.gang), "reason": one.reason.value, "sentence": sentence(one)}
-            for one in plan.rejections
+            {
+                "gang": gang_text(rejection.gang),
+                "reason": rejection.reason.value,
+                "sentence": sentence(rejection),
+            }
+            for rejection in plan.rejections
         ],
         "evictions": [
             {
-                "gang": gang_text(one.gang),
-                "uid": one.uid,
-                "generation": one.generation,
-                "members": [member.uid for member in one.members],
+                "gang": gang_text(eviction.gang),
+                "uid": eviction.uid,
+                "generation": eviction.generation,
+                "members": [member.uid for member in eviction.members],
             }
-            for one in plan.evictions
+            for eviction in plan.evictions
         ],
         "proved": plan.proved,
         "shortfall": plan.shortfall,
         "due": plan.next_change_at,
-        "levels": [[one.priority, one.admitted, one.bound] for one in plan.levels],
+        "levels": [[level.priority, level.admitted, level.bound] for level in plan.levels],
     }
 
 
@@ -102,7 +106,9 @@ def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> 
     if bereft:
         words[BEREFT] = json.dumps(bereft)
     if snapshot.api_refusals:
-        refused = {uid: [one.sentence, one.until] for uid, one in snapshot.api_refusals.items()}
+        refused = {
+            uid: [refusal.sentence, refusal.until] for uid, refusal in snapshot.api_refusals.items()
+        }
         words[REFUSED] = json.dumps(refused)
     return {PREFIX + name: word for name, word in words.items()}
 
@@ -137,7 +143,7 @@ def header(found: Mapping[Any, Any]) -> DumpHeader | None:
         plan,
         finished,
         frozenset(map(Uid, bereft.values())),
-        {Uid(uid): _refused(uid, one) for uid, one in refused.items()},
+        {Uid(uid): _refused(uid, refusal) for uid, refusal in refused.items()},
     )
 
 
@@ -149,8 +155,8 @@ def exactly(seconds: float) -> str:
     return f"{text}.{fraction}Z" if int(fraction) else f"{text}Z"
 
 
-def _refused(uid: str, one: object) -> ApiRefusal:
-    match one:
+def _refused(uid: str, entry: object) -> ApiRefusal:
+    match entry:
         case [str() as sentence, float() | int() as until]:
             return ApiRefusal(sentence, float(until))
         case _:
@@ -171,7 +177,7 @@ def _setup(raw: Mapping[str, Any]) -> PlannerConfig:
     policy, budget = raw.get("policy", {}), raw.get("budget", {})
     if not isinstance(policy, dict) or not isinstance(budget, dict):
         raise _wrong(SETTINGS, "policy and budget are not objects")
-    known = {each.name: type(getattr(Policy(), each.name)) for each in fields(Policy)}
+    known = {setting.name: type(getattr(Policy(), setting.name)) for setting in fields(Policy)}
     for name, value in budget.items():
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise _wrong(SETTINGS, f"budget.{name}: {value!r} is not a number")

@@ -29,24 +29,25 @@ def add_rules(spec: Raw, rules: InterPodRules) -> None:
     """Let a pod ask this of other pods."""
     for field, terms in (("podAffinity", rules.affinity), ("podAntiAffinity", rules.anti_affinity)):
         if terms:
-            spec.setdefault("affinity", {})[field] = {REQUIRED: [_term(one) for one in terms]}
+            spec.setdefault("affinity", {})[field] = {REQUIRED: [_term(term) for term in terms]}
     if rules.spread:
-        spec["topologySpreadConstraints"] = [_spread(one) for one in rules.spread]
+        spec["topologySpreadConstraints"] = [_spread(spread) for spread in rules.spread]
 
 
 def add_wishes(spec: Raw, wishes: Preferences) -> None:
     """Let a pod rather have this; other affinity and spread are there already."""
     if wishes.node_affinity:
-        terms = [{"weight": n, "preference": node_term(one)} for one, n in wishes.node_affinity]
+        terms = [{"weight": n, "preference": node_term(term)} for term, n in wishes.node_affinity]
         spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})[PREFERRED] = terms
     for field, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
-        liked = [one for one in wishes.pod_affinity if one.weight * sign > 0]
+        liked = [term for term in wishes.pod_affinity if term.weight * sign > 0]
         if liked:
             spec.setdefault("affinity", {}).setdefault(field, {})[PREFERRED] = [
-                {"weight": one.weight * sign, "podAffinityTerm": _term(one.term)} for one in liked
+                {"weight": term.weight * sign, "podAffinityTerm": _term(term.term)}
+                for term in liked
             ]
     if wishes.spread:
-        found = [{**_spread(one), "whenUnsatisfiable": SOFT} for one in wishes.spread]
+        found = [{**_spread(spread), "whenUnsatisfiable": SOFT} for spread in wishes.spread]
         spec.setdefault("topologySpreadConstraints", []).extend(found)
 
 
@@ -54,9 +55,9 @@ def node_term(value: NodeTerm) -> Raw:
     """A term of node affinity."""
     term: Raw = {}
     if value.labels:
-        term["matchExpressions"] = [requirement(one) for one in value.labels]
+        term["matchExpressions"] = [requirement(expression) for expression in value.labels]
     if value.fields:
-        term["matchFields"] = [requirement(one) for one in value.fields]
+        term["matchFields"] = [requirement(expression) for expression in value.fields]
     return term
 
 
@@ -100,4 +101,4 @@ def _counted(peers: PodSelector) -> Raw:
 
 
 def _selector(selector: Iterable[Requirement]) -> Raw:
-    return {"matchExpressions": [requirement(one) for one in selector]}
+    return {"matchExpressions": [requirement(expression) for expression in selector]}

@@ -24,17 +24,17 @@ MOST_SLOTS_IN_ALL = MOST_ROLES * MOST_MEMBERS  # of one Reservation: no gang dec
 MOST_DIGITS = 20  # of a number that is quoted
 
 
-def group(one: PodGroup) -> GangObject:
+def group(pod_group: PodGroup) -> GangObject:
     """Read a PodGroup.
 
     Raises:
         BadObject: it asks for more than its CRD allows, or cannot be read.
     """
-    spec, name = one.spec, named(one)
+    spec, name = pod_group.spec, named(pod_group)
     if len(spec.roles) > MOST_ROLES:
         found = f"spec.roles: there are {len(spec.roles)} roles, at most {MOST_ROLES} are allowed"
         raise BadObject(name, f"{found}: let members of equal needs share a role")
-    for field, n in _members(one):
+    for field, n in _members(pod_group):
         if n is not None and n > MOST_MEMBERS:
             raise BadObject(name, f"{_beyond(field, n, MOST_MEMBERS)}: lower it, or split the gang")
     for field, seconds, most in (
@@ -43,24 +43,24 @@ def group(one: PodGroup) -> GangObject:
     ):
         if seconds is not None and seconds > most:
             raise BadObject(name, f"{_beyond(f'spec.{field}', seconds, most)}: lower it")
-    return decode_group(one)
+    return decode_group(pod_group)
 
 
-def _members(one: PodGroup) -> Iterator[tuple[str, int | None]]:
-    yield "spec.minMember", one.spec.min_member
-    for i, role in enumerate(one.spec.roles):
+def _members(pod_group: PodGroup) -> Iterator[tuple[str, int | None]]:
+    yield "spec.minMember", pod_group.spec.min_member
+    for i, role in enumerate(pod_group.spec.roles):
         yield f"spec.roles[{i}].minMember", role.min_member
         yield f"spec.roles[{i}].maxMember", role.max_member
 
 
-def reservation(one: wire.Reservation) -> Reservation:
+def reservation(wire_object: wire.Reservation) -> Reservation:
     """Read a Reservation.
 
     Raises:
         BadObject: it holds more than its CRD allows, or cannot be read.
     """
-    name, total = named(one), 0
-    for i, held in enumerate(one.spec.placement):
+    name, total = named(wire_object), 0
+    for i, held in enumerate(wire_object.spec.placement):
         for role, n in held.slots.items():
             field = f"spec.placement[{i}].slots.{role}"
             if n > MOST_SLOTS:
@@ -69,7 +69,7 @@ def reservation(one: wire.Reservation) -> Reservation:
     if total > MOST_SLOTS_IN_ALL:
         found = _beyond("spec.placement: its slots together", total, MOST_SLOTS_IN_ALL)
         raise BadObject(name, f"{found}: no gang has so many members, lower them")
-    return decode.decode_reservation(one)
+    return decode.decode_reservation(wire_object)
 
 
 def _beyond(field: str, n: int, most: int) -> str:

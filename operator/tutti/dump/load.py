@@ -22,9 +22,9 @@ V = TypeVar("V")
 def snapshot_of(found: Objects) -> Snapshot:
     """The Snapshot at the time that the files were taken."""
     state = ClusterState(lambda: None)
-    bound: list[tuple[str, Member | ForeignPod]] = [(one.uid, one) for one in found.occupants]
-    bound += [(one.uid, one) for one in found.members if one.node is not None]
-    _fill(state.pending, ((one.uid, one) for one in found.members if one.node is None))
+    bound: list[tuple[str, Member | ForeignPod]] = [(pod.uid, pod) for pod in found.occupants]
+    bound += [(member.uid, member) for member in found.members if member.node is not None]
+    _fill(state.pending, ((member.uid, member) for member in found.members if member.node is None))
     _fill(state.bound, bound)
     for kind, items in found.items.items():
         store = state.stores[kind]

@@ -29,14 +29,14 @@ Raw = dict[str, Any]
 
 def written(storage: Storage) -> Iterator[Raw]:
     """All of it, as API objects; their uids are not part of a Snapshot."""
-    yield from (_class(one) for one in storage.classes)
-    yield from (_volume(one) for one in storage.volumes)
-    yield from (_claim(one) for one in storage.claims)
+    yield from (_class(storage_class) for storage_class in storage.classes)
+    yield from (_volume(volume) for volume in storage.volumes)
+    yield from (_claim(claim) for claim in storage.claims)
 
 
 def without_volumes(amounts: Resources) -> Resources:
     """What pods ask for themselves, without the volumes that their claims lead to."""
-    return Resources(tuple(one for one in amounts.amounts if not is_attaching(one[0])))
+    return Resources(tuple(amount for amount in amounts.amounts if not is_attaching(amount[0])))
 
 
 def drivers(snapshot: Snapshot) -> Iterator[Raw]:
@@ -62,10 +62,10 @@ def drivers(snapshot: Snapshot) -> Iterator[Raw]:
 
 def _attached_for_ours(snapshot: Snapshot) -> Mapping[tuple[NodeName, str], set[str]]:
     """The volumes of CSI drivers that our pods have on their nodes, by node and driver."""
-    volumes = {one.name: one for one in snapshot.storage.volumes}
-    claims = {one.key: volumes.get(one.volume) for one in snapshot.storage.claims}
+    volumes = {volume.name: volume for volume in snapshot.storage.volumes}
+    claims = {claim.key: volumes.get(claim.volume) for claim in snapshot.storage.claims}
     found: dict[tuple[NodeName, str], set[str]] = {}
-    members = (*(one for gang in snapshot.gangs for one in gang.members), *snapshot.strays)
+    members = (*(member for gang in snapshot.gangs for member in gang.members), *snapshot.strays)
     for member in members:
         if member.node is None or member.is_over:
             continue
@@ -124,7 +124,7 @@ def _term(way: Way) -> Raw:
     if not way:
         field = {"key": NODE_NAME, "operator": "NotIn", "values": ["-"]}
         return {"matchFields": [field]}
-    return {"matchExpressions": [requirement(one) for one in way]}
+    return {"matchExpressions": [requirement(expression) for expression in way]}
 
 
 def _class(value: StorageClass) -> Raw:

@@ -30,17 +30,17 @@ class Tolerations:
         self._exact: set[tuple[str, str, str | None]] = set()  # key, effect; value, or None for any
         self._above: dict[tuple[str, str], int] = {}  # by key and effect: the least bound of Gt
         self._below: dict[tuple[str, str], int] = {}  # the largest bound of Lt
-        for one in tolerations:
-            where = one.key, one.effect
-            if one.operator in ("", "Equal"):
-                self._exact.add((*where, one.value))
-            elif one.operator == "Exists":
+        for toleration in tolerations:
+            where = toleration.key, toleration.effect
+            if toleration.operator in ("", "Equal"):
+                self._exact.add((*where, toleration.value))
+            elif toleration.operator == "Exists":
                 self._exact.add((*where, None))
-            elif (n := node_rules.integer(one.value, node_rules.DECIMAL)) is None:
+            elif (n := node_rules.integer(toleration.value, node_rules.DECIMAL)) is None:
                 continue
-            elif one.operator == "Gt":
+            elif toleration.operator == "Gt":
                 self._above[where] = min(n, self._above.get(where, n))
-            elif one.operator == "Lt":
+            elif toleration.operator == "Lt":
                 self._below[where] = max(n, self._below.get(where, n))
 
     def tolerate(self, taint: Taint) -> bool:
@@ -134,8 +134,8 @@ class NodeIndex:
         """The nodes on which the shape may run: where ``fits_node`` has nothing against it."""
         found = self._everywhere()
         tolerates = Tolerations(shape.tolerations).tolerate
-        for one, rows in self._taints:
-            found[rows] = node_rules.repelled(one, tolerates) is None
+        for taint, rows in self._taints:
+            found[rows] = node_rules.repelled(taint, tolerates) is None
         found &= self.wanted(shape) & self._reached(shape)
         for key in node_rules.topologies(shape):
             found &= self._label(key).present
@@ -145,8 +145,8 @@ class NodeIndex:
         """What ``fits_node`` says of the shape, node by node."""
         tolerates = Tolerations(shape.tolerations).tolerate
         repelled: list[str | None] = [None] * len(self._nodes)
-        for one, rows in self._taints:
-            why = node_rules.repelled(one, tolerates)
+        for taint, rows in self._taints:
+            why = node_rules.repelled(taint, tolerates)
             for row in rows.tolist():
                 repelled[row] = why
         required, reached = self._required(shape), self._reached(shape)
@@ -169,16 +169,16 @@ class NodeIndex:
         """The nodes all of whose hard taints the shape tolerates: ``is_tolerated``."""
         tolerates = Tolerations(shape.tolerations).tolerate
         found = self._everywhere()
-        for one, rows in self._taints:
-            found[rows] = node_rules.untolerated(one, tolerates) is None
+        for taint, rows in self._taints:
+            found[rows] = node_rules.untolerated(taint, tolerates) is None
         return found
 
     def unwelcome(self, shape: Shape) -> NDArray[np.int64]:
         """[node]: how many taints would rather not have the shape (PreferNoSchedule)."""
         tolerates = Tolerations(shape.tolerations).tolerate
         found = np.zeros(len(self._nodes), np.int64)
-        for one, rows in self._taints:
-            found[rows] = node_rules.unwelcome(one, tolerates)
+        for taint, rows in self._taints:
+            found[rows] = node_rules.unwelcome(taint, tolerates)
         return found
 
     def preference(self, shape: Shape) -> NDArray[np.int64]:
@@ -241,11 +241,11 @@ class NodeIndex:
     def _term(self, term: NodeTerm) -> Mask:
         """Where all of a term holds; an empty one selects nothing."""
         found: Mask | None = None
-        for one in term.labels:
-            mask = self._label(one.key).holds(one)
+        for requirement in term.labels:
+            mask = self._label(requirement.key).holds(requirement)
             found = mask if found is None else found & mask
-        for one in term.fields:
-            mask = self._field(one)
+        for requirement in term.fields:
+            mask = self._field(requirement)
             found = mask if found is None else found & mask
         return self._nowhere() if found is None else found
 
@@ -267,8 +267,8 @@ class NodeIndex:
             ways = self._nowhere()
             for way in reach:
                 on = self._everywhere()
-                for one in way:
-                    on &= self._label(one.key).holds(one)
+                for requirement in way:
+                    on &= self._label(requirement.key).holds(requirement)
                 ways |= on
             found &= ways
         return found

@@ -112,7 +112,7 @@ def _is_avoided(shape: Shape, node: Node, labels: Mapping[str, str]) -> str | No
 def _is_out_of_reach(shape: Shape, labels: Mapping[str, str]) -> str | None:
     """Why the shape's volumes cannot be reached from the node."""
     for reach in shape.volume_reach:
-        if not any(all(label_holds(one, labels) for one in way) for way in reach):
+        if not any(all(label_holds(requirement, labels) for requirement in way) for way in reach):
             return OUT_OF_REACH
     return None
 

@@ -33,7 +33,9 @@ def is_counted(
 
 def _is_selected(selector: tuple[Requirement, ...] | None, labels: Mapping[str, str]) -> bool:
     """Whether all of a selector holds: of an empty one it does, of none it never does."""
-    return selector is not None and all(label_holds(one, labels) for one in selector)
+    return selector is not None and all(
+        label_holds(requirement, labels) for requirement in selector
+    )
 
 
 def has_rules(shape: Shape) -> bool:

@@ -49,13 +49,13 @@ class TopologyDomains:
         They have the labels of all its constraints, and what the policies demand of them.
         Source: ``calPreFilterState`` of PodTopologySpread.
         """
-        keys = tuple(sorted({each.topology for each in shape.rules.spread}))
+        keys = tuple(sorted({spread.topology for spread in shape.rules.spread}))
         heeds = self._heeds(shape, spread)
         key = (spread.topology, keys, *heeds)
         if key not in self._even:
             counts = self._counting(shape, *heeds).copy()
-            for each in keys:
-                counts &= self.domains(each) >= 0
+            for label in keys:
+                counts &= self.domains(label) >= 0
             self._even[key] = _renumbered(self.domains(spread.topology), counts)
         return self._even[key]
 

@@ -42,7 +42,7 @@ def run(gang: Gang, held: Reservation | None) -> GangRun:
     it names is of the run that it was made for, and so is who came after it for one of its slots.
     """
     here: Sequence[Member] = [member for member in gang.members if not member.is_over]
-    is_yet_to_begin = bool(here) and all(one.node is None for one in here)
+    is_yet_to_begin = bool(here) and all(member.node is None for member in here)
     since = inf if is_yet_to_begin else gang.created
     if not here:
         # A driver is older than the PodGroup that was made for it.

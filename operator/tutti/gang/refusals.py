@@ -23,9 +23,14 @@ def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
         if gang.is_suspended and gang.key not in held and _only_waits(gang)
     }
     return suspended | {
-        gang.key: Rejection(gang.key, Reason.REFUSED, (Quoted(one.sentence),))
+        gang.key: Rejection(gang.key, Reason.REFUSED, (Quoted(refusal.sentence),))
         for gang, found in _met(snapshot)
-        if (one := next((one for one in found if snapshot.taken_at < one.until), None)) is not None
+        if (
+            refusal := next(
+                (refusal for refusal in found if snapshot.taken_at < refusal.until), None
+            )
+        )
+        is not None
     }
 
 
@@ -36,7 +41,7 @@ def recently_refused(snapshot: Snapshot) -> Collection[GangKey]:
 
 def next_change_at(snapshot: Snapshot) -> float | None:
     """When the next of them may be asked for again."""
-    moments = (one.until for one in snapshot.api_refusals.values())
+    moments = (refusal.until for refusal in snapshot.api_refusals.values())
     return min((at for at in moments if snapshot.taken_at < at), default=None)
 
 

@@ -66,8 +66,8 @@ def nth(uid: Uid, number: int) -> Uid:
 
 def mapped(members: tuple[Member, ...], change: Callable[[Member], Member]) -> tuple[Member, ...]:
     """The members, each changed; those who are one object stay one."""
-    changed = {key: change(one) for key, one in {id(one): one for one in members}.items()}
-    return tuple([changed[id(one)] for one in members])
+    changed = {key: change(one) for key, one in {id(member): member for member in members}.items()}
+    return tuple([changed[id(member)] for member in members])
 
 
 def placeholders_of_slots(

@@ -148,11 +148,13 @@ def _chosen(path: str, context: str | None) -> tuple[str, Mapping[str, Any]]:
         errors.NoAccess: there is no such context; the sentence says which there are. Or a file
             holds nothing.
     """
-    for each in path.split(os.pathsep):
-        if yaml.safe_load(Path(each).read_text()) is None:
-            raise errors.NoAccess(f"{NO_WAY}: kubeconfig {each} is empty")
+    for file in path.split(os.pathsep):
+        if yaml.safe_load(Path(file).read_text()) is None:
+            raise errors.NoAccess(f"{NO_WAY}: kubeconfig {file} is empty")
     merged = kube_config.KubeConfigMerger(path).config.value
-    contexts = {str(one.value["name"]): one.value.get("context") for one in merged["contexts"]}
+    contexts = {
+        str(entry.value["name"]): entry.value.get("context") for entry in merged["contexts"]
+    }
     name = str(context or merged.get("current-context") or "")
     if name in contexts:
         return name, contexts[name] or {}
@@ -166,7 +168,7 @@ def _chosen(path: str, context: str | None) -> tuple[str, Mapping[str, Any]]:
 
 def _existing(path: str | None) -> str | None:
     """Of several files, separated by colons, those that are there, as for kubectl."""
-    found = (each for each in (path or "").split(os.pathsep) if os.path.exists(each))  # noqa: PTH110
+    found = (file for file in (path or "").split(os.pathsep) if os.path.exists(file))  # noqa: PTH110
     return os.pathsep.join(found) or None
 
 

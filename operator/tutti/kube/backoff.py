@@ -92,9 +92,11 @@ class ApiBackoffs:
     def shown(self, now: float) -> Mapping[Uid, ApiRefusal]:
         """What was refused again at once, and has not been granted since."""
         return {
-            uid: ApiRefusal(one.sentence, one.until if one.until <= now + one.wait else now)
-            for uid, one in self._known.items()
-            if one.wait
+            uid: ApiRefusal(
+                refusal.sentence, refusal.until if refusal.until <= now + refusal.wait else now
+            )
+            for uid, refusal in self._known.items()
+            if refusal.wait
         }
 
     def of(self, gangs: Collection[GangKey], now: float) -> Mapping[GangKey, ApiBackoff]:
@@ -103,8 +105,12 @@ class ApiBackoffs:
         What others met is forgotten, and what has not been asked for again for long.
         """
         self._known = {
-            uid: one
-            for uid, one in self._known.items()
-            if one.gang in gangs and now < one.until + FORGOTTEN_SECONDS
+            uid: refusal
+            for uid, refusal in self._known.items()
+            if refusal.gang in gangs and now < refusal.until + FORGOTTEN_SECONDS
         }
-        return {one.gang: one for one in reversed(self._known.values()) if one.stands(now)}
+        return {
+            refusal.gang: refusal
+            for refusal in reversed(self._known.values())
+            if refusal.stands(now)
+        }

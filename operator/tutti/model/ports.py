@@ -42,7 +42,7 @@ class HostPort:
 def requested_amounts(ports: Iterable[HostPort]) -> Mapping[str, int]:
     """What one pod takes with all its ports; a pod is never in its own way."""
     amounts: dict[str, int] = {}
-    for port in sorted(set(ports), key=lambda each: (each.ip != ANY_IP, each)):
+    for port in sorted(set(ports), key=lambda host_port: (host_port.ip != ANY_IP, host_port)):
         shared = HostPort(port.number, port.protocol).resource
         if port.ip == ANY_IP:
             amounts[shared] = WHOLE
@@ -73,7 +73,9 @@ def read(resource: str) -> HostPort:
 def named(amounts: Mapping[str, int]) -> tuple[HostPort, ...]:
     """The ports that one pod with these amounts asks for, sorted; of a part, its IP says it."""
     found = (read(name) for name in amounts if is_port(name))
-    return tuple(sorted(one for one in found if one.ip != ANY_IP or amounts[one.resource] >= WHOLE))
+    return tuple(
+        sorted(port for port in found if port.ip != ANY_IP or amounts[port.resource] >= WHOLE)
+    )
 
 
 def share(used: Mapping[str, int], number: int) -> Mapping[str, int]:

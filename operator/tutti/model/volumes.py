@@ -75,7 +75,7 @@ class Volume:
             places = tuple(sorted({place.strip() for place in said.split(_BETWEEN_PLACES)}))
             if not all(places):
                 continue
-            ways = {tuple(Requirement(each, "DoesNotExist") for each in PLACES)}
+            ways = {tuple(Requirement(place, "DoesNotExist") for place in PLACES)}
             ways.add((Requirement(key, "In", places),))
             if key != PLACES[key]:
                 lacking = Requirement(key, "DoesNotExist")
@@ -131,7 +131,7 @@ NO_STORAGE = Storage()
 
 def way_order(way: Way) -> tuple[object, ...]:
     """How ways are sorted."""
-    return tuple((one.key, one.operator, one.values) for one in way)
+    return tuple((requirement.key, requirement.operator, requirement.values) for requirement in way)
 
 
 def sorted_reach(found: Iterable[Reach]) -> tuple[Reach, ...]:

@@ -56,7 +56,7 @@ def preferred_groups(
     """The groups of pods that preferences are about."""
     shapes = tuple(dict.fromkeys(shapes))
     # Pods that like alike share their likings.
-    likings = {id(one.scored_terms): one.scored_terms for one in residents}.values()
+    likings = {id(pod.scored_terms): pod.scored_terms for pod in residents}.values()
     all_likings = (*likings, *(shape.scored_terms for shape in shapes))
     terms = dict.fromkeys(liking.term for some in all_likings for liking in some)
     groups: list[Group] = [(term.peers,) for term in terms]
@@ -175,12 +175,12 @@ class LocalSearch:
         there = sorted(self._kinds_on.get(node, ()))
         return [other for other in there if self._seats[other, node] and other != kind]
 
-    def _exchange(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
+    def _exchange(self, own: tuple[int, int], other: tuple[int, int]) -> bool:
         """Let two change places if both together are better off, and it can be."""
         if self._left <= 0:
             return False
         self._left -= EXCHANGE
-        (kind, node), (partner, target) = one, other
+        (kind, node), (partner, target) = own, other
         before = self._worth(kind, node) + self._worth(partner, target)
         self._leave(kind, node)
         self._leave(partner, target)

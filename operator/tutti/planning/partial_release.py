@@ -45,9 +45,12 @@ def verdicts(
     """The gangs to evict, and every rejection, with what this adds to it."""
     nodes = {node.name: node.ready for node in snapshot.nodes}
     censuses = {census.gang.key: demand.within_maximums(census) for census in found}
-    answers = [_verdict(censuses[one.gang], one, nodes, awaited_pods) for one in rejections]
-    evictions = tuple(one.eviction for one in answers if one.eviction is not None)
-    return evictions, tuple(one.rejection for one in answers)
+    answers = [
+        _verdict(censuses[rejection.gang], rejection, nodes, awaited_pods)
+        for rejection in rejections
+    ]
+    evictions = tuple(answer.eviction for answer in answers if answer.eviction is not None)
+    return evictions, tuple(answer.rejection for answer in answers)
 
 
 def _verdict(
@@ -88,7 +91,9 @@ def is_given_up(gang: Gang) -> bool:
 
 def spared(plan: Plan, jobs: Jobs) -> Plan:
     """The plan without evictions that would make a Job fail, and with a word about each."""
-    return without(plan, {one.uid: fatal(one.members, jobs) for one in plan.evictions})
+    return without(
+        plan, {eviction.uid: fatal(eviction.members, jobs) for eviction in plan.evictions}
+    )
 
 
 def without(plan: Plan, why: Mapping[Uid, str]) -> Plan:

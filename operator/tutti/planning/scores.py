@@ -117,9 +117,9 @@ class Scorer:
     def begin(self, residents: Iterable[PlacedPod]) -> None:
         """Count those who are there already."""
         rows = {node.name: row for row, node in enumerate(self._nodes)}
-        there = [one for one in residents if one.node in rows]
+        there = [pod for pod in residents if pod.node in rows]
         # Pods that like alike share their likings: to see that they do is cheaper than to hash.
-        likings = {id(one.scored_terms): one.scored_terms for one in there}
+        likings = {id(pod.scored_terms): pod.scored_terms for pod in there}
         for some in likings.values():
             self._note(some)
         pairs = zip(self._kinds, self._will_do, strict=True)
@@ -127,11 +127,11 @@ class Scorer:
         draws = {key: self._draws(some) for key, some in likings.items()}
         self._own = [self._counts(kind) for kind in self._kinds]
         counts = bool(self._counted or self._staying)
-        for one in there:
-            own = draws[id(one.scored_terms)]
+        for pod in there:
+            own = draws[id(pod.scored_terms)]
             if counts or own:
-                groups = self._selectors.among(one.namespace, one.labels) if counts else ()
-                self._add(rows[one.node], groups, own, leaving=one.terminating)
+                groups = self._selectors.among(pod.namespace, pod.labels) if counts else ()
+                self._add(rows[pod.node], groups, own, leaving=pod.terminating)
 
     def add(self, kind: int, node: int, count: int) -> None:
         """So many more members of the kind are there; fewer, if the number is negative."""

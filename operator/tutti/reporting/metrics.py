@@ -184,7 +184,7 @@ class Metrics(Collector):
         gangs: dict[str, Gang] = {gang.uid: gang for gang in snapshot.gangs}
         for placement in plan.placements:
             gang = gangs.get(placement.uid)
-            starts = {one.uid for one in placement.assignments}
+            starts = {assignment.uid for assignment in placement.assignments}
             if gang is not None and not any(
                 member.counts_as_bound and member.uid not in starts for member in gang.members
             ):

@@ -101,10 +101,10 @@ class Reporter:
             partial(self._spare, word.gang.uid, now, partial(self._write, word, now))
             for word in words
         )
-        for one in released:
-            about = encode.Regarding.gang(one.reservation.gang, one.reservation.uid)
+        for release in released:
+            about = encode.Regarding.gang(release.reservation.gang, release.reservation.uid)
             await create_event(
-                self._api, encode.Event(about, one.reason, one.sentence, now, warning=True)
+                self._api, encode.Event(about, release.reason, release.sentence, now, warning=True)
             )
         if self._of_pods:
             notes += not_shown(stray_notes(snapshot.strays))
@@ -124,7 +124,7 @@ class Reporter:
         for gang_key, sentence in refusals.items():
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, (Quoted(sentence),))
         held = {reservation.uid: reservation for reservation in snapshot.reservations}
-        given_back = {one.reservation.uid for one in released if one.rest is None}
+        given_back = {release.reservation.uid for release in released if release.rest is None}
         return (
             GangReport(
                 gang,

@@ -319,4 +319,4 @@ def patience(
 
 
 def _maps(value: object) -> Iterable[Mapping[str, object]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -69,10 +69,10 @@ class ReportCache:
     def forget(self, here: Collection[Uid], turned: Collection[NodeName]) -> None:
         """Forget who is not here any more, or has a member on a node that came, went or turned."""
         self._kept = {
-            uid: one
-            for uid, one in self._kept.items()
+            uid: report
+            for uid, report in self._kept.items()
             if uid in here
-            and not (turned and any(member.node in turned for member in one.about.gang.members))
+            and not (turned and any(member.node in turned for member in report.about.gang.members))
         }
 
 

@@ -47,7 +47,9 @@ def states(snapshot: Snapshot) -> Mapping[GangState, int]:
 
 def state_of(gang: Gang, snapshot: Snapshot) -> GangState | None:
     """What one gang has come to; None where it has ended."""
-    return _state(gang, {one.uid for one in snapshot.reservations}, snapshot.settled)
+    return _state(
+        gang, {reservation.uid for reservation in snapshot.reservations}, snapshot.settled
+    )
 
 
 def _state(gang: Gang, held: Iterable[Uid], settled: Iterable[Uid]) -> GangState | None:

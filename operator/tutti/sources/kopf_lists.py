@@ -62,7 +62,7 @@ class KopfLists:
         worker for each object, and a list that only adds would let new members join those that
         went unseen.
         """
-        path = next((one for one in self._feeds if request.url.path.endswith(one)), None)
+        path = next((feed for feed in self._feeds if request.url.path.endswith(feed)), None)
         if path is None:
             return await send(request)
         self._asked[path] = asyncio.get_running_loop().time()

@@ -114,10 +114,10 @@ class AttachLimits:
     def attached_to(self, names: Collection[str]) -> set[NodeName]:
         """The nodes to which one of these volumes is attached, whoever uses it."""
         return {
-            one.node
+            attachment.node
             for known in self._attachments.values()
-            for one in known.values()
-            if one.volume in names
+            for attachment in known.values()
+            if attachment.volume in names
         }
 
     def _look(self) -> None:
@@ -153,9 +153,11 @@ class AttachLimits:
     ) -> Iterable[Handle]:
         """The volumes of pods there, and those that are attached for whatever reason."""
         pods = self._pods.get(node, {}).values()
-        found = {one for named in pods for key in named if (one := handle_of(key)) is not None}
-        for each in self._attachments.get(node, {}).values():
-            volume = self._volume_of(each.volume)
+        found = {
+            handle for named in pods for key in named if (handle := handle_of(key)) is not None
+        }
+        for attachment in self._attachments.get(node, {}).values():
+            volume = self._volume_of(attachment.volume)
             if volume is not None and volume.driver:
-                found.add(Handle(each.driver, volume.handle))
+                found.add(Handle(attachment.driver, volume.handle))
         return found

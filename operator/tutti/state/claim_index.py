@@ -95,7 +95,7 @@ class ClaimIndex:
     def _volume_changed(self, uid: Uid, old: Volume | None, new: Volume | None) -> None:
         self._touch(self._known.volume_changed(uid, old, new))
         if old != new:
-            names = {one.name for one in (old, new) if one is not None}
+            names = {volume.name for volume in (old, new) if volume is not None}
             self._tell_nodes(self._limits.attached_to(names) if self._is_known else ())
 
     def _class_changed(self, uid: Uid, old: StorageClass | None, new: StorageClass | None) -> None:
@@ -111,7 +111,7 @@ class ClaimIndex:
         if before != self._limits.limited:
             self._look_again()
             return
-        names = {one.node for one in (old, new) if one is not None}
+        names = {drivers.node for drivers in (old, new) if drivers is not None}
         self._touch(key for name in names for key in self._limits.claims_on(name))
         self._tell_nodes(names)
 
@@ -123,7 +123,9 @@ class ClaimIndex:
     def _attachment_changed(self, uid: Uid, old: Attachment | None, new: Attachment | None) -> None:
         if old != new:
             self._limits.attachment_changed(uid, old, new)
-            self._tell_nodes({one.node for one in (old, new) if one is not None})
+            self._tell_nodes(
+                {attachment.node for attachment in (old, new) if attachment is not None}
+            )
 
     def pod_changed(self, uid: Uid, pod: Member | ForeignPod | None) -> None:
         """A pod came, went or is another now; who shares a volume with it looks again."""
@@ -134,7 +136,7 @@ class ClaimIndex:
         self._limits.pod_changed(uid, old, new)
         self._pods.put(uid, new)
         if self._is_known:
-            claims = {key for one in (old, new) if one is not None for key in one.claims}
+            claims = {key for user in (old, new) if user is not None for key in user.claims}
             sharers = self._pods.few(self._known.sharing(claims), MOST_SHARERS + 2)
             self._tell((sharers or set()) - {uid})
 
@@ -166,7 +168,9 @@ class ClaimIndex:
                 unmodelled.add(f"{CLAIM_FIELD} (unbound, WaitForFirstConsumer)")
             else:
                 lacking.append(f"claim {name} {_trouble(claim, volume)}")
-        counted = Counter(one.driver for one in handles if one.driver in self._limits.limited)
+        counted = Counter(
+            handle.driver for handle in handles if handle.driver in self._limits.limited
+        )
         more = Resources.of({attaching(driver): n for driver, n in counted.items()})
         return replace(
             member,
@@ -184,7 +188,7 @@ class ClaimIndex:
     def _taken(self, claim: Claim, uid: Uid) -> Iterator[str]:
         """Whether the claim is for one pod (ReadWriteOncePod), and another has a node with it."""
         if claim.for_one_pod and any(
-            one.node is not None for one in self._pods.others([claim.key], uid)
+            user.node is not None for user in self._pods.others([claim.key], uid)
         ):
             yield f"claim {claim.key.name} is for one pod, and another uses it"
 
@@ -197,7 +201,7 @@ class ClaimIndex:
         if volume.in_tree:
             yield f"{CLAIM_FIELD} ({volume.in_tree})"
         if claim.for_one_pod and any(
-            one.node is None for one in self._pods.others([claim.key], uid)
+            user.node is None for user in self._pods.others([claim.key], uid)
         ):
             yield f"{CLAIM_FIELD} (ReadWriteOncePod, named by several pods that wait)"
         found = self._known.handle(claim.key)
@@ -206,8 +210,8 @@ class ClaimIndex:
         others = self._pods.others(self._known.sharing([claim.key]), uid)
         sharers = list(islice(others, MOST_SHARERS + 1))
         if len(sharers) > MOST_SHARERS or any(
-            one.node is None or self._limits.limit(one.node, found.driver) is not None
-            for one in sharers
+            pod.node is None or self._limits.limit(pod.node, found.driver) is not None
+            for pod in sharers
         ):
             yield f"{CLAIM_FIELD} (shared, where driver {found.driver} has a limit)"
 

@@ -98,7 +98,7 @@ class ClaimUsers:
 
     def of_ours(self) -> set[ClaimKey]:
         """The claims that pods of ours name."""
-        return {key for one in self._pods.values() if one.is_ours for key in one.claims}
+        return {key for user in self._pods.values() if user.is_ours for key in user.claims}
 
     def named(self) -> list[ClaimKey]:
         """Every claim that somebody names."""

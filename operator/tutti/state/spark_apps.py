@@ -59,7 +59,7 @@ class SparkApps:
     def undeclared(self) -> tuple[Member, ...]:
         """Of every application whose PodGroup is to be made, the oldest pod that says how large."""
         first: dict[GangKey, Member] = {}
-        for member in sorted(self._waiting.values(), key=lambda one: (one.created, one.key)):
+        for member in sorted(self._waiting.values(), key=lambda pod: (pod.created, pod.key)):
             if not member.gated:
                 first.setdefault(self._app_of[member.uid], member)
         return tuple(first.values())

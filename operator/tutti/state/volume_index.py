@@ -45,16 +45,18 @@ class _ByName(Generic[K, V]):
     def those(self, keys: Iterable[K]) -> tuple[V, ...]:
         """The values of those of these names that are there, in the order of the names."""
         found = (self.get(key) for key in sorted(keys, key=str))
-        return tuple(one for one in found if one is not None)
+        return tuple(value for value in found if value is not None)
 
 
 class VolumeIndex:
     """What claims lead to, by name."""
 
     def __init__(self) -> None:
-        self._claims: _ByName[ClaimKey, Claim] = _ByName(lambda one: one.key)
-        self._volumes: _ByName[str, Volume] = _ByName(lambda one: one.name)
-        self._classes: _ByName[str, StorageClass] = _ByName(lambda one: one.name)
+        self._claims: _ByName[ClaimKey, Claim] = _ByName(lambda claim: claim.key)
+        self._volumes: _ByName[str, Volume] = _ByName(lambda volume: volume.name)
+        self._classes: _ByName[str, StorageClass] = _ByName(
+            lambda storage_class: storage_class.name
+        )
         self._naming: dict[str, set[ClaimKey]] = {}  # a volume
         self._sharing: dict[Handle, set[ClaimKey]] = {}
         self._filed: dict[ClaimKey, Handle] = {}
@@ -122,8 +124,8 @@ class VolumeIndex:
     def sharing(self, keys: Iterable[ClaimKey]) -> set[ClaimKey]:
         """These claims, and those for which the same is attached."""
         found = set(keys)
-        handles = {one for key in found if (one := self._filed.get(key)) is not None}
-        return found.union(*(self._sharing[one] for one in handles))
+        handles = {handle for key in found if (handle := self._filed.get(key)) is not None}
+        return found.union(*(self._sharing[handle] for handle in handles))
 
     def waits_for_a_pod(self, claim: Claim) -> bool:
         """Whether it is bound only once a pod that names it is."""
@@ -134,6 +136,6 @@ class VolumeIndex:
     def shown(self, keys: Iterable[ClaimKey]) -> Storage:
         """What these claims lead to."""
         claims = self._claims.those(keys)
-        volumes = self._volumes.those({one.volume for one in claims})
-        names = {one.storage_class for one in claims if not one.is_bound}
+        volumes = self._volumes.those({claim.volume for claim in claims})
+        names = {claim.storage_class for claim in claims if not claim.is_bound}
         return Storage(claims, volumes, self._classes.those(names))

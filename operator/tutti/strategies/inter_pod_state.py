@@ -98,8 +98,8 @@ class InterPodState:
         rules = self._rules
         asked: Iterable[Rule] = (*rules.anti_affinity, *rules.affinity, *rules.spread)
         if shapes is not None:
-            each = (rule for shape in shapes for rule in self._concerning.get(shape, ()))
-            asked = dict.fromkeys(each)
+            concerning = (rule for shape in shapes for rule in self._concerning.get(shape, ()))
+            asked = dict.fromkeys(concerning)
         return all(self._holds(rule) for rule in asked)
 
     def open_to(self, shape: int) -> Flags:
@@ -216,7 +216,7 @@ class InterPodState:
             total[domain_count.domain[nodes]] - domain_count.counted[rule.shape]
             for domain_count, total in domain_counts
         ]
-        return all(bool((each > 0).all()) for each in others) or self._is_first(rule)
+        return all(bool((counts > 0).all()) for counts in others) or self._is_first(rule)
 
     def _is_first(self, rule: Affinity) -> bool:
         """Whether one who obeys the rule may be there as the first, with nobody else anywhere."""

@@ -47,7 +47,9 @@ def advise_all(
     Gangs are of one type where they ask for the same with the same priority. With ``namespace``
     those of others are left out.
     """
-    waiting = [one for one in plan.rejections if namespace in (None, one.gang.namespace)]
+    waiting = [
+        rejection for rejection in plan.rejections if namespace in (None, rejection.gang.namespace)
+    ]
     asked = wants(snapshot, (rejection.gang for rejection in waiting))
     members = (member for want in asked.values() for member in want.members)
     index = pod_classes.selector_index(snapshot, members, pod_classes.placed_pods(snapshot))

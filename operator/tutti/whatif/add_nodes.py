@@ -89,7 +89,7 @@ def kinds(
     keys = {key for shape in shapes for key in grids.label_keys(shape)} - {HOSTNAME}
     keys.update(topologies)
     found: dict[object, Node] = {}
-    for node in sorted(nodes, key=lambda one: one.name):
+    for node in sorted(nodes, key=lambda example: example.name):
         labels = tuple(label for label in node.labels if label[0] in keys)
         found.setdefault((node.allocatable, labels, fresh(node, node.name).taints), node)
     return tuple(found.values())
@@ -98,9 +98,9 @@ def kinds(
 def _topologies(ground: Baseline) -> frozenset[str]:
     """The labels of which rules between pods ask, for this gang or of it; a host's is its own."""
     rules = [shape.rules for shape in ground.shapes]
-    terms = [term for one in rules for term in (*one.affinity, *one.anti_affinity)]
-    terms += [term for one in ground.snapshot.placed_pods for term in one.anti_affinity]
-    spread = (each.topology for one in rules for each in one.spread)
+    terms = [term for rule in rules for term in (*rule.affinity, *rule.anti_affinity)]
+    terms += [term for pod in ground.snapshot.placed_pods for term in pod.anti_affinity]
+    spread = (spread.topology for rule in rules for spread in rule.spread)
     return frozenset((*(term.topology for term in terms), *spread)) - {HOSTNAME}
 
 
@@ -139,17 +139,17 @@ def _prospects(
     found = []
     known: set[object] = set()
     for like in examples:
-        each = _each(ground, fresh(like, NodeName("")))
+        fits = _each(ground, fresh(like, NodeName("")))
         domains = tuple(label for label in like.labels if label[0] in topologies)
-        if (*each.values(), domains) in known:
+        if (*fits.values(), domains) in known:
             continue
-        known.add((*each.values(), domains))
-        least, guess = _by_count(ground, bare, each), _by_count(ground, open_room, each)
+        known.add((*fits.values(), domains))
+        least, guess = _by_count(ground, bare, fits), _by_count(ground, open_room, fits)
         if least is not None:
             # Where it does not fit beside the plan, the others may still move to the new nodes.
             likely = ground.want.need if guess is None else guess
             found.append(_NodeKind(like, max(least, 1), max(likely, 1), is_counted=least > 0))
-    return sorted(found, key=lambda one: (one.guess, one.least, one.like.name))
+    return sorted(found, key=lambda kind: (kind.guess, kind.least, kind.like.name))
 
 
 def _each(ground: Baseline, node: Node) -> Mapping[Shape, int]:
@@ -164,12 +164,12 @@ def _fits(shape: Shape, node: Node) -> int:
     return max(0, min(node.offers(name) // n for name, n in asked))
 
 
-def _by_count(ground: Baseline, room: Counts, each: Mapping[Shape, int]) -> int | None:
+def _by_count(ground: Baseline, room: Counts, fits: Mapping[Shape, int]) -> int | None:
     """The fewest nodes with which every shape has room for itself; None: no number will do."""
 
     def is_enough(number: int) -> bool:
         more = {
-            shape: Fit(found.members + number * each[shape], found.nodes)
+            shape: Fit(found.members + number * fits[shape], found.nodes)
             for shape, found in room.items()
         }
         return capacity.short(more, ground.want) is None

@@ -112,7 +112,7 @@ def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
         inter_pod.grid(),
     )
     given = placements(snapshot, plan)
-    for one in (one for one in snapshot.gangs if one.key in given):
+    for one in (gang for gang in snapshot.gangs if gang.key in given):
         rows, taken = ground.rows(given[one.key])
         ground.left[rows] -= taken
         if goes_before(one, gang):
@@ -126,7 +126,9 @@ def _placed(snapshot: Snapshot, plan: Plan) -> Sequence[MemberOnNode]:
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     placed: list[MemberOnNode] = []
     for placement in plan.placements:
-        placed += [(members[one.uid], one.node) for one in placement.assignments]
+        placed += [
+            (members[assignment.uid], assignment.node) for assignment in placement.assignments
+        ]
         placed += slots.placeholders_of_slots(gangs[placement.uid], placement.slots)
     return placed
 
@@ -136,9 +138,9 @@ def _classified(selectors: SelectorIndex, placed: MemberOnNode) -> MemberOnNode:
     return member, placed[1]
 
 
-def goes_before(one: Gang, other: Gang) -> bool:
+def goes_before(gang: Gang, other: Gang) -> bool:
     """Whether the plan may prefer it: by its priority, or because it has started already."""
-    return has_started(one) or one.priority >= other.priority
+    return has_started(gang) or gang.priority >= other.priority
 
 
 def has_started(gang: Gang) -> bool:
@@ -157,7 +159,7 @@ def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, Place
     censuses = (
         demand.count_members(gang, promised) for gang in snapshot.gangs if gang.key in named
     )
-    tried = (one for one in censuses if not timeouts.is_given_up(one, snapshot.taken_at))
+    tried = (census for census in censuses if not timeouts.is_given_up(census, snapshot.taken_at))
     found = ((census.gang.key, _wanted(census)) for census in tried)
     return {key: want for key, want in found if want is not None}
 
@@ -187,13 +189,16 @@ def placements(snapshot: Snapshot, plan: Plan) -> Mapping[GangKey, Mapping[NodeN
     """What each gang gets by the plan, by node."""
     members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
     gangs = {gang.uid: gang for gang in snapshot.gangs}
-    return {one.gang: _by_node(one, gangs[one.uid], members) for one in plan.placements}
+    return {
+        placement.gang: _by_node(placement, gangs[placement.uid], members)
+        for placement in plan.placements
+    }
 
 
 def _by_node(
     placement: Placement, gang: Gang, members: Mapping[Uid, Member]
 ) -> Mapping[NodeName, Resources]:
-    seats = [(members[one.uid], one.node) for one in placement.assignments]
+    seats = [(members[assignment.uid], assignment.node) for assignment in placement.assignments]
     seats += slots.placeholders_of_slots(gang, placement.slots)
     return summed([(node, grids.footprint(member.shape)) for member, node in seats])
 

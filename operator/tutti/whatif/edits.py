@@ -29,7 +29,7 @@ def with_nodes(of: Snapshot, count: int, like: str) -> Snapshot:
     taken = {node.name for node in of.nodes}
     names = (f"{like}-new-{number}" for number in range(1, count + len(taken) + 1))
     free = [NodeName(name) for name in names if name not in taken][:count]
-    taints = tuple(one for one in model.taints if not one.key.startswith(CONDITIONS))
+    taints = tuple(taint for taint in model.taints if not taint.key.startswith(CONDITIONS))
     new = [
         replace(
             model,
@@ -55,7 +55,7 @@ def without_node(of: Snapshot, name: str) -> Snapshot:
         gangs=tuple(gang for gang in gangs if gang.members or not gang.is_single),
         strays=tuple(_left(bare.strays, gone)),
         reservations=tuple(_kept(of, gone)),
-        placed_pods=tuple(one for one in of.placed_pods if one.node != gone),
+        placed_pods=tuple(pod for pod in of.placed_pods if pod.node != gone),
         settled=frozenset(),
     )
 

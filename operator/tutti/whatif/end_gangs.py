@@ -73,14 +73,14 @@ def preferred(ground: Baseline, asking: Prober, alone: Placeable) -> EndedGangs:
 
 def without_bound(snapshot: Snapshot, held: Mapping[GangKey, ByNode]) -> Snapshot:
     """The picture once these gangs have ended and given back what they hold."""
-    freed = summed([item for one in held.values() for item in one.items()])
+    freed = summed([item for by_node in held.values() for item in by_node.items()])
     nodes = tuple(
         replace(node, used=node.used - freed[node.name]) if node.name in freed else node
         for node in snapshot.nodes
     )
     gangs = tuple(gang for gang in snapshot.gangs if gang.key not in held)
     over = {m.uid for gang in snapshot.gangs if gang.key in held for m in gang.members}
-    residents = tuple(one for one in snapshot.placed_pods if one.uid not in over)
+    residents = tuple(pod for pod in snapshot.placed_pods if pod.uid not in over)
     return replace(snapshot, nodes=nodes, gangs=gangs, placed_pods=residents)
 
 
@@ -120,7 +120,7 @@ def _candidates(ground: Baseline, given: Mapping[GangKey, ByNode]) -> Sequence[_
     for key, by_node in given.items():
         rows, rooms = ground.rows(by_node)
         found.append(_Candidate(key, rows, rooms, float((rooms.sum(axis=0) / totals).sum())))
-    return sorted(found, key=lambda one: (one.size, one.gang))
+    return sorted(found, key=lambda candidate: (candidate.size, candidate.gang))
 
 
 class _Search:
@@ -145,10 +145,10 @@ class _Search:
         # That fewer will not do: the plan as it is, or all the room there is, says so for none.
         none_will_do = ground.plan.proved or self._lacking(self._counts(ground.true)) > 0
         one_will_not = none_will_do
-        for one in self._promising(candidates):
-            verdict = self._asking.verdict(self._without([one.gang]))
+        for candidate in self._promising(candidates):
+            verdict = self._asking.verdict(self._without([candidate.gang]))
             if verdict is ProbeResult.STARTS:
-                return EndedGangs((one.gang,), Certainty.of(proved=none_will_do))
+                return EndedGangs((candidate.gang,), Certainty.of(proved=none_will_do))
             one_will_not &= verdict is ProbeResult.WAITS
             if verdict is None:
                 break
@@ -161,13 +161,17 @@ class _Search:
         Most likely is what fits beside the gangs that go before; but they may also go elsewhere.
         """
         likely = self._singles(self._ground.open, candidates)
-        sure = {one.gang for one in likely}
+        sure = {candidate.gang for candidate in likely}
         possible = self._singles(self._ground.true, candidates)
-        return [*likely, *(one for one in possible if one.gang not in sure)]
+        return [*likely, *(candidate for candidate in possible if candidate.gang not in sure)]
 
     def _singles(self, free: Table, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
         counts = self._counts(free)
-        return [one for one in candidates if not self._lacking(self._more(free, counts, one))]
+        return [
+            candidate
+            for candidate in candidates
+            if not self._lacking(self._more(free, counts, candidate))
+        ]
 
     def _together(self, candidates: Sequence[_Candidate]) -> tuple[tuple[GangKey, ...], bool]:
         """Take the gang that helps most, again and again, until the planner starts ours.
@@ -179,13 +183,13 @@ class _Search:
         chosen: list[_Candidate] = []
         while rest and len(chosen) < MOST_TOGETHER:
             counts = self._counts(free)
-            lacking = [self._lacking(self._more(free, counts, one)) for one in rest]
+            lacking = [self._lacking(self._more(free, counts, candidate)) for candidate in rest]
             best = rest.pop(lacking.index(min(lacking)))
             chosen.append(best)
             free[best.rows] += best.rooms
             if min(lacking) or len(chosen) == 1:
                 continue
-            keys = tuple(sorted(one.gang for one in self._needed(chosen)))
+            keys = tuple(sorted(candidate.gang for candidate in self._needed(chosen)))
             verdict = self._asking.verdict(self._without(keys))
             if verdict is ProbeResult.STARTS:
                 return keys, False
@@ -196,8 +200,8 @@ class _Search:
     def _needed(self, chosen: Sequence[_Candidate]) -> Sequence[_Candidate]:
         """Those chosen that the count cannot do without; what came first may have become idle."""
         kept = list(chosen)
-        for one in chosen[:-1]:
-            others = [other for other in kept if other is not one]
+        for candidate in chosen[:-1]:
+            others = [other for other in kept if other is not candidate]
             freed = self._freed(self._ground.open, others)
             if not self._lacking(self._counts(freed)):
                 kept = others
@@ -205,8 +209,8 @@ class _Search:
 
     def _freed(self, free: Table, some: Sequence[_Candidate]) -> Table:
         freed = free.copy()
-        for one in some:
-            freed[one.rows] += one.rooms
+        for candidate in some:
+            freed[candidate.rows] += candidate.rooms
         return freed
 
     def _counts(self, free: Table) -> Mapping[Shape, int]:
@@ -214,15 +218,15 @@ class _Search:
         return {shape: room_for(base, shape, free).members for shape in self._by_shape}
 
     def _more(
-        self, free: Table, counts: Mapping[Shape, int], one: _Candidate
+        self, free: Table, counts: Mapping[Shape, int], candidate: _Candidate
     ) -> Mapping[Shape, int]:
         """The counts once this gang has made way; only its own nodes are looked at."""
-        base, before = self._ground.base, free[one.rows]
-        after = before + one.rooms
+        base, before = self._ground.base, free[candidate.rows]
+        after = before + candidate.rooms
         more = {}
         for shape, n in counts.items():
             row = base.shapes[shape]
-            asks, allowed = base.requests[row], base.allowed[row, one.rows]
+            asks, allowed = base.requests[row], base.allowed[row, candidate.rows]
             gained = fits_per_node(after, asks, allowed) - fits_per_node(before, asks, allowed)
             more[shape] = n + int(gained.sum())
         return more

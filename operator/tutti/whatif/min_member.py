@@ -36,5 +36,5 @@ def smaller_need(
 
 def needing(snapshot: Snapshot, gang: Gang, least: int) -> Snapshot:
     """The picture with another minMember."""
-    changed = (replace(one, min_member=least) if one is gang else one for one in snapshot.gangs)
+    changed = (replace(own, min_member=least) if own is gang else own for own in snapshot.gangs)
     return replace(snapshot, gangs=tuple(changed))

@@ -148,8 +148,11 @@ def bottlenecks(ground: Baseline, beside: Placeable, planner: Planner) -> Sequen
         problem = Problem(free, base.requests, np.ones_like(base.allowed), ())
         admits = _most(ground, problem, planner, is_thorough=False)
         found.append(Bottleneck(Obstacle.RULES, _avoided_for(ground), admits))
-    helpful = [one for one in found if one.admits.members > beside.members]
-    return sorted(helpful, key=lambda one: (-one.admits.members, one.obstacle, one.name))
+    helpful = [bottleneck for bottleneck in found if bottleneck.admits.members > beside.members]
+    return sorted(
+        helpful,
+        key=lambda bottleneck: (-bottleneck.admits.members, bottleneck.obstacle, bottleneck.name),
+    )
 
 
 def _avoided_for(ground: Baseline) -> str:

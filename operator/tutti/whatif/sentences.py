@@ -82,7 +82,7 @@ def _lacks(found: Diagnosis, needed: int) -> Iterable[str]:
         yield f"without the other waiting gangs, room for {_placeable(found.alone, needed)}"
     if found.short is not None:
         yield _short(found.short)
-    yield from (_bottleneck(one) for one in found.bottlenecks)
+    yield from (_bottleneck(bottleneck) for bottleneck in found.bottlenecks)
     if not found.bottlenecks and found.beside.members < needed:
         yield "no single resource is the only obstacle"
 

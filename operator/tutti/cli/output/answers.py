@@ -77,8 +77,14 @@ class CommandAnswers:
         self, observation: Observation, gang: GangKey, planned: Callable[[], None]
     ) -> Record:
         """See ``Answers.explain``."""
-        one = self._planner
-        planner = _CountedPlanner(one.strategy, one.fallback, one.budget, one.policy, planned)
+        planner_in_use = self._planner
+        planner = _CountedPlanner(
+            planner_in_use.strategy,
+            planner_in_use.fallback,
+            planner_in_use.budget,
+            planner_in_use.policy,
+            planned,
+        )
         why = "" if self._texts else hindrance(self._rows(observation))
         question = explain.Question(observation.snapshot, planner, why)
         explained = explain.explain_gang(question, gang)

@@ -44,7 +44,7 @@ def drawn(snapshot: Snapshot, plan: Plan, namespace: str = "") -> ClusterPicture
     With a ``namespace``, gangs of all others are drawn as what other schedulers bound.
     """
     unit = _unit(snapshot)
-    names = _names([one for one in snapshot.gangs if namespace in ("", one.key.namespace)])
+    names = _names([gang for gang in snapshot.gangs if namespace in ("", gang.key.namespace)])
     held = _held(snapshot, plan, names, unit)
     rows = [
         _row(node, held.get(node.name, ()), unit)
@@ -106,7 +106,7 @@ def _held(
         entry.uid: entry.node for held in snapshot.reservations for entry in held.entries
     }
     for placement in plan.placements:
-        promised.update((one.uid, one.node) for one in placement.assignments)
+        promised.update((assignment.uid, assignment.node) for assignment in placement.assignments)
     blocks: dict[NodeName, list[Block]] = {}
     for gang in snapshot.gangs:
         for member in gang.members:

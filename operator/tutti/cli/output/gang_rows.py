@@ -43,7 +43,7 @@ def rows(
     snapshot: Snapshot, groups: Mapping[GangKey, GangObject], namespace: str | None
 ) -> Sequence[StandingRow]:
     """The gangs of a namespace, or of all: the most important first, then the oldest."""
-    gangs = [one for one in snapshot.gangs if namespace in (None, one.key.namespace)]
+    gangs = [gang for gang in snapshot.gangs if namespace in (None, gang.key.namespace)]
     found = [
         _row(gang, state, snapshot, groups.get(gang.key))
         for gang in gangs
@@ -56,7 +56,12 @@ def hindrance(found: Iterable[StandingRow]) -> str:
     """What the operator says keeps every gang from starting: that it is paused, or only watches."""
     said = [row.message for row in found if row.state is GangState.WAITING]
     return next(
-        (why for why in finding_text.MODES.values() if any(one.startswith(why) for one in said)), ""
+        (
+            why
+            for why in finding_text.MODES.values()
+            if any(message.startswith(why) for message in said)
+        ),
+        "",
     )
 
 
@@ -74,13 +79,19 @@ def largest(found: Iterable[StandingRow], snapshot: Snapshot) -> Sequence[Standi
 
 
 def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | None) -> StandingRow:
-    reserved = next((one for one in snapshot.reservations if one.uid == gang.uid), None)
-    bound = {one.uid: one.node for one in gang.members if one.node is not None and not one.is_over}
+    reserved = next(
+        (reservation for reservation in snapshot.reservations if reservation.uid == gang.uid), None
+    )
+    bound = {
+        member.uid: member.node
+        for member in gang.members
+        if member.node is not None and not member.is_over
+    }
     entries = () if reserved is None else reserved.entries
     places = {**{entry.uid: entry.node for entry in entries}, **bound}
     absent = () if reserved is None else slots.placeholders_of_slots(gang, reserved.slots)
-    here = [footprint(one.shape) for one in gang.members if one.uid in places]
-    here += [footprint(one.shape) for one, _ in absent]
+    here = [footprint(member.shape) for member in gang.members if member.uid in places]
+    here += [footprint(member.shape) for member, _ in absent]
     reason, message = _said(gang, state, group)
     return StandingRow(
         gang,

@@ -21,7 +21,7 @@ def of_plan(
         "objective": setup.policy.objective.value,
         "proved": plan.proved,
         "shortfall": plan.shortfall,
-        "levels": [_level(one) for one in plan.levels],
+        "levels": [_level(level) for level in plan.levels],
         "gangs": [of_line(line) for line in lines],
     }
 
@@ -47,13 +47,13 @@ def of_changes(changes: Sequence[GangChange]) -> list[Record]:
     """What is different between two plans."""
     return [
         {
-            "gang": str(one.gang),
-            "kind": one.gang.kind.kind,
-            "change": one.kind.value,
-            "before": None if one.before is None else of_line(one.before),
-            "after": None if one.after is None else of_line(one.after),
+            "gang": str(change.gang),
+            "kind": change.gang.kind.kind,
+            "change": change.kind.value,
+            "before": None if change.before is None else of_line(change.before),
+            "after": None if change.after is None else of_line(change.after),
         }
-        for one in changes
+        for change in changes
     ]
 
 
@@ -69,8 +69,8 @@ def _level(level: Level) -> Record:
 def _slots(placement: Placement) -> list[Record]:
     on: dict[str, list[str]] = {}
     absent: dict[str, dict[str, int]] = {}
-    for one in placement.assignments:
-        on.setdefault(one.node, []).append(one.pod.name)
+    for assignment in placement.assignments:
+        on.setdefault(assignment.node, []).append(assignment.pod.name)
     for slot in placement.slots:
         absent.setdefault(slot.node, {})[slot.role] = slot.count
     return [

@@ -83,7 +83,7 @@ def planned(snapshot: Snapshot, setup: PlannerConfig) -> Planned:
 
 
 def _budget(setup: PlannerConfig) -> Budget:
-    known = {each.name: type(getattr(Budget(), each.name)) for each in fields(Budget)}
+    known = {field.name: type(getattr(Budget(), field.name)) for field in fields(Budget)}
     try:
         said = {name: known[name](n) for name, n in setup.budget.items() if name in known}
     except (ValueError, OverflowError) as problem:

@@ -93,7 +93,9 @@ def marks(gangs: Iterable[str]) -> Mapping[str, Mark]:
     for number, gang in enumerate(dict.fromkeys(gangs)):
         own = [letter for letter in gang.upper() if letter in _LETTERS]
         spare = _LETTERS[number % len(_LETTERS)]
-        letter = next((one for one in [*own, *_LETTERS] if one not in taken), spare)
+        letter = next(
+            (candidate for candidate in [*own, *_LETTERS] if candidate not in taken), spare
+        )
         taken.add(letter)
         chosen[gang] = Mark(letter, PALETTE[number % len(PALETTE)])
     return chosen
@@ -151,8 +153,8 @@ class ClusterPicture:
 
     def _title(self, kind: str, nodes: Sequence[NodeRow]) -> str:
         sizes = {node.slots for node in nodes}
-        each = f"{_TIMES}{sizes.pop()} {self.unit}" if len(sizes) == 1 else f" nodes, {self.unit}"
-        return f"{kind} {len(nodes)}{each}"
+        size = f"{_TIMES}{sizes.pop()} {self.unit}" if len(sizes) == 1 else f" nodes, {self.unit}"
+        return f"{kind} {len(nodes)}{size}"
 
     def _panel(self, kind: str, nodes: Sequence[NodeRow], look: "_Look", width: int) -> Panel:
         shown = nodes[: self.rows]

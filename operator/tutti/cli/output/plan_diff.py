@@ -58,10 +58,10 @@ class GangRow:
 
 def lines(snapshot: Snapshot, plan: Plan) -> Sequence[GangRow]:
     """Every gang, the most important first, then as kubectl would list them."""
-    placed = {one.gang: one for one in plan.placements}
-    rejected = {one.gang: one for one in plan.rejections}
-    evicted = {one.gang for one in plan.evictions}
-    held = {one.gang: one for one in snapshot.reservations}
+    placed = {placement.gang: placement for placement in plan.placements}
+    rejected = {rejection.gang: rejection for rejection in plan.rejections}
+    evicted = {eviction.gang for eviction in plan.evictions}
+    held = {reservation.gang: reservation for reservation in snapshot.reservations}
     found = []
     for gang in snapshot.gangs:
         placement, reservation = placed.get(gang.key), held.get(gang.key)
@@ -70,12 +70,12 @@ def lines(snapshot: Snapshot, plan: Plan) -> Sequence[GangRow]:
             member.node for member in gang.members if member.node is not None and not member.is_over
         )
         if placement is not None:
-            on.update(one.node for one in placement.assignments)
+            on.update(assignment.node for assignment in placement.assignments)
             on.update(slot.node for slot in placement.slots for _ in range(slot.count))
             answer = GangAnswer.GROWS if is_bound else GangAnswer.STARTS
         elif reservation is not None:
             bound = {member.uid for member in gang.members if member.node is not None}
-            on.update(one.node for one in reservation.entries if one.uid not in bound)
+            on.update(entry.node for entry in reservation.entries if entry.uid not in bound)
             on.update(slot.node for slot in reservation.slots for _ in range(slot.count))
             answer = GangAnswer.EVICTED if reservation.evict else GangAnswer.RESERVED
         elif gang.key in evicted:
@@ -115,7 +115,7 @@ class GangChange:
 
 def changes(before: Sequence[GangRow], after: Sequence[GangRow]) -> Sequence[GangChange]:
     """What is different for whom, in the order of the second plan; who is gone comes last."""
-    return list(_changes({one.gang.key: one for one in before}, after))
+    return list(_changes({row.gang.key: row for row in before}, after))
 
 
 def _changes(before: Mapping[GangKey, GangRow], after: Sequence[GangRow]) -> Iterator[GangChange]:

@@ -46,7 +46,7 @@ class _Shown:
     def changes(self, before: Planned) -> Sequence[GangChange]:
         """Who fares otherwise."""
         found = plan_diff.changes(before.lines, self.made.lines)
-        return [one for one in found if self.is_shown(one.gang.namespace)]
+        return [change for change in found if self.is_shown(change.gang.namespace)]
 
     def is_shown(self, namespace: str) -> bool:
         """Whether gangs of a namespace are."""
@@ -93,6 +93,6 @@ def _print_summary(shown: _Shown) -> None:
         table.show(out, f"after:  {said}")
         here = f"in namespace {visible(shown.namespace)}, " * bool(shown.namespace)
         table.show(out, f"{here}{table.difference(changes)}")
-    strays = [one for one in made.snapshot.strays if shown.is_shown(one.key.namespace)]
+    strays = [stray for stray in made.snapshot.strays if shown.is_shown(stray.key.namespace)]
     if strays:
         table.show(out, f"{len(strays)} pods name a PodGroup that does not exist")

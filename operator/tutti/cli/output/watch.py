@@ -144,7 +144,7 @@ def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> 
     except SettingsError as wrong:
         fail("; ".join(wrong.sentences))
     state = live_cluster.look(settings, kubeconfig, context)
-    groups = {one.key: one for one in state.groups}
+    groups = {group.key: group for group in state.groups}
     snapshot = state.snapshot(time.time())
     return View(snapshot, rows(snapshot, groups, namespace), namespace)
 

@@ -6,13 +6,13 @@ from .. import wire
 from ..errors import BadObject
 
 
-def named(one: wire.Object) -> str:
+def named(obj: wire.Object) -> str:
     """Answer ``namespace/name``; whatever has no name or uid cannot be told from its namesakes."""
-    metadata = one.metadata
+    metadata = obj.metadata
     name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
     if not metadata.name or not metadata.uid:
         missing = "uid" if metadata.name else "name"
-        kind = type(one).__name__
+        kind = type(obj).__name__
         raise BadObject(name or f"a {kind} without a name", f"its metadata has no {missing}")
     return name
 

@@ -49,11 +49,11 @@ def decode_likings(pod: wire.Pod) -> tuple[WeightedAffinityTerm, ...]:
 def _nodes(given: Iterable[wire.PreferredNodeTerm]) -> tuple[tuple[NodeTerm, int], ...]:
     """Of an empty term nothing is wanted: it matches no node."""
     weights: dict[NodeTerm, int] = {}
-    for each in given:
-        wanted = each.preference
+    for preferred in given:
+        wanted = preferred.preference
         term = NodeTerm(requirements(wanted.match_expressions), requirements(wanted.match_fields))
         if term != NodeTerm():
-            weights[term] = weights.get(term, 0) + each.weight
+            weights[term] = weights.get(term, 0) + preferred.weight
     return tuple(
         (term, weights[term]) for term in sorted(weights, key=node_term_order) if weights[term]
     )
@@ -77,8 +77,8 @@ def _preferred(pod: wire.Pod) -> list[WeightedAffinityTerm]:
 
 def _summed(likings: Iterable[WeightedAffinityTerm]) -> tuple[WeightedAffinityTerm, ...]:
     weights: dict[AffinityTerm, int] = {}
-    for each in likings:
-        weights[each.term] = weights.get(each.term, 0) + each.weight
+    for weighted in likings:
+        weights[weighted.term] = weights.get(weighted.term, 0) + weighted.weight
     return tuple(
         WeightedAffinityTerm(term, weights[term])
         for term in sorted(weights, key=term_order)

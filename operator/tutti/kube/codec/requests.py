@@ -42,7 +42,9 @@ def host_ports(spec: wire.PodSpec) -> Sequence[ports.HostPort]:
 
     In the host's network every port is one; the API server writes that down at creation.
     """
-    lasting = (one for one in spec.init_containers if one.restart_policy == ALWAYS)
+    lasting = (
+        container for container in spec.init_containers if container.restart_policy == ALWAYS
+    )
     found = [
         (port.host_port or port.container_port * spec.host_network, port)
         for container in (*spec.containers, *lasting)
@@ -141,8 +143,8 @@ def _unless(
 
 
 def _by_name(status: wire.PodStatus) -> Mapping[str, wire.ContainerStatus]:
-    init = {each.name: each for each in status.init_container_statuses}
-    return init | {each.name: each for each in status.container_statuses}
+    init = {container.name: container for container in status.init_container_statuses}
+    return init | {container.name: container for container in status.container_statuses}
 
 
 def _is_placed(pod: wire.Pod) -> bool:
@@ -151,15 +153,15 @@ def _is_placed(pod: wire.Pod) -> bool:
 
 def _says_resources(status: wire.PodStatus) -> bool:
     return status.resources is not None or any(
-        each.allocated_resources is not None or each.resources is not None
-        for each in (*status.container_statuses, *status.init_container_statuses)
+        container.allocated_resources is not None or container.resources is not None
+        for container in (*status.container_statuses, *status.init_container_statuses)
     )
 
 
 def _is_infeasible(status: wire.PodStatus) -> bool:
     """Whether the node has said that a resize can never be."""
-    pending = (each for each in status.conditions if each.type == "PodResizePending")
-    return next((each.reason == "Infeasible" for each in pending), False)
+    pending = (condition for condition in status.conditions if condition.type == "PodResizePending")
+    return next((condition.reason == "Infeasible" for condition in pending), False)
 
 
 def _nanos(amounts: wire.Quantities) -> Nanos:

@@ -78,10 +78,10 @@ def claims(spec: wire.PodSpec, pod_name: str = "") -> tuple[str, ...]:
     """The claims that the pod's volumes name, sorted; with its name, its ephemeral ones, too."""
     if not spec.volumes:
         return ()
-    found = {name for each in spec.volumes if (name := _claim_name(each.get(CLAIM)))}
+    found = {name for volume in spec.volumes if (name := _claim_name(volume.get(CLAIM)))}
     if pod_name:
         found |= {
-            f"{pod_name}-{each.get('name')}" for each in spec.volumes if each.get("ephemeral")
+            f"{pod_name}-{volume.get('name')}" for volume in spec.volumes if volume.get("ephemeral")
         }
     return tuple(sorted(found))
 
@@ -108,9 +108,13 @@ def _selector(affinity: wire.Affinity) -> wire.NodeSelector | None:
 
 
 def _named(term: wire.NodeTerm) -> str | None:
-    for each in term.match_fields:
-        if each.key == NODE_NAME and each.operator == "In" and len(each.values) == 1:
-            return each.values[0]
+    for requirement in term.match_fields:
+        if (
+            requirement.key == NODE_NAME
+            and requirement.operator == "In"
+            and len(requirement.values) == 1
+        ):
+            return requirement.values[0]
     return None
 
 
@@ -130,8 +134,8 @@ def _required(affinity: wire.Affinity) -> tuple[NodeTerm, ...] | None:
 def node_term_order(term: NodeTerm) -> tuple[object, ...]:
     """How terms on nodes are sorted."""
     return (
-        tuple(requirement_order(each) for each in term.labels),
-        tuple(requirement_order(each) for each in term.fields),
+        tuple(requirement_order(requirement) for requirement in term.labels),
+        tuple(requirement_order(requirement) for requirement in term.fields),
     )
 
 
@@ -143,7 +147,7 @@ def _tolerations(given: Iterable[wire.Toleration]) -> tuple[Toleration, ...]:
 
 @lru_cache(maxsize=KNOWN)
 def _shared_tolerations(given: frozenset[tuple[str, str, str, str]]) -> tuple[Toleration, ...]:
-    return tuple(Toleration(*each) for each in sorted(given))
+    return tuple(Toleration(*fields) for fields in sorted(given))
 
 
 @lru_cache(maxsize=KNOWN)

@@ -38,30 +38,30 @@ _IN_TREE = (
 )
 
 
-def decode_claim(one: wire.PersistentVolumeClaim) -> Claim:
+def decode_claim(claim: wire.PersistentVolumeClaim) -> Claim:
     """Read a claim."""
-    named(one)
-    metadata, spec = one.metadata, one.spec
+    named(claim)
+    metadata, spec = claim.metadata, claim.spec
     return Claim(
         ClaimKey(metadata.namespace, metadata.name),
         spec.volume_name,
         is_bound=bool(spec.volume_name) and BOUND in metadata.annotations,
         storage_class=metadata.annotations.get(BETA_CLASS, spec.storage_class_name or ""),
-        is_lost=one.status.phase == LOST,
+        is_lost=claim.status.phase == LOST,
         terminating=metadata.deletion_timestamp is not None,
         for_one_pod=ONE_POD in spec.access_modes,
     )
 
 
-def decode_volume(one: wire.PersistentVolume) -> Volume:
+def decode_volume(volume: wire.PersistentVolume) -> Volume:
     """Read a volume."""
-    named(one)
-    spec = one.spec
+    named(volume)
+    spec = volume.spec
     kinds = wire.VolumeSpec.model_fields
     in_tree = (kinds[kind].alias or "" for kind in _IN_TREE if getattr(spec, kind) is not None)
-    labels = one.metadata.labels
+    labels = volume.metadata.labels
     return Volume(
-        one.metadata.name,
+        volume.metadata.name,
         _affinity(spec.node_affinity.required),
         tuple((key, labels[key]) for key in sorted(labels) if key in PLACES),
         driver=spec.csi.driver if spec.csi is not None else "",
@@ -70,29 +70,33 @@ def decode_volume(one: wire.PersistentVolume) -> Volume:
     )
 
 
-def decode_class(one: wire.StorageClass) -> StorageClass:
+def decode_class(storage_class: wire.StorageClass) -> StorageClass:
     """Read a class; the API server lets nobody change its mode."""
-    named(one)
-    return StorageClass(one.metadata.name, one.volume_binding_mode == WAITS, one.provisioner)
+    named(storage_class)
+    return StorageClass(
+        storage_class.metadata.name,
+        storage_class.volume_binding_mode == WAITS,
+        storage_class.provisioner,
+    )
 
 
-def decode_drivers(one: wire.CSINode) -> NodeDrivers:
+def decode_drivers(node: wire.CSINode) -> NodeDrivers:
     """Read the drivers of a node."""
-    named(one)
-    limits = {each.name: each.allocatable.count for each in one.spec.drivers}
-    return NodeDrivers(NodeName(one.metadata.name), tuple(sorted(limits.items())))
+    named(node)
+    limits = {driver.name: driver.allocatable.count for driver in node.spec.drivers}
+    return NodeDrivers(NodeName(node.metadata.name), tuple(sorted(limits.items())))
 
 
-def decode_driver(one: wire.CSIDriver) -> Driver:
+def decode_driver(driver: wire.CSIDriver) -> Driver:
     """Read a driver."""
-    named(one)
-    return Driver(one.metadata.name, one.spec.prevent_pod_scheduling_if_missing)
+    named(driver)
+    return Driver(driver.metadata.name, driver.spec.prevent_pod_scheduling_if_missing)
 
 
-def decode_attachment(one: wire.VolumeAttachment) -> Attachment | None:
+def decode_attachment(attachment: wire.VolumeAttachment) -> Attachment | None:
     """Read an attachment; None where it is of no PersistentVolume."""
-    named(one)
-    spec = one.spec
+    named(attachment)
+    spec = attachment.spec
     volume = spec.source.persistent_volume_name
     if not (spec.attacher and volume):
         return None

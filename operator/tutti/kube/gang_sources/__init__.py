@@ -50,7 +50,7 @@ def chosen(names: Iterable[str]) -> tuple[GangSource, ...]:
     names = frozenset(names)
     if unknown := sorted(names - OPTIONAL.keys()):
         raise UnknownSourceError(f"{unknown[0]!r} is not one of {', '.join(OPTIONAL)}")
-    return tuple(one for one in SOURCES if not one.is_optional or one.name in names)
+    return tuple(source for source in SOURCES if not source.is_optional or source.name in names)
 
 
 class Membership(NamedTuple):

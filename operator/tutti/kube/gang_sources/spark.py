@@ -107,9 +107,9 @@ def _kept(volumes: Iterable[Mapping[str, Any]], name: str, file: str) -> ConfigM
 
 def _key(items: Any, file: str) -> str:
     """Under which key; its own name, unless the volume gives the file another."""
-    for one in items if isinstance(items, list | tuple) else ():
-        if isinstance(one, Mapping) and one.get("path") == file and one.get("key"):
-            return str(one["key"])
+    for item in items if isinstance(items, list | tuple) else ():
+        if isinstance(item, Mapping) and item.get("path") == file and item.get("key"):
+            return str(item["key"])
     return file
 
 

@@ -223,7 +223,7 @@ def vacant(snapshot: Snapshot, base: Grid) -> NDArray[np.int64]:
 def amounts(vectors: Sequence[Resources], resources: Sequence[str]) -> Amounts:
     """Vectors as rows, exactly."""
     by_name = [dict(vector.amounts) for vector in vectors]
-    columns = [[each.get(name, 0) for each in by_name] for name in resources]
+    columns = [[values.get(name, 0) for values in by_name] for name in resources]
     extremes = [n for column in columns if column for n in (max(column), -min(column))]
     small = all(n < AMOUNT_LIMIT for n in extremes)
     table = np.empty((len(vectors), len(resources)), dtype=np.int64 if small else object)
@@ -250,4 +250,6 @@ def label_keys(shape: Shape) -> Iterable[str]:
     yield from (key for key, _ in shape.node_selector)
     for term in shape.required or ():
         yield from (requirement.key for requirement in term.labels)
-    yield from (one.key for reach in shape.volume_reach for way in reach for one in way)
+    yield from (
+        requirement.key for reach in shape.volume_reach for way in reach for requirement in way
+    )

@@ -46,7 +46,9 @@ class SelectorIndex:
             group: i for i, group in enumerate(dict.fromkeys(groups))
         }
         self._spaces = spaces(namespaces) if self.number else {}
-        self._keys = {one.key for group in self.number for one in _requirements(group)}
+        self._keys = {
+            requirement.key for group in self.number for requirement in _requirements(group)
+        }
         self._by_label: dict[Label, list[tuple[int, Group]]] = {}
         self._others: list[tuple[int, Group]] = []
         for group, number in self.number.items():
@@ -74,12 +76,12 @@ class SelectorIndex:
 
     def _sought(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         by_key = dict(labels)
-        likely = [one for label in labels for one in self._by_label.get(label, ())]
+        likely = [entry for label in labels for entry in self._by_label.get(label, ())]
         return tuple(
             sorted(
                 number
                 for number, group in (*likely, *self._others)
-                if all(is_counted(one, namespace, by_key, self._spaces) for one in group)
+                if all(is_counted(peers, namespace, by_key, self._spaces) for peers in group)
             )
         )
 
@@ -130,7 +132,7 @@ def pods_of_no_gang(snapshot: Snapshot) -> Sequence[PlacedPod]:
         return ()
     ending = {member.uid for gang in snapshot.gangs for member in gang.members}
     ending.update(member.uid for member in snapshot.strays)
-    return tuple(one for one in snapshot.placed_pods if one.uid not in ending)
+    return tuple(pod for pod in snapshot.placed_pods if pod.uid not in ending)
 
 
 def selector_index(
@@ -138,7 +140,7 @@ def selector_index(
 ) -> SelectorIndex:
     """The groups that the rules of these waiting members, and of residents, are about."""
     asking = shapes_with_rules(members)
-    terms = dict.fromkeys(term for one in residents for term in one.anti_affinity)
+    terms = dict.fromkeys(term for pod in residents for term in pod.anti_affinity)
     groups = [group for shape in asking for group in groups_asked(shape)]
     return SelectorIndex([*groups, *((term.peers,) for term in terms)], snapshot.namespaces)
 
@@ -171,11 +173,11 @@ def _shape_of_class(shape: Shape, groups: tuple[int, ...]) -> Shape:
 
 
 def _requirements(group: Group) -> Iterator[Requirement]:
-    return (one for peers in group for one in peers.selector or ())
+    return (requirement for peers in group for requirement in peers.selector or ())
 
 
 def _listed(group: Group) -> Iterator[Sequence[Label]]:
     """Lists of labels of which whoever is among the group has one."""
-    for one in _requirements(group):
-        if one.operator == "In":
-            yield [(one.key, value) for value in dict.fromkeys(one.values)]
+    for requirement in _requirements(group):
+        if requirement.operator == "In":
+            yield [(requirement.key, value) for value in dict.fromkeys(requirement.values)]

@@ -91,17 +91,19 @@ class SlotAssignments:
 
     def awaits(self, gang: Gang) -> bool:
         """Whether absent members may get room that is not held for them yet."""
-        one = self.open.get(gang.uid)
-        return one is None or not one.is_over
+        open_reservation = self.open.get(gang.uid)
+        return open_reservation is None or not open_reservation.is_over
 
     def room(self, gang: Gang) -> Collection[Member] | None:
         """Stand-ins for the absent members of a gang that have room; None if nobody is awaited."""
-        one = self.open.get(gang.uid)
-        if one is None:
+        open_reservation = self.open.get(gang.uid)
+        if open_reservation is None:
             return () if gang.uid in self.bereft else None
         return [
             member
-            for member, _ in slots.placeholders_of_slots(gang, slots.slots_of(one.remaining_slots))
+            for member, _ in slots.placeholders_of_slots(
+                gang, slots.slots_of(open_reservation.remaining_slots)
+            )
         ]
 
 
@@ -127,7 +129,9 @@ def filled(snapshot: Snapshot) -> SlotAssignments:
         held.uid: _taken(held, gang, nodes, named, lost.get(held.uid, LostParts()).slots)
         for held, gang in standing
     }
-    found = {uid: _no_more_than_lacks(one, gangs[uid], now) for uid, one in found.items()}
+    found = {
+        uid: _no_more_than_lacks(reservation, gangs[uid], now) for uid, reservation in found.items()
+    }
     social = _sociable(snapshot, found, gangs)
     reservations = tuple(
         social[held.uid].after if held.uid in social else held for held in snapshot.reservations
@@ -178,7 +182,7 @@ def _sociable(
     snapshot: Snapshot, found: Mapping[Uid, OpenReservation], gangs: Mapping[Uid, Gang]
 ) -> Mapping[Uid, OpenReservation]:
     """The same without those whom rules between pods forbid their slot."""
-    new = [(uid, entry) for uid, one in found.items() for entry in one.taken]
+    new = [(uid, entry) for uid, reservation in found.items() for entry in reservation.taken]
     if not new:
         return found
     members = {m.uid: m for gang in snapshot.gangs for m in gang.members}
@@ -197,37 +201,39 @@ def _sociable(
             return found
         new = [(uid, entry) for uid, entry in new if entry.uid not in unsocial]
         found = {
-            uid: _no_more_than_lacks(_without(one, unsocial, members), gangs[uid], now)
-            for uid, one in found.items()
+            uid: _no_more_than_lacks(_without(reservation, unsocial, members), gangs[uid], now)
+            for uid, reservation in found.items()
         }
 
 
 def _without(
-    one: OpenReservation, uids: Collection[Uid], members: Mapping[Uid, Member]
+    reservation: OpenReservation, uids: Collection[Uid], members: Mapping[Uid, Member]
 ) -> OpenReservation:
     """Give the slots of these members back to whoever comes next."""
-    back = [entry for entry in one.taken if entry.uid in uids]
+    back = [entry for entry in reservation.taken if entry.uid in uids]
     if not back:
-        return one
-    free = slots.places(one.after.slots)
+        return reservation
+    free = slots.places(reservation.after.slots)
     free.update((entry.node, members[entry.uid].role) for entry in back)
-    entries = tuple(entry for entry in one.after.entries if entry not in back)
-    return replace(one, after=replace(one.after, entries=entries, slots=slots.slots_of(free)))
+    entries = tuple(entry for entry in reservation.after.entries if entry not in back)
+    return replace(
+        reservation, after=replace(reservation.after, entries=entries, slots=slots.slots_of(free))
+    )
 
 
-def _no_more_than_lacks(one: OpenReservation, gang: Gang, now: float) -> OpenReservation:
+def _no_more_than_lacks(reservation: OpenReservation, gang: Gang, now: float) -> OpenReservation:
     """Hold no more slots than the gang lacks members: who exists takes one, or is placed anew.
 
     Once time is up, none are left if one who could take a slot can take none of these.
     """
-    is_over = now >= slots.expiry(one.before, gang)
-    is_in_vain = is_over and slots.are_open(one.after, gang, now)
+    is_over = now >= slots.expiry(reservation.before, gang)
+    is_in_vain = is_over and slots.are_open(reservation.after, gang, now)
     here = Counter(gang.finished)
     here.update(m.role for m in _present(gang))
     left = Counter({} if is_in_vain else slots.absent(gang, here))
-    kept, lost = _at_most(one.remaining_slots, left), _at_most(one.lost, left)
-    after = replace(one.after, slots=slots.slots_of(kept + lost))
-    return replace(one, after=after, lost=lost, is_over=is_over)
+    kept, lost = _at_most(reservation.remaining_slots, left), _at_most(reservation.lost, left)
+    after = replace(reservation.after, slots=slots.slots_of(kept + lost))
+    return replace(reservation, after=after, lost=lost, is_over=is_over)
 
 
 def _beyond(found: Places, taken: Counter[str]) -> Places:

@@ -91,9 +91,9 @@ def is_numbered(rules: InterPodRules) -> bool:
     peers = (rule.peers for rule in (*rules.affinity, *rules.anti_affinity))
     counted = (spread.peers for spread in rules.spread)
     return any(
-        one.key == NUMBER_LABEL and one.values
-        for each in (*peers, *counted)
-        for one in each.selector or ()
+        requirement.key == NUMBER_LABEL and requirement.values
+        for peers_of_rule in (*peers, *counted)
+        for requirement in peers_of_rule.selector or ()
     )
 
 
@@ -102,9 +102,9 @@ def _document(text: str) -> Document:
         _refuse(f"the template has {len(text):,} characters, and {LENGTH_LIMIT:,} are read at most")
     try:
         found = [
-            one
-            for one in documents(Text("the template", text.encode()), JsonLoader)
-            if one.kind != "List"
+            document
+            for document in documents(Text("the template", text.encode()), JsonLoader)
+            if document.kind != "List"
         ]
     except BadFile as problem:
         raise BadProperty(FILE, "", str(problem)) from problem
@@ -119,17 +119,21 @@ def _completed_spec(document: Document, asked: PodResources, container: str) -> 
     if not isinstance(spec, Mapping):
         _refuse("the template has no spec")
     containers = _maps(spec.get("containers"))
-    chosen = next((one for one in containers if container and one.get("name") == container), None)
+    chosen = next(
+        (spec for spec in containers if container and spec.get("name") == container), None
+    )
     mine = chosen or next(iter(containers), {})
     parts = {name: part for name, part in spec.items() if name in (*PARTS, SELECTOR)}
     return {
         **spec,
         **_worded(parts, "spec"),
         "containers": [
-            *(_completed(one) for one in containers if one is not mine),
+            *(_completed(container) for container in containers if container is not mine),
             _completed(mine, asked),
         ],
-        "initContainers": [_completed(one) for one in _maps(spec.get("initContainers"))],
+        "initContainers": [
+            _completed(container) for container in _maps(spec.get("initContainers"))
+        ],
     }
 
 
@@ -141,11 +145,11 @@ def _worded(value: Any, at: str) -> Any:
     name = at.rpartition(".")[2]
     if isinstance(value, Mapping):
         if name in _FREE:
-            return {_text(key, at): _text(one, f"{at}.{key}") for key, one in value.items()}
-        present = {key: one for key, one in value.items() if one is not None}
-        return {key: _worded(one, f"{at}.{key}") for key, one in present.items()}
+            return {_text(key, at): _text(item, f"{at}.{key}") for key, item in value.items()}
+        present = {key: item for key, item in value.items() if item is not None}
+        return {key: _worded(item, f"{at}.{key}") for key, item in present.items()}
     if isinstance(value, list):
-        return [_worded(one, f"{at}[]") for one in value]
+        return [_worded(item, f"{at}[]") for item in value]
     return value if name in _NUMBERS else _text(value, at)
 
 
@@ -163,7 +167,7 @@ def _text(value: object, at: str) -> str:
 def _maps(value: object) -> Sequence[Mapping[str, Any]]:
     if value is None:
         return []
-    if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         _refuse("the template's containers are no list of containers")
     return value
 

@@ -39,12 +39,14 @@ class ColumnPool:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._places = [i for i, each in enumerate(program.fillings) if len(each.patterns) > 1]
+        self._places = [
+            i for i, filling in enumerate(program.fillings) if len(filling.patterns) > 1
+        ]
         self._fillings = [program.fillings[i] for i in self._places]
-        sizes = [len(each.patterns) for each in self._fillings]
+        sizes = [len(filling.patterns) for filling in self._fillings]
         self._starts = np.cumsum([0, *sizes])[:-1]
         nothing = np.zeros((0, len(program.wanted.shapes)), dtype=np.int64)
-        self._all = np.concatenate([nothing, *(each.patterns for each in self._fillings)])
+        self._all = np.concatenate([nothing, *(filling.patterns for filling in self._fillings)])
         self._is_in = np.zeros(len(self._all), dtype=np.bool_)
         self._owner = np.repeat(np.arange(len(sizes)), sizes)
 
@@ -60,7 +62,7 @@ class ColumnPool:
         """Take in what an answer needs that puts ``used`` [row, node] members on the nodes."""
         for start, filling in zip(self._starts.tolist(), self._fillings, strict=True):
             known = np.unique(used[:, filling.nodes].T, axis=0)
-            covering = [(filling.patterns >= each).all(axis=1).argmax() for each in known]
+            covering = [(filling.patterns >= pattern).all(axis=1).argmax() for pattern in known]
             self.add(start + np.unique(covering))
 
     def relax(self, run: Callable[[], Answer]) -> LpRelaxation | Answer:
@@ -117,7 +119,7 @@ class ColumnPool:
 
     def _promising(self, prices: Mapping[str, float]) -> NDArray[np.intp]:
         """The best few of each class that are worth more than a node costs, and not in yet."""
-        rows = [each.row for each in self._fillings]
+        rows = [filling.row for filling in self._fillings]
         paid = np.array(
             [prices.get(str(row.name), 0.0) if row is not None else 0.0 for row in rows]
         )

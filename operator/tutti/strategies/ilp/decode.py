@@ -37,21 +37,21 @@ def split(
     """
     room = problem.free if free is None else free
     members: dict[tuple[int, int], int] = {}
-    for each in program.types:
-        members.update(_members(each, numbers))
+    for gang_type in program.types:
+        members.update(_members(gang_type, numbers))
     places = np.zeros((len(program.wanted.shapes), len(problem.free)), dtype=np.int64)
     for filling in program.fillings:
         _fill(places, room, program.wanted, filling, numbers)
     return _distribute(problem, program.wanted, members, places)
 
 
-def _members(each: GangType, numbers: Mapping[str, int]) -> Members:
+def _members(gang_type: GangType, numbers: Mapping[str, int]) -> Members:
     """How many members of each part each demand of the type starts with; the first ones start."""
-    totals = [numbers[variable.name] * count for variable, count in each.members]
+    totals = [numbers[variable.name] * count for variable, count in gang_type.members]
     found: dict[tuple[int, int], int] = {}
-    left = numbers[each.starts.name]
-    for index in each.indices[:left]:
-        for part, count in enumerate(_fair(each.demand, totals, left)):
+    left = numbers[gang_type.starts.name]
+    for index in gang_type.indices[:left]:
+        for part, count in enumerate(_fair(gang_type.demand, totals, left)):
             found[index, part] = count
             totals[part] -= count
         left -= 1

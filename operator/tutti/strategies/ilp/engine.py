@@ -151,7 +151,7 @@ class Cbc:
         outcome = OUTCOMES.get((status, solution), Outcome.FAILED)
         has_values = (status, solution) != (LpStatusNotSolved, LpSolutionNoSolutionFound)
         detail = f"CBC answered with status {status} and solution status {solution}"
-        bound = min((abs(float(each)) for each in _BOUND.findall(ended.stdout)), default=None)
+        bound = min((abs(float(number)) for number in _BOUND.findall(ended.stdout)), default=None)
         return Answer(outcome, values if has_values else {}, detail, bound, prices)
 
 
@@ -199,8 +199,8 @@ class Highs:
         found, known = model.getInfo(), model.getSolution()
         outcome = _HIGHS_OUTCOMES.get(status, Outcome.FAILED)
         is_feasible = found.primal_solution_status == _FEASIBLE
-        names = [each.name for each in variables]
-        rows = [str(each.name) for each in program.constraints()]
+        names = [variable.name for variable in variables]
+        rows = [str(constraint.name) for constraint in program.constraints()]
         bound = abs(found.objective_function_value if relaxed else found.mip_dual_bound)
         return Answer(
             outcome=outcome,

@@ -47,14 +47,16 @@ class Exchange:
         self._shares = [own if demands[i].level >= level else () for i, own in enumerate(best)]
         self._indices = [i for i in candidates if _is_single(demands[i], level)]
         own = [demands[i] for i in self._indices]
-        self._shape = np.array([each.parts[0].shape for each in own], dtype=np.int64)
-        self._value = np.array([each.value for each in own], dtype=np.int64)
+        self._shape = np.array([demand.parts[0].shape for demand in own], dtype=np.int64)
+        self._value = np.array([demand.value for demand in own], dtype=np.int64)
         self._cap_left, uses = _cap_columns(problem, self._indices, self._shares)
         self._asks = np.hstack([problem.requests[self._shape], uses])
         price = np.array([prices.get(int(shape), 0.0) for shape in self._shape])
         self._by_ratio = np.argsort(-self._value / (price + TINY), kind="stable")
         taken = [self._shares[i] for i in self._indices]
-        self._node = np.array([each[0].node if each else -1 for each in taken], dtype=np.int64)
+        self._node = np.array(
+            [shares[0].node if shares else -1 for shares in taken], dtype=np.int64
+        )
         self._left = problem.free.copy()
         for demand, shares in zip(demands, self._shares, strict=True):
             for share in shares:
@@ -145,7 +147,7 @@ class _Coming:
         fits = _holds(room, self._sums[:end])
         at = int(fits.argmax()) if fits.any() else -1
         chosen = (int(self._first[at]), int(self._second[at])) if at >= 0 else ()
-        return tuple(each for each in chosen if each >= 0)
+        return tuple(index for index in chosen if index >= 0)
 
 
 def _cap_columns(

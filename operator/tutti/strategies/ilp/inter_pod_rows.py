@@ -50,8 +50,8 @@ class InterPodProgram(Program):
         for filling in self.fillings:
             for row, variable in filling.whole:
                 self._places[row].append((int(filling.nodes[0]), variable))
-        for each in self.shape_rows:
-            each.sense = LpConstraintEQ  # a place without a member satisfies no affinity
+        for constraint in self.shape_rows:
+            constraint.sense = LpConstraintEQ  # a place without a member satisfies no affinity
         self._counted_in = [self._by_domain(domain_count) for domain_count in self._domain_counts]
         rules = problem.rules
         for apart in (rule for rule in rules.anti_affinity if rule.shape in self._row_of):
@@ -66,8 +66,8 @@ class InterPodProgram(Program):
     def aim(self, level: DemandLevel) -> int:
         """Aim at one level's value; lower ones may start, since others may have to be near them."""
         unit = super().aim(level)
-        for each in self.types:
-            each.starts.upBound = len(each.indices)
+        for gang_type in self.types:
+            gang_type.starts.upBound = len(gang_type.indices)
         return unit
 
     def _add_room(self, terms: list[Term], room: int) -> None:
@@ -106,7 +106,7 @@ class InterPodProgram(Program):
         counts_itself = bool(domain_count.counted[rule.shape])
         for domain, own in self._own(rule.shape, domain_count).items():
             others = [
-                each for each in self._counted_in[rule.domain_count][domain] if each[0] != row
+                place for place in self._counted_in[rule.domain_count][domain] if place[0] != row
             ]
             if counts_itself:
                 for _, variable in own:
@@ -142,7 +142,7 @@ class InterPodProgram(Program):
         flag = self._whole("a", 1)
         for index in rule.domain_counts:
             domain_count = self._domain_counts[index]
-            counted = [each for own in self._counted_in[index] for each in own]
+            counted = [place for own in self._counted_in[index] for place in own]
             most, there = self._most(counted), int(domain_count.there.sum())
             itself = int(domain_count.counted[rule.shape])
             # Above what there can be, the row would say no more.
@@ -182,7 +182,7 @@ class InterPodProgram(Program):
         most = [self._most(own) + n for own, n in zip(counted, there, strict=True)]
         least = self._whole("l", min(most, default=0))
         for own, n in zip(counted, there, strict=True):
-            self._row([(least, 1), *((each, -1) for _, each in own)], LpConstraintLE, n)
+            self._row([(least, 1), *((variable, -1) for _, variable in own)], LpConstraintLE, n)
         return least
 
     def _most(self, places: Iterable[Place]) -> int:

@@ -45,7 +45,7 @@ class InterPodSearch:
         self._kept: dict[DemandLevel, int] = {}  # what the levels above are never worth less than
         self._wanted = wanted(self._problem, candidates)
         self._classes = node_by_node(self._problem, self._wanted)
-        places = sum(int((each.most > 0).sum()) for each in self._classes)
+        places = sum(int((node_class.most > 0).sum()) for node_class in self._classes)
         self._is_small = places <= MOST_PLACES
         self._nodes = min(MOST_NODES, max(1, NODES_OF_ALL_PLACES // max(places, 1)))
 

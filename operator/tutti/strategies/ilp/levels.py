@@ -166,7 +166,7 @@ class LevelSearch:
         """Why a level is not settled; empty where the budget ended."""
         if answer.outcome is not Outcome.PROVED:
             return ""
-        if not is_complete or any(each.whole for each in self._program.fillings):
+        if not is_complete or any(filling.whole for filling in self._program.fillings):
             return TOO_RICH
         return f"{self._engine.name}: {TOO_COARSE}"
 
@@ -214,7 +214,7 @@ def largest_sum(bound: int, counts: Mapping[int, int]) -> int:
         odd = [weight for weight in counts if weight % unit]
         if prod(counts[weight] + 1 for weight in odd) <= MOST_SUMS:
             times = product(*(range(counts[weight] + 1) for weight in odd))
-            sums = {sum(map(mul, odd, each)) for each in times}
+            sums = {sum(map(mul, odd, duration)) for duration in times}
             tops = (n + (bound - n) // unit * unit for n in sums if n <= bound)
             largest = min(largest, max(tops, default=bound))
     return largest

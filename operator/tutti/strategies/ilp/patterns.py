@@ -78,15 +78,19 @@ def node_classes(
         rows = np.flatnonzero(fits[:, nodes[own[0]]])
         some = ShapeDemand(wanted.shapes[rows], wanted.requests[rows], wanted.most[rows])
         found = _classes(free[nodes[own]].clip(0), some, listing)
-        classes += [_widened(each, nodes[own], rows, wanted) for each in found]
-    listed = [each for each in classes if each.patterns is not None]
-    rich = [] if left else _grouped([each for each in classes if each.patterns is None])
+        classes += [_widened(node_class, nodes[own], rows, wanted) for node_class in found]
+    listed = [node_class for node_class in classes if node_class.patterns is not None]
+    rich = (
+        []
+        if left
+        else _grouped([node_class for node_class in classes if node_class.patterns is None])
+    )
     if left or _variables(rich) > MOST_COUNTS:
-        left += [each.nodes for each in classes if each.patterns is None]
+        left += [node_class.nodes for node_class in classes if node_class.patterns is None]
         rich = _by_place(free, allowed, wanted, np.sort(np.concatenate(left)))
     if _variables(rich) > MOST_COUNTS:
         rich = [_together(rich)]
-    return sorted([*listed, *rich], key=lambda each: int(each.nodes[0]))
+    return sorted([*listed, *rich], key=lambda node_class: int(node_class.nodes[0]))
 
 
 def _alike(rows: NDArray[Any]) -> Sequence[Array]:
@@ -126,47 +130,52 @@ def _classes(room: Array, wanted: ShapeDemand, listing: Listing) -> Sequence[Nod
     return classes
 
 
-def _widened(each: NodeClass, nodes: Array, rows: Array, wanted: ShapeDemand) -> NodeClass:
+def _widened(node_class: NodeClass, nodes: Array, rows: Array, wanted: ShapeDemand) -> NodeClass:
     """The class with these nodes and with all rows, of which only some fit it."""
     most = np.zeros(len(wanted.most), dtype=np.int64)
-    most[rows] = each.most
-    if each.patterns is None:
-        return NodeClass(nodes[each.nodes], None, each.room, most)
-    patterns = np.zeros((len(each.patterns), len(most)), dtype=np.int64)
-    patterns[:, rows] = each.patterns
-    return NodeClass(nodes[each.nodes], patterns, each.room, most)
+    most[rows] = node_class.most
+    if node_class.patterns is None:
+        return NodeClass(nodes[node_class.nodes], None, node_class.room, most)
+    patterns = np.zeros((len(node_class.patterns), len(most)), dtype=np.int64)
+    patterns[:, rows] = node_class.patterns
+    return NodeClass(nodes[node_class.nodes], patterns, node_class.room, most)
 
 
 def _grouped(rich: Sequence[NodeClass]) -> Sequence[NodeClass]:
     """Nodes too rich to list their fillings: one by one if few, by shapes that fit if too many."""
-    if sum(len(each.nodes) for each in rich) <= FEW_NODES:
-        single = [one for each in rich for one in _one_by_one(each)]
+    if sum(len(node_class.nodes) for node_class in rich) <= FEW_NODES:
+        single = [single_node for node_class in rich for single_node in _one_by_one(node_class)]
         if _variables(single) <= MOST_COUNTS:
             return single
     if _variables(rich) <= MOST_COUNTS:
         return rich
     groups: dict[bytes, list[NodeClass]] = {}
-    for each in rich:
-        groups.setdefault((each.most > 0).tobytes(), []).append(each)
+    for node_class in rich:
+        groups.setdefault((node_class.most > 0).tobytes(), []).append(node_class)
     return [_together(own) for own in groups.values()]
 
 
 def _variables(classes: Sequence[NodeClass]) -> int:
     """How many numbers of members these are."""
-    return sum(int(np.count_nonzero(each.most)) for each in classes)
+    return sum(int(np.count_nonzero(node_class.most)) for node_class in classes)
 
 
-def _one_by_one(each: NodeClass) -> Iterable[NodeClass]:
+def _one_by_one(node_class: NodeClass) -> Iterable[NodeClass]:
     """A class for each of its nodes, whose rooms are alike."""
-    k = len(each.nodes)
+    k = len(node_class.nodes)
     for i in range(k):
-        yield NodeClass(each.nodes[i : i + 1], None, each.room // k, each.most // k)
+        yield NodeClass(
+            node_class.nodes[i : i + 1], None, node_class.room // k, node_class.most // k
+        )
 
 
 def _together(own: Sequence[NodeClass]) -> NodeClass:
     """All of these as one class."""
-    nodes = np.sort(np.concatenate([each.nodes for each in own]))
-    room, most = sum(each.room for each in own), sum(each.most for each in own)
+    nodes = np.sort(np.concatenate([node_class.nodes for node_class in own]))
+    room, most = (
+        sum(node_class.room for node_class in own),
+        sum(node_class.most for node_class in own),
+    )
     return NodeClass(nodes, None, np.asarray(room), np.asarray(most))
 
 

@@ -72,13 +72,13 @@ class Program:
         for cap in problem.caps:
             self._add_cap(cap)
         self.shape_rows = self._shape_rows()
-        self.fillings = [self._filling(each) for each in classes]
-        self.levels = sorted({each.demand.level for each in self.types}, reverse=True)
+        self.fillings = [self._filling(node_class) for node_class in classes]
+        self.levels = sorted({gang_type.demand.level for gang_type in self.types}, reverse=True)
 
     @property
     def is_counted(self) -> bool:
         """Whether there are nodes whose patterns are too many to list."""
-        return any(each.whole for each in self.fillings)
+        return any(filling.whole for filling in self.fillings)
 
     @property
     def is_rough(self) -> bool:
@@ -86,14 +86,16 @@ class Program:
 
         Several nodes are counted as a whole, so that it may promise too much; or it is too large.
         """
-        counted = [each for each in self.fillings if each.whole]
-        size = sum(len(each.whole) for each in counted)
-        return size > MOST_EXACT or any(len(each.nodes) > 1 for each in counted)
+        counted = [filling for filling in self.fillings if filling.whole]
+        size = sum(len(filling.whole) for filling in counted)
+        return size > MOST_EXACT or any(len(filling.nodes) > 1 for filling in counted)
 
     def aim(self, level: DemandLevel) -> int:
         """Aim at one level's value, and let no lower one start; answers the value's unit."""
-        for each in self.types:
-            each.starts.upBound = len(each.indices) if each.demand.level >= level else 0
+        for gang_type in self.types:
+            gang_type.starts.upBound = (
+                len(gang_type.indices) if gang_type.demand.level >= level else 0
+            )
         unit, terms = self._weighed(level)
         self.lp.objective = LpAffineExpression(terms)
         return unit
@@ -122,8 +124,8 @@ class Program:
         index of its filling. Source: Neumaier and Shcherbina, Mathematical Programming 99 (2004).
         """
         gains = dict(LpAffineExpression(self.lp.objective).items())
-        total = sum((each * len(self.fillings[i].nodes) for i, each in per_node.items()), 0.0)
-        of_classes = {str(each.row.name) for each in self.fillings if each.row is not None}
+        total = sum((price * len(self.fillings[i].nodes) for i, price in per_node.items()), 0.0)
+        of_classes = {str(filling.row.name) for filling in self.fillings if filling.row is not None}
         for row in self._rows:
             if row.name in of_classes:
                 continue
@@ -140,8 +142,8 @@ class Program:
 
     def everything(self, level: DemandLevel) -> int:
         """What the level would be worth if all of it started."""
-        own = (each for each in self.types if each.demand.level == level)
-        return sum(each.demand.value * len(each.indices) for each in own)
+        own = (gang_type for gang_type in self.types if gang_type.demand.level == level)
+        return sum(gang_type.demand.value * len(gang_type.indices) for gang_type in own)
 
     def keep(self, level: DemandLevel, value: int) -> None:
         """Demand that the level is never worth less than this."""
@@ -154,9 +156,9 @@ class Program:
 
     def _weighed(self, level: DemandLevel) -> tuple[int, list[Term]]:
         """What all values of the level share, and how many of each type start, so weighed."""
-        own = [each for each in self.types if each.demand.level == level]
-        unit = gcd(*(each.demand.value for each in own))
-        return unit, [(each.starts, each.demand.value // unit) for each in own]
+        own = [gang_type for gang_type in self.types if gang_type.demand.level == level]
+        unit = gcd(*(gang_type.demand.value for gang_type in own))
+        return unit, [(gang_type.starts, gang_type.demand.value // unit) for gang_type in own]
 
     def add(self, filling: ClassVariables, patterns: Iterable[int]) -> None:
         """Let these patterns of a class be used; they must not be in use yet."""
@@ -198,9 +200,11 @@ class Program:
         """Demand that members use no more of a cap than its room, unless they never could."""
         terms: list[Term] = []
         most = 0
-        for each in self.types:
-            if each.indices[0] in cap.demands:  # and so are all others of the type
-                for part, (variable, count) in zip(each.demand.parts, each.members, strict=True):
+        for gang_type in self.types:
+            if gang_type.indices[0] in cap.demands:  # and so are all others of the type
+                for part, (variable, count) in zip(
+                    gang_type.demand.parts, gang_type.members, strict=True
+                ):
                     amount = count * int(cap.amount[part.shape])
                     if amount:
                         terms.append((variable, amount))
@@ -213,21 +217,23 @@ class Program:
     def _shape_rows(self) -> list[LpConstraint]:
         """No more members of a shape than places for it, by row."""
         terms = [LpAffineExpression() for _ in self.wanted.shapes]
-        for each in self.types:
-            for part, (variable, count) in zip(each.demand.parts, each.members, strict=True):
+        for gang_type in self.types:
+            for part, (variable, count) in zip(
+                gang_type.demand.parts, gang_type.members, strict=True
+            ):
                 terms[self._row_of[part.shape]].addterm(variable, count)
         return [self._row(list(own.items()), LpConstraintLE, 0) for own in terms]
 
-    def _filling(self, each: NodeClass) -> ClassVariables:
-        if each.patterns is None:
+    def _filling(self, node_class: NodeClass) -> ClassVariables:
+        if node_class.patterns is None:
             nothing = np.zeros((0, len(self.shape_rows)), dtype=np.int64)
-            return ClassVariables(each.nodes, nothing, whole=tuple(self._counted(each)))
-        if len(each.patterns) == 1:
+            return ClassVariables(node_class.nodes, nothing, whole=tuple(self._counted(node_class)))
+        if len(node_class.patterns) == 1:
             # There is one way to fill them: no choice, and so no variable.
-            for row, count in enumerate(each.patterns[0].tolist()):
+            for row, count in enumerate(node_class.patterns[0].tolist()):
                 there = -int(self.shape_rows[row].constant)
-                self.shape_rows[row].changeRHS(there + len(each.nodes) * count)
-        return ClassVariables(each.nodes, each.patterns)
+                self.shape_rows[row].changeRHS(there + len(node_class.nodes) * count)
+        return ClassVariables(node_class.nodes, node_class.patterns)
 
     def _counted(self, nodes: NodeClass) -> Iterable[tuple[int, LpVariable]]:
         """Members of each shape in all nodes of the class together, by the room of all of them."""

@@ -64,8 +64,8 @@ def _with_fewest_shapes(problem: Problem, allowed: Flags) -> Problem:
         for shape in shapes
     ]
     demands = tuple(
-        replace(each, parts=tuple(replace(part, shape=same[part.shape]) for part in each.parts))
-        for each in problem.demands
+        replace(demand, parts=tuple(replace(part, shape=same[part.shape]) for part in demand.parts))
+        for demand in problem.demands
     )
     return replace(problem, allowed=allowed, demands=demands)
 
@@ -89,7 +89,7 @@ def carried_out(problem: Problem, relaxed: Problem, shares: Shares) -> Shares:
     best: Shares = ((),) * len(demands)
     for where, order in ((seats, started), (seats, largest_first), (problem, started)):
         found = _with_rest(problem, best_fit(where, order))
-        best = max(best, found, key=lambda each: worth(problem, each))
+        best = max(best, found, key=lambda candidate: worth(problem, candidate))
         if worth(problem, best) >= worth(relaxed, shares):
             break
     return best

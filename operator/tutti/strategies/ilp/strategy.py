@@ -42,9 +42,9 @@ class IlpStrategy:
             settled.append(search.settle(level, SolverLimits(budget.nodes, seconds)))
             if settled[-1].outcome is Outcome.FAILED:
                 return Solution(Outcome.FAILED, ((),) * len(best), settled[-1].detail)
-        known = {each.level: each.bound for each in settled}
+        known = {result.level: result.bound for result in settled}
         bounds = tuple((level, known.get(level, 0)) for level, _ in worth(problem, best))
-        short = [each for each in settled if each.outcome is not Outcome.PROVED]
+        short = [result for result in settled if result.outcome is not Outcome.PROVED]
         if not short or has_all(search.best, candidates):
             return Solution(Outcome.PROVED, search.best, bounds=bounds)
         why = short[0].detail or (
