@@ -118,7 +118,7 @@ def command(
     question = _from_files(paths) if paths else _from_cluster(kubeconfig, context)
     if gang:
         is_plain = namespace is not None and "/" not in gang
-        explained = _one(question, f"{namespace}/{gang}" if is_plain else gang)
+        explained = _explanations_of(question, f"{namespace}/{gang}" if is_plain else gang)
     else:
         explained = _all(question, namespace)
     if output != "text":
@@ -154,7 +154,7 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> Question:
     return Question(seen.snapshot, planner, hindrance(seen.rows))
 
 
-def _one(question: Question, name: str) -> Sequence[Explained]:
+def _explanations_of(question: Question, name: str) -> Sequence[Explained]:
     return explain_gang(question, _key(question.snapshot, name))
 
 

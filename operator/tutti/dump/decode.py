@@ -65,7 +65,7 @@ def read(texts: Iterable[Text], scheduler: str = "") -> Objects:
     for document in all_of_them:
         if document.kind == "List":
             continue
-        made = _made(document, now, pods_left)
+        made = _documents_in(document, now, pods_left)
         if (document.group, document.kind) in defaults.WORKLOADS:
             pods_left -= len(made or ())
         if made is None:
@@ -100,7 +100,7 @@ def _header(found: Sequence[Document]) -> DumpHeader | None:
     return over
 
 
-def _made(document: Document, now: str, pods_left: int) -> Sequence[Document] | None:
+def _documents_in(document: Document, now: str, pods_left: int) -> Sequence[Document] | None:
     """The objects that count: itself, or its pods-to-be; None where no decision looks at it.
 
     So many pods may be ``left`` for it to make.
@@ -148,8 +148,10 @@ def _decoded(found: Iterable[Document], into: Objects) -> Objects:
     pods = by_kind.get(kinds.POD.api, ())
     ours = [document for document in pods if _is_ours(document, into.scheduler)]
     others = [document for document in pods if not _is_ours(document, into.scheduler)]
-    members = tuple(_one(document, wire.Pod, _member) for document in ours)
-    occupants = [_one(document, wire.Pod, decode.decode_occupant) for document in others]
+    members = tuple(_decode_document(document, wire.Pod, _member) for document in ours)
+    occupants = [
+        _decode_document(document, wire.Pod, decode.decode_occupant) for document in others
+    ]
     present = tuple(pod for pod in occupants if pod is not None)
     items = {
         kind: [*_items(by_kind.get(kind.api, ()), kind)]
@@ -173,7 +175,7 @@ def _items(found: Iterable[Document], kind: kinds.AnyKind) -> Iterator[Item[Any]
     """The objects of one kind that are of interest, by uid; by name where a file has no uids."""
     read = _LIMITED.get(kind, kind.decode)
     for document in found:
-        value = _one(document, kind.model, read)
+        value = _decode_document(document, kind.model, read)
         if value is not None:
             uid = document.metadata.get("uid") or "/".join(_name(document))
             yield Item(Uid(str(uid)), 1, value)
@@ -207,7 +209,7 @@ def _group(group: pod_group.PodGroup) -> GangObject:
     return replace(declared, key=declared.key._replace(kind=membership.kind_of(kind)))
 
 
-def _one(document: Document, kind: type[W], value: Callable[[W], V]) -> V:
+def _decode_document(document: Document, kind: type[W], value: Callable[[W], V]) -> V:
     try:
         return value(wire.parse_one(document.raw, kind))
     except errors.BadObject as problem:

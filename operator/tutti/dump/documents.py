@@ -140,7 +140,7 @@ def _parsed(text: Text, kind: type[Loader]) -> Iterator[Any]:
             number += 1
     except _UNREADABLE as problem:
         place = f"{text.name}, document {number}"
-        raise BadFile(place, f"cannot be read: {_said(problem)}") from problem
+        raise BadFile(place, f"cannot be read: {_error_line(problem)}") from problem
     finally:
         if loader is not None:
             loader.dispose()
@@ -171,7 +171,7 @@ def _refuse_depth(place: str) -> NoReturn:
     raise BadFile(place, f"it is nested more than {DEPTH_LIMIT} deep")
 
 
-def _said(problem: Exception) -> str:
+def _error_line(problem: Exception) -> str:
     """What is wrong, on one line; PyYAML draws pictures."""
     if isinstance(problem, RecursionError):
         return "it is nested too deeply"
@@ -214,7 +214,7 @@ def _objects(
     if depth > LISTS_LIMIT:
         raise BadFile(place, f"is a List in more than {LISTS_LIMIT} Lists")
     if not isinstance(raw, Mapping):
-        raise BadFile(place, f"is no API object but {_shown(raw)}")
+        raise BadFile(place, f"is no API object but {_excerpt(raw)}")
     kind, version = raw.get("kind") or kind, raw.get("apiVersion") or version
     if not isinstance(kind, str) or not kind:
         raise BadFile(place, "kind: is missing, or no text")
@@ -232,6 +232,6 @@ def _objects(
         yield from _objects(item, inner, kind.removesuffix("List"), version, depth + 1)
 
 
-def _shown(raw: Any) -> str:
+def _excerpt(raw: Any) -> str:
     word = {list: "a list", str: "text", bool: "a truth value"}.get(type(raw), "a number")
     return f"{word}: {str(raw)[:40]!r}" if isinstance(raw, str) else word

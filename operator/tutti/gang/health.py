@@ -105,7 +105,7 @@ def ailment(gang: Gang, nodes: Readiness, known: PreviousStatus) -> Degradation 
     cause = _cause(dark, rejected, known)
     here, needed = len(well) + len(gang.finished), demand.min_members(gang)
     lacks = f"{here} of {needed} members are bound, {max(needed - here, 1)} missing"
-    named = _named(dark or rejected or (*failed, *others), nodes)
+    named = _member_names(dark or rejected or (*failed, *others), nodes)
     if not named and known.cause == cause and known.sentence.startswith(lacks):
         return Degradation(cause, known.sentence)  # it names those that have left since
     return Degradation(cause, lacks + named)
@@ -149,7 +149,7 @@ def _cause(dark: Sequence[Member], rejected: Sequence[Member], known: PreviousSt
     return Cause(known.cause) if known.cause in set(Cause) else Cause.MEMBER_LOST
 
 
-def _named(lost: Sequence[Member], nodes: Readiness) -> str:
+def _member_names(lost: Sequence[Member], nodes: Readiness) -> str:
     if not lost:
         return ""
     named = ", ".join(_fate(member, nodes) for member in lost[:NAMED])

@@ -36,7 +36,7 @@ def format_resources(requests: Resources) -> str:
         name: n for name, n in requests.amounts if name != "pods" and not ports.is_port(name)
     }
     ranked = sorted(amounts.items(), key=lambda a: _rank(a[0]))
-    listed = [_asked(name, n) for name, n in ranked]
+    listed = [_format_request(name, n) for name, n in ranked]
     return ", ".join((*listed, *map(format_name, _port_names(requests)))) or "no resources"
 
 
@@ -67,7 +67,7 @@ def cut(sentence: str, most: int) -> str:
     return raw[: most - len(ELLIPSIS)].decode(errors="ignore") + ELLIPSIS
 
 
-def _asked(name: str, n: int) -> str:
+def _format_request(name: str, n: int) -> str:
     if is_attaching(name):
         return f"{count(n, 'volume')} of {driver_of(name)}"
     return f"{format_amount(name, n)} {name}"

@@ -24,7 +24,7 @@ def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
     }
     return suspended | {
         gang.key: Rejection(gang.key, Reason.REFUSED, (Quoted(refusal.sentence),))
-        for gang, found in _met(snapshot)
+        for gang, found in _refused_gangs(snapshot)
         if (
             refusal := next(
                 (refusal for refusal in found if snapshot.taken_at < refusal.until), None
@@ -36,7 +36,7 @@ def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
 
 def recently_refused(snapshot: Snapshot) -> Collection[GangKey]:
     """Those that were refused when they were asked for last, however long ago."""
-    return {gang.key for gang, _ in _met(snapshot)}
+    return {gang.key for gang, _ in _refused_gangs(snapshot)}
 
 
 def next_change_at(snapshot: Snapshot) -> float | None:
@@ -51,7 +51,7 @@ def _only_waits(gang: Gang) -> bool:
     return not has_started and any(member.may_get_a_node for member in gang.members)
 
 
-def _met(snapshot: Snapshot) -> Iterator[tuple[Gang, Collection[ApiRefusal]]]:
+def _refused_gangs(snapshot: Snapshot) -> Iterator[tuple[Gang, Collection[ApiRefusal]]]:
     """The gangs of which something was refused.
 
     A member that was refused its binding stands for its gang, unless a Reservation does: that is

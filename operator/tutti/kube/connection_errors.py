@@ -26,10 +26,10 @@ def why(problem: Exception, server: str) -> str:
     """What became of a request to ``server``: one clause in one line."""
     if isinstance(problem, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
         return "the server is not named by an address with http:// or https://"
-    return f"{_asked(problem, server)} {_outcome(problem)}"
+    return f"{_address(problem, server)} {_outcome(problem)}"
 
 
-def _asked(problem: Exception, server: str) -> str:
+def _address(problem: Exception, server: str) -> str:
     """Host and port that were asked: the server's, or those of a proxy before it."""
     if isinstance(problem, aiohttp.ClientConnectorError):
         host, port = problem.host, problem.port

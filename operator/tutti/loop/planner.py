@@ -63,9 +63,9 @@ class Planner:
     async def plan(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
         """The strategy's plan; the fallback's where that is overdue."""
         if strategy is self._fallback:
-            return await self._made(snapshot, strategy)
+            return await self._plan_by(snapshot, strategy)
         if not self.is_overdue:
-            making = asyncio.create_task(self._made(snapshot, strategy))
+            making = asyncio.create_task(self._plan_by(snapshot, strategy))
             seconds = self._budget.seconds + GRACE_SECONDS
             await asyncio.wait([making], timeout=seconds)
             if making.done():
@@ -78,11 +78,11 @@ class Planner:
                 seconds,
                 self._fallback.name,
             )
-        plan = await self._made(snapshot, self._fallback)
+        plan = await self._plan_by(snapshot, self._fallback)
         why = f"{strategy.name} is overdue, {self._fallback.name} answered"
         return plan if plan.proved else replace(plan, shortfall=plan.shortfall or why)
 
-    async def _made(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
+    async def _plan_by(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
         seconds = self._budget.seconds + GRACE_SECONDS
         progress = PlanProgress(asyncio.get_running_loop().time, seconds)
         self._progress = progress

@@ -75,7 +75,7 @@ class Leader(Protocol):
         """How often the Lease has changed hands, as of the last look."""
 
 
-class _Seen(NamedTuple):
+class _LastCycle(NamedTuple):
     """The last cycle's picture and plan."""
 
     snapshot: Snapshot
@@ -88,7 +88,7 @@ class Metrics(Collector):
     def __init__(self, mode: Mode = Mode.ACTIVE) -> None:
         self._mode = mode
         self._leader: Leader | None = None
-        self._seen: _Seen | None = None
+        self._seen: _LastCycle | None = None
         self._starting: dict[str, float] = {}  # uids of gangs that a plan has started: since when
         self._registry = CollectorRegistry()
         self._cycles = self._counter("tutti_cycles", "Cycles, by result.", "result")
@@ -178,7 +178,7 @@ class Metrics(Collector):
 
     def saw(self, snapshot: Snapshot, plan: Plan) -> None:
         """A cycle has come to its report: the picture by then, and what was planned."""
-        self._seen = _Seen(snapshot, plan)
+        self._seen = _LastCycle(snapshot, plan)
         if not (plan.placements or self._starting):
             return
         gangs: dict[str, Gang] = {gang.uid: gang for gang in snapshot.gangs}
@@ -204,7 +204,7 @@ class Metrics(Collector):
         """What holds at this moment."""
         leads = self._leader is not None and bool(self._leader.term)
         transitions = 0 if self._leader is None else self._leader.transitions
-        yield _one("tutti_lease_held", "Whether this replica leads.", float(leads))
+        yield _metric("tutti_lease_held", "Whether this replica leads.", float(leads))
         yield CounterMetricFamily(
             "tutti_lease_changes",
             "How often the leader has changed: leaseTransitions of the Lease.",
@@ -239,7 +239,7 @@ def _of_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
     for reason in Reason:
         reasons.add_metric([reason], said.count(reason))
     yield reasons
-    yield _one(
+    yield _metric(
         "tutti_plan_gap_ratio",
         "Upper bound on the optimality gap of the last plan, at the highest priority without a "
         "proof; NaN if unknown.",
@@ -277,7 +277,7 @@ def _unit(resource: str) -> tuple[str, float]:
     return ("byte" if is_bytes else "integer"), 1.0
 
 
-def _one(name: str, said: str, value: float) -> Metric:
+def _metric(name: str, said: str, value: float) -> Metric:
     return GaugeMetricFamily(name, said, value=value)
 
 

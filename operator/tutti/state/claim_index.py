@@ -161,7 +161,7 @@ class ClaimIndex:
             claim, volume = self._known.claim(key), self._known.volume_of(key)
             if claim is not None and volume is not None and not _trouble(claim, volume):
                 reach.update(volume.reach)
-                lacking.extend(self._taken(claim, member.uid))
+                lacking.extend(self._single_pod_conflict(claim, member.uid))
                 unmodelled.update(self._open(claim, volume, member.uid))
                 handles.update(filter(None, [self._known.handle(key)]))
             elif claim is not None and self._known.waits_for_a_pod(claim):
@@ -185,7 +185,7 @@ class ClaimIndex:
             self._shown = self._known.shown(self._pods.of_ours())
         return self._shown
 
-    def _taken(self, claim: Claim, uid: Uid) -> Iterator[str]:
+    def _single_pod_conflict(self, claim: Claim, uid: Uid) -> Iterator[str]:
         """Whether the claim is for one pod (ReadWriteOncePod), and another has a node with it."""
         if claim.for_one_pod and any(
             user.node is not None for user in self._pods.others([claim.key], uid)

@@ -89,7 +89,7 @@ class NodeUsage:
     def node(self, name: NodeName) -> Node | None:
         """One node with what is used of it at this moment."""
         known = self._known.get(name)
-        return None if known is None else self._made(known[1])
+        return None if known is None else self._with_usage(known[1])
 
     def nodes(self) -> tuple[Node, ...]:
         """Every node with what is used of it, by name; what has not changed is the same object."""
@@ -98,7 +98,7 @@ class NodeUsage:
             for name in self._stale:
                 was_shown = name in self._shown
                 if name in self._known:
-                    self._shown[name] = self._made(self._known[name][1])
+                    self._shown[name] = self._with_usage(self._known[name][1])
                 else:
                     self._shown.pop(name, None)
                 has_same_names &= was_shown == (name in self._shown)
@@ -108,7 +108,7 @@ class NodeUsage:
             self._nodes = tuple([self._shown[name] for name in self._order])
         return self._nodes
 
-    def _made(self, known: Node) -> Node:
+    def _with_usage(self, known: Node) -> Node:
         """A node with what is used of it."""
         beside, used = self._attached(known.name), self._used(known.name)
         if beside is NOTHING_ATTACHED:

@@ -47,7 +47,7 @@ def load(point: EntryPoint) -> Strategy:
         inspect.signature(made.solve).bind(TRIAL, Budget())
         name = made.name
     except Exception as error:
-        raise StrategyError(f"{where} cannot be made: {_said(error)}") from error
+        raise StrategyError(f"{where} cannot be made: {_error_text(error)}") from error
     if name != point.name:
         raise StrategyError(f"{where} calls itself {name!r}")
     guarded = Guarded(name, made)
@@ -70,7 +70,7 @@ class Guarded:
             solution = self.inner.solve(problem, budget)
             wrong = _wrong(problem, solution)
         except Exception as error:  # noqa: BLE001 - it is not ours: whatever it raises
-            return Solution(Outcome.FAILED, nothing, _said(error))
+            return Solution(Outcome.FAILED, nothing, _error_text(error))
         return Solution(Outcome.FAILED, nothing, wrong) if wrong else solution
 
 
@@ -101,5 +101,5 @@ def _exists(problem: Problem, demand: Demand, share: Share) -> bool:
     )
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -48,7 +48,7 @@ def more_nodes(ground: Baseline, asking: Prober) -> MoreNodes:
     asking.allow(PLANS)
     for prospect in prospects:
         if best is None or prospect.least < best[0]:
-            found = _asked(ground, asking, prospect, best[0] if best else None)
+            found = _fewest_nodes(ground, asking, prospect, best[0] if best else None)
             is_cut |= found.cut
             if found.number is not None:
                 best = found.number, prospect.like, found.certainty
@@ -59,7 +59,7 @@ def more_nodes(ground: Baseline, asking: Prober) -> MoreNodes:
     return MoreNodes(number, like.name, len(examples), certainty, is_cut)
 
 
-def _asked(
+def _fewest_nodes(
     ground: Baseline, asking: Prober, prospect: _NodeKind, beaten: int | None
 ) -> SearchResult:
     """How many of this kind it takes, if fewer than are known to do."""
@@ -139,7 +139,7 @@ def _prospects(
     found = []
     known: set[object] = set()
     for like in examples:
-        fits = _each(ground, fresh(like, NodeName("")))
+        fits = _fits_by_shape(ground, fresh(like, NodeName("")))
         domains = tuple(label for label in like.labels if label[0] in topologies)
         if (*fits.values(), domains) in known:
             continue
@@ -152,7 +152,7 @@ def _prospects(
     return sorted(found, key=lambda kind: (kind.guess, kind.least, kind.like.name))
 
 
-def _each(ground: Baseline, node: Node) -> Mapping[Shape, int]:
+def _fits_by_shape(ground: Baseline, node: Node) -> Mapping[Shape, int]:
     """How many members of each shape one such node could run."""
     return {shape: _fits(shape, node) for shape in ground.shapes}
 

@@ -160,11 +160,11 @@ def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, Place
         demand.count_members(gang, promised) for gang in snapshot.gangs if gang.key in named
     )
     tried = (census for census in censuses if not timeouts.is_given_up(census, snapshot.taken_at))
-    found = ((census.gang.key, _wanted(census)) for census in tried)
+    found = ((census.gang.key, _request_of(census)) for census in tried)
     return {key: want for key, want in found if want is not None}
 
 
-def _wanted(census: MemberCounts) -> PlacementRequest | None:
+def _request_of(census: MemberCounts) -> PlacementRequest | None:
     if not census.is_committed:
         return demand.start_request(census)
     ready = census.waiting

@@ -54,7 +54,7 @@ def without_node(of: Snapshot, name: str) -> Snapshot:
         bare,
         gangs=tuple(gang for gang in gangs if gang.members or not gang.is_single),
         strays=tuple(_left(bare.strays, gone)),
-        reservations=tuple(_kept(of, gone)),
+        reservations=tuple(_remaining_reservations(of, gone)),
         placed_pods=tuple(pod for pod in of.placed_pods if pod.node != gone),
         settled=frozenset(),
     )
@@ -134,7 +134,7 @@ def _left(members: Iterable[Member], gone: NodeName) -> Iterable[Member]:
             )
 
 
-def _kept(of: Snapshot, gone: NodeName) -> Iterable[Reservation]:
+def _remaining_reservations(of: Snapshot, gone: NodeName) -> Iterable[Reservation]:
     """The Reservations that can still be carried out, as far as they can."""
     started: set[GangKey] = {
         gang.key for gang in of.gangs if any(member.counts_as_bound for member in gang.members)

@@ -40,7 +40,7 @@ class _Candidate:
 
 def ended(ground: Baseline, asking: Prober) -> EndedGangs:
     """The bound gangs whose end would make room."""
-    held = _held(ground)
+    held = _held_by_gang(ground)
 
     def without(keys: Sequence[GangKey]) -> Snapshot:
         return without_bound(ground.snapshot, {key: held[key] for key in keys})
@@ -96,7 +96,7 @@ def without_waiting(snapshot: Snapshot, keys: Sequence[GangKey]) -> Snapshot:
     return replace(snapshot, gangs=gangs)
 
 
-def _held(ground: Baseline) -> Mapping[GangKey, ByNode]:
+def _held_by_gang(ground: Baseline) -> Mapping[GangKey, ByNode]:
     """What other gangs hold by their bound members; one with a Reservation is still starting."""
     reserved = {held.gang for held in ground.snapshot.reservations}
     held = {

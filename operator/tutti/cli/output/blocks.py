@@ -45,7 +45,7 @@ def drawn(snapshot: Snapshot, plan: Plan, namespace: str = "") -> ClusterPicture
     """
     unit = _unit(snapshot)
     names = _names([gang for gang in snapshot.gangs if namespace in ("", gang.key.namespace)])
-    held = _held(snapshot, plan, names, unit)
+    held = _reserved_blocks(snapshot, plan, names, unit)
     rows = [
         _row(node, held.get(node.name, ()), unit)
         for node in snapshot.nodes
@@ -99,7 +99,7 @@ def _names(gangs: Sequence[Gang]) -> Mapping[object, str]:
     }
 
 
-def _held(
+def _reserved_blocks(
     snapshot: Snapshot, plan: Plan, names: Mapping[object, str], unit: _Unit
 ) -> Mapping[NodeName, list[Block]]:
     promised: dict[Uid, NodeName] = {

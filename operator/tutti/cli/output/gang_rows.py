@@ -92,7 +92,7 @@ def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | N
     absent = () if reserved is None else slots.placeholders_of_slots(gang, reserved.slots)
     here = [footprint(member.shape) for member in gang.members if member.uid in places]
     here += [footprint(member.shape) for member, _ in absent]
-    reason, message = _said(gang, state, group)
+    reason, message = _reason_and_message(gang, state, group)
     return StandingRow(
         gang,
         state,
@@ -105,7 +105,7 @@ def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | N
     )
 
 
-def _said(gang: Gang, state: GangState, group: GangObject | None) -> tuple[str, str]:
+def _reason_and_message(gang: Gang, state: GangState, group: GangObject | None) -> tuple[str, str]:
     """What the operator has said: of a PodGroup in its status, of a pod alone in its own."""
     kind = SPOKEN.get(state)
     if kind is None:

@@ -101,7 +101,7 @@ def of_changes(changes: Iterable[GangChange]) -> Table:
     table = _table("GANG", "CHANGE", "BEFORE", "AFTER")
     for change in changes:
         kind = Text(change.kind.value, style=KINDS.get(change.kind, ""))
-        cells = map(_cell, (_said(change.before), _said(change.after)))
+        cells = map(_cell, (_answer_text(change.before), _answer_text(change.after)))
         table.add_row(_cell(str(change.gang)), kind, *cells)
     return table
 
@@ -159,7 +159,7 @@ def _places(nodes: Mapping[NodeName, int]) -> str:
     return ", ".join([*named, *([f"{rest} more nodes"] if rest else [])])
 
 
-def _said(line: GangRow | None) -> str:
+def _answer_text(line: GangRow | None) -> str:
     if line is None:
         return "-"
     if line.reason:

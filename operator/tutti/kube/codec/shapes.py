@@ -62,7 +62,7 @@ def pinned_to(pod: wire.Pod) -> NodeName | None:
     required = _selector(pod.spec.affinity)
     if required is None or not required.node_selector_terms:
         return None
-    names = {_named(term) for term in required.node_selector_terms}
+    names = {_node_name(term) for term in required.node_selector_terms}
     if len(names) != 1 or (name := names.pop()) is None:
         return None
     return NodeName(name)
@@ -107,7 +107,7 @@ def _selector(affinity: wire.Affinity) -> wire.NodeSelector | None:
     return affinity.node_affinity.required_during_scheduling_ignored_during_execution
 
 
-def _named(term: wire.NodeTerm) -> str | None:
+def _node_name(term: wire.NodeTerm) -> str | None:
     for requirement in term.match_fields:
         if (
             requirement.key == NODE_NAME

@@ -88,13 +88,15 @@ def decode_spark(pod: wire.Pod) -> SparkPod | None:
     return SparkPod(
         app,
         role,
-        _kept(pod.spec.volumes, PROPERTIES_VOLUME, PROPERTIES),
-        _kept(pod.spec.volumes, TEMPLATE_VOLUME, TEMPLATE),
+        _config_map_key(pod.spec.volumes, PROPERTIES_VOLUME, PROPERTIES),
+        _config_map_key(pod.spec.volumes, TEMPLATE_VOLUME, TEMPLATE),
         marks,
     )
 
 
-def _kept(volumes: Iterable[Mapping[str, Any]], name: str, file: str) -> ConfigMapKey | None:
+def _config_map_key(
+    volumes: Iterable[Mapping[str, Any]], name: str, file: str
+) -> ConfigMapKey | None:
     """Where a file comes from that is in a volume made of a ConfigMap."""
     for volume in volumes:
         source = volume.get("configMap")

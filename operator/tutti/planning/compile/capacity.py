@@ -147,14 +147,14 @@ def not_enough_room(
     is_mixed = len(blocks_left) > 1
     if (block := short(empty, want)) is not None:
         empty_room = EmptyClusterRoom(block.room.members)
-        return _asked(want, block, is_mixed=is_mixed), empty_room, ShortOf(block.lacking)
+        return _demand_finding(want, block, is_mixed=is_mixed), empty_room, ShortOf(block.lacking)
     if (block := _shortest(blocks_left)) is not None:
         ports_taken = taken_ports(left, block.members[0].shape)
         room_left = (_room(block.room), *ports_taken, ShortOf(block.lacking))
-        return _asked(want, block, is_mixed=is_mixed), *room_left
+        return _demand_finding(want, block, is_mixed=is_mixed), *room_left
     if not is_mixed:
         room = _room(blocks_left[0].room, is_unused=True)
-        return _asked(want, blocks_left[0], is_mixed=False), room
+        return _demand_finding(want, blocks_left[0], is_mixed=False), room
     kinds = [
         (block.countable, block.requests, _room(block.room))
         for block in blocks_left
@@ -189,7 +189,7 @@ def taken_ports(rooms: FitByShape, shape: Shape) -> tuple[Finding, ...]:
     return tuple(taken)
 
 
-def _asked(want: PlacementRequest, block: ShapeShortage, *, is_mixed: bool) -> Asked:
+def _demand_finding(want: PlacementRequest, block: ShapeShortage, *, is_mixed: bool) -> Asked:
     roles = {m.role for m in block.members} if is_mixed and want.minimums else set[str]()
     role = min(roles) if len(roles) == 1 else ""
     return Asked(block.forced, block.requests, role, is_single=want.gang.is_single)

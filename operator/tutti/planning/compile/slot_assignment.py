@@ -126,7 +126,9 @@ def filled(snapshot: Snapshot) -> SlotAssignments:
     named = {entry.uid for held in snapshot.reservations for entry in held.entries}
     lost = standing_reservations.lost_parts(snapshot)
     found = {
-        held.uid: _taken(held, gang, nodes, named, lost.get(held.uid, LostParts()).slots)
+        held.uid: _with_slots_assigned(
+            held, gang, nodes, named, lost.get(held.uid, LostParts()).slots
+        )
         for held, gang in standing
     }
     found = {
@@ -146,7 +148,7 @@ def _has_begun(held: Reservation, gang: Gang) -> bool:
     )
 
 
-def _taken(
+def _with_slots_assigned(
     held: Reservation,
     gang: Gang,
     nodes: NodeIndex,

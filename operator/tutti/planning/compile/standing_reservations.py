@@ -107,10 +107,10 @@ class _Judgement:
 
     def promised(self, reservations: Sequence[Reservation]) -> Sequence[MemberOnNode]:
         """The members that these hold a node for, those that exist first."""
-        named = [place for held in reservations for _, place in self._named(held)]
+        named = [place for held in reservations for _, place in self._unbound_entries(held)]
         return [*named, *(place for held in reservations for place in self._absent(held))]
 
-    def _named(self, held: Reservation) -> Iterator[tuple[PodReservation, MemberOnNode]]:
+    def _unbound_entries(self, held: Reservation) -> Iterator[tuple[PodReservation, MemberOnNode]]:
         """The entries whose pods are not bound yet."""
         for entry in held.entries:
             member = self._members.get(entry.uid)
@@ -187,7 +187,7 @@ class _Judgement:
         self, rules: RuleCheck, standing: Sequence[Reservation]
     ) -> Sequence[tuple[Uid, LostParts]]:
         """What rules between pods forbid once all these are carried out, by Reservation."""
-        named = [tuple(self._named(held)) for held in standing]
+        named = [tuple(self._unbound_entries(held)) for held in standing]
         absent = [self._absent(held) for held in standing]
         promised = [place for own in named for _, place in own]
         state = rules.state([*promised, *(place for own in absent for place in own)])

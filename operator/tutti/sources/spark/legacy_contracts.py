@@ -75,11 +75,11 @@ def cheapest() -> Raw:
 
 
 def _count(said: Mapping[str, str], name: str) -> int:
-    return whole(name, _given(said, name))
+    return whole(name, _value(said, name))
 
 
 def _quantity(said: Mapping[str, str], name: str) -> str:
-    value = _given(said, name)
+    value = _value(said, name)
     try:
         nanos(value)
     except QuantityError as problem:
@@ -94,7 +94,7 @@ def _flag(said: Mapping[str, str], name: str) -> bool:
     return value.lower() in _TRUE
 
 
-def _given(said: Mapping[str, str], name: str) -> str:
+def _value(said: Mapping[str, str], name: str) -> str:
     if name not in said:
         raise BadProperty(name, "", "is not set")
     return said[name]

@@ -90,8 +90,8 @@ def app(properties: Mapping[str, str], version: Version = NEWEST) -> SparkApplic
         name=conf.text("spark.app.name") or "",
         namespace=conf.text("spark.kubernetes.namespace"),
         is_client=_is_client(conf),
-        driver=_asked(conf, Part.DRIVER, _driver_mebibytes(conf, version)),
-        executor=_asked(conf, Part.EXECUTOR, _executor_mebibytes(conf, version)),
+        driver=_pod_resources(conf, Part.DRIVER, _driver_mebibytes(conf, version)),
+        executor=_pod_resources(conf, Part.EXECUTOR, _executor_mebibytes(conf, version)),
         executors=least,
         most_executors=most,
     )
@@ -117,7 +117,7 @@ def _executors(conf: Conf) -> tuple[int, int | None]:
     return initial, None if most == INT_LIMIT else most
 
 
-def _asked(conf: Conf, part: Part, mebibytes: int) -> PodResources:
+def _pod_resources(conf: Conf, part: Part, mebibytes: int) -> PodResources:
     memory = f"{mebibytes}Mi"
     devices = dict(_devices(conf, part))
     limit = conf.quantity(f"spark.kubernetes.{part}.limit.cores")
