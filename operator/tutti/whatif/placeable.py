@@ -137,18 +137,19 @@ def bottlenecks(ground: Baseline, beside: Placeable, planner: Planner) -> Sequen
     """What alone would let more members in if there were plenty of it, the most first."""
     base = ground.planned
     free = ground.left.clip(0)
-    found = []
+    helpful = []
     for column, name in enumerate(base.resources):
         requests = base.requests.copy()
         requests[:, column] = 0
         problem = Problem(free, requests, base.allowed, (), base.rules)
         admits = _most(ground, problem, planner, is_thorough=False)
-        found.append(Bottleneck(Obstacle.RESOURCE, name, admits))
+        if admits.members > beside.members:
+            helpful.append(Bottleneck(Obstacle.RESOURCE, name, admits))
     if base.rules or not base.allowed.all():
         problem = Problem(free, base.requests, np.ones_like(base.allowed), ())
         admits = _most(ground, problem, planner, is_thorough=False)
-        found.append(Bottleneck(Obstacle.RULES, _avoided_for(ground), admits))
-    helpful = [bottleneck for bottleneck in found if bottleneck.admits.members > beside.members]
+        if admits.members > beside.members:
+            helpful.append(Bottleneck(Obstacle.RULES, _avoided_for(ground), admits))
     return sorted(
         helpful,
         key=lambda bottleneck: (-bottleneck.admits.members, bottleneck.obstacle, bottleneck.name),

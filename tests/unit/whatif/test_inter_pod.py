@@ -89,6 +89,13 @@ def test_what_a_standing_reservation_holds_as_the_first_keeps_others_from_being_
     assert found.beside == found.alone == Placeable(0, TRIED)
 
 
+def test_rules_of_other_gangs_that_keep_no_member_off_a_node_are_not_named() -> None:
+    running = gang("c").of(1, cpu=1).labelled(app="x").bound_on("n0")
+    beside = gang("b").of(1, cpu=1).near("hostname", peers(app="x"))
+    found = diagnosis(*TWO, running, beside, gang("a").of(1, cpu=1, gpu=1))
+    assert [bottleneck.name for bottleneck in found.bottlenecks] == ["nvidia.com/gpu"]
+
+
 def test_gangs_that_rules_tell_apart_are_not_alike() -> None:
     guards = [one.hosting(f"g{one.made.name}", term("zone", peers(app="x"))) for one in TWO]
     big = [gang(name).of(1, cpu=9) for name in ("c", "d")]
