@@ -16,9 +16,10 @@ import yaml
 
 from .controlplane import build, die_with_parent
 from .controlplane.components import free_ports
+from .judge.history import TUTTI_READS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from .controlplane.access import Access
     from .controlplane.cluster import ControlPlane
@@ -111,6 +112,17 @@ class OperatorProcess:
         self.port = free_ports("probes")["probes"]
         self.identity = "tutti-0"
         self.process: Process | None = None
+
+    @property
+    def scheduler_name(self) -> str:
+        """The name that its pods have as their scheduler's."""
+        return self._environment.get("TUTTI_SCHEDULER_NAME", "tutti")
+
+    @property
+    def gang_sources(self) -> Collection[str]:
+        """The kinds of others whose gangs it reads."""
+        named = self._environment.get("TUTTI_GANG_SOURCES")
+        return TUTTI_READS if named is None else named.split(",")
 
     def start(self, *, ready: bool = True) -> None:
         """Start it, and wait until it knows the cluster unless told otherwise."""

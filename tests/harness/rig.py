@@ -93,7 +93,7 @@ class Rig:
     def __init__(self, plane: ControlPlane, operator: OperatorProcess) -> None:
         self.plane = plane
         self.operator = operator
-        self._witness = judge.Witness(plane.kubeconfig)
+        self._witness = judge.Witness(plane.kubeconfig, operator.gang_sources)
         self.ends_at_rest = True  # a test that ends in the middle of something says so
         self.is_outlived = False  # operator and control plane are somebody else's, and go on
         self.unseen_seconds = 0.0  # see judge.judge
@@ -145,16 +145,14 @@ class Rig:
                 self.operator.stop()
                 self.plane.stop()
 
-    def verdict(
-        self, user: str = operator_process.USER, scheduler_name: str = "tutti"
-    ) -> judge.Verdict:
+    def verdict(self, user: str = operator_process.USER, scheduler_name: str = "") -> judge.Verdict:
         """What the judge finds so far of the doings of Tutti, or of another scheduler."""
         self._witness.stop()
         return judge.judge(
             self._witness.history(),
             audit=self.plane.audit_log,
             operator_user=user,
-            scheduler_name=scheduler_name,
+            scheduler_name=scheduler_name or self.operator.scheduler_name,
             unseen_seconds=self.unseen_seconds,
         )
 

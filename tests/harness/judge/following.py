@@ -13,9 +13,10 @@ from typing import Any
 
 import aiohttp
 
-from .history import Body, Change, Event, Gap, Kind
+from .history import FOREIGN, Body, Change, Event, Gap, Kind
 
 RETRY_SECONDS = 0.1
+APPEAR_SECONDS = 0.5  # between two looks for a kind that most clusters never have
 SETTLED_SECONDS = 0.05  # a refused watch says so at once
 WATCH_SECONDS = 300
 CLOSING_SECONDS = 1  # what a watch still owes comes first, at once
@@ -59,6 +60,11 @@ class Follower:
         self._revision: int | None = None  # None: the kind does not exist (yet)
         self._sure = 0
         self._known: dict[str, Body] = {}
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the cluster does not have the kind, and need not have it."""
+        return self._revision is None and self.kind in FOREIGN.values()
 
     async def begin(self, revision: int | None) -> int | None:
         """Take the state at this revision, or now, as initial; gives the revision."""
@@ -118,7 +124,7 @@ class Follower:
 
     async def _follow_once(self, seconds: int) -> None:
         if self._revision is None and not await self._appear():
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(APPEAR_SECONDS if self.is_absent else RETRY_SECONDS)
             return
         try:
             async with aclosing(self._lines(seconds)) as lines:

@@ -18,6 +18,7 @@ ALLOWED = frozenset(
         ("events.k8s.io", "events", "create"),
         (TUTTI, "podgroups", "create"),  # of Spark applications, where that is granted
         (TUTTI, "podgroups/status", "patch"),
+        ("scheduling.k8s.io", "podgroups/status", "patch"),  # Kubernetes' own, where it is read
         (TUTTI, "reservations", "create"),
         (TUTTI, "reservations", "patch"),
         (TUTTI, "reservations", "delete"),

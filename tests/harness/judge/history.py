@@ -1,4 +1,4 @@
-"""What a witness saw: objects of four kinds, each change with its revision.
+"""What a witness saw: objects of a few kinds, each change with its revision.
 
 All kinds share one etcd and so one revision counter: revisions order changes across kinds exactly.
 Main value: ``History``, plain enough to be written by hand in a test.
@@ -20,6 +20,22 @@ class Kind(StrEnum):
     NODES = "/api/v1/nodes"
     POD_GROUPS = "/apis/tutti.dev/v1alpha1/podgroups"
     RESERVATIONS = "/apis/tutti.dev/v1alpha1/reservations"
+    # What declares gangs besides, and exists in some clusters only.
+    KUBERNETES_GROUPS = "/apis/scheduling.k8s.io/v1beta1/podgroups"
+    PLUGINS_GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+
+    @property
+    def api_group(self) -> str:
+        """The API group; empty for the core API."""
+        parts = self.value.split("/")
+        return parts[2] if parts[1] == "apis" else ""
+
+
+# By the name by which Tutti is told to read them.
+FOREIGN = {
+    f"podgroups.{kind.api_group}": kind for kind in (Kind.KUBERNETES_GROUPS, Kind.PLUGINS_GROUPS)
+}
+TUTTI_READS = ("podgroups.scheduling.k8s.io",)  # unless it is told otherwise
 
 
 class Change(StrEnum):

@@ -6,8 +6,8 @@ Separate so that the promises are judged over one reading, and need not remember
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from .history import Change, Gap, History, Kind
-from .views import Key, Pod, View, view
+from .history import FOREIGN, Change, Gap, History, Kind
+from .views import Key, Pod, View, foreign, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,29 @@ def replay(history: History) -> tuple[Step, ...]:
 
 
 def _groups(history: History) -> Collection[Key]:
-    """The PodGroups that there were at any time."""
-    found = (event.body["metadata"] for event in history.events if event.kind is Kind.POD_GROUPS)
-    return {Key(metadata.get("namespace", ""), metadata["name"]) for metadata in found}
+    """The gangs that groups declared at any time; of a basic policy a group declares none."""
+    gangs = set()
+    for event in history.events:
+        if event.kind is Kind.POD_GROUPS or event.kind in FOREIGN.values():
+            metadata, spec = event.body["metadata"], event.body.get("spec") or {}
+            is_tuttis = event.kind is Kind.POD_GROUPS
+            name = metadata["name"] if is_tuttis else foreign(event.kind, metadata["name"])
+            if "basic" not in (spec.get("schedulingPolicy") or {}):
+                gangs.add(Key(metadata.get("namespace", ""), name))
+    return gangs
 
 
 def _joined(seen: View, groups: Collection[Key]) -> View:
-    """A pod of a Spark application joins the PodGroup of its application's name, if there is one.
+    """A pod that names no PodGroup of Tutti's joins the first other gang that it names, if any.
 
-    It does so from its first revision on: nobody may bind it before.
+    It does so from its first revision on: nobody may bind it before. A pod of a Spark application
+    joins the PodGroup of its application's name or none.
     """
-    if isinstance(seen, Pod) and seen.app and Key(seen.key.namespace, seen.app) in groups:
-        return replace(seen, group=seen.app)
+    if not isinstance(seen, Pod) or seen.group:
+        return seen
+    for name in filter(None, (seen.of_kubernetes, seen.app, seen.of_plugins)):
+        if Key(seen.key.namespace, name) in groups:
+            return replace(seen, group=name)
+        if name == seen.app:
+            break
     return seen

@@ -12,6 +12,7 @@ from .history import Body, Kind
 from .quantities import Amounts, amounts, effective_requests
 
 GROUP_LABEL = "tutti.dev/pod-group"
+PLUGINS_LABEL = "scheduling.x-k8s.io/pod-group"
 SPARK_APP, SPARK_ROLE = "spark-app-selector", "spark-role"
 ROLE_LABEL = "tutti.dev/role"
 ABSENT_SECONDS = 600  # where a PodGroup does not say for how long absent members are awaited
@@ -42,6 +43,9 @@ class Pod:
     terminating: bool
     requests: Amounts
     app: str = ""  # of Spark, where it names no group
+    # The groups of other projects that it names, where it names none of Tutti's: by ``foreign``.
+    of_kubernetes: str = ""
+    of_plugins: str = ""
 
     @property
     def gang(self) -> Key | None:
@@ -89,6 +93,11 @@ class PodGroup:
     owner_pod: str  # the pod that owns it, if one does
 
 
+def foreign(kind: Kind, name: str) -> str:
+    """What a group of another project is called: names of different kinds may be the same."""
+    return f"{kind.api_group}/{name}" if name else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """A Reservation at one revision: nodes of its pods by uid, and slots by node and role."""
@@ -121,6 +130,8 @@ def view(kind: Kind, body: Body, revision: int) -> View:
             return _node(body)
         case Kind.POD_GROUPS:
             return _pod_group(body)
+        case Kind.KUBERNETES_GROUPS | Kind.PLUGINS_GROUPS:
+            return _foreign_group(kind, body)
         case Kind.RESERVATIONS:
             return _reservation(body, revision)
 
@@ -133,6 +144,8 @@ def _pod(body: Body) -> Pod:
     metadata, spec = body["metadata"], body.get("spec") or {}
     labels = metadata.get("labels") or {}
     spark_role = labels.get(SPARK_ROLE, "")
+    is_tuttis = GROUP_LABEL in labels
+    native = "" if is_tuttis else (spec.get("schedulingGroup") or {}).get("podGroupName", "")
     return Pod(
         key=_key(body),
         uid=metadata["uid"],
@@ -143,7 +156,9 @@ def _pod(body: Body) -> Pod:
         phase=(body.get("status") or {}).get("phase") or "Pending",
         terminating=bool(metadata.get("deletionTimestamp")),
         requests=effective_requests(spec),
-        app="" if labels.get(GROUP_LABEL) or not spark_role else labels.get(SPARK_APP, ""),
+        app="" if is_tuttis or not spark_role else labels.get(SPARK_APP, ""),
+        of_kubernetes=foreign(Kind.KUBERNETES_GROUPS, native),
+        of_plugins="" if is_tuttis else foreign(Kind.PLUGINS_GROUPS, labels.get(PLUGINS_LABEL, "")),
     )
 
 
@@ -190,14 +205,32 @@ def _pod_group(body: Body) -> PodGroup:
     )
 
 
+def _foreign_group(kind: Kind, body: Body) -> PodGroup:
+    """A group without roles; one that is no gang needs one pod."""
+    key, spec = _key(body), body.get("spec") or {}
+    gang = (spec.get("schedulingPolicy") or {}).get("gang") or {}
+    return PodGroup(
+        key=Key(key.namespace, foreign(kind, key.name)),
+        uid=body["metadata"]["uid"],
+        min_member=int(gang.get("minCount") or spec.get("minMember") or 1),
+        roles={},
+        templates={},
+        absent_seconds=ABSENT_SECONDS,
+        owner_pod="",
+    )
+
+
 def _reservation(body: Body, revision: int) -> Reservation:
     key, spec = _key(body), body["spec"]
-    placement = spec.get("placement") or ()
+    placement, group = spec.get("placement") or (), spec["podGroup"]
+    is_tuttis = group.get("apiGroup", "tutti.dev") == "tutti.dev"
     return Reservation(
         key=key,
         uid=body["metadata"]["uid"],
         revision=revision,
-        gang=Key(key.namespace, spec["podGroup"]["name"]),
+        gang=Key(
+            key.namespace, group["name"] if is_tuttis else f"{group['apiGroup']}/{group['name']}"
+        ),
         gang_uid=spec["podGroup"].get("uid", ""),
         named={
             pod["uid"]: (pod["name"], entry["node"])

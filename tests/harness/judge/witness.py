@@ -1,11 +1,11 @@
-"""The Witness: watches the four kinds in a thread of its own while a test runs.
+"""The Witness: watches pods, nodes, gangs and Reservations in a thread of its own during a test.
 
 It writes nothing. Its start and its end are exact revisions, the same for all kinds, so that
 what it tells is complete between them but for marked gaps.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ import aiohttp
 
 from .background import Answer, Background
 from .following import RETRY_SECONDS, Follower, Progress
-from .history import Gap, History, Kind
+from .history import FOREIGN, TUTTI_READS, Gap, History, Kind
 from .kubeconfig import read_door
 
 START_SECONDS = 20.0
@@ -29,8 +29,11 @@ class WitnessError(Exception):
 class Witness:
     """Sees every change of pods, nodes, PodGroups and Reservations between start and stop."""
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, kubeconfig: Path, gang_sources: Collection[str] = TUTTI_READS) -> None:
+        """``gang_sources`` are the kinds of others that declare gangs for Tutti, by resource."""
         self._kubeconfig = kubeconfig
+        unread = {kind for name, kind in FOREIGN.items() if name not in gang_sources}
+        self._kinds = [kind for kind in Kind if kind not in unread]
         self._background = Background("witness")
         self._session: aiohttp.ClientSession | None = None
         self._followers: tuple[Follower, ...] = ()
@@ -78,7 +81,7 @@ class Witness:
     @property
     def is_watching(self) -> bool:
         """Whether every watch runs, as it does not for a while after the API server was away."""
-        return all(each.is_watching for each in self._followers)
+        return all(each.is_watching or each.is_absent for each in self._followers)
 
     def history(self) -> History:
         """Give what was seen, from the start's revision to the end's."""
@@ -118,7 +121,7 @@ class Witness:
     async def _begin(self, session: aiohttp.ClientSession) -> None:
         """List all kinds at one revision: that of the first, read by quorum."""
         progress = Progress()
-        followers = tuple(Follower(session, kind, progress) for kind in Kind)
+        followers = tuple(Follower(session, kind, progress) for kind in self._kinds)
         revision = None
         for each in followers:
             at = await each.begin(revision)

@@ -63,3 +63,12 @@ def test_a_denial_is_a_violation_and_a_refusal_by_admission_is_not() -> None:
     story.wrote("create", "events", "x", code=403, denied=False)
     (fault,) = _faults(story)
     assert "list configmaps" in fault
+
+
+def test_the_status_of_kubernetes_own_groups_may_be_written_and_nobody_elses() -> None:
+    story = two_nodes()
+    story.wrote("patch", "podgroups/status", "x", api_group="scheduling.k8s.io")
+    assert _faults(story) == []
+    story.wrote("patch", "podgroups", "x", api_group="scheduling.k8s.io")
+    story.wrote("patch", "podgroups/status", "x", api_group="scheduling.x-k8s.io")
+    assert len(_faults(story)) == 2

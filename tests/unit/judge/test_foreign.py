@@ -1,0 +1,77 @@
+"""Pods belong to the groups of other projects that they name, where Tutti reads these."""
+
+from typing import Any
+
+import pytest
+
+from ...harness.judge import Kind, Promise
+from .writing import Story, two_nodes
+
+NATIVE: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+PLUGINS: dict[str, Any] = {"minMember": 2}
+KINDS = [(Kind.KUBERNETES_GROUPS, NATIVE), (Kind.PLUGINS_GROUPS, PLUGINS)]
+
+
+def pod(story: Story, name: str, group: str, **labels: str) -> int:
+    """Put a pod that names a group of either kind."""
+    own = {"scheduling.x-k8s.io/pod-group": group, **labels}
+    body: dict[str, Any] = {
+        "metadata": {"name": name, "namespace": "ml", "uid": f"uid-{name}", "labels": own},
+        "spec": {
+            "schedulerName": "tutti",
+            "containers": [],
+            "schedulingGroup": {"podGroupName": group},
+        },
+        "status": {"phase": "Pending"},
+    }
+    return story.put(Kind.PODS, body)
+
+
+def group(story: Story, kind: Kind, name: str, spec: dict[str, Any]) -> int:
+    """Put a group."""
+    return story.put(kind, {"metadata": {"name": name, "namespace": "ml"}, "spec": spec})
+
+
+@pytest.mark.parametrize(("kind", "spec"), KINDS)
+def test_a_member_alone_is_a_violation(kind: Kind, spec: dict[str, Any]) -> None:
+    story = two_nodes()
+    group(story, kind, "sum", spec)
+    pod(story, "sum-0", "sum")
+    pod(story, "sum-1", "sum")
+    story.bind("sum-0", "a")
+    (found,) = story.verdict().of(Promise.WHOLE)
+    assert f"gang ml/{kind.api_group}/sum: 1 of 2 members bound" in found.sentence
+    assert story.verdict().of(Promise.RESERVED_FIRST)
+
+
+def test_a_reservation_names_the_kind_of_its_gang() -> None:
+    story = two_nodes()
+    group(story, Kind.KUBERNETES_GROUPS, "sum", NATIVE)
+    pod(story, "sum-0", "sum")
+    pod(story, "sum-1", "sum")
+    named = [{"name": f"sum-{i}", "uid": f"uid-sum-{i}"} for i in range(2)]
+    spec = {
+        "podGroup": {"name": "sum", "apiGroup": "scheduling.k8s.io", "kind": "PodGroup"},
+        "placement": [{"node": "a", "pods": named}],
+    }
+    story.put(Kind.RESERVATIONS, {"metadata": {"name": "r", "namespace": "ml"}, "spec": spec})
+    story.bind("sum-0", "a")
+    story.bind("sum-1", "a")
+    assert not story.verdict().violations
+
+
+def test_of_a_group_that_is_no_gang_each_pod_is_alone() -> None:
+    story = two_nodes()
+    group(story, Kind.KUBERNETES_GROUPS, "sum", {"schedulingPolicy": {"basic": {}}})
+    pod(story, "sum-0", "sum")
+    story.bind("sum-0", "a")
+    assert not story.verdict().violations
+
+
+def test_a_group_of_tuttis_comes_before_others_of_the_same_name() -> None:
+    story = two_nodes()
+    story.group("sum", 1)
+    group(story, Kind.KUBERNETES_GROUPS, "sum", NATIVE)
+    pod(story, "sum-0", "sum", **{"tutti.dev/pod-group": "sum"})
+    story.bind("sum-0", "a")
+    assert not story.verdict().of(Promise.WHOLE)
