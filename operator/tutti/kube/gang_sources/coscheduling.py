@@ -39,7 +39,7 @@ def decode_group(group: PodGroup) -> GangObject:
         min_member=max(1, spec.min_member),
         created=seconds_of(metadata.creation_timestamp),
         terminating=metadata.deletion_timestamp is not None,
-        timeout_seconds=spec.schedule_timeout_seconds,
+        timeout_seconds=spec.schedule_timeout_seconds or None,  # controllers write 0 for none
         on_timeout=OnTimeout.KEEP_WAITING,
         version=metadata.resource_version,
     )
