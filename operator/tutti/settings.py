@@ -60,9 +60,11 @@ class Settings(BaseModel):
     gang_sources: Annotated[
         tuple[str, ...], BeforeValidator(_words), AfterValidator(_known_sources)
     ] = Field(
-        default=(),  # what other controllers declare is theirs until you say so
-        description="CRDs of other projects that declare gangs, separated by commas; Tutti reads "
-        "their objects. You can name: " + ", ".join(gang_sources.OPTIONAL),
+        # What other projects declare is theirs until you say so.
+        default=tuple(source.name for source in gang_sources.DEFAULT),
+        description="kinds of objects besides Tutti's that declare gangs, by resource and API "
+        "group, separated by commas; Tutti reads their objects. You can name: "
+        + ", ".join(gang_sources.OPTIONAL),
     )
     strategy: str = Field(
         default="ilp",  # exact admission is what Tutti is for

@@ -386,13 +386,17 @@ class FakeCluster:
         self.lease = Lease(identity, version, version, 10, version=version)
         return self.lease.term
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> GangObject:
+    async def write_status(
+        self, gang: GangKey, status: Mapping[str, Any], version: str = ""
+    ) -> GangObject:
         """See ``Api.write_status``; a merge patch that changes nothing makes no new version."""
 
         def commit() -> GangObject:
             group = self.groups.get(gang)
             if group is None:
                 raise errors.Gone("there is no such PodGroup", status=404)
+            if version and version != group.version:
+                raise errors.Conflict("the PodGroup is newer", status=409)
             patched = _merged(group.status, json.loads(json.dumps(status)))
             if patched != group.status:
                 self._put_group(replace(group, status=patched))

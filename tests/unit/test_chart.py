@@ -15,7 +15,7 @@ import yaml
 
 from tutti import __version__
 from tutti.cli import crd_files
-from tutti.kube import kinds
+from tutti.kube import gang_sources, kinds
 from tutti.kube.calls import Right
 from tutti.settings import Settings
 
@@ -75,7 +75,9 @@ def test_the_roles_grant_the_calls_that_the_client_makes_and_no_more() -> None:
         Right("", "configmaps", "get")
     }
     assert not any("resourceNames" in rule for rule in _rules(*ROLES[:2]))
-    assert sorted(granted) == sorted(kinds.rights())
+    named = {kind for source in gang_sources.DEFAULT for kind in source.kinds}
+    streams = [kind.right(verb) for kind in named for verb in ("list", "watch")]
+    assert sorted([*granted, *streams]) == sorted(kinds.rights())
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -12,7 +12,7 @@ def test_the_defaults_are_as_promised() -> None:
     assert Settings().model_dump() == {
         "scheduler_name": "tutti",
         "namespaces": (),
-        "gang_sources": (),
+        "gang_sources": ("podgroups.scheduling.k8s.io",),
         "strategy": "ilp",
         "budget_seconds": 30.0,
         "budget_nodes": 500,

@@ -202,11 +202,9 @@ def _member(pod: wire.Pod) -> Member:
 
 def _group(group: pod_group.PodGroup) -> GangObject:
     """As it is read live; in a dump it may stand for another kind of object."""
-    declared = limits.group(group)
-    kind = group.metadata.annotations.get(membership.DECLARED_BY)
-    if kind is None:
-        return declared
-    return replace(declared, key=declared.key._replace(kind=membership.kind_of(kind)))
+    annotations = group.metadata.annotations
+    is_foreign = membership.DECLARED_BY in annotations
+    return membership.declared(limits.group(group, is_foreign=is_foreign), annotations)
 
 
 def _decode_document(document: Document, kind: type[W], value: Callable[[W], V]) -> V:

@@ -14,7 +14,6 @@ from ..kube.gang_sources import pod_group
 from ..model import ports
 from ..model.cluster import Gang, Member, Namespace, Node, PlacedPod, Reservation, Role
 from ..model.inter_pod import InterPodRules
-from ..model.keys import POD_GROUP
 from ..model.resources import NOTHING, Resources
 from ..model.shapes import Preferences, Shape
 from . import membership
@@ -71,8 +70,8 @@ def group(gang: Gang, taken_at: float) -> Raw:
     if gang.owner_pod:
         owner = {"apiVersion": "v1", "kind": "Pod", "name": gang.owner_pod, "uid": ""}
         metadata["ownerReferences"] = [owner]
-    if gang.key.kind != POD_GROUP:
-        metadata["annotations"] = {membership.DECLARED_BY: str(gang.key.kind)}
+    if marks := membership.declaration(gang):
+        metadata["annotations"] = marks
     if gang.terminating:
         metadata["deletionTimestamp"] = timestamp(taken_at)
     return {
@@ -213,6 +212,8 @@ def _spec(value: Member, scheduler: str) -> Raw:
     }
     if value.priority:
         spec["priority"] = value.priority
+    if not value.may_preempt:
+        spec["preemptionPolicy"] = "Never"
     if value.node is not None:
         spec["nodeName"] = value.node
     if value.gates:

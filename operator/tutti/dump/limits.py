@@ -24,8 +24,8 @@ MOST_SLOTS_IN_ALL = MOST_ROLES * MOST_MEMBERS  # of one Reservation: no gang dec
 MOST_DIGITS = 20  # of a number that is quoted
 
 
-def group(pod_group: PodGroup) -> GangObject:
-    """Read a PodGroup.
+def group(pod_group: PodGroup, *, is_foreign: bool = False) -> GangObject:
+    """Read a PodGroup; one that stands for an object of another kind may want any number of pods.
 
     Raises:
         BadObject: it asks for more than its CRD allows, or cannot be read.
@@ -35,6 +35,8 @@ def group(pod_group: PodGroup) -> GangObject:
         found = f"spec.roles: there are {len(spec.roles)} roles, at most {MOST_ROLES} are allowed"
         raise BadObject(name, f"{found}: let members of equal needs share a role")
     for field, n in _members(pod_group):
+        if is_foreign and field == "spec.minMember":
+            continue  # such a number alone is no more than a number
         if n is not None and n > MOST_MEMBERS:
             raise BadObject(name, f"{_beyond(field, n, MOST_MEMBERS)}: lower it, or split the gang")
     for field, seconds, most in (

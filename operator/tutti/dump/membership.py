@@ -3,10 +3,13 @@
 Separate from ``encode``, which writes what every pod has.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..kube import wire
+from ..kube.gang_sources import GangObject
 from ..kube.gang_sources.spark import (
     APP_LABEL,
     PROPERTIES,
@@ -18,7 +21,7 @@ from ..kube.gang_sources.spark import (
     TUTTI_ROLE_LABEL,
     role_of,
 )
-from ..model.cluster import Member
+from ..model.cluster import Gang, Member
 from ..model.keys import POD_GROUP, ApiKind, GangKey
 from ..model.spark import DRIVER, ConfigMapKey, SparkPod
 
@@ -29,7 +32,51 @@ DECLARED_BY = "tutti.dev/declared-by"  # kind.group of what declares a gang, unl
 GANG = "tutti.dev/gang"  # kind.group/name of the gang of a pod, unless a PodGroup declares it
 OTHER_GANGS = "tutti.dev/other-gangs"  # the gangs that a pod names as well
 
+# What a PodGroup has no field for, of a gang that something else declares: see ``_Declared``.
+DECLARATION = "tutti.dev/declaration"
+
 UNCONFIGURED = "tutti.dev/unconfigured"  # in dumps alone: why nobody knows the size of its gang
+
+
+class _Declared(wire.Object):
+    """What other kinds say, and a PodGroup has no field for."""
+
+    priority: int | None = None
+    unsupported_fields: tuple[str, ...] = ()
+    needs_equal_members: bool = False
+
+
+def declaration(gang: Gang) -> Raw:
+    """The annotations of the PodGroup that stands for what declares a gang."""
+    if gang.key.kind == POD_GROUP:
+        return {}
+    body: Raw = {}
+    if gang.priority_value is not None:
+        body["priority"] = gang.priority_value
+    if gang.unsupported_fields:
+        body["unsupportedFields"] = gang.unsupported_fields
+    if gang.needs_equal_members:
+        body["needsEqualMembers"] = True
+    marks = {DECLARED_BY: str(gang.key.kind)}
+    return {**marks, DECLARATION: json.dumps(body)} if body else marks
+
+
+def declared(group: GangObject, annotations: Mapping[str, str]) -> GangObject:
+    """A gang with what its annotations in a dump say of what declares it.
+
+    Raises:
+        BadObject: one of them cannot be read.
+    """
+    if (kind := annotations.get(DECLARED_BY)) is None:
+        return group
+    found = wire.parse_one(annotations.get(DECLARATION, "{}"), _Declared)
+    return replace(
+        group,
+        key=group.key._replace(kind=kind_of(kind)),
+        priority_value=found.priority,
+        unsupported_fields=found.unsupported_fields,
+        needs_equal_members=found.needs_equal_members,
+    )
 
 
 def labels(value: Member) -> Raw:

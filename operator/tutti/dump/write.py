@@ -30,7 +30,7 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[encode.Raw]:
     classes = {
         gang.priority_class: gang.class_value
         for gang in snapshot.gangs
-        if gang.class_value is not None
+        if gang.priority_class and gang.class_value is not None
     }
     yield from (encode.priority_class(name, n) for name, n in sorted(classes.items()))
     yield from (encode.group(gang, at) for gang in snapshot.gangs if not gang.is_single)

@@ -236,6 +236,17 @@ def _(finding: of.Unsupported) -> str:
 
 
 @text.register
+def _(finding: of.UnsupportedInGroup) -> str:
+    return f"the PodGroup uses {', '.join(finding.fields)}, which Tutti does not place by yet"
+
+
+@text.register
+def _(finding: of.MembersDiffer) -> str:
+    same = f"all pods of the PodGroup must have the same {finding.field}"
+    return f"{same}: it is {finding.value}, but {finding.other_value} in pod {finding.pod}"
+
+
+@text.register
 def _(finding: of.VolumesNotReady) -> str:
     n, problems = finding.members, _listed(finding.problems, finding.more_problems, "more")
     return f"{count(n, 'pod')} wait{'s' * (n == 1)} for volumes: {', '.join(problems)}"

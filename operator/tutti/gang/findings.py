@@ -122,6 +122,23 @@ class Unsupported(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class UnsupportedInGroup(Finding):
+    """What declares the gang uses fields that Tutti does not place by yet."""
+
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MembersDiffer(Finding):
+    """A pod has another value of a field than its gang, whose members must have the same."""
+
+    field: str
+    value: str
+    pod: str
+    other_value: str
+
+
+@dataclass(frozen=True, slots=True)
 class VolumesNotReady(Finding):
     """Pods wait for volumes."""
 

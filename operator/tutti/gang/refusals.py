@@ -1,4 +1,4 @@
-"""Gangs that are held off, by the API server or by their users: what that means for plans.
+"""Gangs that are held off, by the API server, their users or what they say: what plans make of it.
 
 Nobody plans around one that is not to be asked for yet: what it would be given could not be had,
 and would be kept from others. Nor is room held for one that may be refused again.
@@ -9,29 +9,37 @@ from collections.abc import Collection, Iterator, Mapping
 from ..model.cluster import ApiRefusal, Gang, Snapshot
 from ..model.decisions import Reason, Rejection
 from ..model.keys import GangKey
-from .findings import Quoted
+from .findings import MembersDiffer, Quoted, UnsupportedInGroup
 
 SUSPENDED = "the PodGroup says spec.suspend: true; the gang starts once that is false"
 
 
 def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
-    """Why each that is not to be asked for yet waits: suspended, or in the API server's words."""
+    """Why each that is not to be asked for yet waits: what it says, or the API server's words."""
     held = {reservation.gang for reservation in snapshot.reservations}
     suspended = {
         gang.key: Rejection(gang.key, Reason.PAUSED, (Quoted(SUSPENDED),))
         for gang in snapshot.gangs
         if gang.is_suspended and gang.key not in held and _only_waits(gang)
     }
-    return suspended | {
+    unsound = {
+        gang.key: rejection
+        for gang in snapshot.gangs
+        if (gang.unsupported_fields or gang.needs_equal_members)
+        and gang.key not in held
+        and (rejection := _unsound(gang)) is not None
+    }
+    refused = {
         gang.key: Rejection(gang.key, Reason.REFUSED, (Quoted(refusal.sentence),))
-        for gang, found in _refused_gangs(snapshot)
+        for gang, refusals in _refused_gangs(snapshot)
         if (
             refusal := next(
-                (refusal for refusal in found if snapshot.taken_at < refusal.until), None
+                (refusal for refusal in refusals if snapshot.taken_at < refusal.until), None
             )
         )
         is not None
     }
+    return suspended | unsound | refused
 
 
 def recently_refused(snapshot: Snapshot) -> Collection[GangKey]:
@@ -49,6 +57,33 @@ def _only_waits(gang: Gang) -> bool:
     """Whether it has members that wait, and has not started."""
     has_started = any(member.counts_as_bound for member in gang.members)
     return not has_started and any(member.may_get_a_node for member in gang.members)
+
+
+def _unsound(gang: Gang) -> Rejection | None:
+    """Why a gang cannot be placed as it is declared, if any of its members wants a node."""
+    if not any(member.may_get_a_node for member in gang.members):
+        return None
+    if gang.unsupported_fields:
+        unsupported = UnsupportedInGroup(gang.unsupported_fields)
+        return Rejection(gang.key, Reason.NOT_MODELLED, (unsupported,))
+    if gang.needs_equal_members and (finding := _difference(gang)) is not None:
+        return Rejection(gang.key, Reason.MEMBERS_DIFFER, (finding,))
+    return None
+
+
+def _difference(gang: Gang) -> MembersDiffer | None:
+    """In what members differ that must be alike: kube-scheduler's validatePodGroup."""
+    alive = [member for member in gang.members if not member.is_over]
+    for member in alive:
+        if member.priority != gang.priority:
+            mine, theirs = str(gang.priority), str(member.priority)
+            return MembersDiffer("priority", mine, member.key.name, theirs)
+        if member.may_preempt != alive[0].may_preempt:
+            first, other = (
+                "PreemptLowerPriority" if pod.may_preempt else "Never" for pod in (alive[0], member)
+            )
+            return MembersDiffer("preemptionPolicy", first, member.key.name, other)
+    return None
 
 
 def _refused_gangs(snapshot: Snapshot) -> Iterator[tuple[Gang, Collection[ApiRefusal]]]:

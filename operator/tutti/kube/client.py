@@ -24,7 +24,7 @@ from .access import Access
 from .calls import Call, Right, Stream
 from .clock import ServerClock
 from .codec import decode, encode, jobs
-from .gang_sources import ALWAYS, GangObject, GangSource, pod_group
+from .gang_sources import ALWAYS, GangObject, GangSource, pod_group, status_writer
 
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
@@ -94,8 +94,13 @@ class Api(Protocol):
     async def read_lease(self) -> Lease:
         """Read the Lease as it is now, not from a cache; without a version where there is none."""
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> GangObject:
-        """Merge fields into the status of what declares a gang; answers the object then."""
+    async def write_status(
+        self, gang: GangKey, status: Mapping[str, Any], version: str = ""
+    ) -> GangObject:
+        """Merge fields into the status of what declares a gang; answers the object then.
+
+        With a ``version`` only while the object has that one: else it raises ``errors.Conflict``.
+        """
 
     async def say(self, event: encode.Event) -> None:
         """Create an Event."""
@@ -228,12 +233,15 @@ class Client:
         path = Call.DELETE_RESERVATION.path(reservation.gang.namespace, reservation.uid)
         await self._send(Call.DELETE_RESERVATION, path, encode.delete_options(reservation))
 
-    async def write_status(self, gang: GangKey, status: Mapping[str, Any]) -> GangObject:
+    async def write_status(
+        self, gang: GangKey, status: Mapping[str, Any], version: str = ""
+    ) -> GangObject:
         """See ``Api.write_status``."""
-        kind = kinds.GANGS[gang.kind]
-        call = kind.right("patch", "status")
+        kind, writer = kinds.GANGS[gang.kind], status_writer(gang.kind)
+        call = kind.right("patch", "status") if writer is None else writer.right
         path = call.path(gang.namespace, gang.name)
-        body = await self._send(call, path, {"status": status}, kind="merge-patch")
+        patch = {"metadata": {"resourceVersion": version}} if version else {}
+        body = await self._send(call, path, {**patch, "status": status}, kind="merge-patch")
         return _read(body, kind.model, kind.decode)
 
     async def read_lease(self) -> Lease:

@@ -153,10 +153,12 @@ def others_pending(scheduler_name: str) -> Stream:
 
 
 def rights() -> frozenset[Right]:
-    """All that Tutti always needs: its calls, and the lists and watches of every kind.
+    """All that Tutti needs unless settings say otherwise: calls, and lists and watches of kinds.
 
     Of an optional source the chart grants list and watch where its value names it.
     """
+    sources = (*gang_sources.ALWAYS, *gang_sources.DEFAULT)
     calls = (value for value in vars(Call).values() if isinstance(value, Right))
-    streams = (kind.right(verb) for kind in KINDS for verb in ("list", "watch"))
-    return frozenset((*calls, *streams, *(r for s in gang_sources.ALWAYS for r in s.rights)))
+    read = {*KINDS, *(kind for source in sources for kind in source.kinds)}
+    streams = (kind.right(verb) for kind in read for verb in ("list", "watch"))
+    return frozenset((*calls, *streams, *(right for s in sources for right in s.rights)))

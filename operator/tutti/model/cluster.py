@@ -71,6 +71,7 @@ class Member:
     ended: float | None = None  # when it succeeded, in seconds since the epoch; None if unknown
     group_kind: ApiKind = POD_GROUP  # of what declares its gang
     other_gangs: tuple[GangKey, ...] = ()  # that it names as well, and is not in
+    may_preempt: bool = True  # by its preemptionPolicy; Tutti preempts nothing
 
     @property
     def gang(self) -> GangKey:
@@ -229,6 +230,10 @@ class GangDeclaration:
     absent_seconds: float = ABSENT_SECONDS  # for which room is held for absent members
     is_suspended: bool = False  # users let it wait, unless it has started
     owner_pod: str = ""  # the pod that owns the PodGroup and makes its members, if one does
+    priority_value: int | None = None  # that it states as a number; then no class counts
+    unsupported_fields: tuple[str, ...] = ()  # of it, whose rules we do not know yet
+    needs_equal_members: bool = False  # of its own priority, and of one preemption policy
+    is_one_by_one: bool = False  # its pods start as pods that name no gang
 
 
 @dataclass(frozen=True, slots=True)

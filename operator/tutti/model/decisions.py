@@ -63,6 +63,7 @@ class Reason(StrEnum):
     NOT_ENOUGH_ROOM = "NotEnoughRoom"
     NO_NODE_FITS = "NoNodeFits"
     NOT_MODELLED = "NotModelled"
+    MEMBERS_DIFFER = "MembersDiffer"  # in what its kind of gang wants to be equal
     BUDGET_EXHAUSTED = "BudgetExhausted"
     TIMED_OUT = "TimedOut"
     WAITING_FOR_CONFIGURATION = "WaitingForConfiguration"  # of a Spark driver: how large it is

@@ -16,11 +16,12 @@ from ..kube import errors
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import Calling, ConcurrencyLimit, is_away
-from ..kube.gang_sources import GangObject, has_status
+from ..kube.gang_sources import GangObject, status_writer
 from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Plan, Reason, Rejection, Released
 from ..model.keys import GangKey, NodeName, Uid
 from ..state.cluster_state import ClusterState
+from . import drafts
 from . import status as wording
 from .events import create_event
 from .pod_conditions import PodCondition, not_shown, notes_of, stray_notes
@@ -49,6 +50,7 @@ class _StatusUpdate(NamedTuple):
     gang: Gang
     wanted: Mapping[str, Any]
     news: Sequence[wording.GangCondition]
+    version: str = ""  # of the object that it is for; empty for any
 
 
 class Reporter:
@@ -128,7 +130,7 @@ class Reporter:
         return (
             GangReport(
                 gang,
-                self._state.group(gang.key) if has_status(gang.key.kind) else None,
+                self._state.group(gang.key) if status_writer(gang.key.kind) else None,
                 held.get(gang.uid),
                 rejections.get(gang.key),
             )
@@ -214,24 +216,22 @@ class Reporter:
             group.status,
             scheduler=self._scheduler,
         )
-        at = encode.timestamp(now)
-        is_fresh = now < written + SENTENCE_SECONDS
-        wanted = wording.merged(status, group.status, at, keep_sentences=is_fresh)
-        newest = wording.merged(status, group.status, at, keep_sentences=False)
-        may_stay = wording.may_stay(gang, group.status, self._scheduler)
-        if may_stay or wanted == newest == group.status:
+        draft = drafts.draft(
+            gang,
+            status,
+            group,
+            encode.timestamp(now),
+            is_fresh=now < written + SENTENCE_SECONDS,
+            quiet_for=now - _newest(gang, now),
+            since_write=now - written,
+        )
+        if draft.may_stay or draft.wanted == draft.newest == group.status:
             return math.inf
-        if wanted == group.status:
+        if draft.wanted == group.status:
             return written + SENTENCE_SECONDS
-        # ``newest``: a write that is made anyway contradicts no counter of its own.
-        wait = wording.patience(
-            newest, group.status, quiet_for=now - _newest(gang, now), since_write=now - written
-        )
-        return (
-            now + wait
-            if wait > 0
-            else _StatusUpdate(gang, newest, wording.news(newest, group.status))
-        )
+        if draft.wait > 0:
+            return now + draft.wait
+        return _StatusUpdate(gang, draft.newest, draft.news, draft.version)
 
     def _of_its_pods(
         self, about: GangReport, now: float
@@ -271,7 +271,7 @@ class Reporter:
 
     async def _write(self, word: _StatusUpdate, now: float) -> None:
         gang = word.gang
-        self._state.learn_group(await self._api.write_status(gang.key, word.wanted))
+        self._state.learn_group(await self._api.write_status(gang.key, word.wanted, word.version))
         self._written[gang.uid] = now
         about = encode.Regarding.gang(gang.key, gang.uid)
         if word.news:

@@ -4,11 +4,12 @@ Separate from the cluster state, which knows where every pod is, as ``node_usage
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from ..gang import demand, finished_members
 from ..kube.gang_sources import GangObject
 from ..model.cluster import Gang, Member, Phase, Reservation
-from ..model.keys import POD, GangKey, Uid
+from ..model.keys import POD, POD_GROUP, GangKey, Uid
 from .spark_apps import SparkApps
 
 
@@ -36,6 +37,9 @@ class GangIndex:
         self._group_by_key: dict[GangKey, GangObject] = {}
         self._made: dict[GangKey, Gang] = {}  # but for those at rest
         self._strays: dict[GangKey, tuple[Member, ...]] = {}
+        # Pods that name a group whose pods start one by one, as they were seen.
+        self._apart: dict[GangKey, dict[Uid, Member]] = {}
+        self._group_of: dict[Uid, GangKey] = {}  # of these
         self._finished: dict[GangKey, list[Member]] = {}  # that ended well and left
         self._settled: dict[GangKey, Uid] = {}
         self._stale: set[GangKey] = set()
@@ -91,6 +95,10 @@ class GangIndex:
             self._finished.pop(key, None)
         if (before and (before.uid, before.owner)) != (now and (now.uid, now.owner)):
             self.look_at_app(key)  # else its pods join what they joined before
+        if (before is not None and before.is_one_by_one) != (now is not None and now.is_one_by_one):
+            named = (*self._apart.get(key, {}).values(), *self._by_gang.get(key, {}).values())
+            for member in named:
+                self.member_changed(member.uid, member)
 
     def look_at_app(self, key: GangKey) -> None:
         """What the pods of a Spark application join may have changed."""
@@ -99,7 +107,31 @@ class GangIndex:
 
     def member_changed(self, uid: Uid, member: Member | None) -> None:
         """Put a pod into the gang that it belongs to now, and into no other."""
+        if (known := self._group_of.pop(uid, None)) is not None:
+            del self._apart[known][uid]
+            if not self._apart[known]:
+                del self._apart[known]
+        if member is not None and member.group:
+            member = self._without_group(member)
         self._put(uid, self._apps.joined(uid, member))
+
+    def _without_group(self, member: Member) -> Member:
+        """The pod as if it did not name its group, where the pods of that start one by one."""
+        group = self._group_by_key.get(member.gang)
+        if group is None or not group.is_one_by_one:
+            return member
+        self._apart.setdefault(group.key, {})[member.uid] = member
+        self._group_of[member.uid] = group.key
+        named = [] if member.spark is not None else member.other_gangs
+        if not named:
+            return replace(member, group="", group_kind=POD_GROUP, other_gangs=())
+        following, *others = named
+        return replace(
+            member,
+            group=following.name,
+            group_kind=following.kind,
+            other_gangs=tuple(others),
+        )
 
     def undeclared(self) -> tuple[Member, ...]:
         """Pods of Spark that wait for their PodGroup to be made, and say how large it is."""
@@ -158,9 +190,11 @@ class GangIndex:
             alone = members[0]
             return Gang(key, alone.uid, 1, members=members, created=alone.created)
         group = self._group_by_key.get(key)
-        if group is None:
+        if group is None or group.is_one_by_one:
             return None
-        class_value = self._value_of(group.priority_class)
+        class_value = group.priority_value
+        if class_value is None:
+            class_value = self._value_of(group.priority_class)
         gang = self._in_its_run(Gang.of(group, members, class_value))
         if key not in self._made and (recalled := finished_members.recalled(gang, group.status)):
             self._finished[key] = list(recalled)

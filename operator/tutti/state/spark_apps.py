@@ -44,7 +44,7 @@ class SparkApps:
         if member is None:
             self._why.pop(uid, None)
             return None
-        if member.spark is None:
+        if member.spark is None or member.group:
             return member
         key = GangKey(member.key.namespace, member.spark.app)
         self._app_of[uid] = key

@@ -384,8 +384,9 @@ def test_a_wrong_value_is_refused_in_words(value: str, sentence: str) -> None:
 
 def test_gang_sources_grant_list_and_watch_of_the_crds_that_they_name() -> None:
     """The name of a CRD is its resource and its group."""
+    none = granted(render("--set-json=settings.gangSources=[]"))
     option = "--set=settings.gangSources={jobs.batch.example.com,groups.example.com}"
-    more = granted(render(option)) - granted(render())
+    more = granted(render(option)) - none
     assert more == {
         ("batch.example.com", "jobs", "list"),
         ("batch.example.com", "jobs", "watch"),
@@ -394,3 +395,16 @@ def test_gang_sources_grant_list_and_watch_of_the_crds_that_they_name() -> None:
     }
     with pytest.raises(HelmError, match="gangSources"):
         render("--set=settings.gangSources={jobs}")
+
+
+def test_kubernetes_own_groups_are_read_and_their_status_is_written_unless_turned_off() -> None:
+    """One value takes the source and its rights back."""
+    more = granted(render()) - granted(render("--set-json=settings.gangSources=[]"))
+    assert more == {
+        ("scheduling.k8s.io", "podgroups", "list"),
+        ("scheduling.k8s.io", "podgroups", "watch"),
+        ("scheduling.k8s.io", "podgroups/status", "patch"),
+    }
+    container = _pod("--set-json=settings.gangSources=[]")["containers"][0]
+    told = {each["name"]: each.get("value", "") for each in container["env"]}
+    assert told["TUTTI_GANG_SOURCES"] == ""

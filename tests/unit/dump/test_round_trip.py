@@ -134,6 +134,7 @@ PEERS = PodSelector(
 RAY = ApiKind("ray.io", "RayCluster")
 # One value that is not the default, for every field that a decision may look at.
 MEMBER: dict[str, Any] = {
+    "may_preempt": False,
     "shape": shapes.Shape(
         resources(pods=1, cpu=1.5, memory=1, gpu=2) + Resources.of(ports.requested_amounts(PORTS)),
         (("pool", "a"),),
@@ -230,6 +231,11 @@ GANG: dict[str, Any] = {
     "on_partial": OnPartial.RELEASE,
     "finished": ("worker", "worker"),
 }
+FOREIGN: dict[str, Any] = {
+    "priority_value": 7,
+    "unsupported_fields": ("spec.resourceClaims",),
+    "needs_equal_members": True,
+}
 RESERVATION: dict[str, Any] = {
     "slots": (SlotReservation(NodeName("n1"), "worker", 2),),
     "evict": (Uid("u-1"),),
@@ -251,7 +257,8 @@ def test_every_field_of_the_model_has_an_example_here() -> None:
     # Every gang of the builders has the first; of claims the tests of storage tell.
     assert _differs(Member, MEMBER) == ["group", "claims", "volume_problems", "group_kind"]
     assert _differs(Node, NODE) == []
-    assert _differs(Gang, GANG) == ["members"]
+    # The gangs of a Snapshot start whole; other kinds than PodGroups have the others.
+    assert _differs(Gang, GANG | FOREIGN) == ["is_one_by_one", "members"]
     assert _differs(Reservation, RESERVATION) == ["self_uid"]
 
 
@@ -283,6 +290,24 @@ def test_gangs_of_one_name_and_different_kinds_are_kept_apart() -> None:
     kept = as_kept(snapshot(node("n1", cpu=8), ours, theirs, held))
     assert [one.key.kind for one in kept.gangs] == [RAY, POD_GROUP]
     assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_what_only_other_kinds_say_of_a_gang_is_kept() -> None:
+    made = gang("a").of(1, cpu=1).each(group_kind=RAY).but(min_member=10**9, class_value=7)
+    foreign = made.but(key=GangKey("ml", "a", RAY), **FOREIGN)
+    kept = as_kept(snapshot(node("n1", cpu=8), foreign))
+    kept = replace(kept, gangs=tuple(replace(one, class_value=7) for one in kept.gangs))
+    assert read(dump.write(kept, SETUP)) == kept
+
+
+def test_a_declaration_that_cannot_be_read_is_refused_with_a_sentence() -> None:
+    foreign = gang("a").but(key=GangKey("ml", "a", RAY), **FOREIGN)
+    body = json.loads(dump.write(snapshot(foreign), SETUP))
+    for item in body["items"]:
+        if item["kind"] == "PodGroup":
+            item["metadata"]["annotations"]["tutti.dev/declaration"] = '{"priority": "x"}'
+    with pytest.raises(dump.BadFile, match="priority"):
+        read(json.dumps(body))
 
 
 def test_a_spark_driver_is_kept_with_what_it_mounts_and_why_it_waits() -> None:

@@ -3,18 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from tutti.commit.progress import Bind, Release, next_steps
 from tutti.gang import finding_text
 from tutti.gang.refusals import SUSPENDED
-from tutti.model.cluster import ApiRefusal, OnTimeout, Snapshot
+from tutti.model.cluster import ApiRefusal, OnTimeout, Phase, Snapshot
 from tutti.model.decisions import Plan, Reason
-from tutti.model.keys import Uid
+from tutti.model.keys import ApiKind, GangKey, NodeName, Uid
 from tutti.planning.plan import plan
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 from tutti.whatif import Planner, advise, advise_all
 
-from ...harness.builders import Part, gang, node, reservation, single, snapshot
+from ...harness.builders import GangBuilder, Part, gang, node, reservation, single, snapshot
 
 SENTENCE = "Reservation refused: exceeded quota"
 TERM = "t"
@@ -160,3 +162,50 @@ def test_what_suspends_a_gang_is_advised_and_nothing_of_the_clusters() -> None:
     planner = Planner(BestFit(), BestFit(), Budget())
     (advice,) = advise_all(picture, planned(picture), planner)
     assert (advice.reason, advice.diagnosis) == (Reason.PAUSED, None)
+
+
+KUBERNETES = ApiKind("scheduling.k8s.io", "PodGroup")
+
+
+def of_kubernetes(**changes: object) -> GangBuilder:
+    key = GangKey("ml", "a", KUBERNETES)
+    made = gang("a").of(2, cpu=1).each(group_kind=KUBERNETES)
+    return made.but(key=key, needs_equal_members=True, class_value=0, **changes)
+
+
+def test_a_gang_whose_object_uses_a_field_that_is_not_modelled_waits_and_names_it() -> None:
+    fields = ("spec.resourceClaims", "spec.schedulingConstraints.topology")
+    made = planned(snapshot(node("n1", cpu=4), of_kubernetes(unsupported_fields=fields)))
+    sentence = (
+        "the PodGroup uses spec.resourceClaims, spec.schedulingConstraints.topology, "
+        "which Tutti does not place by yet"
+    )
+    assert told(made) == {"a": (Reason.NOT_MODELLED, sentence)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"priority": 7}, "the same priority: it is 0, but 7 in pod a-1"),
+        (
+            {"may_preempt": False},
+            "the same preemptionPolicy: it is PreemptLowerPriority, but Never in pod a-1",
+        ),
+    ],
+    ids=["priority", "preemption policy"],
+)
+def test_members_that_differ_where_their_kind_of_gang_wants_them_equal_wait(
+    changes: dict[str, object], words: str
+) -> None:
+    mixed = of_kubernetes().last(1, **changes)
+    made = planned(snapshot(node("n1", cpu=4), mixed))
+    said = f"all pods of the PodGroup must have {words}"
+    assert (told(made), placed(made)) == ({"a": (Reason.MEMBERS_DIFFER, said)}, [])
+
+
+def test_equal_members_start_and_a_gang_without_waiting_members_is_left_alone() -> None:
+    assert placed(planned(snapshot(node("n1", cpu=4), of_kubernetes()))) == ["a"]
+    over = of_kubernetes().last(1, priority=7, phase=Phase.SUCCEEDED).needing(1)
+    assert placed(planned(snapshot(node("n1", cpu=4), over))) == ["a"]
+    bound = of_kubernetes(unsupported_fields=("x",)).each(node=NodeName("n1"))
+    assert told(planned(snapshot(node("n1", cpu=4), bound))) == {}

@@ -66,6 +66,10 @@ def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
     labels, phase, membership = metadata.labels, _phase(pod), membership_of(pod, sources)
+    unsupported = unmodelled(spec)
+    if unsupported:
+        read = {source.pod_field for source in sources}
+        unsupported = tuple(field for field in unsupported if field not in read)
     return Member(
         key=PodKey(metadata.namespace, metadata.name),
         uid=Uid(metadata.uid),
@@ -81,7 +85,7 @@ def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
         phase=phase,
         terminating=metadata.deletion_timestamp is not None,
         gates=tuple(sorted({gate.name for gate in spec.scheduling_gates})),
-        unsupported_fields=(*malformed, *unmodelled(spec)),
+        unsupported_fields=(*malformed, *unsupported),
         owner=_owner(metadata),
         scheduled_condition=_said(pod.status),
         is_driver=labels.get(SPARK_LABEL) == DRIVER,
@@ -90,6 +94,7 @@ def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
         spark=decode_spark(pod) if SPARK_LABEL in labels else None,
         claims=claims(spec),
         ended=_ended(pod) if phase is Phase.SUCCEEDED else None,
+        may_preempt=spec.preemption_policy != "Never",
     )
 
 

@@ -8,20 +8,23 @@ from typing import NamedTuple
 from ...model.keys import POD_GROUP, ApiKind, GangKey
 from .. import wire
 from ..calls import CORE_VERSION, api_version
-from .base import GangObject, GangSource
+from .base import GangObject, GangOutcome, GangSource, StatusWriter
 
 __all__ = [
     "ALWAYS",
+    "DEFAULT",
     "OPTIONAL",
     "SOURCES",
     "GangObject",
+    "GangOutcome",
     "GangSource",
     "Membership",
+    "StatusWriter",
     "UnknownSourceError",
     "api_version_of",
     "chosen",
-    "has_status",
     "membership_of",
+    "status_writer",
 ]
 
 _modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
@@ -33,8 +36,11 @@ SOURCES = tuple(sorted(_found, key=lambda source: source.precedence))
 ALWAYS = tuple(source for source in SOURCES if not source.is_optional)
 OPTIONAL = {source.name: source for source in SOURCES if source.is_optional}
 
+# The optional ones that are read unless users say otherwise.
+DEFAULT = tuple(source for source in SOURCES if source.is_default)
+
 _KINDS = {kind.api: kind for source in SOURCES for kind in source.kinds}
-_WITH_STATUS = {kind.api for source in SOURCES if source.has_status for kind in source.kinds}
+_WRITERS = {kind.api: source.status for source in SOURCES for kind in source.kinds}
 
 
 class UnknownSourceError(ValueError):
@@ -79,9 +85,9 @@ def membership_of(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
     return Membership(first.name, first.kind, others)
 
 
-def has_status(kind: ApiKind) -> bool:
-    """Whether Tutti writes the status of objects of this kind that declare gangs."""
-    return kind in _WITH_STATUS
+def status_writer(kind: ApiKind) -> StatusWriter | None:
+    """How Tutti writes the status of objects of this kind that declare gangs; None: it does not."""
+    return _WRITERS.get(kind)
 
 
 def api_version_of(kind: ApiKind) -> str:

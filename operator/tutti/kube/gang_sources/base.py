@@ -5,7 +5,7 @@ Separate from the sources so that each can be read, and added, by itself.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ...model.cluster import GangDeclaration
 from ...model.keys import GangKey, Uid
@@ -20,6 +20,41 @@ class GangObject(GangDeclaration):
     version: str = ""  # metadata.resourceVersion
     status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
     owner: Uid | None = None  # of the pod that it was made for, and goes with
+
+
+class GangOutcome(NamedTuple):
+    """What has become of a gang, for the status of what declares it."""
+
+    generation: int  # of the object that all this is about
+    is_whole: bool  # every needed member has its node, or has succeeded
+    reason: str = ""  # why it waits, in one word; empty where a Reservation is carried out
+    message: str = ""
+    phase: str = ""  # of Tutti's PodGroup
+    seen: int = 0  # members that exist, of these ...
+    bound: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class StatusWords(Protocol):
+    """The status that an object is to have, in the words of its kind."""
+
+    def __call__(
+        self, outcome: GangOutcome, observed: Mapping[str, Any], now: str, *, keep_sentences: bool
+    ) -> Mapping[str, Any]:
+        """The status after this ``outcome``; ``observed`` is the one that the object has.
+
+        ``keep_sentences`` leaves a sentence that says the same in other words.
+        """
+
+
+class StatusWriter(NamedTuple):
+    """How Tutti writes the status of a source's objects."""
+
+    right: Right  # of the merge patch
+    # None where the words are those of Tutti's PodGroup, which ``reporting.status`` has.
+    words: StatusWords | None = None
 
 
 class GangSource(NamedTuple):
@@ -37,8 +72,13 @@ class GangSource(NamedTuple):
     # Whether a pod waits for an object that does not exist yet. Where it does not, the pod joins
     # the gang once the object is there, and starts alone before.
     is_awaited: bool = True
-    # Whether Tutti writes the status of its objects. Where it does not, their own controller does.
-    has_status: bool = False
+    # How Tutti writes the status of its objects; None where their own controller does.
+    status: StatusWriter | None = None
+    # The field of pods that names the gang, as users write it: a pod that has it is placed only
+    # where the source is read.
+    pod_field: str = ""
     # Whether Tutti reads it only where the setting TUTTI_GANG_SOURCES has its name, which is then
     # the name of its CRD. The cluster need not have that CRD, now or ever.
     is_optional: bool = False
+    # Of such a source: whether the setting has its name unless users say otherwise.
+    is_default: bool = False

@@ -20,7 +20,7 @@ from ..codec.preferences import decode_wishes
 from ..codec.quantity import QuantityError
 from ..codec.shapes import decode_shape
 from ..errors import BadObject
-from .base import GangObject, GangSource
+from .base import GangObject, GangSource, StatusWriter
 from .spark import TUTTI_GROUP_LABEL, joining
 
 
@@ -159,5 +159,5 @@ SOURCE = GangSource(
     _gang_of,
     (KIND,),
     frozenset({KIND.right("patch", "status")}),
-    has_status=True,
+    status=StatusWriter(KIND.right("patch", "status")),
 )

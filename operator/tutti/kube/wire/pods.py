@@ -94,6 +94,7 @@ class PodSpec(Wire):
     affinity: Affinity = Affinity()
     tolerations: tuple[Toleration, ...] = ()
     priority: int = 0
+    preemption_policy: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()

@@ -1,0 +1,111 @@
+"""Pods of groups that are no gangs, in the picture of the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tutti.kube.gang_sources import GangObject
+from tutti.kube.list_watch import Item
+from tutti.model.keys import POD, ApiKind, GangKey, NodeName, Uid
+from tutti.model.spark import SparkPod
+from tutti.state.cluster_state import ClusterState
+
+from ...harness.builders import NAMESPACE, member, shape
+
+if TYPE_CHECKING:
+    from tutti.model.cluster import Member
+
+KUBERNETES = ApiKind("scheduling.k8s.io", "PodGroup")
+PLUGINS = ApiKind("scheduling.x-k8s.io", "PodGroup")
+KEY = GangKey(NAMESPACE, "g", KUBERNETES)
+OTHER = GangKey(NAMESPACE, "g", PLUGINS)
+
+
+class Observed:
+    """A cluster state that is fed by hand."""
+
+    def __init__(self) -> None:
+        self.state = ClusterState(lambda: None)
+        self.version = 0
+
+    def pod(self, name: str, **changes: Any) -> Member:
+        """Show a pod that names the group."""
+        self.version += 1
+        made = replace(member(name, shape(cpu=1)), group="g", group_kind=KUBERNETES)
+        made = replace(made, version=str(self.version), **changes)
+        store: Any = self.state.pending if made.node is None else self.state.bound
+        store.put(Item(made.uid, self.version, made))
+        return made
+
+    def group(self, *, key: GangKey = KEY, uid: str = "u", basic: bool = True) -> GangObject:
+        """Show a group of that name."""
+        self.version += 1
+        made = GangObject(key, Uid(uid), 2, version=str(self.version), is_one_by_one=basic)
+        self.state.learn_group(made)
+        return made
+
+    def gangs(self) -> dict[GangKey, list[str]]:
+        """The members' names by gang."""
+        found = self.state.snapshot(0.0).gangs
+        return {gang.key: [one.key.name for one in gang.members] for gang in found}
+
+    def strays(self) -> list[str]:
+        """The pods whose group does not exist."""
+        return [one.key.name for one in self.state.snapshot(0.0).strays]
+
+
+def alone(*names: str) -> dict[GangKey, list[str]]:
+    return {GangKey(NAMESPACE, name, POD): [name] for name in names}
+
+
+def test_the_pods_of_such_a_group_are_as_pods_that_name_none() -> None:
+    world = Observed()
+    world.pod("a")
+    assert (world.gangs(), world.strays()) == ({}, ["a"])
+    world.group()
+    world.pod("b")
+    world.pod("c", node=NodeName("n1"))
+    assert (world.gangs(), world.strays()) == (alone("a", "b", "c"), [])
+
+
+def test_they_wait_again_where_the_group_goes_or_becomes_a_gang() -> None:
+    world = Observed()
+    first, pod = world.group(), world.pod("a")
+    world.state.gang_objects[KUBERNETES].drop(first.uid)
+    assert (world.gangs(), world.strays()) == ({}, ["a"])
+    world.group(uid="v", basic=False)
+    assert (world.gangs(), world.strays()) == ({KEY: ["a"]}, [])
+    world.group(uid="v")
+    assert world.gangs() == alone("a")
+    world.state.pending.drop(pod.uid)
+    world.group(uid="v", basic=False)
+    assert world.gangs() == {KEY: []}
+
+
+def test_the_next_gang_that_such_a_pod_names_counts() -> None:
+    """Every Job may have such a group, and a template of it the label of another."""
+    world = Observed()
+    world.group()
+    world.group(key=OTHER, uid="x", basic=False)
+    world.pod("a", other_gangs=(OTHER,))
+    assert world.gangs() == {OTHER: ["a"]}
+
+
+def test_a_pod_of_spark_with_such_a_group_is_sparks() -> None:
+    world = Observed()
+    world.group()
+    app = GangKey(NAMESPACE, "spark-1")
+    world.pod("a", spark=SparkPod("spark-1", "executor"), other_gangs=(app,))
+    assert world.gangs() == alone("a")
+    world.group(key=app, uid="app", basic=False)
+    assert world.gangs() == {app: ["a"]}
+
+
+def test_a_number_that_an_object_states_is_its_priority() -> None:
+    world = Observed()
+    made = world.group(basic=False)
+    world.version += 1
+    world.state.learn_group(replace(made, priority_value=9, version=str(world.version)))
+    (gang,) = world.state.snapshot(0.0).gangs
+    assert gang.priority == 9
