@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ..conformance.controllers.cases import play
+from ..conformance.controllers.scenes import act
 
 
 @pytest.mark.parametrize("name", ["mpi-operator", "volcano", "workload-with-job"])
@@ -15,5 +16,14 @@ def test_a_controller_makes_the_gangs_that_it_made(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = play(name)
+    with capsys.disabled():
+        print(f"\n{said}")
+
+
+@pytest.mark.parametrize("name", ["mpi-operator", "workload-with-job"])
+def test_their_gangs_start_whole_are_repaired_and_give_all_back(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = act(name)
     with capsys.disabled():
         print(f"\n{said}")

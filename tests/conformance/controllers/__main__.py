@@ -1,4 +1,4 @@
-"""`python -m tests.conformance.controllers [NAME ...]`: do the controllers make what they made?
+"""`python -m tests.conformance.controllers [NAME ...]`: are their gangs as they were, and start?
 
 A part of `make conformance`; the cheap cases are a test of the tier api.
 """
@@ -9,18 +9,22 @@ import sys
 import traceback
 
 from .cases import CASES, play
+from .scenes import SCENES, act
 
 
 def main(names: list[str]) -> int:
-    """Play these cases, or all; 1 if something is not as it was."""
+    """Check what these controllers make, or all, and what Tutti does; 1 if something fails."""
     failed = 0
-    for name in names or CASES:
-        try:
-            print(play(name), flush=True)
-        except Exception:  # noqa: BLE001  # the other controllers are looked at all the same
-            traceback.print_exc()
-            print(f"{name}: FAILED", flush=True)
-            failed = 1
+    for name in names or dict.fromkeys([*CASES, *SCENES]):
+        for cases, run in ((CASES, play), (SCENES, act)):
+            if name not in cases:
+                continue
+            try:
+                print(run(name), flush=True)
+            except Exception:  # noqa: BLE001  # the other controllers are looked at all the same
+                traceback.print_exc()
+                print(f"{name}: FAILED", flush=True)
+                failed = 1
     return failed
 
 

@@ -32,12 +32,12 @@ CASES: Mapping[str, tuple[tuple[str, ...], tuple[Callable[[Ground], None], ...]]
     ),
 }
 # A Job of 1.36 cannot say what its group shall be.
-_FROM_1_37 = ("workload-with-job",)
+FROM_1_37 = ("workload-with-job",)
 
 
 def play(name: str) -> str:
     """Play a case; answers how long it took, or raises an AssertionError."""
-    if name in _FROM_1_37 and chosen_k8s() == "1.36":
+    if name in FROM_1_37 and chosen_k8s() == "1.36":
         return f"{name}: not on Kubernetes 1.36"
     components, checks = CASES[name]
     began = time.monotonic()

@@ -8,7 +8,7 @@ from ...harness.controlplane import RUN_SECONDS
 from .ground import NAMESPACE, labelled, owner, path, schedulers, template, uid_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from .ground import Ground
 
@@ -20,7 +20,7 @@ LABEL = "scheduling.x-k8s.io/pod-group"
 def mpi_job(ground: Ground) -> None:
     """An MPIJob: one PodGroup for launcher and workers; suspended, it has neither."""
     job = path("kubeflow.org/v2beta1", "mpijobs", "pi")
-    ground.create(_mpi_job("pi", workers=2))
+    ground.create(mpi("pi", workers=2))
     pods = ground.until_pods(3)
     group = ground.until_group(GROUPS)
     assert (group["metadata"]["name"], owner(group)) == ("pi", ("MPIJob", "pi"))
@@ -71,7 +71,7 @@ def _until_phase(ground: Ground, address: str, phase: str) -> None:
 def pytorch_job(ground: Ground) -> None:
     """A PyTorchJob: one PodGroup for all its pods; suspended, it has neither."""
     job = path("kubeflow.org/v1", "pytorchjobs", "net")
-    ground.create(_pytorch_job("net", workers=2))
+    ground.create(pytorch("net", workers=2))
     pods = ground.until_pods(3)
     group = ground.until_group(GROUPS)
     assert (group["metadata"]["name"], owner(group)) == ("net", ("PyTorchJob", "net"))
@@ -154,7 +154,8 @@ def _object(resource: str, kind: str, name: str, spec: dict[str, Any]) -> dict[s
     }
 
 
-def _pytorch_job(name: str, workers: int) -> dict[str, Any]:
+def pytorch(name: str, workers: int) -> dict[str, Any]:
+    """A PyTorchJob with a master of one CPU and workers of two."""
     replicas = {
         "Master": {"replicas": 1, "template": template(cpu=1, container="pytorch")},
         "Worker": {"replicas": workers, "template": template(cpu=2, container="pytorch")},
@@ -186,6 +187,25 @@ def _runtime(name: str) -> dict[str, Any]:
     return _object(runtimes, "TrainingRuntime", name, spec)
 
 
+def plain_training(name: str, nodes: int, cpu: int) -> Iterator[dict[str, Any]]:
+    """A TrainJob without initializers, and its runtime."""
+    spec = {
+        "podGroupPolicy": {"coscheduling": {}},
+        "mlPolicy": {"numNodes": nodes},
+        "template": {"spec": {"replicatedJobs": [_step("node", "trainer", cpu=cpu)]}},
+    }
+    runtimes = "trainer.kubeflow.org/v1alpha1/trainingruntimes"
+    yield _object(runtimes, "TrainingRuntime", f"{name}-runtime", spec)
+    yield _train_job(name, f"{name}-runtime")
+
+
+def labelled_jobset(name: str, pods: int, cpu: int) -> Iterator[dict[str, Any]]:
+    """A JobSet whose template names a PodGroup that users make."""
+    job = _replicated_job("workers", pods, cpu=cpu, group=name, retries=6)
+    yield _object(GROUPS, "PodGroup", name, {"minMember": pods})
+    yield _object(JOBSETS, "JobSet", name, {"replicatedJobs": [job]})
+
+
 def _step(name: str, step: str, cpu: int) -> dict[str, Any]:
     pods = template(cpu=cpu, container=name, schedulerName="tutti")
     labels = {"trainer.kubeflow.org/trainjob-ancestor-step": step}
@@ -193,14 +213,17 @@ def _step(name: str, step: str, cpu: int) -> dict[str, Any]:
     return {"name": name, "template": job}
 
 
-def _replicated_job(name: str, pods: int) -> dict[str, Any]:
-    made = template(cpu=1, schedulerName="tutti", restartPolicy="Never")
-    made["metadata"] = {"labels": {LABEL: "mine"}}
-    job = {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": made}
+def _replicated_job(
+    name: str, pods: int, cpu: int = 1, group: str = "mine", retries: int = 0
+) -> dict[str, Any]:
+    made = template(cpu=cpu, schedulerName="tutti", restartPolicy="Never")
+    made["metadata"] = {"labels": {LABEL: group}}
+    job = {"parallelism": pods, "completions": pods, "backoffLimit": retries, "template": made}
     return {"name": name, "template": {"spec": job}}
 
 
-def _mpi_job(name: str, workers: int) -> dict[str, Any]:
+def mpi(name: str, workers: int) -> dict[str, Any]:
+    """An MPIJob with a launcher of one CPU and workers of two."""
     replicas = {
         "Launcher": {"replicas": 1, "template": template(cpu=1)},
         "Worker": {"replicas": workers, "template": template(cpu=2)},

@@ -49,12 +49,17 @@ def plain_job(ground: Ground) -> None:
     ground.until_gone(groups)
 
 
-def _job(name: str, pods: int, **scheduling: Any) -> dict[str, Any]:
+def gang_job(name: str, pods: int, cpu: int) -> dict[str, Any]:
+    """A Job whose pods start together."""
+    return _job(name, pods, cpu, schedulingPolicy={"gang": {}})
+
+
+def _job(name: str, pods: int, cpu: int = 1, **scheduling: Any) -> dict[str, Any]:
     spec = {
         "parallelism": pods,
         "completions": pods,
         "completionMode": "Indexed",
-        "template": template(cpu=1, schedulerName="tutti", restartPolicy="Never"),
+        "template": template(cpu=cpu, schedulerName="tutti", restartPolicy="Never"),
     }
     return {
         "apiVersion": "batch/v1",

@@ -18,7 +18,7 @@ VOLCANO_GROUPS = "scheduling.volcano.sh/v1beta1/podgroups"
 def cluster(ground: Ground) -> None:
     """A RayCluster that is shrunk, suspended and resumed: its minMember stays what it was."""
     address = path("ray.io/v1", "rayclusters", "ray")
-    ground.create(_cluster("ray", workers=2))
+    ground.create(ray_cluster("ray", workers=2))
     pods = ground.until_pods(3)
     group = ground.until_group(GROUPS)
     assert group["metadata"]["name"] == "ray"
@@ -75,7 +75,8 @@ def volcano_job(ground: Ground) -> None:
     ground.until_gone(VOLCANO_GROUPS)
 
 
-def _cluster(name: str, workers: int) -> dict[str, Any]:
+def ray_cluster(name: str, workers: int) -> dict[str, Any]:
+    """A RayCluster with a head of one CPU and workers of two."""
     return _object("RayCluster", name, _cluster_spec(workers))
 
 
