@@ -15,6 +15,7 @@ from ..chaos.faults.table import account
 from ..chaos.faults.trials import Strike
 from ..chaos.faults.writes import Write
 from ..chaos.mutants import Mutant, Patch, plant
+from ..harness.controlplane.pins import chosen_k8s
 from ..harness.judge import Promise
 from ..harness.proxy import Exchange, lose
 
@@ -77,6 +78,15 @@ def arena() -> Iterator[Arena]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def foreign_arena() -> Iterator[Arena]:
+    """The same with PodGroups of Kubernetes and of scheduler-plugins."""
+    if chosen_k8s() != "1.37":
+        pytest.skip("PodGroups of Kubernetes are 1.37's")
+    with Arena(is_foreign=True) as made:
+        yield made
+
+
 def struck(arena: Arena, trial: Trial) -> Outcome:
     """Run a trial, which must end as an unbroken run does and break no promise."""
     outcome = arena.run(trial)
@@ -89,6 +99,13 @@ def test_an_operator_killed_at_any_write_ends_as_an_unbroken_one_does(arena: Are
     before, after, *_ = trials.kills(k)
     assert struck(arena, before).happened
     assert struck(arena, after).happened
+
+
+@pytest.mark.parametrize("k", KILLED_AT[1::3])
+def test_it_does_so_with_gangs_that_other_projects_declare(foreign_arena: Arena, k: int) -> None:
+    before, after, *_ = trials.kills(k)
+    assert struck(foreign_arena, before).happened
+    assert struck(foreign_arena, after).happened
 
 
 def test_one_killed_again_at_its_first_writes_does_too(arena: Arena) -> None:

@@ -62,17 +62,20 @@ def _each(parts: Iterator[Iterator[Trial]]) -> Iterator[Trial]:
 
 @click.command()
 @click.option("--series", multiple=True, type=click.Choice(SERIES), help="Only these; all else.")
+@click.option("--foreign", is_flag=True, help="Gangs that other projects' PodGroups declare.")
 @click.option("--only", default="", help="Only runs whose name contains this.")
 @click.option("--seed", default=1, show_default=True, help="Of the random runs.")
 @click.option("--runs", default=1000, show_default=True, help="How many random runs.")
 @click.option("--first", default=0, show_default=True, help="Number of the first random run.")
-def main(series: Sequence[str], only: str, seed: int, runs: int, first: int) -> None:
+def main(
+    *, series: Sequence[str], foreign: bool, only: str, seed: int, runs: int, first: int
+) -> None:
     """Kill the operator and break its road to the API server at every write; judge each run."""
     console = Console()
     soak = Soak(seed, runs, first)
     outcomes: list[Outcome] = []
     console.print(f"seed {seed}, random runs {first} to {first + runs - 1}")
-    with Arena() as arena:
+    with Arena(is_foreign=foreign) as arena:
         outcomes.append(arena.run(trials.UNBROKEN))
         chosen = [
             trial

@@ -10,7 +10,7 @@ from ...harness.controlplane import ControlPlane
 from ...harness.controlplane.api import Connection
 from ...harness.operator_process import ACCOUNT, NAMESPACE, ROOT, USER
 from ...harness.proxy import Proxy
-from . import scenario
+from . import foreign, scenario
 from .forked import ForkedOperator, Origin
 from .run import BAD_WORDS, Outcome, Run
 from .trials import UNBROKEN
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from .rest import Rest
     from .trials import Trial
 
-ADDRESSES = {
-    "Pod": "/api/v1/namespaces/{}/pods",
-    "PodGroup": "/apis/tutti.dev/v1alpha1/namespaces/{}/podgroups",
-}
+PODS = "/api/v1/namespaces/{}/pods"
+GROUPS = "/apis/{}/namespaces/{}/podgroups"
+TUTTI = "tutti.dev/v1alpha1"
 LEFT_BEHIND = (
-    ADDRESSES["Pod"] + "?gracePeriodSeconds=0",
-    ADDRESSES["PodGroup"],
+    PODS + "?gracePeriodSeconds=0",
+    GROUPS.format(TUTTI, "{}"),
     "/apis/tutti.dev/v1alpha1/namespaces/{}/reservations",
     "/api/v1/namespaces/{}/events",
 )
@@ -41,11 +40,20 @@ LOG_LINES = 60
 class Arena:
     """Runs trials; a context manager."""
 
-    def __init__(self, source: Path = ROOT / "operator") -> None:
-        """``source`` is where the operator's package is: a mutant may be struck, too."""
-        self._plane = ControlPlane.start(components=("kwok",))
+    def __init__(self, source: Path = ROOT / "operator", *, is_foreign: bool = False) -> None:
+        """``source`` is where the operator's package is: a mutant may be struck, too.
+
+        ``is_foreign`` lets PodGroups of Kubernetes and of scheduler-plugins declare the gangs.
+        """
+        self._is_foreign = is_foreign
+        more = ("workload-with-job",) if is_foreign else ()
+        self._environment = {"TUTTI_GANG_SOURCES": ",".join(foreign.SOURCES)} if is_foreign else {}
+        self._plane = ControlPlane.start(components=("kwok", *more))
         try:
-            operator_process.install(self._plane)
+            values = [f"settings.gangSources={{{','.join(foreign.SOURCES)}}}"] * is_foreign
+            if is_foreign:
+                self._plane.install_crds(foreign.CRD)
+            operator_process.install(self._plane, *values)
             self._plane.create([*scenario.nodes(), scenario.priority_class()])
             self._proxy = Proxy(self._plane.server, self._plane.authority)
             self._proxy.__enter__()
@@ -83,16 +91,19 @@ class Arena:
         number = next(self._numbers)
         namespace = f"run-{number}"
         self._prepare(namespace)
-        operator = ForkedOperator(self._origin, self._plane, self._kubeconfig)
+        operator = ForkedOperator(self._origin, self._plane, self._kubeconfig, self._environment)
         operator.log = self._plane.directory / f"{namespace}.log"
         heard = self._plane.audit_log.stat().st_size
-        witness = judge.Witness(self._plane.kubeconfig)
-        with witness, Run(self._connection.request, self._proxy, operator, namespace) as run:
+        witness = judge.Witness(self._plane.kubeconfig, operator.gang_sources)
+        request, is_foreign = self._connection.request, self._is_foreign
+        running = Run(request, self._proxy, operator, namespace, is_foreign=is_foreign)
+        with witness, running as run:
             seen = run.play(trial, self._unbroken)
             run.operator.kill()
             witness.stop()
         verdict = self._judge(witness, heard, namespace)
-        for kind in LEFT_BEHIND:
+        groups = (foreign.KUBERNETES, foreign.PLUGINS) if self._is_foreign else ()
+        for kind in (*LEFT_BEHIND, *(GROUPS.format(version, "{}") for version in groups)):
             self._connection.request("DELETE", kind.format(namespace))
         return self._outcome(trial, run, seen, verdict)
 
@@ -138,8 +149,10 @@ class Arena:
         self._connection.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         self._connection.request("POST", account, {"metadata": {"name": "default"}})
-        for each in scenario.objects(namespace):
-            self._connection.request("POST", ADDRESSES[each["kind"]].format(namespace), each)
+        for each in scenario.objects(namespace, is_foreign=self._is_foreign):
+            is_pod, version = each["kind"] == "Pod", each["apiVersion"]
+            address = PODS.format(namespace) if is_pod else GROUPS.format(version, namespace)
+            self._connection.request("POST", address, each)
         for lease in self._connection.request("GET", f"{LEASES}/leases")["items"]:
             about = lease["metadata"]
             if about["name"] == SCHEDULER:

@@ -109,8 +109,14 @@ class Forked:
 class ForkedOperator(OperatorProcess):
     """`tutti run`, begun after its imports."""
 
-    def __init__(self, origin: Origin, plane: ControlPlane, kubeconfig: Path) -> None:
-        super().__init__(plane, kubeconfig=kubeconfig)
+    def __init__(
+        self,
+        origin: Origin,
+        plane: ControlPlane,
+        kubeconfig: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(plane, kubeconfig=kubeconfig, environment=environment)
         self._origin = origin
 
     def _launch(self, environment: Mapping[str, str]) -> Process:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...harness.rig import GROUP_LABEL
+from . import foreign
 from .scenario import STARTED
 
 if TYPE_CHECKING:
@@ -42,14 +42,20 @@ class Rest:
         return "; ".join(parts)
 
 
-def look(request: Callable[..., Any], namespace: str) -> Rest:
+def look(request: Callable[..., Any], namespace: str, *, is_foreign: bool = False) -> Rest:
     """Read it from the API server."""
     pods = request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
     ours = f"/apis/tutti.dev/v1alpha1/namespaces/{namespace}"
     groups = request("GET", f"{ours}/podgroups")["items"]
+    natives = (
+        request("GET", f"/apis/{foreign.KUBERNETES}/namespaces/{namespace}/podgroups")["items"]
+        if is_foreign
+        else []
+    )
     started = [each for each in pods if _has_started(each)]
     counts = Counter(_gang(each) for each in started)
     said = {each["metadata"]["name"]: _said(each) for each in groups}
+    said |= {each["metadata"]["name"]: foreign.said(each) for each in natives}
     said |= {_name(each): _why(each) for each in pods if "nodeName" not in each["spec"]}
     return Rest(
         bound=frozenset(_name(each) for each in pods if "nodeName" in each["spec"]),
@@ -65,7 +71,7 @@ def _name(pod: Mapping[str, Any]) -> str:
 
 
 def _gang(pod: Mapping[str, Any]) -> str:
-    return str(pod["metadata"].get("labels", {}).get(GROUP_LABEL) or _name(pod))
+    return foreign.gang(pod) or _name(pod)
 
 
 def _has_started(pod: Mapping[str, Any]) -> bool:

@@ -48,12 +48,15 @@ class Run:
         proxy: Proxy,
         operator: OperatorProcess,
         namespace: str,
+        *,
+        is_foreign: bool = False,
     ) -> None:
         self.proxy = proxy
         self.operator = operator
         self._request = request
         self._namespace = namespace
-        self._story = scenario.Story(request, namespace)
+        self._is_foreign = is_foreign
+        self._story = scenario.Story(request, namespace, is_foreign=is_foreign)
         self._rules = ExitStack()
         self._due: list[tuple[float, Callable[[], None]]] = []
         self._start_at: float | None = time.monotonic()
@@ -89,7 +92,7 @@ class Run:
             self._tend()
             if self.proxy.has_stragglers:
                 self._straggled = time.monotonic()
-            seen = rest.look(self._request, self._namespace)
+            seen = rest.look(self._request, self._namespace, is_foreign=self._is_foreign)
             self._story.retry(seen)
             is_wanted = seen.is_promised if wanted is None else seen == wanted
             since = (since or time.monotonic()) if is_wanted and self._story.is_over else None

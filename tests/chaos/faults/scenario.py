@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...harness.controlplane.nodes import node_manifest
-from ...harness.rig import members, pod, pod_group
+from ...harness.rig import GROUP_LABEL, members, pod, pod_group
+from . import foreign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,8 +58,8 @@ def priority_class() -> dict[str, Any]:
     }
 
 
-def objects(namespace: str) -> list[dict[str, Any]]:
-    """All that waits when the operator starts."""
+def objects(namespace: str, *, is_foreign: bool = False) -> list[dict[str, Any]]:
+    """All that waits when the operator starts; ``is_foreign`` lets others than Tutti declare it."""
     plain: dict[str, Any] = {"namespace": namespace, "spec": _in_pool("plain"), "cpu": 1}
     gpu: dict[str, Any] = {"namespace": namespace, "spec": _in_pool("gpu"), "cpu": 1, "gpu": 1}
     urgent = {**gpu, "spec": {**_in_pool("gpu"), "priorityClassName": URGENT}}
@@ -80,6 +81,13 @@ def objects(namespace: str) -> list[dict[str, Any]]:
         *members("worn", 2, **plain),
         pod("alone", **plain),  # a gang of one
     ]
+    if is_foreign:
+        classes = {
+            one["metadata"]["labels"][GROUP_LABEL]: one["spec"]["priorityClassName"]
+            for one in pods
+            if "priorityClassName" in one["spec"]
+        }
+        return [foreign.translated(one, classes) for one in (*groups, *pods)]
     return [*groups, *pods]
 
 
@@ -90,9 +98,12 @@ def _in_pool(pool: str) -> dict[str, Any]:
 class Story:
     """What others do while the operator works: a member is lost, another takes its place."""
 
-    def __init__(self, request: Callable[..., Any], namespace: str) -> None:
+    def __init__(
+        self, request: Callable[..., Any], namespace: str, *, is_foreign: bool = False
+    ) -> None:
         self._request = request
         self._namespace = namespace
+        self._is_foreign = is_foreign
         self.is_over = False
 
     def retry(self, seen: Rest) -> None:
@@ -102,5 +113,8 @@ class Story:
         pods = f"/api/v1/namespaces/{self._namespace}/pods"
         self._request("DELETE", f"{pods}/{WORN[-1]}?gracePeriodSeconds=0")
         about: dict[str, Any] = {"namespace": self._namespace, "spec": _in_pool("plain"), "cpu": 1}
-        self._request("POST", pods, pod(REPLACEMENT, "worn", **about))
+        replacement = pod(REPLACEMENT, "worn", **about)
+        self._request(
+            "POST", pods, foreign.member(replacement) if self._is_foreign else replacement
+        )
         self.is_over = True
