@@ -11,7 +11,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -155,7 +155,7 @@ async def serve(
                 takeover=takeover,
                 runner=runner,
                 demand=demand,
-                registry=handlers.registry(state, demand, access, feeds),
+                registry=partial(handlers.registry, state, demand, access, feeds),
             )
             await run.until_stopped()
 
@@ -180,7 +180,7 @@ class _Run:
         takeover: Takeover,
         runner: CycleRunner,
         demand: KopfLists,
-        registry: kopf.OperatorRegistry,
+        registry: Callable[[Collection[str]], kopf.OperatorRegistry],
     ) -> None:
         self._api = api
         self._feeds = feeds

@@ -5,7 +5,7 @@ lists surround kopf's, and what happens when kopf fails, is in ``kopf_lists``.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import kopf
@@ -57,9 +57,16 @@ class Backoffs(Iterable[float]):
 
 
 def registry(
-    state: ClusterState, demand: KopfLists, access: Access, feeds: Reflectors
+    state: ClusterState,
+    demand: KopfLists,
+    access: Access,
+    feeds: Reflectors,
+    absent: Collection[str] = (),
 ) -> kopf.OperatorRegistry:
-    """Everything that kopf should do for us, explicitly: no global registry."""
+    """Everything that kopf should do for us, explicitly: no global registry.
+
+    The kinds at the ``absent`` paths are not watched.
+    """
     handlers = kopf.OperatorRegistry()
 
     @kopf.on.startup(registry=handlers)
@@ -77,7 +84,8 @@ def registry(
         demand.reset()
 
     for feed in feeds.gangs:
-        watch_gangs(handlers, feed)
+        if feed.stream.path not in absent:
+            watch_gangs(handlers, feed)
 
     def may_wait(uid: str, **_: Any) -> bool:
         # Half of an event's cost is the handler's invocation. A pod of ours is changed twice more

@@ -7,7 +7,7 @@ for here.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, NoReturn
 
 import aiohttp
@@ -81,13 +81,15 @@ class KopfLists:
 
     async def run(
         self,
-        registry: kopf.OperatorRegistry,
+        registry: Callable[[Collection[str]], kopf.OperatorRegistry],
         *,
         begin: Callable[[], Awaitable[None]],
         began: Callable[[], None],
     ) -> NoReturn:
         """Run kopf, and begin anew whenever it ends or watches no more.
 
+        ``registry`` makes what kopf does from the paths that it must not watch: the cluster does
+        not have these kinds, and kopf would warn of each.
         ``begin`` comes before it begins anew and waits until its kinds can be listed; ``began`` is
         called once it runs: it has set signal handlers of its own.
         """
@@ -95,7 +97,9 @@ class KopfLists:
         while True:
             start = clock()
             self._absent = {path for path in self._feeds if await self._clear_if_absent(path)}
-            tasks = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True)
+            tasks = await kopf.spawn_tasks(
+                registry=registry(self._absent), clusterwide=True, standalone=True
+            )
             began()
             checking = asyncio.create_task(self._until_astray(FIRST_CHECK * 2**failures))
             try:

@@ -8,6 +8,7 @@ import logging
 import random
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import kopf
@@ -44,7 +45,7 @@ class Running:
         self.demand = KopfLists(source, self.feeds.demand)
         self.begun = 0
         access = cast("Access", api)
-        self.registry = handlers.registry(self.state, self.demand, access, self.feeds)
+        self.registry = partial(handlers.registry, self.state, self.demand, access, self.feeds)
         self._source = source
 
     async def run(self) -> None:
@@ -388,7 +389,7 @@ async def test_whatever_happens_no_ghost_stays_and_nothing_is_missed(seed: int) 
 def _when(one: Running) -> Any:
     (handler,) = (
         each
-        for each in one.registry._watching.get_all_handlers()
+        for each in one.registry()._watching.get_all_handlers()
         if each.selector is not None and "pods" in str(each.selector)
     )
     return handler.when
