@@ -262,7 +262,7 @@ def _use(spec: Raw, field: str) -> None:
     """Let a pod use a field whose rule is not modelled; which value it had does not matter."""
     if add_unreadable(spec, field):
         return
-    if field == "spec.schedulingGroup":
+    if field.startswith("spec.schedulingGroup"):
         spec["schedulingGroup"] = {}
     elif field.startswith(f"{CLAIM_FIELD} ("):
         pass  # the claim is there, and whoever reads it finds the same

@@ -402,7 +402,7 @@ FIELDS = (
     "a malformed spec.affinity.podAntiAffinity",
     "a malformed spec.topologySpreadConstraints",
     "spec.resourceClaims",
-    "spec.schedulingGroup",
+    "spec.schedulingGroup (settings.gangSources lacks podgroups.scheduling.k8s.io)",
     "spec.volumes[].persistentVolumeClaim",
 )
 

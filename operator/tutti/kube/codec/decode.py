@@ -27,7 +27,7 @@ from ...model.shapes import NO_PREFERENCES, Taint
 from ...model.spark import DRIVER
 from .. import wire
 from ..errors import BadObject
-from ..gang_sources import ALWAYS, GangSource, membership_of
+from ..gang_sources import ALWAYS, FIELDS, GangSource, membership_of
 from ..gang_sources.spark import SPARK_LABEL, decode_spark, role_of
 from .inter_pod import decode_apart, decode_labels, decode_rules
 from .metadata import named, seconds_of
@@ -69,7 +69,7 @@ def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
     unsupported = unmodelled(spec)
     if unsupported:
         read = {source.pod_field for source in sources}
-        unsupported = tuple(field for field in unsupported if field not in read)
+        unsupported = tuple(_explained(field) for field in unsupported if field not in read)
     return Member(
         key=PodKey(metadata.namespace, metadata.name),
         uid=Uid(metadata.uid),
@@ -96,6 +96,12 @@ def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
         ended=_ended(pod) if phase is Phase.SUCCEEDED else None,
         may_preempt=spec.preemption_policy != "Never",
     )
+
+
+def _explained(field: str) -> str:
+    """A field that is not modelled; where its gang source is turned off, it names the setting."""
+    name = FIELDS.get(field)
+    return f"{field} (settings.gangSources lacks {name})" if name else field
 
 
 def decode_occupant(pod: wire.Pod) -> ForeignPod | None:

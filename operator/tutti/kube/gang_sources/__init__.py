@@ -13,6 +13,7 @@ from .base import GangObject, GangOutcome, GangSource, StatusWriter
 __all__ = [
     "ALWAYS",
     "DEFAULT",
+    "FIELDS",
     "OPTIONAL",
     "SOURCES",
     "GangObject",
@@ -38,6 +39,8 @@ OPTIONAL = {source.name: source for source in SOURCES if source.is_optional}
 
 # The optional ones that are read unless users say otherwise.
 DEFAULT = tuple(source for source in SOURCES if source.is_default)
+# By the field of pods that only it reads: the name of the source.
+FIELDS = {source.pod_field: source.name for source in SOURCES if source.pod_field}
 
 _KINDS = {kind.api: kind for source in SOURCES for kind in source.kinds}
 _WRITERS = {kind.api: source.status for source in SOURCES for kind in source.kinds}

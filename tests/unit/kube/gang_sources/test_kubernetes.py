@@ -17,6 +17,7 @@ from .. import objects
 
 NAME = "podgroups.scheduling.k8s.io"
 KEY = GangKey("ml", "sum", KIND.api)
+OFF = f"spec.schedulingGroup (settings.gangSources lacks {NAME})"
 GANG = {"schedulingPolicy": {"gang": {"minCount": 3}}}
 NOW = "2026-01-02T00:00:00Z"
 
@@ -73,7 +74,7 @@ def test_what_is_not_modelled_is_named(spec: dict[str, Any], fields: str) -> Non
     ("labels", "names", "gang", "unsupported"),
     [
         ({}, [NAME], KEY, ()),
-        ({}, [], GangKey("ml", "a-0", POD), ("spec.schedulingGroup",)),
+        ({}, [], GangKey("ml", "a-0", POD), (OFF,)),
         ({"tutti.dev/pod-group": "own"}, [NAME], GangKey("ml", "own"), ()),
         (
             {"scheduling.x-k8s.io/pod-group": "mpi"},
