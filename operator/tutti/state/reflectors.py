@@ -85,7 +85,7 @@ def reflectors_into(
     others = kinds.others_pending(name)
     return Reflectors(
         gangs=tuple(
-            replace(_gangs(state, kind, is_served), is_optional=source.is_optional)
+            replace(_gangs(state, kind, is_served, source), is_optional=source.is_optional)
             for source in sources
             for kind in source.kinds
         ),
@@ -105,12 +105,18 @@ def storage_into(state: ClusterState) -> tuple[Reflector, ...]:
 
 
 def _gangs(
-    state: ClusterState, kind: kinds.AnyKind, is_served: Callable[[wire.Object], bool]
+    state: ClusterState,
+    kind: kinds.AnyKind,
+    is_served: Callable[[wire.Object], bool],
+    source: GangSource,
 ) -> Reflector:
+    """What declares gangs; several projects have PodGroups, so the names have the API group."""
+
     def declared(one: wire.Object) -> Any:
         return kind.decode(one) if is_served(one) else None
 
-    return _reflector(state, kind, declared)
+    name = f"{kind.title} of {kind.api.group}" if source.is_optional else kind.title
+    return list_watch.Reflector(kind.stream(name=name), kind.model, declared, state.stores[kind])
 
 
 def _reflector(

@@ -138,3 +138,10 @@ def test_pods_of_one_scheduler_or_of_several_are_asked_for(
     names: Collection[str], selector: str
 ) -> None:
     assert kinds.pending(*names).selector == selector
+
+
+def test_every_stream_has_a_name_of_its_own() -> None:
+    """What cannot be listed is known by it, and several projects have PodGroups."""
+    feeds = reflectors_into(ClusterState(lambda: None), "tutti", sources=SOURCES)
+    names = [feed.stream.name for feed in feeds]
+    assert len(set(names)) == len(names)
