@@ -28,15 +28,22 @@ def server(shell: Place) -> Iterator[Place]:
     for namespace, scheduler in ((OPTED, "tutti"), (SECOND, "second")):
         shell.run(f"kubectl label namespace {namespace} tutti.dev/scheduler={scheduler}")
     policy = "admission.enabled=true,replicas=0"
-    shell.install(rest=f"--set={policy}")
+    replaced = "admission.replacedSchedulers={volcano,scheduler-plugins-scheduler}"
+    shell.install(rest=f"--set={policy} --set='{replaced}'")
     shell.install("second", f"--set={policy},settings.schedulerName=second")
     deadline = time.monotonic() + IN_FORCE_SECONDS
-    while (_became(shell, OPTED), _became(shell, SECOND)) != ("tutti", "second"):
+    while [*_in_force(shell)] != ["tutti", "second", "tutti"]:
         assert time.monotonic() < deadline, "the policies are not in force"
         time.sleep(0.2)
     yield shell
     for release in ("tutti", "second"):
         shell.helm("uninstall", release)
+
+
+def _in_force(shell: Place) -> Iterator[str]:
+    yield _became(shell, OPTED)
+    yield _became(shell, SECOND)
+    yield _became(shell, OPTED, schedulerName="volcano")
 
 
 def _became(shell: Place, namespace: str, group: str = "train", **spec: str) -> str:
@@ -52,7 +59,15 @@ UNTOUCHED: Mapping[str, tuple[str, str, Mapping[str, str], str]] = {
     "a namespace that has not opted in": (OTHER, "train", {}, "default-scheduler"),
     "Tutti's own namespace": (NAMESPACE, "train", {}, "default-scheduler"),
     "a pod without a group": (OPTED, "", {}, "default-scheduler"),
-    "a pod that names another": (OPTED, "train", {"schedulerName": "volcano"}, "volcano"),
+    "a pod that names another": (OPTED, "train", {"schedulerName": "yunikorn"}, "yunikorn"),
+    "a replaced name elsewhere": (OTHER, "", {"schedulerName": "volcano"}, "volcano"),
+    "a replaced name of another release": (SECOND, "", {"schedulerName": "volcano"}, "volcano"),
+    "a replaced name with its node": (
+        OPTED,
+        "",
+        {"schedulerName": "volcano", "nodeName": "node-0"},
+        "volcano",
+    ),
     "a pod that names the second": (OPTED, "train", {"schedulerName": "second"}, "second"),
     "a pod that has its node": (OPTED, "train", {"nodeName": "node-0"}, "default-scheduler"),
 }
@@ -63,6 +78,14 @@ def test_all_other_pods_stay_as_they_are(
     server: Place, namespace: str, group: str, spec: Mapping[str, str], kept: str
 ) -> None:
     assert _became(server, namespace, group, **spec) == kept
+
+
+@pytest.mark.parametrize("name", ["volcano", "scheduler-plugins-scheduler"])
+@pytest.mark.parametrize("group", ["", "train"])
+def test_a_name_that_a_controller_hard_codes_is_replaced(
+    server: Place, name: str, group: str
+) -> None:
+    assert _became(server, OPTED, group, schedulerName=name) == "tutti"
 
 
 def test_the_pods_of_a_job_need_the_label_alone(server: Place) -> None:
