@@ -9,6 +9,7 @@ import pytest
 
 from ..conformance.controllers.cases import play
 from ..conformance.controllers.scenes import act
+from ..conformance.controllers.volcano_gangs import enact
 
 
 @pytest.mark.parametrize("name", ["mpi-operator", "volcano", "workload-with-job"])
@@ -25,5 +26,13 @@ def test_their_gangs_start_whole_are_repaired_and_give_all_back(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = act(name)
+    with capsys.disabled():
+        print(f"\n{said}")
+
+
+def test_a_vcjob_starts_whole_and_a_second_has_no_pods_before_it_fits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = enact("volcano-smoke")
     with capsys.disabled():
         print(f"\n{said}")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tutti.kube import errors, wire
 from tutti.kube.codec import decode, encode
-from tutti.kube.gang_sources import GangObject, pod_group
+from tutti.kube.gang_sources import GangObject, job_kind, pod_group
 from tutti.kube.leader_election import Deposed
 from tutti.kube.list_watch import Item
 from tutti.loop.cycle import Cycle
@@ -25,6 +25,7 @@ from tutti.model.cluster import (
     Phase,
     PriorityClass,
     Reservation,
+    Role,
     ScheduledCondition,
 )
 from tutti.model.decisions import Assignment, RolloutLimits
@@ -94,6 +95,7 @@ class FakeCluster:
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
+    roles: dict[GangKey, tuple[Role, ...]] = field(default_factory=dict)  # of jobs without pods
     config_maps: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     declared: dict[GangKey, dict[str, Any]] = field(default_factory=dict)  # PodGroups, as sent
     protected: set[str] = field(default_factory=set)  # names of pods that a budget protects
@@ -399,10 +401,22 @@ class FakeCluster:
                 raise errors.Conflict("the PodGroup is newer", status=409)
             patched = _merged(group.status, json.loads(json.dumps(status)))
             if patched != group.status:
-                self._put_group(replace(group, status=patched))
+                kind = job_kind(gang.kind)
+                awaits = group.job_awaiting_room
+                if kind is not None and patched.items() >= kind.status_with_room.items():
+                    awaits = None
+                self._put_group(replace(group, status=patched, job_awaiting_room=awaits))
             return self.groups[gang]
 
         return await self._call("write_status", commit)
+
+    async def read_roles(self, group: GangObject) -> tuple[Role, ...]:
+        """See ``Api.read_roles``."""
+
+        def commit() -> tuple[Role, ...]:
+            return self.roles[group.key]
+
+        return await self._call("read_roles", commit)
 
     async def say(self, event: encode.Event) -> None:
         """See ``Api.say``."""

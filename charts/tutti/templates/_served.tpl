@@ -43,6 +43,17 @@ a Role in each of these. A test compares it with the calls that the code makes.
 - apiGroups: [""]
   resources: [pods/status]
   verbs: [patch]
+{{- if has "podgroups.scheduling.volcano.sh" .Values.settings.gangSources }}
+# Phase, conditions and counters of Volcano's PodGroups, whose status is no resource of its own. Tutti
+# sends a patch that has the status alone.
+- apiGroups: [scheduling.volcano.sh]
+  resources: [podgroups]
+  verbs: [patch]
+# What the pods of a vcjob will ask for: they are made once Tutti says that there is room.
+- apiGroups: [batch.volcano.sh]
+  resources: [jobs]
+  verbs: [get]
+{{- end }}
 {{- if .Values.spark.enabled }}
 # What a driver of Spark says of its executors: one ConfigMap by its name, which its pod mounts.
 - apiGroups: [""]

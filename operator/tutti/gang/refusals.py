@@ -60,8 +60,8 @@ def _only_waits(gang: Gang) -> bool:
 
 
 def _unsound(gang: Gang) -> Rejection | None:
-    """Why a gang cannot be placed as it is declared, if any of its members wants a node."""
-    if not any(member.may_get_a_node for member in gang.members):
+    """Why a gang cannot be placed as it is declared, unless none of its members wants a node."""
+    if gang.members and not any(member.may_get_a_node for member in gang.members):
         return None
     if gang.unsupported_fields:
         unsupported = UnsupportedInGroup(gang.unsupported_fields)

@@ -42,6 +42,7 @@ def placeholders(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Me
             template.shape,
             gang.created,
             group=gang.key.name,
+            group_kind=gang.key.kind,
             role=role,
             labels=template.labels,
         )

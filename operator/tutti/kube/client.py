@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import aiohttp
 
-from ..model.cluster import Member, Reservation
+from ..model.cluster import Member, Reservation, Role
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, LeaseKey, PodKey
 from ..model.lease import LeaderTerm, Lease
@@ -24,7 +24,7 @@ from .access import Access
 from .calls import Call, Right, Stream
 from .clock import ServerClock
 from .codec import decode, encode, jobs
-from .gang_sources import ALWAYS, GangObject, GangSource, pod_group, status_writer
+from .gang_sources import ALWAYS, GangObject, GangSource, job_kind, pod_group, status_writer
 
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
@@ -100,6 +100,12 @@ class Api(Protocol):
         """Merge fields into the status of what declares a gang; answers the object then.
 
         With a ``version`` only while the object has that one: else it raises ``errors.Conflict``.
+        """
+
+    async def read_roles(self, group: GangObject) -> tuple[Role, ...]:
+        """Read the roles of a gang, with templates, of the job that will make its pods.
+
+        Raises ``Gone`` where there is no such job, and ``BadObject`` where it cannot be read.
         """
 
     async def say(self, event: encode.Event) -> None:
@@ -242,7 +248,20 @@ class Client:
         path = call.path(gang.namespace, gang.name)
         patch = {"metadata": {"resourceVersion": version}} if version else {}
         body = await self._send(call, path, {**patch, "status": status}, kind="merge-patch")
-        return _read(body, kind.model, kind.decode)
+        group: GangObject = _read(body, kind.model, kind.decode)
+        return group
+
+    async def read_roles(self, group: GangObject) -> tuple[Role, ...]:
+        """See ``Api.read_roles``; a large job is decoded beside the event loop."""
+        kind = job_kind(group.key.kind)
+        if kind is None or group.job_awaiting_room is None:
+            return ()
+        name, uid = group.job_awaiting_room
+        body = await self._send(kind.get, kind.get.path(group.key.namespace, name))
+        job = wire.parse_one(body, kind.model)
+        if job.metadata.uid != uid:
+            raise errors.Gone(f"{name} is another job of that name")
+        return await asyncio.to_thread(kind.roles_of, job, group)
 
     async def read_lease(self) -> Lease:
         """See ``Leases.read_lease``; a GET that names no version is answered from etcd's quorum."""

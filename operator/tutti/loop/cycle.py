@@ -20,6 +20,7 @@ from ..model.lease import LeaderTerm
 from ..planning import plan as planning
 from ..reporting.metrics import Metrics, Stage
 from ..reporting.reporter import Reporter
+from ..sources.enqueuer import Enqueuer
 from ..sources.spark.pod_group_creator import PodGroupCreator
 from ..state.cluster_state import ClusterState
 from ..strategies.problem import Budget, Strategy
@@ -81,6 +82,13 @@ class Cycle:
         self._pod_group_creator = PodGroupCreator(
             state, api, scheduler=scheduler, clock=clock, in_flight=in_flight
         )
+        self._enqueuer = Enqueuer(
+            state,
+            api,
+            clock=clock,
+            in_flight=in_flight,
+            starvation_seconds=policy.starvation_seconds,
+        )
         self._reporter = Reporter(state, api, scheduler, of_pods=not self._only_watches)
 
     @property
@@ -121,6 +129,7 @@ class Cycle:
             checked = await self._check(snapshot, plan)
         released = await self._carry_out(checked, term)
         with stage(Stage.REPORT):
+            await self._enqueue(snapshot)
             next_change = await self._report(snapshot, checked.plan, released)
         leaves_work = checked.is_capped or self._commit.is_late
         return NEXT_SECONDS if leaves_work else next_change
@@ -182,6 +191,13 @@ class Cycle:
         with self._metrics.stage(Stage.BIND):
             return await self._commit.execute(checked.placements, term)
 
+    async def _enqueue(self, snapshot: Snapshot) -> None:
+        """Tell jobs without pods that there is room for them, by the fallback's plan."""
+        if self._limits.mode is Mode.ACTIVE:
+            await self._enqueuer.enqueue(
+                snapshot, lambda with_pods: self.planner.plan(with_pods, self._fallback)
+            )
+
     async def _report(
         self, planned: Snapshot, plan: Plan, released: Sequence[Released]
     ) -> float | None:
@@ -215,6 +231,7 @@ class Cycle:
         retries = (
             self._commit.evictor.next_retry(),
             self._pod_group_creator.next_retry(),
+            self._enqueuer.next_retry(),
             *(refusal.until - now for refusal in refusals.values()),
         )
         waits = (rewrite, replan, *retries)

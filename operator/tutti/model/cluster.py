@@ -72,6 +72,7 @@ class Member:
     group_kind: ApiKind = POD_GROUP  # of what declares its gang
     other_gangs: tuple[GangKey, ...] = ()  # that it names as well, and is not in
     may_preempt: bool = True  # by its preemptionPolicy; Tutti preempts nothing
+    run: int = 0  # of its gang, that it was made for; older pods are no members
 
     @property
     def gang(self) -> GangKey:

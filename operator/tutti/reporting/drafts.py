@@ -70,4 +70,5 @@ def outcome_of(gang: Gang, status: GroupStatus) -> GangOutcome:
         counts.running,
         counts.succeeded,
         counts.failed,
+        counts.needed,
     )

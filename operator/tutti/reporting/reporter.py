@@ -130,13 +130,17 @@ class Reporter:
         return (
             GangReport(
                 gang,
-                self._state.group(gang.key) if status_writer(gang.key.kind) else None,
+                self._state.group(gang.key) if self._writes_status(gang.key) else None,
                 held.get(gang.uid),
                 rejections.get(gang.key),
             )
             for gang in snapshot.gangs
             if gang.uid not in given_back
         )
+
+    def _writes_status(self, gang: GangKey) -> bool:
+        writer = status_writer(gang.kind)
+        return writer is not None and (self._of_pods or not writer.has_effects)
 
     def _forget(self, snapshot: Snapshot) -> None:
         """Forget who is gone; PodGroups only now and then, for those at rest are many.

@@ -148,6 +148,10 @@ class ClusterState:
         """The PodGroup of that name, with the status it carries now."""
         return self._gangs.group(key)
 
+    def awaiting_room(self) -> Iterable[tuple[GangObject, Gang]]:
+        """The gangs without pods whose pods are made once there is room, with their objects."""
+        return self._gangs.awaiting_room()
+
     def undeclared(self) -> tuple[Member, ...]:
         """Pods of Spark that wait for their PodGroup to be made, and say how large it is."""
         return self._gangs.undeclared()

@@ -35,6 +35,7 @@ class GangIndex:
         self._members: dict[Uid, Member] = {}
         self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
         self._group_by_key: dict[GangKey, GangObject] = {}
+        self._awaiting_room: set[GangKey] = set()
         self._made: dict[GangKey, Gang] = {}  # but for those at rest
         self._strays: dict[GangKey, tuple[Member, ...]] = {}
         # Pods that name a group whose pods start one by one, as they were seen.
@@ -51,6 +52,13 @@ class GangIndex:
     def group(self, key: GangKey) -> GangObject | None:
         """The PodGroup of that name, with the status it carries now."""
         return self._group_by_key.get(key)
+
+    def awaiting_room(self) -> Iterable[tuple[GangObject, Gang]]:
+        """The gangs without pods whose pods are made once there is room, with their objects."""
+        for key in self._awaiting_room:
+            group = self._group_by_key[key]
+            if key not in self._by_gang and not (group.terminating or group.unsupported_fields):
+                yield group, Gang.of(group, (), self._value_of(group.priority_class))
 
     def look(self) -> None:
         """Bring what is shown up to date."""
@@ -91,6 +99,10 @@ class GangIndex:
             del self._group_by_key[key]
         self._stale.add(key)
         now = self._group_by_key.get(key)
+        if now is not None and now.job_awaiting_room is not None:
+            self._awaiting_room.add(key)
+        else:
+            self._awaiting_room.discard(key)
         if before and (now is None or now.uid != before.uid):
             self._finished.pop(key, None)
         if (before and (before.uid, before.owner)) != (now and (now.uid, now.owner)):
@@ -184,6 +196,8 @@ class GangIndex:
 
     def _gang(self, key: GangKey) -> Gang | None:
         members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda one: one.key))
+        if key.kind != POD_GROUP:
+            members = _of_newest_run(members)
         if key.kind == POD:
             if not members:
                 return None
@@ -210,6 +224,12 @@ class GangIndex:
         run = finished_members.run(gang, held)
         gone[:] = [member for member in gone if run.has(member)]
         return run.of(gang)
+
+
+def _of_newest_run(members: tuple[Member, ...]) -> tuple[Member, ...]:
+    """The members without those that live, and were made for an earlier run of the gang."""
+    newest = max((member.run for member in members), default=0)
+    return tuple(member for member in members if member.run == newest or member.is_over)
 
 
 def _is_older(one: GangObject, other: GangObject) -> bool:

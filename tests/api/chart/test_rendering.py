@@ -382,6 +382,16 @@ def test_a_wrong_value_is_refused_in_words(value: str, sentence: str) -> None:
     assert sentence in str(refused.value)
 
 
+def test_volcanos_source_also_grants_the_patch_of_its_groups_and_the_jobs() -> None:
+    """In shadow mode it grants neither: Volcano's controller makes pods by the phase."""
+    option = "--set=settings.gangSources={podgroups.scheduling.volcano.sh}"
+    streams = {("scheduling.volcano.sh", "podgroups", verb) for verb in ("list", "watch")}
+    writes = {("scheduling.volcano.sh", "podgroups", "patch"), ("batch.volcano.sh", "jobs", "get")}
+    assert granted(render(option)) - granted(render()) == streams | writes
+    shadow = "--set=settings.mode=shadow"
+    assert granted(render(option, shadow)) - granted(render(shadow)) == streams
+
+
 def test_gang_sources_grant_list_and_watch_of_the_crds_that_they_name() -> None:
     """The name of a CRD is its resource and its group."""
     none = granted(render("--set-json=settings.gangSources=[]"))

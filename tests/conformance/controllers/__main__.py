@@ -10,13 +10,14 @@ import traceback
 
 from .cases import CASES, play
 from .scenes import SCENES, act
+from .volcano_gangs import ROUNDS, enact
 
 
 def main(names: list[str]) -> int:
     """Check what these controllers make, or all, and what Tutti does; 1 if something fails."""
     failed = 0
-    for name in names or dict.fromkeys([*CASES, *SCENES]):
-        for cases, run in ((CASES, play), (SCENES, act)):
+    for name in names or dict.fromkeys([*CASES, *SCENES, *ROUNDS]):
+        for cases, run in ((CASES, play), (SCENES, act), (ROUNDS, enact)):
             if name not in cases:
                 continue
             try:

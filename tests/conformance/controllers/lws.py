@@ -15,7 +15,7 @@ GROUPS = "scheduling.volcano.sh/v1beta1/podgroups"
 def leader_worker_set(ground: Ground) -> None:
     """Two replicas of three: a killed member takes its replica and its PodGroup with it."""
     address = path("leaderworkerset.x-k8s.io/v1", "leaderworkersets", "serve")
-    ground.create(_leader_worker_set("serve", replicas=2, size=3))
+    ground.create(lws_manifest("serve", replicas=2, size=3))
     pods = ground.until_pods(6)
     groups = _groups(ground, 2)
     assert [owner(group) for group in groups] == [("Pod", "serve-0"), ("Pod", "serve-1")]
@@ -46,8 +46,9 @@ def _groups(ground: Ground, number: int) -> list[dict[str, Any]]:
     return sorted(groups, key=lambda group: str(group["metadata"]["name"]))
 
 
-def _leader_worker_set(name: str, replicas: int, size: int) -> dict[str, Any]:
-    workers = template(cpu=1, schedulerName="tutti")
+def lws_manifest(name: str, replicas: int, size: int, cpu: int = 1) -> dict[str, Any]:
+    """A LeaderWorkerSet of replicas of this size."""
+    workers = template(cpu=cpu, schedulerName="tutti")
     return {
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",

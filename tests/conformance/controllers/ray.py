@@ -50,7 +50,7 @@ def cluster(ground: Ground) -> None:
 
 def job_without_cluster(ground: Ground) -> None:
     """A RayJob that asks for a gang of scheduler-plugins: its cluster is never made."""
-    ground.create(_job("sum"))
+    ground.create(rayjob_manifest("sum"))
     ground.until(lambda: ground.get(path("ray.io/v1", "rayjobs", "sum")).get("status"), "it began")
     ground.until(
         lambda: "only RayCluster is supported" in ground.plane.process("kuberay").tail(),
@@ -63,7 +63,7 @@ def job_without_cluster(ground: Ground) -> None:
 def volcano_job(ground: Ground) -> None:
     """A RayJob with Volcano's groups: one for its cluster, of the job's name."""
     address = path("ray.io/v1", "rayjobs", "sum")
-    ground.create(_job("sum"))
+    ground.create(rayjob_manifest("sum"))
     pods = ground.until_pods(3)
     group = ground.until_group(VOLCANO_GROUPS)
     name = group["metadata"]["name"]
@@ -80,7 +80,8 @@ def ray_cluster(name: str, workers: int) -> dict[str, Any]:
     return _object("RayCluster", name, _cluster_spec(workers))
 
 
-def _job(name: str) -> dict[str, Any]:
+def rayjob_manifest(name: str) -> dict[str, Any]:
+    """A RayJob of a head and two workers."""
     spec = {"entrypoint": "python -c 1", "rayClusterSpec": _cluster_spec(workers=2)}
     return _object("RayJob", name, spec)
 

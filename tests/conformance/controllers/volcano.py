@@ -16,7 +16,7 @@ ANNOTATION = "scheduling.k8s.io/group-name"
 def vcjob(ground: Ground) -> None:
     """A vcjob: no pod before the phase Inqueue; a failed pod restarts all in a new PodGroup."""
     job = path("batch.volcano.sh/v1alpha1", "jobs", "train")
-    ground.create(_vcjob("train"))
+    ground.create(vcjob_manifest("train"))
     group = ground.until_group(GROUPS)
     name = group["metadata"]["name"]
     assert (name, owner(group)) == (f"train-{uid_of(ground.get(job))}", ("Job", "train"))
@@ -57,11 +57,11 @@ def vcjob(ground: Ground) -> None:
     ground.until_pods(3)
     assert ground.get(job)["status"]["retryCount"] == 1
 
-    ground.create(_command("AbortJob", ground.get(job)))
+    ground.create(command("AbortJob", ground.get(job)))
     ground.until(lambda: _phase(ground, job) == "Aborted", "the job is aborted")
     ground.until_pods(0)
     ground.until_gone(GROUPS)
-    ground.create(_command("ResumeJob", ground.get(job)))
+    ground.create(command("ResumeJob", ground.get(job)))
     _enqueue(ground, ground.until_group(GROUPS)["metadata"]["name"])
     ground.until_pods(3)
     ground.delete(job)
@@ -72,7 +72,7 @@ def vcjob(ground: Ground) -> None:
 def vcjob_task(ground: Ground) -> None:
     """A vcjob that restarts one task: the others run on, and belong to the new PodGroup then."""
     job = path("batch.volcano.sh/v1alpha1", "jobs", "parts")
-    ground.create(_vcjob("parts", action="RestartTask"))
+    ground.create(vcjob_manifest("parts", action="RestartTask"))
     group = ground.until_group(GROUPS)
     _enqueue(ground, group["metadata"]["name"])
     ground.until_pods(3)
@@ -106,24 +106,34 @@ def _phase(ground: Ground, job: str) -> str | None:
     return phase
 
 
-def _vcjob(name: str, action: str = "RestartJob") -> dict[str, Any]:
+def vcjob_manifest(
+    name: str,
+    action: str = "RestartJob",
+    *,
+    event: str = "PodFailed",
+    head: int = 1,
+    workers: int = 2,
+    cpu: int = 2,
+) -> dict[str, Any]:
+    """A vcjob of a head with so many CPUs, and of workers."""
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "schedulerName": "tutti",
-            "policies": [{"event": "PodFailed", "action": action}],
+            "policies": [{"event": event, "action": action}],
             # Of minAvailable and queue the webhook says what they are.
             "tasks": [
-                {"name": "head", "replicas": 1, "template": template(cpu=1)},
-                {"name": "work", "replicas": 2, "template": template(cpu=2)},
+                {"name": "head", "replicas": 1, "template": template(cpu=head)},
+                {"name": "work", "replicas": workers, "template": template(cpu=cpu)},
             ],
         },
     }
 
 
-def _command(action: str, job: dict[str, Any]) -> dict[str, Any]:
+def command(action: str, job: dict[str, Any]) -> dict[str, Any]:
+    """What `vcctl` creates to abort or resume a vcjob."""
     return {
         "apiVersion": "bus.volcano.sh/v1alpha1",
         "kind": "Command",

@@ -33,6 +33,7 @@ class AuditEntry:
     uid: str = ""  # of what was written to, where the request or the log names it
     denied: bool = False  # refused by authorization, not by admission
     answered: datetime | None = None
+    is_status_alone: bool = False  # the body has a status, and else the version that it is for
 
     @property
     def key(self) -> Key:
@@ -132,4 +133,6 @@ def entry_of(raw: Mapping[str, Any]) -> AuditEntry:
         uid=metadata.get("uid") or target.get("uid") or "",
         denied=code == 403 and decision == "forbid",
         answered=datetime.fromisoformat(end) if end else None,
+        is_status_alone=set(body) == {"status", "metadata"}
+        and set(metadata) == {"resourceVersion"},
     )

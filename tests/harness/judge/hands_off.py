@@ -19,6 +19,7 @@ ALLOWED = frozenset(
         (TUTTI, "podgroups", "create"),  # of Spark applications, where that is granted
         (TUTTI, "podgroups/status", "patch"),
         ("scheduling.k8s.io", "podgroups/status", "patch"),  # Kubernetes' own, where it is read
+        ("scheduling.volcano.sh", "podgroups", "patch"),  # its status alone: see ``_fault``
         (TUTTI, "reservations", "create"),
         (TUTTI, "reservations", "patch"),
         (TUTTI, "reservations", "delete"),
@@ -27,6 +28,8 @@ ALLOWED = frozenset(
         ("coordination.k8s.io", "leases", "patch"),
     }
 )
+# Kinds whose status is no resource of its own.
+STATUS_ALONE = frozenset({("scheduling.volcano.sh", "podgroups")})
 ON_OUR_PODS_ONLY = frozenset({"pods/binding", "pods/eviction", "pods/status"})
 # A review is a question put as a create: nothing is stored.
 QUESTIONS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
@@ -62,6 +65,8 @@ def _fault(entry: AuditEntry, known: dict[str, Pod], standpoint: Standpoint) -> 
         return ""
     if (entry.group, entry.resource, entry.verb) not in ALLOWED:
         return "is not on the closed list of writes"
+    if (entry.group, entry.resource) in STATUS_ALONE and not entry.is_status_alone:
+        return "has more in its body than a status and a version"
     if entry.resource in ON_OUR_PODS_ONLY:
         meant = [pod for uid, pod in known.items() if not entry.uid or entry.uid == uid]
         if meant and not any(standpoint.is_ours(pod) for pod in meant):

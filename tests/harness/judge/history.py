@@ -23,6 +23,7 @@ class Kind(StrEnum):
     # What declares gangs besides, and exists in some clusters only.
     KUBERNETES_GROUPS = "/apis/scheduling.k8s.io/v1beta1/podgroups"
     PLUGINS_GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+    VOLCANO_GROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
 
     @property
     def api_group(self) -> str:
@@ -33,7 +34,8 @@ class Kind(StrEnum):
 
 # By the name by which Tutti is told to read them.
 FOREIGN = {
-    f"podgroups.{kind.api_group}": kind for kind in (Kind.KUBERNETES_GROUPS, Kind.PLUGINS_GROUPS)
+    f"podgroups.{kind.api_group}": kind
+    for kind in (Kind.KUBERNETES_GROUPS, Kind.PLUGINS_GROUPS, Kind.VOLCANO_GROUPS)
 }
 TUTTI_READS = ("podgroups.scheduling.k8s.io",)  # unless it is told otherwise
 

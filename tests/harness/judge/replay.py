@@ -61,7 +61,7 @@ def _joined(seen: View, groups: Collection[Key]) -> View:
     """
     if not isinstance(seen, Pod) or seen.group:
         return seen
-    for name in filter(None, (seen.of_kubernetes, seen.app, seen.of_plugins)):
+    for name in filter(None, (seen.of_kubernetes, seen.app, seen.of_volcano, seen.of_plugins)):
         if Key(seen.key.namespace, name) in groups:
             return replace(seen, group=name)
         if name == seen.app:

@@ -12,6 +12,7 @@ from .history import Body, Kind
 from .quantities import Amounts, amounts, effective_requests
 
 GROUP_LABEL = "tutti.dev/pod-group"
+VOLCANO_ANNOTATION, TASK_ANNOTATION = "scheduling.k8s.io/group-name", "volcano.sh/task-spec"
 PLUGINS_LABEL = "scheduling.x-k8s.io/pod-group"
 SPARK_APP, SPARK_ROLE = "spark-app-selector", "spark-role"
 ROLE_LABEL = "tutti.dev/role"
@@ -46,6 +47,7 @@ class Pod:
     # The groups of other projects that it names, where it names none of Tutti's: by ``foreign``.
     of_kubernetes: str = ""
     of_plugins: str = ""
+    of_volcano: str = ""
 
     @property
     def gang(self) -> Key | None:
@@ -130,7 +132,7 @@ def view(kind: Kind, body: Body, revision: int) -> View:
             return _node(body)
         case Kind.POD_GROUPS:
             return _pod_group(body)
-        case Kind.KUBERNETES_GROUPS | Kind.PLUGINS_GROUPS:
+        case Kind.KUBERNETES_GROUPS | Kind.PLUGINS_GROUPS | Kind.VOLCANO_GROUPS:
             return _foreign_group(kind, body)
         case Kind.RESERVATIONS:
             return _reservation(body, revision)
@@ -145,19 +147,24 @@ def _pod(body: Body) -> Pod:
     labels = metadata.get("labels") or {}
     spark_role = labels.get(SPARK_ROLE, "")
     is_tuttis = GROUP_LABEL in labels
+    annotations = metadata.get("annotations") or {}
+    volcano = "" if is_tuttis else annotations.get(VOLCANO_ANNOTATION, "")
+    if volcano == f"podgroup-{metadata['uid']}":  # Volcano makes it for every pod without a group
+        volcano = ""
     native = "" if is_tuttis else (spec.get("schedulingGroup") or {}).get("podGroupName", "")
     return Pod(
         key=_key(body),
         uid=metadata["uid"],
         scheduler=spec.get("schedulerName") or "default-scheduler",
         group=labels.get(GROUP_LABEL, ""),
-        role=labels.get(ROLE_LABEL, "") or spark_role,
+        role=labels.get(ROLE_LABEL, "") or spark_role or annotations.get(TASK_ANNOTATION, ""),
         node=spec.get("nodeName") or "",
         phase=(body.get("status") or {}).get("phase") or "Pending",
         terminating=bool(metadata.get("deletionTimestamp")),
         requests=effective_requests(spec),
         app="" if is_tuttis or not spark_role else labels.get(SPARK_APP, ""),
         of_kubernetes=foreign(Kind.KUBERNETES_GROUPS, native),
+        of_volcano=foreign(Kind.VOLCANO_GROUPS, volcano),
         of_plugins="" if is_tuttis else foreign(Kind.PLUGINS_GROUPS, labels.get(PLUGINS_LABEL, "")),
     )
 
@@ -206,14 +213,17 @@ def _pod_group(body: Body) -> PodGroup:
 
 
 def _foreign_group(kind: Kind, body: Body) -> PodGroup:
-    """A group without roles; one that is no gang needs one pod."""
+    """A group, with roles of Volcano's tasks alone; one that is no gang needs one pod."""
     key, spec = _key(body), body.get("spec") or {}
+    tasks = spec.get("minTaskMember") or {}
+    if sum(tasks.values()) > (spec.get("minMember") or 0):  # then Volcano does not look at them
+        tasks = {}
     gang = (spec.get("schedulingPolicy") or {}).get("gang") or {}
     return PodGroup(
         key=Key(key.namespace, foreign(kind, key.name)),
         uid=body["metadata"]["uid"],
         min_member=int(gang.get("minCount") or spec.get("minMember") or 1),
-        roles={},
+        roles=tasks,
         templates={},
         absent_seconds=ABSENT_SECONDS,
         owner_pod="",

@@ -183,6 +183,15 @@ def test_a_gang_whose_object_uses_a_field_that_is_not_modelled_waits_and_names_i
     assert told(made) == {"a": (Reason.NOT_MODELLED, sentence)}
 
 
+def test_a_gang_without_pods_names_such_a_field_too() -> None:
+    """Its pods may be made only once there is room for them: a vcjob's."""
+    without = gang("a").needing(2).but(unsupported_fields=("spec.networkTopology",))
+    sentence = "the PodGroup uses spec.networkTopology, which Tutti does not place by yet"
+    assert told(planned(snapshot(node("n1", cpu=4), without))) == {
+        "a": (Reason.NOT_MODELLED, sentence)
+    }
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -2,8 +2,10 @@
 
 import pytest
 
-from ...harness.judge import Promise
-from .writing import KUBE, Story, two_nodes, whole_gang
+from ...harness.judge import Promise, Standpoint
+from ...harness.judge.audit import entry_of
+from ...harness.judge.hands_off import judge_hands
+from .writing import KUBE, US, Story, two_nodes, whole_gang
 
 
 def _faults(story: Story) -> list[str]:
@@ -41,6 +43,33 @@ def test_any_other_write_is_a_violation(verb: str, resource: str, api_group: str
     (fault,) = _faults(story)
     assert fault.startswith(f"{verb} {resource}")
     assert "not on the closed list" in fault
+
+
+@pytest.mark.parametrize(
+    ("body", "is_fine"),
+    [
+        ({"status": {"phase": "Inqueue"}, "metadata": {"resourceVersion": "7"}}, True),
+        ({"status": {"phase": "Inqueue"}}, False),
+        ({"status": {}, "metadata": {"resourceVersion": "7", "labels": {}}}, False),
+        ({"status": {}, "metadata": {"resourceVersion": "7"}, "spec": {}}, False),
+        ({}, False),
+    ],
+)
+def test_of_volcanos_groups_nothing_but_the_status_is_written(
+    body: dict[str, object], *, is_fine: bool
+) -> None:
+    """And only on condition that the group is as it was seen."""
+    entry = entry_of(
+        {
+            "user": {"username": US},
+            "verb": "patch",
+            "objectRef": {"resource": "podgroups", "apiGroup": "scheduling.volcano.sh"},
+            "responseStatus": {"code": 200},
+            "requestObject": body,
+        }
+    )
+    found = judge_hands((), (entry,), Standpoint(operator_user=US))
+    assert (not found.violations) is is_fine
 
 
 def test_others_may_write_what_they_like() -> None:

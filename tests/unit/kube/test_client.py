@@ -1,7 +1,10 @@
 """The table of calls, from which all requests are made, and answers that are none."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -12,7 +15,8 @@ from tutti.kube import access, client, errors, kinds
 from tutti.kube.calls import Call, Right
 from tutti.kube.codec import encode
 from tutti.kube.concurrency import is_away
-from tutti.kube.gang_sources import pod_group
+from tutti.kube.gang_sources import GangObject, pod_group, volcano
+from tutti.model.keys import GangKey, Uid
 from tutti.model.lease import Lease
 from tutti.model.spark import ConfigMapKey
 
@@ -93,3 +97,76 @@ async def test_an_answer_that_cannot_be_read_says_nothing_of_the_server(body: st
                 assert not is_away(said.value), what
     finally:
         await runner.cleanup()
+
+
+VCJOB = GangObject(
+    GangKey("ml", "train-j", volcano.KIND.api), Uid("u"), 1, job_awaiting_room=("train", Uid("j"))
+)
+
+
+@dataclass
+class Asked:
+    """What a server was asked."""
+
+    method: str = ""
+    path: str = ""
+    body: Any = None
+
+
+@asynccontextmanager
+async def reached(answer: dict[str, Any], status: int = 200) -> AsyncIterator[tuple[Any, Asked]]:
+    """A client, and what the server was asked last, which answers this."""
+    asked = Asked()
+
+    async def take(request: web.Request) -> web.Response:
+        asked.method, asked.path = request.method, request.path
+        asked.body = await request.json() if request.can_read_body else None
+        return web.json_response(answer, status=status)
+
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", take)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        server = Configuration(host=f"http://127.0.0.1:{runner.addresses[0][1]}")
+        async with client.Client(access.Access(server)) as api:
+            yield api, asked
+    finally:
+        await runner.cleanup()
+
+
+async def test_of_volcanos_group_the_status_alone_is_sent() -> None:
+    """Its status is no resource of its own: a patch of the object could write anything."""
+    metadata = {"name": "train-j", "namespace": "ml", "uid": "u", "resourceVersion": "8"}
+    async with reached({"metadata": metadata}) as (api, asked):
+        written = await api.write_status(VCJOB.key, {"phase": "Inqueue"}, "7")
+    path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/ml/podgroups/train-j"
+    assert (asked.method, asked.path) == ("PATCH", path)
+    assert asked.body == {"metadata": {"resourceVersion": "7"}, "status": {"phase": "Inqueue"}}
+    assert written.version == "8"
+
+
+@pytest.mark.parametrize(
+    ("uid", "status", "problem"),
+    [("j", 200, None), ("other", 200, errors.Gone), ("j", 404, errors.Gone)],
+)
+async def test_the_roles_of_a_job_are_read_of_that_job_and_no_namesake(
+    uid: str, status: int, problem: type[Exception] | None
+) -> None:
+    tasks = [{"name": "work", "replicas": 2}]
+    job = {"metadata": {"name": "train", "uid": uid}, "spec": {"tasks": tasks}}
+    async with reached(job, status) as (api, asked):
+        if problem is not None:
+            with pytest.raises(problem):
+                await api.read_roles(VCJOB)
+        else:
+            assert [role.name for role in await api.read_roles(VCJOB)] == ["work"]
+    path = "/apis/batch.volcano.sh/v1alpha1/namespaces/ml/jobs/train"
+    assert (asked.method, asked.path) == ("GET", path)
+
+
+async def test_a_gang_that_awaits_no_room_has_no_roles_to_read() -> None:
+    async with reached({}) as (api, asked):
+        assert await api.read_roles(GangObject(HELD.gang, Uid("u"), 1)) == ()
+    assert not asked.method

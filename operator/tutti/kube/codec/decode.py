@@ -79,7 +79,7 @@ def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
         group=membership.group,
         group_kind=membership.kind,
         other_gangs=membership.others,
-        role=role_of(labels),
+        role=role_of(labels) if membership.role is None else membership.role,
         priority=spec.priority,
         node=NodeName(spec.node_name) if spec.node_name else None,
         phase=phase,
@@ -95,6 +95,7 @@ def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
         claims=claims(spec),
         ended=_ended(pod) if phase is Phase.SUCCEEDED else None,
         may_preempt=spec.preemption_policy != "Never",
+        run=membership.run,
     )
 
 

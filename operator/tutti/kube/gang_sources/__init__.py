@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ...model.keys import POD_GROUP, ApiKind, GangKey
 from .. import wire
 from ..calls import CORE_VERSION, api_version
-from .base import GangObject, GangOutcome, GangSource, StatusWriter
+from .base import GangObject, GangOutcome, GangSource, JobKind, StatusWriter
 
 __all__ = [
     "ALWAYS",
@@ -19,11 +19,13 @@ __all__ = [
     "GangObject",
     "GangOutcome",
     "GangSource",
+    "JobKind",
     "Membership",
     "StatusWriter",
     "UnknownSourceError",
     "api_version_of",
     "chosen",
+    "job_kind",
     "membership_of",
     "status_writer",
 ]
@@ -43,6 +45,7 @@ DEFAULT = tuple(source for source in SOURCES if source.is_default)
 FIELDS = {source.pod_field: source.name for source in SOURCES if source.pod_field}
 
 _KINDS = {kind.api: kind for source in SOURCES for kind in source.kinds}
+_JOB_KINDS = {kind.api: source.job_kind for source in SOURCES for kind in source.kinds}
 _WRITERS = {kind.api: source.status for source in SOURCES for kind in source.kinds}
 
 
@@ -68,6 +71,8 @@ class Membership(NamedTuple):
     group: str = ""  # empty for a gang of one
     kind: ApiKind = POD_GROUP
     others: tuple[GangKey, ...] = ()
+    role: str | None = None  # None: by Tutti's and Spark's labels
+    run: int = 0
 
 
 ALONE = Membership()
@@ -79,13 +84,26 @@ def membership_of(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
     A gang that is not awaited comes into being later, if at all: until then the pod is in none.
     """
     named = [(source, key) for source in sources if (key := source.gang_of(pod)) is not None]
+    if len(named) > 1:
+        named = [(source, key) for source, key in named if not _is_automatic(source, pod)]
     if not named:
         return ALONE
     (source, first), *rest = named
     others = tuple(dict.fromkeys(key for _, key in rest if key != first))
     if not source.is_awaited:
         return Membership(others=others)
-    return Membership(first.name, first.kind, others)
+    role = None if source.role_of is None else source.role_of(pod)
+    run = 0 if source.run_of is None else source.run_of(pod)
+    return Membership(first.name, first.kind, others, role, run)
+
+
+def _is_automatic(source: GangSource, pod: wire.Pod) -> bool:
+    return source.is_automatic is not None and source.is_automatic(pod)
+
+
+def job_kind(kind: ApiKind) -> JobKind | None:
+    """What makes the pods of the gangs of this kind that wait for room; None: they do not wait."""
+    return _JOB_KINDS.get(kind)
 
 
 def status_writer(kind: ApiKind) -> StatusWriter | None:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from ...model.cluster import GangDeclaration
+from ...model.cluster import GangDeclaration, Role
 from ...model.keys import GangKey, Uid
+from ...model.resources import NOTHING, Resources
 from .. import wire
 from ..calls import Kind, Right
 
@@ -20,6 +21,10 @@ class GangObject(GangDeclaration):
     version: str = ""  # metadata.resourceVersion
     status: Mapping[str, Any] = field(default_factory=dict)  # compared before it is written
     owner: Uid | None = None  # of the pod that it was made for, and goes with
+    # Name and uid of the job whose controller makes the pods once the status says that there is
+    # room for them; None where nothing waits for that.
+    job_awaiting_room: tuple[str, Uid] | None = None
+    min_resources: Resources = NOTHING  # of all members that it needs, by its controller
 
 
 class GangOutcome(NamedTuple):
@@ -35,6 +40,7 @@ class GangOutcome(NamedTuple):
     running: int = 0
     succeeded: int = 0
     failed: int = 0
+    needed: int = 1
 
 
 class StatusWords(Protocol):
@@ -55,6 +61,19 @@ class StatusWriter(NamedTuple):
     right: Right  # of the merge patch
     # None where the words are those of Tutti's PodGroup, which ``reporting.status`` has.
     words: StatusWords | None = None
+    # Whether controllers act upon it: then Tutti writes it only where it binds pods.
+    has_effects: bool = False
+
+
+class JobKind(NamedTuple):
+    """The jobs whose controller makes the pods of a gang once there is room for them."""
+
+    get: Right
+    model: type[wire.Object]
+    # The roles of its gang, with templates of all pods that it will make; raises ``BadObject``.
+    roles_of: Callable[[Any, GangObject], tuple[Role, ...]]
+    # The fields of the gang's status to merge so that the pods are made.
+    status_with_room: Mapping[str, Any]
 
 
 class GangSource(NamedTuple):
@@ -65,8 +84,8 @@ class GangSource(NamedTuple):
     precedence: int
     # The gang that a pod names by this source's own labels, fields or annotations, if any.
     gang_of: Callable[[wire.Pod], GangKey | None]
-    # The kinds whose objects declare gangs; each decodes to a ``GangObject``.
-    kinds: tuple[Kind[Any, GangObject], ...] = ()
+    # The kinds whose objects declare gangs; each decodes to a ``GangObject``, or to None.
+    kinds: tuple[Kind[Any, Any], ...] = ()
     # What it needs beside lists and watches of its kinds.
     rights: frozenset[Right] = frozenset()
     # Whether a pod waits for an object that does not exist yet. Where it does not, the pod joins
@@ -74,6 +93,16 @@ class GangSource(NamedTuple):
     is_awaited: bool = True
     # How Tutti writes the status of its objects; None where their own controller does.
     status: StatusWriter | None = None
+    # Whether a controller, and no user, has made the gang that a pod names, as it does for every
+    # pod that names none: it counts only for a pod that names no other. None: never.
+    is_automatic: Callable[[wire.Pod], bool] | None = None
+    # What makes the pods of gangs that wait for room, if any do.
+    job_kind: JobKind | None = None
+    # The role of a pod in a gang of this source; None: by Tutti's and Spark's labels.
+    role_of: Callable[[wire.Pod], str] | None = None
+    # The number of the run that a pod was made for: of the pods of a gang that live, only those of
+    # the newest run are its members.
+    run_of: Callable[[wire.Pod], int] | None = None
     # The field of pods that names the gang, as users write it: a pod that has it is placed only
     # where the source is read.
     pod_field: str = ""

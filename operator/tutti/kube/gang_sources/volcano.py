@@ -1,0 +1,278 @@
+"""Gangs of Volcano's PodGroups (scheduling.volcano.sh), which vcjobs and LeaderWorkerSets use.
+
+Pods name them by an annotation. The status has no subresource, and its phase starts a vcjob: the
+job's pods are made once it is neither empty nor Pending. Tutti writes the phases and conditions of
+Volcano's own scheduler, but for ``Unknown``, which restarts jobs, and never goes back to Pending.
+``queue`` is not read. What Volcano's scheduler does is in pkg/scheduler of its module:
+``getPodGroupPhase``, ``plugins/gang`` and ``CheckTaskValid``.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from ...model.cluster import Role
+from ...model.decisions import Reason
+from ...model.keys import ApiKind, GangKey, Uid
+from ...model.resources import Resources
+from ...model.shapes import Template
+from .. import wire
+from ..calls import Kind, Right, api_version
+from ..codec.inter_pod import decode_labels, decode_rules
+from ..codec.metadata import named, seconds_of
+from ..codec.preferences import decode_wishes
+from ..codec.quantity import QuantityError, requested
+from ..codec.shapes import decode_shape, unmodelled
+from ..errors import BadObject
+from .base import GangObject, GangOutcome, GangSource, JobKind, StatusWriter
+
+GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
+TASK_ANNOTATION = "volcano.sh/task-spec"
+RUN_ANNOTATION = "volcano.sh/job-version"
+PENDING, INQUEUE, RUNNING, COMPLETED = "Pending", "Inqueue", "Running", "Completed"
+GET_JOB = Right("batch.volcano.sh", "jobs", "get", "v1alpha1")
+JOB_VERSION = api_version(GET_JOB.group, GET_JOB.version)
+# With more tasks than this that have a minimum each, counting them would take too long.
+MOST_TASKS = 100
+_LONGEST_RUN = 9  # digits: the version is an int32
+
+
+class PodGroupSpec(wire.Wire):
+    """What the controller of a job asks for."""
+
+    min_member: int = 1
+    min_task_member: dict[str, int] = Field(default_factory=dict)
+    priority_class_name: str = ""
+    min_resources: wire.Quantities = Field(default_factory=dict)
+    network_topology: dict[str, Any] | None = None
+    sub_group_policy: tuple[Any, ...] = ()
+
+
+class PodGroup(wire.Object):
+    """A PodGroup of Volcano."""
+
+    spec: PodGroupSpec = PodGroupSpec()
+    status: dict[str, Any] = Field(default_factory=dict)
+
+
+class PodTemplate(wire.Wire):
+    """What the pods of a task will be."""
+
+    metadata: wire.Metadata = wire.Metadata()
+    spec: wire.PodSpec = wire.PodSpec()
+
+
+class TaskSpec(wire.Wire):
+    """Equal pods of a vcjob."""
+
+    name: str = ""
+    replicas: int = 0
+    template: PodTemplate = PodTemplate()
+
+
+class JobSpec(wire.Wire):
+    """What a vcjob runs."""
+
+    tasks: tuple[TaskSpec, ...] = ()
+
+
+class Job(wire.Object):
+    """A vcjob, of which the templates are read."""
+
+    spec: JobSpec = JobSpec()
+
+
+def decode_group(group: PodGroup) -> GangObject | None:
+    """Read a PodGroup; None for the group of one that Volcano makes for each pod without a group.
+
+    As in Volcano, the minimums of tasks count only where ``minMember`` is at least their sum.
+    """
+    named(group)
+    metadata, spec = group.metadata, group.spec
+    if any(
+        one.kind == "Pod" and metadata.name == _automatic(one.uid)
+        for one in metadata.owner_references
+    ):
+        return None
+    minimums = spec.min_task_member if sum(spec.min_task_member.values()) <= spec.min_member else {}
+    fields = {
+        "spec.networkTopology": spec.network_topology is not None,
+        "spec.subGroupPolicy": bool(spec.sub_group_policy),
+        f"spec.minTaskMember of more than {MOST_TASKS} tasks": len(minimums) > MOST_TASKS,
+    }
+    return GangObject(
+        key=GangKey(metadata.namespace, metadata.name, KIND.api),
+        uid=Uid(metadata.uid),
+        generation=metadata.generation,
+        min_member=max(1, spec.min_member),
+        roles=tuple(Role(task, max(0, n)) for task, n in sorted(minimums.items()))[:MOST_TASKS],
+        created=seconds_of(metadata.creation_timestamp),
+        terminating=metadata.deletion_timestamp is not None,
+        priority_class=spec.priority_class_name,
+        version=metadata.resource_version,
+        status=group.status,
+        unsupported_fields=tuple(name for name, is_used in fields.items() if is_used),
+        job_awaiting_room=_job_awaiting_room(group),
+        min_resources=_resources(spec.min_resources),
+    )
+
+
+def roles_of(job: Job, group: GangObject) -> tuple[Role, ...]:
+    """The tasks of a vcjob, with a template of their pods.
+
+    Raises:
+        BadObject: a template says something that Tutti cannot read, or does not place.
+    """
+    minimums = {role.name: role.min_member for role in group.roles}
+    return tuple(
+        Role(task.name, minimums.get(task.name, 0), max(0, task.replicas), _template(task, job))
+        for task in job.spec.tasks
+    )
+
+
+def _template(task: TaskSpec, job: Job) -> Template:
+    """What a pod of a task will be, with the labels that its controller adds."""
+    metadata, spec = job.metadata, task.template.spec
+    added = {"volcano.sh/job-name": metadata.name, TASK_ANNOTATION: task.name}
+    labels = {**task.template.metadata.labels, **added}
+    pod = wire.Pod(metadata=wire.Metadata(namespace=metadata.namespace, labels=labels), spec=spec)
+    rules, malformed = decode_rules(pod)
+    name = f"{metadata.namespace}/{metadata.name}"
+    if problems := (*malformed, *unmodelled(spec)):
+        raise BadObject(name, f"the template of task {task.name} uses {', '.join(problems)}")
+    try:
+        return Template(decode_shape(pod, rules, decode_wishes(pod)), decode_labels(labels))
+    except QuantityError as problem:
+        sentence = f"the template of task {task.name} cannot be read: {problem}"
+        raise BadObject(name, sentence) from problem
+
+
+def _job_awaiting_room(group: PodGroup) -> tuple[str, Uid] | None:
+    """The vcjob whose pods are made once the phase says that there is room."""
+    if group.status.get("phase") not in (None, "", PENDING):
+        return None
+    owners = (one for one in group.metadata.owner_references if one.controller)
+    jobs = (one for one in owners if (one.api_version, one.kind) == (JOB_VERSION, "Job"))
+    return next(((one.name, Uid(one.uid)) for one in jobs), None)
+
+
+def _resources(minimum: wire.Quantities) -> Resources:
+    """Amounts by the names that nodes have: ``requests.cpu`` and ``pods`` are names of quotas.
+
+    An amount that cannot be read is left out.
+    """
+    amounts: dict[str, int] = {}
+    for name, quantity in minimum.items():
+        if name == "pods" or name.startswith(("requests.", "limits.", "count/")):
+            continue
+        try:
+            amounts[name] = requested(name, quantity)
+        except QuantityError:
+            continue
+    return Resources.of(amounts)
+
+
+def status_of(
+    outcome: GangOutcome, observed: Mapping[str, Any], now: str, *, keep_sentences: bool
+) -> Mapping[str, Any]:
+    """The phase, condition and counters that Volcano's scheduler would write."""
+    numbers = {name: getattr(outcome, name) for name in ("running", "succeeded", "failed")}
+    shown = {name: n for name, n in numbers.items() if n or name in observed}
+    lines = observed.get("conditions")
+    old = [one for one in lines if isinstance(one, Mapping)] if isinstance(lines, list) else []
+    conditions = _conditions(outcome, old, now, keep_sentences=keep_sentences)
+    phase = _phase(observed.get("phase"), outcome)
+    return {**observed, "phase": phase, **shown, "conditions": conditions}
+
+
+def _phase(observed: object, counts: GangOutcome) -> object:
+    """The phase; one that keeps a job's controller from making pods never comes again."""
+    if counts.bound + counts.failed >= counts.needed:
+        return COMPLETED if counts.bound == counts.succeeded else RUNNING
+    if counts.seen:
+        return observed if observed in (INQUEUE, RUNNING) else INQUEUE
+    return observed or PENDING
+
+
+def _conditions(
+    outcome: GangOutcome, observed: list[Mapping[str, Any]], now: str, *, keep_sentences: bool
+) -> list[Mapping[str, Any]]:
+    """The observed conditions, with the one that says how the gang is."""
+    if outcome.is_whole:
+        line = {"type": "Scheduled", "reason": "tasks in gang are ready to be scheduled"}
+    else:
+        why = outcome.message
+        if not outcome.seen and outcome.reason != Reason.NOT_MODELLED:
+            why = "the pods are made once there is room for them"
+        missing = max(0, outcome.needed - outcome.bound)
+        line = {
+            "type": "Unschedulable",
+            "reason": "NotEnoughResources",
+            "message": f"{missing}/{outcome.seen} tasks in gang unschedulable: {why}",
+        }
+    line["status"] = "True"
+    old = next((one for one in observed if one.get("type") == line["type"]), {})
+    before = {
+        name: value
+        for name, value in old.items()
+        if name not in ("lastTransitionTime", "transitionID")
+    }
+    if before == line or (keep_sentences and {**before, "message": ""} == {**line, "message": ""}):
+        return observed
+    line |= {"lastTransitionTime": now, "transitionID": str(outcome.generation)}
+    return [*(one for one in observed if one.get("type") != line["type"]), line]
+
+
+def _automatic(uid: str) -> str:
+    """The name of the PodGroup that Volcano makes for pods that name none: pg_controller_handler.
+
+    It has the uid of the controller of the pods, or of the pod if it has none.
+    """
+    return f"podgroup-{uid}"
+
+
+def _gang_of(pod: wire.Pod) -> GangKey | None:
+    metadata = pod.metadata
+    name = metadata.annotations.get(GROUP_ANNOTATION)
+    pods = (metadata.uid, *(one.uid for one in metadata.owner_references if one.kind == "Pod"))
+    if not name or name in map(_automatic, pods):
+        return None
+    return GangKey(metadata.namespace, name, KIND.api)
+
+
+def _is_automatic(pod: wire.Pod) -> bool:
+    name = pod.metadata.annotations.get(GROUP_ANNOTATION)
+    return name in [_automatic(one.uid) for one in pod.metadata.owner_references]
+
+
+def _role_of(pod: wire.Pod) -> str:
+    return pod.metadata.annotations.get(TASK_ANNOTATION, "")
+
+
+def _run_of(pod: wire.Pod) -> int:
+    """How often the vcjob had been killed when it made the pod: RestartJob adds to it."""
+    text = pod.metadata.annotations.get(RUN_ANNOTATION, "")
+    return int(text) if text.isdecimal() and len(text) <= _LONGEST_RUN else 0
+
+
+KIND = Kind(
+    ApiKind("scheduling.volcano.sh", "PodGroup"),
+    "podgroups",
+    PodGroup,
+    decode_group,
+    version="v1beta1",
+)
+SOURCE = GangSource(
+    KIND.crd,
+    80,
+    _gang_of,
+    (KIND,),
+    rights=frozenset({KIND.right("patch"), GET_JOB}),
+    status=StatusWriter(KIND.right("patch"), status_of, has_effects=True),
+    job_kind=JobKind(GET_JOB, Job, roles_of, {"phase": INQUEUE}),
+    is_automatic=_is_automatic,
+    role_of=_role_of,
+    run_of=_run_of,
+    is_optional=True,
+)

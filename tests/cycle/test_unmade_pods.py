@@ -1,0 +1,78 @@
+"""Jobs whose controller makes their pods once they are told that there is room."""
+
+from dataclasses import replace
+
+import pytest
+
+from tutti.kube.gang_sources import GangObject
+from tutti.kube.gang_sources.volcano import KIND
+from tutti.model.cluster import Role
+from tutti.model.decisions import Mode, RolloutLimits
+from tutti.model.keys import GangKey, Uid
+from tutti.model.shapes import Template
+
+from ..harness.builders import NAMESPACE, gang, member, node, shape
+from ..harness.fakes import Clock, FakeCluster, Life
+
+KEY = GangKey(NAMESPACE, "train", KIND.api)
+
+
+def cluster(cpu: int) -> FakeCluster:
+    """A job of two pods with two CPUs each, and a node."""
+    made = FakeCluster()
+    made.add(node("n1", cpu=cpu))
+    group = GangObject(
+        KEY, Uid("g"), 2, roles=(Role("work", 2),), job_awaiting_room=("train", Uid("j"))
+    )
+    made._put_group(group)
+    made.roles[KEY] = (Role("work", 2, 2, Template(shape(cpu=2))),)
+    return made
+
+
+def make_pods(made: FakeCluster) -> None:
+    """What the job's controller does."""
+    for name in ("a", "b"):
+        pod = member(name, shape(cpu=2), role="work")
+        made.add_pod(replace(pod, group="train", group_kind=KIND.api))
+
+
+def phase(made: FakeCluster) -> object:
+    """What the status says."""
+    return made.groups[KEY].status.get("phase")
+
+
+async def test_a_job_that_fits_has_its_pods_made_and_they_start_whole() -> None:
+    made = cluster(cpu=4)
+    life = Life(made, Clock())
+    await life.settle()
+    assert (phase(made), made.reservations, made.made.count("read_roles")) == ("Inqueue", {}, 1)
+    make_pods(made)
+    life.watch.catch_up()
+    await life.settle()
+    assert {pod.node for pod in made.pods.values()} == {"n1"}
+    assert (phase(made), life.problems, made.broken) == ("Running", [], [])
+
+
+async def test_a_job_that_does_not_fit_says_so_and_is_told_once_it_does() -> None:
+    made = cluster(cpu=4)
+    made.add(gang("other").of(1, cpu=3).bound_on("n1"))
+    clock = Clock()
+    life = Life(made, clock)
+    for _ in range(3):  # to settle would be to wait until it has starved
+        await life.turn()
+        clock.now += 2.0
+    (line,) = made.groups[KEY].status["conditions"]
+    assert (phase(made), line["type"]) == ("Pending", "Unschedulable")
+    made.delete_pod("other-0")
+    life.watch.catch_up()
+    await life.turn()
+    assert phase(made) == "Inqueue"
+
+
+@pytest.mark.parametrize("mode", [Mode.SHADOW, Mode.PAUSED])
+async def test_where_no_gang_starts_no_pods_are_made(mode: Mode) -> None:
+    made = cluster(cpu=4)
+    await Life(made, Clock(), restraint=RolloutLimits(mode)).settle()
+    assert phase(made) in (None, "Pending")
+    assert "read_roles" not in made.made
+    assert (phase(made) is None) is (mode is Mode.SHADOW)

@@ -1,0 +1,105 @@
+"""Gangs whose controllers make their pods anew, and gangs whose pods are not made yet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tutti.kube.gang_sources import GangObject
+from tutti.kube.gang_sources.volcano import KIND
+from tutti.kube.list_watch import Item
+from tutti.model.cluster import Phase
+from tutti.model.keys import GangKey, NodeName, Uid
+from tutti.state.cluster_state import ClusterState
+
+from ...harness.builders import NAMESPACE, member, shape
+
+KEY = GangKey(NAMESPACE, "train", KIND.api)
+NODE = NodeName("n1")
+
+
+class Observed:
+    """A cluster state that is fed by hand."""
+
+    def __init__(self) -> None:
+        self.state = ClusterState(lambda: None)
+        self.version = 0
+
+    def pod(self, name: str, **changes: Any) -> Uid:
+        """Show a pod that names the group."""
+        self.version += 1
+        made = replace(member(name, shape(cpu=1)), group="train", group_kind=KIND.api)
+        made = replace(made, version=str(self.version), **changes)
+        store: Any = self.state.pending if made.node is None else self.state.bound
+        store.put(Item(made.uid, self.version, made))
+        return made.uid
+
+    def group(self, uid: str = "u", **changes: Any) -> GangObject:
+        """Show a group of that name."""
+        self.version += 1
+        made = GangObject(KEY, Uid(uid), 2, version=str(self.version), **changes)
+        self.state.learn_group(made)
+        return made
+
+    def members(self) -> list[str]:
+        """The members' names."""
+        return [one.key.name for g in self.state.snapshot(0.0).gangs for one in g.members]
+
+    def waiting(self) -> list[Uid]:
+        """The gangs without pods that wait for room."""
+        return [group.uid for group, _ in self.state.awaiting_room()]
+
+
+def test_a_pod_of_the_old_run_is_no_member_of_the_new() -> None:
+    """Whether it runs or waits: it is bound no more, and the new run does not rely on it."""
+    seen = Observed()
+    seen.group()
+    seen.pod("old-bound", node=NODE)
+    seen.pod("old-waiting")
+    assert seen.members() == ["old-bound", "old-waiting"]
+    seen.pod("new", run=1)
+    assert seen.members() == ["new"]
+
+
+def test_a_pod_of_the_old_run_that_ended_counts_on() -> None:
+    """A job that is resumed does not run again what has succeeded."""
+    seen = Observed()
+    seen.group()
+    seen.pod("old", node=NODE, phase=Phase.SUCCEEDED)
+    seen.pod("new", run=6)
+    assert seen.members() == ["new", "old"]
+
+
+def test_a_pod_group_that_is_made_anew_keeps_the_pods_that_live() -> None:
+    """RestartTask makes another PodGroup of the name, and the other tasks run on."""
+    seen = Observed()
+    old = seen.group()
+    seen.pod("a", node=NODE)
+    new = seen.group("u2")
+    seen.state.gang_objects[KIND.api].drop(old.uid)  # the news of its deletion comes late
+    (gang,) = seen.state.snapshot(0.0).gangs
+    assert (gang.uid, seen.members()) == (new.uid, ["a"])
+
+
+def test_a_gang_waits_for_room_until_it_is_told_or_has_a_pod() -> None:
+    seen = Observed()
+    seen.group(job_awaiting_room=("train", Uid("j")))
+    assert seen.waiting() == ["u"]
+    uid = seen.pod("a")
+    assert not seen.waiting()
+    seen.state.forget(uid)
+    assert seen.waiting() == ["u"]
+    seen.group()
+    assert not seen.waiting()
+
+
+def test_a_gang_that_goes_or_cannot_be_placed_waits_for_no_room() -> None:
+    seen = Observed()
+    group = seen.group(job_awaiting_room=("train", Uid("j")), unsupported_fields=("spec.x",))
+    assert not seen.waiting()
+    seen.group(job_awaiting_room=("train", Uid("j")), terminating=True)
+    assert not seen.waiting()
+    seen.group(job_awaiting_room=("train", Uid("j")))
+    assert seen.waiting() == [group.uid]
+    seen.state.gang_objects[KIND.api].drop(group.uid)
+    assert not seen.waiting()
