@@ -11,7 +11,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from .kube import errors, gang_sources, list_watch
 from .kube.access import Access
 from .kube.client import Client
 from .kube.clock import ServerClock
-from .kube.leader_election import Deposed, Election
+from .kube.leader_election import Deposed, Election, assert_name_is_free
 from .loop.cycle import Cycle
 from .loop.runner import CycleRunner, WakeSignal
 from .loop.takeover import Takeover
@@ -62,6 +62,7 @@ async def serve(
     Raises:
         StrategyError: the strategy cannot be used.
         errors.NoAccess: there is no cluster to run against.
+        NameTaken: another scheduler of the same name runs.
         OSError: the probe port is taken.
     """
     strategy, fallback = strategy_of(settings.strategy), strategy_of("bestfit")
@@ -156,6 +157,10 @@ async def serve(
                 runner=runner,
                 demand=demand,
                 registry=partial(handlers.registry, state, demand, access, feeds),
+                # A shadow binds nothing, and may stand beside the scheduler that it is to replace.
+                assert_name_is_free=None
+                if settings.mode is Mode.SHADOW
+                else partial(assert_name_is_free, api, name, clock),
             )
             await run.until_stopped()
 
@@ -181,8 +186,10 @@ class _Run:
         runner: CycleRunner,
         demand: KopfLists,
         registry: Callable[[Collection[str]], kopf.OperatorRegistry],
+        assert_name_is_free: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._api = api
+        self._assert_name_is_free = assert_name_is_free
         self._feeds = feeds
         self._storage = storage_into(state)
         self._state = state
@@ -231,6 +238,8 @@ class _Run:
         listed before the supply: a pod bound in between is then seen twice, never not at all. Both
         before kopf starts, which would never look for CRDs that come later.
         """
+        if self._assert_name_is_free is not None:
+            await persist(self._assert_name_is_free)
         await self._election.look()
         self._tasks.append(asyncio.create_task(self._election.campaign()))
         await persist(self._adopt)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 from tests.harness.operator_process import CRDS, ROOT
 from tests.harness.rig import Rig, members, pod_group
@@ -35,3 +36,23 @@ def test_crds_may_come_after_the_operator() -> None:
         rig.create(pod_group("late", 2), *members("late", 2, cpu=1))
         rig.until_bound("late", 2)
         rig.until(lambda: rig.condition("late", "Bound").get("status") == "True", "said", 10)
+
+
+def test_a_name_whose_scheduler_lives_is_refused_until_it_is_gone() -> None:
+    """Volcano's scheduler holds a Lease of its name, as every Tutti does."""
+    with Rig.start(operator=False) as rig:
+        rig.plane.create_namespace("volcano-system")
+        spec = {"holderIdentity": "vc-0", "leaseDurationSeconds": 15}
+        spec["renewTime"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+        body = {"metadata": {"name": "tutti"}, "spec": spec}
+        leases = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases"
+        rig.plane.request("POST", leases, body)
+        rig.operator.start(ready=False)
+        rig.until(lambda: rig.operator.is_down, "it ends")
+        assert (
+            "tutti run: another scheduler named tutti runs: vc-0 holds the Lease "
+            "volcano-system/tutti; stop it, or give Tutti another name (TUTTI_SCHEDULER_NAME)"
+        ) in rig.operator.tail()
+        assert rig.operator.stop() == 1
+        rig.plane.request("PATCH", f"{leases}/tutti", {"spec": {"holderIdentity": ""}})
+        rig.operator.start()

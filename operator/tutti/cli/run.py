@@ -34,6 +34,7 @@ def command(kubeconfig: str | None) -> None:
         sys.exit(WRONG_INPUT)
     from .. import main as operator
     from ..kube.errors import NoAccess
+    from ..kube.leader_election import NameTaken
     from ..reporting import logs
     from ..strategies import StrategyError
 
@@ -47,6 +48,6 @@ def command(kubeconfig: str | None) -> None:
         todo = problem.todo or "name a cluster with --kubeconfig"
         say(f"tutti run: {problem}; {todo}", aside=True)
         sys.exit(NO_CLUSTER)
-    except OSError as problem:
+    except (NameTaken, OSError) as problem:
         say(f"tutti run: {problem}", aside=True)
         sys.exit(NO_CLUSTER)

@@ -67,6 +67,7 @@ class Call:
     PATCH_RESERVATION = Right(POD_GROUP.group, "reservations", "patch", TUTTI_VERSION)
     DELETE_RESERVATION = Right(POD_GROUP.group, "reservations", "delete", TUTTI_VERSION)
     GET_LEASE = Right("coordination.k8s.io", "leases", "get")
+    LIST_LEASES = Right("coordination.k8s.io", "leases", "list")
     CREATE_LEASE = Right("coordination.k8s.io", "leases", "create")
     UPDATE_LEASE = Right("coordination.k8s.io", "leases", "update")
 

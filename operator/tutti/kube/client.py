@@ -271,6 +271,16 @@ class Client:
             return Lease()
         return _read(body, wire.Lease, decode.decode_lease)
 
+    async def other_leases(self) -> Mapping[str, Lease]:
+        """The Leases of the same name in other namespaces, by namespace."""
+        query = {"fieldSelector": f"metadata.name={self._lease.name}"}
+        body = await self._send(Call.LIST_LEASES, Call.LIST_LEASES.path(), query=query)
+        return {
+            found.metadata.namespace: decode.decode_lease(found)
+            for found in wire.parse_page(body, wire.Lease).items
+            if found.metadata.namespace != self._lease.namespace
+        }
+
     async def write_lease(self, lease: Lease) -> Lease:
         """See ``Leases.write_lease``."""
         call, name = Call.CREATE_LEASE, ""

@@ -7,8 +7,11 @@ makes that harmless is elsewhere, in the preconditions of every write (docs/deci
 
 import asyncio
 import logging
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
 
 from ..model.lease import LeaderTerm, Lease
 from . import errors
@@ -24,6 +27,46 @@ DEADLINE_SECONDS = 8.0  # without a renewal, until the leader begins no further 
 
 class Deposed(Exception):  # noqa: N818 - named for the situation, as those of ``kube.errors`` are
     """The term has ended; somebody else leads, or may."""
+
+
+class NameTaken(Exception):  # noqa: N818 - as above
+    """Another scheduler lives that has the same name."""
+
+
+class OtherLeases(Protocol):
+    """The Leases of the scheduler's name in other namespaces."""
+
+    async def other_leases(self) -> Mapping[str, Lease]:
+        """The Leases by namespace; raises ``errors.ApiError``."""
+
+
+async def assert_name_is_free(api: OtherLeases, name: str, now: Callable[[], float]) -> None:
+    """Look for a living scheduler of the same name: most hold a Lease of their name.
+
+    Where the rights to look are missing, nothing is known, and the name counts as free.
+
+    Raises:
+        NameTaken: there is one; two would bind the same pods.
+        errors.ApiError: the API server is away.
+    """
+    try:
+        leases = await api.other_leases()
+    except errors.Refused:
+        return
+    for namespace, lease in leases.items():
+        if lease.holder and now() - _moment(lease.renewed) < max(lease.seconds, 1):
+            raise NameTaken(
+                f"another scheduler named {name} runs: {lease.holder} holds the Lease "
+                f"{namespace}/{name}; stop it, or give Tutti another name (TUTTI_SCHEDULER_NAME)"
+            )
+
+
+def _moment(text: str) -> float:
+    """When a Lease was renewed; long ago where that cannot be read."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return -math.inf
 
 
 async def assert_leader(api: Api, term: LeaderTerm) -> None:

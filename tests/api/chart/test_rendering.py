@@ -247,6 +247,7 @@ def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
     """It lacks what moves pods or makes PodGroups; it may write what it says of PodGroups."""
     shadow = _rights("--set=settings.mode=shadow")
     assert _rights() - shadow == {
+        ("leases", "list"),
         ("pods", "get"),
         ("jobs", "get"),
         ("pods/binding", "create"),

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tutti.kube import errors
-from tutti.kube.leader_election import DEADLINE_SECONDS, LEASE_SECONDS, Election
+from tutti.kube.leader_election import (
+    DEADLINE_SECONDS,
+    LEASE_SECONDS,
+    Election,
+    NameTaken,
+    assert_name_is_free,
+)
 from tutti.model.lease import Lease
 
 
@@ -261,3 +267,52 @@ async def test_a_campaign_ends_when_it_is_cancelled_at_whatever_turn(turns: int)
     done, _ = await asyncio.wait([campaign], timeout=1.0)
     campaign.cancel()
     assert done
+
+
+@dataclass
+class Elsewhere:
+    """Leases of the same name in other namespaces."""
+
+    lease: Lease
+    trouble: errors.ApiError | None = None
+
+    async def other_leases(self) -> dict[str, Lease]:
+        """See ``Client.other_leases``."""
+        if self.trouble is not None:
+            raise self.trouble
+        return {"volcano-system": self.lease}
+
+
+LIVING = Lease(holder="vc-0", renewed="1970-01-01T00:16:30.000000Z", seconds=15)  # at 990
+
+
+async def test_a_name_of_which_another_scheduler_lives_is_refused() -> None:
+    """vc-scheduler and kube-scheduler hold Leases of their names."""
+    with pytest.raises(
+        NameTaken, match=r"named volcano runs: vc-0 holds .* volcano-system/volcano"
+    ):
+        await assert_name_is_free(Elsewhere(LIVING), "volcano", lambda: 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("lease", "now"),
+    [
+        (LIVING, 1006.0),
+        (replace(LIVING, holder=""), 1000.0),
+        (replace(LIVING, renewed=""), 1000.0),
+        (replace(LIVING, renewed="soon"), 1000.0),
+        (replace(LIVING, seconds=0), 991.0),
+    ],
+    ids=["silent", "given back", "never renewed", "cannot be read", "no duration"],
+)
+async def test_a_name_whose_scheduler_is_gone_is_free(lease: Lease, now: float) -> None:
+    await assert_name_is_free(Elsewhere(lease), "volcano", lambda: now)
+
+
+async def test_without_the_right_to_look_a_name_is_free_and_an_outage_is_waited_for() -> None:
+    refused = errors.Refused("forbidden", status=403)
+    await assert_name_is_free(Elsewhere(LIVING, refused), "volcano", lambda: 1000.0)
+    with pytest.raises(errors.Unavailable):
+        await assert_name_is_free(
+            Elsewhere(LIVING, errors.Unavailable("away")), "volcano", lambda: 1000.0
+        )
