@@ -1,0 +1,138 @@
+"""What a gang that runs is charged to its queue: its minimum, its extras and what still leaves.
+
+Amounts are requests by resource; ``pods`` is 1 for each member. Host ports and volumes are no
+quota, so they are left out.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..gang import demand, slots
+from ..gang.order import by_age
+from ..model import ports
+from ..model.cluster import Gang, Member, Phase, Reservation
+from ..model.resources import NOTHING, Resources
+from ..model.volumes import is_attaching
+from .declared import QueueRecord, RoleAtStart
+
+PODS = "pods"
+
+
+@dataclass(frozen=True, slots=True)
+class GangCharge:
+    """What a gang is charged; ``held_minimum`` is what needed members have a node for now.
+
+    ``minimum`` is more than that while members are lost: the rest is for those who replace them.
+    """
+
+    minimum: Resources = NOTHING
+    extras: tuple[tuple[str, Resources], ...] = ()  # by pod, the oldest first
+    leaving: Resources = NOTHING  # of terminating members, what the lost members do not make up
+    held_minimum: Resources = NOTHING
+
+    @property
+    def total(self) -> Resources:
+        """All of it."""
+        return Resources.total((self.minimum, self.leaving, *(one for _, one in self.extras)))
+
+
+def gang_charge(
+    gang: Gang, reservation: Reservation | None, record: QueueRecord | None
+) -> GangCharge:
+    """What a gang that has started is charged now.
+
+    Members count that have a node or room in the Reservation, and slots. ``record`` says what the
+    gang started with; without it, lost members are not charged.
+    """
+    promised = {entry.uid for entry in reservation.entries} if reservation is not None else set()
+    holders = [
+        member
+        for member in by_age(gang.members)
+        if not member.is_over and (member.node is not None or member.uid in promised)
+    ]
+    staying = [member for member in holders if not member.terminating]
+    slotted = Counter[str]()
+    for slot in reservation.slots if reservation is not None else ():
+        slotted[slot.role] += slot.count
+    succeeded = Counter(m.role for m in gang.members if m.phase is Phase.SUCCEEDED)
+    succeeded.update(gang.finished)
+    needed = _needed(gang, staying, slotted + succeeded)
+    held = Resources.total(
+        (
+            *(requests_of(member) for member in needed),
+            *(slot_requests(gang, role).scaled(n) for role, n in slotted.items()),
+        )
+    )
+    minimum = held.at_least(_recorded(record, succeeded))
+    leaving = Resources.total(requests_of(m) for m in holders if m.terminating)
+    surplus = held + leaving - minimum
+    uids = {member.uid for member in needed}
+    extras = ((m.key.name, requests_of(m)) for m in staying if m.uid not in uids)
+    left = Resources.of({name: n for name, n in surplus.amounts if n > 0})
+    return GangCharge(minimum, tuple(extras), left, held)
+
+
+def start_charge(members: Sequence[Member]) -> tuple[RoleAtStart, ...]:
+    """What is written down of a gang that starts with these members, by role."""
+    requests: dict[str, list[Resources]] = {}
+    for member in members:
+        requests.setdefault(member.role, []).append(requests_of(member))
+    return tuple(
+        RoleAtStart(role, len(amounts), Resources.total(amounts))
+        for role, amounts in sorted(requests.items())
+    )
+
+
+def requests_of(member: Member) -> Resources:
+    """What one member is charged."""
+    return _charged(member.shape.requests)
+
+
+def slot_requests(gang: Gang, role: str) -> Resources:
+    """What room for an absent member is charged: what its role declares, else the most of it."""
+    if (shape := slots.declared(gang, role)) is not None:
+        return _charged(shape.requests)
+    most = NOTHING
+    for member in gang.members:
+        if member.role == role:
+            most = most.at_least(requests_of(member))
+    return most
+
+
+def _charged(requests: Resources) -> Resources:
+    amounts = {
+        name: n for name, n in requests.amounts if not (ports.is_port(name) or is_attaching(name))
+    }
+    return Resources.of({**amounts, PODS: 1})
+
+
+def _needed(gang: Gang, staying: Sequence[Member], there: Mapping[str, int]) -> Sequence[Member]:
+    """The members that make up the minimum; ``there`` counts what does so beside them, by role.
+
+    The oldest of each role come first, as many as the role needs, then the oldest of all.
+    """
+    missing = Counter({r.name: max(r.min_member - there.get(r.name, 0), 0) for r in gang.roles})
+    left = demand.min_members(gang) - sum(there.values())
+    chosen: list[Member] = []
+    others: list[Member] = []
+    for member in staying:
+        if missing[member.role] > 0:
+            missing[member.role] -= 1
+            chosen.append(member)
+        else:
+            others.append(member)
+    return [*chosen, *others[: max(left - len(chosen), 0)]]
+
+
+def _recorded(record: QueueRecord | None, succeeded: Mapping[str, int]) -> Resources:
+    """What the gang started with, less the part of those that have succeeded; rounded up."""
+    found = []
+    for start in record.minimum if record is not None else ():
+        left = max(start.members - succeeded.get(start.role, 0), 0)
+        found.append(
+            Resources.of(
+                {name: -(-n * left // start.members) for name, n in start.requests.amounts}
+            )
+        )
+    return Resources.total(found)

@@ -1,0 +1,147 @@
+"""Which gangs a guarantee covers, and which borrow: one walk from the leaves to the root.
+
+Only lines count here: resources that some queue guarantees. ``docs/queues.md`` states the walk.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from ..model.keys import GangKey
+from ..model.resources import NOTHING, Resources
+from .tree import QueueTree
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedGang:
+    """A gang in its queue, as the walk sees it; extras are sorted, the oldest first.
+
+    A gang that would start has no start yet and comes after all of its priority that run.
+    """
+
+    key: GangKey
+    queue: str
+    priority: int
+    minimum: Resources
+    extras: tuple[tuple[str, Resources], ...] = ()  # by pod
+    started: float = inf  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """The queue that covers each gang, and each extra by gang and pod; who is absent borrows."""
+
+    gangs: dict[GangKey, str] = field(default_factory=dict)
+    extras: dict[tuple[GangKey, str], str] = field(default_factory=dict)
+    used: dict[str, Resources] = field(default_factory=dict)  # by queue, of its own guarantee
+
+    def rank(self, tree: QueueTree, gang: GangKey) -> int | None:
+        """The depth of the queue that covers the gang; None if it borrows."""
+        queue = self.gangs.get(gang)
+        return None if queue is None else tree.depth(queue)
+
+
+@dataclass
+class _Rest:
+    """What no queue up to here covers: gangs, and extras of gangs that a queue covers."""
+
+    gangs: list[QueuedGang] = field(default_factory=list)
+    extras: list[tuple[QueuedGang, str, Resources]] = field(default_factory=list)
+    used: Resources = NOTHING  # by what is covered up to here
+
+
+def walk(tree: QueueTree, gangs: Iterable[QueuedGang]) -> Cover:
+    """Say for each gang, and for each of its extras, which queue covers it."""
+    own: dict[str, list[QueuedGang]] = {}
+    for gang in sorted(gangs, key=_order):
+        own.setdefault(gang.queue, []).append(_on_lines(tree, gang))
+    found = Cover()
+    rests: dict[str, _Rest] = {}
+    for queue in tree.from_the_leaves():
+        rest = _Rest(own.get(queue, []))
+        for child in tree.children[queue]:
+            below = rests.pop(child)
+            rest.gangs += below.gangs
+            rest.extras += below.extras
+            rest.used += below.used
+        rests[queue] = _covered_here(tree, queue, rest, found)
+    return found
+
+
+def would_be_covered(
+    tree: QueueTree, running: Sequence[QueuedGang], starts: Sequence[QueuedGang]
+) -> bool:
+    """Whether the walk covers each of the starts once all of them run, and they strip nobody.
+
+    A start strips a gang of its own queue with the same or a higher priority if that gang is
+    covered without such starts, and no longer with them.
+    """
+    cover = walk(tree, (*running, *starts))
+    if not all(gang.key in cover.gangs for gang in starts):
+        return False
+    return not any(
+        _is_stripped(tree, running, starts, gang) for gang in running if gang.key not in cover.gangs
+    )
+
+
+def _is_stripped(
+    tree: QueueTree,
+    running: Sequence[QueuedGang],
+    starts: Sequence[QueuedGang],
+    gang: QueuedGang,
+) -> bool:
+    """Whether a gang that is not covered would be without the starts that come after it."""
+    others = [s for s in starts if s.queue != gang.queue or s.priority > gang.priority]
+    return len(others) < len(starts) and gang.key in walk(tree, (*running, *others)).gangs
+
+
+def _covered_here(tree: QueueTree, queue: str, rest: _Rest, found: Cover) -> _Rest:
+    """Cover by one queue what fits; the answer is what it leaves to its parent."""
+    guarantee = tree.guarantees[queue]
+    if not any(guarantee.values()):
+        return rest  # also whoever asks for no line: nothing is guaranteed to it
+    left = {line: n - rest.used[line] for line, n in guarantee.items()}
+    spare = dict(left)
+    over = _Rest()
+    extras = rest.extras
+    for gang in sorted(rest.gangs, key=_order):
+        if _take(left, gang.minimum):
+            found.gangs[gang.key] = queue
+            extras += [(gang, pod, requests) for pod, requests in gang.extras]
+        else:
+            over.gangs.append(gang)
+    for gang, pod, requests in sorted(extras, key=lambda extra: _order(extra[0])):
+        if _take(left, requests):
+            found.extras[gang.key, pod] = queue
+        else:
+            over.extras.append((gang, pod, requests))
+    here = Resources.of({line: spare[line] - left[line] for line in spare})
+    over.used = rest.used + here
+    found.used[queue] = here
+    return over
+
+
+def _take(left: dict[str, int], requests: Resources) -> bool:
+    """Take the requests out of what is left, if they fit on every line."""
+    if not all(n <= left[line] for line, n in requests.amounts):
+        return False
+    for line, n in requests.amounts:
+        left[line] -= n
+    return True
+
+
+def _order(gang: QueuedGang) -> tuple[int, float, GangKey]:
+    return (-gang.priority, gang.started, gang.key)
+
+
+def _on_lines(tree: QueueTree, gang: QueuedGang) -> QueuedGang:
+    """The gang with its requests on lines alone."""
+    return replace(
+        gang,
+        minimum=_only(tree, gang.minimum),
+        extras=tuple((pod, _only(tree, requests)) for pod, requests in gang.extras),
+    )
+
+
+def _only(tree: QueueTree, requests: Resources) -> Resources:
+    return Resources.of({line: requests[line] for line in tree.lines})

@@ -1,0 +1,123 @@
+"""Who borrows first: the queue that has borrowed the least for its weight, level by level.
+
+All comparisons are exact. Source of the measure: dominant resource fairness (Ghodsi et al., 2011),
+over the guarantee instead of from nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from ..model.keys import GangKey
+from ..model.resources import NOTHING, Resources
+from .declared import ROOT
+from .tree import QueueTree
+
+STEP = Fraction(1, 20)  # shares within one step of 5 % count as equal
+
+
+@dataclass(frozen=True, slots=True)
+class Borrower:
+    """A gang that waits and would borrow, with what its start would add to the charge."""
+
+    key: GangKey
+    queue: str
+    priority: int
+    waiting_since: float  # seconds since the epoch
+    minimum: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What is charged to each queue, its descendants included, and how much of it is borrowed."""
+
+    tree: QueueTree
+    totals: Mapping[str, int]  # of all nodes, by resource
+    charges: Mapping[str, Resources]  # by queue; to itself alone
+    past: Mapping[str, Fraction] = field(default_factory=dict)  # decayed use by queue, for ties
+
+    def below(self) -> dict[str, Resources]:
+        """The charge of each queue with all queues below it."""
+        found: dict[str, Resources] = {}
+        for queue in self.tree.from_the_leaves():
+            parts = (found[child] for child in self.tree.children[queue])
+            found[queue] = Resources.total((self.charges.get(queue, NOTHING), *parts))
+        return found
+
+    def share(self, queue: str, charged: Resources) -> Fraction:
+        """The largest part of any resource's total that is charged over the guarantee, by weight.
+
+        A resource of which no node has anything is left out.
+        """
+        guarantee = self.tree.guarantees[queue]
+        parts = (
+            Fraction(max(n - guarantee.get(name, 0), 0), self.totals[name])
+            for name, n in charged.amounts
+            if self.totals.get(name, 0) > 0
+        )
+        return max(parts, default=Fraction(0)) / self.tree.queues[queue].weight
+
+
+# From the child of the root down to the gang's own queue, whose step is repeated so that all are
+# of one length: to put a queue into a parent that has no other child changes nothing.
+Steps = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """When a borrower may start: after all whose steps are fewer, or whose priority is higher."""
+
+    gang: Borrower
+    steps: Steps
+
+
+def turns(shares: Shares, borrowers: Iterable[Borrower]) -> Sequence[Turn]:
+    """The borrowers in the order of their turns.
+
+    A gang's steps are the shares of its queue and of all queues above, in steps, with all counted
+    as started whose turn comes before in that queue. So its own minimum does not delay it, and no
+    gang comes before one of its queue with a higher priority. A caller that learns that a gang
+    does not start leaves it out and asks again for those behind it.
+    """
+    charged = shares.below()
+    waiting: dict[str, list[Turn]] = {queue: [] for queue in shares.tree.queues}
+    for gang in borrowers:
+        waiting[gang.queue].append(Turn(gang, ()))
+    # The gangs of the root are one more child of it.
+    charged[ROOT] = shares.charges.get(ROOT, NOTHING)
+    unqueued, waiting[ROOT] = waiting[ROOT], []
+    for queue in shares.tree.from_the_leaves():
+        if queue != ROOT:
+            parent = waiting[shares.tree.parents[queue]]
+            parent += _counted(shares, queue, charged[queue], waiting.pop(queue))
+    waiting[ROOT] += _counted(shares, ROOT, charged[ROOT], unqueued)
+    found = sorted(waiting[ROOT], key=lambda turn: _order(shares, turn))
+    return [Turn(turn.gang, _padded(shares, turn.steps)) for turn in found]
+
+
+def decayed(use: Fraction, seconds: int, half_life: int) -> Fraction:
+    """What past use counts after a time: half after each half-life, in a straight line between."""
+    halvings, rest = divmod(seconds, half_life)
+    return use * Fraction(1, 1 << halvings) * (1 - Fraction(rest, 2 * half_life))
+
+
+def _counted(
+    shares: Shares, queue: str, charged: Resources, waiting: Iterable[Turn]
+) -> Sequence[Turn]:
+    """The turns with the step of this queue in front, each after those before it have started."""
+    found = []
+    for turn in sorted(waiting, key=lambda turn: _order(shares, turn)):
+        step = shares.share(queue, charged) // STEP
+        found.append(Turn(turn.gang, (step, *turn.steps)))
+        charged += turn.gang.minimum
+    return found
+
+
+def _order(shares: Shares, turn: Turn) -> tuple[Steps, int, Fraction, float, GangKey]:
+    gang = turn.gang
+    past = shares.past.get(gang.queue, Fraction(0))
+    return (_padded(shares, turn.steps), -gang.priority, past, gang.waiting_since, gang.key)
+
+
+def _padded(shares: Shares, steps: Steps) -> Steps:
+    return steps + steps[-1:] * (shares.tree.height - len(steps))

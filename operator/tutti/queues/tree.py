@@ -1,0 +1,189 @@
+"""Queues as a tree below the built-in root, and what is wrong with the way they are declared.
+
+A fault never removes a guarantee and never lifts a limit: a queue whose parent cannot be used hangs
+from the root and starts nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ..model.keys import Uid
+from .declared import ROOT, Queue, QueueMode, Stop
+
+
+class Fault(StrEnum):
+    """What can be wrong with a queue, as its conditions name it."""
+
+    RESERVED_NAME = "ReservedName"
+    UNKNOWN_PARENT = "UnknownParent"
+    CYCLE = "Cycle"
+    CHILDREN_EXCEED_PARENT = "ChildrenExceedParent"
+    EXCEEDS_CLUSTER = "ExceedsCluster"
+    LIMIT_BELOW_GUARANTEE = "LimitBelowGuarantee"
+    OMITS_RESOURCE = "OmitsResource"  # that other queues guarantee
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One fault of a queue; ``names`` are queues or resources, the amounts are of the resource."""
+
+    queue: str
+    fault: Fault
+    names: tuple[str, ...] = ()
+    amount: int = 0
+    bound: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTree:
+    """The queues that can be used, by name, the root included; parents lead to the root."""
+
+    queues: Mapping[str, Queue]
+    parents: Mapping[str, str]  # the root has none
+    broken: frozenset[str] = frozenset()  # hang from the root because their parent cannot be used
+    lines: tuple[str, ...] = ()  # the resources that some queue guarantees, sorted
+    guarantees: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by queue and line
+    children: Mapping[str, Sequence[str]] = field(default_factory=dict)  # sorted by name
+
+    @classmethod
+    def of(cls, queues: Iterable[Queue]) -> "QueueTree":
+        """Hang the queues below the root; names that are reserved are left out."""
+        known = {queue.name: queue for queue in queues if queue.name != ROOT}
+        parents = {queue.name: queue.parent or ROOT for queue in known.values()}
+        lost = {name for name, parent in parents.items() if parent != ROOT and parent not in known}
+        broken = frozenset(lost | _on_cycles(parents))
+        parents.update(dict.fromkeys(broken, ROOT))
+        children: dict[str, list[str]] = {name: [] for name in (*known, ROOT)}
+        for name in sorted(known):
+            children[parents[name]].append(name)
+        known[ROOT] = Queue(ROOT, Uid(""))
+        lines = {
+            line
+            for queue in known.values()
+            if queue.mode is QueueMode.ACTIVE
+            for line, n in queue.guaranteed
+            if n > 0
+        }
+        tree = cls(known, parents, broken, tuple(sorted(lines)), {}, children)
+        return cls(known, parents, broken, tree.lines, _guarantees(tree), children)
+
+    def path(self, name: str) -> tuple[str, ...]:
+        """The queue and its ancestors, from the queue up to the root."""
+        steps = [name]
+        while steps[-1] != ROOT:
+            steps.append(self.parents[steps[-1]])
+        return tuple(steps)
+
+    def depth(self, name: str) -> int:
+        """How far the queue is below the root."""
+        return len(self.path(name)) - 1
+
+    @property
+    def height(self) -> int:
+        """The depth of the deepest queue."""
+        return max(self.depth(name) for name in self.queues)
+
+    def from_the_leaves(self) -> Iterator[str]:
+        """All queues, each after those below it; the root comes last."""
+        return iter(sorted(self.queues, key=lambda name: (-self.depth(name), name)))
+
+    def is_leaf(self, name: str) -> bool:
+        """Whether gangs may belong to the queue: those with children take none."""
+        return name == ROOT or not self.children[name]
+
+    def stop_of(self, name: str, created: float) -> Stop:
+        """Why a gang created at this time does not start in the queue, if by a stop at all.
+
+        A stop holds for all queues below. A queue that drains still starts the gangs that were
+        there when the drain began.
+        """
+        path = [self.queues[step] for step in self.path(name)]
+        if any(
+            queue.stop is Stop.HOLD or queue.is_terminating or queue.name in self.broken
+            for queue in path
+        ):
+            return Stop.HOLD
+        is_late = any(
+            queue.stop is Stop.DRAIN
+            and queue.draining_since is not None
+            and created >= queue.draining_since
+            for queue in path
+        )
+        return Stop.DRAIN if is_late else Stop.NONE
+
+
+def findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[Finding]:
+    """All that is wrong with the queues, sorted; ``capacity`` is the total of the nodes."""
+    tree = QueueTree.of(queues)
+    found = [Finding(queue.name, Fault.RESERVED_NAME) for queue in queues if queue.name == ROOT]
+    cycles = _on_cycles({queue.name: queue.parent for queue in queues})
+    for name in tree.broken:
+        fault = Fault.CYCLE if name in cycles else Fault.UNKNOWN_PARENT
+        found.append(Finding(name, fault, (tree.queues[name].parent,)))
+    for queue in tree.queues.values():
+        found += _own_findings(tree, queue)
+        found += _findings_of_children(tree, queue, capacity)
+    return sorted(found)
+
+
+def _own_findings(tree: QueueTree, queue: Queue) -> Iterator[Finding]:
+    """What is wrong with a queue whatever the others are, but for the lines."""
+    guaranteed, limits = dict(queue.guaranteed), dict(queue.limits)
+    omitted = tuple(line for line in tree.lines if line not in guaranteed)
+    if guaranteed and omitted:
+        yield Finding(queue.name, Fault.OMITS_RESOURCE, omitted)
+    for line, n in guaranteed.items():
+        if limits.get(line, n) < n:
+            yield Finding(queue.name, Fault.LIMIT_BELOW_GUARANTEE, (line,), n, limits[line])
+
+
+def _findings_of_children(
+    tree: QueueTree, queue: Queue, capacity: Mapping[str, int]
+) -> Iterator[Finding]:
+    """Where the children of a queue have more guaranteed than there is."""
+    children = tree.children[queue.name]
+    for line in tree.lines:
+        total = sum(tree.guarantees[child][line] for child in children)
+        if queue.name == ROOT and total > capacity.get(line, 0):
+            for child in children:
+                if tree.guarantees[child][line]:
+                    yield Finding(
+                        child, Fault.EXCEEDS_CLUSTER, (line,), total, capacity.get(line, 0)
+                    )
+        elif queue.name != ROOT and total > tree.guarantees[queue.name][line]:
+            bound = tree.guarantees[queue.name][line]
+            yield Finding(queue.name, Fault.CHILDREN_EXCEED_PARENT, (line,), total, bound)
+
+
+def _on_cycles(parents: Mapping[str, str]) -> frozenset[str]:
+    """The queues that are their own ancestors."""
+    found: set[str] = set()
+    for name in parents:
+        seen: list[str] = []
+        step = name
+        while step in parents and step not in seen:
+            seen.append(step)
+            step = parents[step]
+        if step == name:
+            found.add(name)
+    return frozenset(found)
+
+
+def _guarantees(tree: QueueTree) -> Mapping[str, Mapping[str, int]]:
+    """What each queue guarantees on each line.
+
+    Where a queue names no amount, it guarantees what its children guarantee together, which is
+    nothing for a leaf. The root guarantees nothing.
+    """
+    found: dict[str, Mapping[str, int]] = {}
+    for name in tree.from_the_leaves():
+        queue = tree.queues[name]
+        declared = dict(queue.guaranteed if queue.mode is QueueMode.ACTIVE else ())
+        if name == ROOT:
+            declared = dict.fromkeys(tree.lines, 0)
+        found[name] = {
+            line: declared.get(line, sum(found[child][line] for child in tree.children[name]))
+            for line in tree.lines
+        }
+    return found

@@ -1,0 +1,93 @@
+"""What a gang that runs is charged."""
+
+from dataclasses import replace
+
+from tutti.model import ports
+from tutti.model.cluster import Gang, Phase, SlotReservation
+from tutti.model.keys import NodeName, Uid
+from tutti.queues.charge import gang_charge, slot_requests, start_charge
+from tutti.queues.declared import QueueRecord
+
+from ...harness.builders import GangBuilder, gang, reservation, resources
+
+
+def running(n: int, needed: int) -> GangBuilder:
+    return gang("a").of(n, gpu=1).needing(needed).bound_on(*("n1" for _ in range(n)))
+
+
+def record(made: Gang, n: int) -> QueueRecord:
+    return QueueRecord("q", Uid("q-uid"), 0.0, start_charge(made.members[:n]))
+
+
+def gpus(n: int) -> object:
+    return resources(gpu=n, pods=n)
+
+
+def test_a_gang_is_charged_its_minimum_and_its_extras_one_by_one() -> None:
+    found = gang_charge(running(5, 3).made, None, None)
+    assert found.minimum == gpus(3) == found.held_minimum
+    assert found.extras == (("a-3", gpus(1)), ("a-4", gpus(1)))
+    assert found.total == gpus(5)
+
+
+def test_waiting_members_cost_nothing() -> None:
+    assert gang_charge(gang("a").of(2, gpu=1).made, None, None).total == resources()
+
+
+def test_lost_members_are_charged_by_the_record() -> None:
+    made = running(4, 4).last(1, phase=Phase.FAILED).made
+    assert gang_charge(made, None, None).minimum == gpus(3)
+    found = gang_charge(made, None, record(running(4, 4).made, 4))
+    assert (found.minimum, found.held_minimum, found.total) == (gpus(4), gpus(3), gpus(4))
+
+
+def test_a_member_that_leaves_stands_for_a_lost_one_until_that_is_replaced() -> None:
+    before = running(4, 4).last(1, terminating=True).made
+    started = record(running(4, 4).made, 4)
+    assert gang_charge(before, None, started).total == gpus(4)
+    replaced = running(5, 4).only("a-3", terminating=True).made
+    found = gang_charge(replaced, None, started)
+    assert (found.minimum, found.leaving, found.total) == (gpus(4), gpus(1), gpus(5))
+
+
+def test_members_that_succeeded_are_no_longer_charged() -> None:
+    made = running(4, 4).last(2, phase=Phase.SUCCEEDED).made
+    assert gang_charge(made, None, record(running(4, 4).made, 4)).total == gpus(2)
+    cleared = replace(running(3, 4).made, finished=("",))
+    assert gang_charge(cleared, None, record(running(4, 4).made, 4)).total == gpus(3)
+    over = running(2, 2).each(phase=Phase.SUCCEEDED).made
+    more = replace(over, finished=("", ""))
+    assert gang_charge(more, None, record(running(2, 2).made, 2)).total == resources()
+
+
+def test_what_is_left_of_unequal_members_is_rounded_up() -> None:
+    made = gang("a").of(1, gpu=1).of(1, gpu=2).bound_on("n1", "n1").made
+    done = gang("a").of(2, gpu=1).bound_on("n1", "n1").last(1, phase=Phase.SUCCEEDED).made
+    assert gang_charge(done, None, record(made, 2)).minimum == resources(gpu=2, pods=1)
+
+
+def test_members_and_slots_with_room_in_the_reservation_count() -> None:
+    made = gang("a").role("w", 2, 3, gpu=1).declaring(gpu=2).needing(3)
+    slots = (SlotReservation(NodeName("n1"), "w", 1),)
+    found = gang_charge(made.made, reservation(made, ("a-0", "n1"), slots=slots), None)
+    assert found.minimum == resources(gpu=3, pods=2)
+    assert found.extras == ()
+
+
+def test_a_slot_of_a_role_without_template_counts_as_the_largest_of_the_role() -> None:
+    made = gang("a").role("w", 1, 1, gpu=1).of(1, role="w", cpu=1).of(1, role="x", gpu=9).made
+    assert slot_requests(made, "w") == resources(gpu=1, cpu=1, pods=1)
+
+
+def test_each_role_has_its_oldest_members_in_the_minimum() -> None:
+    made = gang("a").role("worker", 1, 2, gpu=1).role("driver", 1, cpu=1)
+    bound = made.needing(2).bound_on("n1", "n1", "n1").made
+    found = gang_charge(bound, None, None)
+    assert found.minimum == resources(cpu=1, gpu=1, pods=2)
+    assert [pod for pod, _ in found.extras] == ["a-1"]
+
+
+def test_host_ports_are_no_quota() -> None:
+    made = gang("a").of(1, gpu=1).listening(ports.HostPort(80)).bound_on("n1").made
+    assert gang_charge(made, None, None).total == gpus(1)
+    assert [start.role for start in start_charge(made.members)] == [""]

@@ -1,0 +1,146 @@
+"""Who borrows first."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti.model.resources import NOTHING, Resources
+from tutti.queues.declared import ROOT
+from tutti.queues.share import Borrower, Shares, decayed, turns
+from tutti.queues.tree import QueueTree
+
+from .builders import key, queue
+
+TREE = QueueTree.of(
+    [queue("r"), queue("v", "r", gpu=10), replace(queue("n", "r"), weight=2), queue("s")]
+)
+TOTALS = {"gpu": 100, "cpu": 1000, "fpga": 0}
+
+
+def gpus(n: int) -> Resources:
+    return Resources.of({"gpu": n})
+
+
+def borrower(name: str, queue: str, n: int, priority: int = 0, since: float = 0.0) -> Borrower:
+    return Borrower(key(name), queue, priority, since, gpus(n))
+
+
+def order(shares: Shares, *borrowers: Borrower) -> list[tuple[str, tuple[int, ...]]]:
+    return [(turn.gang.key.name, turn.steps) for turn in turns(shares, borrowers)]
+
+
+def test_a_share_is_the_largest_part_over_the_guarantee_by_weight() -> None:
+    shares = Shares(TREE, TOTALS, {})
+    assert shares.share("v", gpus(10)) == 0
+    assert shares.share("v", gpus(30)) == Fraction(1, 5)
+    assert shares.share("n", gpus(30)) == Fraction(3, 20)
+    assert shares.share("s", Resources.of({"gpu": 1, "cpu": 500, "fpga": 9})) == Fraction(1, 2)
+    assert shares.share("s", NOTHING) == 0
+
+
+def test_a_queue_is_charged_for_all_below_it() -> None:
+    below = Shares(TREE, TOTALS, {"v": gpus(3), "n": gpus(4), ROOT: gpus(1)}).below()
+    assert [below[name]["gpu"] for name in ("v", "r", "s", ROOT)] == [3, 7, 0, 8]
+
+
+def test_the_queue_that_has_borrowed_less_comes_first() -> None:
+    shares = Shares(TREE, TOTALS, {"v": gpus(30), "s": gpus(9)})
+    assert order(shares, borrower("a", "v", 1, 9), borrower("b", "s", 1)) == [
+        ("b", (1, 1)),
+        ("a", (4, 4)),
+    ]
+
+
+def test_steps_are_compared_level_by_level_from_the_top() -> None:
+    shares = Shares(TREE, TOTALS, {"v": gpus(40), "s": gpus(20)})
+    assert order(shares, borrower("a", "n", 1), borrower("b", "s", 1)) == [
+        ("b", (4, 4)),
+        ("a", (6, 0)),
+    ]
+
+
+def test_a_parent_without_other_children_changes_nothing() -> None:
+    flat = [queue("a"), queue("b"), queue("x"), queue("y", "x")]
+    wrapped = [queue("p"), queue("a", "p"), queue("b"), queue("x"), queue("y", "x")]
+    gangs = (
+        borrower("1", "a", 9),
+        borrower("2", "b", 7, 5),
+        borrower("3", "a", 1),
+        borrower("4", "y", 6),
+    )
+    orders = (
+        order(Shares(QueueTree.of(queues), TOTALS, {"b": gpus(3)}), *gangs)
+        for queues in (flat, wrapped)
+    )
+    first, second = orders
+    assert first == second
+
+
+def test_gangs_that_come_before_count_and_the_gang_itself_does_not() -> None:
+    shares = Shares(TREE, TOTALS, {})
+    gangs = borrower("a", "s", 50), borrower("b", "s", 1, since=1.0), borrower("c", "n", 1)
+    assert order(shares, *gangs) == [("a", (0, 0)), ("c", (0, 0)), ("b", (10, 10))]
+    assert order(shares, *gangs[1:]) == [("c", (0, 0)), ("b", (0, 0))]
+
+
+def test_two_queues_with_gangs_for_the_whole_cluster_take_turns() -> None:
+    gangs = [borrower(f"{q}{i:02}", q, 5) for q in ("s", ROOT) for i in range(20)]
+    found = order(Shares(TREE, TOTALS, {}), *gangs)
+    first_half = [name[0] for name, _ in found[:20]]
+    assert first_half.count("s") == first_half.count("r") == 10
+
+
+def test_a_gang_that_is_left_out_delays_nobody() -> None:
+    shares = Shares(TREE, TOTALS, {})
+    head, behind = borrower("a", "s", 50, 9), borrower("b", "s", 1)
+    assert order(shares, head, behind)[1] == ("b", (10, 10))
+    assert order(shares, behind) == [("b", (0, 0))]
+
+
+def test_no_gang_comes_before_a_higher_priority_of_its_queue() -> None:
+    shares = Shares(TREE, TOTALS, {})
+    assert [
+        name for name, _ in order(shares, borrower("a", "s", 1), borrower("b", "s", 90, 1))
+    ] == [
+        "b",
+        "a",
+    ]
+
+
+def test_gangs_without_a_queue_are_one_more_child_of_the_root() -> None:
+    shares = Shares(TREE, TOTALS, {ROOT: gpus(5), "s": gpus(50)})
+    gangs = borrower("a", ROOT, 5), borrower("b", ROOT, 5, since=1.0)
+    assert order(shares, *gangs) == [("a", (1, 1)), ("b", (2, 2))]
+
+
+def test_past_use_breaks_ties_alone() -> None:
+    past = {"s": Fraction(5), "n": Fraction(1)}
+    gangs = borrower("a", "s", 1), borrower("b", ROOT, 1)
+    assert order(Shares(TREE, TOTALS, {}, past), *gangs) == [("b", (0, 0)), ("a", (0, 0))]
+    first = order(Shares(TREE, TOTALS, {ROOT: gpus(5)}, past), *gangs)
+    assert first == [("a", (0, 0)), ("b", (1, 1))]
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(0, 8), (5, 6), (10, 4), (15, 3), (20, 2), (30, 1)])
+def test_past_use_halves_with_each_half_life(seconds: int, left: int) -> None:
+    assert decayed(Fraction(8), seconds, 10) == left
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["v", "n", "s", ROOT]), st.integers(0, 40), st.integers(0, 3)),
+        max_size=8,
+    )
+)
+def test_within_a_queue_the_order_is_by_priority_and_age(
+    given_gangs: list[tuple[str, int, int]],
+) -> None:
+    gangs = [borrower(f"g{i}", q, n, p, float(i)) for i, (q, n, p) in enumerate(given_gangs)]
+    found = [turn.gang for turn in turns(Shares(TREE, TOTALS, {}), gangs)]
+    assert sorted(found, key=lambda gang: gang.key) == sorted(gangs, key=lambda gang: gang.key)
+    for name in ("v", "n", "s", ROOT):
+        own = [gang for gang in found if gang.queue == name]
+        assert own == sorted(own, key=lambda gang: (-gang.priority, gang.waiting_since))

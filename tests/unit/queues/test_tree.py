@@ -1,0 +1,94 @@
+"""Queues as a tree, and what is wrong with them."""
+
+from dataclasses import replace
+
+import pytest
+
+from tutti.queues.declared import ROOT, QueueMode, Stop
+from tutti.queues.tree import Fault, Finding, QueueTree, findings
+
+from .builders import amounts, queue
+
+TEAMS = (queue("research", gpu=8), queue("vision", "research", gpu=4), queue("nlp", "research"))
+
+
+def test_paths_lead_to_the_root() -> None:
+    tree = QueueTree.of(TEAMS)
+    assert tree.path("vision") == ("vision", "research", ROOT)
+    assert [tree.depth(name) for name in ("vision", "research", ROOT)] == [2, 1, 0]
+    assert [*tree.from_the_leaves()] == ["nlp", "vision", "research", ROOT]
+    assert [tree.is_leaf(name) for name in ("vision", "research", ROOT)] == [True, False, True]
+
+
+def test_a_queue_that_names_no_amount_guarantees_what_its_children_do() -> None:
+    tree = QueueTree.of([queue("a"), queue("b", "a", gpu=3), queue("c", "a", gpu=2, cpu=1)])
+    assert tree.lines == ("cpu", "gpu")
+    assert tree.guarantees["a"] == {"cpu": 1, "gpu": 5}
+    assert tree.guarantees[ROOT] == {"cpu": 0, "gpu": 0}
+    assert QueueTree.of([queue("a", gpu=1), queue("b", "a", gpu=1)]).guarantees["a"] == {"gpu": 1}
+
+
+def test_a_queue_in_shadow_guarantees_nothing_itself() -> None:
+    shadow = replace(queue("a", gpu=9), mode=QueueMode.SHADOW)
+    tree = QueueTree.of([shadow, queue("b", "a", gpu=2)])
+    assert tree.guarantees["a"] == {"gpu": 2}
+    assert QueueTree.of([shadow]).lines == ()
+
+
+def test_queues_whose_parent_cannot_be_used_hang_from_the_root_and_start_nothing() -> None:
+    queues = [queue("a", "b"), queue("b", "a"), queue("c", "a"), queue("d", "gone"), queue("e")]
+    tree = QueueTree.of(queues)
+    assert tree.broken == {"a", "b", "d"}
+    assert tree.path("c") == ("c", "a", ROOT)
+    assert [tree.stop_of(name, 0.0) for name in "abcde"] == [Stop.HOLD] * 4 + [Stop.NONE]
+    assert [*findings(queues, {})] == [
+        Finding("a", Fault.CYCLE, ("b",)),
+        Finding("b", Fault.CYCLE, ("a",)),
+        Finding("d", Fault.UNKNOWN_PARENT, ("gone",)),
+    ]
+
+
+def test_a_queue_may_name_the_root_as_its_parent_but_not_be_it() -> None:
+    assert QueueTree.of([queue("a", ROOT)]).broken == frozenset()
+    assert [*findings([queue(ROOT, gpu=1)], {})] == [Finding(ROOT, Fault.RESERVED_NAME)]
+
+
+def test_a_hold_holds_for_all_queues_below() -> None:
+    held = [replace(one, stop=Stop.HOLD) if one.name == "research" else one for one in TEAMS]
+    assert QueueTree.of(held).stop_of("vision", 0.0) is Stop.HOLD
+    assert QueueTree.of(held).stop_of(ROOT, 0.0) is Stop.NONE
+    going = [replace(one, is_terminating=True) for one in TEAMS]
+    assert QueueTree.of(going).stop_of("nlp", 0.0) is Stop.HOLD
+
+
+@pytest.mark.parametrize(
+    ("since", "created", "expected"),
+    [(5.0, 4.0, Stop.NONE), (5.0, 5.0, Stop.DRAIN), (None, 9.0, Stop.NONE)],
+)
+def test_a_drain_lets_the_gangs_start_that_were_there_before(
+    since: float | None, created: float, expected: Stop
+) -> None:
+    draining = replace(queue("a"), stop=Stop.DRAIN, draining_since=since)
+    assert QueueTree.of([draining]).stop_of("a", created) is expected
+
+
+def test_guarantees_beyond_the_parent_and_beyond_the_cluster_are_findings() -> None:
+    queues = [queue("a", gpu=4), queue("b", "a", gpu=3), queue("c", "a", gpu=2), queue("d", gpu=2)]
+    assert [*findings(queues, {"gpu": 6})] == [
+        Finding("a", Fault.CHILDREN_EXCEED_PARENT, ("gpu",), 5, 4)
+    ]
+    assert [f for f in findings(queues, {"gpu": 5}) if f.fault is Fault.EXCEEDS_CLUSTER] == [
+        Finding("a", Fault.EXCEEDS_CLUSTER, ("gpu",), 6, 5),
+        Finding("d", Fault.EXCEEDS_CLUSTER, ("gpu",), 6, 5),
+    ]
+    assert [*findings([queue("a", gpu=1, cpu=0), queue("b", cpu=2, gpu=0)], {"cpu": 2})] == [
+        Finding("a", Fault.EXCEEDS_CLUSTER, ("gpu",), 1, 0)
+    ]
+
+
+def test_a_queue_that_omits_a_line_and_one_whose_limit_is_below_its_guarantee() -> None:
+    queues = [queue("a", gpu=4, limits=amounts(gpu=3, cpu=1)), queue("b", cpu=1, gpu=0)]
+    assert [*findings(queues, {"gpu": 9, "cpu": 9})] == [
+        Finding("a", Fault.LIMIT_BELOW_GUARANTEE, ("gpu",), 4, 3),
+        Finding("a", Fault.OMITS_RESOURCE, ("cpu",)),
+    ]
