@@ -1,0 +1,69 @@
+"""``python -m tests.conformance.queues``: attack thousands of small clusters with queues."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from time import monotonic
+
+from . import attacks, comparing, histories, instances, plans
+
+SHOWN = 20  # breaches in full
+
+
+def main() -> int:
+    """Attack, print the counts, and say whether anything does not hold."""
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.queues")
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--histories", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    began = monotonic()
+    wrong = _clusters(range(asked.seed, asked.seed + asked.cases))
+    wrong += _histories(range(asked.seed, asked.seed + asked.histories))
+    print(f"{wrong} wrong, {monotonic() - began:.0f} s")
+    return int(wrong > 0)
+
+
+def _clusters(seeds: range) -> int:
+    wrong, tally, curious = 0, Counter[str](), Counter[str]()
+    smallest: dict[str, tuple[int, int]] = {}
+    for seed in seeds:
+        world = instances.world(seed)
+        answer = plans.plan(world)
+        tally["clusters"] += 1
+        tally["of depth 3"] += any(world.depth(name) == 3 for name in world.teams)
+        tally["with extras"] += any(job.extras for job in world.jobs)
+        tally["gangs"] += len(world.jobs)
+        tally["covered starts"] += len(answer.covered)
+        tally["starts that borrow"] += len(answer.borrowing)
+        for breach in (*attacks.breaches(world, answer), *comparing.differences(world, answer)):
+            wrong += 1
+            if wrong <= SHOWN:
+                print(f"seed {seed}: {breach}")
+        for kind in set(attacks.curiosities(world, answer)):
+            curious[kind] += 1
+            size = len(world.jobs) + len(world.teams)
+            smallest[kind] = min(smallest.get(kind, (size, seed)), (size, seed))
+    print(", ".join(f"{n} {what}" for what, n in tally.items()))
+    for kind, n in curious.most_common():
+        print(f"does not hold, {n} clusters, the smallest is seed {smallest[kind][1]}: {kind}")
+    return wrong
+
+
+def _histories(seeds: range) -> int:
+    starved = Counter[bool]()
+    for seed in seeds:
+        scene = histories.scene(seed)
+        for as_in_the_issue in (False, True):
+            turns = histories.waits(scene, seed, as_in_the_issue=as_in_the_issue)
+            starved[as_in_the_issue] += turns == histories.TURNS
+    print(
+        f"{len(seeds)} histories: the gang never starts in {starved[False]};"
+        f" by the first statement of the rule in {starved[True]}"
+    )
+    return starved[False]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,170 @@
+"""The order of a plan by enumeration: every subset of the gangs that wait is tried.
+
+The stages are those of ``docs/queues.md`` without repairs: gangs that would be covered, then
+borrowers by their turns. Starvation is in ``histories``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from .reference import Amounts, Job, World
+
+
+class Answer(NamedTuple):
+    """What starts: covered, as a borrower, and the steps at which each borrower was tried."""
+
+    covered: list[Job]
+    borrowing: list[Job]
+    tried: dict[str, tuple[int, ...]]
+
+    @property
+    def starts(self) -> list[Job]:
+        """All of them."""
+        return [*self.covered, *self.borrowing]
+
+
+def plan(world: World) -> Answer:
+    """The best plan, stage by stage; of equal values the first by names."""
+    running = [j for j in world.jobs if j.start is not None]
+    waiting = [j for j in world.jobs if j.start is None]
+    room = free(world, running)
+    covered = _covered(world, running, waiting, room)
+    left = [j for j in waiting if j not in covered]
+    borrowing: list[Job] = []
+    tried: dict[str, tuple[int, ...]] = {}
+    while left:
+        there = [*running, *covered, *borrowing]
+        steps = reference.turns(world, there, left)
+        turn = min((steps[j.name], -j.priority) for j in left)
+        level = [j for j in left if (steps[j.name], -j.priority) == turn]
+        tried |= {j.name: turn[0] for j in level}
+        before = [*covered, *borrowing]
+        borrowing += _best(
+            level,
+            lambda some: _value(world, some),
+            lambda some, before=before: is_lawful(world, running, [*before, *some], room),  # type: ignore[misc]
+        )
+        left = [j for j in left if j not in level]
+    return Answer(covered, borrowing, tried)
+
+
+def subsets(jobs: list[Job]) -> Iterator[list[Job]]:
+    """All of them, the empty one first."""
+    for n in range(len(jobs) + 1):
+        yield from map(list, combinations(jobs, n))
+
+
+def free(world: World, running: Iterable[Job]) -> list[Amounts]:
+    """What the nodes have left; never below nothing."""
+    left = [list(node) for node in world.nodes]
+    for job in running:
+        for node in job.nodes:
+            for r, n in enumerate(job.each):
+                left[node][r] -= n
+    return [tuple(max(n, 0) for n in node) for node in left]
+
+
+def fits(jobs: list[Job], room: list[Amounts]) -> bool:
+    """Whether all members have a place: every way of placing them is tried."""
+    members = sorted((job.each for job in jobs for _ in range(job.members)), reverse=True)
+    return _placed(members, tuple(room), set())
+
+
+def _placed(
+    members: list[Amounts], room: tuple[Amounts, ...], dead: set[tuple[int, tuple[Amounts, ...]]]
+) -> bool:
+    if not members:
+        return True
+    state = (len(members), tuple(sorted(room)))
+    if state in dead:
+        return False
+    for i, node in enumerate(room):
+        if all(a <= b for a, b in zip(members[0], node, strict=True)):
+            less = tuple(b - a for a, b in zip(members[0], node, strict=True))
+            if _placed(members[1:], (*room[:i], less, *room[i + 1 :]), dead):
+                return True
+    dead.add(state)
+    return False
+
+
+def is_lawful(world: World, running: list[Job], starts: list[Job], room: list[Amounts]) -> bool:
+    """Whether these can start together: room for all, and no limit exceeded."""
+    return reference.within_limits(world, running, [*running, *starts]) and fits(starts, room)
+
+
+def are_covered(
+    world: World, running: list[Job], starts: list[Job], *, as_in_the_issue: bool = False
+) -> bool:
+    """Whether the walk covers each start, and no start strips a gang of its queue above it.
+
+    Without the second half it is the first statement of the rule, which did not hold.
+    """
+    found = reference.cover(world, [*running, *starts])
+    if not all((job.name, 0) in found for job in starts):
+        return False
+    return as_in_the_issue or not any(stripped(world, running, starts))
+
+
+def stripped(world: World, running: list[Job], starts: list[Job]) -> Iterator[str]:
+    """Gangs that are covered but for starts of their own queue with no higher priority."""
+    found = reference.cover(world, [*running, *starts])
+    for job in running:
+        others = [s for s in starts if s.team != job.team or s.priority > job.priority]
+        if len(others) == len(starts) or (job.name, 0) in found:
+            continue
+        if (job.name, 0) in reference.cover(world, [*running, *others]):
+            yield job.name
+
+
+def _covered(
+    world: World, running: list[Job], waiting: list[Job], room: list[Amounts]
+) -> list[Job]:
+    """The best set that is covered: value by value from the top priority down."""
+    priorities = sorted({j.priority for j in waiting}, reverse=True)
+
+    def worth(some: list[Job]) -> tuple[int, ...]:
+        return tuple(_value(world, [j for j in some if j.priority == p]) for p in priorities)
+
+    def is_allowed(some: list[Job]) -> bool:
+        return are_covered(world, running, some) and is_lawful(world, running, some, room)
+
+    return _best(waiting, worth, is_allowed)
+
+
+def _best(
+    choice: list[Job], worth: Callable[[list[Job]], Any], is_allowed: Callable[[list[Job]], bool]
+) -> list[Job]:
+    """The first of the subsets worth most that is allowed."""
+    found: list[Job] = []
+    for some in subsets(sorted(choice, key=lambda j: j.name)):
+        if worth(some) > worth(found) and is_allowed(some):
+            found = some
+    return found
+
+
+def _value(world: World, jobs: list[Job]) -> int:
+    """The dominant shares of gangs, in an integer unit that all share."""
+    unit = 1
+    for n in world.total:
+        unit *= max(n, 1)
+    return sum(
+        max(
+            (unit * n // total for n, total in zip(j.size, world.total, strict=True) if total),
+            default=0,
+        )
+        + 1
+        for j in jobs
+    )
+
+
+def started(job: Job, at: int) -> Job:
+    """The gang as it runs."""
+    return replace(job, start=at)

@@ -1,0 +1,72 @@
+"""A sample of the attack, and that it shares no code with what it attacks.
+
+All of it: ``python -m tests.conformance.queues``.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from . import attacks, comparing, histories, instances, plans
+from .reference import Job, Team, World
+
+SAMPLE, PART = 200, 50
+SPEAKS_TO_THE_PROJECT = {"comparing.py"}
+
+
+@pytest.mark.parametrize("first", range(1, SAMPLE + 1, PART))
+def test_what_the_page_claims_holds_on_small_clusters(first: int) -> None:
+    for seed in range(first, first + PART):
+        world = instances.world(seed)
+        answer = plans.plan(world)
+        assert [*attacks.breaches(world, answer)] == [], seed
+        assert [*comparing.differences(world, answer)] == [], seed
+
+
+def test_a_gang_that_its_queue_guarantees_never_starves() -> None:
+    for seed in range(30):
+        assert histories.waits(histories.scene(seed), seed) < histories.TURNS
+
+
+def test_covered_gangs_of_its_own_queue_starve_a_gang_if_they_may_take_held_room() -> None:
+    world = World({"a": Team("root", (2,), (None,)), "b": Team("root", (1,), (None,))}, ((3,),), ())
+    scene = histories.Scene(world, Job("big", "a", 0, 2, (1,)), (Job("a0", "a", 0, 1, (1,)),))
+    seeds = range(40)
+    assert all(histories.waits(scene, seed) < histories.TURNS for seed in seeds)
+    first_rule = (histories.waits(scene, seed, as_in_the_issue=True) for seed in seeds)
+    assert any(turns == histories.TURNS for turns in first_rule)
+
+
+def test_a_start_may_strip_a_gang_of_its_own_queue_of_the_parent_s_cover() -> None:
+    teams = {"p": Team("root", (6,), (None,)), "a": Team("p", (2,), (None,))}
+    large = Job("large", "a", 9, 1, (5,), start=1, nodes=(0,))
+    small = Job("small", "a", 5, 1, (2,))
+    world = World(teams, ((9,),), (large, small))
+    assert plans.are_covered(world, [large], [small], as_in_the_issue=True)
+    assert [*plans.stripped(world, [large], [small])] == ["large"]
+    assert not plans.are_covered(world, [large], [small])
+    assert plans.plan(world).borrowing == [small]
+
+
+def test_a_covered_start_comes_before_a_higher_priority_that_must_borrow() -> None:
+    teams = {"a": Team("root", (2,), (None,))}
+    large, small = Job("large", "a", 9, 1, (4,)), Job("small", "a", 0, 1, (2,))
+    world = World(teams, ((4,),), (large, small))
+    answer = plans.plan(world)
+    assert answer.starts == [small]
+    assert "P6 within a queue, covered and borrowing gangs together" in attacks.curiosities(
+        world, answer
+    )
+
+
+def test_it_shares_no_code_with_what_it_attacks() -> None:
+    for path in Path(__file__).parent.glob("*.py"):
+        if path.name in SPEAKS_TO_THE_PROJECT or path.name == Path(__file__).name:
+            continue
+        for at in ast.walk(ast.parse(path.read_text())):
+            names = [at.module or ""] if isinstance(at, ast.ImportFrom) else []
+            names += [alias.name for alias in at.names] if isinstance(at, ast.Import) else []
+            assert not any(name.split(".")[0] == "tutti" for name in names), path.name
