@@ -38,7 +38,7 @@ class Cover:
     def rank(self, tree: QueueTree, gang: GangKey) -> int | None:
         """The depth of the queue that covers the gang; None if it borrows."""
         queue = self.gangs.get(gang)
-        return None if queue is None else tree.depth(queue)
+        return None if queue is None else tree.depths[queue]
 
 
 @dataclass
@@ -57,7 +57,7 @@ def walk(tree: QueueTree, gangs: Iterable[QueuedGang]) -> Cover:
         own.setdefault(gang.queue, []).append(_on_lines(tree, gang))
     found = Cover()
     rests: dict[str, _Rest] = {}
-    for queue in tree.from_the_leaves():
+    for queue in tree.from_the_leaves:
         rest = _Rest(own.get(queue, []))
         for child in tree.children[queue]:
             below = rests.pop(child)
@@ -79,8 +79,11 @@ def would_be_covered(
     cover = walk(tree, (*running, *starts))
     if not all(gang.key in cover.gangs for gang in starts):
         return False
+    queues = {gang.queue for gang in starts}
+    uncovered = [g for g in running if g.queue in queues and g.key not in cover.gangs]
     return not any(
-        _is_stripped(tree, running, starts, gang) for gang in running if gang.key not in cover.gangs
+        _is_stripped(tree, running, starts, [g for g in uncovered if _place(g) == place])
+        for place in sorted({_place(gang) for gang in uncovered})
     )
 
 
@@ -88,11 +91,19 @@ def _is_stripped(
     tree: QueueTree,
     running: Sequence[QueuedGang],
     starts: Sequence[QueuedGang],
-    gang: QueuedGang,
+    uncovered: Sequence[QueuedGang],
 ) -> bool:
-    """Whether a gang that is not covered would be without the starts that come after it."""
-    others = [s for s in starts if s.queue != gang.queue or s.priority > gang.priority]
-    return len(others) < len(starts) and gang.key in walk(tree, (*running, *others)).gangs
+    """Whether one of these, of one queue and priority, is covered without starts below them."""
+    queue, priority = _place(uncovered[0])
+    others = [s for s in starts if s.queue != queue or s.priority > priority]
+    if len(others) == len(starts):
+        return False
+    cover = walk(tree, (*running, *others))
+    return any(gang.key in cover.gangs for gang in uncovered)
+
+
+def _place(gang: QueuedGang) -> tuple[str, int]:
+    return gang.queue, gang.priority
 
 
 def _covered_here(tree: QueueTree, queue: str, rest: _Rest, found: Cover) -> _Rest:

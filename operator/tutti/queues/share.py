@@ -4,16 +4,17 @@ All comparisons are exact. Source of the measure: dominant resource fairness (Gh
 over the guarantee instead of from nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 from ..model.keys import GangKey
 from ..model.resources import NOTHING, Resources
 from .declared import ROOT
 from .tree import QueueTree
 
-STEP = Fraction(1, 20)  # shares within one step of 5 % count as equal
+STEPS = 20  # of 5 % each: shares within one of them count as equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Shares:
     def below(self) -> dict[str, Resources]:
         """The charge of each queue with all queues below it."""
         found: dict[str, Resources] = {}
-        for queue in self.tree.from_the_leaves():
+        for queue in self.tree.from_the_leaves:
             parts = (found[child] for child in self.tree.children[queue])
             found[queue] = Resources.total((self.charges.get(queue, NOTHING), *parts))
         return found
@@ -79,20 +80,21 @@ def turns(shares: Shares, borrowers: Iterable[Borrower]) -> Sequence[Turn]:
     gang comes before one of its queue with a higher priority. A caller that learns that a gang
     does not start leaves it out and asks again for those behind it.
     """
-    charged = shares.below()
-    waiting: dict[str, list[Turn]] = {queue: [] for queue in shares.tree.queues}
-    for gang in borrowers:
-        waiting[gang.queue].append(Turn(gang, ()))
+    gangs = sorted(borrowers, key=lambda gang: _order(shares, gang))
+    charged, height = shares.below(), shares.tree.height
+    waiting: dict[str, list[_Turn]] = {queue: [] for queue in shares.tree.queues}
+    for place, gang in enumerate(gangs):
+        waiting[gang.queue].append(_Turn((), place, gang))
     # The gangs of the root are one more child of it.
     charged[ROOT] = shares.charges.get(ROOT, NOTHING)
     unqueued, waiting[ROOT] = waiting[ROOT], []
-    for queue in shares.tree.from_the_leaves():
+    for queue in shares.tree.from_the_leaves:
         if queue != ROOT:
             parent = waiting[shares.tree.parents[queue]]
             parent += _counted(shares, queue, charged[queue], waiting.pop(queue))
     waiting[ROOT] += _counted(shares, ROOT, charged[ROOT], unqueued)
-    found = sorted(waiting[ROOT], key=lambda turn: _order(shares, turn))
-    return [Turn(turn.gang, _padded(shares, turn.steps)) for turn in found]
+    found = ((_padded(turn.steps, height), turn.place, turn.gang) for turn in waiting[ROOT])
+    return [Turn(gang, steps) for steps, _, gang in sorted(found)]
 
 
 def decayed(use: Fraction, seconds: int, half_life: int) -> Fraction:
@@ -101,23 +103,34 @@ def decayed(use: Fraction, seconds: int, half_life: int) -> Fraction:
     return use * Fraction(1, 1 << halvings) * (1 - Fraction(rest, 2 * half_life))
 
 
+class _Turn(NamedTuple):
+    """Steps so far, from a level of the tree down, and the place among gangs of equal steps."""
+
+    steps: Steps
+    place: int
+    gang: Borrower
+
+
 def _counted(
-    shares: Shares, queue: str, charged: Resources, waiting: Iterable[Turn]
-) -> Sequence[Turn]:
+    shares: Shares, queue: str, charged: Resources, waiting: Iterable[_Turn]
+) -> Iterator[_Turn]:
     """The turns with the step of this queue in front, each after those before it have started."""
-    found = []
-    for turn in sorted(waiting, key=lambda turn: _order(shares, turn)):
-        step = shares.share(queue, charged) // STEP
-        found.append(Turn(turn.gang, (step, *turn.steps)))
-        charged += turn.gang.minimum
-    return found
+    height = shares.tree.height
+    used, step = dict(charged.amounts), int(shares.share(queue, charged) * STEPS)
+    guarantee, weight = shares.tree.guarantees[queue], shares.tree.queues[queue].weight
+    for turn in sorted(waiting, key=lambda turn: (_padded(turn.steps, height), turn.place)):
+        yield _Turn((step, *turn.steps), turn.place, turn.gang)
+        for name, n in turn.gang.minimum.amounts:
+            used[name] = used.get(name, 0) + n
+            over, total = used[name] - guarantee.get(name, 0), shares.totals.get(name, 0)
+            if over > 0 and total > 0:
+                step = max(step, over * STEPS // (total * weight))
 
 
-def _order(shares: Shares, turn: Turn) -> tuple[Steps, int, Fraction, float, GangKey]:
-    gang = turn.gang
+def _order(shares: Shares, gang: Borrower) -> tuple[int, Fraction, float, GangKey]:
     past = shares.past.get(gang.queue, Fraction(0))
-    return (_padded(shares, turn.steps), -gang.priority, past, gang.waiting_since, gang.key)
+    return (-gang.priority, past, gang.waiting_since, gang.key)
 
 
-def _padded(shares: Shares, steps: Steps) -> Steps:
-    return steps + steps[-1:] * (shares.tree.height - len(steps))
+def _padded(steps: Steps, height: int) -> Steps:
+    return steps + steps[-1:] * (height - len(steps))

@@ -5,7 +5,7 @@ from the root and starts nothing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ..model.keys import Uid
@@ -45,6 +45,8 @@ class QueueTree:
     lines: tuple[str, ...] = ()  # the resources that some queue guarantees, sorted
     guarantees: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by queue and line
     children: Mapping[str, Sequence[str]] = field(default_factory=dict)  # sorted by name
+    depths: Mapping[str, int] = field(default_factory=dict)  # below the root
+    from_the_leaves: tuple[str, ...] = ()  # all queues, each after those below it
 
     @classmethod
     def of(cls, queues: Iterable[Queue]) -> "QueueTree":
@@ -65,8 +67,12 @@ class QueueTree:
             for line, n in queue.guaranteed
             if n > 0
         }
-        tree = cls(known, parents, broken, tuple(sorted(lines)), {}, children)
-        return cls(known, parents, broken, tree.lines, _guarantees(tree), children)
+        depths = {ROOT: 0}
+        for name in known:
+            _measure(name, parents, depths)
+        order = tuple(sorted(known, key=lambda name: (-depths[name], name)))
+        tree = cls(known, parents, broken, tuple(sorted(lines)), {}, children, depths, order)
+        return replace(tree, guarantees=_guarantees(tree))
 
     def path(self, name: str) -> tuple[str, ...]:
         """The queue and its ancestors, from the queue up to the root."""
@@ -75,18 +81,10 @@ class QueueTree:
             steps.append(self.parents[steps[-1]])
         return tuple(steps)
 
-    def depth(self, name: str) -> int:
-        """How far the queue is below the root."""
-        return len(self.path(name)) - 1
-
     @property
     def height(self) -> int:
         """The depth of the deepest queue."""
-        return max(self.depth(name) for name in self.queues)
-
-    def from_the_leaves(self) -> Iterator[str]:
-        """All queues, each after those below it; the root comes last."""
-        return iter(sorted(self.queues, key=lambda name: (-self.depth(name), name)))
+        return self.depths[self.from_the_leaves[0]]
 
     def is_leaf(self, name: str) -> bool:
         """Whether gangs may belong to the queue: those with children take none."""
@@ -170,6 +168,13 @@ def _on_cycles(parents: Mapping[str, str]) -> frozenset[str]:
     return frozenset(found)
 
 
+def _measure(name: str, parents: Mapping[str, str], depths: dict[str, int]) -> int:
+    """The depth of a queue, written down with those of its ancestors."""
+    if name not in depths:
+        depths[name] = 1 + _measure(parents[name], parents, depths)
+    return depths[name]
+
+
 def _guarantees(tree: QueueTree) -> Mapping[str, Mapping[str, int]]:
     """What each queue guarantees on each line.
 
@@ -177,7 +182,7 @@ def _guarantees(tree: QueueTree) -> Mapping[str, Mapping[str, int]]:
     nothing for a leaf. The root guarantees nothing.
     """
     found: dict[str, Mapping[str, int]] = {}
-    for name in tree.from_the_leaves():
+    for name in tree.from_the_leaves:
         queue = tree.queues[name]
         declared = dict(queue.guaranteed if queue.mode is QueueMode.ACTIVE else ())
         if name == ROOT:

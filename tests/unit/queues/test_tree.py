@@ -15,8 +15,8 @@ TEAMS = (queue("research", gpu=8), queue("vision", "research", gpu=4), queue("nl
 def test_paths_lead_to_the_root() -> None:
     tree = QueueTree.of(TEAMS)
     assert tree.path("vision") == ("vision", "research", ROOT)
-    assert [tree.depth(name) for name in ("vision", "research", ROOT)] == [2, 1, 0]
-    assert [*tree.from_the_leaves()] == ["nlp", "vision", "research", ROOT]
+    assert [tree.depths[name] for name in ("vision", "research", ROOT)] == [2, 1, 0]
+    assert [*tree.from_the_leaves] == ["nlp", "vision", "research", ROOT]
     assert [tree.is_leaf(name) for name in ("vision", "research", ROOT)] == [True, False, True]
 
 
