@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import plans, reference
 from .reference import Job, Team, World
@@ -54,12 +54,25 @@ def scene(seed: int) -> Scene:
     return Scene(World(teams, nodes, ()), chance.choice(kinds), crowd)
 
 
-def waits(scene: Scene, seed: int, *, as_in_the_issue: bool = False) -> int:
-    """How many turns the big gang waits; ``TURNS`` if it never starts."""
+class Wait(NamedTuple):
+    """How many turns the big gang waits, in all and as the one for which room is held."""
+
+    turns: int  # TURNS if it never starts
+    as_first: int = 0
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether it does not start once all have ended that ran when it became the first."""
+        return self.turns == TURNS or self.as_first > LONGEST
+
+
+def waits(scene: Scene, seed: int, *, as_in_the_issue: bool = False) -> Wait:
+    """Play a history until the big gang starts."""
     chance = Random(seed)
     running: list[Job] = []
     ends: dict[str, int] = {}
     queue: list[Job] = []
+    as_first = 0
     for turn in range(TURNS):
         running = [j for j in running if ends[j.name] > turn]
         if turn == LONGEST:
@@ -69,25 +82,35 @@ def waits(scene: Scene, seed: int, *, as_in_the_issue: bool = False) -> int:
             queue += [
                 replace(kind, name=f"{kind.name}-{turn}-{i}", since=turn) for i in range(copies)
             ]
+        first, _ = _first(scene.world, running, queue, turn, as_in_the_issue=as_in_the_issue)
+        as_first += first is not None and first.name == "big"
         for job in _started(scene.world, running, queue, turn, as_in_the_issue=as_in_the_issue):
             if job.name == "big":
-                return turn - LONGEST
+                return Wait(turn - LONGEST, max(as_first - 1, 0))
             running.append(job)
             queue = [j for j in queue if j.name != job.name]
             ends[job.name] = turn + chance.randint(1, LONGEST)
-    return TURNS
+    return Wait(TURNS, as_first)
+
+
+def _first(
+    world: World, running: list[Job], queue: list[Job], turn: int, *, as_in_the_issue: bool
+) -> tuple[Job | None, list[Job]]:
+    """The starved gang that goes first, and the candidates that have a guarantee."""
+    starving = [j for j in queue if turn - j.since >= STARVED and _fits_alone(world, j)]
+    starving.sort(key=lambda j: (j.since, j.name))
+    candidates = [j for j in starving if j == next(k for k in starving if k.team == j.team)]
+    entitled = [j for j in candidates if _is_entitled(world, running, j)]
+    if as_in_the_issue:
+        entitled = []
+    return next(iter(entitled or candidates), None), entitled
 
 
 def _started(
     world: World, running: list[Job], queue: list[Job], turn: int, *, as_in_the_issue: bool
 ) -> list[Job]:
     """Who starts in one turn, placed."""
-    starving = [j for j in queue if turn - j.since >= STARVED and _fits_alone(world, j)]
-    entitled = [j for j in starving if plans.are_covered(world, running, [j])]
-    first = min(entitled or starving, key=lambda j: (j.since, j.name), default=None)
-    if as_in_the_issue:
-        first = min(starving, key=lambda j: (j.since, j.name), default=None)
-        entitled = []
+    first, entitled = _first(world, running, queue, turn, as_in_the_issue=as_in_the_issue)
     there, held = list(running), None
     for job in sorted(queue, key=lambda j: _stage(world, running, j, first, entitled)):
         is_first = first is not None and job.name == first.name
@@ -103,11 +126,19 @@ def _started(
                 continue
         nodes = _place(job, room)
         placed = replace(job, nodes=nodes, start=turn)
+        if is_first and job in entitled and not plans.are_covered(world, there, [job]):
+            nodes = ()  # until gangs of its own queue have ended
         if nodes and reference.within_limits(world, there, [*there, placed]):
             there.append(placed)
         elif is_first:
             held = _held(world, job, plans.free(world, there))
     return there[len(running) :]
+
+
+def _is_entitled(world: World, running: list[Job], job: Job) -> bool:
+    """Whether it would be covered without the gangs of its queue that come after it."""
+    others = [j for j in running if j.team != job.team or j.priority > job.priority]
+    return plans.are_covered(world, others, [job])
 
 
 def _stage(
@@ -143,7 +174,7 @@ def _leaves(world: World, there: list[Job], job: Job, first: Job) -> bool:
     if job.team != first.team:
         return True
     after = [*there, replace(job, start=TURNS)]
-    if plans.are_covered(world, there, [first]) and not plans.are_covered(world, after, [first]):
+    if _is_entitled(world, there, first) and not plans.are_covered(world, after, [first]):
         return False
     return reference.within_limits(world, there, [*after, first])
 
