@@ -6,7 +6,7 @@ import argparse
 from collections import Counter
 from time import monotonic
 
-from . import attacks, comparing, histories, instances, plans
+from . import attacks, charges, comparing, histories, instances, plans
 
 SHOWN = 20  # breaches in full
 
@@ -21,6 +21,7 @@ def main() -> int:
     began = monotonic()
     wrong = _clusters(range(asked.seed, asked.seed + asked.cases))
     wrong += _histories(range(asked.seed, asked.seed + asked.histories))
+    wrong += _charges(range(asked.seed, asked.seed + asked.histories))
     print(f"{wrong} wrong, {monotonic() - began:.0f} s")
     return int(wrong > 0)
 
@@ -63,6 +64,20 @@ def _histories(seeds: range) -> int:
         f" by the first statement of the rule in {starved[True]}"
     )
     return starved[False]
+
+
+def _charges(seeds: range) -> int:
+    wrong, states = 0, 0
+    for seed in seeds:
+        found = [*charges.breaches(seed)]
+        for _, crews in charges.history(seed):
+            states += 1
+            found += [what for crew in crews for what in comparing.charge_differences(crew)]
+        wrong += len(found)
+        for breach in found[:SHOWN]:
+            print(breach)
+    print(f"{len(seeds)} histories of charges, {states} states")
+    return wrong
 
 
 if __name__ == "__main__":

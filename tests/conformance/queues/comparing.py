@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tutti.model.keys import GangKey, Uid
+from tutti.model.cluster import Phase
+from tutti.model.keys import GangKey, NodeName, Uid
 from tutti.model.resources import Resources
-from tutti.queues import cover, limits, share
-from tutti.queues.declared import ROOT, Queue
+from tutti.queues import charge, cover, limits, share
+from tutti.queues.declared import ROOT, Queue, QueueRecord, RoleAtStart
 from tutti.queues.tree import QueueTree
 
+from ...harness.builders import GPU, gang, member, resources, shape
 from . import plans, reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .charges import Crew
     from .plans import Answer
     from .reference import Amounts, Job, World
 
@@ -57,6 +61,26 @@ def _of_limits(
         may = reference.within_limits(world, running, [*running, job])
         if may != (not [*limits.obstacles(found, _key(job), _resources(job.size))]):
             yield f"limits of {job.name}"
+
+
+def charge_differences(crew: Crew) -> Iterator[str]:
+    """Whether Tutti charges a gang otherwise."""
+    members = [
+        replace(
+            member(f"{pod.number:06}", shape(gpu=pod.size)),
+            created=float(pod.number),
+            node=NodeName("n"),
+            terminating=pod.state == "leaves",
+            phase=Phase.SUCCEEDED if pod.state == "succeeded" else Phase.RUNNING,
+        )
+        for pod in crew.pods
+    ]
+    made = replace(gang(crew.name).needing(crew.need).made, members=tuple(members))
+    start = RoleAtStart("", crew.need, resources(gpu=crew.at_start))
+    record = QueueRecord("q", Uid("q"), 0.0, (start,))
+    ours = charge.gang_charge(made, None, record).total[GPU]
+    if ours != crew.charge:
+        yield f"{crew} is charged {crew.charge}, and not {ours}"
 
 
 def reversed_(jobs: list[Job]) -> list[Job]:

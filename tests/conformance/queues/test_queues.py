@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from . import attacks, comparing, histories, instances, plans
+from . import attacks, charges, comparing, histories, instances, plans
 from .reference import Job, Team, World
 
 SAMPLE, PART = 200, 50
@@ -65,6 +65,13 @@ def test_a_covered_start_comes_before_a_higher_priority_that_must_borrow() -> No
     assert "P6 within a queue, covered and borrowing gangs together" in attacks.curiosities(
         world, answer
     )
+
+
+def test_no_limit_is_exceeded_for_a_moment_and_charges_are_equal() -> None:
+    for seed in range(40):
+        assert [*charges.breaches(seed)] == []
+        for _, crews in charges.history(seed):
+            assert [w for crew in crews for w in comparing.charge_differences(crew)] == [], seed
 
 
 def test_it_shares_no_code_with_what_it_attacks() -> None:
