@@ -73,5 +73,5 @@ def obstacles(
 ) -> Iterator[QueueLimit]:
     """The limits that would be exceeded if the gang started now, those in shadow included."""
     for limit in found:
-        if gang in limit.gangs and 0 < minimum[limit.resource] > limit.room:
+        if gang in limit.gangs and minimum[limit.resource] > limit.room:
             yield limit

@@ -73,7 +73,8 @@ def test_no_start_strips_a_gang_of_its_own_queue_that_comes_before_it() -> None:
     assert not would_be_covered(tree, [large], [small])
     other = queued("other", "b", 9, started=1, gpu=5)
     assert would_be_covered(tree, [other], [small])
-    higher = queued("higher", "a", 10, gpu=2)
+    equal, higher = queued("equal", "a", 9, gpu=2), queued("higher", "a", 10, gpu=2)
+    assert not would_be_covered(tree, [large], [equal])
     assert would_be_covered(tree, [large], [higher])
 
 

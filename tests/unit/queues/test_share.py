@@ -110,6 +110,12 @@ def test_no_gang_comes_before_a_higher_priority_of_its_queue() -> None:
     ]
 
 
+def test_each_amount_over_the_guarantee_counts() -> None:
+    shares = Shares(TREE, {"gpu": 10}, {})
+    gangs = borrower("a", "s", 1), borrower("b", "s", 1, since=1.0)
+    assert order(shares, *gangs) == [("a", (0, 0)), ("b", (2, 2))]
+
+
 def test_gangs_without_a_queue_are_one_more_child_of_the_root() -> None:
     shares = Shares(TREE, TOTALS, {ROOT: gpus(5), "s": gpus(50)})
     gangs = borrower("a", ROOT, 5), borrower("b", ROOT, 5, since=1.0)
