@@ -9,8 +9,7 @@ import pytest
 from tutti.kube import backoff, errors
 from tutti.model.cluster import Member, Reservation
 from tutti.model.decisions import Assignment
-from tutti.model.keys import GangKey
-from tutti.model.lease import LeaderTerm
+from tutti.model.keys import GangKey, LeaderTerm
 
 from ..harness import builders
 from ..harness.builders import NAMESPACE, GangBuilder, NodeBuilder, gang, node, single

@@ -29,8 +29,7 @@ from tutti.model.cluster import (
     ScheduledCondition,
 )
 from tutti.model.decisions import Assignment, RolloutLimits
-from tutti.model.keys import GangKey, NodeName, PodKey, Uid
-from tutti.model.lease import LeaderTerm, Lease
+from tutti.model.keys import GangKey, LeaderTerm, Lease, NodeName, PodKey, Uid
 from tutti.model.owners import Job
 from tutti.model.resources import Resources
 from tutti.model.spark import ConfigMapKey

@@ -13,8 +13,7 @@ from ..kube.concurrency import ConcurrencyLimit
 from ..kube.leader_election import assert_leader
 from ..model.cluster import PodReservation, Reservation
 from ..model.decisions import Released
-from ..model.keys import GangKey, Uid
-from ..model.lease import LeaderTerm
+from ..model.keys import GangKey, LeaderTerm, Uid
 from ..state.cluster_state import ClusterState
 from .reservations import ReservationWriter
 

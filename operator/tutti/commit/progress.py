@@ -11,8 +11,7 @@ from ..gang import demand, health, slots
 from ..gang.slots import Places
 from ..model.cluster import Gang, Member, PodReservation, Reservation, Snapshot
 from ..model.decisions import Assignment
-from ..model.keys import Uid
-from ..model.lease import LeaderTerm
+from ..model.keys import LeaderTerm, Uid
 from ..planning import partial_release
 from ..verify import reservation_checks
 from ..verify.reservation_checks import Unkeepable

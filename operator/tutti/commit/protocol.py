@@ -15,8 +15,7 @@ from ..kube.concurrency import ConcurrencyLimit
 from ..kube.leader_election import Deposed, assert_leader
 from ..model.cluster import Member, PodReservation, Reservation, Snapshot
 from ..model.decisions import Assignment, Eviction, Placement, Released
-from ..model.keys import POD, GangKey, Uid
-from ..model.lease import LeaderTerm
+from ..model.keys import POD, GangKey, LeaderTerm, Uid
 from ..state.cluster_state import ClusterState
 from ..verify import plan_checks
 from . import progress

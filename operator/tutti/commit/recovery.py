@@ -14,7 +14,7 @@ from ..kube.backoff import CONFLICT_SECONDS, Clock
 from ..kube.concurrency import ConcurrencyLimit
 from ..model.cluster import Member, Reservation
 from ..model.decisions import Released
-from ..model.lease import LeaderTerm
+from ..model.keys import LeaderTerm
 from ..state.cluster_state import ClusterState
 from .adoption import Adoption
 from .binding import Binder

@@ -12,7 +12,7 @@ from ..kube.backoff import CONFLICT_SECONDS, Clock
 from ..kube.client import Api
 from ..model.cluster import PodReservation, Reservation
 from ..model.decisions import Assignment, Eviction, Placement, Released
-from ..model.lease import LeaderTerm
+from ..model.keys import LeaderTerm
 from ..state.cluster_state import ClusterState
 
 logger = logging.getLogger(__name__)

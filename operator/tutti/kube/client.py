@@ -15,8 +15,7 @@ import aiohttp
 
 from ..model.cluster import Member, Reservation, Role
 from ..model.decisions import Assignment
-from ..model.keys import GangKey, LeaseKey, PodKey
-from ..model.lease import LeaderTerm, Lease
+from ..model.keys import GangKey, LeaderTerm, Lease, LeaseKey, PodKey
 from ..model.owners import Job
 from ..model.spark import ConfigMapKey
 from . import connection_errors, errors, kinds, wire

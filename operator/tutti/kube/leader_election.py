@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
-from ..model.lease import LeaderTerm, Lease
+from ..model.keys import LeaderTerm, Lease
 from . import errors
 from .client import Api, Leases
 from .codec import encode

@@ -15,8 +15,7 @@ from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit
 from ..model.cluster import Gang, Reservation, Snapshot
 from ..model.decisions import Mode, Plan, Policy, Released, RolloutLimits
-from ..model.keys import GangKey
-from ..model.lease import LeaderTerm
+from ..model.keys import GangKey, LeaderTerm
 from ..planning import plan as planning
 from ..reporting.metrics import Metrics, Stage
 from ..reporting.reporter import Reporter

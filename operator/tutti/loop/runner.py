@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from ..kube import errors
 from ..kube.leader_election import Deposed, Election
-from ..model.lease import LeaderTerm
+from ..model.keys import LeaderTerm
 from ..reporting.metrics import CycleResult
 from .cycle import Cycle
 

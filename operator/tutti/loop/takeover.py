@@ -10,7 +10,7 @@ from typing import Any
 
 from ..kube import list_watch
 from ..kube.client import Source
-from ..model.lease import LeaderTerm
+from ..model.keys import LeaderTerm
 from .cycle import Cycle
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..filters.node_rules import label_holds
-from .declared import ROOT, Queue, QueueRecord, Selector
+from ..model.queues import ROOT, Queue, QueueRecord, Selector
 from .tree import QueueTree
 
 

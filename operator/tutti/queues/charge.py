@@ -12,9 +12,9 @@ from ..gang import demand, slots
 from ..gang.order import by_age
 from ..model import ports
 from ..model.cluster import Gang, Member, Phase, Reservation
+from ..model.queues import QueueRecord, RoleAtStart
 from ..model.resources import NOTHING, Resources
 from ..model.volumes import is_attaching
-from .declared import QueueRecord, RoleAtStart
 
 PODS = "pods"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ..model.decisions import GangCap
 from ..model.keys import GangKey
+from ..model.queues import QueueMode
 from ..model.resources import NOTHING, Resources
-from .declared import QueueMode
 from .tree import QueueTree
 
 

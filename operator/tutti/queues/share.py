@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ..model.keys import GangKey
+from ..model.queues import ROOT
 from ..model.resources import NOTHING, Resources
-from .declared import ROOT
 from .tree import QueueTree
 
 STEPS = 20  # of 5 % each: shares within one of them count as equal

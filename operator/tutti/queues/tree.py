@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ..model.keys import Uid
-from .declared import ROOT, Queue, QueueMode, Stop
+from ..model.queues import ROOT, Queue, QueueMode, Stop
 
 
 class Fault(StrEnum):

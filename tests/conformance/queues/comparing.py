@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from tutti.model.cluster import Phase
 from tutti.model.keys import GangKey, NodeName, Uid
+from tutti.model.queues import ROOT, Queue, QueueRecord, RoleAtStart
 from tutti.model.resources import Resources
 from tutti.queues import charge, cover, limits, share
-from tutti.queues.declared import ROOT, Queue, QueueRecord, RoleAtStart
 from tutti.queues.tree import QueueTree
 
 from ...harness.builders import GPU, gang, member, resources, shape

@@ -16,8 +16,7 @@ from tutti.kube.calls import Call, Right
 from tutti.kube.codec import encode
 from tutti.kube.concurrency import is_away
 from tutti.kube.gang_sources import GangObject, pod_group, volcano
-from tutti.model.keys import GangKey, Uid
-from tutti.model.lease import Lease
+from tutti.model.keys import GangKey, Lease, Uid
 from tutti.model.spark import ConfigMapKey
 
 MEMBER = builders.member("a-0", builders.shape(cpu=1))

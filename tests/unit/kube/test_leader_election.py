@@ -13,7 +13,7 @@ from tutti.kube.leader_election import (
     NameTaken,
     assert_name_is_free,
 )
-from tutti.model.lease import Lease
+from tutti.model.keys import Lease
 
 
 @dataclass

@@ -3,9 +3,9 @@
 from math import inf
 
 from tutti.model.keys import GangKey, Uid
+from tutti.model.queues import Amounts, Queue
 from tutti.model.resources import Resources
 from tutti.queues.cover import QueuedGang
-from tutti.queues.declared import Amounts, Queue
 
 
 def amounts(**given: int) -> Amounts:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import Uid
+from tutti.model.queues import ROOT, QueueRecord, Selector
 from tutti.queues.admission import Membership, Refusal, charged_queue, membership
-from tutti.queues.declared import ROOT, QueueRecord, Selector
 from tutti.queues.tree import QueueTree
 
 from .builders import queue

@@ -5,8 +5,8 @@ from dataclasses import replace
 from tutti.model import ports
 from tutti.model.cluster import Gang, Phase, SlotReservation
 from tutti.model.keys import NodeName, Uid
+from tutti.model.queues import QueueRecord
 from tutti.queues.charge import gang_charge, slot_requests, start_charge
-from tutti.queues.declared import QueueRecord
 
 from ...harness.builders import GangBuilder, gang, reservation, resources
 

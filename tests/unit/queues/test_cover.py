@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tutti.model.queues import Queue
 from tutti.queues.cover import Cover, QueuedGang, walk, would_be_covered
-from tutti.queues.declared import Queue
 from tutti.queues.tree import QueueTree
 
 from .builders import key, queue, queued

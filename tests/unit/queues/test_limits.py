@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from tutti.model.decisions import GangCap
+from tutti.model.queues import QueueMode
 from tutti.model.resources import Resources
-from tutti.queues.declared import QueueMode
 from tutti.queues.limits import caps, limits, obstacles
 from tutti.queues.tree import QueueTree
 

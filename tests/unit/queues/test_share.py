@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tutti.model.queues import ROOT
 from tutti.model.resources import NOTHING, Resources
-from tutti.queues.declared import ROOT
 from tutti.queues.share import Borrower, Shares, decayed, turns
 from tutti.queues.tree import QueueTree
 

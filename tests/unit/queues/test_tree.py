@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.queues.declared import ROOT, QueueMode, Stop
+from tutti.model.queues import ROOT, QueueMode, Stop
 from tutti.queues.tree import Fault, Finding, QueueTree, findings
 
 from .builders import amounts, queue

@@ -19,8 +19,7 @@ from ...model.cluster import (
     ScheduledCondition,
     SlotReservation,
 )
-from ...model.keys import POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
-from ...model.lease import Lease
+from ...model.keys import POD_GROUP, ApiKind, GangKey, Lease, NodeName, PodKey, Uid
 from ...model.owners import Owner
 from ...model.resources import Resources
 from ...model.shapes import NO_PREFERENCES, Taint

@@ -11,8 +11,18 @@ from typing import Any, NamedTuple
 
 from ...model.cluster import Member, PodReservation, Reservation
 from ...model.decisions import Assignment
-from ...model.keys import POD, POD_GROUP, ApiKind, GangKey, LeaseKey, NodeName, PodKey, Uid
-from ...model.lease import LeaderTerm, Lease
+from ...model.keys import (
+    POD,
+    POD_GROUP,
+    ApiKind,
+    GangKey,
+    LeaderTerm,
+    Lease,
+    LeaseKey,
+    NodeName,
+    PodKey,
+    Uid,
+)
 from .. import errors
 from ..calls import TUTTI_VERSION, api_version
 from ..gang_sources import api_version_of

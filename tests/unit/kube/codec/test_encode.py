@@ -10,8 +10,7 @@ from tutti.kube import wire
 from tutti.kube.codec import decode, encode
 from tutti.model.cluster import PodReservation, Reservation, SlotReservation
 from tutti.model.decisions import Assignment
-from tutti.model.keys import POD_GROUP, ApiKind, GangKey, LeaseKey, NodeName, PodKey, Uid
-from tutti.model.lease import Lease
+from tutti.model.keys import POD_GROUP, ApiKind, GangKey, Lease, LeaseKey, NodeName, PodKey, Uid
 from tutti.model.resources import NOTHING
 from tutti.model.shapes import Shape
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..model.inter_pod import Requirement
-from ..model.keys import Uid
-from ..model.resources import Resources
+from .inter_pod import Requirement
+from .keys import Uid
+from .resources import Resources
 
 ROOT = "root"  # the built-in queue: the parent of all, and the queue of gangs that have none
 Amounts = tuple[tuple[str, int], ...]  # by resource, sorted; a zero says something: nothing at all
