@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from tutti.kube.gang_sources import pod_group
 from tutti.kube.wire import objects
+from tutti.kube.wire import queues as queue_fields
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "operator" / "tutti"
@@ -64,7 +65,10 @@ ONLY: Mapping[str, frozenset[str]] = {
     "kopf": frozenset({"main", "sources.handlers", "sources.kopf_lists"}),
     "pydantic": frozenset(
         {
-            *(f"kube.wire.{name}" for name in ("base", "objects", "pods", "reading", "storage")),
+            *(
+                f"kube.wire.{name}"
+                for name in ("base", "objects", "pods", "queues", "reading", "storage")
+            ),
             # The objects of a source, which has all of its API in its module.
             *(f"kube.gang_sources.{path.stem}" for path in SOURCE.glob("kube/gang_sources/*.py")),
             "settings",
@@ -268,6 +272,11 @@ def test_the_pod_group_crd_is_what_is_read() -> None:
 
 def test_the_reservation_crd_is_what_is_read() -> None:
     _compare("spec", _schema("reservation")["spec"], objects.ReservationSpec)
+
+
+def test_the_queue_crd_is_what_is_read() -> None:
+    _compare("spec", _schema("queue")["spec"], queue_fields.QueueSpec)
+    _compare("status", _schema("queue")["status"], queue_fields.QueueStatus)
 
 
 def test_the_status_that_is_written_is_the_one_the_crd_knows() -> None:

@@ -30,6 +30,16 @@ def group(spec: object, name: str = "train") -> dict[str, Any]:
     }
 
 
+def queue(spec: object, name: str = "vision") -> dict[str, Any]:
+    """A Queue."""
+    return {
+        "apiVersion": "tutti.dev/v1alpha1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
 def held(placement: object = (), *, name: str | None = None, **changed: object) -> dict[str, Any]:
     """A Reservation, named after its gang's uid unless told otherwise."""
     uid = str(uuid.uuid4())
@@ -276,6 +286,54 @@ ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
 
 
 ROOM: list[object] = [{"node": "node-a", "pods": [{"name": "train-0", "uid": "u-0"}]}]
+REFUSED_QUEUES: dict[str, tuple[dict[str, Any], str]] = {
+    "its own parent": ({"parent": "vision"}, "the queue is its own parent: name another queue"),
+    "a default for those who may not use it": (
+        {"defaultFor": {}},
+        "defaultFor chooses among the namespaces that may use the queue: set namespaces too",
+    ),
+    "a negative quota": (
+        {"resources": [{"name": "cpu", "limit": "-1"}]},
+        "a quota is a quantity of at least 0, such as 500m, 2 or 4Gi",
+    ),
+    "a negative number": (
+        {"resources": [{"name": "cpu", "guaranteed": -1}]},
+        "a quota is a quantity of at least 0, such as 500m, 2 or 4Gi",
+    ),
+    "a quota of words": (
+        {"resources": [{"name": "cpu", "limit": "many"}]},
+        "a quota is a quantity of at least 0, such as 500m, 2 or 4Gi",
+    ),
+    "a resource twice": ({"resources": [{"name": "cpu"}, {"name": "cpu"}]}, "Duplicate value"),
+    "a port": ({"resources": [{"name": "port:80/TCP"}]}, "the name of a resource has no colon"),
+    "no weight": ({"weight": 0}, "should be greater than or equal to 1"),
+    "a stop that does not exist": ({"stop": "Freeze"}, 'supported values: "None", "Hold", "Drain"'),
+    "a mode that does not exist": ({"mode": "Dry"}, 'supported values: "Active", "Shadow"'),
+    "an operator that does not exist": (
+        {"namespaces": {"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]}},
+        'supported values: "In", "NotIn", "Exists", "DoesNotExist"',
+    ),
+    "an operator without values": (
+        {"namespaces": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+        "In and NotIn need values; Exists and DoesNotExist have none",
+    ),
+}
+ACCEPTED_QUEUES: dict[str, dict[str, object]] = {
+    "nothing": {},
+    "everything": {
+        "parent": "ml",
+        "resources": [
+            {"name": "nvidia.com/gpu", "guaranteed": 16, "limit": "48"},
+            {"name": "memory", "limit": "1.5Ti"},
+        ],
+        "weight": 2,
+        "namespaces": {"matchLabels": {"team": "vision"}},
+        "defaultFor": {"matchExpressions": [{"key": "kind", "operator": "Exists"}]},
+        "stop": "None",
+        "mode": "Shadow",
+    },
+}
+
 REFUSED_RESERVATIONS: dict[str, tuple[dict[str, Any], str]] = {
     "an entry of nothing": (
         held([{"node": "node-a"}]),

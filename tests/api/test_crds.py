@@ -1,4 +1,4 @@
-"""The two CRDs on a real API server: what is refused, in which words, and what is accepted.
+"""The CRDs on a real API server: what is refused, in which words, and what is accepted.
 
 The bodies and the words are in `bodies`.
 """
@@ -15,15 +15,18 @@ import yaml
 from ..harness.controlplane.errors import RequestError
 from .bodies import (
     ACCEPTED_GROUPS,
+    ACCEPTED_QUEUES,
     LONGEST_NAME,
     MEMBERS_LIMIT,
     REFUSED_GROUPS,
+    REFUSED_QUEUES,
     REFUSED_RESERVATIONS,
     ROOM,
     entries,
     group,
     held,
     nameless,
+    queue,
 )
 
 if TYPE_CHECKING:
@@ -34,17 +37,19 @@ if TYPE_CHECKING:
 CRDS = Path(__file__).parents[2] / "charts" / "tutti" / "crds"
 NAMESPACE = "crds"
 SERVED_SECONDS = 20
+QUEUES = "/apis/tutti.dev/v1alpha1/queues"
 
 
 @pytest.fixture(scope="module")
 def server(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """An API server that serves both kinds, and a namespace of these tests' own."""
+    """An API server that serves all kinds, and a namespace of these tests' own."""
     control_plane.apply(yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml")))
     control_plane.create_namespace(NAMESPACE)
     _await_kinds(control_plane)
     yield control_plane
     for kind in ("podgroups", "reservations"):
         control_plane.request("DELETE", _path(kind))
+    control_plane.request("DELETE", QUEUES)
 
 
 def _await_kinds(server: ControlPlane) -> None:
@@ -54,6 +59,7 @@ def _await_kinds(server: ControlPlane) -> None:
             # Writing is served a little later than the condition Established is set.
             for kind, body in (("podgroups", group({"minMember": 1})), ("reservations", held())):
                 server.request("POST", f"{_path(kind)}?dryRun=All", body)
+            server.request("POST", f"{QUEUES}?dryRun=All", queue({}))
         except RequestError:
             if time.monotonic() > deadline:
                 raise
@@ -174,9 +180,42 @@ def test_kubectl_explain_describes_every_field(server: ControlPlane) -> None:
     """One field's own words, and none without."""
     said = server.kubectl("explain", "ptg.spec.minMember")
     assert "How many members the gang needs to start" in " ".join(said.split())
-    for kind in ("ptg", "rsv"):
-        for part in ("spec", "status") if kind == "ptg" else ("spec",):
+    for kind in ("ptg", "rsv", "tq"):
+        for part in ("spec", "status") if kind != "rsv" else ("spec",):
             assert "<no description>" not in server.kubectl("explain", f"{kind}.{part}")
+
+
+@pytest.mark.parametrize(("spec", "sentence"), REFUSED_QUEUES.values(), ids=REFUSED_QUEUES)
+def test_a_queue_that_makes_no_sense_is_refused_with_a_sentence(
+    server: ControlPlane, spec: object, sentence: str
+) -> None:
+    """Before it counts for anybody."""
+    assert sentence in _refusal(server, "POST", QUEUES, queue(spec))
+
+
+@pytest.mark.parametrize("spec", ACCEPTED_QUEUES.values(), ids=ACCEPTED_QUEUES)
+def test_a_queue_that_makes_sense_is_kept_as_written(
+    server: ControlPlane, spec: dict[str, object]
+) -> None:
+    """Nothing is added to what the administrator wrote."""
+    answer = server.request("POST", f"{QUEUES}?dryRun=All", queue(spec))
+    assert answer["spec"] == spec
+
+
+def test_no_queue_has_the_name_of_the_built_in_one(server: ControlPlane) -> None:
+    """Nor one that is too long to be read in a table."""
+    path = f"{QUEUES}?dryRun=All"
+    assert "root is the built-in queue" in _refusal(server, "POST", path, queue({}, "root"))
+    assert "at most 63 characters" in _refusal(server, "POST", path, queue({}, "a" * 64))
+
+
+def test_kubectl_get_shows_queues_as_a_table(server: ControlPlane) -> None:
+    """A field that is left out leaves its cell empty."""
+    spec = {"parent": "ml", "weight": 2, "stop": "Hold", "mode": "Active"}
+    server.request("POST", QUEUES, queue(spec, "shown"))
+    heads, row = (line.split() for line in server.kubectl("get", "tq", "shown").splitlines())
+    assert heads == ["NAME", "PARENT", "WEIGHT", "STOP", "MODE", "AGE"]
+    assert row[:-1] == ["shown", "ml", "2", "Hold", "Active"]
 
 
 @pytest.mark.parametrize(

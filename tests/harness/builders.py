@@ -34,6 +34,7 @@ from tutti.model.inter_pod import (
     WeightedAffinityTerm,
 )
 from tutti.model.keys import POD, GangKey, NodeName, PodKey, Uid
+from tutti.model.queues import Queue
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape, Taint, Template
 from tutti.state.placed_pods import is_asking, resident
@@ -350,7 +351,7 @@ def space(name: str, **given: str) -> Namespace:
     return Namespace(name, labels(**given))
 
 
-Part = NodeBuilder | GangBuilder | Reservation | Namespace
+Part = NodeBuilder | GangBuilder | Reservation | Namespace | Queue
 
 
 def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Snapshot:
@@ -361,6 +362,7 @@ def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Sn
     members = [m for one in gangs for m in one.members]
     others = [one for part in parts if isinstance(part, NodeBuilder) for one in part.others]
     spaces = [part for part in parts if isinstance(part, Namespace)]
+    queues = [part for part in parts if isinstance(part, Queue)]
     seen = Snapshot(
         taken_at=at,
         nodes=tuple(sorted(_occupied(nodes, members), key=lambda n: n.name)),
@@ -368,6 +370,7 @@ def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Sn
         reservations=tuple(sorted(held, key=lambda r: r.gang)),
         strays=tuple(strays),
         namespaces=tuple(sorted(spaces, key=lambda one: one.name)),
+        queues=tuple(sorted(queues, key=lambda queue: queue.name)),
     )
     return _inhabited(seen, others)
 
@@ -383,7 +386,7 @@ def _inhabited(seen: Snapshot, others: Sequence[PlacedPod]) -> Snapshot:
     elif guards:
         found = guards
     else:
-        return replace(seen, placed_pods=(), namespaces=())
+        return replace(seen, placed_pods=(), namespaces=seen.namespaces if seen.queues else ())
     return replace(seen, placed_pods=tuple(sorted(found, key=lambda one: one.uid)))
 
 

@@ -31,6 +31,7 @@ from tutti.model.cluster import (
 from tutti.model.decisions import Assignment, RolloutLimits
 from tutti.model.keys import GangKey, LeaderTerm, Lease, NodeName, PodKey, Uid
 from tutti.model.owners import Job
+from tutti.model.queues import Queue
 from tutti.model.resources import Resources
 from tutti.model.spark import ConfigMapKey
 from tutti.reporting.metrics import Metrics
@@ -42,7 +43,17 @@ from .builders import NAMESPACE, GangBuilder, NodeBuilder, labels
 
 T = TypeVar("T")
 
-STREAMS = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes", "namespaces")
+STREAMS = (
+    "nodes",
+    "pending",
+    "bound",
+    "pinned",
+    "groups",
+    "reservations",
+    "classes",
+    "namespaces",
+    "queues",
+)
 
 
 class Crash(BaseException):
@@ -91,6 +102,7 @@ class FakeCluster:
     groups: dict[GangKey, GangObject] = field(default_factory=dict)
     reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
     classes: dict[str, Item[PriorityClass]] = field(default_factory=dict)
+    queues: dict[str, Item[Queue]] = field(default_factory=dict)
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
@@ -210,6 +222,12 @@ class FakeCluster:
         item = Item(self._uid(), self._next(), PriorityClass(name, value))
         self.classes[name] = item
         self._tell("classes", lambda state: state.classes.put(item))
+
+    def add_queue(self, queue: Queue) -> None:
+        """Create a Queue."""
+        item = Item(queue.uid, self._next(), queue)
+        self.queues[queue.name] = item
+        self._tell("queues", lambda state: state.queues.put(item))
 
     def add_namespace(self, name: str, **given: str) -> None:
         """Create a namespace."""
@@ -440,7 +458,7 @@ class FakeCluster:
     def _listed(self, stream: str) -> Sequence[Item[Any]]:
         pods: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in self.pods.values()]
         match stream:
-            case "nodes" | "classes" | "namespaces":
+            case "nodes" | "classes" | "namespaces" | "queues":
                 return list(getattr(self, stream).values())
             case "pending":
                 return [item for item in pods if item.value.node is None]

@@ -47,7 +47,11 @@ def _rules(*roles: str) -> list[Mapping[str, Any]]:
 def test_the_crds_of_the_chart_are_those_that_the_command_prints() -> None:
     """There is one copy: Helm finds it in the chart, and the wheel is built with it."""
     assert {path.resolve() for path in crd_files()} == {*CRDS.iterdir()}
-    assert {path.name for path in CRDS.iterdir()} == {"podgroup.yaml", "reservation.yaml"}
+    assert {path.name for path in CRDS.iterdir()} == {
+        "podgroup.yaml",
+        "queue.yaml",
+        "reservation.yaml",
+    }
 
 
 def test_crds_one_after_the_other_stay_two() -> None:

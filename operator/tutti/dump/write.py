@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 
+from ..kube.codec.queues import encode_queue
 from ..model.cluster import Member, PlacedPod, Snapshot
 from ..model.decisions import Plan
 from ..model.keys import NodeName
@@ -33,6 +34,7 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[encode.Raw]:
         if gang.priority_class and gang.class_value is not None
     }
     yield from (encode.priority_class(name, n) for name, n in sorted(classes.items()))
+    yield from (encode_queue(queue, at) for queue in snapshot.queues)
     yield from (encode.group(gang, at) for gang in snapshot.gangs if not gang.is_single)
     yield from (encode.member(member, scheduler, at) for member in members)
     yield from (encode.reservation(held) for held in snapshot.reservations)

@@ -99,6 +99,8 @@ class Kind(Generic[W, V]):
     decode: Callable[[W], V]  # to None where an object is of no interest
     is_namespaced: bool = True
     version: str = CORE_VERSION  # of the API in which its objects are read and written
+    # Its CRD may be missing, as after an upgrade by Helm, which adds none: then there are none.
+    is_optional: bool = False
 
     @property
     def crd(self) -> str:

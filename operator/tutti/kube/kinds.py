@@ -12,7 +12,7 @@ from ..model.cluster import Namespace, PriorityClass
 from ..model.keys import POD_GROUP, ApiKind
 from . import gang_sources, wire
 from .calls import TUTTI_VERSION, Call, Kind, Right, Stream
-from .codec import decode, volumes
+from .codec import decode, queues, volumes
 from .codec.inter_pod import decode_labels
 from .codec.metadata import named
 
@@ -69,7 +69,15 @@ NAMESPACE = Kind(
     decode_namespace,
     is_namespaced=False,
 )
-
+QUEUE = Kind(
+    ApiKind(POD_GROUP.group, "Queue"),
+    "queues",
+    wire.Queue,
+    queues.decode_queue,
+    is_namespaced=False,
+    version=TUTTI_VERSION,
+    is_optional=True,
+)
 CLAIM = Kind(
     ApiKind("", "PersistentVolumeClaim"),
     "persistentvolumeclaims",
@@ -117,7 +125,7 @@ GANGS = {kind.api: kind for source in gang_sources.SOURCES for kind in source.ki
 # What declares gangs in every cluster.
 PRESENT_GANGS = tuple(kind for source in gang_sources.ALWAYS for kind in source.kinds)
 # What the cluster state always has, beside pods and what declares gangs.
-CLUSTER: tuple[AnyKind, ...] = (NODE, RESERVATION, PRIORITY_CLASS, NAMESPACE)
+CLUSTER: tuple[AnyKind, ...] = (NODE, RESERVATION, PRIORITY_CLASS, NAMESPACE, QUEUE)
 # What is listed and watched only once a pod of ours names a claim.
 STORAGE: tuple[AnyKind, ...] = (
     CLAIM,

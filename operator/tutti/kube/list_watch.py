@@ -129,6 +129,9 @@ async def follow(source: Source, feed: Reflector[W, V], version: str = "") -> No
             if not version:
                 version = await relist(source, feed)
                 fruitless = 0
+                if not version:
+                    await asyncio.sleep(LONGEST_WAIT)  # until there is such a kind
+                    continue
             before = version
             async for line in source.watch(feed.stream, version):
                 wait, fruitless = FIRST_WAIT, 0

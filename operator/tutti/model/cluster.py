@@ -12,6 +12,7 @@ from . import ports
 from .inter_pod import AffinityTerm, Labels, WeightedAffinityTerm
 from .keys import POD, POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from .owners import Owner
+from .queues import Queue
 from .resources import NOTHING, Resources
 from .shapes import Shape, Taint, Template
 from .spark import SparkPod
@@ -363,3 +364,4 @@ class Snapshot:
     # Gangs known to have nothing to decide but the fate of a Reservation: without one, planning
     # passes over them, and would do so anyway.
     settled: frozenset[Uid] = field(default=frozenset(), compare=False)
+    queues: tuple[Queue, ...] = ()  # sorted by name; while there are any, namespaces are shown

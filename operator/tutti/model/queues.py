@@ -37,12 +37,13 @@ class Queue:
     guaranteed: Amounts = ()
     limits: Amounts = ()
     weight: int = 1
-    namespaces: Selector = ()  # that may use it, by their labels
+    namespaces: Selector | None = ()  # that may use it, by their labels; None for none
     default_for: Selector | None = None  # those of which it is the default; None for none
     stop: Stop = Stop.NONE
     draining_since: float | None = None  # seconds since the epoch; None until it is written down
     mode: QueueMode = QueueMode.ACTIVE
     is_terminating: bool = False
+    unreadable: tuple[str, ...] = ()  # fields: amounts that count as 0, selectors as None; sorted
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..filters.node_rules import label_holds
-from ..model.queues import ROOT, Queue, QueueRecord, Selector
+from ..model.queues import ROOT, QueueRecord, Selector
 from .tree import QueueTree
 
 
@@ -64,9 +64,11 @@ def charged_queue(tree: QueueTree, record: QueueRecord | None, now: Membership) 
     return ROOT if queue is None or queue.uid != record.queue_uid else queue.name
 
 
-def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
-    """Whether a selector holds for a namespace with these labels."""
-    return all(label_holds(requirement, labels) for requirement in selector)
+def selects(selector: Selector | None, labels: Mapping[str, str]) -> bool:
+    """Whether a selector holds for a namespace with these labels; None holds for no namespace."""
+    return selector is not None and all(
+        label_holds(requirement, labels) for requirement in selector
+    )
 
 
 def _usable(
@@ -80,10 +82,6 @@ def _usable(
             if queue.name != ROOT
             and tree.is_leaf(queue.name)
             and selects(queue.namespaces, labels)
-            and (not defaults_only or _is_default(queue, labels))
+            and (not defaults_only or selects(queue.default_for, labels))
         )
     )
-
-
-def _is_default(queue: Queue, labels: Mapping[str, str]) -> bool:
-    return queue.default_for is not None and selects(queue.default_for, labels)

@@ -22,11 +22,12 @@ class Fault(StrEnum):
     EXCEEDS_CLUSTER = "ExceedsCluster"
     LIMIT_BELOW_GUARANTEE = "LimitBelowGuarantee"
     OMITS_RESOURCE = "OmitsResource"  # that other queues guarantee
+    UNREADABLE = "Unreadable"  # fields that count for nothing
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One fault of a queue; ``names`` are queues or resources, the amounts are of the resource."""
+    """One fault of a queue; ``names`` are queues, resources or fields, amounts of the resource."""
 
     queue: str
     fault: Fault
@@ -127,6 +128,8 @@ def findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[F
 
 def _own_findings(tree: QueueTree, queue: Queue) -> Iterator[Finding]:
     """What is wrong with a queue whatever the others are, but for the lines."""
+    if queue.unreadable:
+        yield Finding(queue.name, Fault.UNREADABLE, queue.unreadable)
     guaranteed, limits = dict(queue.guaranteed), dict(queue.limits)
     omitted = tuple(line for line in tree.lines if line not in guaranteed)
     if guaranteed and omitted:

@@ -23,6 +23,7 @@ from ..model.cluster import (
     Snapshot,
 )
 from ..model.keys import POD_GROUP, ApiKind, GangKey, NodeName, Uid
+from ..model.queues import Queue
 from ..model.resources import NOTHING
 from .claim_index import ClaimIndex
 from .gang_index import GangIndex
@@ -73,6 +74,7 @@ class ClusterState:
         self.pinned: Store[ForeignPod] = Store(self._pod_changed, self._listed)
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
         self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
+        self.queues: Store[Queue] = Store(self._queue_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
         self.storage = ClaimIndex(self._refresh, self._attached_changed, wake)
         self.gang_objects: Mapping[ApiKind, Store[GangObject]] = {
@@ -85,6 +87,7 @@ class ClusterState:
             kinds.RESERVATION: self.reservations,
             kinds.PRIORITY_CLASS: self.classes,
             kinds.NAMESPACE: self.namespaces,
+            kinds.QUEUE: self.queues,
             **self.storage.stores,
         }
         self._occupancy = NodeUsage(self.storage.attached)
@@ -95,6 +98,7 @@ class ClusterState:
         self._bereft = LostReservations(self.group)
         self.refusals = ApiBackoffs(wake)
         self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
+        self._queues: tuple[Queue, ...] = ()  # sorted by name
 
     @property
     def is_synced(self) -> bool:
@@ -120,11 +124,12 @@ class ClusterState:
             self._held,
             self._gangs.strays,
             placed_pods=self._neighbours.residents(self._occupancy.placed),
-            namespaces=self._neighbours.namespaces(self.namespaces),
+            namespaces=self._neighbours.namespaces(self.namespaces, always=bool(self._queues)),
             storage=self.storage.shown(),
             lost_reservations=self._bereft.shown(now),
             api_refusals=self.refusals.shown(now),
             settled=self._gangs.settled,
+            queues=self._queues,
         )
 
     def node(self, name: NodeName) -> Node | None:
@@ -272,6 +277,12 @@ class ClusterState:
     def _namespace_changed(self, _uid: Uid, old: Namespace | None, new: Namespace | None) -> None:
         if old != new:
             self._neighbours.namespace_changed()
+            self._wake()
+
+    def _queue_changed(self, _uid: Uid, old: Queue | None, new: Queue | None) -> None:
+        if old != new:
+            by_name = {queue.name: queue for queue in self.queues}  # of a name, the latest is it
+            self._queues = tuple(by_name[name] for name in sorted(by_name))
             self._wake()
 
     def _bound_changed(

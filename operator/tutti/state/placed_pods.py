@@ -101,9 +101,14 @@ class PlacedPods:
         """A namespace came, went or has other labels."""
         self._namespaces = None
 
-    def namespaces(self, known: Iterable[Namespace]) -> tuple[Namespace, ...]:
-        """All namespaces by name; of two with one name, the one that was shown last is it."""
-        if not self._is_in_force:
+    def namespaces(
+        self, known: Iterable[Namespace], *, always: bool = False
+    ) -> tuple[Namespace, ...]:
+        """All namespaces by name; of two with one name, the one that was shown last is it.
+
+        There are none while no rule between pods is in force, unless they are ``always`` wanted.
+        """
+        if not (self._is_in_force or always):
             return ()
         if self._namespaces is None:
             by_name = {one.name: one for one in known}

@@ -123,4 +123,5 @@ def _reflector(
     state: ClusterState, kind: kinds.AnyKind, read: Callable[[Any], Any] | None = None
 ) -> Reflector:
     """All objects of a kind, into their store; ``read`` replaces the decoder of the kind."""
-    return list_watch.Reflector(kind.stream(), kind.model, read or kind.decode, state.stores[kind])
+    sink, decoder = state.stores[kind], read or kind.decode
+    return list_watch.Reflector(kind.stream(), kind.model, decoder, sink, kind.is_optional)

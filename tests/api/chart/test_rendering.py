@@ -57,6 +57,7 @@ def test_by_default_nothing_optional_is_rendered() -> None:
         "ClusterRole",
         "ClusterRole",
         "ClusterRole",
+        "ClusterRole",
         "ClusterRoleBinding",
         "Deployment",
         "PodDisruptionBudget",

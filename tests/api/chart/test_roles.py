@@ -31,11 +31,13 @@ GROUPS = f"/apis/tutti.dev/v1alpha1/namespaces/{USERS}/podgroups"
 RESERVATIONS = f"/apis/tutti.dev/v1alpha1/namespaces/{USERS}/reservations"
 LOOKS = frozenset({"get", "list", "watch"})
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-RESOURCES = ("podgroups", "podgroups/status", "reservations", "reservations/status")
+RESOURCES = tuple(
+    f"{kind}{part}" for kind in ("podgroups", "queues", "reservations") for part in ("", "/status")
+)
 MAY: Mapping[str, Mapping[str, frozenset[str]]] = {
-    "view": {"podgroups": LOOKS, "reservations": LOOKS},
-    "edit": {"podgroups": LOOKS | WRITES, "reservations": LOOKS},
-    "admin": {"podgroups": LOOKS | WRITES, "reservations": LOOKS},
+    "view": {"podgroups": LOOKS, "queues": LOOKS, "reservations": LOOKS},
+    "edit": {"podgroups": LOOKS | WRITES, "queues": LOOKS, "reservations": LOOKS},
+    "admin": {"podgroups": LOOKS | WRITES, "queues": LOOKS, "reservations": LOOKS},
 }
 
 

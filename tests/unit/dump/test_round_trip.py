@@ -42,6 +42,7 @@ from tutti.model.inter_pod import (
 from tutti.model.keys import POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
+from tutti.model.queues import Queue, QueueMode, Stop
 from tutti.model.resources import Resources
 from tutti.model.shapes import NO_PREFERENCES, Effect, NodeTerm, Preferences, Taint, Toleration
 from tutti.model.spark import ConfigMapKey, SparkPod
@@ -243,6 +244,21 @@ RESERVATION: dict[str, Any] = {
 }
 
 
+QUEUE: dict[str, Any] = {
+    "parent": "ml",
+    "guaranteed": (("cpu", 1500), ("nvidia.com/gpu", 0)),
+    "limits": (("cpu", 2000), ("pods", 7)),
+    "weight": 3,
+    "namespaces": (Requirement("team", "In", ("a", "b")),),
+    "default_for": (Requirement("tier", "Exists"),),
+    "stop": Stop.DRAIN,
+    "draining_since": 1_767_225_600.25,
+    "mode": QueueMode.SHADOW,
+    "is_terminating": True,
+    "unreadable": ("spec.defaultFor",),
+}
+
+
 def _differs(kind: type[Any], values: dict[str, Any]) -> list[str]:
     """The fields with a default that no example sets to something else."""
     return [
@@ -263,6 +279,7 @@ def test_every_field_of_the_model_has_an_example_here() -> None:
     # The gangs of a Snapshot start whole; other kinds than PodGroups have the others.
     assert _differs(Gang, GANG | FOREIGN) == ["is_one_by_one", "members"]
     assert _differs(Reservation, RESERVATION) == ["self_uid"]
+    assert _differs(Queue, QUEUE) == []
 
 
 @pytest.mark.parametrize("name", MEMBER)
@@ -423,3 +440,10 @@ def test_every_rule_that_is_not_modelled_is_still_not_modelled_in_a_dump() -> No
 @pytest.mark.parametrize("at", [0.0, 1_767_225_600.0, 1_767_225_600.1234567, 1_763_707_445.000001])
 def test_the_moment_of_a_dump_is_kept_to_the_last_bit(at: float) -> None:
     assert found(dump.write(snapshot(at=at), SETUP)).taken_at == at
+
+
+@pytest.mark.parametrize("name", QUEUE)
+def test_no_field_of_a_queue_is_lost(name: str) -> None:
+    made = replace(Queue("vision", Uid("q-1")), **{name: QUEUE[name]})
+    kept = snapshot(node("n1", cpu=8), made, space("ml", team="a"))
+    assert read(dump.write(kept, SETUP)) == kept

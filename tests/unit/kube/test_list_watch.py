@@ -103,10 +103,12 @@ def line(kind: str, body: Json) -> bytes:
     return json.dumps({"type": kind, "object": body}).encode()
 
 
-async def followed(pages: Script, watches: Script) -> tuple[list[object], list[str]]:
+async def followed(
+    pages: Script, watches: Script, *, is_optional: bool = False
+) -> tuple[list[object], list[str]]:
     """What the sink heard and the source was asked, until the scripts end."""
     source, sink = Scripted(pages, watches), Heard()
-    feed = Reflector(kinds.BOUND, wire.Pod, decode.decode_occupant, sink)
+    feed = Reflector(kinds.BOUND, wire.Pod, decode.decode_occupant, sink, is_optional)
     following = asyncio.create_task(list_watch.follow(source, feed))
     await asyncio.wait([following, asyncio.ensure_future(source.is_done.wait())], timeout=10,
                        return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
@@ -180,6 +182,16 @@ async def test_a_list_that_is_not_there_is_not_asked_for_in_a_loop() -> None:
     assert not following.done()
     following.cancel()
     assert len(source.asked) == 1
+
+
+async def test_a_kind_that_may_be_missing_is_looked_for_again_and_not_complained_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(list_watch, "LONGEST_WAIT", 0.01)
+    missing = errors.Gone("no such resource", status=404)
+    told, asked = await followed([missing, missing, [page(5)]], [], is_optional=True)
+    assert (told, asked) == ([(0, [], 1), (0, [], 1), (5, [], 1)], ["list", "list", "list", "5"])
+    assert caplog.text == ""
 
 
 async def test_where_no_watch_begins_any_more_all_are_listed_anew(

@@ -12,6 +12,12 @@ from .builders import amounts, queue
 TEAMS = (queue("research", gpu=8), queue("vision", "research", gpu=4), queue("nlp", "research"))
 
 
+def test_a_queue_with_unreadable_fields_names_them() -> None:
+    fields = ("spec.namespaces",)
+    made = replace(queue("a"), unreadable=fields)
+    assert findings([made], {}) == [Finding("a", Fault.UNREADABLE, fields)]
+
+
 def test_paths_lead_to_the_root() -> None:
     tree = QueueTree.of(TEAMS)
     assert tree.path("vision") == ("vision", "research", ROOT)

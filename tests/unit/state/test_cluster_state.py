@@ -21,6 +21,7 @@ from tutti.model.cluster import (
 )
 from tutti.model.inter_pod import NO_RULES, InterPodRules
 from tutti.model.keys import POD, GangKey, NodeName, Uid
+from tutti.model.queues import Queue
 from tutti.model.resources import NOTHING, Resources
 from tutti.state.cluster_state import ClusterState
 
@@ -33,6 +34,7 @@ from ...harness.builders import (
     reservation,
     resources,
     shape,
+    space,
     term,
 )
 from ...harness.fakes import FakeCluster, Watch
@@ -111,7 +113,7 @@ class Observed:
 def test_an_empty_world_is_not_synced_until_every_stream_was_listed() -> None:
     state = ClusterState(lambda: None)
     stores = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes")
-    for name in (*stores, "namespaces"):
+    for name in (*stores, "namespaces", "queues"):
         assert not state.is_synced
         store = getattr(state, name)
         store.replace([], 1, store.began())
@@ -756,6 +758,28 @@ def test_a_gang_has_the_priority_of_its_class_once_there_is_one() -> None:
     assert [(g.class_value, g.priority) for g in one.seen.gangs] == [(9, 9)]
     one.state.classes.drop(Uid("c"))
     assert [g.priority for g in one.seen.gangs] == [3]
+
+
+def test_queues_are_shown_by_name_with_the_namespaces_that_they_choose_from() -> None:
+    one = Observed()
+
+    def shown() -> tuple[tuple[Queue, ...], tuple[Namespace, ...]]:
+        return one.seen.queues, one.seen.namespaces
+
+    one.state.namespaces.put(Item(Uid("ns"), one.next(), space("ml", team="a")))
+    assert shown() == ((), ())
+    wakes = one.wakes
+    for name, uid in (("b", "q-1"), ("a", "q-2"), ("b", "q-3")):
+        one.state.queues.put(Item(Uid(uid), one.next(), Queue(name, Uid(uid))))
+    assert one.wakes == wakes + 3
+    # Of one that was deleted and created again, a late watch may show both.
+    queues = (Queue("a", Uid("q-2")), Queue("b", Uid("q-3")))
+    assert shown() == (queues, (space("ml", team="a"),))
+    one.state.queues.put(Item(Uid("q-2"), one.next(), Queue("a", Uid("q-2"))))
+    assert one.wakes == wakes + 3
+    for uid in ("q-1", "q-2", "q-3"):
+        one.state.queues.drop(Uid(uid))
+    assert shown() == ((), ())
 
 
 def test_a_class_that_a_gang_does_not_name_is_nothing_to_it() -> None:

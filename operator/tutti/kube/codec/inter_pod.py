@@ -146,7 +146,9 @@ def read_term(pod: wire.Pod, given: wire.PodAffinityTerm) -> AffinityTerm:
     names: tuple[str, ...] = tuple(sorted(set(given.namespaces)))
     if not names and given.namespace_selector is None:
         names = (pod.metadata.namespace,)
-    peers = PodSelector(_selector(given.label_selector), names, _selector(given.namespace_selector))
+    peers = PodSelector(
+        read_selector(given.label_selector), names, read_selector(given.namespace_selector)
+    )
     return AffinityTerm(given.topology_key, peers)
 
 
@@ -159,7 +161,7 @@ def read_spreads(pod: wire.Pod, kind: str) -> Iterator[TopologySpread]:
     for each in pod.spec.topology_spread_constraints:
         if each.when_unsatisfiable != kind:
             continue
-        selector = _selector(each.label_selector)
+        selector = read_selector(each.label_selector)
         if selector is not None:
             keys = (key for key in each.match_label_keys if key in labels)
             same = (Requirement(key, "In", (labels[key],)) for key in keys)
@@ -175,15 +177,19 @@ def read_spreads(pod: wire.Pod, kind: str) -> Iterator[TopologySpread]:
         )
 
 
-def _selector(given: wire.LabelSelector | None) -> Selector:
-    """A label selector as ``LabelSelectorAsSelector`` reads it: none at all selects nothing."""
-    if given is None:
+def read_selector(selector: wire.LabelSelector | None) -> Selector:
+    """A label selector as ``LabelSelectorAsSelector`` reads it: none at all selects nothing.
+
+    Raises:
+        MalformedSelector: a requirement cannot be read.
+    """
+    if selector is None:
         return None
-    labels = (Requirement(key, "In", (value,)) for key, value in given.match_labels.items())
-    found = {*labels, *requirements(given.match_expressions)}
-    if not all(_is_readable(each) for each in found):
+    labels = (Requirement(key, "In", (value,)) for key, value in selector.match_labels.items())
+    needed = {*labels, *requirements(selector.match_expressions)}
+    if not all(_is_readable(requirement) for requirement in needed):
         raise MalformedSelector
-    return _sorted(found)
+    return _sorted(needed)
 
 
 def _is_readable(each: Requirement) -> bool:

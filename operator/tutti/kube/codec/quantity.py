@@ -1,4 +1,4 @@
-"""Kubernetes quantities as exact integers, rounded up.
+"""Kubernetes quantities as exact integers, rounded up; those of quotas rounded down.
 
 The grammar and the resolution of one nano are those of
 k8s.io/apimachinery/pkg/api/resource/quantity.go, where amounts above 2^63-1 are out of contract;
@@ -36,6 +36,11 @@ def requested(name: str, quantity: object) -> int:
 def offered(name: str, quantity: object) -> int:
     """What a node has, never below zero; rounded up as well, as kube-scheduler and kubelets do."""
     return max(0, rounded_up(name, _exactly(_written(quantity))))
+
+
+def granted(name: str, quantity: object) -> int:
+    """What a quota gives, rounded down: thousandths for ``cpu``, else whole units."""
+    return min(nanos(quantity) // _unit(name), LARGEST)
 
 
 def nanos(quantity: object) -> int:

@@ -26,6 +26,7 @@ from .pods import (
     ResourceAmounts,
     Toleration,
 )
+from .queues import Queue
 from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
 from .storage import (
     CSIDriver,
@@ -63,6 +64,7 @@ __all__ = [
     "PodStatus",
     "PreferredNodeTerm",
     "Quantities",
+    "Queue",
     "Requirement",
     "Reservation",
     "ResourceAmounts",

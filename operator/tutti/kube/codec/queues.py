@@ -1,0 +1,135 @@
+"""Tutti's Queues: how they are read, and how a dump writes them.
+
+Separate from ``decode`` because of its rule: whatever cannot be read guarantees nothing, allows
+nothing and stays in the tree. A Queue that were left out would give its gangs to the root, which
+has no limit.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...model import ports
+from ...model.inter_pod import Requirement
+from ...model.keys import POD_GROUP, Uid
+from ...model.queues import Amounts, Queue, QueueMode, Selector, Stop
+from .. import wire
+from ..calls import TUTTI_VERSION, api_version
+from ..errors import BadObject
+from .encode import moment
+from .inter_pod import MalformedSelector, read_selector
+from .metadata import named, seconds_of
+from .quantity import CPU, QuantityError, granted
+
+_STOPS = {str(stop): stop for stop in Stop}
+
+
+def decode_queue(queue: wire.Queue) -> Queue:
+    """Read a Queue.
+
+    Raises:
+        BadObject: it names a resource twice, or has no name or uid.
+    """
+    name = named(queue)
+    metadata, spec, unreadable = queue.metadata, queue.spec, set[str]()
+    resources = [entry.name for entry in spec.resources]
+    if len(set(resources)) < len(resources):
+        raise BadObject(name, "spec.resources: it names the same resource twice")
+    guaranteed = {r.name: r.guaranteed for r in spec.resources if r.guaranteed is not None}
+    limits = {r.name: r.limit for r in spec.resources if r.limit is not None}
+    since = queue.status.draining_since
+    return Queue(
+        name=metadata.name,
+        uid=Uid(metadata.uid),
+        parent=spec.parent,
+        guaranteed=_amounts(guaranteed, "guaranteed", unreadable),
+        limits=_amounts(limits, "limit", unreadable),
+        weight=max(1, spec.weight),
+        namespaces=_selector(spec.namespaces, "namespaces", unreadable),
+        default_for=_selector(spec.default_for, "defaultFor", unreadable),
+        stop=_STOPS.get(spec.stop, Stop.HOLD),
+        draining_since=None if since is None else seconds_of(since),
+        mode=QueueMode.SHADOW if spec.mode == QueueMode.SHADOW else QueueMode.ACTIVE,
+        is_terminating=metadata.deletion_timestamp is not None,
+        unreadable=tuple(sorted(unreadable)),
+    )
+
+
+def encode_queue(queue: Queue, taken_at: float) -> dict[str, Any]:
+    """The Queue that is read as this value; for dumps."""
+    spec: dict[str, Any] = {"weight": queue.weight, "stop": queue.stop, "mode": queue.mode}
+    if queue.parent:
+        spec["parent"] = queue.parent
+    unreadable = frozenset(queue.unreadable)
+    guaranteed, limits = dict(queue.guaranteed), dict(queue.limits)
+    spec["resources"] = [
+        {
+            "name": name,
+            **_quantity(name, "guaranteed", guaranteed, unreadable),
+            **_quantity(name, "limit", limits, unreadable),
+        }
+        for name in sorted(guaranteed.keys() | limits.keys())
+    ]
+    for field, selector in (("namespaces", queue.namespaces), ("defaultFor", queue.default_for)):
+        if f"spec.{field}" in unreadable:
+            spec[field] = {"matchExpressions": [{"key": "", "operator": ""}]}
+        elif selector is not None:
+            spec[field] = {"matchExpressions": [*map(_requirement, selector)]}
+    metadata = {"name": queue.name, "uid": queue.uid}
+    if queue.is_terminating:
+        metadata["deletionTimestamp"] = moment(taken_at)
+    raw = {
+        "apiVersion": api_version(POD_GROUP.group, TUTTI_VERSION),
+        "kind": "Queue",
+        "metadata": metadata,
+        "spec": spec,
+    }
+    if queue.draining_since is not None:
+        raw["status"] = {"drainingSince": moment(queue.draining_since)}
+    return raw
+
+
+def _amounts(quantities: Mapping[str, object], field: str, unreadable: set[str]) -> Amounts:
+    """The amounts by resource; one that cannot be read is 0, and its field is noted."""
+    amounts: dict[str, int] = {}
+    for name, quantity in quantities.items():
+        try:
+            amount = None if ports.is_port(name) else granted(name, quantity)
+        except QuantityError:
+            amount = None
+        amounts[name] = amount or 0
+        if amount is None:
+            unreadable.add(_field(name, field))
+    return tuple(sorted(amounts.items()))
+
+
+def _field(resource: str, field: str) -> str:
+    return f"spec.resources[{resource}].{field}"
+
+
+def _selector(
+    selector: wire.LabelSelector | None, field: str, unreadable: set[str]
+) -> Selector | None:
+    """The requirements of a selector; one that cannot be read selects no namespace."""
+    try:
+        return read_selector(selector)
+    except MalformedSelector:
+        unreadable.add(f"spec.{field}")
+        return None
+
+
+def _quantity(
+    name: str, field: str, amounts: Mapping[str, int], unreadable: Iterable[str]
+) -> dict[str, str]:
+    if name not in amounts:
+        return {}
+    if _field(name, field) in unreadable:
+        return {field: "?"}
+    return {field: f"{amounts[name]}m" if name == CPU else str(amounts[name])}
+
+
+def _requirement(requirement: Requirement) -> dict[str, Any]:
+    return {
+        "key": requirement.key,
+        "operator": requirement.operator,
+        "values": [*requirement.values],
+    }
