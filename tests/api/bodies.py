@@ -240,6 +240,7 @@ SPREAD = {
 TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
 
 ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
+    "a queue": {"minMember": 1, "queue": "vision"},
     "absent members": templated({"resources": {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": 1}}),
     "absent members that are thrifty": templated(
         {"resources": {"cpu": "2"}, "affinity": cheapest()}

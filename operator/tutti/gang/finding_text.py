@@ -3,7 +3,7 @@
 A sentence says what was asked for, what there is, and what people can do, in this order.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import singledispatch
 
 from ..model.decisions import Finding, Mode, Rejection
@@ -11,6 +11,7 @@ from . import findings as of
 from . import room_findings as room
 from .quantities import count, format_amount, format_resources
 
+MOST_QUEUES = 5  # that one sentence names
 MODES = {
     Mode.PAUSED: "Tutti is paused (TUTTI_MODE=paused), so nothing starts",
     Mode.SHADOW: "Tutti only watches (TUTTI_MODE=shadow), so nothing starts",
@@ -332,6 +333,53 @@ def _(finding: of.WouldStart) -> str:
 def _(finding: of.WouldEvict) -> str:
     members = count(finding.members, "bound member")
     return f"{members} would be evicted now, to start again whole"
+
+
+@text.register
+def _(finding: of.UnknownQueue) -> str:
+    return f"queue {finding.queue} does not exist: {_choice(finding.candidates)}"
+
+
+@text.register
+def _(finding: of.ForbiddenQueue) -> str:
+    refusal = f"queue {finding.queue} does not admit namespace {finding.namespace}"
+    return f"{refusal}: {_choice(finding.candidates)}"
+
+
+@text.register
+def _(finding: of.QueueHasChildren) -> str:
+    return f"queue {finding.queue} has children, so no gang starts in it: " + _choice(
+        finding.candidates
+    )
+
+
+@text.register
+def _(finding: of.AmbiguousDefault) -> str:
+    queues = ", ".join(_listed(finding.candidates[:MOST_QUEUES], *_rest(finding.candidates)))
+    return (
+        f"queues {queues} are all the default of namespace {finding.namespace}: name one of them "
+        "in spec.queue of the PodGroup, or let an administrator leave one default"
+    )
+
+
+@text.register
+def _(finding: of.QueueStopped) -> str:
+    if finding.is_drained:
+        return f"queue {finding.queue} drains and starts no gang that was created since it does"
+    causes = "has stop: Hold, is being deleted, or names a parent that cannot be used"
+    return f"queue {finding.queue} starts no gang now: it or a queue above it {causes}"
+
+
+def _choice(queues: Sequence[str]) -> str:
+    """What to name instead."""
+    if not queues:
+        return "there is no queue that this namespace may use instead"
+    names = " or ".join(_listed(queues[:MOST_QUEUES], *_rest(queues)))
+    return f"name {names} in spec.queue of the PodGroup"
+
+
+def _rest(queues: Sequence[str]) -> tuple[int, str]:
+    return len(queues) - MOST_QUEUES, "more"
 
 
 def _listed(items: Iterable[str], more: int, of_what: str) -> list[str]:

@@ -245,6 +245,50 @@ class Quoted(Finding):
     message: str
 
 
+# The queue of a gang. ``candidates`` are the queues that its namespace may name, sorted.
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownQueue(Finding):
+    """The gang names a queue that does not exist."""
+
+    queue: str
+    candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForbiddenQueue(Finding):
+    """The gang names a queue that does not admit its namespace."""
+
+    queue: str
+    namespace: str
+    candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueHasChildren(Finding):
+    """The gang names a queue with children; ``candidates`` are those below it."""
+
+    queue: str
+    candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AmbiguousDefault(Finding):
+    """The gang names no queue, and these queues are the default of its namespace."""
+
+    namespace: str
+    candidates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStopped(Finding):
+    """The queue starts no gang or, if it drains, no gang as new as this one."""
+
+    queue: str
+    is_drained: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class NothingStarts(Finding):
     """The mode in which nothing starts."""

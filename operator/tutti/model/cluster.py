@@ -231,6 +231,7 @@ class GangDeclaration:
     on_timeout: OnTimeout = OnTimeout.KEEP_WAITING
     absent_seconds: float = ABSENT_SECONDS  # for which room is held for absent members
     is_suspended: bool = False  # users let it wait, unless it has started
+    queue: str = ""  # that it names, if any
     owner_pod: str = ""  # the pod that owns the PodGroup and makes its members, if one does
     priority_value: int | None = None  # that it states as a number; then no class counts
     unsupported_fields: tuple[str, ...] = ()  # of it, whose rules we do not know yet

@@ -68,6 +68,12 @@ class Reason(StrEnum):
     TIMED_OUT = "TimedOut"
     WAITING_FOR_CONFIGURATION = "WaitingForConfiguration"  # of a Spark driver: how large it is
     REFUSED = "Refused"  # the API server would not take the Reservation
+    UNKNOWN_QUEUE = "UnknownQueue"
+    FORBIDDEN_QUEUE = "ForbiddenQueue"  # the queue does not admit the namespace
+    QUEUE_HAS_CHILDREN = "QueueHasChildren"  # gangs start in queues without children
+    AMBIGUOUS_DEFAULT = "AmbiguousDefault"  # several queues are the namespace's default
+    QUEUE_HELD = "QueueHeld"
+    QUEUE_DRAINS = "QueueDrains"  # and the gang is newer than the drain
     PAUSED = "Paused"
     WOULD_START = "WouldStart"  # but for the mode
 

@@ -14,13 +14,22 @@ from ..model.cluster import SlotReservation, Snapshot
 from ..model.decisions import Assignment, Eviction, Placement, Plan, Policy, Rejection
 from ..model.keys import Uid
 from ..strategies.problem import Budget, Strategy
-from . import compiled_demand, explain, local_search, observed_demand, partial_release, preferences
+from . import (
+    compiled_demand,
+    explain,
+    local_search,
+    observed_demand,
+    partial_release,
+    preferences,
+    queued_gangs,
+)
 from .awaited_pods import AwaitedPods
 from .compile import gang_value
 from .compile.capacity import FitByShape
 from .compile.slot_assignment import SlotAssignments
 from .compiled_demand import CompiledDemand
 from .observed_demand import ObservedDemand
+from .queued_gangs import QueuedGangs
 from .search import bounds, late_joins, repairs, round_order, round_runner, starvation
 from .search.limits import NO_PROGRESS, Progress, SearchLimits
 from .search.partial_plan import PartialPlan
@@ -47,17 +56,18 @@ def plan(
     """
     limits = SearchLimits(strategy, fallback, budget, policy, snapshot.taken_at, progress)
     observed = observed_demand.observe(snapshot)
-    compiled = compiled_demand.compile_demand(observed)
+    queued = queued_gangs.queue_gangs(observed)
+    compiled = compiled_demand.compile_demand(queued.observed)
     repaired = repair_gangs(compiled, limits)
     starved = find_starved(compiled, limits)
-    rounds = round_order.rounds(compiled.tried, compiled.requests, starved.gangs)
+    rounds = round_order.rounds(compiled.tried, compiled.requests, starved.gangs, queued.stopped)
     searched = search_rounds(compiled, repaired, starved, rounds, limits)
     improved = improve(compiled, searched, rounds, limits)
-    waiting = explain_waiting(compiled, improved, limits)
+    waiting = explain_waiting(queued, compiled, improved, limits)
     released = release_partial(compiled, improved, waiting)
     return Plan(
         placements=placements_of(improved, observed.slots),
-        rejections=(*released.rejections, *observed.refused.values()),
+        rejections=(*released.rejections, *queued.observed.refused.values()),
         evictions=released.evictions,
         proved=improved.plan.proved,
         shortfall=improved.plan.shortfall,
@@ -158,7 +168,7 @@ def improve(
 
 
 def explain_waiting(
-    compiled: CompiledDemand, improved: ImprovedPlan, limits: SearchLimits
+    queued: QueuedGangs, compiled: CompiledDemand, improved: ImprovedPlan, limits: SearchLimits
 ) -> tuple[Rejection, ...]:
     """Why each gang without a placement waits, gangs whose time is up included."""
     plan, blank = improved.plan, compiled.blank
@@ -173,6 +183,7 @@ def explain_waiting(
         hold=plan.hold,
     )
     rejections = explain.rejections(context, improved.gangs, limits.progress)
+    rejections = tuple(queued.explained(rejection) for rejection in rejections)
     return timeouts.with_time_limits(rejections, improved.gangs, compiled.snapshot.taken_at)
 
 

@@ -223,6 +223,7 @@ GANG: dict[str, Any] = {
     "is_suspended": True,
     "owner_pod": "driver",
     "priority_class": "high",
+    "queue": "vision",
     "class_value": 7,
     "timeout_seconds": 60.0,
     "on_timeout": OnTimeout.FAIL,

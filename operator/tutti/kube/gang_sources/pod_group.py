@@ -55,6 +55,7 @@ class PodGroupSpec(wire.Wire):
     on_timeout: str = OnTimeout.KEEP_WAITING
     absent_member_timeout_seconds: int | None = None
     suspend: bool = False
+    queue: str = ""
 
 
 class PodGroup(wire.Object):
@@ -91,6 +92,7 @@ def decode_group(group: PodGroup) -> GangObject:
         absent_seconds=ABSENT_SECONDS if absent is None else max(0, absent),
         is_suspended=spec.suspend,
         owner_pod=next((each.name for each in metadata.owner_references if each.kind == "Pod"), ""),
+        queue=spec.queue,
         status=group.status,
         owner=next((Uid(o.uid) for o in metadata.owner_references if o.kind == "Pod"), None),
     )
@@ -110,6 +112,8 @@ def encode_spec(gang: GangDeclaration, roles: Sequence[Mapping[str, Any]]) -> di
     spec["absentMemberTimeoutSeconds"] = int(gang.absent_seconds)
     if gang.is_suspended:
         spec["suspend"] = True
+    if gang.queue:
+        spec["queue"] = gang.queue
     return spec
 
 

@@ -5,13 +5,14 @@ all below it. Two things part it: members beyond those needed, which come before
 and gangs that have starved, for room may be held for one of them from all that come after.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
 from ...gang import demand
 from ...gang.demand import MemberCounts, PlacementRequest
+from ...model.keys import GangKey
 from .starvation import StarvedGang
 
 
@@ -30,8 +31,12 @@ def rounds(
     found: Sequence[MemberCounts],
     wants: Sequence[PlacementRequest],
     firsts: Sequence[StarvedGang] = (),
+    stopped: Collection[GangKey] = (),
 ) -> Sequence[Round]:
-    """The rounds, the first one first; ``found`` is by priority from the top, so are ``firsts``."""
+    """The rounds, the first one first; ``found`` is by priority from the top, so are ``firsts``.
+
+    Gangs that are ``stopped`` do not grow.
+    """
     by_gang = {want.gang.key: want for want in wants}
     by_priority = {one.want.gang.priority: one for one in firsts}
     made: list[Round] = []
@@ -43,7 +48,11 @@ def rounds(
             made.append(Round(tuple(together), starved=first))
             together = []
         together += [by_gang[c.gang.key] for c in censuses if c.gang.key in by_gang]
-        growing = tuple(census for census in censuses if demand.may_grow(census))
+        growing = tuple(
+            census
+            for census in censuses
+            if census.gang.key not in stopped and demand.may_grow(census)
+        )
         if growing:
             made.append(Round(tuple(together), growing))
             together = []

@@ -1,0 +1,140 @@
+"""Which queue each gang belongs to, what is charged there, and which gangs may not start in theirs.
+
+The second stage of a plan. Where there are no Queues it changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..gang import timeouts
+from ..gang.findings import (
+    AmbiguousDefault,
+    ForbiddenQueue,
+    QueueHasChildren,
+    QueueStopped,
+    UnknownQueue,
+)
+from ..model.cluster import Gang, Reservation, Snapshot
+from ..model.decisions import Finding, Reason, Rejection
+from ..model.keys import GangKey
+from ..model.queues import Stop
+from ..model.resources import Resources
+from ..queues import admission, charge, limits
+from ..queues.admission import Membership, Refusal
+from ..queues.limits import QueueLimit
+from ..queues.tree import QueueTree
+from .observed_demand import ObservedDemand
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueuedGangs:
+    """The gangs in their queues; all is empty where there are no Queues."""
+
+    observed: ObservedDemand  # without the gangs that may not start
+    queues: Mapping[GangKey, str] = field(default_factory=dict)  # also of gangs that run
+    charges: Mapping[GangKey, Resources] = field(default_factory=dict)  # of gangs that run
+    limits: Sequence[QueueLimit] = ()
+    stopped: Mapping[GangKey, Rejection] = field(default_factory=dict)  # they run and do not grow
+
+    def explained(self, rejection: Rejection) -> Rejection:
+        """The rejection; that of a gang which may not grow says why."""
+        if not rejection.only_extra_members:
+            return rejection
+        return self.stopped.get(rejection.gang, rejection)
+
+
+def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
+    """Each gang in its queue; a gang that may not start there is refused."""
+    snapshot = observed.snapshot
+    if not snapshot.queues:
+        return QueuedGangs(observed)
+    tree = QueueTree.of(snapshot.queues)
+    memberships = _memberships(tree, snapshot)
+    reservations = {held.gang: held for held in snapshot.reservations}
+    charges = {
+        gang.key: amount
+        for gang in snapshot.gangs
+        if (amount := _charge(gang, reservations.get(gang.key))).amounts
+    }
+    queues = {
+        key: admission.charged_queue(tree, None, membership) if key in charges else membership.queue
+        for key, membership in memberships.items()
+        if key in charges or membership.queue
+    }
+    rejections: dict[GangKey, Rejection] = {}
+    stopped: dict[GangKey, Rejection] = {}
+    for members in observed.gangs:
+        rejection = _rejection(tree, members.gang, memberships[members.gang.key], queues)
+        if rejection is None or members.gang.terminating:
+            continue
+        if members.is_committed:
+            stopped[members.gang.key] = replace(rejection, only_extra_members=True)
+        else:
+            rejections[members.gang.key] = rejection
+    return QueuedGangs(
+        _without(observed, rejections),
+        queues,
+        charges,
+        limits.limits(tree, queues, charges),
+        stopped,
+    )
+
+
+def _memberships(tree: QueueTree, snapshot: Snapshot) -> Mapping[GangKey, Membership]:
+    """The queue of each gang if it started now."""
+    labels = {namespace.name: dict(namespace.labels) for namespace in snapshot.namespaces}
+    known: dict[tuple[str, str], Membership] = {}
+    memberships = {}
+    for gang in snapshot.gangs:
+        names = gang.key.namespace, gang.queue
+        if names not in known:
+            known[names] = admission.membership(tree, gang.queue, labels.get(names[0], {}))
+        memberships[gang.key] = known[names]
+    return memberships
+
+
+def _charge(gang: Gang, reservation: Reservation | None) -> Resources:
+    return charge.gang_charge(gang, reservation, None).total
+
+
+def _rejection(
+    tree: QueueTree, gang: Gang, membership: Membership, queues: Mapping[GangKey, str]
+) -> Rejection | None:
+    """Why the gang may not start in its queue, or not grow if it runs; None if it may."""
+    if membership.refusal is not None:
+        reason, finding = _refusal(gang, membership)
+        return Rejection(gang.key, reason, (finding,))
+    queue = queues[gang.key]
+    match tree.stop_of(queue, gang.created):
+        case Stop.HOLD:
+            return Rejection(gang.key, Reason.QUEUE_HELD, (QueueStopped(queue),))
+        case Stop.DRAIN:
+            return Rejection(gang.key, Reason.QUEUE_DRAINS, (QueueStopped(queue, is_drained=True),))
+        case _:
+            return None
+
+
+def _refusal(gang: Gang, membership: Membership) -> tuple[Reason, Finding]:
+    candidates = membership.candidates
+    match membership.refusal:
+        case Refusal.FORBIDDEN:
+            finding = ForbiddenQueue(gang.queue, gang.key.namespace, candidates)
+            return Reason.FORBIDDEN_QUEUE, finding
+        case Refusal.NOT_A_LEAF:
+            return Reason.QUEUE_HAS_CHILDREN, QueueHasChildren(gang.queue, candidates)
+        case Refusal.AMBIGUOUS:
+            return Reason.AMBIGUOUS_DEFAULT, AmbiguousDefault(gang.key.namespace, candidates)
+        case _:
+            return Reason.UNKNOWN_QUEUE, UnknownQueue(gang.queue, candidates)
+
+
+def _without(observed: ObservedDemand, rejections: Mapping[GangKey, Rejection]) -> ObservedDemand:
+    """The demand without these gangs, of which those say so that have not started in time."""
+    now = observed.snapshot.taken_at
+    gangs = [members for members in observed.gangs if members.gang.key in rejections]
+    timed = timeouts.with_time_limits(rejections.values(), gangs, now)
+    return replace(
+        observed,
+        refused={**observed.refused, **{rejection.gang: rejection for rejection in timed}},
+        gangs=[members for members in observed.gangs if members.gang.key not in rejections],
+    )
