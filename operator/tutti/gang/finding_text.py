@@ -370,6 +370,16 @@ def _(finding: of.QueueStopped) -> str:
     return f"queue {finding.queue} starts no gang now: it or a queue above it {causes}"
 
 
+@text.register
+def _(finding: of.QueueAtLimit) -> str:
+    name = finding.resource
+    in_use, limit, wanted = (
+        format_amount(name, n) for n in (finding.in_use, finding.limit, finding.wanted)
+    )
+    use = f"{in_use} of {limit} {name} {'is' if in_use == '1' else 'are'} in use"
+    return f"queue {finding.queue} is at its limit: {use}, {wanted} wanted"
+
+
 def _choice(queues: Sequence[str]) -> str:
     """What to name instead."""
     if not queues:

@@ -290,6 +290,20 @@ class QueueStopped(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class QueueAtLimit(Finding):
+    """A queue uses so much of a resource, and its limit leaves less than the gang needs.
+
+    Amounts are those of ``Resources``: of cpu, thousandths.
+    """
+
+    queue: str
+    resource: str
+    in_use: int
+    limit: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
 class NothingStarts(Finding):
     """The mode in which nothing starts."""
 

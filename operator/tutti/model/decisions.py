@@ -31,7 +31,7 @@ class GangCap:
     """A limit on what some gangs use together, by resource; ``pods`` counts their members.
 
     Members that run, and members that a Reservation holds room for, use what they request.
-    Resources without a limit are not counted. No API sets one yet.
+    Resources without a limit are not counted.
     """
 
     name: str
@@ -74,6 +74,7 @@ class Reason(StrEnum):
     AMBIGUOUS_DEFAULT = "AmbiguousDefault"  # several queues are the namespace's default
     QUEUE_HELD = "QueueHeld"
     QUEUE_DRAINS = "QueueDrains"  # and the gang is newer than the drain
+    QUEUE_AT_LIMIT = "QueueAtLimit"
     PAUSED = "Paused"
     WOULD_START = "WouldStart"  # but for the mode
 

@@ -11,6 +11,7 @@ from .compile.capacity import FitByShape
 from .compile.grids import Grid
 from .compile.inter_pod import InterPodCompiler
 from .compile.pod_classes import SelectorIndex
+from .compile.quotas import Quotas
 from .observed_demand import ObservedDemand
 from .search.partial_plan import PartialPlan
 
@@ -38,7 +39,7 @@ class CompiledDemand:
         return InterPodCompiler.of(self.grid, self.index, staying).grid()
 
 
-def compile_demand(observed: ObservedDemand) -> CompiledDemand:
+def compile_demand(observed: ObservedDemand, quotas: Quotas) -> CompiledDemand:
     """The demand with every member's shape rewritten once, to that of its class."""
     snapshot = observed.snapshot
     residents = pod_classes.placed_pods(snapshot)
@@ -53,7 +54,8 @@ def compile_demand(observed: ObservedDemand) -> CompiledDemand:
     promised = [(same, node) for one, node in promised for same in index.classify((one,))]
     shapes = [member.shape for gang in gangs for member in gang.waiting]
     grid = grids.grid(snapshot, (*shapes, *(member.shape for member, _ in promised)))
-    blank = PartialPlan.blank(InterPodCompiler.of(grid, index, residents, promised), grid.free)
+    inter_pod = InterPodCompiler.of(grid, index, residents, promised)
+    blank = PartialPlan.blank(inter_pod, grid.free, quotas)
     empty = FitByShape(grid, grid.capacity)
     tried = [gang for gang in gangs if not timeouts.is_given_up(gang, snapshot.taken_at)]
     requests = _requests(empty, tried)

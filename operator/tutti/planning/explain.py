@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 
 from ..gang import demand
 from ..gang.demand import MemberCounts, PlacementRequest
-from ..gang.findings import NoPriorityClass, NotProved
+from ..gang.findings import NoPriorityClass, NotProved, QueueAtLimit
 from ..gang.room_findings import NoNodeFits, RoomHeldForIt, RoomHeldForOther
 from ..model.cluster import Gang, Member
 from ..model.decisions import Finding, Reason, Rejection
 from ..model.keys import Uid
 from ..model.shapes import Shape
 from . import inter_pod_obstacles, missing_members
-from .compile import capacity
+from .compile import capacity, problems
 from .compile.capacity import FitByShape
 from .compile.inter_pod import InterPodCompiler
+from .compile.quotas import NO_QUOTAS, Quotas
 from .search.limits import NO_PROGRESS, Progress
 from .search.starvation import HeldCapacity
 
@@ -38,6 +39,7 @@ class ExplainContext:
     placed: Collection[Uid]
     shortfall: str = ""
     hold: HeldCapacity | None = None
+    quotas: Quotas = NO_QUOTAS  # once the whole plan is carried out
 
     def left_for(self, gang: Gang) -> FitByShape:
         """What the gang could take of the room that is left."""
@@ -81,6 +83,8 @@ def _rejection(
         return missing_members.absence(oldest)
     if (member := capacity.nowhere_member(context.empty, want)) is not None:
         return _nowhere(context, want, member, known)
+    if limits := _limits(context, want):
+        return Rejection(want.gang.key, Reason.QUEUE_AT_LIMIT, limits)
     left = context.left_for(census.gang)
     findings = (
         *capacity.not_enough_room(context.empty, left, want),
@@ -99,6 +103,8 @@ def _of_started(
     want = PlacementRequest(census.gang, 1, tuple(m for m in census.waiting if m.shape == shape))
     if (member := capacity.nowhere_member(context.empty, want)) is not None:
         return _nowhere(context, want, member, known)
+    if limits := _limits(context, want):
+        return Rejection(want.gang.key, Reason.QUEUE_AT_LIMIT, limits)
     beyond = f"beyond the {demand.min_members(census.gang)} needed"
     purpose = "to replace lost ones" if census.missing > 0 else beyond
     is_repair = census.missing > 0
@@ -124,6 +130,14 @@ def _held(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...
     if all(left[shape].members == context.left[shape].members for shape in shapes):
         return ()
     return (RoomHeldForOther(hold.gang.key),)
+
+
+def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
+    """The limits of queues that keep the gang waiting."""
+    return tuple(
+        QueueAtLimit(limit.queue, limit.resource, limit.in_use, limit.limit, wanted)
+        for limit, wanted in problems.exceeded(context.left.base, want, context.quotas)
+    )
 
 
 def _nowhere(

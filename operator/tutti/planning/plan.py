@@ -24,8 +24,9 @@ from . import (
     queued_gangs,
 )
 from .awaited_pods import AwaitedPods
-from .compile import gang_value
+from .compile import gang_value, problems
 from .compile.capacity import FitByShape
+from .compile.quotas import Quotas
 from .compile.slot_assignment import SlotAssignments
 from .compiled_demand import CompiledDemand
 from .observed_demand import ObservedDemand
@@ -57,7 +58,7 @@ def plan(
     limits = SearchLimits(strategy, fallback, budget, policy, snapshot.taken_at, progress)
     observed = observed_demand.observe(snapshot)
     queued = queued_gangs.queue_gangs(observed)
-    compiled = compiled_demand.compile_demand(queued.observed)
+    compiled = compiled_demand.compile_demand(queued.observed, Quotas.of(queued.limits))
     repaired = repair_gangs(compiled, limits)
     starved = find_starved(compiled, limits)
     rounds = round_order.rounds(compiled.tried, compiled.requests, starved.gangs, queued.stopped)
@@ -108,13 +109,18 @@ def repair_gangs(compiled: CompiledDemand, limits: SearchLimits) -> PartialPlan:
 
 
 def find_starved(compiled: CompiledDemand, limits: SearchLimits) -> StarvedGangs:
-    """The gangs that have waited too long and fit the empty cluster.
+    """The gangs that have waited too long and fit the empty cluster, and each limit alone.
 
     Gangs that the API server has refused not long ago are left out.
     """
     snapshot = compiled.snapshot
     refused = refusals.recently_refused(snapshot)
-    candidates = [request for request in compiled.requests if request.gang.key not in refused]
+    quotas = compiled.blank.quotas.without_use()
+    candidates = [
+        request
+        for request in compiled.requests
+        if request.gang.key not in refused and not problems.exceeded(compiled.grid, request, quotas)
+    ]
     trials = StarvationSearch(limits, len(compiled.requests))
     gangs = starvation.starved(
         snapshot, compiled.grid_without_gangs, candidates, limits.policy, trials
@@ -181,6 +187,7 @@ def explain_waiting(
         placed=plan.assigned,
         shortfall=plan.shortfall,
         hold=plan.hold,
+        quotas=plan.quotas,
     )
     rejections = explain.rejections(context, improved.gangs, limits.progress)
     rejections = tuple(queued.explained(rejection) for rejection in rejections)

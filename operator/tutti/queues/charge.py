@@ -86,13 +86,13 @@ def start_charge(members: Sequence[Member]) -> tuple[RoleAtStart, ...]:
 
 def requests_of(member: Member) -> Resources:
     """What one member is charged."""
-    return _charged(member.shape.requests)
+    return charged(member.shape.requests)
 
 
 def slot_requests(gang: Gang, role: str) -> Resources:
     """What room for an absent member is charged: what its role declares, else the most of it."""
     if (shape := slots.declared(gang, role)) is not None:
-        return _charged(shape.requests)
+        return charged(shape.requests)
     most = NOTHING
     for member in gang.members:
         if member.role == role:
@@ -100,7 +100,8 @@ def slot_requests(gang: Gang, role: str) -> Resources:
     return most
 
 
-def _charged(requests: Resources) -> Resources:
+def charged(requests: Resources) -> Resources:
+    """What a member with these requests is charged."""
     amounts = {
         name: n for name, n in requests.amounts if not (ports.is_port(name) or is_attaching(name))
     }

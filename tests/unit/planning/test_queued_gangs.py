@@ -4,25 +4,42 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tutti.gang.finding_text import sentence
-from tutti.model.cluster import OnTimeout, Role, SlotReservation
-from tutti.model.decisions import Plan, Reason
+from tutti.model.cluster import OnTimeout, Role, SlotReservation, Snapshot
+from tutti.model.decisions import GangCap, Plan, Reason
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
-from tutti.model.queues import Queue, Stop
+from tutti.model.queues import Queue, QueueMode, Stop
 from tutti.model.resources import Resources
 from tutti.planning import observed_demand
 from tutti.planning.plan import plan
 from tutti.planning.queued_gangs import QueuedGangs, queue_gangs
+from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
-from tutti.strategies.problem import Budget
+from tutti.strategies.problem import Budget, Strategy
+from tutti.verify.plan_checks import violations
 
-from ...harness.builders import Part, gang, node, reservation, single, snapshot, space
+from ...harness import generators
+from ...harness.builders import (
+    GangBuilder,
+    Part,
+    gang,
+    node,
+    reservation,
+    shape,
+    single,
+    snapshot,
+    space,
+)
 
+BEST_FIT = BestFit()
 TEAM_A = (Requirement("team", "In", ("a",)),)
 ML = space("ml", team="a")
 ROOM = node("n1", cpu=100)
+GPU = "nvidia.com/gpu"
 FIELD = "spec.queue of the PodGroup"
 AMBIGUOUS = (
     f"queues nlp, vision are all the default of namespace ml: name one of them in {FIELD}, or let "
@@ -39,9 +56,8 @@ def queued(*parts: Part) -> QueuedGangs:
     return queue_gangs(observed_demand.observe(snapshot(*parts, at=60.0)))
 
 
-def planned(*parts: Part, at: float = 60.0) -> Plan:
-    best_fit = BestFit()
-    return plan(snapshot(*parts, at=at), best_fit, best_fit, Budget())
+def planned(*parts: Part, at: float = 60.0, by: Strategy = BEST_FIT) -> Plan:
+    return plan(snapshot(*parts, at=at), by, BEST_FIT, Budget())
 
 
 def reasons(made: Plan) -> dict[str, Reason]:
@@ -202,3 +218,171 @@ def test_a_gang_is_charged_for_members_with_a_node_and_for_room_that_is_held() -
 def test_a_gang_that_runs_stays_charged_where_its_queue_is_gone() -> None:
     runs = gang("a").of(1, cpu=1).bound_on("n1").but(queue="gone")
     assert {*queued(ROOM, ML, VISION, runs).queues.values()} == {"root"}
+
+
+# Limits
+
+
+def in_vision(made: GangBuilder) -> GangBuilder:
+    return made.but(queue="vision")
+
+
+def limited(**limits: int) -> Queue:
+    return queue("vision", limits=tuple(sorted(limits.items())))
+
+
+def test_no_plan_starts_more_than_a_limit_leaves() -> None:
+    gangs = [in_vision(gang(f"g{i}").of(2, cpu=1)) for i in range(4)]
+    runs = in_vision(gang("r").of(1, cpu=1).bound_on("n1"))
+    made = planned(ROOM, ML, limited(cpu=6000), runs, *gangs, by=STRATEGIES["ilp"]())
+    assert started(made) == {"g0", "g1"}
+    assert {*reasons(made).values()} == {Reason.QUEUE_AT_LIMIT}
+    assert made.proved
+    assert sentence(made.rejections[0]) == (
+        "queue vision is at its limit: 5 of 6 cpu are in use, 2 wanted"
+    )
+
+
+def test_no_queue_waits_for_the_head_of_another() -> None:
+    first = in_vision(gang("a").of(2, cpu=1)).priority(9)
+    other = gang("b").of(2, cpu=1).but(queue="nlp")
+    made = planned(ROOM, ML, limited(cpu=1000), queue("nlp"), first, other)
+    assert (started(made), reasons(made)) == ({"b"}, {"a": Reason.QUEUE_AT_LIMIT})
+
+
+def test_a_limit_above_holds_for_all_queues_below_it() -> None:
+    tree = (queue("ml", limits=(("pods", 3),)), queue("a", parent="ml"), queue("b", parent="ml"))
+    gangs = [gang(name).of(2, cpu=1).but(queue=name) for name in ("a", "b")]
+    made = planned(ROOM, ML, *tree, *gangs)
+    assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
+    assert sentence(made.rejections[0]) == (
+        "queue ml is at its limit: 2 of 3 pods are in use, 2 wanted"
+    )
+
+
+@pytest.mark.parametrize("strategy", [BestFit(), STRATEGIES["ilp"]()])
+def test_gangs_of_several_rounds_keep_a_limit_together(strategy: Strategy) -> None:
+    """Extras part the rounds; a border decides once more on all above it."""
+    top = in_vision(gang("a").of(4, cpu=1).needing(2)).priority(2)
+    low = in_vision(gang("b").of(2, cpu=1)).priority(1)
+    last = in_vision(gang("c").of(1, cpu=1))
+    for most, names in ((1, ["c"]), (3, ["a"]), (5, ["a", "c"]), (7, ["a", "b", "c"])):
+        seen = snapshot(ROOM, ML, limited(pods=most), top, low, last, at=60.0)
+        made = plan(seen, strategy, BestFit(), Budget())
+        placed = {one.gang.name: len(one.assignments) for one in made.placements}
+        assert sorted(placed) == names
+        assert sum(placed.values()) == most
+
+
+@pytest.mark.parametrize("pool", ["n1", "n2"])
+def test_what_a_border_starts_counts_for_all_rounds_after_it(pool: str) -> None:
+    """The gang above moves aside for gang b, and gang c comes too late."""
+    nodes = [node(name, cpu=2).labelled(pool=name) for name in ("n1", "n2")]
+    above = in_vision(gang("a").of(2, cpu=1)).priority(2)
+    large = replace(shape(cpu=2), node_selector=(("pool", pool),))
+    moves = in_vision(gang("b").of(1).each(shape=large)).priority(1)
+    last = in_vision(gang("c").of(1, memory=1))
+    others = [gang(f"x{i}").of(2, memory=1).needing(1).bound_on("n3").priority(i) for i in (1, 2)]
+    parting = [other.but(queue="nlp") for other in others]
+    room = [*nodes, node("n3", memory=3)]
+    made = planned(
+        *room,
+        ML,
+        limited(pods=3),
+        queue("nlp"),
+        above,
+        moves,
+        last,
+        *parting,
+        by=STRATEGIES["ilp"](),
+    )
+    assert (started(made) - {"x1", "x2"}, reasons(made)["c"]) == (
+        {"a", "b"},
+        Reason.QUEUE_AT_LIMIT,
+    )
+
+
+def test_a_lost_member_is_replaced_as_far_as_the_limit_leaves_room() -> None:
+    broken = in_vision(gang("a").of(3, cpu=1).bound_on("n1"))
+    made = planned(ROOM, ML, limited(cpu=2000), broken)
+    assert [len(placement.assignments) for placement in made.placements] == [1]
+    full = in_vision(gang("b").of(1, cpu=1).bound_on("n1"))
+    made = planned(ROOM, ML, limited(cpu=2000), broken, full)
+    assert (started(made), reasons(made)) == (set(), {"a": Reason.QUEUE_AT_LIMIT})
+
+
+def test_room_for_absent_members_counts() -> None:
+    awaits = in_vision(gang("a").role("driver", 1, cpu=1).role("worker", 3, 0, cpu=1))
+    awaits = awaits.declaring(cpu=1)
+    made = planned(ROOM, ML, limited(cpu=3000), awaits)
+    assert (started(made), reasons(made)) == (set(), {"a": Reason.QUEUE_AT_LIMIT})
+    other = in_vision(gang("b").of(1, cpu=1)).but(created=9.0)
+    made = planned(ROOM, ML, limited(cpu=4000), awaits, other)
+    assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
+    (placement,) = made.placements
+    assert sum(slot.count for slot in placement.slots) == 3
+
+
+def test_single_pods_count_in_the_default_of_their_namespace() -> None:
+    default = queue("vision", default_for=(), limits=(("pods", 2),))
+    made = planned(ROOM, ML, default, *(single(f"p{i}", cpu=1) for i in range(4)))
+    assert len(started(made)) == 2
+    assert {*reasons(made).values()} == {Reason.QUEUE_AT_LIMIT}
+
+
+def test_a_limit_below_what_is_in_use_ends_nobody_and_stops_starts() -> None:
+    runs = in_vision(gang("a").of(3, cpu=1).bound_on("n1", "n1", "n1"))
+    waits = in_vision(gang("b").of(1, cpu=1))
+    free = in_vision(gang("c").of(1, memory=1))
+    made = planned(node("n1", cpu=9, memory=9), ML, limited(cpu=1000), runs, waits, free)
+    assert (started(made), made.evictions) == ({"c"}, ())
+    assert reasons(made) == {"b": Reason.QUEUE_AT_LIMIT}
+
+
+def test_a_limit_in_shadow_stops_nobody() -> None:
+    shadow = replace(limited(cpu=0), mode=QueueMode.SHADOW)
+    assert started(planned(ROOM, ML, shadow, in_vision(gang("a").of(2, cpu=1)))) == {"a"}
+
+
+def test_no_room_is_held_for_a_gang_that_is_larger_than_a_limit() -> None:
+    """It could never start, however long it waits."""
+    large = in_vision(gang("a").of(4, cpu=1))
+    small = gang("b").of(3, cpu=1).but(created=9000.0).but(queue="nlp")
+    made = planned(node("n1", cpu=4), ML, limited(cpu=3000), queue("nlp"), large, small, at=9_000.0)
+    assert (started(made), reasons(made)) == ({"b"}, {"a": Reason.QUEUE_AT_LIMIT})
+
+
+@pytest.mark.parametrize(("strategy", "examples"), [(BestFit(), 100), (STRATEGIES["ilp"](), 25)])
+def test_no_limit_is_ever_exceeded(strategy: Strategy, examples: int) -> None:
+    """Counted gang by gang by a checker that shares nothing with the plan."""
+
+    @settings(
+        max_examples=examples, deadline=None, database=None, suppress_health_check=[*HealthCheck]
+    )
+    @given(generators.crowds(), st.data())
+    def tried(seen: Snapshot, chance: st.DataObject) -> None:
+        amount = st.none() | st.integers(0, 12)
+
+        def some(name: str, parent: str) -> Queue:
+            cpu, gpu, pods = (chance.draw(amount) for _ in range(3))
+            limits = (("cpu", None if cpu is None else cpu * 1000), (GPU, gpu), ("pods", pods))
+            known = tuple((resource, n) for resource, n in limits if n is not None)
+            return queue(name, parent=parent, limits=known)
+
+        queues = (some("a", "top"), some("b", "top"), some("top", ""))
+        names = st.sampled_from(["a", "b", ""])
+        gangs = tuple(replace(one, queue=chance.draw(names)) for one in seen.gangs)
+        seen = replace(seen, gangs=gangs, queues=queues, namespaces=(ML,))
+        below = {"a": ("a",), "b": ("b",), "top": ("a", "b")}
+        caps = [
+            GangCap(
+                made.name,
+                frozenset(one.key for one in gangs if one.queue in below[made.name]),
+                dict(made.limits),
+            )
+            for made in queues
+        ]
+        made = plan(seen, strategy, BestFit(), Budget())
+        assert violations(seen, made, caps) == ()
+
+    tried()

@@ -17,6 +17,7 @@ from ...model.shapes import Shape
 from ...strategies.problem import Solution
 from .grids import Grid
 from .problems import parts
+from .quotas import Started
 
 
 def assignments(
@@ -61,6 +62,14 @@ def placed_counts(wants: Sequence[PlacementRequest], solution: Solution) -> Iter
         groups = parts(want) if shares else ()
         for share in shares:
             yield PlacedCount(groups[share.part][0].shape, share.node, share.count)
+
+
+def started(wants: Sequence[PlacementRequest], solution: Solution) -> Iterable[Started]:
+    """Whom a solution gives a node, by gang and shape."""
+    for want, shares in zip(wants, solution.shares, strict=True):
+        groups = parts(want) if shares else ()
+        for share in shares:
+            yield want.gang.key, groups[share.part][0].shape, share.count
 
 
 def room_left(

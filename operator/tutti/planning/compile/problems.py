@@ -1,6 +1,7 @@
 """From what gangs ask for to a Problem: the demands of one round, their levels and their caps."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,12 +10,26 @@ from ...gang.demand import PlacementRequest
 from ...model.cluster import Member
 from ...model.keys import Uid
 from ...model.shapes import Shape
+from ...queues.limits import QueueLimit
+from ...strategies.capacity import least_use
 from ...strategies.problem import Cap, Demand, DemandLevel, Part, Problem
 from .grids import Grid
+from .quotas import NO_QUOTAS, Quotas
+
+
+class ExceededLimit(NamedTuple):
+    """A limit, and what a request would add to its use at least."""
+
+    limit: QueueLimit
+    wanted: int
 
 
 def problem(
-    base: Grid, free: NDArray[np.int64], wants: Sequence[PlacementRequest], worths: Sequence[int]
+    base: Grid,
+    free: NDArray[np.int64],
+    wants: Sequence[PlacementRequest],
+    worths: Sequence[int],
+    quotas: Quotas = NO_QUOTAS,
 ) -> Problem:
     """The numbers of one round: these demands, worth so much, on the room that is free by now."""
     return Problem(
@@ -26,8 +41,19 @@ def problem(
             for want, level, worth in zip(wants, levels(wants), worths, strict=True)
         ),
         rules=base.rules,
-        caps=_caps(base, wants),
+        caps=(*_caps(base, wants), *(row.cap for row in quotas.caps(base, wants))),
     )
+
+
+def exceeded(base: Grid, want: PlacementRequest, quotas: Quotas) -> Sequence[ExceededLimit]:
+    """The limits that the request exceeds whichever of its members start."""
+    rows = [*quotas.caps(base, [want])]
+    if not rows:
+        return ()
+    (level,) = levels([want])
+    demand = _demand(base, want, level, 1)
+    uses = [(row, least_use(demand, row.cap)) for row in rows]
+    return [ExceededLimit(row.limit, use * row.unit) for row, use in uses if use > row.cap.room]
 
 
 def levels(wants: Sequence[PlacementRequest]) -> Sequence[DemandLevel]:

@@ -20,6 +20,7 @@ from ..compile import capacity, gang_value, problems
 from ..compile.capacity import FitByShape
 from ..compile.grids import Grid
 from ..compile.inter_pod import InterPodCompiler
+from ..compile.quotas import NO_QUOTAS, Quotas
 
 SENTENCE = "another place for those above might have let others start"
 Worth = tuple[tuple[DemandLevel, int], ...]  # (level, value)
@@ -35,13 +36,19 @@ class Above:
     wants: tuple[PlacementRequest, ...] = ()  # whole gangs, whether they start or not
     # Members placed one by one, to replace others or beyond the need.
     joined: tuple[PlacementRequest, ...] = ()
+    quotas: Quotas = NO_QUOTAS  # with what ran before the plan
 
     def could_start(
         self, wants: Sequence[PlacementRequest], held: NDArray[np.int64] | int
     ) -> Sequence[PlacementRequest]:
-        """Those that counting alone does not rule out in the room that is not held."""
+        """Those that neither the room that is not held nor a limit rules out by counting alone."""
         rooms = FitByShape(self.base, np.maximum(self.free - held, 0))
-        return [want for want in wants if capacity.short(rooms, want) is None]
+        return [
+            want
+            for want in wants
+            if capacity.short(rooms, want) is None
+            and not problems.exceeded(self.base, want, self.quotas)
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +95,8 @@ def joint(
     free = list(above.could_start(free, held))
     wants = [*staying, *free]
     worths = [*[1] * len(staying), *gang_value.worths(above.base, free, policy, taken_at)]
-    problem = problems.problem(above.base, np.maximum(above.free - held, 0), wants, worths)
+    room = np.maximum(above.free - held, 0)
+    problem = problems.problem(above.base, room, wants, worths, above.quotas)
     top = DemandLevel(max(demand.level.priority for demand in problem.demands) + 1)
     first = [replace(demand, level=top) for demand in problem.demands[: len(staying)]]
     demands = (*first, *problem.demands[len(staying) :])

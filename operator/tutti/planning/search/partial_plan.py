@@ -13,6 +13,7 @@ from ..compile import answers
 from ..compile.answers import PlacedCount
 from ..compile.grids import Grid
 from ..compile.inter_pod import InterPodCompiler
+from ..compile.quotas import NO_QUOTAS, Quotas
 from .borders import Above
 from .bounds import Tally
 from .starvation import HeldCapacity
@@ -31,12 +32,16 @@ class PartialPlan:
     shortfall: str = ""  # why a proof that was asked for is missing
     hold: HeldCapacity | None = None
     tally: Tally = field(default_factory=dict)  # of the whole gangs
+    quotas: Quotas = NO_QUOTAS  # with what the plan has started
 
     @classmethod
-    def blank(cls, inter_pod: InterPodCompiler, free: NDArray[np.int64]) -> "PartialPlan":
+    def blank(
+        cls, inter_pod: InterPodCompiler, free: NDArray[np.int64], quotas: Quotas = NO_QUOTAS
+    ) -> "PartialPlan":
         """The plan in which no member has a node."""
         base = inter_pod.grid()
-        return cls(inter_pod, base, free, Above(inter_pod, base, free))
+        above = Above(inter_pod, base, free, quotas=quotas)
+        return cls(inter_pod, base, free, above, quotas=quotas)
 
     @property
     def room(self) -> NDArray[np.int64]:

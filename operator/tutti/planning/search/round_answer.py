@@ -34,7 +34,7 @@ def answer_round(
     if not wants:
         return plan
     worths = gang_value.worths(plan.base, wants, limits.policy, limits.taken_at)
-    problem = problems.problem(plan.base, plan.room, wants, worths)
+    problem = problems.problem(plan.base, plan.room, wants, worths, plan.quotas)
     solution = limits.ask(problem)
     shortfall = _shortfall_of(solution, limits)
     if solution.outcome is Outcome.FAILED:
@@ -56,6 +56,7 @@ def answer_round(
         proved=plan.proved and not shortfall and bounds.is_settled(solution),
         shortfall=plan.shortfall or shortfall,
         tally=bounds.counted(plan.tally, problem, solution),
+        quotas=plan.quotas.with_started(answers.started(wants, solution)),
     )
 
 
@@ -101,6 +102,7 @@ def _decide_border(plan: PartialPlan, step: Round, limits: SearchLimits) -> Part
         base=above.base if inter_pod is above.inter_pod else inter_pod.grid(),
         free=answers.room_left(above.base, above.free, joint.wants, solution),
         assigned={pod.uid: pod for gang in assignments for pod in gang},
+        quotas=above.quotas.with_started(answers.started(joint.wants, solution)),
     )
 
 

@@ -1,0 +1,114 @@
+"""The limits of queues as caps of a Problem, and what a plan has started under them so far.
+
+What runs is charged already; each round adds what it starts, so no plan starts more than a limit
+leaves, whichever rounds its gangs are in.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...gang.demand import PlacementRequest
+from ...model.keys import GangKey
+from ...model.shapes import Shape
+from ...queues.charge import charged
+from ...queues.limits import QueueLimit
+from ...strategies.problem import Cap
+from .grids import AMOUNT_LIMIT, Grid
+
+Started = tuple[GangKey, Shape, int]  # so many members of a gang
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quotas:
+    """The limits that count; ``in_use`` of each includes what the plan has started."""
+
+    limits: tuple[QueueLimit, ...] = ()
+    of_gang: Mapping[GangKey, Sequence[int]] = field(default_factory=dict)  # indices of limits
+
+    @classmethod
+    def of(cls, limits: Iterable[QueueLimit]) -> "Quotas":
+        """These limits, without those in shadow."""
+        counting = tuple(limit for limit in limits if not limit.is_shadow)
+        of_gang: dict[GangKey, list[int]] = {}
+        for index, limit in enumerate(counting):
+            for gang in limit.gangs:
+                of_gang.setdefault(gang, []).append(index)
+        return cls(counting, of_gang)
+
+    def with_started(self, started: Iterable[Started]) -> "Quotas":
+        """The limits once these members have a node, too."""
+        if not self.limits:
+            return self
+        more = [0] * len(self.limits)
+        for gang, shape, members in started:
+            requests = charged(shape.requests)
+            for index in self.of_gang.get(gang, ()):
+                more[index] += members * requests[self.limits[index].resource]
+        limits = (
+            replace(limit, in_use=limit.in_use + amount)
+            for limit, amount in zip(self.limits, more, strict=True)
+        )
+        return replace(self, limits=tuple(limits))
+
+    def without_use(self) -> "Quotas":
+        """The limits as if nothing were charged."""
+        return replace(self, limits=tuple(replace(limit, in_use=0) for limit in self.limits))
+
+    def caps(self, base: Grid, wants: Sequence[PlacementRequest]) -> Iterator["LimitCap"]:
+        """The limits that these requests could exceed, each as a cap over them."""
+        requests: dict[int, list[int]] = {}
+        for number, want in enumerate(wants):
+            for index in self.of_gang.get(want.gang.key, ()):
+                requests.setdefault(index, []).append(number)
+        shapes = {group[0].shape for want in wants for group in want.alike} if requests else set()
+        amounts = _Amounts(base, shapes)
+        for index, numbers in sorted(requests.items()):
+            limit = self.limits[index]
+            amount, unit = amounts[limit.resource]
+            most = sum(_most_use(base, wants[number], amount) for number in numbers)
+            room = limit.room // unit
+            if most > room:
+                yield LimitCap(limit, Cap(frozenset(numbers), amount, room), unit)
+
+
+NO_QUOTAS = Quotas()
+
+
+class LimitCap(NamedTuple):
+    """A limit, and the same as a cap that counts in this unit."""
+
+    limit: QueueLimit
+    cap: Cap
+    unit: int
+
+
+class _Amounts(defaultdict[str, tuple[NDArray[np.int64], int]]):
+    """By resource: what one member of each shape is charged, and the unit that counts it.
+
+    The unit is 1 unless one of the ``asked`` shapes requests so much that a sum could overflow.
+    Then amounts are rounded up, and no limit is exceeded.
+    """
+
+    def __init__(self, base: Grid, asked: Iterable[Shape]) -> None:
+        super().__init__()
+        self._shapes, self._asked = base.shapes, asked
+
+    def __missing__(self, resource: str) -> tuple[NDArray[np.int64], int]:
+        amounts = {shape: charged(shape.requests)[resource] for shape in self._shapes}
+        largest = max(amounts[shape] for shape in self._asked)
+        unit = 2 ** max(0, largest.bit_length() - AMOUNT_LIMIT.bit_length() + 1)
+        column = np.zeros(len(self._shapes), dtype=np.int64)
+        for shape, row in self._shapes.items():
+            column[row] = min(-(-amounts[shape] // unit), AMOUNT_LIMIT)
+        self[resource] = column, unit
+        return self[resource]
+
+
+def _most_use(base: Grid, want: PlacementRequest, amount: NDArray[np.int64]) -> int:
+    """What the request uses at most."""
+    return want.need * max(int(amount[base.shapes[group[0].shape]]) for group in want.alike)
