@@ -36,6 +36,33 @@ def faults(
                 yield f"cap {cap.name}: {' of '.join(amounts)} {format_name(name)} would be in use"
 
 
+def within(
+    snapshot: Snapshot, placements: Sequence[Placement], caps: Sequence[GangCap]
+) -> list[Placement]:
+    """The placements that exceed no cap, counted together, the first ones first."""
+    seen = lookup.SnapshotLookup(snapshot)
+    held = {reservation.gang: reservation for reservation in snapshot.reservations}
+    use = {gang.key: _use(gang, seen, held.get(gang.key), None) for gang in snapshot.gangs}
+    used = [_total(use, cap.gangs) for cap in caps]
+    sound: list[Placement] = []
+    for placement in placements:
+        gang = seen.gangs[placement.gang]
+        more = _use(gang, seen, held.get(gang.key), placement)
+        more.subtract(use[gang.key])
+        counting = [i for i, cap in enumerate(caps) if gang.key in cap.gangs]
+        if all(_has_room(caps[i], used[i], more) for i in counting):
+            sound.append(placement)
+            for i in counting:
+                used[i].update(more)
+    return sound
+
+
+def _has_room(cap: GangCap, used: Counter[str], more: Counter[str]) -> bool:
+    return all(
+        more[name] <= 0 or used[name] + more[name] <= limit for name, limit in cap.limits.items()
+    )
+
+
 def _use(
     gang: Gang,
     seen: lookup.SnapshotLookup,

@@ -16,13 +16,15 @@ from ..gang.slots import Places
 from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, GangCap, Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
-from . import cap_checks, inter_pod, lookup, room_ledger, slot_checks
+from . import cap_checks, inter_pod, lookup, queue_checks, room_ledger, slot_checks
 
 
 def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> tuple[str, ...]:
     """What the plan breaks, one sentence each; empty if every promise holds."""
+    caps = (*caps, *queue_checks.caps(snapshot))
     over = cap_checks.faults(snapshot, plan.placements, caps) if caps else ()
-    return (*_broken(snapshot, plan.placements), *over)
+    stopped = queue_checks.faults(snapshot, plan.placements)
+    return (*_broken(snapshot, plan.placements), *over, *stopped.values())
 
 
 def upheld(
@@ -45,7 +47,16 @@ def upheld(
         if not any(True for _ in _faults(placement, seen, trial, new)):
             books.ledger.left.update(trial.ledger.left)
             sound.append(placement)
-    return tuple(_sociable(snapshot, sound, seen, kept))
+    return tuple(_sociable(snapshot, _within_queues(snapshot, sound), seen, kept))
+
+
+def _within_queues(snapshot: Snapshot, placements: list[Placement]) -> list[Placement]:
+    """The placements that the Queues allow by now, the first ones first."""
+    if not snapshot.queues:
+        return placements
+    stopped = queue_checks.faults(snapshot, placements)
+    allowed = [placement for placement in placements if placement.gang not in stopped]
+    return cap_checks.within(snapshot, allowed, queue_checks.caps(snapshot))
 
 
 def _nodes(placement: Placement, books: "_Books") -> Iterator[NodeName]:
