@@ -284,6 +284,28 @@ def test_a_reservation_may_shrink_but_not_change_its_gang_or_its_time(server: Co
         assert "the gang, the time and the scheduler name of a Reservation never change" in said
 
 
+def test_the_record_of_a_start_never_changes(server: ControlPlane) -> None:
+    """Which queue a gang is charged to is decided once; merge patches leave the record alone."""
+    start = {"role": "", "members": 2, "requests": {"cpu": "2", "pods": "2"}}
+    queue = {"name": "vision", "startedAt": "2026-01-01T00:00:00.5Z", "minimum": [start]}
+    body = held(ROOM, queue=queue)
+    path = _path("reservations", body["metadata"]["name"])
+    assert server.request("POST", _path("reservations"), body)["spec"]["queue"] == queue
+    patched = server.request("PATCH", path, {"spec": {"placement": [], "term": "another"}})
+    assert patched["spec"]["queue"] == queue
+    more = {**queue, "minimum": [start, {"role": "x", "members": 1}]}
+    for changed in (None, {"name": "nlp"}, {"startedAt": "2026-01-02T00:00:00Z"}, more):
+        sentence = _refusal(server, "PATCH", path, {"spec": {"queue": changed}})
+        assert "the queue in which a gang started never changes" in sentence
+    server.request("DELETE", path)
+    old = held(ROOM)
+    path = _path("reservations", old["metadata"]["name"])
+    server.request("POST", _path("reservations"), old)
+    sentence = _refusal(server, "PATCH", path, {"spec": {"queue": queue}})
+    assert "the queue in which a gang started never changes" in sentence
+    server.request("DELETE", path)
+
+
 def test_kubectl_get_tells_whose_room_a_reservation_holds(server: ControlPlane) -> None:
     """By its short name."""
     body = held(ROOM, term="tutti-0")

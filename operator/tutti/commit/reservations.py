@@ -36,6 +36,7 @@ def reservation_for(
         entries=entries_for(placement.assignments) if placement else (),
         slots=placement.slots if placement else (),
         evict=tuple(member.uid for member in eviction.members) if eviction else (),
+        record=placement.record if placement else None,
     )
 
 

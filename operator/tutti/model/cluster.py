@@ -12,7 +12,7 @@ from . import ports
 from .inter_pod import AffinityTerm, Labels, WeightedAffinityTerm
 from .keys import POD, POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from .owners import Owner
-from .queues import Queue
+from .queues import Queue, QueueRecord
 from .resources import NOTHING, Resources
 from .shapes import Shape, Taint, Template
 from .spark import SparkPod
@@ -333,6 +333,7 @@ class Reservation:
     evict: tuple[Uid, ...] = ()  # members to be evicted, of a gang that is given up for now
     version: str = ""  # metadata.resourceVersion; empty until the server has answered
     self_uid: Uid | None = None  # metadata.uid of the Reservation object itself
+    record: QueueRecord | None = None  # of the gang's start; None if there were no Queues then
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .cluster import Member, PodReservation, Reservation, SlotReservation
 from .keys import GangKey, NodeName, PodKey, Uid
+from .queues import QueueRecord
 
 
 class Objective(StrEnum):
@@ -103,6 +104,7 @@ class Placement:
     assignments: tuple[Assignment, ...]
     slots: tuple[SlotReservation, ...] = ()
     remark: str = ""
+    record: QueueRecord | None = None  # of a gang that starts while there are Queues
 
 
 @dataclass(frozen=True, slots=True)

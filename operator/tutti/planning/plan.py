@@ -67,7 +67,7 @@ def plan(
     waiting = explain_waiting(queued, compiled, improved, limits)
     released = release_partial(compiled, improved, waiting)
     return Plan(
-        placements=placements_of(improved, observed.slots),
+        placements=placements_of(improved, observed.slots, queued),
         rejections=(*released.rejections, *queued.observed.refused.values()),
         evictions=released.evictions,
         proved=improved.plan.proved,
@@ -206,17 +206,19 @@ def release_partial(
 
 
 def placements_of(
-    improved: ImprovedPlan, slot_assignments: SlotAssignments
+    improved: ImprovedPlan, slot_assignments: SlotAssignments, queued: QueuedGangs
 ) -> tuple[Placement, ...]:
     """One Placement per gang of which members have a node or slots are reserved."""
-    placements = (
-        _placement(gang, improved.plan.assigned, slot_assignments) for gang in improved.gangs
-    )
+    assigned = improved.plan.assigned
+    placements = (_placement(gang, assigned, slot_assignments, queued) for gang in improved.gangs)
     return tuple(placement for placement in placements if placement is not None)
 
 
 def _placement(
-    members: MemberCounts, assigned: Mapping[Uid, Assignment], slot_assignments: SlotAssignments
+    members: MemberCounts,
+    assigned: Mapping[Uid, Assignment],
+    slot_assignments: SlotAssignments,
+    queued: QueuedGangs,
 ) -> Placement | None:
     gang = members.gang
     own = tuple(assigned[member.uid] for member in members.ready if member.uid in assigned)
@@ -229,7 +231,10 @@ def _placement(
         return standing.placement(gang, own, new)
     if own or (new and members.is_committed):
         places = slots.slots_of(slots.places(new))
-        return Placement(gang.key, gang.uid, gang.generation, own, places)
+        record = queued.start_record(
+            members, [member for member in members.waiting if member.uid in assigned]
+        )
+        return Placement(gang.key, gang.uid, gang.generation, own, places, record=record)
     return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..gang import timeouts
+from ..gang.demand import MemberCounts
 from ..gang.findings import (
     AmbiguousDefault,
     ForbiddenQueue,
@@ -14,10 +15,10 @@ from ..gang.findings import (
     QueueStopped,
     UnknownQueue,
 )
-from ..model.cluster import Gang, Reservation, Snapshot
+from ..model.cluster import Gang, Member, Reservation, Snapshot
 from ..model.decisions import Finding, Reason, Rejection
-from ..model.keys import GangKey
-from ..model.queues import Stop
+from ..model.keys import GangKey, Uid
+from ..model.queues import QueueRecord, Stop
 from ..model.resources import Resources
 from ..queues import admission, charge, limits
 from ..queues.admission import Membership, Refusal
@@ -35,6 +36,19 @@ class QueuedGangs:
     charges: Mapping[GangKey, Resources] = field(default_factory=dict)  # of gangs that run
     limits: Sequence[QueueLimit] = ()
     stopped: Mapping[GangKey, Rejection] = field(default_factory=dict)  # they run and do not grow
+    uids: Mapping[str, Uid] = field(default_factory=dict)  # of the queues, by name
+
+    def start_record(self, members: MemberCounts, placed: Sequence[Member]) -> QueueRecord | None:
+        """What is written down of a gang that starts with these members.
+
+        Nothing of a gang that runs, of a pod without a PodGroup, or while there are no Queues.
+        """
+        gang = members.gang
+        if members.is_committed or gang.is_single or not self.uids:
+            return None
+        queue = self.queues[gang.key]
+        minimum = charge.start_charge(gang, placed)
+        return QueueRecord(queue, self.uids[queue], self.observed.snapshot.taken_at, minimum)
 
     def explained(self, rejection: Rejection) -> Rejection:
         """The rejection; that of a gang which may not grow says why."""
@@ -77,6 +91,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         charges,
         limits.limits(tree, queues, charges),
         stopped,
+        {name: queue.uid for name, queue in tree.queues.items()},
     )
 
 

@@ -5,7 +5,7 @@ quota, so they are left out.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..gang import demand, slots
@@ -55,8 +55,7 @@ def gang_charge(
     slotted = Counter[str]()
     for slot in reservation.slots if reservation is not None else ():
         slotted[slot.role] += slot.count
-    succeeded = Counter(m.role for m in gang.members if m.phase is Phase.SUCCEEDED)
-    succeeded.update(gang.finished)
+    succeeded = _by_role(gang, _succeeded(gang))
     needed = _needed(gang, staying, slotted + succeeded)
     held = Resources.total(
         (
@@ -73,11 +72,14 @@ def gang_charge(
     return GangCharge(minimum, tuple(extras), left, held)
 
 
-def start_charge(members: Sequence[Member]) -> tuple[RoleAtStart, ...]:
-    """What is written down of a gang that starts with these members, by role."""
+def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ...]:
+    """What is written down of a gang that starts with these members: its minimum, by role.
+
+    Without roles, what members name as theirs counts for nothing.
+    """
     requests: dict[str, list[Resources]] = {}
-    for member in members:
-        requests.setdefault(member.role, []).append(requests_of(member))
+    for member in _needed(gang, by_age(members), _by_role(gang, _succeeded(gang))):
+        requests.setdefault(member.role if gang.roles else "", []).append(requests_of(member))
     return tuple(
         RoleAtStart(role, len(amounts), Resources.total(amounts))
         for role, amounts in sorted(requests.items())
@@ -106,6 +108,17 @@ def charged(requests: Resources) -> Resources:
         name: n for name, n in requests.amounts if not (ports.is_port(name) or is_attaching(name))
     }
     return Resources.of({**amounts, PODS: 1})
+
+
+def _succeeded(gang: Gang) -> Iterator[str]:
+    """The roles of the members that succeeded in this run, those included that are gone."""
+    yield from (member.role for member in gang.members if member.phase is Phase.SUCCEEDED)
+    yield from gang.finished
+
+
+def _by_role(gang: Gang, roles: Iterable[str]) -> Counter[str]:
+    """How many there are of each role; of a gang without roles, all count as one."""
+    return Counter(role if gang.roles else "" for role in roles)
 
 
 def _needed(gang: Gang, staying: Sequence[Member], there: Mapping[str, int]) -> Sequence[Member]:

@@ -42,7 +42,7 @@ from tutti.model.inter_pod import (
 from tutti.model.keys import POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from tutti.model.owners import Owner
 from tutti.model.ports import HostPort
-from tutti.model.queues import Queue, QueueMode, Stop
+from tutti.model.queues import Queue, QueueMode, QueueRecord, RoleAtStart, Stop
 from tutti.model.resources import Resources
 from tutti.model.shapes import NO_PREFERENCES, Effect, NodeTerm, Preferences, Taint, Toleration
 from tutti.model.spark import ConfigMapKey, SparkPod
@@ -242,6 +242,15 @@ RESERVATION: dict[str, Any] = {
     "slots": (SlotReservation(NodeName("n1"), "worker", 2),),
     "evict": (Uid("u-1"),),
     "version": "17",
+    "record": QueueRecord(
+        "vision",
+        Uid("q-1"),
+        1_767_225_600.25,
+        (
+            RoleAtStart("driver", 1, resources(cpu=1, pods=1)),
+            RoleAtStart("worker", 3, resources(gpu=6, pods=3)),
+        ),
+    ),
 }
 
 

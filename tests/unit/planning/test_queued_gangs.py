@@ -12,7 +12,7 @@ from tutti.model.cluster import OnTimeout, Role, SlotReservation, Snapshot
 from tutti.model.decisions import GangCap, Plan, Reason
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
-from tutti.model.queues import Queue, QueueMode, Stop
+from tutti.model.queues import Queue, QueueMode, QueueRecord, RoleAtStart, Stop
 from tutti.model.resources import Resources
 from tutti.planning import observed_demand
 from tutti.planning.plan import plan
@@ -29,6 +29,7 @@ from ...harness.builders import (
     gang,
     node,
     reservation,
+    resources,
     shape,
     single,
     snapshot,
@@ -321,6 +322,39 @@ def test_room_for_absent_members_counts() -> None:
     assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
     (placement,) = made.placements
     assert sum(slot.count for slot in placement.slots) == 3
+
+
+def test_the_record_of_a_start_has_the_queue_and_the_minimum() -> None:
+    made = planned(
+        *(ROOM, ML, VISION),
+        in_vision(gang("a").of(3, cpu=1).needing(2)),
+        gang("b").of(1, cpu=1),
+        in_vision(gang("c").of(2, cpu=1).needing(1).bound_on("n1")),
+        single("d", cpu=1),
+    )
+    records = {placement.gang.name: placement.record for placement in made.placements}
+    two, one = (RoleAtStart("", n, resources(cpu=n, pods=n)) for n in (2, 1))
+    assert records == {
+        "a": QueueRecord("vision", Uid("vision-1"), 60.0, (two,)),
+        "b": QueueRecord("root", Uid(""), 60.0, (one,)),
+        "c": None,
+        "d": None,
+    }
+
+
+def test_the_record_of_a_start_counts_absent_members() -> None:
+    awaits = in_vision(gang("a").role("driver", 1, cpu=1).role("worker", 3, 0, cpu=1))
+    (placement,) = planned(ROOM, ML, VISION, awaits.declaring(cpu=1)).placements
+    assert placement.record is not None
+    assert [(start.role, start.members) for start in placement.record.minimum] == [
+        ("driver", 1),
+        ("worker", 3),
+    ]
+
+
+def test_without_queues_nothing_is_written_down_of_a_start() -> None:
+    (placement,) = planned(ROOM, gang("a").of(1, cpu=1)).placements
+    assert placement.record is None
 
 
 def test_single_pods_count_in_the_default_of_their_namespace() -> None:

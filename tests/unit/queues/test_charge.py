@@ -5,7 +5,8 @@ from dataclasses import replace
 from tutti.model import ports
 from tutti.model.cluster import Gang, Phase, SlotReservation
 from tutti.model.keys import NodeName, Uid
-from tutti.model.queues import QueueRecord
+from tutti.model.queues import QueueRecord, RoleAtStart
+from tutti.model.resources import Resources
 from tutti.queues.charge import gang_charge, slot_requests, start_charge
 
 from ...harness.builders import GangBuilder, gang, reservation, resources
@@ -16,10 +17,10 @@ def running(n: int, needed: int) -> GangBuilder:
 
 
 def record(made: Gang, n: int) -> QueueRecord:
-    return QueueRecord("q", Uid("q-uid"), 0.0, start_charge(made.members[:n]))
+    return QueueRecord("q", Uid("q-uid"), 0.0, start_charge(made, made.members[:n]))
 
 
-def gpus(n: int) -> object:
+def gpus(n: int) -> Resources:
     return resources(gpu=n, pods=n)
 
 
@@ -90,4 +91,22 @@ def test_each_role_has_its_oldest_members_in_the_minimum() -> None:
 def test_host_ports_are_no_quota() -> None:
     made = gang("a").of(1, gpu=1).listening(ports.HostPort(80)).bound_on("n1").made
     assert gang_charge(made, None, None).total == gpus(1)
-    assert [start.role for start in start_charge(made.members)] == [""]
+    assert start_charge(made, made.members) == (RoleAtStart("", 1, gpus(1)),)
+
+
+def test_the_record_of_a_start_has_the_minimum_by_role() -> None:
+    made = gang("a").role("worker", 1, 3, gpu=1).role("driver", 1, cpu=1).needing(3).made
+    expected = (
+        RoleAtStart("driver", 1, resources(cpu=1, pods=1)),
+        RoleAtStart("worker", 2, gpus(2)),
+    )
+    assert start_charge(made, made.members) == expected
+    began = replace(made, finished=("worker",))
+    assert [start.members for start in start_charge(began, made.members)] == [1, 1]
+
+
+def test_without_roles_what_members_name_as_theirs_counts_for_nothing() -> None:
+    mixed = gang("a").of(1, role="x", gpu=1).of(1, role="y", gpu=1)
+    assert start_charge(mixed.made, mixed.made.members) == (RoleAtStart("", 2, gpus(2)),)
+    lost = mixed.bound_on("n1", "n1").only("a-1", phase=Phase.SUCCEEDED).made
+    assert gang_charge(lost, None, record(mixed.made, 2)).minimum == gpus(1)

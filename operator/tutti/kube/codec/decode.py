@@ -21,6 +21,7 @@ from ...model.cluster import (
 )
 from ...model.keys import POD_GROUP, ApiKind, GangKey, Lease, NodeName, PodKey, Uid
 from ...model.owners import Owner
+from ...model.queues import QueueRecord, RoleAtStart
 from ...model.resources import Resources
 from ...model.shapes import NO_PREFERENCES, Taint
 from ...model.spark import DRIVER
@@ -31,7 +32,7 @@ from ..gang_sources.spark import SPARK_LABEL, decode_spark, role_of
 from .inter_pod import decode_apart, decode_labels, decode_rules
 from .metadata import named, seconds_of
 from .preferences import decode_likings, decode_wishes
-from .quantity import QuantityError, offered
+from .quantity import QuantityError, offered, requested
 from .shapes import claims, decode_requests, decode_shape, pinned_to, unmodelled
 
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
@@ -174,6 +175,29 @@ def decode_reservation(held: wire.Reservation) -> Reservation:
         evict=tuple(Uid(uid) for uid in spec.evict),
         version=metadata.resource_version,
         self_uid=Uid(metadata.uid),
+        record=None if spec.queue is None else _record(spec.queue, name),
+    )
+
+
+def _record(record: wire.QueueRecord, name: str) -> QueueRecord:
+    if any(start.members < 1 for start in record.minimum):
+        raise BadObject(name, "spec.queue.minimum: it counts less than 1 member of a role")
+    try:
+        minimum = [
+            RoleAtStart(
+                start.role,
+                start.members,
+                Resources.of({key: requested(key, n) for key, n in start.requests.items()}),
+            )
+            for start in record.minimum
+        ]
+    except QuantityError as problem:
+        raise BadObject(name, f"spec.queue.minimum cannot be read: {problem}") from problem
+    return QueueRecord(
+        record.name,
+        Uid(record.uid),
+        seconds_of(record.started_at),
+        tuple(sorted(minimum, key=lambda start: start.role)),
     )
 
 

@@ -23,9 +23,11 @@ from ...model.keys import (
     PodKey,
     Uid,
 )
+from ...model.queues import QueueRecord
 from .. import errors
 from ..calls import TUTTI_VERSION, api_version
 from ..gang_sources import api_version_of
+from .quantity import as_text
 
 API_VERSION = api_version(POD_GROUP.group, TUTTI_VERSION)
 COMPONENT = "tutti"
@@ -94,6 +96,8 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
     }
     if value.evict:
         spec["evict"] = list(value.evict)
+    if value.record is not None:
+        spec["queue"] = _record(value.record)
     body = {
         "apiVersion": API_VERSION,
         "kind": "Reservation",
@@ -112,6 +116,22 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
             f"most {RESERVATION_LIMIT:,} can be stored: make the gang smaller"
         )
     return body
+
+
+def _record(record: QueueRecord) -> dict[str, Any]:
+    return {
+        "name": record.queue,
+        "uid": record.queue_uid,
+        "startedAt": moment(record.started),
+        "minimum": [
+            {
+                "role": start.role,
+                "members": start.members,
+                "requests": {name: as_text(name, n) for name, n in start.requests.amounts},
+            }
+            for start in record.minimum
+        ],
+    }
 
 
 def _size(body: Mapping[str, Any]) -> int:

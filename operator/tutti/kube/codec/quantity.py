@@ -43,6 +43,11 @@ def granted(name: str, quantity: object) -> int:
     return min(nanos(quantity) // _unit(name), LARGEST)
 
 
+def as_text(name: str, amount: int) -> str:
+    """An amount as it is written: thousandths for ``cpu``, else whole units."""
+    return f"{amount}m" if name == CPU else str(amount)
+
+
 def nanos(quantity: object) -> int:
     """An asked amount in billionths, rounded up, so that sums are exact as in Kubernetes."""
     return _asked(quantity if isinstance(quantity, str) else _written(quantity))

@@ -18,7 +18,7 @@ from ..errors import BadObject
 from .encode import moment
 from .inter_pod import MalformedSelector, read_selector
 from .metadata import named, seconds_of
-from .quantity import CPU, QuantityError, granted
+from .quantity import QuantityError, as_text, granted
 
 _STOPS = {str(stop): stop for stop in Stop}
 
@@ -124,7 +124,7 @@ def _quantity(
         return {}
     if _field(name, field) in unreadable:
         return {field: "?"}
-    return {field: f"{amounts[name]}m" if name == CPU else str(amounts[name])}
+    return {field: as_text(name, amounts[name])}
 
 
 def _requirement(requirement: Requirement) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from .pods import (
     ResourceAmounts,
     Toleration,
 )
-from .queues import Queue
+from .queues import Queue, QueueRecord
 from .reading import Page, WatchEvent, parse_event, parse_one, parse_page
 from .storage import (
     CSIDriver,
@@ -65,6 +65,7 @@ __all__ = [
     "PreferredNodeTerm",
     "Quantities",
     "Queue",
+    "QueueRecord",
     "Requirement",
     "Reservation",
     "ResourceAmounts",

@@ -7,6 +7,7 @@ server would fill them in.
 from pydantic import AwareDatetime, Field
 
 from .base import Condition, Object, Quantities, Wire
+from .queues import QueueRecord
 
 
 class Taint(Wire):
@@ -79,6 +80,7 @@ class ReservationSpec(Wire):
     reserved_at: AwareDatetime
     placement: tuple[Held, ...] = ()
     evict: tuple[str, ...] = ()
+    queue: QueueRecord | None = None
 
 
 class Reservation(Object):

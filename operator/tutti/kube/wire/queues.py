@@ -1,10 +1,27 @@
-"""The fields of Tutti's Queues that a decision uses, spelt as the API spells them."""
+"""The fields of Tutti's Queues, and of the record of a start, spelt as the API spells them."""
 
 from typing import Any
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
-from .base import LabelSelector, Object, Wire
+from .base import LabelSelector, Object, Quantities, Wire
+
+
+class RoleAtStart(Wire):
+    """Members of one role that a gang started with, and what they requested together."""
+
+    role: str = ""
+    members: int
+    requests: Quantities = Field(default_factory=dict)
+
+
+class QueueRecord(Wire):
+    """The queue in which a gang started; the built-in queue ``root`` has no uid."""
+
+    name: str
+    uid: str = ""
+    started_at: AwareDatetime
+    minimum: tuple[RoleAtStart, ...] = ()
 
 
 class QueueResource(Wire):

@@ -44,6 +44,7 @@ from tutti.model.cluster import (
 )
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.owners import Job, Owner
+from tutti.model.queues import QueueRecord, RoleAtStart
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape, Taint, Toleration
 
@@ -440,6 +441,43 @@ def test_a_reservation_is_read_whole() -> None:
 def test_a_reservation_that_makes_no_sense_is_refused(placement: object, sentence: str) -> None:
     with pytest.raises(BadObject, match=f"^ml/g-1: {sentence}$"):
         held(placement=placement)
+
+
+RECORD: dict[str, Any] = {
+    "name": "vision",
+    "uid": "q-1",
+    "startedAt": "2026-01-01T00:00:00.5Z",
+    "minimum": [
+        {"role": "worker", "members": 2, "requests": {"cpu": "1500m", "pods": 2}},
+        {"role": "driver", "members": 1},
+    ],
+}
+
+
+def test_the_record_of_a_start_is_read_by_role() -> None:
+    assert held(queue=RECORD).record == QueueRecord(
+        "vision",
+        Uid("q-1"),
+        NEW_YEAR + 0.5,
+        (
+            RoleAtStart("driver", 1, Resources()),
+            RoleAtStart("worker", 2, Resources.of({"cpu": 1500, "pods": 2})),
+        ),
+    )
+    root = {"name": "root", "startedAt": RECORD["startedAt"]}
+    assert held(queue=root).record == QueueRecord("root", Uid(""), NEW_YEAR + 0.5)
+
+
+@pytest.mark.parametrize(
+    ("start", "sentence"),
+    [
+        ({"members": 0}, ": it counts less than 1 member of a role"),
+        ({"members": 1, "requests": {"cpu": "lots"}}, " cannot be read: 'lots' is not a quantity"),
+    ],
+)
+def test_a_record_that_makes_no_sense_is_refused(start: object, sentence: str) -> None:
+    with pytest.raises(BadObject, match=f"^ml/g-1: spec.queue.minimum{sentence}"):
+        held(queue={**RECORD, "minimum": [start]})
 
 
 @pytest.mark.parametrize("spec", [{}, {"nodeName": "n1"}])
