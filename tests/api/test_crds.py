@@ -281,7 +281,7 @@ def test_a_reservation_may_shrink_but_not_change_its_gang_or_its_time(server: Co
         {"schedulerName": "another"},
     ):
         said = _refusal(server, "PATCH", path, {"spec": changed})
-        assert "the gang, the time and the scheduler name of a Reservation never change" in said
+        assert "the scheduler name of a Reservation that holds room never change" in said
 
 
 def test_the_record_of_a_start_never_changes(server: ControlPlane) -> None:
@@ -303,6 +303,36 @@ def test_the_record_of_a_start_never_changes(server: ControlPlane) -> None:
     server.request("POST", _path("reservations"), old)
     sentence = _refusal(server, "PATCH", path, {"spec": {"queue": queue}})
     assert "the queue in which a gang started never changes" in sentence
+    server.request("DELETE", path)
+
+
+def test_a_reservation_that_is_kept_for_its_record_may_hold_room_anew(
+    server: ControlPlane,
+) -> None:
+    """Its room has a time of its own; the gang and the record stay."""
+    queue = {"name": "vision", "startedAt": "2026-01-01T00:00:00Z"}
+    body = held(ROOM, queue=queue)
+    path = _path("reservations", body["metadata"]["name"])
+    server.request("POST", _path("reservations"), body)
+    anew = {
+        "podGroup": {"generation": 2},
+        "term": "another",
+        "reservedAt": "2026-01-02T00:00:00Z",
+        "placement": ROOM,
+        "evict": None,
+    }
+    assert "holds room never change" in _refusal(server, "PATCH", path, {"spec": anew})
+    server.request("PATCH", path, {"spec": {"placement": [], "evict": ["a"]}})
+    assert "holds room never change" in _refusal(server, "PATCH", path, {"spec": anew})
+    server.request("PATCH", path, {"spec": {"evict": None}})
+    other = {"podGroup": {"uid": "another"}}
+    assert _refusal(server, "PATCH", path, {"spec": other})
+    spec = server.request("PATCH", path, {"spec": anew})["spec"]
+    assert (spec["reservedAt"], spec["placement"], spec["queue"]) == (
+        anew["reservedAt"],
+        ROOM,
+        queue,
+    )
     server.request("DELETE", path)
 
 

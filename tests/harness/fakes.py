@@ -189,7 +189,8 @@ class FakeCluster:
     def collect(self) -> None:
         """Delete Reservations whose PodGroup is gone, as the garbage collector does."""
         uids = {group.uid for group in self.groups.values()}
-        for key in [key for key in self.reservations if key[1] not in uids]:
+        owned = [key for key, held in self.reservations.items() if held.record is None]
+        for key in [key for key in owned if key[1] not in uids]:
             self._drop_reservation(key)
 
     def put_node(self, node: Node) -> None:
@@ -228,6 +229,11 @@ class FakeCluster:
         item = Item(queue.uid, self._next(), queue)
         self.queues[queue.name] = item
         self._tell("queues", lambda state: state.queues.put(item))
+
+    def delete_queue(self, name: str) -> None:
+        """Delete a Queue."""
+        gone = self.queues.pop(name)
+        self._tell("queues", lambda state: state.queues.drop(gone.uid))
 
     def add_namespace(self, name: str, **given: str) -> None:
         """Create a namespace."""

@@ -61,7 +61,7 @@ class Adoption:
         self._inherited.update(
             (reservation.self_uid, reservation)
             for reservation in self._state.reservations
-            if reservation.term != term
+            if reservation.term != term and not reservation.is_spent
         )
         await self.retry(term)
 
@@ -72,6 +72,7 @@ class Adoption:
             errors.ApiError, Deposed: as of ``begin``.
         """
         now = self._clock()
+        self._forget_deleted()
         self._observe()
         unsigned = [
             reservation
@@ -107,10 +108,14 @@ class Adoption:
         The leader that made one may have bound all of it, which no list shows yet, or may wake up
         and bind it: the garbage collector asks no leader.
         """
-        self.forget(self._writer.deleted)
-        self._writer.deleted.clear()
+        self._forget_deleted()
         standing = {reservation.self_uid for reservation in self._state.reservations}
         return [reservation for uid, reservation in self._inherited.items() if uid not in standing]
+
+    def _forget_deleted(self) -> None:
+        """What we have deleted or emptied is inherited no more: whoever fills it is a stranger."""
+        self.forget(self._writer.deleted)
+        self._writer.deleted.clear()
 
     def forget(self, reservations: Iterable[Reservation]) -> None:
         """Nothing of these can be bound any more, or what was bound is known by now."""

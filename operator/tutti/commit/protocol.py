@@ -75,6 +75,9 @@ class Commit:
     async def reserve(self, decisions: Sequence[Placement | Eviction], term: LeaderTerm) -> None:
         """Write down what was decided for every gang before its first pod is bound, or evicted."""
         self._writer.begin()
+        await self._limit.all(
+            partial(self._writer.delete, reservation) for reservation in self._writer.unneeded()
+        )
         standing = {
             reservation.uid: reservation
             for reservation in self._state.reservations

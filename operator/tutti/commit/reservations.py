@@ -6,6 +6,7 @@ Separate from the commit, which says which room is reserved and given back when,
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 
 from ..kube import errors
 from ..kube.backoff import CONFLICT_SECONDS, Clock
@@ -57,23 +58,49 @@ class ReservationWriter:
         self._clock = clock
         self.created: list[Reservation] = []  # in this cycle
         self.replanned: list[Released] = []  # likewise; people are told of these
-        self.deleted: list[Reservation] = []  # until the recovery has noted them
+        self.deleted: list[Reservation] = []  # or emptied, until the recovery has noted them
 
     def begin(self) -> None:
         """Begin a cycle, in which nothing has been created yet."""
         self.created.clear()
         self.replanned.clear()
 
+    def unneeded(self) -> Sequence[Reservation]:
+        """The spent Reservations whose record counts no more; those refused a moment ago aside."""
+        now = self._clock()
+        return [
+            reservation
+            for reservation in self._state.unneeded_records()
+            if not self._state.refusals.holds_off(reservation.uid, now)
+        ]
+
     async def create(self, reservation: Reservation) -> None:
-        """Write a Reservation down: from then on every leader carries it out."""
+        """Write a Reservation down: from then on every leader carries it out.
+
+        If a spent one has the record of the gang's start, it holds the room.
+        """
+        spent = self._state.spent_reservation(reservation.uid)
         with self._backing_off(reservation, "Reservation"):
             try:
-                created = await self._api.reserve(reservation)
+                if spent is None:
+                    created = await self._api.reserve(reservation)
+                else:
+                    created = await self._api.amend(
+                        replace(
+                            reservation,
+                            record=spent.record,
+                            version=spent.version,
+                            self_uid=spent.self_uid,
+                        )
+                    )
             except errors.Conflict:
                 # One of the gang's stands already: the watch will show it, and it is carried out.
-                self._back_off(reservation, f"a Reservation named {reservation.uid} exists already")
+                why = "exists already" if spent is None else "has changed"
+                self._back_off(reservation, f"a Reservation named {reservation.uid} {why}")
             except errors.Gone:
                 logger.info("gang %s: its namespace or PodGroup is gone", reservation.gang)
+                if spent is not None:
+                    self._state.remove_reservation(spent)
             else:
                 self.created.append(created)
                 self._state.hold(created)
@@ -114,11 +141,19 @@ class ReservationWriter:
                 )
 
     async def delete(self, reservation: Reservation) -> None:
-        """Delete a Reservation as it was seen; one that has changed is tried again later."""
+        """Delete a Reservation as it was seen; one that has changed is tried again later.
+
+        While the record of its start still counts, it is emptied instead.
+        """
+        spent = None
         with self._backing_off(reservation, "deletion of its Reservation"):
             try:
                 with suppress(errors.Gone):
-                    await self._api.release(reservation)
+                    if self._state.needs_record(reservation):
+                        empty = replace(reservation, entries=(), slots=(), evict=())
+                        spent = await self._api.amend(empty)
+                    else:
+                        await self._api.release(reservation)
             except errors.Conflict as answer:
                 logger.info("gang %s: its Reservation stays for now: %s", reservation.gang, answer)
                 if reservation in self._state.reservations:
@@ -126,7 +161,10 @@ class ReservationWriter:
                     self._back_off(reservation, f"deletion of its Reservation refused: {answer}")
             else:
                 self.deleted.append(reservation)
-                self._state.remove_reservation(reservation)
+                if spent is None:
+                    self._state.remove_reservation(reservation)
+                else:
+                    self._state.hold(spent)
                 self._state.refusals.forget(reservation.uid)
 
     def _backing_off(self, reservation: Reservation, what: str) -> AbstractContextManager[None]:

@@ -335,6 +335,11 @@ class Reservation:
     self_uid: Uid | None = None  # metadata.uid of the Reservation object itself
     record: QueueRecord | None = None  # of the gang's start; None if there were no Queues then
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether it holds nothing any more, and stays for the record of the start alone."""
+        return self.record is not None and not (self.entries or self.slots or self.evict)
+
 
 @dataclass(frozen=True, slots=True)
 class ApiRefusal:
@@ -367,3 +372,14 @@ class Snapshot:
     # passes over them, and would do so anyway.
     settled: frozenset[Uid] = field(default=frozenset(), compare=False)
     queues: tuple[Queue, ...] = ()  # sorted by name; while there are any, namespaces are shown
+    # Reservations that hold nothing any more and keep the record of a start, sorted by gang.
+    start_records: tuple[Reservation, ...] = ()
+
+    @property
+    def records(self) -> Mapping[Uid, QueueRecord]:
+        """What is written down of the starts of gangs, by the uid of the gang."""
+        return {
+            reservation.uid: reservation.record
+            for reservation in (*self.reservations, *self.start_records)
+            if reservation.record is not None
+        }

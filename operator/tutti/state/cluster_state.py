@@ -4,7 +4,7 @@
 is assumed until the watch shows it, so that no cycle sees a world older than its own last write.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,6 +98,8 @@ class ClusterState:
         self._bereft = LostReservations(self.group)
         self.refusals = ApiBackoffs(wake)
         self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
+        self._spent: dict[Uid, Reservation] = {}  # those that hold nothing any more, by gang
+        self._start_records: tuple[Reservation, ...] = ()  # the same, sorted
         self._queues: tuple[Queue, ...] = ()  # sorted by name
 
     @property
@@ -116,7 +118,9 @@ class ClusterState:
         """Freeze the picture; unchanged parts are the same objects as the last time."""
         self._gangs.look()
         if self._held is None:
-            self._held = tuple(sorted(self.reservations, key=lambda held: held.gang))
+            ordered = sorted(self.reservations, key=lambda held: held.gang)
+            self._held = tuple(held for held in ordered if not held.is_spent)
+            self._start_records = tuple(sorted(self._spent.values(), key=lambda held: held.gang))
         return Snapshot(
             now,
             self._occupancy.nodes(),
@@ -130,6 +134,7 @@ class ClusterState:
             api_refusals=self.refusals.shown(now),
             settled=self._gangs.settled,
             queues=self._queues,
+            start_records=self._start_records,
         )
 
     def node(self, name: NodeName) -> Node | None:
@@ -156,6 +161,20 @@ class ClusterState:
     def awaiting_room(self) -> Iterable[tuple[GangObject, Gang]]:
         """The gangs without pods whose pods are made once there is room, with their objects."""
         return self._gangs.awaiting_room()
+
+    def spent_reservation(self, gang: Uid) -> Reservation | None:
+        """The Reservation that is kept for the record of the gang's start alone."""
+        return self._spent.get(gang)
+
+    def unneeded_records(self) -> Sequence[Reservation]:
+        """The spent Reservations whose record counts no more."""
+        return [held for held in self._spent.values() if not self.needs_record(held)]
+
+    def needs_record(self, reservation: Reservation) -> bool:
+        """Whether the record of a start still counts: Queues exist, and a member holds room."""
+        if reservation.record is None or not self._queues:
+            return False
+        return self._gangs.holds_room(reservation.gang)
 
     def undeclared(self) -> tuple[Member, ...]:
         """Pods of Spark that wait for their PodGroup to be made, and say how large it is."""
@@ -250,14 +269,21 @@ class ClusterState:
         # A gang with a Reservation is not at rest, whatever it has come to.
         self._gangs.touch(held.gang for held in (old, new) if held is not None)
         self._held = None
+        keys = {held.gang for held in (old, new) if held is not None}
+        if old is not None:
+            self._spent.pop(old.uid, None)
+        if new is not None and new.is_spent:
+            self._spent[new.uid] = new
+        # One that is spent holds nothing: for all but its record, it is as if it were deleted.
+        old, new = (None if held is None or held.is_spent else held for held in (old, new))
         self._bereft.changed(old, new)
         if old is None or new is None:
-            for key in {held.gang for held in (old, new) if held is not None}:
+            for key in keys:
                 self._gangs.look_at_app(key)
         self._wake()
 
     def _holding(self, key: GangKey) -> Iterable[Reservation]:
-        return (held for held in self.reservations if held.gang == key)
+        return (held for held in self.reservations if held.gang == key and not held.is_spent)
 
     def _group_changed(self, uid: Uid, old: GangObject | None, new: GangObject | None) -> None:
         self._gangs.group_changed(old, new)

@@ -60,6 +60,11 @@ class GangIndex:
             if key not in self._by_gang and not (group.terminating or group.unsupported_fields):
                 yield group, Gang.of(group, (), self._value_of(group.priority_class))
 
+    def holds_room(self, key: GangKey) -> bool:
+        """Whether some member has a node and is not over, also where the PodGroup is gone."""
+        members = self._by_gang.get(key, {}).values()
+        return any(member.node is not None and not member.is_over for member in members)
+
     def look(self) -> None:
         """Bring what is shown up to date."""
         if not (self._stale or self._is_moved):

@@ -391,6 +391,16 @@ def test_no_field_of_a_reservation_is_lost(name: str) -> None:
     assert read(dump.write(kept, SETUP)) == kept
 
 
+def test_the_record_of_a_start_is_kept_without_a_placement() -> None:
+    made = gang("a").of(2, cpu=1)
+    bare = reservation(made, at=5.0)
+    uid = Uid(f"reservation-{bare.uid}")
+    spent = replace(bare, record=RESERVATION["record"], version="17", self_uid=uid)
+    kept = as_kept(snapshot(node("n1", cpu=8), made, spent))
+    assert kept.start_records == (spent,)
+    assert read(dump.write(kept, SETUP)) == kept
+
+
 RESIDENT: dict[str, Any] = {
     "labels": (("app", "db"),),
     "anti_affinity": (AffinityTerm("host", PEERS), AffinityTerm("zone", PodSelector((), (), ()))),

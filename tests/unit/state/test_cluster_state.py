@@ -21,7 +21,7 @@ from tutti.model.cluster import (
 )
 from tutti.model.inter_pod import NO_RULES, InterPodRules
 from tutti.model.keys import POD, GangKey, NodeName, Uid
-from tutti.model.queues import Queue
+from tutti.model.queues import Queue, QueueRecord
 from tutti.model.resources import NOTHING, Resources
 from tutti.state.cluster_state import ClusterState
 
@@ -799,3 +799,45 @@ def test_a_reservation_that_somebody_deleted_is_kept_in_mind() -> None:
     assert not one.seen.lost_reservations
     one.state.reservations.drop(Uid("r"))
     assert one.seen.lost_reservations == {group.uid}
+
+
+def test_a_spent_reservation_is_a_record_and_for_all_else_as_one_deleted() -> None:
+    """The gang comes to rest, and slots that were given back are kept in mind."""
+    one = Observed()
+    group = one.group()
+    record = QueueRecord("vision", Uid("q"), 0.0)
+    slots = (SlotReservation(NodeName("n1"), "worker", 1),)
+    made = reservation(gang("a").of(1), slots=slots)
+    held = replace(made, uid=group.uid, self_uid=Uid("r"), record=record)
+    one.state.reservations.put(Item(Uid("r"), one.next(), held))
+    assert (one.held(), one.seen.start_records) == ([held], ())
+    assert one.state.spent_reservation(group.uid) is None
+    spent = replace(held, slots=())
+    one.state.reservations.put(Item(Uid("r"), one.next(), spent))
+    assert (one.held(), one.seen.start_records) == ([], (spent,))
+    assert one.seen.lost_reservations == {group.uid}
+    assert one.seen.records == {group.uid: record}
+    assert one.state.spent_reservation(group.uid) == spent
+    one.state.reservations.put(Item(Uid("r"), one.next(), held))
+    assert (one.held(), one.seen.start_records) == ([held], ())
+    assert one.state.spent_reservation(group.uid) is None
+    assert not one.seen.lost_reservations
+
+
+def test_a_record_is_needed_while_queues_exist_and_a_member_holds_room() -> None:
+    one = Observed()
+    group = one.group()
+    record = QueueRecord("vision", Uid("q"), 0.0)
+    bare = replace(reservation(gang("a").of(1)), uid=group.uid, self_uid=Uid("r"))
+    spent = replace(bare, record=record)
+    one.state.reservations.put(Item(Uid("r"), one.next(), spent))
+    bound = one.bind(one.pend("a-0"))
+    assert not one.state.needs_record(spent)
+    one.state.queues.put(Item(Uid("q"), one.next(), Queue("vision", Uid("q"))))
+    assert one.state.needs_record(spent)
+    assert not one.state.needs_record(bare)
+    one.state.groups.drop(group.uid)
+    assert one.state.needs_record(spent), "a pod of a PodGroup that is gone holds room still"
+    assert one.state.unneeded_records() == []
+    one.state.bound.drop(bound.uid)
+    assert one.state.unneeded_records() == [spent]

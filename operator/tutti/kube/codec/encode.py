@@ -80,6 +80,8 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         "name": value.gang.name,
         "uid": value.uid,
     }
+    # The record of a start counts while members run, also once their PodGroup is gone.
+    owned = {"ownerReferences": [owner]} if value.record is None else {}
     # Without a kind it is Tutti's PodGroup: older versions write that, and know no other.
     other = {} if kind == POD_GROUP else {"apiGroup": kind.group, "kind": kind.kind}
     spec: dict[str, Any] = {
@@ -104,7 +106,7 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         "metadata": {
             "name": value.uid,
             "namespace": value.gang.namespace,
-            "ownerReferences": [owner],
+            **owned,
         },
         "spec": spec,
     }
@@ -190,11 +192,22 @@ def adoption(value: Reservation, term: LeaderTerm) -> Mapping[str, Any]:
 def amendment(value: Reservation) -> Mapping[str, Any]:
     """A patch that gives a standing Reservation this placement.
 
+    One with the record of a start may have been spent, and hold room anew: then the rest changes,
+    too.
+
     Raises:
         errors.Refused: it would be larger than the cluster's store takes.
     """
-    placement = reservation(value)["spec"]["placement"]
-    return {"metadata": {"resourceVersion": value.version}, "spec": {"placement": placement}}
+    spec = reservation(value)["spec"]
+    changed: dict[str, Any] = {"placement": spec["placement"]}
+    if value.record is not None:
+        changed |= {
+            "podGroup": {"generation": value.generation},
+            "term": value.term,
+            "reservedAt": spec["reservedAt"],
+            "evict": spec.get("evict"),
+        }
+    return {"metadata": {"resourceVersion": value.version}, "spec": changed}
 
 
 def lease(key: LeaseKey, value: Lease) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from tutti.kube.codec import decode, encode
 from tutti.model.cluster import PodReservation, Reservation, SlotReservation
 from tutti.model.decisions import Assignment
 from tutti.model.keys import POD_GROUP, ApiKind, GangKey, Lease, LeaseKey, NodeName, PodKey, Uid
+from tutti.model.queues import QueueRecord
 from tutti.model.resources import NOTHING
 from tutti.model.shapes import Shape
 
@@ -178,3 +179,26 @@ def test_an_eviction_is_of_one_pod_as_it_was_seen_and_no_namesake() -> None:
     body = encode.eviction(replace(builders.member("a-0", Shape(NOTHING)), version="7"))
     assert body["metadata"] == {"name": "a-0", "namespace": "ml"}
     assert body["deleteOptions"] == {"preconditions": {"uid": "ml/a-0-uid", "resourceVersion": "7"}}
+
+
+def test_a_reservation_with_the_record_of_a_start_has_no_owner() -> None:
+    """Its gang is charged while members run, also once the PodGroup is gone."""
+    bare = builders.reservation(builders.gang("a").of(1))
+    assert encode.reservation(bare)["metadata"]["ownerReferences"]
+    recorded = replace(bare, record=QueueRecord("vision", Uid("q"), 0.0))
+    assert "ownerReferences" not in encode.reservation(recorded)["metadata"]
+
+
+def test_only_a_reservation_with_a_record_is_filled_anew() -> None:
+    bare = builders.reservation(builders.gang("a").of(1), at=60.0)
+    assert encode.amendment(bare)["spec"] == {"placement": []}
+    recorded = replace(bare, record=QueueRecord("vision", Uid("q"), 0.0))
+    assert encode.amendment(recorded)["spec"] == {
+        "placement": [],
+        "podGroup": {"generation": bare.generation},
+        "term": bare.term,
+        "reservedAt": "1970-01-01T00:01:00Z",
+        "evict": None,
+    }
+    evicting = replace(recorded, evict=(Uid("a"),))
+    assert encode.amendment(evicting)["spec"]["evict"] == ["a"]

@@ -1,0 +1,219 @@
+"""The record of a start: it outlives the Reservation's room, and goes when the gang does."""
+
+from dataclasses import replace
+
+import pytest
+
+from tutti.model.cluster import Phase, Reservation
+from tutti.model.keys import GangKey, PodKey, Uid
+from tutti.model.queues import Queue, QueueRecord
+
+from ..harness import builders
+from ..harness.builders import NAMESPACE, gang, node
+from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
+
+VISION = Queue("vision", Uid("vision-1"), limits=(("cpu", 3000),))
+CALLS = 30  # more than a start and a repair take
+
+
+def with_queue(queue: Queue = VISION) -> FakeCluster:
+    """A gang of three that waits in a queue, and room for more."""
+    cluster = FakeCluster()
+    cluster.add_queue(queue)
+    cluster.add(node("n1", cpu=8), gang("a").of(3, cpu=1))
+    cluster.change_group("a", queue="vision")
+    return cluster
+
+
+async def live(cluster: FakeCluster, identity: str = "tutti-0") -> Life:
+    life = Life(cluster, Clock(), identity=identity)
+    await life.settle()
+    return life
+
+
+def reservation(cluster: FakeCluster) -> Reservation | None:
+    return next(iter(cluster.reservations.values()), None)
+
+
+def record(cluster: FakeCluster) -> QueueRecord | None:
+    """The record of a Reservation that holds nothing any more."""
+    standing = reservation(cluster)
+    return standing.record if standing is not None and standing.is_spent else None
+
+
+def lose_member(cluster: FakeCluster, *, cpu: int = 1) -> None:
+    cluster.change_pod("a-2", phase=Phase.FAILED, failure="OutOfcpu")
+    replacement = builders.member("a-new", builders.shape(cpu=cpu))
+    cluster.add_pod(replace(replacement, group="a", created=50.0))
+
+
+def is_bound(cluster: FakeCluster, name: str) -> bool:
+    return cluster.pods[PodKey(NAMESPACE, name)].node is not None
+
+
+async def test_the_record_stays_until_no_member_holds_room() -> None:
+    cluster = with_queue()
+    life = await live(cluster)
+    started = record(cluster)
+    assert started is not None
+    assert (started.queue, started.queue_uid) == ("vision", "vision-1")
+    assert [start.members for start in started.minimum] == [3]
+    cluster.change_group("a", queue="nlp")
+    cluster.delete_group("a")
+    cluster.collect()
+    await life.settle()
+    assert record(cluster) == started
+    for name in ("a-0", "a-1", "a-2"):
+        assert record(cluster) == started
+        cluster.change_pod(name, phase=Phase.SUCCEEDED)
+        life.watch.catch_up()
+        await life.settle()
+    assert not cluster.reservations
+    assert not cluster.broken
+
+
+async def test_without_queues_no_record_is_kept() -> None:
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=8), gang("a").of(3, cpu=1))
+    await live(cluster)
+    assert not cluster.reservations
+
+
+async def test_records_go_with_the_last_queue() -> None:
+    cluster = with_queue()
+    life = await live(cluster)
+    assert record(cluster) is not None
+    cluster.delete_queue("vision")
+    life.watch.catch_up()
+    await life.settle()
+    assert not cluster.reservations
+    assert is_bound(cluster, "a-0")
+
+
+async def test_the_next_leader_leaves_a_record_as_it_is() -> None:
+    cluster = with_queue()
+    await live(cluster)
+    before, calls = reservation(cluster), len(cluster.made)
+    await live(cluster, "tutti-1")
+    assert reservation(cluster) == before
+    assert not {"adopt", "amend", "release", "reserve"} & {*cluster.made[calls:]}
+
+
+async def test_a_repair_is_written_into_the_reservation_with_the_record() -> None:
+    cluster = with_queue()
+    life = await live(cluster)
+    started, generation = reservation(cluster), 7
+    cluster.change_group("a", generation=generation)
+    lose_member(cluster)
+    life.watch.catch_up()
+    life.clock.now += 60.0
+    await life.turn()
+    assert is_bound(cluster, "a-new")
+    await life.settle()
+    spent = reservation(cluster)
+    assert started is not None
+    assert spent is not None
+    assert spent.is_spent
+    assert (spent.self_uid, spent.record) == (started.self_uid, started.record)
+    assert (spent.generation, spent.reserved_at > started.reserved_at) == (generation, True)
+    assert cluster.made.count("reserve") == 1
+    assert not cluster.broken
+
+
+async def test_a_leader_that_was_deposed_meanwhile_binds_nothing_and_leaves_the_record() -> None:
+    cluster = with_queue()
+    life = await live(cluster)
+    started = record(cluster)
+    lose_member(cluster)
+    life.watch.catch_up()
+
+    def depose(call: str) -> None:
+        if call == "read_lease":
+            cluster.before = lambda _call: None
+            cluster.take_lease("tutti-1")
+
+    cluster.before = depose
+    await life.turn()
+    assert life.is_deposed
+    assert not is_bound(cluster, "a-new")
+    assert record(cluster) == started
+    await live(cluster, "tutti-2")
+    assert is_bound(cluster, "a-new")
+
+
+async def test_a_stranger_that_fills_the_reservation_is_turned_away_and_the_record_stays() -> None:
+    """A leader that lost the Lease, and noticed it after it had written."""
+    cluster = with_queue()
+    life = await live(cluster)
+    standing = reservation(cluster)
+    assert standing is not None
+    entry = builders.reservation(gang("a").of(1), ("a-0", "n1")).entries
+    await cluster.amend(replace(standing, term="a stranger", entries=entry))
+    life.watch.catch_up()
+    await life.settle()
+    assert record(cluster) == standing.record
+    assert not cluster.broken
+
+
+@pytest.mark.parametrize("is_committed", [False, True], ids=["before", "after"])
+async def test_a_crash_at_any_call_keeps_the_record(*, is_committed: bool) -> None:
+    for number in range(CALLS):
+        await _crash_at(number, is_committed=is_committed)
+
+
+async def _crash_at(number: int, *, is_committed: bool) -> None:
+    cluster = with_queue()
+    cluster.fault = lambda at, _: Fault(Crash(), is_committed) if at == number else None
+    for identity in ("tutti-0", "tutti-1"):
+        try:
+            await live(cluster, identity)
+        except Crash:
+            continue
+    started = record(cluster)
+    lose_member(cluster)
+    for identity in ("tutti-2", "tutti-3", "tutti-4"):
+        try:
+            await live(cluster, identity)
+        except Crash:
+            continue
+    assert started is not None
+    assert record(cluster) == started
+    assert all(is_bound(cluster, name) for name in ("a-0", "a-1", "a-new"))
+    assert not cluster.broken
+
+
+async def test_a_replica_of_an_older_version_deletes_the_record_and_the_gang_runs_on() -> None:
+    """It sees a Reservation with nothing left to do. The gang then counts where it belongs now."""
+    cluster = with_queue()
+    life = await live(cluster)
+    cluster.delete_reservation("a")
+    life.watch.catch_up()
+    cluster.add(gang("b").of(1, cpu=1))
+    cluster.change_group("b", queue="vision")
+    life.watch.catch_up()
+    await life.settle()
+    assert all(is_bound(cluster, f"a-{i}") for i in range(3))
+    assert not is_bound(cluster, "b-0"), "a is charged by what its members request"
+    assert GangKey(NAMESPACE, "a") in cluster.groups
+
+
+async def test_what_was_inherited_and_emptied_is_filled_by_strangers_only() -> None:
+    """A leader that was deposed sees that it was emptied, and writes once more."""
+    cluster = with_queue()
+    cluster.fault = lambda _, call: Fault(Crash(), is_committed=False) if call == "bind" else None
+    with pytest.raises(Crash):
+        await live(cluster)
+    cluster.fault = lambda _number, _call: None
+    life = Life(cluster, Clock(), identity="tutti-1")
+    while record(cluster) is None:
+        await life.turn()
+    standing, calls = reservation(cluster), len(cluster.made)
+    assert "adopt" in cluster.made
+    assert standing is not None
+    entry = builders.reservation(gang("a").of(1), ("a-0", "n1")).entries
+    await cluster.amend(replace(standing, term="a stranger", entries=entry))
+    life.watch.catch_up()
+    await life.settle()
+    assert record(cluster) == standing.record
+    assert "adopt" not in cluster.made[calls:]
+    assert not cluster.broken
