@@ -32,6 +32,7 @@ class PlacementRequest:
     minimums: tuple[tuple[str, int], ...] = ()  # by role
     is_starved: bool = False  # then it goes first of its priority
     maximums: tuple[tuple[str, int], ...] = ()  # by role
+    is_repair: bool = False  # the members replace lost ones of a gang that has started
     # The same by shape, in the order in which the first of each comes.
     alike: tuple[tuple[Member, ...], ...] = field(init=False, repr=False, compare=False)
 
@@ -286,7 +287,7 @@ def repair_requests(
     places = {role: n - used[role] for role, n in found.places_by_role.items()}
     rest = _oldest([member for member in open_ones if member.uid not in taken], places)
     chosen.extend(rest[: max(left, 0)])
-    return tuple(PlacementRequest(gang, 1, (member,)) for member in chosen)
+    return tuple(PlacementRequest(gang, 1, (member,), is_repair=True) for member in chosen)
 
 
 def may_grow(found: MemberCounts) -> bool:

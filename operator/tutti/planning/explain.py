@@ -100,14 +100,18 @@ def _of_started(
 ) -> Rejection:
     """A started gang whose waiting members, lost ones' successors or extras, have no room."""
     shape = census.waiting[0].shape
-    want = PlacementRequest(census.gang, 1, tuple(m for m in census.waiting if m.shape == shape))
+    alike = tuple(member for member in census.waiting if member.shape == shape)
+    requests = demand.repair_requests(census, context.placed, ())
+    repairs = {member.uid for request in requests for member in request.members}
+    replaces = any(member.uid in repairs for member in alike)
+    want = PlacementRequest(census.gang, 1, alike, is_repair=replaces)
     if (member := capacity.nowhere_member(context.empty, want)) is not None:
         return _nowhere(context, want, member, known)
     if limits := _limits(context, want):
         return Rejection(want.gang.key, Reason.QUEUE_AT_LIMIT, limits)
     beyond = f"beyond the {demand.min_members(census.gang)} needed"
-    purpose = "to replace lost ones" if census.missing > 0 else beyond
     is_repair = census.missing > 0
+    purpose = "to replace lost ones" if is_repair else beyond
     left = context.left if is_repair else context.left_for(census.gang)
     findings = (
         *capacity.single_members(want.members, purpose, left),

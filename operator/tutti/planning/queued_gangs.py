@@ -15,13 +15,14 @@ from ..gang.findings import (
     QueueStopped,
     UnknownQueue,
 )
-from ..model.cluster import Gang, Member, Reservation, Snapshot
+from ..model.cluster import Gang, Member, Snapshot
 from ..model.decisions import Finding, Reason, Rejection
 from ..model.keys import GangKey, Uid
 from ..model.queues import QueueRecord, Stop
 from ..model.resources import Resources
 from ..queues import admission, charge, limits
 from ..queues.admission import Membership, Refusal
+from ..queues.charge import GangCharge
 from ..queues.limits import QueueLimit
 from ..queues.tree import QueueTree
 from .observed_demand import ObservedDemand
@@ -33,10 +34,15 @@ class QueuedGangs:
 
     observed: ObservedDemand  # without the gangs that may not start
     queues: Mapping[GangKey, str] = field(default_factory=dict)  # also of gangs that run
-    charges: Mapping[GangKey, Resources] = field(default_factory=dict)  # of gangs that run
+    charges: Mapping[GangKey, GangCharge] = field(default_factory=dict)  # of gangs that run
     limits: Sequence[QueueLimit] = ()
     stopped: Mapping[GangKey, Rejection] = field(default_factory=dict)  # they run and do not grow
     uids: Mapping[str, Uid] = field(default_factory=dict)  # of the queues, by name
+
+    @property
+    def credit_of(self) -> Mapping[GangKey, Resources]:
+        """What gangs are charged for lost members."""
+        return {key: charge.credit for key, charge in self.charges.items() if charge.credit.amounts}
 
     def start_record(self, members: MemberCounts, placed: Sequence[Member]) -> QueueRecord | None:
         """What is written down of a gang that starts with these members.
@@ -64,17 +70,18 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         return QueuedGangs(observed)
     tree = QueueTree.of(snapshot.queues)
     memberships = _memberships(tree, snapshot)
-    reservations = {held.gang: held for held in snapshot.reservations}
-    charges = {
-        gang.key: amount
-        for gang in snapshot.gangs
-        if (amount := _charge(gang, reservations.get(gang.key))).amounts
-    }
-    queues = {
-        key: admission.charged_queue(tree, None, membership) if key in charges else membership.queue
-        for key, membership in memberships.items()
-        if key in charges or membership.queue
-    }
+    reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
+    records = snapshot.records
+    charges: dict[GangKey, GangCharge] = {}
+    queues: dict[GangKey, str] = {}
+    for gang in snapshot.gangs:
+        membership, record = memberships[gang.key], records.get(gang.uid)
+        gang_charge = charge.gang_charge(gang, reservations.get(gang.uid), record)
+        if gang_charge.total.amounts:
+            charges[gang.key] = gang_charge
+            queues[gang.key] = admission.charged_queue(tree, record, membership)
+        elif membership.queue:
+            queues[gang.key] = membership.queue
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}
     for members in observed.gangs:
@@ -89,7 +96,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         _without(observed, rejections),
         queues,
         charges,
-        limits.limits(tree, queues, charges),
+        limits.limits(tree, queues, {key: one.total for key, one in charges.items()}),
         stopped,
         {name: queue.uid for name, queue in tree.queues.items()},
     )
@@ -106,10 +113,6 @@ def _memberships(tree: QueueTree, snapshot: Snapshot) -> Mapping[GangKey, Member
             known[names] = admission.membership(tree, gang.queue, labels.get(names[0], {}))
         memberships[gang.key] = known[names]
     return memberships
-
-
-def _charge(gang: Gang, reservation: Reservation | None) -> Resources:
-    return charge.gang_charge(gang, reservation, None).total
 
 
 def _rejection(

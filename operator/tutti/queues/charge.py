@@ -5,7 +5,7 @@ quota, so they are left out.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..gang import demand, slots
@@ -23,13 +23,15 @@ PODS = "pods"
 class GangCharge:
     """What a gang is charged; ``held_minimum`` is what needed members have a node for now.
 
-    ``minimum`` is more than that while members are lost: the rest is for those who replace them.
+    ``minimum`` is more than that while members are lost. ``credit`` is what nobody holds of it:
+    those who replace lost members add only what they request beyond that.
     """
 
     minimum: Resources = NOTHING
     extras: tuple[tuple[str, Resources], ...] = ()  # by pod, the oldest first
     leaving: Resources = NOTHING  # of terminating members, what the lost members do not make up
     held_minimum: Resources = NOTHING
+    credit: Resources = NOTHING
 
     @property
     def total(self) -> Resources:
@@ -43,7 +45,8 @@ def gang_charge(
     """What a gang that has started is charged now.
 
     Members count that have a node or room in the Reservation, and slots. ``record`` says what the
-    gang started with; without it, lost members are not charged.
+    gang started with; without it, lost members are not charged. Once nobody holds room, nothing is
+    charged.
     """
     promised = {entry.uid for entry in reservation.entries} if reservation is not None else set()
     holders = [
@@ -55,6 +58,8 @@ def gang_charge(
     slotted = Counter[str]()
     for slot in reservation.slots if reservation is not None else ():
         slotted[slot.role] += slot.count
+    if not (holders or slotted):
+        return GangCharge()
     succeeded = _by_role(gang, _succeeded(gang))
     needed = _needed(gang, staying, slotted + succeeded)
     held = Resources.total(
@@ -66,10 +71,11 @@ def gang_charge(
     minimum = held.at_least(_recorded(record, succeeded))
     leaving = Resources.total(requests_of(m) for m in holders if m.terminating)
     surplus = held + leaving - minimum
+    roles = [*slotted.elements(), *succeeded.elements(), *(member.role for member in needed)]
     uids = {member.uid for member in needed}
     extras = ((m.key.name, requests_of(m)) for m in staying if m.uid not in uids)
-    left = Resources.of({name: n for name, n in surplus.amounts if n > 0})
-    return GangCharge(minimum, tuple(extras), left, held)
+    credit = NOTHING if _is_exchange(gang, roles) else (minimum - held - leaving).at_least(NOTHING)
+    return GangCharge(minimum, tuple(extras), surplus.at_least(NOTHING), held, credit)
 
 
 def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ...]:
@@ -137,6 +143,16 @@ def _needed(gang: Gang, staying: Sequence[Member], there: Mapping[str, int]) -> 
         else:
             others.append(member)
     return [*chosen, *others[: max(left - len(chosen), 0)]]
+
+
+def _is_exchange(gang: Gang, roles: Collection[str]) -> bool:
+    """Whether one who joins a role that lacks members turns another of the minimum into an extra.
+
+    Then it adds all that it requests. ``roles`` are those of the members of the minimum.
+    """
+    there = Counter(roles)
+    lacks = sum(max(role.min_member - there[role.name], 0) for role in gang.roles)
+    return lacks > max(demand.min_members(gang) - len(roles), 0)
 
 
 def _recorded(record: QueueRecord | None, succeeded: Mapping[str, int]) -> Resources:

@@ -5,25 +5,31 @@ runs is ended for a limit.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..gang.quantities import format_amount, format_name
-from ..model.cluster import Gang, Reservation, Snapshot
+from ..model.cluster import Gang, Member, Reservation, Snapshot
 from ..model.decisions import GangCap, Placement
 from ..model.keys import GangKey
 from . import lookup
 
+# What a gang uses: with its Reservation, and as a Placement would have it.
+UseOf = Callable[[Gang, lookup.SnapshotLookup, Reservation | None, Placement | None], Counter[str]]
+
 
 def faults(
-    snapshot: Snapshot, placements: Sequence[Placement], caps: Iterable[GangCap]
+    snapshot: Snapshot,
+    placements: Sequence[Placement],
+    caps: Iterable[GangCap],
+    use_of: UseOf | None = None,
 ) -> Iterator[str]:
     """One sentence for each cap and resource of which the placements use too much."""
-    seen = lookup.SnapshotLookup(snapshot)
+    seen, use_of = lookup.SnapshotLookup(snapshot), use_of or use
     held = {reservation.gang: reservation for reservation in snapshot.reservations}
     new = {placement.gang: placement for placement in placements}
-    before = {gang.key: _use(gang, seen, held.get(gang.key), None) for gang in snapshot.gangs}
+    before = {gang.key: use_of(gang, seen, held.get(gang.key), None) for gang in snapshot.gangs}
     after = {
-        gang.key: _use(gang, seen, held.get(gang.key), new[gang.key])
+        gang.key: use_of(gang, seen, held.get(gang.key), new[gang.key])
         for gang in snapshot.gangs
         if gang.key in new
     }
@@ -37,18 +43,21 @@ def faults(
 
 
 def within(
-    snapshot: Snapshot, placements: Sequence[Placement], caps: Sequence[GangCap]
+    snapshot: Snapshot,
+    placements: Sequence[Placement],
+    caps: Sequence[GangCap],
+    use_of: UseOf | None = None,
 ) -> list[Placement]:
     """The placements that exceed no cap, counted together, the first ones first."""
-    seen = lookup.SnapshotLookup(snapshot)
+    seen, use_of = lookup.SnapshotLookup(snapshot), use_of or use
     held = {reservation.gang: reservation for reservation in snapshot.reservations}
-    use = {gang.key: _use(gang, seen, held.get(gang.key), None) for gang in snapshot.gangs}
-    used = [_total(use, cap.gangs) for cap in caps]
+    usage = {gang.key: use_of(gang, seen, held.get(gang.key), None) for gang in snapshot.gangs}
+    used = [_total(usage, cap.gangs) for cap in caps]
     sound: list[Placement] = []
     for placement in placements:
         gang = seen.gangs[placement.gang]
-        more = _use(gang, seen, held.get(gang.key), placement)
-        more.subtract(use[gang.key])
+        more = use_of(gang, seen, held.get(gang.key), placement)
+        more.subtract(usage[gang.key])
         counting = [i for i, cap in enumerate(caps) if gang.key in cap.gangs]
         if all(_has_room(caps[i], used[i], more) for i in counting):
             sound.append(placement)
@@ -63,29 +72,47 @@ def _has_room(cap: GangCap, used: Counter[str], more: Counter[str]) -> bool:
     )
 
 
-def _use(
+def use(
     gang: Gang,
     seen: lookup.SnapshotLookup,
     held: Reservation | None,
     new: Placement | None,
 ) -> Counter[str]:
     """What a gang uses: bound members, and members and slots with a node that is held."""
-    shapes = [m.shape for m in gang.members if m.node is not None and not m.is_over]
+    usage = Counter[str]()
+    for member in holders(gang, seen, held, new):
+        usage.update(lookup.needs(member.shape))
+    for role, count in slots_by_role(held, new).items():
+        for name, n in lookup.needs_of_slot(gang, role).items():
+            usage[name] += n * count
+    return usage
+
+
+def holders(
+    gang: Gang,
+    seen: lookup.SnapshotLookup,
+    held: Reservation | None,
+    new: Placement | None,
+) -> list[Member]:
+    """The members of a gang that have a node, or for which one is held."""
+    members = [member for member in gang.members if member.node is not None and not member.is_over]
     for entry in held.entries if held is not None else ():
         promised = seen.member(entry.uid, gang.key)
         if promised is not None and promised.node is None:
-            shapes.append(promised.shape)
-    members = seen.members(gang.key)
+            members.append(promised)
+    own = seen.members(gang.key)
     assigned = new.assignments if new is not None else ()
-    shapes += [members[one.uid].shape for one in assigned if one.uid in members]
-    use = Counter[str]()
-    for shape in shapes:
-        use.update(lookup.needs(shape))
+    members += [own[assignment.uid] for assignment in assigned if assignment.uid in own]
+    return members
+
+
+def slots_by_role(held: Reservation | None, new: Placement | None) -> Counter[str]:
+    """For how many absent members of each role room is held."""
+    counts = Counter[str]()
     standing = held.slots if held is not None else ()
     for slot in standing if new is None else new.slots:
-        for name, n in lookup.needs_of_slot(gang, slot.role).items():
-            use[name] += n * slot.count
-    return use
+        counts[slot.role] += slot.count
+    return counts
 
 
 def _total(use: Mapping[GangKey, Counter[str]], gangs: Iterable[GangKey]) -> Counter[str]:

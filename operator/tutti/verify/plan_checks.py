@@ -21,10 +21,12 @@ from . import cap_checks, inter_pod, lookup, queue_checks, room_ledger, slot_che
 
 def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> tuple[str, ...]:
     """What the plan breaks, one sentence each; empty if every promise holds."""
-    caps = (*caps, *queue_checks.caps(snapshot))
     over = cap_checks.faults(snapshot, plan.placements, caps) if caps else ()
+    limits = queue_checks.caps(snapshot)
+    charging = queue_checks.charging(snapshot)
+    beyond = cap_checks.faults(snapshot, plan.placements, limits, charging) if limits else ()
     stopped = queue_checks.faults(snapshot, plan.placements)
-    return (*_broken(snapshot, plan.placements), *over, *stopped.values())
+    return (*_broken(snapshot, plan.placements), *over, *beyond, *stopped.values())
 
 
 def upheld(
@@ -56,7 +58,8 @@ def _within_queues(snapshot: Snapshot, placements: list[Placement]) -> list[Plac
         return placements
     stopped = queue_checks.faults(snapshot, placements)
     allowed = [placement for placement in placements if placement.gang not in stopped]
-    return cap_checks.within(snapshot, allowed, queue_checks.caps(snapshot))
+    limits = queue_checks.caps(snapshot)
+    return cap_checks.within(snapshot, allowed, limits, queue_checks.charging(snapshot))
 
 
 def _nodes(placement: Placement, books: "_Books") -> Iterator[NodeName]:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tutti.gang.finding_text import sentence
-from tutti.model.cluster import OnTimeout, Role, SlotReservation, Snapshot
+from tutti.model.cluster import Gang, OnTimeout, Phase, Reservation, Role, SlotReservation, Snapshot
 from tutti.model.decisions import GangCap, Plan, Reason
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
@@ -207,7 +207,7 @@ def test_a_gang_is_charged_for_members_with_a_node_and_for_room_that_is_held() -
         *(runs, reserved, reservation(reserved, ("b-0", "n1"), slots=[slot])),
         gang("c").of(1, cpu=1),
     )
-    charges = {key.name: amount for key, amount in seen.charges.items()}
+    charges = {key.name: amount.total for key, amount in seen.charges.items()}
     assert charges == {
         "a": Resources.of({"cpu": 1000, "pods": 1}),
         "b": Resources.of({"cpu": 9000, "pods": 3}),
@@ -357,6 +357,88 @@ def test_without_queues_nothing_is_written_down_of_a_start() -> None:
     assert placement.record is None
 
 
+def started_in(queue: Queue, of: GangBuilder, *members: int) -> Reservation:
+    """The record of a start with the oldest members, one CPU each, and no room that is held."""
+    starts = tuple(RoleAtStart("", n, resources(cpu=n, pods=n)) for n in members)
+    record = QueueRecord(queue.name, queue.uid, 0.0, starts)
+    return replace(reservation(of), record=record)
+
+
+def test_a_gang_that_runs_is_charged_to_the_queue_of_its_record() -> None:
+    runs = gang("a").of(2, cpu=1).bound_on("n1", "n1").but(queue="nlp")
+    tree = (VISION, queue("nlp"))
+    seen = queued(ROOM, ML, *tree, runs, started_in(VISION, runs, 2))
+    assert seen.queues == {runs.key: "vision"}
+    again = replace(VISION, uid=Uid("vision-2"))
+    seen = queued(ROOM, ML, again, queue("nlp"), runs, started_in(VISION, runs, 2))
+    assert seen.queues == {runs.key: "root"}
+    other = runs.but(uid=Uid("another"))
+    seen = queued(ROOM, ML, *tree, other, started_in(VISION, runs, 2))
+    assert seen.queues == {runs.key: "nlp"}, "the record of an earlier PodGroup of that name"
+
+
+def test_a_record_counts_no_more_once_no_member_holds_room() -> None:
+    over = gang("a").of(2, cpu=1).bound_on("n1", "n1").each(phase=Phase.FAILED).but(queue="nlp")
+    seen = queued(ROOM, ML, VISION, queue("nlp"), over, started_in(VISION, over, 2))
+    assert (seen.queues, seen.charges) == ({over.key: "nlp"}, {})
+
+
+def lost_one(name: str = "a", *, cpu: float = 1, **changes: Any) -> GangBuilder:
+    """Three members started, the last was lost, and another waits in its place."""
+    bound = in_vision(gang(name).of(3, cpu=1).bound_on("n1", "n1", "n1"))
+    changes = changes or {"phase": Phase.FAILED}
+    return bound.last(1, **changes).of(1, cpu=cpu).needing(3)
+
+
+def test_lost_members_stay_charged_and_their_replacements_add_nothing() -> None:
+    broken, waits = lost_one(), in_vision(gang("b").of(1, cpu=1))
+    made = planned(ROOM, ML, limited(cpu=3000), broken, waits, started_in(VISION, broken, 3))
+    assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
+    below = planned(ROOM, ML, limited(cpu=2000), broken, waits, started_in(VISION, broken, 3))
+    assert started(below) == {"a"}, "a limit below what is charged stops no replacement"
+
+
+def test_a_larger_replacement_adds_what_is_beyond_the_lost_member() -> None:
+    broken = lost_one(cpu=2)
+    record = started_in(VISION, broken, 3)
+    assert reasons(planned(ROOM, ML, limited(cpu=3999), broken, record)) == {
+        "a": Reason.QUEUE_AT_LIMIT
+    }
+    made = planned(ROOM, ML, limited(cpu=4000), broken, record)
+    assert started(made) == {"a"}
+    waits = in_vision(gang("b").of(1, cpu=1)).priority(9)
+    made = planned(ROOM, ML, limited(cpu=4999), broken, waits, record)
+    assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
+
+
+def test_a_replacement_waits_at_the_limit_until_the_lost_member_is_gone() -> None:
+    broken = lost_one(terminating=True)
+    record = started_in(VISION, broken, 3)
+    made = planned(ROOM, ML, limited(cpu=3000), broken, record)
+    assert reasons(made) == {"a": Reason.QUEUE_AT_LIMIT}
+    assert started(planned(ROOM, ML, limited(cpu=4000), broken, record)) == {"a"}
+
+
+def test_no_gang_uses_what_another_is_charged_for_lost_members() -> None:
+    small, large = lost_one("a"), lost_one("b", cpu=2)
+    records = started_in(VISION, small, 3), started_in(VISION, large, 3)
+    for by in (BEST_FIT, STRATEGIES["ilp"]()):
+        made = planned(ROOM, ML, limited(cpu=6000), small, large, *records, by=by)
+        assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
+
+
+def test_members_beyond_those_needed_pay_in_full() -> None:
+    """Also while lost members are charged whose replacements have no room."""
+    broken = in_vision(gang("a").role("w", 2, 3, cpu=1).role("x", 1, cpu=1))
+    broken = broken.needing(3).bound_on("n1", "n1").last(1, phase=Phase.FAILED)
+    start = RoleAtStart("w", 2, resources(cpu=2, pods=2)), RoleAtStart("x", 1, resources(cpu=1))
+    record = replace(started_in(VISION, broken), record=QueueRecord("vision", VISION.uid, 0, start))
+    seen = queued(ROOM, ML, limited(cpu=3000), broken, record)
+    assert seen.credit_of == {broken.key: resources(cpu=1)}
+    made = planned(ROOM, ML, limited(cpu=3000), broken, record)
+    assert (started(made), reasons(made)) == (set(), {"a": Reason.QUEUE_AT_LIMIT})
+
+
 def test_single_pods_count_in_the_default_of_their_namespace() -> None:
     default = queue("vision", default_for=(), limits=(("pods", 2),))
     made = planned(ROOM, ML, default, *(single(f"p{i}", cpu=1) for i in range(4)))
@@ -386,6 +468,32 @@ def test_no_room_is_held_for_a_gang_that_is_larger_than_a_limit() -> None:
     assert (started(made), reasons(made)) == ({"b"}, {"a": Reason.QUEUE_AT_LIMIT})
 
 
+def some_record(chance: st.DataObject, made: Gang, queues: tuple[Queue, ...]) -> Reservation | None:
+    """A record of a gang: in some queue, perhaps of more than it holds now."""
+    if made.is_single or not chance.draw(st.booleans()):
+        return None
+    starts = []
+    for role in sorted(role.name for role in made.roles) or [""]:
+        n, cpu = chance.draw(st.integers(1, 4)), chance.draw(st.integers(0, 3))
+        starts.append(RoleAtStart(role, n, resources(cpu=n * cpu, pods=n)))
+    own = chance.draw(st.sampled_from([*queues, queue("gone")]))
+    record = QueueRecord(own.name, own.uid, 0.0, tuple(starts))
+    return Reservation(made.key, made.uid, 1, "tutti", "term", 0.0, (), record=record)
+
+
+def some_queues(chance: st.DataObject) -> tuple[Queue, ...]:
+    """Two queues below a third, each with some limits."""
+    amount = st.none() | st.integers(0, 12)
+
+    def some(name: str, parent: str) -> Queue:
+        cpu, gpu, pods = (chance.draw(amount) for _ in range(3))
+        limits = (("cpu", None if cpu is None else cpu * 1000), (GPU, gpu), ("pods", pods))
+        known = tuple((resource, n) for resource, n in limits if n is not None)
+        return queue(name, parent=parent, limits=known)
+
+    return some("a", "top"), some("b", "top"), some("top", "")
+
+
 @pytest.mark.parametrize(("strategy", "examples"), [(BestFit(), 100), (STRATEGIES["ilp"](), 25)])
 def test_no_limit_is_ever_exceeded(strategy: Strategy, examples: int) -> None:
     """Counted gang by gang by a checker that shares nothing with the plan."""
@@ -395,15 +503,7 @@ def test_no_limit_is_ever_exceeded(strategy: Strategy, examples: int) -> None:
     )
     @given(generators.crowds(), st.data())
     def tried(seen: Snapshot, chance: st.DataObject) -> None:
-        amount = st.none() | st.integers(0, 12)
-
-        def some(name: str, parent: str) -> Queue:
-            cpu, gpu, pods = (chance.draw(amount) for _ in range(3))
-            limits = (("cpu", None if cpu is None else cpu * 1000), (GPU, gpu), ("pods", pods))
-            known = tuple((resource, n) for resource, n in limits if n is not None)
-            return queue(name, parent=parent, limits=known)
-
-        queues = (some("a", "top"), some("b", "top"), some("top", ""))
+        queues = some_queues(chance)
         names = st.sampled_from(["a", "b", ""])
         gangs = tuple(replace(one, queue=chance.draw(names)) for one in seen.gangs)
         seen = replace(seen, gangs=gangs, queues=queues, namespaces=(ML,))
@@ -418,5 +518,31 @@ def test_no_limit_is_ever_exceeded(strategy: Strategy, examples: int) -> None:
         ]
         made = plan(seen, strategy, BestFit(), Budget())
         assert violations(seen, made, caps) == ()
+
+    tried()
+
+
+@pytest.mark.parametrize(("strategy", "examples"), [(BestFit(), 150), (STRATEGIES["ilp"](), 25)])
+def test_no_limit_is_exceeded_where_lost_members_are_charged(
+    strategy: Strategy, examples: int
+) -> None:
+    """Gangs run, have lost members and others than they started with, and are repaired."""
+
+    @settings(
+        max_examples=examples, deadline=None, database=None, suppress_health_check=[*HealthCheck]
+    )
+    @given(generators.snapshots(), st.data())
+    def tried(seen: Snapshot, chance: st.DataObject) -> None:
+        queues = some_queues(chance)
+        names = st.sampled_from(["a", "b", ""])
+        gangs = tuple(replace(one, queue=chance.draw(names)) for one in seen.gangs)
+        uids = {reservation.uid for reservation in seen.reservations}
+        others = [made for made in gangs if made.uid not in uids]
+        records = tuple(
+            record for one in others if (record := some_record(chance, one, queues)) is not None
+        )
+        seen = replace(seen, gangs=gangs, queues=queues, namespaces=(ML,), start_records=records)
+        made = plan(seen, strategy, BestFit(), Budget())
+        assert violations(seen, made) == ()
 
     tried()

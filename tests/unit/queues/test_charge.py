@@ -40,12 +40,14 @@ def test_lost_members_are_charged_by_the_record() -> None:
     assert gang_charge(made, None, None).minimum == gpus(3)
     found = gang_charge(made, None, record(running(4, 4).made, 4))
     assert (found.minimum, found.held_minimum, found.total) == (gpus(4), gpus(3), gpus(4))
+    assert found.credit == gpus(1)
 
 
 def test_a_member_that_leaves_stands_for_a_lost_one_until_that_is_replaced() -> None:
     before = running(4, 4).last(1, terminating=True).made
     started = record(running(4, 4).made, 4)
-    assert gang_charge(before, None, started).total == gpus(4)
+    leaving = gang_charge(before, None, started)
+    assert (leaving.total, leaving.credit) == (gpus(4), resources())
     replaced = running(5, 4).only("a-3", terminating=True).made
     found = gang_charge(replaced, None, started)
     assert (found.minimum, found.leaving, found.total) == (gpus(4), gpus(1), gpus(5))
@@ -110,3 +112,19 @@ def test_without_roles_what_members_name_as_theirs_counts_for_nothing() -> None:
     assert start_charge(mixed.made, mixed.made.members) == (RoleAtStart("", 2, gpus(2)),)
     lost = mixed.bound_on("n1", "n1").only("a-1", phase=Phase.SUCCEEDED).made
     assert gang_charge(lost, None, record(mixed.made, 2)).minimum == gpus(1)
+
+
+def test_a_record_is_not_charged_once_nobody_holds_room() -> None:
+    over = running(2, 2).each(phase=Phase.FAILED).made
+    assert gang_charge(over, None, record(running(2, 2).made, 2)).total == resources()
+
+
+def test_who_makes_another_an_extra_has_no_credit() -> None:
+    """A driver is lost, and a second worker stands in for it in the count."""
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 1, 2, gpu=1).needing(2)
+    whole = made.bound_on("n1", "n1", "n1")
+    lost = whole.only("a-0", phase=Phase.FAILED).made
+    found = gang_charge(lost, None, record(whole.made, 3))
+    assert (found.minimum, found.credit) == (resources(cpu=1, gpu=2, pods=2), resources())
+    alone = whole.only("a-0", phase=Phase.FAILED).only("a-2", phase=Phase.FAILED).made
+    assert gang_charge(alone, None, record(whole.made, 3)).credit == resources(cpu=1, pods=1)

@@ -5,13 +5,23 @@ from typing import Any
 
 import pytest
 
+from tutti.model.cluster import Phase, Reservation, SlotReservation
 from tutti.model.decisions import Placement, Plan
 from tutti.model.inter_pod import Requirement
-from tutti.model.keys import Uid
-from tutti.model.queues import Queue, QueueMode, Stop
+from tutti.model.keys import NodeName, Uid
+from tutti.model.queues import Queue, QueueMode, QueueRecord, RoleAtStart, Stop
 from tutti.verify import plan_checks
 
-from ...harness.builders import GangBuilder, Part, gang, node, snapshot, space
+from ...harness.builders import (
+    GangBuilder,
+    Part,
+    gang,
+    node,
+    reservation,
+    resources,
+    snapshot,
+    space,
+)
 from .test_plan_checks import placing
 
 ROOMY, ML = node("n1", cpu=64), space("ml", team="a")
@@ -125,3 +135,92 @@ def test_the_limits_of_queues_on_a_cycle_are_those_of_each_alone() -> None:
     assert broken(queue("a", parent="b"), capped("b", 0, parent="c"), cycle[1], runs) == (
         "cap queue b: 4 of 0 cpu would be in use",
     )
+
+
+def record(of: GangBuilder, name: str, **requests: int) -> Reservation:
+    """The record of a start in this queue with three members without roles, and no more."""
+    start = RoleAtStart("", 3, resources(pods=3, **requests))
+    made = QueueRecord(name, Uid(f"{name}-1"), 0.0, (start,))
+    return replace(reservation(of), record=made)
+
+
+def test_a_lost_member_stays_charged_and_its_replacement_adds_nothing() -> None:
+    runs = gang("r").of(3, cpu=1).bound_on("n1", "n1", "n1").but(queue="a")
+    lost = runs.last(1, phase=Phase.FAILED)
+    started = record(runs, "a", cpu=3)
+    one = gang("b").of(1, cpu=1).but(queue="a")
+    assert broken(capped("a", 3000), lost, one) == ()
+    sentence = "cap queue a: 4 of 3 cpu would be in use"
+    assert broken(capped("a", 3000), lost, started, one) == (sentence,)
+    repaired = lost.of(1, cpu=1).needing(3)
+    assert broken(capped("a", 3000), repaired, started) == ()
+    assert upheld(capped("a", 3000), repaired, started, one) == ["r"]
+    larger = lost.of(1, cpu=2).needing(3)
+    assert broken(capped("a", 3000), larger, started) == (sentence,)
+    leaving = runs.last(1, terminating=True).of(1, cpu=1).needing(3)
+    assert broken(capped("a", 3000), leaving, started) == (sentence,)
+
+
+def test_members_beyond_those_needed_pay_in_full() -> None:
+    runs = gang("r").of(3, cpu=1).bound_on("n1", "n1", "n1").but(queue="a")
+    grown = runs.last(1, phase=Phase.FAILED).of(2, cpu=1).needing(3)
+    started = record(runs, "a", cpu=3)
+    assert broken(capped("a", 3999), grown, started) == (
+        "cap queue a: 4 of 3999m cpu would be in use",
+    )
+    assert broken(capped("a", 4000), grown, started) == ()
+
+
+def test_members_that_succeeded_are_no_longer_charged() -> None:
+    runs = gang("r").of(3, cpu=1).bound_on("n1", "n1", "n1").but(queue="a")
+    done = runs.last(2, phase=Phase.SUCCEEDED)
+    one = gang("b").of(2, cpu=1).but(queue="a")
+    assert broken(capped("a", 3000), done, record(runs, "a", cpu=3), one) == ()
+
+
+def test_the_roles_of_the_record_count() -> None:
+    runs = gang("r").role("x", 1, cpu=1).role("y", 1, 2, cpu=2).but(queue="a").needing(2)
+    runs = runs.bound_on("n1", "n1", "n1")
+    lost = runs.only("r-0", phase=Phase.FAILED)
+    starts = RoleAtStart("x", 1, resources(cpu=1)), RoleAtStart("y", 1, resources(cpu=2))
+    made = QueueRecord("a", Uid("a-1"), 0.0, starts)
+    started = replace(reservation(runs), record=made)
+    one = gang("b").of(1, cpu=1).but(queue="a")
+    assert broken(capped("a", 5000), lost, started, one) == ()
+    repaired = lost.of(1, role="x", cpu=1)
+    assert broken(capped("a", 4999), repaired, started) == (
+        "cap queue a: 5 of 4999m cpu would be in use",
+    )
+
+
+def test_slots_count_among_the_members_of_the_record() -> None:
+    runs = gang("r").role("w", 3, 1, cpu=1).but(queue="a").bound_on("n1").needing(3)
+    slots = [SlotReservation(NodeName("n1"), "w", 2)]
+    starts = (RoleAtStart("w", 3, resources(cpu=3, pods=3)),)
+    made = QueueRecord("a", Uid("a-1"), 0.0, starts)
+    standing = replace(reservation(runs, slots=slots), record=made)
+    one = gang("b").of(1, cpu=1).but(queue="a")
+    assert cap_sentences(capped("a", 4000), runs, standing, one) == []
+    assert cap_sentences(capped("a", 3999), runs, standing, one) == [
+        "cap queue a: 4 of 3999m cpu would be in use"
+    ]
+
+
+def cap_sentences(*parts: Part) -> list[str]:
+    """What a plan breaks of limits that starts the last gang."""
+    seen, last = snapshot(ROOMY, ML, *parts), parts[-1]
+    assert isinstance(last, GangBuilder)
+    return [*plan_checks.violations(seen, Plan((starting(last),)))]
+
+
+def test_a_gang_that_runs_counts_in_the_queue_of_its_record() -> None:
+    runs = gang("r").of(3, cpu=1).bound_on("n1", "n1", "n1").but(queue="b")
+    one = gang("c").of(1, cpu=1).but(queue="a")
+    queues = capped("a", 3000), queue("b")
+    assert cap_sentences(*queues, runs, one) == []
+    started = record(runs, "a", cpu=3)
+    assert cap_sentences(*queues, runs, started, one) == ["cap queue a: 4 of 3 cpu would be in use"]
+    again = replace(queues[0], uid=Uid("a-2"))
+    assert cap_sentences(again, queue("b"), runs, started, one) == []
+    over = runs.each(phase=Phase.FAILED)
+    assert cap_sentences(*queues, over, started, one) == []

@@ -65,11 +65,12 @@ def placed_counts(wants: Sequence[PlacementRequest], solution: Solution) -> Iter
 
 
 def started(wants: Sequence[PlacementRequest], solution: Solution) -> Iterable[Started]:
-    """Whom a solution gives a node, by gang and shape."""
+    """What a solution starts, by gang and shape."""
     for want, shares in zip(wants, solution.shares, strict=True):
         groups = parts(want) if shares else ()
         for share in shares:
-            yield want.gang.key, groups[share.part][0].shape, share.count
+            shape = groups[share.part][0].shape
+            yield Started(want.gang.key, shape, share.count, is_repair=want.is_repair)
 
 
 def room_left(

@@ -1,11 +1,12 @@
 """The limits of queues as caps of a Problem, and what a plan has started under them so far.
 
 What runs is charged already; each round adds what it starts, so no plan starts more than a limit
-leaves, whichever rounds its gangs are in.
+leaves, whichever rounds its gangs are in. A gang is charged for lost members, too: those who
+replace them add only what they request beyond that.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -14,13 +15,21 @@ from numpy.typing import NDArray
 
 from ...gang.demand import PlacementRequest
 from ...model.keys import GangKey
+from ...model.resources import NOTHING, Resources
 from ...model.shapes import Shape
 from ...queues.charge import charged
 from ...queues.limits import QueueLimit
 from ...strategies.problem import Cap
 from .grids import AMOUNT_LIMIT, Grid
 
-Started = tuple[GangKey, Shape, int]  # so many members of a gang
+
+class Started(NamedTuple):
+    """So many members of a gang that get a node."""
+
+    gang: GangKey
+    shape: Shape
+    members: int
+    is_repair: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,31 +38,38 @@ class Quotas:
 
     limits: tuple[QueueLimit, ...] = ()
     of_gang: Mapping[GangKey, Sequence[int]] = field(default_factory=dict)  # indices of limits
+    credit_of: Mapping[GangKey, Resources] = field(default_factory=dict)  # charged for lost members
 
     @classmethod
-    def of(cls, limits: Iterable[QueueLimit]) -> "Quotas":
+    def of(
+        cls, limits: Iterable[QueueLimit], credit_of: Mapping[GangKey, Resources] | None = None
+    ) -> "Quotas":
         """These limits, without those in shadow."""
         counting = tuple(limit for limit in limits if not limit.is_shadow)
         of_gang: dict[GangKey, list[int]] = {}
         for index, limit in enumerate(counting):
             for gang in limit.gangs:
                 of_gang.setdefault(gang, []).append(index)
-        return cls(counting, of_gang)
+        return cls(counting, of_gang, credit_of or {})
 
     def with_started(self, started: Iterable[Started]) -> "Quotas":
         """The limits once these members have a node, too."""
         if not self.limits:
             return self
-        more = [0] * len(self.limits)
-        for gang, shape, members in started:
-            requests = charged(shape.requests)
-            for index in self.of_gang.get(gang, ()):
-                more[index] += members * requests[self.limits[index].resource]
+        more, credit_of = [0] * len(self.limits), {**self.credit_of}
+        for start in started:
+            requests = charged(start.shape.requests).scaled(start.members)
+            if start.is_repair and start.gang in credit_of:
+                credit = credit_of[start.gang]
+                credit_of[start.gang] = (credit - requests).at_least(NOTHING)
+                requests = (requests - credit).at_least(NOTHING)
+            for index in self.of_gang.get(start.gang, ()):
+                more[index] += requests[self.limits[index].resource]
         limits = (
             replace(limit, in_use=limit.in_use + amount)
             for limit, amount in zip(self.limits, more, strict=True)
         )
-        return replace(self, limits=tuple(limits))
+        return replace(self, limits=tuple(limits), credit_of=credit_of)
 
     def without_use(self) -> "Quotas":
         """The limits as if nothing were charged."""
@@ -70,10 +86,24 @@ class Quotas:
         for index, numbers in sorted(requests.items()):
             limit = self.limits[index]
             amount, unit = amounts[limit.resource]
-            most = sum(_most_use(base, wants[number], amount) for number in numbers)
-            room = limit.room // unit
-            if most > room:
-                yield LimitCap(limit, Cap(frozenset(numbers), amount, room), unit)
+            most = {number: _most_use(base, wants[number], amount) for number in numbers}
+            repairs = self._repairs(limit.resource, unit, wants, most)
+            for row, credit in _rows(most, repairs):
+                room = (limit.room + credit * unit) // unit
+                if sum(most[number] for number in row) > room:
+                    yield LimitCap(limit, Cap(frozenset(row), amount, room), unit)
+
+    def _repairs(
+        self, resource: str, unit: int, wants: Sequence[PlacementRequest], most: Mapping[int, int]
+    ) -> Sequence["_Repair"]:
+        """The repairs of each gang among these requests, with what is charged for them already."""
+        numbers: dict[GangKey, list[int]] = {}
+        for number in most:
+            if wants[number].is_repair and wants[number].gang.key in self.credit_of:
+                numbers.setdefault(wants[number].gang.key, []).append(number)
+        return [
+            _Repair(own, self.credit_of[gang][resource] // unit) for gang, own in numbers.items()
+        ]
 
 
 NO_QUOTAS = Quotas()
@@ -85,6 +115,30 @@ class LimitCap(NamedTuple):
     limit: QueueLimit
     cap: Cap
     unit: int
+
+
+class _Repair(NamedTuple):
+    """The requests that replace lost members of one gang, and what it is charged for these."""
+
+    numbers: Sequence[int]
+    credit: int
+
+
+def _rows(
+    most: Mapping[int, int], repairs: Sequence[_Repair]
+) -> Iterator[tuple[Collection[int], int]]:
+    """The rows of a limit: the requests that each counts, and what it has beyond the limit's room.
+
+    A gang whose repairs can never exceed its credit is in no row. One row has no repairs. For each
+    other gang with a credit, a row counts all requests and has the credit of that gang alone: so
+    no gang uses the credit of another. With several such gangs that is stricter than the limit.
+    """
+    costly = [one for one in repairs if sum(most[number] for number in one.numbers) > one.credit]
+    free = {number for one in repairs if one not in costly for number in one.numbers}
+    all_repairs = {number for one in repairs for number in one.numbers}
+    yield [number for number in most if number not in all_repairs], 0
+    for one in costly:
+        yield [number for number in most if number not in free], one.credit
 
 
 class _Amounts(defaultdict[str, tuple[NDArray[np.int64], int]]):

@@ -10,10 +10,10 @@ from tutti.gang.demand import PlacementRequest
 from tutti.model.resources import Resources
 from tutti.planning.compile import grids, problems
 from tutti.planning.compile.grids import Grid
-from tutti.planning.compile.quotas import NO_QUOTAS, Quotas
+from tutti.planning.compile.quotas import NO_QUOTAS, Quotas, Started
 from tutti.queues.limits import QueueLimit
 
-from ....harness.builders import GangBuilder, gang, node, shape, snapshot
+from ....harness.builders import GangBuilder, gang, node, resources, shape, snapshot
 
 GPU = "nvidia.com/gpu"
 A = gang("a").of(3, gpu=2)
@@ -62,10 +62,10 @@ def test_a_limit_below_what_is_in_use_leaves_nothing() -> None:
 def test_what_is_started_counts_at_every_limit_above_the_gang() -> None:
     quotas = Quotas.of([limit(GPU, 9, A, B), limit("pods", 9, A), limit(GPU, 9, B)])
     member = A.made.members[0]
-    after = quotas.with_started([(A.key, member.shape, 2), (C.key, member.shape, 2)])
+    after = quotas.with_started([Started(A.key, member.shape, 2), Started(C.key, member.shape, 2)])
     assert [one.in_use for one in after.limits] == [4, 2, 0]
     assert [one.in_use for one in after.without_use().limits] == [0, 0, 0]
-    assert NO_QUOTAS.with_started([(A.key, member.shape, 2)]) is NO_QUOTAS
+    assert NO_QUOTAS.with_started([Started(A.key, member.shape, 2)]) is NO_QUOTAS
 
 
 @pytest.mark.parametrize(
@@ -98,3 +98,42 @@ def test_a_request_exceeds_a_limit_if_its_cheapest_members_do() -> None:
     (found,) = problems.exceeded(base, requests[0], Quotas.of([limit(GPU, 4, mixed)]))
     assert found.wanted == 5
     assert not problems.exceeded(base, requests[0], NO_QUOTAS)
+
+
+def repairing(*gangs: GangBuilder) -> list[PlacementRequest]:
+    return [
+        PlacementRequest(one.made, 1, (member,), is_repair=True)
+        for one in gangs
+        for member in one.made.members
+    ]
+
+
+def test_repairs_within_the_credit_of_their_gang_are_in_no_row() -> None:
+    quotas = Quotas.of([limit(GPU, 9, A, in_use=9)], {A.key: resources(gpu=6)})
+    base, _ = compiled(A)
+    assert [*quotas.caps(base, repairing(A))] == []
+    started = Started(A.key, A.made.members[0].shape, 2, is_repair=True)
+    quotas = quotas.with_started([started])
+    assert (quotas.limits[0].in_use, quotas.credit_of) == (9, {A.key: resources(gpu=2)})
+    (row,) = quotas.caps(base, repairing(A))
+    assert ({*row.cap.demands}, row.cap.room) == ({0, 1, 2}, 2)
+    quotas = quotas.with_started([started])
+    assert (quotas.limits[0].in_use, quotas.credit_of) == (11, {A.key: resources()})
+
+
+def test_no_row_gives_a_gang_the_credit_of_another() -> None:
+    credit_of = {A.key: resources(gpu=2), B.key: resources(gpu=4)}
+    quotas = Quotas.of([limit(GPU, 9, A, B, in_use=8)], credit_of)
+    base, requests = compiled(A, B)
+    rows = [*quotas.caps(base, [*repairing(A, B), requests[0]])]
+    found = [({*row.cap.demands}, row.cap.room) for row in rows]
+    everyone = {0, 1, 2, 3, 4, 5}
+    assert found == [({5}, 1), (everyone, 3), (everyone, 5)]
+
+
+def test_members_that_are_no_repair_use_no_credit() -> None:
+    quotas = Quotas.of([limit(GPU, 9, A, in_use=9)], {A.key: resources(gpu=6)})
+    base, requests = compiled(A)
+    assert [row.cap.room for row in quotas.caps(base, requests)] == [0]
+    after = quotas.with_started([Started(A.key, A.made.members[0].shape, 1)])
+    assert (after.limits[0].in_use, after.credit_of) == (11, quotas.credit_of)
