@@ -25,11 +25,11 @@ class _Books:
         if isinstance(step.after, PodGroup):
             self.group_uids[step.after.key] = step.after.uid
         before, after = step.before, step.after
-        if isinstance(before, Reservation):
+        if isinstance(before, Reservation) and not before.is_spent:
             self.standing.get(before.gang, {}).pop(before.uid, None)
-            if after is None:
+            if not isinstance(after, Reservation) or after.is_spent:
                 self.ended[before.gang] = (step.revision, before)
-        if isinstance(after, Reservation):
+        if isinstance(after, Reservation) and not after.is_spent:
             self.standing.setdefault(after.gang, {})[after.uid] = after
 
     def fault(self, pod: Pod, gang: Key, revision: int) -> str | None:

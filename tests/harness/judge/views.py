@@ -112,6 +112,7 @@ class Reservation:
     named: Mapping[str, tuple[str, str]]  # uid -> (pod's name where it is said, node)
     slots: Mapping[tuple[str, str], int]
     reserved_at: datetime | None
+    is_spent: bool  # it holds nothing any more, and keeps the record of the gang's start
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -256,4 +257,5 @@ def _reservation(body: Body, revision: int) -> Reservation:
             for role, count in (entry.get("slots") or {}).items()
         },
         reserved_at=datetime.fromisoformat(said) if (said := spec.get("reservedAt")) else None,
+        is_spent="queue" in spec and not (placement or spec.get("evict")),
     )

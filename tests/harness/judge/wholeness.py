@@ -174,12 +174,14 @@ class _Sweep:
         reservation = after or before
         assert isinstance(reservation, Reservation)
         gang = self._gang(reservation.gang)
+        if isinstance(before, Reservation) and before.is_spent and after is None:
+            return [gang]  # no room went with it
         by, at = self._standpoint.operator_user, None
-        if isinstance(after, Reservation):
+        if isinstance(after, Reservation) and not after.is_spent:
             gang.reservations[after.uid] = after
         else:
             gang.reservations.pop(reservation.uid, None)
-            if (entry := self._deletion(reservation)) is not None:
+            if after is None and (entry := self._deletion(reservation)) is not None:
                 by, at = entry.user, entry.at
         if by != self._standpoint.operator_user:
             gang.lose(f"{by} deleted its Reservation at revision {step.revision}")

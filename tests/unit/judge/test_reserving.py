@@ -47,6 +47,22 @@ def test_a_reservation_deleted_before_the_binding_does_not_count() -> None:
     assert f"had been deleted at revision {deleted}" in fault
 
 
+def test_a_reservation_that_keeps_a_record_alone_does_not_count() -> None:
+    story = _waiting_gang()
+    story.reserve("train", {"train-0": "a", "train-1": "b"}, queue="vision")
+    story.bind("train-0", "a")
+    emptied = story.reserve("train", queue="vision")
+    story.bind("train-1", "b")
+    (fault,) = _faults(story)
+    assert f"had been deleted at revision {emptied}" in fault
+    again = _waiting_gang()
+    again.reserve("train", queue="vision")
+    again.reserve("train", {"train-0": "a", "train-1": "b"}, queue="vision")
+    again.bind("train-0", "a")
+    again.bind("train-1", "b")
+    assert not _faults(again)
+
+
 def test_a_binding_to_another_node_than_the_reserved_is_found() -> None:
     story = _waiting_gang(1)
     story.reserve("train", {"train-0": "a"})

@@ -48,6 +48,28 @@ def test_a_reservation_taken_away_in_the_middle_is_a_violation() -> None:
     assert len(_whole(story)) == 1
 
 
+def test_a_reservation_that_keeps_a_record_alone_holds_nothing() -> None:
+    story = two_nodes()
+    story.group("train", 3)
+    story.pods("train", 3)
+    placement = {"train-0": "a", "train-1": "a", "train-2": "b"}
+    story.reserve("train", placement, queue="vision")
+    story.bind("train-0", "a")
+    story.reserve("train", queue="vision")
+    (sentence,) = _whole(story)
+    assert "no Reservation holds the rest" in sentence
+
+
+def test_who_deletes_the_record_of_a_gang_excuses_nothing() -> None:
+    story = two_nodes()
+    story.group("train", 2)
+    story.pods("train", 2)
+    story.reserve("train", queue="vision")
+    story.release("train", by="system:admin")
+    story.bind("train-0", "a")
+    assert len(_whole(story)) == 1
+
+
 def test_a_reservation_that_somebody_else_deleted_is_not_our_violation() -> None:
     story = two_nodes()
     story.group("train", 3)

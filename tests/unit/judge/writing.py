@@ -143,8 +143,12 @@ class Story:
         pods: Mapping[str, str] | None = None,
         *,
         slots: Mapping[str, Mapping[str, int]] | None = None,
+        queue: str = "",
     ) -> int:
-        """Put the gang's Reservation: nodes by pod name, slots by node and role."""
+        """Put the gang's Reservation: nodes by pod name, slots by node and role.
+
+        With a queue it has the record of a start.
+        """
         placement: list[dict[str, Any]] = [
             {"node": node, "pods": [{"name": pod, "uid": f"uid-{pod}"}]}
             for pod, node in (pods or {}).items()
@@ -162,6 +166,7 @@ class Story:
                     "podGroup": {"name": group, "uid": f"uid-{group}"},
                     "reservedAt": NOON.isoformat(),
                     "placement": placement,
+                    **({"queue": {"name": queue}} if queue else {}),
                 },
             },
         )
