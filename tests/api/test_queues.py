@@ -60,10 +60,12 @@ def test_a_limit_stops_a_gang_until_it_is_raised_and_ends_nobody(place: Place) -
     words = "queue top is at its limit: 3 of 5 cpu are in use, 3 wanted"
     place.until_waiting("second", "QueueAtLimit", words)
     _patch(place, "top", resources=[{"name": "cpu", "limit": 2}])
-    place.until_waiting("second", "QueueAtLimit", "3 of 2 cpu are in use")
+    _gang(place, "third", 1, "nlp")
+    place.until_waiting("third", "QueueAtLimit", "3 of 2 cpu are in use, 1 wanted")
     assert place.bound("first") == 3
-    _patch(place, "top", resources=[{"name": "cpu", "limit": 6}])
+    _patch(place, "top", resources=[{"name": "cpu", "limit": 7}])
     place.until_bound("second", 3)
+    place.until_bound("third", 1)
 
 
 def test_a_gang_without_a_queue_that_it_may_use_says_which_it_may(place: Place) -> None:
