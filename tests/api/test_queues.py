@@ -68,6 +68,44 @@ def test_a_limit_stops_a_gang_until_it_is_raised_and_ends_nobody(place: Place) -
     place.until_bound("third", 1)
 
 
+def test_a_gang_that_runs_stays_in_the_queue_that_it_started_in(place: Place) -> None:
+    """Also without its PodGroup: the record of its start goes with its last pod."""
+    place.nodes(1, cpu=16)
+    _queue(place, "vision", resources=[{"name": "cpu", "limit": 4}])
+    _queue(place, "nlp")
+    _gang(place, "first", 3, "vision")
+    place.until_bound("first", 3)
+    (before,) = _until_records(place, 1)
+    assert (before["queue"]["name"], before["placement"]) == ("vision", [])
+    group = f"/apis/tutti.dev/v1alpha1/namespaces/{place.name}/podgroups/first"
+    place.rig.plane.request("PATCH", group, {"spec": {"queue": "nlp"}})
+    _gang(place, "second", 2, "vision")
+    words = "queue vision is at its limit: 3 of 4 cpu are in use, 2 wanted"
+    place.until_waiting("second", "QueueAtLimit", words)
+    place.delete("ptg", "first")
+    _gang(place, "third", 2, "vision")
+    place.until_waiting("third", "QueueAtLimit", words)
+    assert [*_until_records(place, 1)] == [before]
+    for number in range(3):
+        place.delete("pod", f"first-{number}")
+    place.until_bound("second", 2)
+    place.until_bound("third", 2)
+    names = {record["podGroup"]["name"] for record in _until_records(place, 2)}
+    assert names == {"second", "third"}
+
+
+def _until_records(place: Place, n: int) -> list[dict[str, Any]]:
+    """Wait until so many Reservations are left, all of them for their record alone."""
+    path = f"/apis/tutti.dev/v1alpha1/namespaces/{place.name}/reservations"
+
+    def specs() -> list[dict[str, Any]]:
+        found = [item["spec"] for item in place.rig.plane.request("GET", path)["items"]]
+        is_spent = all("queue" in spec and not spec["placement"] for spec in found)
+        return found if is_spent and len(found) == n else []
+
+    return place.rig.until(specs, f"{n} records of starts are left")
+
+
 def test_a_gang_without_a_queue_that_it_may_use_says_which_it_may(place: Place) -> None:
     """It starts once a default is there; a queue that holds starts nothing."""
     place.nodes(1, cpu=16)

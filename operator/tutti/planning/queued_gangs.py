@@ -3,7 +3,7 @@
 The second stage of a plan. Where there are no Queues it changes nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..gang import timeouts
@@ -26,6 +26,8 @@ from ..queues.charge import GangCharge
 from ..queues.limits import QueueLimit
 from ..queues.tree import QueueTree
 from .observed_demand import ObservedDemand
+
+NO_QUEUE = Membership("")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,8 +76,8 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     records = snapshot.records
     charges: dict[GangKey, GangCharge] = {}
     queues: dict[GangKey, str] = {}
-    for gang in snapshot.gangs:
-        membership, record = memberships[gang.key], records.get(gang.uid)
+    for gang in (*snapshot.gangs, *_gone_gangs(snapshot)):
+        membership, record = memberships.get(gang.key, NO_QUEUE), records.get(gang.uid)
         gang_charge = charge.gang_charge(gang, reservations.get(gang.uid), record)
         if gang_charge.total.amounts:
             charges[gang.key] = gang_charge
@@ -100,6 +102,18 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         stopped,
         {name: queue.uid for name, queue in tree.queues.items()},
     )
+
+
+def _gone_gangs(snapshot: Snapshot) -> Iterator[Gang]:
+    """The gangs with a record whose PodGroup is gone; their pods may run on."""
+    keys = {gang.key for gang in snapshot.gangs}
+    members: dict[GangKey, list[Member]] = {}
+    for pod in snapshot.strays:
+        members.setdefault(pod.gang, []).append(pod)
+    for reservation in (*snapshot.reservations, *snapshot.start_records):
+        if reservation.record is not None and reservation.gang not in keys:
+            own = members.get(reservation.gang, ())
+            yield charge.recorded_gang(reservation, reservation.record, own)
 
 
 def _memberships(tree: QueueTree, snapshot: Snapshot) -> Mapping[GangKey, Membership]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..gang import demand, slots
 from ..gang.order import by_age
 from ..model import ports
-from ..model.cluster import Gang, Member, Phase, Reservation
+from ..model.cluster import Gang, Member, Phase, Reservation, Role
 from ..model.queues import QueueRecord, RoleAtStart
 from ..model.resources import NOTHING, Resources
 from ..model.volumes import is_attaching
@@ -76,6 +76,17 @@ def gang_charge(
     extras = ((m.key.name, requests_of(m)) for m in staying if m.uid not in uids)
     credit = NOTHING if _is_exchange(gang, roles) else (minimum - held - leaving).at_least(NOTHING)
     return GangCharge(minimum, tuple(extras), surplus.at_least(NOTHING), held, credit)
+
+
+def recorded_gang(reservation: Reservation, record: QueueRecord, members: Iterable[Member]) -> Gang:
+    """A gang whose PodGroup is gone, as far as the record of its start says what it was."""
+    return Gang(
+        reservation.gang,
+        reservation.uid,
+        sum(start.members for start in record.minimum),
+        roles=tuple(Role(start.role, start.members) for start in record.minimum if start.role),
+        members=tuple(members),
+    )
 
 
 def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ...]:

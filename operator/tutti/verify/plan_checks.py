@@ -22,9 +22,9 @@ from . import cap_checks, inter_pod, lookup, queue_checks, room_ledger, slot_che
 def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> tuple[str, ...]:
     """What the plan breaks, one sentence each; empty if every promise holds."""
     over = cap_checks.faults(snapshot, plan.placements, caps) if caps else ()
-    limits = queue_checks.caps(snapshot)
-    charging = queue_checks.charging(snapshot)
-    beyond = cap_checks.faults(snapshot, plan.placements, limits, charging) if limits else ()
+    charged = queue_checks.with_gone_gangs(snapshot)
+    limits, charging = queue_checks.caps(charged), queue_checks.charging(charged)
+    beyond = cap_checks.faults(charged, plan.placements, limits, charging) if limits else ()
     stopped = queue_checks.faults(snapshot, plan.placements)
     return (*_broken(snapshot, plan.placements), *over, *beyond, *stopped.values())
 
@@ -58,8 +58,9 @@ def _within_queues(snapshot: Snapshot, placements: list[Placement]) -> list[Plac
         return placements
     stopped = queue_checks.faults(snapshot, placements)
     allowed = [placement for placement in placements if placement.gang not in stopped]
-    limits = queue_checks.caps(snapshot)
-    return cap_checks.within(snapshot, allowed, limits, queue_checks.charging(snapshot))
+    charged = queue_checks.with_gone_gangs(snapshot)
+    limits = queue_checks.caps(charged)
+    return cap_checks.within(charged, allowed, limits, queue_checks.charging(charged))
 
 
 def _nodes(placement: Placement, books: "_Books") -> Iterator[NodeName]:

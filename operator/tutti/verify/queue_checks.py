@@ -6,13 +6,13 @@ queue that is its own ancestor, or whose parent does not exist, is that queue al
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil
 
 from ..filters.node_rules import label_holds
-from ..model.cluster import Gang, Member, Phase, Reservation, Snapshot
+from ..model.cluster import Gang, Member, Phase, Reservation, Role, Snapshot
 from ..model.decisions import GangCap, Placement
 from ..model.keys import GangKey, Uid
 from ..model.queues import ROOT, Queue, QueueMode, QueueRecord, Selector, Stop
@@ -55,6 +55,28 @@ def faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangK
         if any(tree.is_stopped(queue, gang) for queue in tree.chain(name)):
             sentences[gang.key] = f"gang {gang.key}: queue {name} does not start it"
     return sentences
+
+
+def with_gone_gangs(snapshot: Snapshot) -> Snapshot:
+    """The Snapshot with a gang for each record whose PodGroup is gone, and that has pods left."""
+    known = {gang.key for gang in snapshot.gangs}
+    members = defaultdict[GangKey, list[Member]](list)
+    for pod in snapshot.strays:
+        members[pod.gang].append(pod)
+    gone = [
+        Gang(
+            held.gang,
+            held.uid,
+            sum(start.members for start in held.record.minimum),
+            roles=tuple(
+                Role(start.role, start.members) for start in held.record.minimum if start.role
+            ),
+            members=tuple(members[held.gang]),
+        )
+        for held in (*snapshot.reservations, *snapshot.start_records)
+        if held.record is not None and held.gang not in known and held.gang in members
+    ]
+    return replace(snapshot, gangs=(*snapshot.gangs, *gone)) if gone else snapshot
 
 
 def charging(snapshot: Snapshot) -> cap_checks.UseOf:

@@ -377,6 +377,30 @@ def test_a_gang_that_runs_is_charged_to_the_queue_of_its_record() -> None:
     assert seen.queues == {runs.key: "nlp"}, "the record of an earlier PodGroup of that name"
 
 
+def test_pods_whose_podgroup_is_gone_stay_charged() -> None:
+    """Deleting it frees nothing of a limit, whether members are lost or not."""
+    runs = in_vision(gang("a").of(3, cpu=1).bound_on("n1", "n1", "n1"))
+    waits = in_vision(gang("b").of(1, cpu=1))
+    record = started_in(VISION, runs, 3)
+    for lost in (runs, runs.last(1, phase=Phase.FAILED)):
+        world = snapshot(ROOM, ML, limited(cpu=3000), waits, record, strays=lost.members, at=60.0)
+        made = plan(world, BEST_FIT, BEST_FIT, Budget())
+        assert reasons(made) == {"b": Reason.QUEUE_AT_LIMIT}
+    over = runs.each(phase=Phase.FAILED)
+    world = snapshot(ROOM, ML, limited(cpu=3000), waits, record, strays=over.members, at=60.0)
+    assert started(plan(world, BEST_FIT, BEST_FIT, Budget())) == {"b"}
+
+
+def test_pods_whose_podgroup_is_gone_are_charged_by_role() -> None:
+    runs = gang("a").role("x", 1, cpu=1).role("y", 1, 2, cpu=2).bound_on("n1", "n1", "n1")
+    starts = RoleAtStart("x", 1, resources(cpu=1)), RoleAtStart("y", 1, resources(cpu=2))
+    record = replace(reservation(runs), record=QueueRecord("vision", VISION.uid, 0.0, starts))
+    lost = runs.only("a-0", phase=Phase.SUCCEEDED)
+    world = snapshot(ROOM, ML, limited(), record, strays=lost.members)
+    (made,) = queue_gangs(observed_demand.observe(world)).charges.values()
+    assert (made.minimum, made.total) == (resources(cpu=2, pods=1), resources(cpu=4, pods=2))
+
+
 def test_a_record_counts_no_more_once_no_member_holds_room() -> None:
     over = gang("a").of(2, cpu=1).bound_on("n1", "n1").each(phase=Phase.FAILED).but(queue="nlp")
     seen = queued(ROOM, ML, VISION, queue("nlp"), over, started_in(VISION, over, 2))

@@ -224,3 +224,17 @@ def test_a_gang_that_runs_counts_in_the_queue_of_its_record() -> None:
     assert cap_sentences(again, queue("b"), runs, started, one) == []
     over = runs.each(phase=Phase.FAILED)
     assert cap_sentences(*queues, over, started, one) == []
+
+
+def test_pods_whose_podgroup_is_gone_stay_charged() -> None:
+    runs = gang("r").role("x", 3, cpu=1).bound_on("n1", "n1", "n1")
+    starts = (RoleAtStart("x", 3, resources(cpu=3, pods=3)),)
+    started = replace(reservation(runs), record=QueueRecord("a", Uid("a-1"), 0.0, starts))
+    one = gang("b").of(1, cpu=1).but(queue="a")
+    for lost in (runs, runs.last(1, phase=Phase.FAILED)):
+        seen = snapshot(ROOMY, ML, capped("a", 3000), started, one, strays=lost.members)
+        broken = plan_checks.violations(seen, Plan((starting(one),)))
+        assert broken == ("cap queue a: 4 of 3 cpu would be in use",)
+        assert plan_checks.upheld(seen, (starting(one),)) == ()
+    seen = snapshot(ROOMY, ML, capped("a", 3000), started, one)
+    assert plan_checks.violations(seen, Plan((starting(one),))) == ()
