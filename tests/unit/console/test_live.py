@@ -153,8 +153,8 @@ async def test_a_cluster_that_nobody_can_reach_is_trouble() -> None:
     source = Source({})
     for path in ("nodes", "namespaces", "pods"):
         source.problems[f"/api/v1/{path}"] = AWAY
-    for path in ("tutti.dev/v1alpha1/podgroups", "tutti.dev/v1alpha1/reservations"):
-        source.problems[f"/apis/{path}"] = AWAY
+    for path in ("podgroups", "queues", "reservations"):
+        source.problems[f"/apis/tutti.dev/v1alpha1/{path}"] = AWAY
     source.problems["/apis/scheduling.k8s.io/v1/priorityclasses"] = AWAY
     async with followed(source) as cluster:
         assert cluster.trouble is AWAY
