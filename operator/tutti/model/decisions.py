@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fractions import Fraction
 from typing import NamedTuple
 
 from .cluster import Member, PodReservation, Reservation, SlotReservation
 from .keys import GangKey, NodeName, PodKey, Uid
 from .queues import QueueRecord
+from .resources import Resources
 
 
 class Objective(StrEnum):
@@ -161,6 +163,23 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueUse:
+    """What the gangs at and below a queue use when the Snapshot was taken, before the plan.
+
+    Only resources that some queue guarantees are in ``covered`` and ``borrowed``, which add up to
+    what is charged of them. ``share`` is the largest part of any resource's total that is charged
+    over the guarantee, divided by the weight.
+    """
+
+    name: str
+    charged: Resources
+    covered: Resources  # by the guarantee of any queue, those above included
+    borrowed: Resources
+    waiting: int  # gangs with pods that have not started
+    share: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The placements, evictions and rejections for one Snapshot.
 
@@ -175,6 +194,7 @@ class Plan:
     shortfall: str = ""
     next_change_at: float | None = None  # seconds since the epoch
     levels: tuple[Level, ...] = ()  # the highest priority first; gangs ruled out by counting aside
+    queues: tuple[QueueUse, ...] = ()  # by name, the root included; empty while there are no Queues
 
     @property
     def open_level(self) -> Level | None:

@@ -75,6 +75,7 @@ def plan(
         shortfall=improved.plan.shortfall,
         next_change_at=next_change_at(snapshot, observed, compiled, starved, policy),
         levels=bounds.levels(improved.plan.tally, gang_value.scale(policy)),
+        queues=queued.use,
     )
 
 

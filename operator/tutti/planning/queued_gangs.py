@@ -3,7 +3,7 @@
 The second stage of a plan. Where there are no Queues it changes nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..gang import timeouts
@@ -16,15 +16,17 @@ from ..gang.findings import (
     UnknownQueue,
 )
 from ..model.cluster import Gang, Member, Snapshot
-from ..model.decisions import Finding, Reason, Rejection
+from ..model.decisions import Finding, QueueUse, Reason, Rejection
 from ..model.keys import GangKey, Uid
 from ..model.queues import QueueRecord, Stop
 from ..model.resources import Resources
-from ..queues import admission, charge, limits
+from ..queues import admission, charge, limits, use
 from ..queues.admission import Membership, Refusal
 from ..queues.charge import GangCharge
+from ..queues.cover import QueuedGang
 from ..queues.limits import QueueLimit
 from ..queues.tree import QueueTree
+from ..queues.use import ChargedGangs
 from .observed_demand import ObservedDemand
 
 NO_QUEUE = Membership("")
@@ -38,6 +40,7 @@ class QueuedGangs:
     queues: Mapping[GangKey, str] = field(default_factory=dict)  # also of gangs that run
     charges: Mapping[GangKey, GangCharge] = field(default_factory=dict)  # of gangs that run
     limits: Sequence[QueueLimit] = ()
+    use: tuple[QueueUse, ...] = ()
     stopped: Mapping[GangKey, Rejection] = field(default_factory=dict)  # they run and do not grow
     uids: Mapping[str, Uid] = field(default_factory=dict)  # of the queues, by name
 
@@ -84,6 +87,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
             queues[gang.key] = admission.charged_queue(tree, record, membership)
         elif membership.queue:
             queues[gang.key] = membership.queue
+    charged = _charged_gangs(tree, snapshot, queues, charges)
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}
     for members in observed.gangs:
@@ -99,9 +103,50 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         queues,
         charges,
         limits.limits(tree, queues, {key: one.total for key, one in charges.items()}),
+        use.queue_use(charged, _waiting(snapshot, queues, charges)),
         stopped,
         {name: queue.uid for name, queue in tree.queues.items()},
     )
+
+
+def _charged_gangs(
+    tree: QueueTree,
+    snapshot: Snapshot,
+    queues: Mapping[GangKey, str],
+    charges: Mapping[GangKey, GangCharge],
+) -> ChargedGangs:
+    """The gangs that run, as the walk sees them."""
+    totals = Resources.total(node.allocatable for node in snapshot.nodes)
+    records = snapshot.records
+    running = tuple(
+        QueuedGang(
+            gang.key,
+            queues[gang.key],
+            gang.priority,
+            charges[gang.key].minimum,
+            charges[gang.key].extras,
+            _started(gang, records.get(gang.uid)),
+        )
+        for gang in (*snapshot.gangs, *_gone_gangs(snapshot))
+        if gang.key in charges
+    )
+    return ChargedGangs(tree, dict(totals.amounts), running, charges)
+
+
+def _started(gang: Gang, record: QueueRecord | None) -> float:
+    """When the gang started: by its record, else when it was created."""
+    return gang.created if record is None else record.started
+
+
+def _waiting(
+    snapshot: Snapshot, queues: Mapping[GangKey, str], charges: Collection[GangKey]
+) -> Sequence[str]:
+    """The queue of each gang with pods that has not started."""
+    return [
+        queues[gang.key]
+        for gang in snapshot.gangs
+        if gang.key in queues and gang.key not in charges and not (gang.is_idle or gang.terminating)
+    ]
 
 
 def _gone_gangs(snapshot: Snapshot) -> Iterator[Gang]:

@@ -54,7 +54,7 @@ def walk(tree: QueueTree, gangs: Iterable[QueuedGang]) -> Cover:
     """Say for each gang, and for each of its extras, which queue covers it."""
     own: dict[str, list[QueuedGang]] = {}
     for gang in sorted(gangs, key=_order):
-        own.setdefault(gang.queue, []).append(_on_lines(tree, gang))
+        own.setdefault(gang.queue, []).append(_trimmed(tree, gang))
     found = Cover()
     rests: dict[str, _Rest] = {}
     for queue in tree.from_the_leaves:
@@ -145,14 +145,15 @@ def _order(gang: QueuedGang) -> tuple[int, float, GangKey]:
     return (-gang.priority, gang.started, gang.key)
 
 
-def _on_lines(tree: QueueTree, gang: QueuedGang) -> QueuedGang:
+def _trimmed(tree: QueueTree, gang: QueuedGang) -> QueuedGang:
     """The gang with its requests on lines alone."""
     return replace(
         gang,
-        minimum=_only(tree, gang.minimum),
-        extras=tuple((pod, _only(tree, requests)) for pod, requests in gang.extras),
+        minimum=on_lines(tree, gang.minimum),
+        extras=tuple((pod, on_lines(tree, requests)) for pod, requests in gang.extras),
     )
 
 
-def _only(tree: QueueTree, requests: Resources) -> Resources:
+def on_lines(tree: QueueTree, requests: Resources) -> Resources:
+    """The requests on lines alone."""
     return Resources.of({line: requests[line] for line in tree.lines})

@@ -570,3 +570,14 @@ def test_no_limit_is_exceeded_where_lost_members_are_charged(
         assert violations(seen, made) == ()
 
     tried()
+
+
+def test_a_plan_says_what_queues_use_and_how_many_gangs_wait_before_it() -> None:
+    runs = gang("a").of(2, gpu=2).bound_on("n1", "n1").but(queue="vision")
+    waits, empty = gang("b").of(1, gpu=2).but(queue="vision"), gang("c").but(queue="vision")
+    gpus = queue("vision", guaranteed=((GPU, 3),))
+    made = planned(node("n1", gpu=8), ML, gpus, runs, waits, empty)
+    vision = next(use for use in made.queues if use.name == "vision")
+    assert (vision.charged[GPU], vision.borrowed[GPU], vision.waiting) == (4, 4, 1)
+    assert [use.name for use in made.queues] == ["root", "vision"]
+    assert planned(node("n1", gpu=8), runs, waits).queues == ()
