@@ -72,6 +72,31 @@ async def test_the_record_stays_until_no_member_holds_room() -> None:
     assert not cluster.broken
 
 
+async def test_a_podgroup_that_is_created_again_frees_nothing_of_the_limit() -> None:
+    """Its pods run on; another queue would be charged for them, and this one could start more."""
+    cluster = with_queue()
+    cluster.add_queue(Queue("nlp", Uid("nlp-1"), limits=(("cpu", 3000),)))
+    life = await live(cluster)
+    started = record(cluster)
+    cluster.delete_group("a")
+    cluster.add_group(gang("a").needing(3))
+    cluster.change_group("a", queue="nlp")
+    cluster.add(gang("b").of(1, cpu=1), gang("c").of(3, cpu=1))
+    cluster.change_group("b", queue="vision")
+    cluster.change_group("c", queue="nlp")
+    cluster.collect()
+    life.watch.catch_up()
+    await life.settle()
+    assert [is_bound(cluster, name) for name in ("b-0", "c-0")] == [False, True]
+    assert started in [held.record for held in cluster.reservations.values()]
+    for name in ("a-0", "a-1", "a-2"):
+        cluster.change_pod(name, phase=Phase.SUCCEEDED)
+    life.watch.catch_up()
+    await life.settle()
+    assert is_bound(cluster, "b-0")
+    assert not cluster.broken
+
+
 async def test_without_queues_no_record_is_kept() -> None:
     cluster = FakeCluster()
     cluster.add(node("n1", cpu=8), gang("a").of(3, cpu=1))

@@ -371,6 +371,12 @@ def _(finding: of.QueueStopped) -> str:
 
 
 @text.register
+def _(finding: of.QueueChanges) -> str:
+    pods = f"pods of this gang still hold room in queue {finding.charged}"
+    return f"{pods}: it starts in queue {finding.queue} once they are gone"
+
+
+@text.register
 def _(finding: of.QueueAtLimit) -> str:
     name = finding.resource
     in_use, limit, wanted = (

@@ -290,6 +290,14 @@ class QueueStopped(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class QueueChanges(Finding):
+    """Pods of an earlier run of the gang still hold room in one queue, and it starts in another."""
+
+    charged: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
 class QueueAtLimit(Finding):
     """A queue uses so much of a resource, and its limit leaves less than the gang needs.
 

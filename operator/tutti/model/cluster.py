@@ -377,9 +377,21 @@ class Snapshot:
 
     @property
     def records(self) -> Mapping[Uid, QueueRecord]:
-        """What is written down of the starts of gangs, by the uid of the gang."""
-        return {
-            reservation.uid: reservation.record
-            for reservation in (*self.reservations, *self.start_records)
-            if reservation.record is not None
+        """What is written down of the starts of gangs, by the uid of the gang.
+
+        A gang without a record has the latest one of earlier gangs of its key: their pods may run
+        on, and are its members.
+        """
+        own: dict[Uid, QueueRecord] = {}
+        earlier: dict[GangKey, tuple[float, Uid]] = {}
+        for reservation in (*self.reservations, *self.start_records):
+            if reservation.record is not None:
+                own[reservation.uid] = reservation.record
+                start = reservation.record.started, reservation.uid
+                earlier[reservation.gang] = max(start, earlier.get(reservation.gang, start))
+        if not own:
+            return own
+        inherited = {
+            gang.uid: own[earlier[gang.key][1]] for gang in self.gangs if gang.key in earlier
         }
+        return {**inherited, **own}

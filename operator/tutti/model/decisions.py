@@ -77,6 +77,7 @@ class Reason(StrEnum):
     AMBIGUOUS_DEFAULT = "AmbiguousDefault"  # several queues are the namespace's default
     QUEUE_HELD = "QueueHeld"
     QUEUE_DRAINS = "QueueDrains"  # and the gang is newer than the drain
+    QUEUE_CHANGES = "QueueChanges"  # pods of the gang still hold room in another queue
     QUEUE_AT_LIMIT = "QueueAtLimit"
     PAUSED = "Paused"
     WOULD_START = "WouldStart"  # but for the mode

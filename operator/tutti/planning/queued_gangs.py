@@ -11,6 +11,7 @@ from ..gang.demand import MemberCounts
 from ..gang.findings import (
     AmbiguousDefault,
     ForbiddenQueue,
+    QueueChanges,
     QueueHasChildren,
     QueueStopped,
     UnknownQueue,
@@ -91,7 +92,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}
     for members in observed.gangs:
-        rejection = _rejection(tree, members.gang, memberships[members.gang.key], queues)
+        rejection = _rejection(tree, members, memberships[members.gang.key], queues)
         if rejection is None or members.gang.terminating:
             continue
         if members.is_committed:
@@ -175,13 +176,17 @@ def _memberships(tree: QueueTree, snapshot: Snapshot) -> Mapping[GangKey, Member
 
 
 def _rejection(
-    tree: QueueTree, gang: Gang, membership: Membership, queues: Mapping[GangKey, str]
+    tree: QueueTree, members: MemberCounts, membership: Membership, queues: Mapping[GangKey, str]
 ) -> Rejection | None:
     """Why the gang may not start in its queue, or not grow if it runs; None if it may."""
+    gang = members.gang
     if membership.refusal is not None:
         reason, finding = _refusal(gang, membership)
         return Rejection(gang.key, reason, (finding,))
     queue = queues[gang.key]
+    if queue != membership.queue and not members.is_committed:
+        finding = QueueChanges(queue, membership.queue)
+        return Rejection(gang.key, Reason.QUEUE_CHANGES, (finding,))
     match tree.stop_of(queue, gang.created):
         case Stop.HOLD:
             return Rejection(gang.key, Reason.QUEUE_HELD, (QueueStopped(queue),))

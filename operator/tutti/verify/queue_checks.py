@@ -52,7 +52,9 @@ def faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangK
             sentences[gang.key] = f"gang {gang.key}: it belongs to no queue"
             continue
         name = tree.charged(gang, held.get(gang.uid), records.get(gang.uid))
-        if any(tree.is_stopped(queue, gang) for queue in tree.chain(name)):
+        if name != tree.of_gang(gang):
+            sentences[gang.key] = f"gang {gang.key}: its pods are charged to queue {name}"
+        elif any(tree.is_stopped(queue, gang) for queue in tree.chain(name)):
             sentences[gang.key] = f"gang {gang.key}: queue {name} does not start it"
     return sentences
 

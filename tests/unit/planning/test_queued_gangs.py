@@ -374,7 +374,35 @@ def test_a_gang_that_runs_is_charged_to_the_queue_of_its_record() -> None:
     assert seen.queues == {runs.key: "root"}
     other = runs.but(uid=Uid("another"))
     seen = queued(ROOM, ML, *tree, other, started_in(VISION, runs, 2))
-    assert seen.queues == {runs.key: "nlp"}, "the record of an earlier PodGroup of that name"
+    assert seen.queues == {runs.key: "vision"}, "the record of an earlier PodGroup of that name"
+
+
+def test_a_record_of_its_own_counts_before_that_of_an_earlier_podgroup() -> None:
+    runs = gang("a").of(2, cpu=1).bound_on("n1", "n1").but(queue="nlp")
+    other = runs.but(uid=Uid("another"))
+    own = replace(started_in(queue("nlp"), other, 2), record=QueueRecord("nlp", Uid("nlp-1"), 1.0))
+    older = started_in(VISION, runs.but(uid=Uid("old")), 2)
+    tree = (VISION, queue("nlp"))
+    seen = queued(ROOM, ML, *tree, other, started_in(VISION, runs, 2), own)
+    assert seen.queues == {runs.key: "nlp"}
+    newer = replace(older, record=QueueRecord("nlp", Uid("nlp-1"), 1.0))
+    seen = queued(ROOM, ML, *tree, other, started_in(VISION, runs, 2), newer)
+    assert seen.queues == {runs.key: "nlp"}, "of earlier ones, the latest"
+
+
+def test_no_gang_starts_in_another_queue_while_pods_of_its_name_hold_room() -> None:
+    leaving = gang("a").of(2, cpu=1).bound_on("n1", "n1").each(terminating=True)
+    again = leaving.of(2, cpu=1).needing(2).but(queue="nlp", uid=Uid("another"))
+    tree = (ROOM, ML, VISION, queue("nlp"))
+    made = planned(*tree, again, started_in(VISION, leaving, 2))
+    assert (started(made), reasons(made)) == (set(), {"a": Reason.QUEUE_CHANGES})
+    assert sentence(made.rejections[0]) == (
+        "pods of this gang still hold room in queue vision: it starts in queue nlp once they are "
+        "gone"
+    )
+    assert started(planned(*tree, again.but(queue="vision"), started_in(VISION, leaving, 2))) == {
+        "a"
+    }
 
 
 def test_pods_whose_podgroup_is_gone_stay_charged() -> None:

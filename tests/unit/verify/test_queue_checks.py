@@ -238,3 +238,14 @@ def test_pods_whose_podgroup_is_gone_stay_charged() -> None:
         assert plan_checks.upheld(seen, (starting(one),)) == ()
     seen = snapshot(ROOMY, ML, capped("a", 3000), started, one)
     assert plan_checks.violations(seen, Plan((starting(one),))) == ()
+
+
+def test_no_gang_starts_while_pods_of_its_name_are_charged_to_another_queue() -> None:
+    leaving = gang("a").of(1, cpu=1).bound_on("n1").each(terminating=True).of(1, cpu=1).needing(1)
+    record = QueueRecord("vision", Uid("vision-1"), 0.0)
+    held = replace(reservation(leaving), uid=Uid("earlier"), record=record)
+    queues = (queue("vision"), queue("nlp"))
+    assert broken(*queues, held, leaving.but(queue="vision")) == ()
+    assert broken(*queues, held, leaving.but(queue="nlp")) == (
+        "gang ml/a: its pods are charged to queue vision",
+    )
