@@ -35,7 +35,7 @@ FLOORS = [
     {"model", "strategies"},
 ]
 MOST_FLOORS = 10
-MOST_PACKAGES = 27  # lone modules included
+MOST_PACKAGES = 28  # lone modules included
 MOST_MODULES = 12  # in a package
 
 # Functions of values: no clock, no log, no API.

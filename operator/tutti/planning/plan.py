@@ -31,10 +31,11 @@ from .compile.slot_assignment import SlotAssignments
 from .compiled_demand import CompiledDemand
 from .observed_demand import ObservedDemand
 from .queued_gangs import QueuedGangs
+from .queueing import stages
 from .search import bounds, late_joins, repairs, round_order, round_runner, starvation
 from .search.limits import NO_PROGRESS, Progress, SearchLimits
 from .search.partial_plan import PartialPlan
-from .search.round_order import Round
+from .search.round_runner import PriorityOrder, SearchOrder
 from .search.starvation import StarvedGang
 from .search.starvation_trials import StarvationSearch
 
@@ -61,10 +62,10 @@ def plan(
     quotas = Quotas.of(queued.limits, queued.credit_of)
     compiled = compiled_demand.compile_demand(queued.observed, quotas)
     repaired = repair_gangs(compiled, limits)
-    starved = find_starved(compiled, limits)
-    rounds = round_order.rounds(compiled.tried, compiled.requests, starved.gangs, queued.stopped)
-    searched = search_rounds(compiled, repaired, starved, rounds, limits)
-    improved = improve(compiled, searched, rounds, limits)
+    starved = find_starved(compiled, queued, limits)
+    order = order_rounds(compiled, queued, starved, policy)
+    searched = search_rounds(compiled, repaired, starved, order, limits)
+    improved = improve(compiled, searched, order, limits)
     waiting = explain_waiting(queued, compiled, improved, limits)
     released = release_partial(compiled, improved, waiting)
     return Plan(
@@ -81,7 +82,10 @@ def plan(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StarvedGangs:
-    """The gangs that go first of their priority, and whether the search may have missed one."""
+    """The gangs that go first of their priority, and whether the search may have missed one.
+
+    While there are Queues they are the candidates, the first of each queue.
+    """
 
     candidates: Sequence[PlacementRequest]  # gangs for which room may be held
     gangs: tuple[StarvedGang, ...]
@@ -110,7 +114,9 @@ def repair_gangs(compiled: CompiledDemand, limits: SearchLimits) -> PartialPlan:
     return replace(repairs.repair(compiled.blank, compiled.gangs, share), tally={})
 
 
-def find_starved(compiled: CompiledDemand, limits: SearchLimits) -> StarvedGangs:
+def find_starved(
+    compiled: CompiledDemand, queued: QueuedGangs, limits: SearchLimits
+) -> StarvedGangs:
     """The gangs that have waited too long and fit the empty cluster, and each limit alone.
 
     Gangs that the API server has refused not long ago are left out.
@@ -125,16 +131,37 @@ def find_starved(compiled: CompiledDemand, limits: SearchLimits) -> StarvedGangs
     ]
     trials = StarvationSearch(limits, len(compiled.requests))
     gangs = starvation.starved(
-        snapshot, compiled.grid_without_gangs, candidates, limits.policy, trials
+        snapshot,
+        compiled.grid_without_gangs,
+        candidates,
+        limits.policy,
+        trials,
+        level_of=starvation.priority_of if queued.charged is None else queued.queue_of,
     )
     return StarvedGangs(candidates, gangs, trials.shortfall)
+
+
+def order_rounds(
+    compiled: CompiledDemand, queued: QueuedGangs, starved: StarvedGangs, policy: Policy
+) -> SearchOrder:
+    """What is decided when: by priority, or by the stages of queues."""
+    if queued.charged is not None:
+        return stages.order(
+            queued,
+            queued.charged,
+            compiled.tried,
+            compiled.requests,
+            candidates=starved.gangs,
+            policy=policy,
+        )
+    return PriorityOrder(round_order.rounds(compiled.tried, compiled.requests, starved.gangs))
 
 
 def search_rounds(
     compiled: CompiledDemand,
     repaired: PartialPlan,
     starved: StarvedGangs,
-    rounds: Sequence[Round],
+    order: SearchOrder,
     limits: SearchLimits,
 ) -> PartialPlan:
     """The plan once all rounds are answered, and how far it is proved."""
@@ -144,11 +171,11 @@ def search_rounds(
         proved=repaired.proved and not shortfall,
         shortfall=repaired.shortfall or shortfall,
     )
-    return round_runner.search(begun, rounds, limits)
+    return round_runner.search(begun, order, limits)
 
 
 def improve(
-    compiled: CompiledDemand, plan: PartialPlan, rounds: Sequence[Round], limits: SearchLimits
+    compiled: CompiledDemand, plan: PartialPlan, order: SearchOrder, limits: SearchLimits
 ) -> ImprovedPlan:
     """The plan with members on nodes that they prefer, and with members that fit beside them then.
 
@@ -169,7 +196,7 @@ def improve(
             plan = plan.with_moved_members(gangs, assigned)
         elif not late_joins.may_join_late(plan, compiled.tried):
             return ImprovedPlan(plan, gangs)
-        joined = late_joins.join_late(plan, compiled.tried, rounds, limits)
+        joined = late_joins.join_late(plan, compiled.tried, order, limits)
         if joined is plan:
             return ImprovedPlan(plan, gangs)
         plan, work = joined, work // 4

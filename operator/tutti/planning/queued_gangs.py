@@ -19,7 +19,7 @@ from ..gang.findings import (
 from ..model.cluster import Gang, Member, Snapshot
 from ..model.decisions import Finding, QueueUse, Reason, Rejection
 from ..model.keys import GangKey, Uid
-from ..model.queues import QueueRecord, Stop
+from ..model.queues import ROOT, QueueRecord, Stop
 from ..model.resources import Resources
 from ..queues import admission, charge, limits, use
 from ..queues.admission import Membership, Refusal
@@ -41,6 +41,7 @@ class QueuedGangs:
     queues: Mapping[GangKey, str] = field(default_factory=dict)  # also of gangs that run
     charges: Mapping[GangKey, GangCharge] = field(default_factory=dict)  # of gangs that run
     limits: Sequence[QueueLimit] = ()
+    charged: ChargedGangs | None = None  # None where there are no Queues
     use: tuple[QueueUse, ...] = ()
     stopped: Mapping[GangKey, Rejection] = field(default_factory=dict)  # they run and do not grow
     uids: Mapping[str, Uid] = field(default_factory=dict)  # of the queues, by name
@@ -49,6 +50,10 @@ class QueuedGangs:
     def credit_of(self) -> Mapping[GangKey, Resources]:
         """What gangs are charged for lost members."""
         return {key: charge.credit for key, charge in self.charges.items() if charge.credit.amounts}
+
+    def queue_of(self, gang: Gang) -> str:
+        """The queue in which a gang starts, or is charged; the root if it may start in none."""
+        return self.queues.get(gang.key, ROOT)
 
     def start_record(self, members: MemberCounts, placed: Sequence[Member]) -> QueueRecord | None:
         """What is written down of a gang that starts with these members.
@@ -104,6 +109,7 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
         queues,
         charges,
         limits.limits(tree, queues, {key: one.total for key, one in charges.items()}),
+        charged,
         use.queue_use(charged, _waiting(snapshot, queues, charges)),
         stopped,
         {name: queue.uid for name, queue in tree.queues.items()},

@@ -27,11 +27,12 @@ class QueueLimit:
     in_use: int
     gangs: frozenset[GangKey]
     is_shadow: bool = False
+    held: int = 0  # for a starved gang
 
     @property
     def room(self) -> int:
         """What gangs may still start with; never negative."""
-        return max(self.limit - self.in_use, 0)
+        return max(self.limit - self.in_use - self.held, 0)
 
 
 def limits(

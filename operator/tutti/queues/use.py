@@ -44,8 +44,8 @@ def queue_use(gangs: ChargedGangs, waiting: Iterable[str]) -> tuple[QueueUse, ..
     tree, shares = gangs.tree, gangs.shares
     covered = _covered(gangs, walk(tree, gangs.running))
     numbers: dict[str, int] = {}
-    for own in waiting:
-        for queue in tree.path(own):
+    for leaf in waiting:
+        for queue in tree.path(leaf):
             numbers[queue] = numbers.get(queue, 0) + 1
     below = shares.below()
     below_covered = replace(shares, charges=covered).below()

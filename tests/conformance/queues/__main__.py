@@ -6,7 +6,7 @@ import argparse
 from collections import Counter
 from time import monotonic
 
-from . import attacks, charges, comparing, histories, instances, plans
+from . import attacks, charges, comparing, histories, instances, planner, plans
 
 SHOWN = 20  # breaches in full
 
@@ -15,11 +15,13 @@ def main() -> int:
     """Attack, print the counts, and say whether anything does not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.queues")
     parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--plans", type=int, default=2_000)
     parser.add_argument("--histories", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     began = monotonic()
     wrong = _clusters(range(asked.seed, asked.seed + asked.cases))
+    wrong += _plans(range(asked.seed, asked.seed + asked.plans))
     wrong += _histories(range(asked.seed, asked.seed + asked.histories))
     wrong += _charges(range(asked.seed, asked.seed + asked.histories))
     print(f"{wrong} wrong, {monotonic() - began:.0f} s")
@@ -49,6 +51,20 @@ def _clusters(seeds: range) -> int:
     print(", ".join(f"{n} {what}" for what, n in tally.items()))
     for kind, n in curious.most_common():
         print(f"does not hold, {n} clusters, the smallest is seed {smallest[kind][1]}: {kind}")
+    return wrong
+
+
+def _plans(seeds: range) -> int:
+    wrong, proved = 0, Counter[str]()
+    for strategy in ("ilp", "bestfit"):
+        for seed in seeds:
+            judgement = planner.judge(instances.world(seed), strategy)
+            proved[strategy] += judgement.is_proved
+            wrong += len(judgement.breaches)
+            for breach in judgement.breaches[:SHOWN]:
+                print(f"seed {seed}, {strategy}: {breach}")
+    proofs = ", ".join(f"{n} proved by {strategy}" for strategy, n in proved.items())
+    print(f"{len(seeds)} plans of each strategy, {proofs}")
     return wrong
 
 

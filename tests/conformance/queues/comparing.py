@@ -89,8 +89,13 @@ def reversed_(jobs: list[Job]) -> list[Job]:
 
 
 def _tree(world: World) -> QueueTree:
-    return QueueTree.of(
-        Queue(
+    return QueueTree.of(queues(world))
+
+
+def queues(world: World) -> Iterator[Queue]:
+    """The queues of a cluster."""
+    for name, team in world.teams.items():
+        yield Queue(
             name,
             Uid(name),
             "" if team.parent == reference.TOP else team.parent,
@@ -98,8 +103,6 @@ def _tree(world: World) -> QueueTree:
             _declared(team.limit),
             team.weight,
         )
-        for name, team in world.teams.items()
-    )
 
 
 def _declared(amounts: tuple[int | None, ...]) -> tuple[tuple[str, int], ...]:

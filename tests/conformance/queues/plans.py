@@ -7,6 +7,7 @@ borrowers by their turns. Starvation is in ``histories``.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from .reference import Amounts, Job, World
+
+
+PODS = 1000  # on each node
 
 
 class Answer(NamedTuple):
@@ -54,6 +58,67 @@ def plan(world: World) -> Answer:
         )
         left = [j for j in left if j not in level]
     return Answer(covered, borrowing, tried)
+
+
+def outcomes(world: World) -> set[frozenset[str]]:
+    """The starts of all best plans: of sets of equal value any may be decided on."""
+    running = [j for j in world.jobs if j.start is not None]
+    waiting = [j for j in world.jobs if j.start is None]
+    room = free(world, running)
+    found = set[frozenset[str]]()
+    for covered in _all_best(
+        waiting,
+        _worth(world, waiting),
+        lambda some: are_covered(world, running, some) and is_lawful(world, running, some, room),
+    ):
+        left = [j for j in waiting if j not in covered]
+        _borrow(world, (running, room), covered, left, found)
+    return found
+
+
+def _borrow(
+    world: World,
+    there: tuple[list[Job], list[Amounts]],
+    before: list[Job],
+    left: list[Job],
+    found: set[frozenset[str]],
+) -> None:
+    """All ways in which the borrowers that are left may start."""
+    if not left:
+        found.add(frozenset(j.name for j in before))
+        return
+    running, room = there
+    steps = reference.turns(world, [*running, *before], left)
+    turn = min((steps[j.name], -j.priority) for j in left)
+    level = [j for j in left if (steps[j.name], -j.priority) == turn]
+    others = [j for j in left if j not in level]
+    for more in _all_best(
+        level,
+        lambda some: (_value(world, some),),
+        lambda some: is_lawful(world, running, [*before, *some], room),
+    ):
+        _borrow(world, there, [*before, *more], others, found)
+
+
+def _worth(world: World, waiting: list[Job]) -> Callable[[list[Job]], tuple[Fraction, ...]]:
+    """The value of a set, priority by priority from the top."""
+    priorities = sorted({j.priority for j in waiting}, reverse=True)
+    return lambda some: tuple(
+        _value(world, [j for j in some if j.priority == p]) for p in priorities
+    )
+
+
+def _all_best(
+    choice: list[Job],
+    worth: Callable[[list[Job]], tuple[Fraction, ...]],
+    is_allowed: Callable[[list[Job]], bool],
+) -> list[list[Job]]:
+    """The allowed subsets that are worth most."""
+    best: list[list[Job]] = [[]]
+    for some in subsets(choice):
+        if worth(some) >= worth(best[0]) and is_allowed(some):
+            best = [some] if worth(some) > worth(best[0]) else [*best, some]
+    return [some for i, some in enumerate(best) if some not in best[:i]]
 
 
 def subsets(jobs: list[Job]) -> Iterator[list[Job]]:
@@ -128,15 +193,11 @@ def _covered(
     world: World, running: list[Job], waiting: list[Job], room: list[Amounts]
 ) -> list[Job]:
     """The best set that is covered: value by value from the top priority down."""
-    priorities = sorted({j.priority for j in waiting}, reverse=True)
-
-    def worth(some: list[Job]) -> tuple[int, ...]:
-        return tuple(_value(world, [j for j in some if j.priority == p]) for p in priorities)
 
     def is_allowed(some: list[Job]) -> bool:
         return are_covered(world, running, some) and is_lawful(world, running, some, room)
 
-    return _best(waiting, worth, is_allowed)
+    return _best(waiting, _worth(world, waiting), is_allowed)
 
 
 def _best(
@@ -150,19 +211,14 @@ def _best(
     return found
 
 
-def _value(world: World, jobs: list[Job]) -> int:
-    """The dominant shares of gangs, in an integer unit that all share."""
-    unit = 1
-    for n in world.total:
-        unit *= max(n, 1)
-    return sum(
-        max(
-            (unit * n // total for n, total in zip(j.size, world.total, strict=True) if total),
-            default=0,
-        )
-        + 1
-        for j in jobs
-    )
+def _value(world: World, jobs: list[Job]) -> Fraction:
+    """The dominant shares of gangs, pods included."""
+    return sum((_share(world, job) for job in jobs), Fraction(0))
+
+
+def _share(world: World, job: Job) -> Fraction:
+    shares = [Fraction(n, total) for n, total in zip(job.size, world.total, strict=True) if total]
+    return max([*shares, Fraction(job.members, PODS * len(world.nodes))])
 
 
 def started(job: Job, at: int) -> Job:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from . import attacks, charges, comparing, histories, instances, plans
+from . import attacks, charges, comparing, histories, instances, planner, plans
 from .reference import Job, Team, World
 
 SAMPLE, PART = 200, 50
-SPEAKS_TO_THE_PROJECT = {"comparing.py"}
+PROVED = {"ilp": 0.95, "bestfit": 0.5}  # of the sample, at least
+SPEAKS_TO_THE_PROJECT = {"comparing.py", "planner.py"}
 
 
 @pytest.mark.parametrize("first", range(1, SAMPLE + 1, PART))
@@ -24,6 +25,13 @@ def test_what_the_page_claims_holds_on_small_clusters(first: int) -> None:
         answer = plans.plan(world)
         assert [*attacks.breaches(world, answer)] == [], seed
         assert [*comparing.differences(world, answer)] == [], seed
+
+
+@pytest.mark.parametrize("strategy", ["ilp", "bestfit"])
+def test_a_plan_that_is_proved_is_the_best_by_the_order_of_queues(strategy: str) -> None:
+    judgements = [planner.judge(instances.world(seed), strategy) for seed in range(1, SAMPLE + 1)]
+    assert [judgement.breaches for judgement in judgements if judgement.breaches] == []
+    assert sum(judgement.is_proved for judgement in judgements) >= SAMPLE * PROVED[strategy]
 
 
 def test_a_gang_that_its_queue_guarantees_never_starves() -> None:

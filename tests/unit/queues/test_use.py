@@ -37,7 +37,8 @@ def test_a_queue_counts_what_is_charged_and_covered_at_and_below_it() -> None:
     )
     assert found["n"] == QueueUse("n", gpus(5), NOTHING, gpus(5), 1, Fraction(1, 20))
     assert (found["r"].covered, found["r"].borrowed, found["r"].waiting) == (gpus(9), gpus(8), 2)
-    assert (found[ROOT].charged["gpu"], found[ROOT].share, found[ROOT].waiting) == (17, 0, 3)
+    assert (found[ROOT].charged["gpu"], found[ROOT].waiting) == (17, 3)
+    assert not found[ROOT].share
 
 
 def test_the_share_of_the_root_is_that_of_gangs_without_a_queue() -> None:

@@ -75,6 +75,23 @@ class Quotas:
         """The limits as if nothing were charged."""
         return replace(self, limits=tuple(replace(limit, in_use=0) for limit in self.limits))
 
+    def with_limits(self, more: Sequence[QueueLimit]) -> "Quotas":
+        """These limits, and others after them."""
+        if not more:
+            return self
+        of_gang = {gang: list(indices) for gang, indices in self.of_gang.items()}
+        for index, limit in enumerate(more, len(self.limits)):
+            for gang in limit.gangs:
+                of_gang.setdefault(gang, []).append(index)
+        return replace(self, limits=(*self.limits, *more), of_gang=of_gang)
+
+    def held_for(self, gang: GangKey, requests: Resources) -> "Quotas":
+        """The limits for those from whom room below them is held for a gang."""
+        limits = list(self.limits)
+        for index in self.of_gang.get(gang, ()):
+            limits[index] = replace(limits[index], held=requests[limits[index].resource])
+        return replace(self, limits=tuple(limits))
+
     def caps(self, base: Grid, wants: Sequence[PlacementRequest]) -> Iterator["LimitCap"]:
         """The limits that these requests could exceed, each as a cap over them."""
         requests: dict[int, list[int]] = {}

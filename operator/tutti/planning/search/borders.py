@@ -107,7 +107,7 @@ def _staying(above: Above, placed: Collection[Uid]) -> Sequence[PlacementRequest
     """Members placed one by one; with those of their gang if this starts in the same plan."""
     growing = {want.gang.uid for want in above.joined}
     merged = {
-        want.gang.uid: _as_placed(want, placed)
+        want.gang.uid: as_placed(want, placed)
         for want in above.wants
         if want.gang.uid in growing and any(member.uid in placed for member in want.members)
     }
@@ -115,6 +115,7 @@ def _staying(above: Above, placed: Collection[Uid]) -> Sequence[PlacementRequest
     return [*alone, *merged.values()]
 
 
-def _as_placed(want: PlacementRequest, placed: Collection[Uid]) -> PlacementRequest:
+def as_placed(want: PlacementRequest, placed: Collection[Uid]) -> PlacementRequest:
+    """The request for exactly the members that have a node."""
     members = tuple(member for member in want.members if member.uid in placed)
     return PlacementRequest(want.gang, len(members), members)

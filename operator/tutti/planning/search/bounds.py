@@ -49,6 +49,16 @@ def raised(
     return added
 
 
+def added(tally: Tally, more: Tally) -> Tally:
+    """The tally with that of a round in which no gang was that counted before."""
+    sums = dict(tally)
+    for level, (worth, bound) in more.items():
+        before, known = tally.get(level, (0, 0))
+        total = None if bound is None or known is None else known + bound
+        sums[level] = before + worth, total
+    return sums
+
+
 def settled(tally: Tally, priorities: Collection[int] | None = None) -> Tally:
     """The tally in which nothing better exists for these priorities; None is for all.
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from ...gang import demand
 from ...gang.demand import MemberCounts
 from ..compile.capacity import FitByShape
-from . import bounds, repairs, round_proof, round_runner
+from . import bounds, repairs, round_proof
 from .limits import SearchLimits
 from .partial_plan import PartialPlan
-from .round_order import Round
+from .round_runner import SearchOrder
 
 
 def may_join_late(plan: PartialPlan, gangs: Sequence[MemberCounts]) -> bool:
@@ -33,7 +33,7 @@ def may_join_late(plan: PartialPlan, gangs: Sequence[MemberCounts]) -> bool:
 
 
 def join_late(
-    plan: PartialPlan, gangs: Sequence[MemberCounts], rounds: Sequence[Round], limits: SearchLimits
+    plan: PartialPlan, gangs: Sequence[MemberCounts], order: SearchOrder, limits: SearchLimits
 ) -> PartialPlan:
     """The plan with all waiting members that fit by now; the same plan if there are none.
 
@@ -41,14 +41,12 @@ def join_late(
     affinity and spread they may let others start.
     """
     quick = replace(limits, strategy=limits.fallback)
-    quick = quick.with_share(
-        repairs.MOST_REPAIRS * max(round_runner.most_searches(plan, rounds), 1)
-    )
+    quick = quick.with_share(repairs.MOST_REPAIRS * max(order.most_searches(plan), 1))
     repaired = replace(repairs.repair(plan, gangs, quick), proved=plan.proved, tally=plan.tally)
-    more = round_runner.run_rounds(replace(repaired, shortfall=plan.shortfall), rounds, quick)
+    more = order.run(replace(repaired, shortfall=plan.shortfall), quick)
     if len(more.assigned) == len(plan.assigned):
         return plan
-    whole = [want for round_ in rounds for want in round_.wants]
+    whole = order.wants
     is_new = any(more.has_placed(want) and not plan.has_placed(want) for want in whole)
     waiting = [want for want in whole if not more.has_placed(want)]
     may_help = is_new or plan.base.rules.affinity or plan.base.rules.spread

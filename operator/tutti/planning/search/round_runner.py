@@ -4,10 +4,11 @@ A round changes nothing that an earlier one has decided, unless that lets more g
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ...gang import demand
-from ...gang.demand import MemberCounts
+from ...gang.demand import MemberCounts, PlacementRequest
 from . import bounds, round_answer, round_order, starvation
 from .limits import SearchLimits
 from .partial_plan import PartialPlan
@@ -15,17 +16,51 @@ from .round_order import Round
 from .round_proof import LaterRounds
 
 
-def search(plan: PartialPlan, steps: Sequence[Round], limits: SearchLimits) -> PartialPlan:
+class SearchOrder(Protocol):
+    """What is decided when: all rounds of a plan."""
+
+    @property
+    def wants(self) -> Sequence[PlacementRequest]:
+        """All gangs that have not started."""
+
+    def most_searches(self, plan: PartialPlan) -> float:
+        """How many searches the rounds may ask for, each of which gets an equal share."""
+
+    def run(self, plan: PartialPlan, limits: SearchLimits) -> PartialPlan:
+        """The plan once all rounds are answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityOrder:
+    """The order without Queues: by priority alone."""
+
+    steps: Sequence[Round]
+
+    @property
+    def wants(self) -> Sequence[PlacementRequest]:
+        """All gangs that have not started."""
+        return [want for step in self.steps for want in step.wants]
+
+    def most_searches(self, plan: PartialPlan) -> float:
+        """One for each round and one for the border above it, and some more."""
+        return most_searches(plan, self.steps)
+
+    def run(self, plan: PartialPlan, limits: SearchLimits) -> PartialPlan:
+        """Start whole gangs; those of one priority grow before lower priorities are decided."""
+        return run_rounds(plan, self.steps, limits)
+
+
+def search(plan: PartialPlan, order: SearchOrder, limits: SearchLimits) -> PartialPlan:
     """The plan once all rounds are answered.
 
     Where that is not proved, best fit goes through them again for as long as more members fit and
     the plan is not late.
     """
-    limits = limits.with_share(max(most_searches(plan, steps), 1))
-    plan = run_rounds(plan, steps, limits)
+    limits = limits.with_share(max(order.most_searches(plan), 1))
+    plan = order.run(plan, limits)
     again = replace(limits, strategy=limits.fallback)
     while not (plan.proved or limits.is_late):
-        more = run_rounds(plan, steps, again)
+        more = order.run(plan, again)
         if len(more.assigned) == len(plan.assigned):
             break
         plan = more

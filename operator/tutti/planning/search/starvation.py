@@ -4,9 +4,8 @@ All of it follows from the Snapshot, so nothing is remembered between cycles. He
 no gang of the same or a lower priority; that is why what is missing of it never grows.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import inf
 from typing import Protocol
 
@@ -17,6 +16,7 @@ from ...gang import order
 from ...gang.demand import PlacementRequest
 from ...model.cluster import Gang, Snapshot
 from ...model.decisions import Policy
+from ...model.resources import NOTHING, Resources
 from ...strategies.capacity import fits_per_node
 from ...strategies.problem import Problem, Share
 from ..compile import capacity, grids, problems
@@ -68,10 +68,18 @@ class HeldCapacity:
     gang: Gang
     room: NDArray[np.int64]  # [node, resource]
     nodes: int  # on how many it is to start
+    is_from_all: bool = False  # whatever their priority, while there are Queues
+    requests: Resources = NOTHING  # of which as much is held of each limit above its queue
 
     def holds_back(self, gang: Gang) -> bool:
         """Whether a gang that has not started gets none of this room."""
-        return gang.key != self.gang.key and gang.priority <= self.gang.priority
+        is_below = self.is_from_all or gang.priority <= self.gang.priority
+        return is_below and gang.key != self.gang.key
+
+
+def priority_of(gang: Gang) -> int:
+    """The level of a gang while there are no Queues."""
+    return gang.priority
 
 
 def starved(
@@ -80,21 +88,27 @@ def starved(
     wants: Sequence[PlacementRequest],
     policy: Policy,
     trials: StarvationTrials,
+    *,
+    level_of: Callable[[Gang], Hashable] = priority_of,
 ) -> tuple[StarvedGang, ...]:
-    """Of each priority the gang that has waited longest, if for too long; the top one first.
+    """Of each level the gang that has waited longest, if for too long; the top priority first.
+
+    A level is a priority, or what ``level_of`` says: in one with several, the top one comes first.
 
     Whoever would find no room in the empty cluster is passed over. That is the cluster without
     members of gangs, and ``cleared`` gives its Grid, if it is needed at all: what others run is
     taken to stay, for nobody knows when it ends.
     """
-    late = [w for w in wants if _falls_due(w, policy) <= snapshot.taken_at]
+    late = [w for w in wants if falls_due(w, policy) <= snapshot.taken_at]
     if not late:
         return ()
     base = cleared()
     vacant = grids.vacant(snapshot, base)
-    late.sort(key=lambda w: (-w.gang.priority, _falls_due(w, policy), w.gang.key))
-    levels = groupby(late, key=lambda want: want.gang.priority)
-    looked = [_looked(level, base, vacant, trials) for _, level in levels]
+    late.sort(key=lambda w: (-w.gang.priority, falls_due(w, policy), w.gang.key))
+    levels: dict[Hashable, list[PlacementRequest]] = {}
+    for want in late:
+        levels.setdefault(level_of(want.gang), []).append(want)
+    looked = [_looked(level, base, vacant, trials) for level in levels.values()]
     trials.choose(problem for one in looked for _, problem in one.doubtful)
     firsts = (_first_to_fit(one, base, vacant, trials) for one in looked)
     return tuple(one for one in firsts if one is not None)
@@ -108,7 +122,7 @@ def next_change_at(
 ) -> float | None:
     """When the next gang will have waited too long, of the priorities where none goes first."""
     taken = {one.want.gang.priority for one in firsts}
-    moments = (_falls_due(w, policy) for w in wants if w.gang.priority not in taken)
+    moments = (falls_due(w, policy) for w in wants if w.gang.priority not in taken)
     return min((at for at in moments if snapshot.taken_at < at < inf), default=None)
 
 
@@ -141,7 +155,8 @@ def _seated(one: StarvedGang, free: NDArray[np.int64]) -> NDArray[np.int64] | No
     return needed
 
 
-def _falls_due(want: PlacementRequest, policy: Policy) -> float:
+def falls_due(want: PlacementRequest, policy: Policy) -> float:
+    """When the gang will have waited for too long, in seconds since the epoch."""
     return order.waiting_since(want.gang, want.members) + policy.starvation_seconds
 
 

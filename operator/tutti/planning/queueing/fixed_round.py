@@ -1,0 +1,69 @@
+"""One round of a plan with queues: what it starts stays started, on whatever nodes.
+
+Separate from ``round_answer``, in which gangs above a border may also be exchanged for others.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...gang.demand import PlacementRequest
+from ...queues.limits import QueueLimit
+from ..search import borders, round_answer
+from ..search.limits import SearchLimits
+from ..search.partial_plan import PartialPlan
+from ..search.round_order import Round
+from ..search.round_proof import LaterRounds
+
+
+def decide(
+    plan: PartialPlan,
+    wants: Sequence[PlacementRequest],
+    limits: SearchLimits,
+    rows: Sequence[QueueLimit] = (),
+    later: LaterRounds | None = None,
+) -> PartialPlan:
+    """The plan with the best of these gangs, within further rows; its tally is of them alone."""
+    if not wants:
+        return replace(plan, tally={})
+    before = _with_rows(plan, rows)
+    answer = round_answer.answer_round(before, wants, limits, later)
+    may_fit = [want for want in wants if fits_by_totals(before, want)]
+    if any(not answer.has_placed(want) for want in may_fit):
+        answer = round_answer.with_border(before, answer, Round(tuple(wants)), limits)
+    placed = [borders.as_placed(want, answer.assigned) for want in wants if answer.has_placed(want)]
+    above = replace(
+        plan.above, wants=(), joined=(*plan.above.joined, *placed), quotas=plan.above.quotas
+    )
+    quotas = replace(
+        answer.quotas,
+        limits=tuple(
+            replace(limit, held=0) for limit in answer.quotas.limits[: len(plan.quotas.limits)]
+        ),
+        of_gang=plan.quotas.of_gang,
+    )
+    return replace(answer, above=above, quotas=quotas)
+
+
+def fits_by_totals(plan: PartialPlan, want: PlacementRequest) -> bool:
+    """Whether all nodes together have room for the gang, wherever those above it are."""
+    room = np.maximum(plan.room, 0).sum(axis=0)
+    rows = [plan.base.shapes[group[0].shape] for group in want.alike]
+    least = plan.base.requests[rows].min(axis=0) * want.need
+    return bool((least <= room).all())
+
+
+def _with_rows(plan: PartialPlan, rows: Sequence[QueueLimit]) -> PartialPlan:
+    """The plan with rows beside its limits, and with what is held of these."""
+    quotas, above = plan.quotas, plan.above
+    known = above.quotas
+    if plan.hold is not None:
+        quotas = quotas.held_for(plan.hold.gang.key, plan.hold.requests)
+        known = known.held_for(plan.hold.gang.key, plan.hold.requests)
+    return replace(
+        plan,
+        quotas=quotas.with_limits(rows),
+        above=replace(above, quotas=known.with_limits(rows)),
+        tally={},
+    )

@@ -1,0 +1,148 @@
+"""What each queue is charged as a plan goes: the gangs that run, and what the plan has started."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
+
+from ...gang import demand, order
+from ...gang.demand import MemberCounts, PlacementRequest
+from ...model.cluster import Gang, Member, Reservation
+from ...model.decisions import Assignment
+from ...model.keys import GangKey, Uid
+from ...model.queues import QueueRecord
+from ...model.resources import NOTHING, Resources
+from ...queues import charge
+from ...queues.charge import GangCharge
+from ...queues.cover import QueuedGang
+from ...queues.share import Borrower, Shares
+from ...queues.tree import QueueTree
+from ...queues.use import ChargedGangs
+from ..queued_gangs import QueuedGangs
+
+Assigned = Mapping[Uid, Assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class QueueLedger:
+    """The gangs that are charged, with what the plan gives them; nothing is ever taken back."""
+
+    gangs: Mapping[GangKey, QueuedGang]
+    charges: Mapping[GangKey, GangCharge]
+    queued: QueuedGangs
+    tree: QueueTree
+    totals: Mapping[str, int]
+    counts: Mapping[GangKey, MemberCounts]  # of the gangs to decide on
+    reservations: Mapping[Uid, Reservation]
+    records: Mapping[Uid, QueueRecord]
+    begun: frozenset[GangKey]  # the gangs to decide on that run, or start by the plan
+
+    @classmethod
+    def of(
+        cls, queued: QueuedGangs, charged: ChargedGangs, counts: Iterable[MemberCounts]
+    ) -> "QueueLedger":
+        """The ledger before the plan has started anything."""
+        snapshot = queued.observed.snapshot
+        by_gang = {members.gang.key: members for members in counts}
+        return cls(
+            {gang.key: gang for gang in charged.running},
+            charged.charges,
+            queued,
+            charged.tree,
+            charged.totals,
+            by_gang,
+            {reservation.uid: reservation for reservation in snapshot.reservations},
+            snapshot.records,
+            frozenset(key for key, members in by_gang.items() if members.is_committed),
+        )
+
+    @cached_property
+    def running(self) -> tuple[QueuedGang, ...]:
+        """The gangs that run, and those that the plan has started."""
+        return tuple(self.gangs.values())
+
+    @cached_property
+    def shares(self) -> Shares:
+        """What each queue is charged by itself."""
+        return ChargedGangs(self.tree, self.totals, self.running, self.charges).shares
+
+    def with_assigned(self, keys: Iterable[GangKey], assigned: Assigned) -> "QueueLedger":
+        """The ledger with the members of these gangs that have a node by now."""
+        gangs, charges, begun = dict(self.gangs), dict(self.charges), set(self.begun)
+        for key in dict.fromkeys(keys):
+            numbered = demand.numbered(self.counts[key], assigned)
+            placed = [member for member in numbered.waiting if member.uid in assigned]
+            if placed:
+                charges[key] = self._charge(numbered, placed, assigned)
+                gangs[key] = self._queued_gang(numbered, charges[key])
+                begun.add(key)
+        return replace(self, gangs=gangs, charges=charges, begun=frozenset(begun))
+
+    def gang(self, key: GangKey) -> QueuedGang:
+        """A gang that runs; nothing is charged for one of which no member holds room."""
+        gang = self.counts[key].gang if key not in self.gangs else None
+        return self.gangs[key] if gang is None else self._new(gang, NOTHING)
+
+    def started(self, want: PlacementRequest) -> QueuedGang:
+        """A gang that waits, as if it started with its oldest members."""
+        return self._new(want.gang, minimum_of(want))
+
+    def least_start(self, want: PlacementRequest) -> QueuedGang:
+        """The same with no more of any resource than any choice of its members requests."""
+        start = self.started(want)
+        if len(want.alike) == 1:
+            return start
+        kinds = [charge.requests_of(group[0]) for group in want.alike]
+        least = {name: min(kind[name] for kind in kinds) for name in kinds[0].names}
+        return replace(start, minimum=Resources.of(least).scaled(want.need))
+
+    def borrower(self, want: PlacementRequest) -> Borrower:
+        """A gang, or a member beyond those needed, that waits for the turn of its queue.
+
+        Such members come after the gangs of their queue and priority.
+        """
+        gang = want.gang
+        queue = self.queued.queue_of(gang)
+        if gang.key not in self.begun:
+            since = order.waiting_since(gang, want.members)
+            return Borrower(gang.key, queue, gang.priority, since, minimum_of(want))
+        (member,) = want.members
+        name = f"{gang.key.name}/{member.key.name}"
+        requests = charge.requests_of(member)
+        return Borrower(gang.key._replace(name=name), queue, gang.priority, inf, requests)
+
+    def _charge(
+        self, members: MemberCounts, placed: Sequence[Member], assigned: Assigned
+    ) -> GangCharge:
+        gang = members.gang
+        new = {m.uid: replace(m, node=assigned[m.uid].node) for m in placed}
+        there = (member for member in gang.members if member.uid not in new)
+        with_nodes = replace(gang, members=(*there, *new.values()))
+        record = self.records.get(gang.uid)
+        return charge.gang_charge(with_nodes, self.reservations.get(gang.uid), record)
+
+    def _queued_gang(self, members: MemberCounts, own: GangCharge) -> QueuedGang:
+        gang = members.gang
+        known = self.gangs.get(gang.key)
+        if known is not None and gang.key in self.begun:
+            return replace(known, minimum=own.minimum, extras=own.extras)
+        return self._new(gang, own.minimum, own.extras)
+
+    def _new(
+        self, gang: Gang, minimum: Resources, extras: tuple[tuple[str, Resources], ...] = ()
+    ) -> QueuedGang:
+        """A gang that starts; nothing is written down of a pod without a PodGroup."""
+        started = gang.created if gang.is_single else inf
+        queue = self.queued.queue_of(gang)
+        return QueuedGang(gang.key, queue, gang.priority, minimum, extras, started)
+
+
+def extra_of(want: PlacementRequest) -> tuple[str, Resources]:
+    """A member beyond those needed, as the walk sees it."""
+    (member,) = want.members
+    return member.key.name, charge.requests_of(member)
+
+
+def minimum_of(want: PlacementRequest) -> Resources:
+    """What the request is charged at its start if its oldest members start."""
+    return Resources.total(start.requests for start in charge.start_charge(want.gang, want.members))

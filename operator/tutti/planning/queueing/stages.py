@@ -1,0 +1,310 @@
+"""The stages of a plan while there are Queues, as ``docs/queues.md`` orders them.
+
+The starved gang if it is entitled, covered gangs, the starved gang if it is not, borrowers by
+turns. Each stage is decided in the room and the limits that those before it leave.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...gang import demand
+from ...gang.demand import MemberCounts, PlacementRequest
+from ...model.decisions import Policy
+from ...model.keys import GangKey
+from ...queues import cover, share
+from ...queues.cover import QueuedGang
+from ...queues.use import ChargedGangs
+from ..compile import capacity, problems
+from ..compile.capacity import FitByShape
+from ..queued_gangs import QueuedGangs
+from ..search import bounds, starvation
+from ..search.limits import SearchLimits
+from ..search.partial_plan import PartialPlan
+from ..search.round_order import Round
+from ..search.round_proof import LaterRounds
+from ..search.starvation import StarvedGang
+from . import covered_round, fixed_round
+from .covered_round import HeldCover, RoundContext
+from .ledger import QueueLedger, extra_of
+
+Wants = Sequence[PlacementRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class StarvedQueueGang:
+    """The starved gang, and whether it would be covered without those of its queue behind it."""
+
+    gang: StarvedGang
+    is_entitled: bool
+
+    @property
+    def want(self) -> PlacementRequest:
+        """What it asks for."""
+        return self.gang.want
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueueStages:
+    """All stages of a plan with queues; ``run`` goes through them once."""
+
+    ledger: QueueLedger  # before the plan
+    wants: Wants  # the gangs that have not started, in the order considered
+    starved: StarvedQueueGang | None
+    stopped: Collection[GangKey]  # gangs that do not grow
+
+    def most_searches(self, plan: PartialPlan) -> float:
+        """How many searches the stages are taken to ask for, each with a share of the budget.
+
+        Most turns of borrowers are answered by best fit, so they share one search with all above.
+        """
+        searches = 4.0 + 2 * (self.starved is not None)
+        rules = plan.base.rules
+        return searches * (1.5 if rules.affinity or rules.spread else 1.0)
+
+    def run(self, plan: PartialPlan, limits: SearchLimits) -> PartialPlan:
+        """Start gangs, and let gangs grow, stage by stage."""
+        ledger = self.ledger.with_assigned(self.ledger.counts, plan.assigned)
+        stage = _Stage(self, replace(plan, hold=None), ledger, limits)
+        first = self.starved
+        if first is not None and plan.has_placed(first.want):
+            first = None
+        if first is not None and first.is_entitled:
+            stage.start_covered(lambda want: _is_above(ledger, want, first.want))
+            stage.start_entitled(first)
+        elif first is not None:
+            stage.start_covered(lambda want: not _is_behind(ledger, want, first.want))
+            stage.start_starved(first)
+        stage.start_covered(lambda _: True)
+        stage.start_borrowers()
+        rules = plan.base.rules
+        waits = (not stage.plan.has_placed(want) for want in self.wants)
+        if not stage.plan.proved and (rules.affinity or rules.spread) and any(waits):
+            return replace(stage.plan, tally=bounds.unbounded(stage.plan.tally))
+        return stage.plan
+
+
+def order(
+    queued: QueuedGangs,
+    charged: ChargedGangs,
+    counts: Sequence[MemberCounts],
+    wants: Wants,
+    *,
+    candidates: Sequence[StarvedGang],
+    policy: Policy,
+) -> QueueStages:
+    """The stages for these gangs; ``candidates`` are the starved ones, the first of each queue."""
+    ledger = QueueLedger.of(queued, charged, counts)
+    return QueueStages(ledger, wants, _starved(ledger, candidates, policy), queued.stopped)
+
+
+def _starved(
+    ledger: QueueLedger, candidates: Sequence[StarvedGang], policy: Policy
+) -> StarvedQueueGang | None:
+    """The candidate that waits longest, of the entitled ones if there are any."""
+    ranked = [
+        (not is_entitled(ledger, gang.want), starvation.falls_due(gang.want, policy), gang)
+        for gang in candidates
+    ]
+    if not ranked:
+        return None
+    borrows, _, first = min(ranked, key=lambda rank: (*rank[:2], rank[2].want.gang.key))
+    return StarvedQueueGang(first, not borrows)
+
+
+def is_entitled(ledger: QueueLedger, want: PlacementRequest) -> bool:
+    """Whether the gang would be covered without those of its queue that come after it."""
+    start = ledger.started(want)
+    others = [
+        gang
+        for gang in ledger.running
+        if gang.queue != start.queue or gang.priority > start.priority
+    ]
+    return cover.would_be_covered(ledger.tree, others, [start])
+
+
+@dataclass(eq=False)
+class _Stage:
+    """A plan in the making with its ledger; each method is one stage."""
+
+    stages: QueueStages
+    plan: PartialPlan
+    ledger: QueueLedger
+    limits: SearchLimits
+    held: HeldCover | None = None
+
+    @property
+    def waiting(self) -> Wants:
+        """The gangs that wait, without the starved one, for which its own stage is."""
+        starved = self.stages.starved
+        first = None if starved is None else starved.want.gang.key
+        return [
+            want
+            for want in self.stages.wants
+            if want.gang.key != first and not self.plan.has_placed(want)
+        ]
+
+    def start_entitled(self, first: StarvedQueueGang) -> None:
+        """Start the starved gang if it would be covered by now; else hold what it needs."""
+        start = self.ledger.started(first.want)
+        if cover.would_be_covered(self.ledger.tree, self.ledger.running, [start]):
+            self._start_alone(first)
+        if not self.plan.has_placed(first.want):
+            self._hold(first, start)
+            self.held = HeldCover(start)
+
+    def start_starved(self, first: StarvedQueueGang) -> None:
+        """Start the starved gang; else hold what it needs."""
+        self._start_alone(first)
+        if not self.plan.has_placed(first.want):
+            self._hold(first, self.ledger.started(first.want))
+
+    def start_covered(self, is_meant: Callable[[PlacementRequest], bool]) -> None:
+        """Start those of the gangs that would be covered, and let gangs grow with them.
+
+        What is decided together ends where gangs of a priority grow.
+        """
+        waiting = [want for want in self.waiting if is_meant(want)]
+        growing = self._growing(want.gang.key for want in waiting)
+        priorities = {want.gang.priority for want in waiting}
+        together: list[PlacementRequest] = []
+        for priority in sorted(priorities | {c.gang.priority for c in growing}, reverse=True):
+            together += [want for want in waiting if want.gang.priority == priority]
+            level = [counts for counts in growing if counts.gang.priority == priority]
+            if level:
+                self._start_together(together)
+                self._extend_covered(level)
+                together = []
+        self._start_together(together)
+
+    def start_borrowers(self) -> None:
+        """Start gangs that borrow, and let gangs grow, by turns."""
+        left = [*self.waiting, *self._extras(self._growing(None))]
+        while left := [*self._that_may_start(left)]:
+            borrowers = {self.ledger.borrower(want): want for want in left}
+            turns = share.turns(self.ledger.shares, borrowers)
+            now = turns[0].steps, turns[0].gang.priority
+            level = [
+                borrowers[turn.gang] for turn in turns if (turn.steps, turn.gang.priority) == now
+            ]
+            gangs = [want for want in level if want.gang.key not in self.ledger.begun]
+            extras = [want for want in level if want.gang.key in self.ledger.begun]
+            if gangs:
+                self._take(
+                    covered_round.borrowing_round(self.plan, gangs, self._context(gangs)), gangs
+                )
+            if extras:
+                self._extend(extras)
+            tried = {id(want) for want in level}
+            left = [want for want in left if id(want) not in tried]
+            new = [want.gang.key for want in gangs if self.plan.has_placed(want)]
+            left += self._extras([self.ledger.counts[key] for key in new])
+
+    def _start_together(self, wants: Wants) -> None:
+        if wants:
+            left = self._that_may_start(wants)
+            answer = covered_round.covered_round(self.plan, left, self._context(left))
+            self._take(answer, wants)
+
+    def _context(self, wants: Wants) -> RoundContext:
+        keys = {want.gang.key for want in wants}
+        others = tuple(want for want in self.waiting if want.gang.key not in keys)
+        growing = [*self.ledger.counts.values()] if self.plan.base.rules else []
+        later = LaterRounds(self.plan.base, growing, [Round(others)])
+        return RoundContext(self.ledger, self.held, self.limits, later)
+
+    def _start_alone(self, first: StarvedQueueGang) -> None:
+        want = replace(first.want, is_starved=True)
+        later = self._context([want]).later
+        self._take(fixed_round.decide(self.plan, [want], self.limits, (), later), [want])
+
+    def _hold(self, first: StarvedQueueGang, start: QueuedGang) -> None:
+        hold = starvation.hold(first.gang, self.plan.free)
+        hold = replace(hold, is_from_all=True, requests=start.minimum)
+        self.plan = replace(self.plan, hold=hold)
+
+    def _take(self, answer: PartialPlan, wants: Wants) -> None:
+        """Go on with an answer, whose tally is of its round alone."""
+        tally = bounds.added(self.plan.tally, answer.tally)
+        self.plan = replace(answer, tally=tally)
+        placed = (want.gang.key for want in wants if self.plan.has_placed(want))
+        self.ledger = self.ledger.with_assigned(placed, self.plan.assigned)
+
+    def _that_may_start(self, wants: Wants) -> Wants:
+        """Those that no count of room, and no limit, rules out by now, wherever others are."""
+        plan = self.plan
+        rooms = FitByShape(plan.above.base, plan.above.free)
+        return [
+            want
+            for want in wants
+            if fixed_round.fits_by_totals(plan, want)
+            and capacity.short(rooms, want) is None
+            and not problems.exceeded(plan.base, want, plan.quotas)
+        ]
+
+    def _growing(self, new: Iterable[GangKey] | None) -> Sequence[MemberCounts]:
+        """The gangs with members beyond those needed: that run, or may start now."""
+        among = None if new is None else {*new}
+        return [
+            counts
+            for key, counts in self.ledger.counts.items()
+            if (key in self.ledger.begun or (among is not None and key in among))
+            and key not in self.stages.stopped
+            and demand.may_grow(counts)
+        ]
+
+    def _extras(self, growing: Iterable[MemberCounts]) -> Wants:
+        return [
+            want
+            for counts in growing
+            if counts.gang.key not in self.stages.stopped
+            for want in demand.growth_requests(counts, self.plan.assigned)
+        ]
+
+    def _extend_covered(self, growing: Sequence[MemberCounts]) -> None:
+        """Let members join that the walk would cover."""
+        extras = self._extras(growing)
+        gangs = {**self.ledger.gangs}
+        for want in extras:
+            known = gangs.get(want.gang.key) or self.ledger.gang(want.gang.key)
+            gangs[want.gang.key] = replace(known, extras=(*known.extras, extra_of(want)))
+        found = cover.walk(self.ledger.tree, gangs.values()) if extras else None
+        if found is not None:
+            self._extend([w for w in extras if (w.gang.key, extra_of(w)[0]) in found.extras])
+
+    def _extend(self, wants: Wants) -> None:
+        """Let further members join by best fit: which of them do is no part of the proof."""
+        before, wants = self.plan, self._without_held_cover(wants)
+        quick = replace(self.limits, strategy=self.limits.fallback)
+        plan = fixed_round.decide(before, wants, quick)
+        self.plan = replace(
+            plan, proved=before.proved, shortfall=before.shortfall, tally=before.tally
+        )
+        placed = (want.gang.key for want in wants if self.plan.has_placed(want))
+        self.ledger = self.ledger.with_assigned(placed, self.plan.assigned)
+
+    def _without_held_cover(self, extras: Wants) -> Wants:
+        """The members that leave the starved gang its cover, or none of those of its queue."""
+        if self.held is None:
+            return extras
+        held, gangs = self.held, {**self.ledger.gangs}
+        bound = [want for want in extras if held.binds(self.ledger.gang(want.gang.key))]
+        for want in bound:
+            known = gangs.get(want.gang.key) or self.ledger.gang(want.gang.key)
+            gangs[want.gang.key] = replace(known, extras=(*known.extras, extra_of(want)))
+        if cover.would_be_covered(self.ledger.tree, [*gangs.values()], [held.gang]):
+            return extras
+        return [want for want in extras if want not in bound]
+
+
+def _is_above(ledger: QueueLedger, want: PlacementRequest, first: PlacementRequest) -> bool:
+    """Whether a gang is of the starved one's queue and has a higher priority."""
+    queued = ledger.queued
+    is_same = queued.queue_of(want.gang) == queued.queue_of(first.gang)
+    return is_same and want.gang.priority > first.gang.priority
+
+
+def _is_behind(ledger: QueueLedger, want: PlacementRequest, first: PlacementRequest) -> bool:
+    """Whether a gang is of the starved one's queue and has no higher priority."""
+    queued = ledger.queued
+    is_same = queued.queue_of(want.gang) == queued.queue_of(first.gang)
+    return is_same and want.gang.priority <= first.gang.priority

@@ -1,0 +1,133 @@
+"""Whole plans of Tutti beside the reference: small clusters as Snapshots, and what starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from tutti.model.cluster import Gang, Member, Node, Reservation, Snapshot
+from tutti.model.decisions import Plan, Policy
+from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+from tutti.model.queues import QueueRecord, RoleAtStart
+from tutti.model.resources import Resources
+from tutti.model.shapes import Shape
+from tutti.planning.plan import plan
+from tutti.strategies import STRATEGIES
+from tutti.strategies.problem import Budget
+from tutti.verify import plan_checks
+
+from ...harness.builders import NAMESPACE
+from . import plans, reference
+from .comparing import queues
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .reference import Amounts, Job, World
+
+NOW = 1000.0
+NEVER = 1e9
+PATIENT = Policy(age_seconds=NEVER, starvation_seconds=NEVER)
+
+
+class Judgement(NamedTuple):
+    """What is wrong with one plan, and whether it claims to be the best."""
+
+    breaches: list[str]
+    is_proved: bool
+
+
+def judge(world: World, strategy: str) -> Judgement:
+    """Hold a plan against all best plans of the reference."""
+    seen = snapshot(world)
+    made = plan(seen, STRATEGIES[strategy](), STRATEGIES["bestfit"](), Budget(), PATIENT)
+    return Judgement([*_breaches(world, seen, made)], made.proved)
+
+
+def _breaches(world: World, seen: Snapshot, made: Plan) -> Iterator[str]:
+    yield from plan_checks.violations(seen, made)
+    names = {placement.gang.name for placement in made.placements}
+    starts = [j for j in world.jobs if j.start is None and j.name in names]
+    running = [j for j in world.jobs if j.start is not None]
+    if not reference.within_limits(world, running, [*running, *starts]):
+        yield "a limit is exceeded"
+    best = plans.outcomes(world)
+    if made.proved and frozenset(names) not in best:
+        yield f"starts {sorted(names)}, and the best are {[sorted(some) for some in best]}"
+
+
+def snapshot(world: World) -> Snapshot:
+    """The cluster, all gangs with PodGroups, all that run with a record."""
+    gangs = sorted((_gang(job) for job in world.jobs), key=lambda gang: gang.key)
+    used: dict[int, list[Resources]] = {}
+    for job in world.jobs:
+        for node in job.nodes:
+            used.setdefault(node, []).append(_requests(job.each))
+    nodes = tuple(
+        Node(
+            NodeName(f"n{i}"),
+            _resources(amounts, pods=plans.PODS),
+            used=Resources.total(used.get(i, [])),
+        )
+        for i, amounts in enumerate(world.nodes)
+    )
+    records = [
+        Reservation(
+            GangKey(NAMESPACE, job.name),
+            Uid(job.name),
+            1,
+            "tutti",
+            "",
+            0.0,
+            (),
+            record=_record(job),
+        )
+        for job in world.jobs
+        if job.start is not None
+    ]
+    return Snapshot(
+        NOW,
+        nodes,
+        tuple(gangs),
+        start_records=tuple(sorted(records, key=lambda held: held.gang)),
+        queues=tuple(sorted(queues(world), key=lambda queue: queue.name)),
+    )
+
+
+def _key(job: Job) -> GangKey:
+    return GangKey(NAMESPACE, job.name)
+
+
+def _gang(job: Job) -> Gang:
+    queue = "" if job.team == reference.TOP else job.team
+    return Gang(
+        _key(job),
+        Uid(job.name),
+        job.members,
+        created=float(job.since),
+        queue=queue,
+        members=tuple(_members(job)),
+    )
+
+
+def _members(job: Job) -> Iterator[Member]:
+    for i in range(job.members + job.extras):
+        key = PodKey(NAMESPACE, f"{job.name}-{i}")
+        member = Member(key, Uid(str(key)), "1", Shape(_requests(job.each)), float(job.since))
+        node = NodeName(f"n{job.nodes[i]}") if job.nodes else None
+        yield replace(member, group=job.name, priority=job.priority, node=node)
+
+
+def _record(job: Job) -> QueueRecord:
+    requests = _requests(job.each).scaled(job.members)
+    uid = Uid("" if job.team == reference.TOP else job.team)
+    start = float(job.start or 0)
+    return QueueRecord(job.team, uid, start, (RoleAtStart("", job.members, requests),))
+
+
+def _requests(amounts: Amounts) -> Resources:
+    return _resources(amounts, pods=1)
+
+
+def _resources(amounts: Amounts, *, pods: int) -> Resources:
+    return Resources.of({**{str(r): n for r, n in enumerate(amounts)}, "pods": pods})
