@@ -383,7 +383,10 @@ def _(finding: of.QueueAtLimit) -> str:
         format_amount(name, n) for n in (finding.in_use, finding.limit, finding.wanted)
     )
     use = f"{in_use} of {limit} {name} {'is' if in_use == '1' else 'are'} in use"
-    return f"queue {finding.queue} is at its limit: {use}, {wanted} wanted"
+    sentence = f"queue {finding.queue} is at its limit: {use}, {wanted} wanted"
+    if finding.held_for is None:
+        return sentence
+    return f"{sentence}; some of it is held for gang {finding.held_for}, which goes first"
 
 
 def _choice(queues: Sequence[str]) -> str:

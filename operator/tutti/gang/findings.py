@@ -6,7 +6,7 @@ A finding is a value; ``room_findings`` has those about room, ``finding_text`` p
 from dataclasses import dataclass
 
 from ..model.decisions import Finding, Mode
-from ..model.keys import NodeName, PodKey
+from ..model.keys import GangKey, NodeName, PodKey
 
 # Members that are missing or cannot be placed.
 
@@ -301,7 +301,8 @@ class QueueChanges(Finding):
 class QueueAtLimit(Finding):
     """A queue uses so much of a resource, and its limit leaves less than the gang needs.
 
-    Amounts are those of ``Resources``: of cpu, thousandths.
+    Amounts are those of ``Resources``: of cpu, thousandths. Some of the limit may be held for
+    another gang.
     """
 
     queue: str
@@ -309,6 +310,7 @@ class QueueAtLimit(Finding):
     in_use: int
     limit: int
     wanted: int
+    held_for: GangKey | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,9 +138,18 @@ def _held(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...
 
 def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
     """The limits of queues that keep the gang waiting."""
-    return tuple(
+    base, hold = context.left.base, context.hold
+    exceeded = problems.exceeded(base, want, context.quotas)
+    limits = [
         QueueAtLimit(limit.queue, limit.resource, limit.in_use, limit.limit, wanted)
-        for limit, wanted in problems.exceeded(context.left.base, want, context.quotas)
+        for limit, wanted in exceeded
+    ]
+    if limits or hold is None or not hold.holds_back(want.gang) or want.is_repair:
+        return tuple(limits)
+    held = context.quotas.held_for(hold.gang.key, hold.requests)
+    return tuple(
+        QueueAtLimit(limit.queue, limit.resource, limit.in_use, limit.limit, wanted, hold.gang.key)
+        for limit, wanted in problems.exceeded(base, want, held)
     )
 
 

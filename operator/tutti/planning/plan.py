@@ -275,8 +275,10 @@ def next_change_at(
     policy: Policy,
 ) -> float | None:
     """When time alone calls for another plan, in seconds since the epoch; None if it never does."""
+    # With Queues, any gang that falls due may come before the one that is starved by now.
+    firsts = () if snapshot.queues else starved.gangs
     moments = (
-        starvation.next_change_at(starved.candidates, starved.gangs, observed.snapshot, policy),
+        starvation.next_change_at(starved.candidates, firsts, observed.snapshot, policy),
         refusals.next_change_at(observed.snapshot),
         timeouts.next_change_at(compiled.gangs, snapshot.taken_at),
         slots.next_change_at(snapshot),  # of slots too that this plan gives back

@@ -7,6 +7,7 @@ quota, so they are left out.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..gang import demand, slots
 from ..gang.order import by_age
@@ -119,6 +120,7 @@ def slot_requests(gang: Gang, role: str) -> Resources:
     return most
 
 
+@lru_cache(maxsize=4096)  # members share few requests, and a plan asks for each member many times
 def charged(requests: Resources) -> Resources:
     """What a member with these requests is charged."""
     amounts = {

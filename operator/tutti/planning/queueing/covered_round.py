@@ -5,6 +5,7 @@ Where the walk refuses starts of an answer, they are left out and the program is
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ...gang.demand import PlacementRequest
 from ...model.keys import GangKey
@@ -43,11 +44,22 @@ class RoundContext:
     later: LaterRounds
 
 
+class CoveredRound(NamedTuple):
+    """A plan, and the gangs on which it decides; others wait for another round."""
+
+    plan: PartialPlan
+    decided: Sequence[PlacementRequest]
+
+
 def covered_round(
     plan: PartialPlan, wants: Sequence[PlacementRequest], context: RoundContext
-) -> PartialPlan:
-    """The plan with the best set of these gangs that would be covered."""
-    ledger = context.ledger
+) -> CoveredRound:
+    """The plan with the best set of these gangs that would be covered.
+
+    Where the walk refuses the first answer, and all gangs of the top priority can start that may
+    be covered at all, these are decided on: the rows of the others are closer once they start.
+    """
+    ledger, sets = context.ledger, _Covered(context)
     starts = [ledger.least_start(want) for want in wants]
     again = {start.key for start in starts}
     running = [gang for gang in ledger.running if gang.key not in again]
@@ -55,14 +67,28 @@ def covered_round(
     candidates = {start.key for start in found.starts}
     left = [want for want in wants if want.gang.key in candidates]
     rows = [QueueLimit(row.queue, row.line, row.room, 0, row.gangs) for row in found.rows]
-    return _checked_round(plan, left, _Covered(context), rows)
+    answer = fixed_round.decide(plan, left, context.limits, rows, context.later)
+    if sets.allows(_starts(answer, left, ledger)):
+        return CoveredRound(answer, wants)
+    top = max(want.gang.priority for want in left)
+    level = [want for want in left if want.gang.priority == top]
+    if len(level) < len(left):
+        alone = fixed_round.decide(plan, level, context.limits, rows, context.later)
+        starts = _starts(alone, level, ledger)
+        if len(starts) == len(level) and sets.allows(starts):
+            return CoveredRound(alone, level)
+    return CoveredRound(_cut_round(plan, left, sets, rows, answer), wants)
 
 
 def borrowing_round(
     plan: PartialPlan, wants: Sequence[PlacementRequest], context: RoundContext
 ) -> PartialPlan:
     """The plan with the best set of these gangs, whatever covers them."""
-    return _checked_round(plan, wants, _Borrowing(context), ())
+    sets = _Borrowing(context)
+    answer = fixed_round.decide(plan, wants, context.limits, (), context.later)
+    if sets.allows(_starts(answer, wants, context.ledger)):
+        return answer
+    return _cut_round(plan, wants, sets, (), answer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,38 +122,45 @@ class _Covered(_Borrowing):
         return is_covered and _Borrowing.allows(self, starts)
 
 
-def _checked_round(
+def _cut_round(
     plan: PartialPlan,
     wants: Sequence[PlacementRequest],
     sets: _Borrowing,
     rows: Sequence[QueueLimit],
+    first: PartialPlan,
 ) -> PartialPlan:
-    """The plan with the best set of these gangs that is allowed.
+    """The plan with an allowed set of these gangs, for the ``first`` answer is not allowed.
 
-    It is not proved if an answer had to be cut, unless what is left is worth as much.
+    It is not proved, unless it is worth as much as that.
     """
-    first, ledger, context = None, sets.context.ledger, sets.context
+    answer, context = first, sets.context
     for attempt in range(MOST_ATTEMPTS):
-        answer = fixed_round.decide(plan, wants, context.limits, rows, context.later)
-        first = first or answer
-        placed = [want for want in wants if answer.has_placed(want)]
-        after = ledger.with_assigned([want.gang.key for want in placed], answer.assigned)
-        starts = [after.gangs[want.gang.key] for want in placed]
+        starts = _starts(answer, wants, context.ledger)
         if sets.allows(starts):
             return _judged(answer, first)
         allowed = _allowed(sets, starts)
-        if attempt == MOST_ATTEMPTS - 2:
-            wants = [want for want in placed if want.gang.key in allowed]
-        else:
-            refused = {start.key for start in starts} - allowed
-            wants = [want for want in wants if want.gang.key not in refused]
-    return replace(plan, proved=False, shortfall=plan.shortfall or SENTENCE)
+        placed = {start.key for start in starts}
+        is_last = attempt == MOST_ATTEMPTS - 2
+        wants = [
+            want
+            for want in wants
+            if want.gang.key in allowed or not (is_last or want.gang.key in placed)
+        ]
+        answer = fixed_round.decide(plan, wants, context.limits, rows, context.later)
+    return replace(plan, proved=False, shortfall=plan.shortfall or SENTENCE, tally={})
+
+
+def _starts(
+    answer: PartialPlan, wants: Sequence[PlacementRequest], ledger: QueueLedger
+) -> Sequence[QueuedGang]:
+    """The gangs that start by an answer, with what their chosen members request."""
+    placed = [want.gang.key for want in wants if answer.has_placed(want)]
+    after = ledger.with_assigned(placed, answer.assigned)
+    return [after.gangs[key] for key in placed]
 
 
 def _judged(answer: PartialPlan, first: PartialPlan) -> PartialPlan:
     """The answer, held against the first one: no allowed set is worth more than that."""
-    if answer is first:
-        return answer
     tally = {
         level: (answer.tally.get(level, (0, None))[0], bound)
         for level, (_, bound) in first.tally.items()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...gang.demand import PlacementRequest
 from ...queues.limits import QueueLimit
@@ -29,8 +30,9 @@ def decide(
         return replace(plan, tally={})
     before = _with_rows(plan, rows)
     answer = round_answer.answer_round(before, wants, limits, later)
-    may_fit = [want for want in wants if fits_by_totals(before, want)]
-    if any(not answer.has_placed(want) for want in may_fit):
+    totals = room_in_total(before)
+    left_out = (want for want in wants if not answer.has_placed(want))
+    if any(fits_by_totals(before, want, totals) for want in left_out):
         answer = round_answer.with_border(before, answer, Round(tuple(wants)), limits)
     placed = [borders.as_placed(want, answer.assigned) for want in wants if answer.has_placed(want)]
     above = replace(
@@ -46,12 +48,17 @@ def decide(
     return replace(answer, above=above, quotas=quotas)
 
 
-def fits_by_totals(plan: PartialPlan, want: PlacementRequest) -> bool:
+def room_in_total(plan: PartialPlan) -> NDArray[np.int64]:
+    """The room of all nodes together, by resource, that is not held."""
+    total: NDArray[np.int64] = np.maximum(plan.room, 0).sum(axis=0)
+    return total
+
+
+def fits_by_totals(plan: PartialPlan, want: PlacementRequest, totals: NDArray[np.int64]) -> bool:
     """Whether all nodes together have room for the gang, wherever those above it are."""
-    room = np.maximum(plan.room, 0).sum(axis=0)
     rows = [plan.base.shapes[group[0].shape] for group in want.alike]
     least = plan.base.requests[rows].min(axis=0) * want.need
-    return bool((least <= room).all())
+    return bool((least <= totals).all())
 
 
 def _with_rows(plan: PartialPlan, rows: Sequence[QueueLimit]) -> PartialPlan:

@@ -36,6 +36,7 @@ class QueueLedger:
     reservations: Mapping[Uid, Reservation]
     records: Mapping[Uid, QueueRecord]
     begun: frozenset[GangKey]  # the gangs to decide on that run, or start by the plan
+    minimums: dict[GangKey, Resources]  # of gangs that wait, once they are known
 
     @classmethod
     def of(
@@ -54,6 +55,7 @@ class QueueLedger:
             {reservation.uid: reservation for reservation in snapshot.reservations},
             snapshot.records,
             frozenset(key for key, members in by_gang.items() if members.is_committed),
+            {},
         )
 
     @cached_property
@@ -85,7 +87,7 @@ class QueueLedger:
 
     def started(self, want: PlacementRequest) -> QueuedGang:
         """A gang that waits, as if it started with its oldest members."""
-        return self._new(want.gang, minimum_of(want))
+        return self._new(want.gang, self._minimum(want))
 
     def least_start(self, want: PlacementRequest) -> QueuedGang:
         """The same with no more of any resource than any choice of its members requests."""
@@ -105,11 +107,19 @@ class QueueLedger:
         queue = self.queued.queue_of(gang)
         if gang.key not in self.begun:
             since = order.waiting_since(gang, want.members)
-            return Borrower(gang.key, queue, gang.priority, since, minimum_of(want))
+            return Borrower(gang.key, queue, gang.priority, since, self._minimum(want))
         (member,) = want.members
         name = f"{gang.key.name}/{member.key.name}"
         requests = charge.requests_of(member)
         return Borrower(gang.key._replace(name=name), queue, gang.priority, inf, requests)
+
+    def _minimum(self, want: PlacementRequest) -> Resources:
+        """What the gang is charged at its start if its oldest members start."""
+        if (known := self.minimums.get(want.gang.key)) is None:
+            starts = charge.start_charge(want.gang, want.members)
+            known = Resources.total(start.requests for start in starts)
+            self.minimums[want.gang.key] = known
+        return known
 
     def _charge(
         self, members: MemberCounts, placed: Sequence[Member], assigned: Assigned
@@ -141,8 +151,3 @@ def extra_of(want: PlacementRequest) -> tuple[str, Resources]:
     """A member beyond those needed, as the walk sees it."""
     (member,) = want.members
     return member.key.name, charge.requests_of(member)
-
-
-def minimum_of(want: PlacementRequest) -> Resources:
-    """What the request is charged at its start if its oldest members start."""
-    return Resources.total(start.requests for start in charge.start_charge(want.gang, want.members))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from ...gang import demand
 from ...gang.demand import MemberCounts, PlacementRequest
+from ...model.cluster import Gang
 from ...model.decisions import Policy
 from ...model.keys import GangKey
 from ...queues import cover, share
@@ -69,10 +70,10 @@ class QueueStages:
         if first is not None and plan.has_placed(first.want):
             first = None
         if first is not None and first.is_entitled:
-            stage.start_covered(lambda want: _is_above(ledger, want, first.want))
+            stage.start_covered(lambda gang: _is_above(ledger, gang, first.want.gang))
             stage.start_entitled(first)
         elif first is not None:
-            stage.start_covered(lambda want: not _is_behind(ledger, want, first.want))
+            stage.start_covered(lambda gang: not _is_behind(ledger, gang, first.want.gang))
             stage.start_starved(first)
         stage.start_covered(lambda _: True)
         stage.start_borrowers()
@@ -158,13 +159,17 @@ class _Stage:
         if not self.plan.has_placed(first.want):
             self._hold(first, self.ledger.started(first.want))
 
-    def start_covered(self, is_meant: Callable[[PlacementRequest], bool]) -> None:
+    def start_covered(self, is_meant: Callable[[Gang], bool]) -> None:
         """Start those of the gangs that would be covered, and let gangs grow with them.
 
         What is decided together ends where gangs of a priority grow.
         """
-        waiting = [want for want in self.waiting if is_meant(want)]
-        growing = self._growing(want.gang.key for want in waiting)
+        waiting = [want for want in self.waiting if is_meant(want.gang)]
+        growing = [
+            counts
+            for counts in self._growing(want.gang.key for want in waiting)
+            if is_meant(counts.gang)
+        ]
         priorities = {want.gang.priority for want in waiting}
         together: list[PlacementRequest] = []
         for priority in sorted(priorities | {c.gang.priority for c in growing}, reverse=True):
@@ -200,15 +205,17 @@ class _Stage:
             left += self._extras([self.ledger.counts[key] for key in new])
 
     def _start_together(self, wants: Wants) -> None:
-        if wants:
-            left = self._that_may_start(wants)
-            answer = covered_round.covered_round(self.plan, left, self._context(left))
-            self._take(answer, wants)
+        while wants := self._that_may_start(wants):
+            answer = covered_round.covered_round(self.plan, wants, self._context(wants))
+            self._take(answer.plan, answer.decided)
+            decided = {want.gang.key for want in answer.decided}
+            wants = [want for want in wants if want.gang.key not in decided]
 
     def _context(self, wants: Wants) -> RoundContext:
         keys = {want.gang.key for want in wants}
         others = tuple(want for want in self.waiting if want.gang.key not in keys)
-        growing = [*self.ledger.counts.values()] if self.plan.base.rules else []
+        rules = self.plan.base.rules
+        growing = self._growing(self.ledger.counts) if rules.affinity or rules.spread else ()
         later = LaterRounds(self.plan.base, growing, [Round(others)])
         return RoundContext(self.ledger, self.held, self.limits, later)
 
@@ -232,11 +239,12 @@ class _Stage:
     def _that_may_start(self, wants: Wants) -> Wants:
         """Those that no count of room, and no limit, rules out by now, wherever others are."""
         plan = self.plan
+        totals = fixed_round.room_in_total(plan)
         rooms = FitByShape(plan.above.base, plan.above.free)
         return [
             want
             for want in wants
-            if fixed_round.fits_by_totals(plan, want)
+            if fixed_round.fits_by_totals(plan, want, totals)
             and capacity.short(rooms, want) is None
             and not problems.exceeded(plan.base, want, plan.quotas)
         ]
@@ -296,15 +304,15 @@ class _Stage:
         return [want for want in extras if want not in bound]
 
 
-def _is_above(ledger: QueueLedger, want: PlacementRequest, first: PlacementRequest) -> bool:
+def _is_above(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
     """Whether a gang is of the starved one's queue and has a higher priority."""
     queued = ledger.queued
-    is_same = queued.queue_of(want.gang) == queued.queue_of(first.gang)
-    return is_same and want.gang.priority > first.gang.priority
+    is_same = queued.queue_of(gang) == queued.queue_of(first)
+    return is_same and gang.priority > first.priority
 
 
-def _is_behind(ledger: QueueLedger, want: PlacementRequest, first: PlacementRequest) -> bool:
+def _is_behind(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
     """Whether a gang is of the starved one's queue and has no higher priority."""
     queued = ledger.queued
-    is_same = queued.queue_of(want.gang) == queued.queue_of(first.gang)
-    return is_same and want.gang.priority <= first.gang.priority
+    is_same = queued.queue_of(gang) == queued.queue_of(first)
+    return is_same and gang.priority <= first.priority

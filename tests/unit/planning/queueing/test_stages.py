@@ -1,0 +1,333 @@
+"""The order of a plan with queues: who starts before whom, and what is held for a starved gang."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tutti.gang.finding_text import sentence
+from tutti.model.cluster import Phase
+from tutti.model.decisions import Plan, Policy, Reason
+from tutti.model.queues import Queue, QueueRecord, RoleAtStart
+from tutti.planning.plan import plan
+from tutti.planning.queueing import covered_round
+from tutti.strategies import STRATEGIES
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget
+from tutti.verify.plan_checks import violations
+
+from ....harness.builders import (
+    GPU,
+    GangBuilder,
+    NodeBuilder,
+    Part,
+    gang,
+    node,
+    peers,
+    reservation,
+    resources,
+    single,
+    snapshot,
+    space,
+)
+from ..test_queued_gangs import queue
+
+ML = space("ml")
+NOW = 10_000.0
+POLICY = Policy(age_seconds=1e9, starvation_seconds=5_000.0)
+
+
+def planned(*parts: Part, name: str = "ilp") -> Plan:
+    seen = snapshot(ML, *parts, at=NOW)
+    made = plan(seen, STRATEGIES[name](), BestFit(), Budget(), POLICY)
+    assert violations(seen, made) == ()
+    return made
+
+
+def started(made: Plan) -> set[str]:
+    return {placement.gang.name for placement in made.placements}
+
+
+def members(made: Plan) -> dict[str, int]:
+    return {placement.gang.name: len(placement.assignments) for placement in made.placements}
+
+
+def gpus(guaranteed: int, limit: int | None = None) -> dict[str, Any]:
+    limits = () if limit is None else ((GPU, limit),)
+    return {"guaranteed": ((GPU, guaranteed),), "limits": limits}
+
+
+def waits(name: str, into: str, gpu: int, priority: int = 0, **changes: Any) -> GangBuilder:
+    """A gang of one pod that has waited since a moment ago, unless it is said otherwise."""
+    changes = {"created": NOW, **changes}
+    return gang(name).of(1, gpu=gpu).priority(priority).but(queue=into, **changes)
+
+
+def starves(name: str, into: str, gpu: int, priority: int = 0, created: float = 0) -> GangBuilder:
+    """A gang that has waited for too long."""
+    return waits(name, into, gpu, priority, created=created)
+
+
+def runs(name: str, into: Queue, gpu: int, priority: int = 0) -> tuple[Part, Part]:
+    """A gang of one pod on the first node, and the record of its start."""
+    bound = waits(name, into.name, gpu, priority).bound_on("n1")
+    starts = (RoleAtStart("", 1, resources(gpu=gpu, pods=1)),)
+    record = QueueRecord(into.name, into.uid, 1.0, starts)
+    return bound, replace(reservation(bound), record=record)
+
+
+def eight() -> NodeBuilder:
+    return node("n1", gpu=8)
+
+
+A, B = queue("a", **gpus(4)), queue("b", **gpus(4))
+
+
+def test_covered_gangs_start_before_borrowers_whatever_their_priority() -> None:
+    made = planned(eight(), A, B, waits("x", "a", 8, priority=9), waits("y", "b", 4))
+    assert started(made) == {"y"}
+    assert made.proved
+
+
+def test_a_higher_priority_starts_first_among_covered_gangs_of_a_queue() -> None:
+    made = planned(eight(), A, B, waits("x", "a", 4), waits("y", "a", 3, priority=9))
+    assert started(made) == {"x", "y"}
+    made = planned(node("n1", gpu=4), A, B, waits("x", "a", 4), waits("y", "a", 3, priority=9))
+    assert started(made) == {"y"}
+
+
+def test_the_queue_that_has_borrowed_less_borrows_first() -> None:
+    some = queue("c"), queue("d")
+    full, empty = runs("r", some[0], 3), (waits("x", "c", 5, priority=9), waits("y", "d", 5))
+    assert started(planned(eight(), *some, *full, *empty)) == {"y"}
+
+
+def test_borrowers_take_turns() -> None:
+    """Each queue gets half, although the gangs of one came first."""
+    old = [waits(f"x{i}", "c", 1, created=NOW - 9 + i) for i in range(8)]
+    new = [waits(f"y{i}", "d", 1, created=NOW) for i in range(8)]
+    names = started(planned(eight(), queue("c"), queue("d"), *old, *new))
+    assert (len(names), sum(name.startswith("x") for name in names)) == (8, 4)
+
+
+def test_a_gang_that_does_not_fit_lets_others_of_its_queue_borrow() -> None:
+    made = planned(eight(), queue("c"), waits("x", "c", 9, priority=9), waits("y", "c", 8))
+    assert started(made) == {"y"}
+
+
+def test_covered_gangs_have_other_nodes_where_more_start_then() -> None:
+    """What borrows is decided together with the nodes of what is covered."""
+    small = gang("x").of(2, gpu=2).but(queue="a", created=NOW)
+    made = planned(node("n1", gpu=5), node("n2", gpu=4), A, small, waits("y", "b", 5), B)
+    assert started(made) == {"x", "y"}
+
+
+def test_members_beyond_those_needed_join_as_covered_before_others_borrow() -> None:
+    elastic = gang("x").of(4, gpu=1).needing(2).but(queue="a", created=NOW)
+    made = planned(node("n1", gpu=6), A, B, elastic, waits("y", "a", 3, priority=-1))
+    assert members(made) == {"x": 4}
+    made = planned(node("n1", gpu=6), A, B, elastic, waits("y", "b", 4))
+    assert members(made) == {"x": 2, "y": 1}
+
+
+def test_members_that_no_guarantee_covers_join_by_the_turn_of_their_queue() -> None:
+    elastic = gang("x").of(9, gpu=1).needing(1).but(queue="c", created=NOW)
+    made = planned(eight(), queue("c"), queue("d"), elastic, waits("y", "d", 4))
+    assert members(made) == {"x": 4, "y": 1}
+
+
+def test_a_gang_without_any_charge_grows() -> None:
+    """All its members have ended well."""
+    over = gang("x").of(1, gpu=1).bound_on("n1").each(phase=Phase.SUCCEEDED)
+    grows = over.of(2, gpu=1).needing(1).but(queue="a", created=NOW)
+    assert members(planned(eight(), A, grows)) == {"x": 2}
+
+
+def test_a_pod_without_a_podgroup_is_covered_too() -> None:
+    default = queue("a", default_for=(), **gpus(4))
+    made = planned(node("n1", gpu=4), default, B, single("p", gpu=4), waits("y", "a", 3, 9))
+    assert started(made) == {"y"}
+    made = planned(node("n1", gpu=4), default, B, single("p", gpu=4))
+    assert started(made) == {"p"}
+
+
+def test_gangs_of_different_pods_are_covered_by_what_starts() -> None:
+    mixed = gang("x").of(1, gpu=4).of(1, gpu=1).needing(1).but(queue="a", created=NOW)
+    made = planned(node("n1", gpu=3), A, queue("c"), mixed, waits("y", "c", 3))
+    assert started(made) == {"x"}
+
+
+@pytest.mark.parametrize("priority", [0, -1])
+def test_an_entitled_gang_starts_before_newer_covered_gangs(priority: int) -> None:
+    newer = [waits(f"y{i}", "b", 1) for i in range(4)]
+    made = planned(node("n1", gpu=4), A, B, starves("x", "a", 4, priority), *newer)
+    assert started(made) == {"x"}
+
+
+def test_room_is_held_for_an_entitled_gang_from_all() -> None:
+    running = runs("r", B, 2)
+    made = planned(node("n1", gpu=4), A, B, *running, starves("x", "a", 4), waits("y", "b", 1))
+    assert started(made) == set()
+    texts = {rejection.gang.name: sentence(rejection) for rejection in made.rejections}
+    assert "room is held for" in texts["y"]
+
+
+def test_higher_priorities_of_its_queue_that_are_covered_come_before_an_entitled_gang() -> None:
+    running = runs("r", B, 2)
+    above = waits("y", "a", 2, priority=1)
+    made = planned(node("n1", gpu=4), A, B, *running, starves("x", "a", 4), above)
+    assert started(made) == {"y"}
+
+
+def test_its_cover_is_held_for_an_entitled_gang_from_its_own_queue() -> None:
+    """There is room for both, but the small one would take what covers the starved one."""
+    own, other = runs("r", A, 2), waits("z", "b", 2)
+    made = planned(node("n1", gpu=12), A, B, *own, starves("x", "a", 4), waits("y", "a", 1), other)
+    assert started(made) == {"z"}
+    made = planned(node("n1", gpu=12), A, B, *own, waits("y", "a", 1), other)
+    assert started(made) == {"y", "z"}
+
+
+def test_own_gangs_that_leave_an_entitled_gang_its_cover_start() -> None:
+    more, blocked = queue("a", **gpus(6)), runs("r", B, 3)
+    big = gang("x").of(1, gpu=5).but(queue="a", created=0.0)
+    room = (node("n1", gpu=7), node("n2", gpu=1))
+    made = planned(*room, more, B, *blocked, big, waits("y", "a", 1), waits("z", "a", 1))
+    assert len(started(made)) == 1
+    assert started(made) < {"y", "z"}
+
+
+def test_its_further_members_leave_an_entitled_gang_its_cover() -> None:
+    grows = gang("g").of(3, gpu=1).needing(1).bound_on("n2").but(queue="a", created=0.0)
+    starts = (RoleAtStart("", 1, resources(gpu=1, pods=1)),)
+    record = replace(reservation(grows), record=QueueRecord("a", A.uid, 1.0, starts))
+    parent = queue("p", **gpus(4))
+    child = queue("a", parent="p", **gpus(2))
+    leaf = replace(child, uid=A.uid)
+    big = gang("x").of(1, gpu=3).but(queue="a", created=0.0)
+    blocked = runs("r", queue("b"), 2)
+    room = (node("n1", gpu=4), node("n2", gpu=3))
+    made = planned(*room, parent, leaf, queue("b"), grows, record, big, *blocked)
+    assert "g" not in started(made)
+
+
+def test_a_gang_that_must_borrow_comes_after_covered_gangs_of_other_queues() -> None:
+    made = planned(eight(), A, B, starves("x", "a", 8), waits("y", "b", 4), waits("z", "a", 4))
+    assert started(made) == {"y"}
+    texts = {rejection.gang.name: sentence(rejection) for rejection in made.rejections}
+    assert "room is held for" in texts["z"]
+
+
+def test_a_gang_that_must_borrow_starts_before_its_own_covered_gangs_and_borrowers() -> None:
+    some = waits("y", "a", 4), waits("z", "b", 8)
+    assert started(planned(eight(), A, B, starves("x", "a", 8), *some)) == {"x"}
+
+
+def test_what_a_starved_gang_needs_of_a_limit_is_held() -> None:
+    limited = queue("a", **gpus(0, limit=6))
+    running = runs("r", limited, 3)
+    made = planned(
+        node("n1", gpu=20), limited, B, *running, starves("x", "a", 4), waits("y", "a", 1)
+    )
+    assert started(made) == set()
+    texts = {rejection.gang.name: sentence(rejection) for rejection in made.rejections}
+    assert texts["y"] == (
+        "queue a is at its limit: 3 of 6 nvidia.com/gpu are in use, 1 wanted; some of it is held "
+        "for gang ml/x, which goes first"
+    )
+    assert {rejection.reason for rejection in made.rejections} == {Reason.QUEUE_AT_LIMIT}
+
+
+def test_each_queue_has_one_candidate_and_an_entitled_one_goes_first() -> None:
+    """The oldest must borrow; in the other queue, the highest priority counts."""
+    old = starves("x", "a", 8, created=0.0)
+    low, high = starves("y", "b", 4, created=1.0), starves("z", "b", 4, priority=1, created=2.0)
+    assert started(planned(node("n1", gpu=4), node("n2", gpu=4), A, B, low, high)) == {"y", "z"}
+    assert started(planned(node("n1", gpu=8), A, B, old, low, high)) == {"y", "z"}
+
+
+def test_a_plan_says_when_the_next_gang_falls_due() -> None:
+    later = waits("y", "b", 1, created=NOW - 4_000.0)
+    made = planned(node("n1", gpu=4), A, B, starves("x", "a", 4), later)
+    assert made.next_change_at == NOW + 1_000.0
+
+
+def test_gangs_with_rules_between_their_pods_start_in_order() -> None:
+    apart = gang("x").of(2, gpu=1).near("hostname").but(queue="a", created=NOW)
+    made = planned(node("n1", gpu=1), node("n2", gpu=1), A, B, apart, waits("y", "b", 1))
+    assert started(made) == {"y"}
+
+
+PARENT, CHILD = queue("p", **gpus(6)), queue("a", parent="p", **gpus(2))
+
+
+def large() -> tuple[Part, ...]:
+    """A gang that only the parent covers, and that a covered start of its queue would strip."""
+    return (PARENT, CHILD, *runs("r", CHILD, 5, priority=9))
+
+
+def test_a_start_that_would_strip_a_gang_of_its_queue_borrows() -> None:
+    made = planned(eight(), *large(), waits("x", "a", 2))
+    assert (started(made), made.proved) == ({"x"}, False)
+    assert made.shortfall == "other gangs might be covered together"
+    made = planned(eight(), *large(), waits("x", "a", 2), B, starves("s", "b", 1))
+    assert started(made) == {"x", "s"}
+
+
+def test_where_the_walk_refuses_a_start_another_of_equal_value_is_as_good() -> None:
+    other = queue("b", parent="p", **gpus(2))
+    both = waits("x", "a", 2, created=NOW - 1), waits("y", "b", 2)
+    made = planned(node("n1", gpu=7), *large(), other, *both)
+    assert (started(made), made.proved) == ({"y"}, True)
+
+
+def test_after_some_attempts_nothing_is_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(covered_round, "MOST_ATTEMPTS", 1)
+    made = planned(eight(), *large(), waits("x", "a", 2))
+    assert (started(made), made.proved) == ({"x"}, False)
+
+
+def test_in_the_last_attempt_only_allowed_starts_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(covered_round, "MOST_ATTEMPTS", 2)
+    other = queue("b", parent="p", **gpus(2))
+    some = waits("x", "a", 2), waits("y", "b", 2), waits("z", "b", 2)
+    made = planned(node("n1", gpu=9), *large(), other, *some)
+    assert len(started(made)) == 2
+    assert started(made) & {"y", "z"}
+
+
+def test_a_high_priority_that_the_walk_refuses_does_not_keep_others_from_their_cover() -> None:
+    other = queue("b", parent="p", **gpus(2))
+    some = waits("x", "a", 2, priority=1), waits("y", "b", 2)
+    assert started(planned(eight(), *large(), other, *some)) == {"y"}
+
+
+def test_high_priorities_that_all_start_are_decided_before_the_others() -> None:
+    """Low ones that run could be displaced by them, which the rows of all cannot tell."""
+    own = queue("a", **gpus(6))
+    running = gang("r").of(2, gpu=1).bound_on("n1", "n1").but(queue="a", created=0.0)
+    starts = (RoleAtStart("", 2, resources(gpu=2, pods=2)),)
+    record = replace(reservation(running), record=QueueRecord("a", own.uid, 1.0, starts))
+    low = waits("y", "a", 3), waits("z", "a", 2), waits("v", "a", 2)
+    some = (own, running, record, waits("x", "a", 1, priority=1), *low)
+    made = planned(node("n1", gpu=5), node("n2", gpu=5), *some)
+    assert made.proved
+    assert {"x", "y"} <= started(made)
+
+
+def test_members_join_that_leave_an_entitled_gang_its_cover() -> None:
+    more, blocked = queue("a", **gpus(9)), runs("r", B, 3)
+    grows = gang("g").of(2, gpu=1).needing(1).bound_on("n2").but(queue="a", created=0.0)
+    starts = (RoleAtStart("", 1, resources(gpu=1, pods=1)),)
+    record = replace(reservation(grows), record=QueueRecord("a", more.uid, 1.0, starts))
+    room = (node("n1", gpu=7), node("n2", gpu=2))
+    made = planned(*room, more, B, *blocked, grows, record, starves("x", "a", 5))
+    assert started(made) == {"g"}
+
+
+def test_without_proof_no_bound_is_known_where_pods_follow_pods() -> None:
+    near = gang("x").of(2, gpu=1).near("hostname").but(queue="a", created=NOW)
+    apart = waits("w", "a", 2).apart("hostname", peers(group="x"))
+    made = planned(eight().labelled(hostname="n1"), *large(), near, apart, waits("z", "a", 8))
+    assert not made.proved
+    assert all(level.bound is None for level in made.levels)

@@ -1,0 +1,78 @@
+"""The rows that any set of covered starts keeps, and the starts that are in none."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti.model.queues import ROOT
+from tutti.queues.cover import QueuedGang, would_be_covered
+from tutti.queues.cover_rows import CoverRow, cover_rows
+from tutti.queues.tree import QueueTree
+
+from .builders import key, queue, queued
+
+TREE = QueueTree.of([queue("p", gpu=8), queue("a", "p", gpu=4), queue("b", "p"), queue("c")])
+
+
+def names(running: Sequence[QueuedGang], *starts: QueuedGang) -> list[str]:
+    return [start.key.name for start in cover_rows(TREE, running, starts).starts]
+
+
+def test_a_start_beyond_every_guarantee_above_it_is_in_no_covered_set() -> None:
+    assert names([], queued("x", "a", gpu=8), queued("y", "a", gpu=9)) == ["x"]
+    assert names([], queued("x", "c", gpu=1), queued("y", ROOT, gpu=1)) == []
+
+
+def test_a_start_is_ruled_out_by_gangs_that_come_before_and_request_no_more() -> None:
+    full = [queued(f"r{i}", "a", started=float(i), gpu=1) for i in range(8)]
+    assert names(full, queued("x", "a", gpu=1)) == []
+    assert names(full, queued("x", "a", priority=1, gpu=1)) == ["x"]
+    assert names(full[:7], queued("x", "a", gpu=1), queued("y", "a", gpu=2)) == ["x"]
+
+
+def test_what_stays_covered_takes_from_the_rows() -> None:
+    running = [queued("r", "a", started=1.0, gpu=3)]
+    found = cover_rows(TREE, running, [queued("x", "a", gpu=1), queued("y", "b", gpu=5)])
+    assert found.rows == (CoverRow("p", "gpu", 5, frozenset({key("x"), key("y")})),)
+    found = cover_rows(TREE, running, [queued("x", "a", gpu=1), queued("y", "b", gpu=6)])
+    assert [start.key.name for start in found.starts] == ["x"]
+
+
+def test_a_fault_lets_children_cover_more_than_their_parent_guarantees() -> None:
+    tree = QueueTree.of([queue("p", gpu=2), queue("a", "p", gpu=4)])
+    found = cover_rows(tree, [], [queued("x", "a", gpu=4)])
+    assert {(row.queue, row.room) for row in found.rows} == {("a", 4), ("p", 4)}
+
+
+SIZES = st.integers(0, 5)
+SOME = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 1), SIZES, SIZES), max_size=4)
+
+
+@given(SOME, SOME, st.lists(st.integers(0, 8), min_size=8, max_size=8))
+def test_no_covered_set_breaks_a_row(
+    running: list[tuple[str, int, int, int]],
+    starts: list[tuple[str, int, int, int]],
+    guaranteed: list[int],
+) -> None:
+    p, a, b, c = zip(guaranteed[::2], guaranteed[1::2], strict=True)
+    tree = QueueTree.of(
+        queue(name, parent, gpu=pair[0], cpu=pair[1])
+        for name, parent, pair in (("p", "", p), ("a", "p", a), ("b", "p", b), ("c", "", c))
+    )
+    there = [
+        queued(f"r{i}", own, priority, started=float(i), gpu=gpu, cpu=cpu)
+        for i, (own, priority, gpu, cpu) in enumerate(running)
+    ]
+    waiting = [
+        queued(f"w{i}", own, priority, gpu=gpu, cpu=cpu)
+        for i, (own, priority, gpu, cpu) in enumerate(starts)
+    ]
+    found = cover_rows(tree, there, waiting)
+    for chosen in range(1, 1 << len(waiting)):
+        some = [start for i, start in enumerate(waiting) if chosen >> i & 1]
+        if would_be_covered(tree, there, some):
+            assert {start.key for start in some} <= {start.key for start in found.starts}
+            for row in found.rows:
+                used = sum(start.minimum[row.line] for start in some if start.key in row.gangs)
+                assert used <= row.room
