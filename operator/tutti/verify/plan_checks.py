@@ -16,7 +16,7 @@ from ..gang.slots import Places
 from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, GangCap, Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
-from . import cap_checks, inter_pod, lookup, queue_checks, room_ledger, slot_checks
+from . import cap_checks, inter_pod, lookup, queue_checks, queue_order, room_ledger, slot_checks
 
 
 def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> tuple[str, ...]:
@@ -26,7 +26,8 @@ def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> 
     limits, charging = queue_checks.caps(charged), queue_checks.charging(charged)
     beyond = cap_checks.faults(charged, plan.placements, limits, charging) if limits else ()
     stopped = queue_checks.faults(snapshot, plan.placements)
-    return (*_broken(snapshot, plan.placements), *over, *beyond, *stopped.values())
+    broken = (*_broken(snapshot, plan.placements), *over, *beyond, *stopped.values())
+    return broken or tuple(queue_order.faults(snapshot, plan))
 
 
 def upheld(

@@ -25,7 +25,7 @@ def caps(snapshot: Snapshot) -> Sequence[GangCap]:
     """One cap for each queue with limits that count."""
     if not snapshot.queues:
         return ()
-    tree, records = _Queues.of(snapshot), snapshot.records
+    tree, records = QueueChains.of(snapshot), snapshot.records
     held = {reservation.uid: reservation for reservation in snapshot.reservations}
     gangs = defaultdict[str, set[GangKey]](set)
     for gang in snapshot.gangs:
@@ -42,7 +42,7 @@ def faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangK
     """A sentence for each gang that starts in a queue where it may not start."""
     if not snapshot.queues:
         return {}
-    tree, records, sentences = _Queues.of(snapshot), snapshot.records, dict[GangKey, str]()
+    tree, records, sentences = QueueChains.of(snapshot), snapshot.records, dict[GangKey, str]()
     held = {reservation.uid: reservation for reservation in snapshot.reservations}
     starting = {placement.gang for placement in placements}
     for gang in snapshot.gangs:
@@ -83,10 +83,10 @@ def with_gone_gangs(snapshot: Snapshot) -> Snapshot:
 
 def charging(snapshot: Snapshot) -> cap_checks.UseOf:
     """What gangs are charged in this Snapshot, as ``cap_checks`` asks for it."""
-    return partial(_charge, snapshot.records)
+    return partial(charge_of, snapshot.records)
 
 
-def _charge(
+def charge_of(
     records: Mapping[Uid, QueueRecord],
     gang: Gang,
     seen: lookup.SnapshotLookup,
@@ -145,7 +145,7 @@ def _at_start(record: QueueRecord, gang: Gang, done: Counter[str]) -> Counter[st
 
 
 @dataclass(frozen=True, slots=True)
-class _Queues:
+class QueueChains:
     """The Queues by name, the names of those with children, and the labels of namespaces."""
 
     queues: Mapping[str, Queue]
@@ -153,7 +153,8 @@ class _Queues:
     labels: Mapping[str, Labels]
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> "_Queues":
+    def of(cls, snapshot: Snapshot) -> "QueueChains":
+        """Sort the Queues of a Snapshot; none is named as the root."""
         queues = {queue.name: queue for queue in snapshot.queues if queue.name != ROOT}
         labels = {namespace.name: dict(namespace.labels) for namespace in snapshot.namespaces}
         tree = cls(queues, (), labels)

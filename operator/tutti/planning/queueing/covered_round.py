@@ -152,7 +152,7 @@ def _cut_round(
 
 def _starts(
     answer: PartialPlan, wants: Sequence[PlacementRequest], ledger: QueueLedger
-) -> Sequence[QueuedGang]:
+) -> list[QueuedGang]:
     """The gangs that start by an answer, with what their chosen members request."""
     placed = [want.gang.key for want in wants if answer.has_placed(want)]
     after = ledger.with_assigned(placed, answer.assigned)

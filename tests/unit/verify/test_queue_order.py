@@ -1,0 +1,182 @@
+"""The checker catches gangs that start in the place of those that come first by their queues."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tutti.gang.findings import QueueAtLimit
+from tutti.gang.room_findings import RoomHeldForIt
+from tutti.model.cluster import SlotReservation
+from tutti.model.decisions import Finding, Placement, Plan, Reason, Rejection
+from tutti.model.keys import NodeName
+from tutti.model.queues import Queue, QueueMode
+from tutti.model.shapes import Toleration
+from tutti.verify import plan_checks
+
+from ...harness.builders import GangBuilder, Part, gang, node, reservation, snapshot, space
+from .test_plan_checks import placing
+from .test_queue_checks import queue
+
+ML = space("ml")
+GUARANTEED = queue("a", guaranteed=(("cpu", 4000),))
+GUARANTEE = "gang ml/w waits although its queue guarantees it, and gang ml/x borrows in its place"
+SHARE = (
+    "gang ml/w waits although its queue has borrowed less than that of gang ml/x, which starts in "
+    "its place"
+)
+
+
+def starting(of: GangBuilder) -> Placement:
+    return placing(of, *((m.key.name, "n1") for m in of.members if m.node is None))
+
+
+def made(
+    waits: GangBuilder,
+    *starts: GangBuilder,
+    reason: Reason = Reason.NOT_ENOUGH_ROOM,
+    findings: tuple[Finding, ...] = (),
+    **changes: Any,
+) -> Plan:
+    rejections = (Rejection(waits.key, reason, findings),)
+    return replace(Plan(tuple(starting(start) for start in starts), rejections), **changes)
+
+
+def gang_in(name: str, into: str, cpu: float, members: int = 1) -> GangBuilder:
+    return gang(name).of(members, cpu=cpu).but(queue=into)
+
+
+W, X = gang_in("w", "a", 4), gang_in("x", "b", 5)
+SCENE: tuple[Part, ...] = (ML, node("n1", cpu=5), GUARANTEED, queue("b"))
+
+
+def faults(plan: Plan, *parts: Part) -> tuple[str, ...]:
+    return plan_checks.violations(snapshot(*parts), plan)
+
+
+def test_no_gang_borrows_in_the_place_of_one_that_its_queue_guarantees() -> None:
+    assert faults(made(W, X), *SCENE, W, X) == (GUARANTEE,)
+    assert faults(made(W), *SCENE, W, X) == ()
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        made(W, X, proved=False),
+        made(W, X, reason=Reason.TIMED_OUT),
+        made(W, X, findings=(RoomHeldForIt(1),)),
+        made(W, X, findings=(QueueAtLimit("a", "cpu", 1, 2, 3, X.key),)),
+    ],
+)
+def test_what_is_open_is_not_judged(plan: Plan) -> None:
+    assert faults(plan, *SCENE, W, X) == ()
+
+
+def test_only_gangs_of_equal_pods_that_could_start_are_judged() -> None:
+    for waits in (
+        W.of(1, cpu=1),
+        W.needing(2),
+        gang("w").role("r", 1, cpu=4).but(queue="a"),
+        W.of(1, cpu=1).bound_on("n1"),
+        W.apart("hostname"),
+    ):
+        assert faults(made(waits, X), ML, node("n1", cpu=9), *SCENE[2:], waits, X) == ()
+
+
+def test_a_gang_is_guaranteed_what_its_queue_has_left() -> None:
+    runs = gang_in("r", "a", 1).bound_on("n2")
+    more = node("n2", cpu=1)
+    assert faults(made(W, X), *SCENE, more, runs, W, X) == ()
+    small = gang_in("w", "a", 3)
+    assert faults(made(small, X), *SCENE, more, runs, small, X) == (GUARANTEE,)
+
+
+def test_a_gang_that_a_parent_may_cover_is_not_judged() -> None:
+    parent, child = queue("p", guaranteed=(("cpu", 9000),)), queue("b", parent="p")
+    assert faults(made(W, X), *SCENE[:3], parent, child, W, X) == ()
+    waits = gang_in("w", "b", 4)
+    other = gang_in("x", "c", 5)
+    assert faults(made(waits, other), *SCENE[:3], parent, child, queue("c"), waits, other) == ()
+
+
+def test_what_children_guarantee_counts_for_their_parent() -> None:
+    tree = (replace(GUARANTEED, parent="p"), queue("p"), queue("b"))
+    assert faults(made(W, X), *SCENE[:2], *tree, W, X) == (GUARANTEE,)
+    shadow = (replace(tree[0], mode=QueueMode.SHADOW), *tree[1:])
+    assert faults(made(W, X), *SCENE[:2], *shadow, W, X) == ()
+    sibling = (*tree[:2], queue("b", parent="p"))
+    assert faults(made(W, X), *SCENE[:2], *sibling, W, X) == (), "b has no guarantee of its own"
+
+
+def test_a_gang_takes_the_place_of_another_if_it_fits_there() -> None:
+    wide = gang_in("w", "a", 1, members=4)
+    assert faults(made(wide, X), *SCENE, wide, X) == (GUARANTEE,)
+    two = (ML, node("n1", cpu=5), node("n2", cpu=5), *SCENE[2:])
+    large = gang_in("w", "a", 3, members=2)
+    more = replace(GUARANTEED, guaranteed=(("cpu", 9000),))
+    parts = (*two[:3], more, queue("b"))
+    assert faults(made(large, X), *parts, large, X) == (GUARANTEE,)
+    tainted = node("n1", cpu=5).tainted("gpu")
+    passes = X.shaped(tolerations=(Toleration("gpu", "Exists"),))
+    assert faults(made(W, passes), ML, tainted, *SCENE[2:], W, passes) == ()
+
+
+def test_a_gang_at_the_limit_of_a_queue_has_no_place() -> None:
+    limited = replace(GUARANTEED, limits=(("cpu", 3000), ("memory", 0)))
+    assert faults(made(W, X), *SCENE[:2], limited, queue("b"), W, X) == ()
+    enough = replace(GUARANTEED, limits=(("cpu", 4000), ("memory", 0)))
+    assert faults(made(W, X), *SCENE[:2], enough, queue("b"), W, X) == (GUARANTEE,)
+    shadow = replace(limited, mode=QueueMode.SHADOW, guaranteed=())
+    assert faults(made(W, X), *SCENE[:2], shadow, queue("b"), W, X) == ()
+
+
+def borrowing(*queues: Queue, charged: float = 2) -> tuple[tuple[Part, ...], Plan]:
+    """Two gangs start in queue b, whose pods that run use some of the cluster; one waits in a."""
+    x, y, runs = gang_in("x", "b", 2), gang_in("y", "b", 2), gang_in("r", "b", charged)
+    waits = gang_in("w", "a", 2)
+    parts = (ML, node("n1", cpu=4), node("n2", cpu=6), *queues, x, y, runs.bound_on("n2"), waits)
+    return parts, made(waits, x, y)
+
+
+def test_no_gangs_borrow_before_the_turn_of_another_queue() -> None:
+    parts, plan = borrowing(queue("a"), queue("b"))
+    assert faults(plan, *parts) == (SHARE,)
+    one = replace(plan, placements=plan.placements[:1])
+    assert faults(one, *parts) == (), "that may be the starved gang"
+    parts, plan = borrowing(queue("a"), queue("b"), charged=0)
+    assert faults(plan, *parts) == ()
+
+
+def test_weights_and_guarantees_and_queues_above_count_for_turns() -> None:
+    parts, plan = borrowing(queue("a"), replace(queue("b"), weight=100))
+    assert faults(plan, *parts) == ()
+    some = queue("b", guaranteed=(("cpu", 1999),))
+    parts, plan = borrowing(queue("a"), some)
+    assert faults(plan, *parts) == ()
+    parts, plan = borrowing(queue("a"), queue("b", parent="p"), queue("p"))
+    assert faults(plan, *parts) == (SHARE,)
+
+
+def test_equal_gangs_are_judged_once() -> None:
+    parts, plan = borrowing(queue("a"), queue("b"))
+    again = gang_in("v", "a", 2)
+    more = (*plan.rejections, Rejection(again.key, Reason.NOT_ENOUGH_ROOM, ()))
+    assert faults(replace(plan, rejections=more), *parts, again) == (SHARE,)
+
+
+def test_gangs_of_no_queue_take_turns_too() -> None:
+    parts, plan = borrowing(queue("b"))
+    waits = gang("w").of(1, cpu=2)
+    assert faults(plan, *parts[:-1], waits) == (SHARE,)
+
+
+def test_reservations_and_slots_take_room() -> None:
+    held = gang_in("h", "a", 1)
+    room = (ML, node("n1", cpu=6), *SCENE[2:], held, reservation(held, ("h-0", "n1")))
+    assert faults(made(W, X), *room, W, X) == ()
+    small = gang_in("w", "a", 3)
+    assert faults(made(small, X), *room, small, X) == (GUARANTEE,)
+    awaits = gang("x").role("r", 1, cpu=1).role("s", 1, 0, cpu=1).declaring(cpu=4).but(queue="b")
+    slot = replace(starting(awaits), slots=(SlotReservation(NodeName("n1"), "s", 1),))
+    plan = replace(made(W), placements=(slot,))
+    assert faults(plan, *SCENE, W, awaits) == ()
