@@ -182,7 +182,22 @@ UNFENCED = (
     REPAIRS_GANGS_THAT_LOST_EVERYBODY,
 )
 
+EXCEEDS_LIMITS = Mutant(
+    "exceeds the limits of queues",
+    (Patch("queues/limits.py", "max(self.limit - self.in_use - self.held, 0)", "2**40"),),
+)
+KNOWS_NO_COVER = Mutant(
+    "knows no guarantees",
+    (Patch("planning/queueing/stages.py", "stage.start_covered(lambda _: True)", "pass"),),
+)
+BORROWS_IN_ANY_ORDER = Mutant(
+    "lets the queue that has borrowed most go first",
+    (Patch("queues/share.py", "in sorted(found)]", "in sorted(found, reverse=True)]"),),
+)
+QUEUE_MUTANTS = (EXCEEDS_LIMITS, KNOWS_NO_COVER, BORROWS_IN_ANY_ORDER)
+
 MUTANTS = (
+    *QUEUE_MUTANTS,
     *UNFENCED,
     SKIPS_THE_RESERVATION,
     IGNORES_CAPACITY,

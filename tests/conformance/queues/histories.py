@@ -6,6 +6,7 @@ leaves out what the page adds: then gangs starve that the page protects.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
@@ -66,8 +67,20 @@ class Wait(NamedTuple):
         return self.turns == TURNS or self.as_first > LONGEST
 
 
-def waits(scene: Scene, seed: int, *, as_in_the_issue: bool = False) -> Wait:
-    """Play a history until the big gang starts."""
+# The gangs that start in one turn, placed: of those that run, those that wait, and the turn.
+Starts = Callable[["World", list["Job"], list["Job"], int], list["Job"]]
+
+
+def waits(
+    scene: Scene, seed: int, *, as_in_the_issue: bool = False, starts: Starts | None = None
+) -> Wait:
+    """Play a history until the big gang starts; ``starts`` decides instead of the page's rules."""
+
+    def decided(turn: int) -> list[Job]:
+        if starts is not None:
+            return starts(scene.world, running, queue, turn)
+        return _started(scene.world, running, queue, turn, as_in_the_issue=as_in_the_issue)
+
     chance = Random(seed)
     running: list[Job] = []
     ends: dict[str, int] = {}
@@ -84,7 +97,7 @@ def waits(scene: Scene, seed: int, *, as_in_the_issue: bool = False) -> Wait:
             ]
         first, _ = _first(scene.world, running, queue, turn, as_in_the_issue=as_in_the_issue)
         as_first += first is not None and first.name == "big"
-        for job in _started(scene.world, running, queue, turn, as_in_the_issue=as_in_the_issue):
+        for job in decided(turn):
             if job.name == "big":
                 return Wait(turn - LONGEST, max(as_first - 1, 0))
             running.append(job)

@@ -17,7 +17,7 @@ from tutti.strategies.problem import Budget
 from tutti.verify import plan_checks
 
 from ...harness.builders import NAMESPACE
-from . import plans, reference
+from . import histories, plans, reference
 from .comparing import queues
 
 if TYPE_CHECKING:
@@ -56,7 +56,24 @@ def _breaches(world: World, seen: Snapshot, made: Plan) -> Iterator[str]:
         yield f"starts {sorted(names)}, and the best are {[sorted(some) for some in best]}"
 
 
-def snapshot(world: World) -> Snapshot:
+def starts(world: World, running: list[Job], queue: list[Job], turn: int) -> list[Job]:
+    """What Tutti starts in one turn of a history, placed."""
+    seen = snapshot(replace(world, jobs=(*running, *queue)), float(turn))
+    policy = Policy(age_seconds=NEVER, starvation_seconds=float(histories.STARVED))
+    made = plan(seen, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), Budget(), policy)
+    assert plan_checks.violations(seen, made) == ()
+    jobs = {job.name: job for job in queue}
+    return [
+        replace(
+            jobs[placement.gang.name],
+            nodes=tuple(int(assignment.node[1:]) for assignment in placement.assignments),
+            start=turn,
+        )
+        for placement in made.placements
+    ]
+
+
+def snapshot(world: World, now: float = NOW) -> Snapshot:
     """The cluster, all gangs with PodGroups, all that run with a record."""
     gangs = sorted((_gang(job) for job in world.jobs), key=lambda gang: gang.key)
     used: dict[int, list[Resources]] = {}
@@ -86,7 +103,7 @@ def snapshot(world: World) -> Snapshot:
         if job.start is not None
     ]
     return Snapshot(
-        NOW,
+        now,
         nodes,
         tuple(gangs),
         start_records=tuple(sorted(records, key=lambda held: held.gang)),

@@ -134,7 +134,8 @@ def borrowing(*queues: Queue, charged: float = 2) -> tuple[tuple[Part, ...], Pla
     """Two gangs start in queue b, whose pods that run use some of the cluster; one waits in a."""
     x, y, runs = gang_in("x", "b", 2), gang_in("y", "b", 2), gang_in("r", "b", charged)
     waits = gang_in("w", "a", 2)
-    parts = (ML, node("n1", cpu=4), node("n2", cpu=6), *queues, x, y, runs.bound_on("n2"), waits)
+    some: tuple[Part, ...] = (*queues, x, y, runs.bound_on("n2"), waits)
+    parts = (ML, node("n1", cpu=4), node("n2", cpu=6), *some)
     return parts, made(waits, x, y)
 
 

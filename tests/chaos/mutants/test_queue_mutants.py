@@ -1,0 +1,43 @@
+"""The judge of plans catches a planner that forgets limits, guarantees or turns."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from . import Mutant, plant
+from .catalogue import BORROWS_IN_ANY_ORDER, EXCEEDS_LIMITS, KNOWS_NO_COVER
+
+ROOT = Path(__file__).parents[3]
+
+
+def violations(place: Path) -> str:
+    """What the plans of this operator break."""
+    command = [sys.executable, "-m", "tests.chaos.mutants.queue_scenes"]
+    environ = {**os.environ, "PYTHONPATH": str(place)}
+    return subprocess.run(
+        command, cwd=ROOT, env=environ, text=True, check=True, capture_output=True
+    ).stdout
+
+
+@pytest.mark.parametrize(
+    ("mutant", "sentence"),
+    [
+        (EXCEEDS_LIMITS, "cap queue a: 5 of 4 cpu would be in use"),
+        (KNOWS_NO_COVER, "although its queue guarantees it"),
+        (BORROWS_IN_ANY_ORDER, "although its queue has borrowed less"),
+    ],
+    ids=str,
+)
+def test_the_judge_catches_a_planner_that_forgets_queues(
+    mutant: Mutant, sentence: str, tmp_path: Path
+) -> None:
+    assert sentence in violations(plant(mutant, tmp_path))
+
+
+def test_the_planner_as_it_is_breaks_nothing() -> None:
+    assert violations(ROOT / "operator") == ""
