@@ -237,10 +237,15 @@ class _Stage:
         self.ledger = self.ledger.with_assigned(placed, self.plan.assigned)
 
     def _that_may_start(self, wants: Wants) -> Wants:
-        """Those that no count of room, and no limit, rules out by now, wherever others are."""
+        """Those that no count of room, and no limit, rules out by now.
+
+        Others may have other nodes then, as long as borders are decided.
+        """
         plan = self.plan
         totals = fixed_round.room_in_total(plan)
-        rooms = FitByShape(plan.above.base, plan.above.free)
+        has_borders = plan.proved and self.limits.strategy is not self.limits.fallback
+        above = FitByShape(plan.above.base, plan.above.free)
+        rooms = above if has_borders else FitByShape(plan.base, plan.room)
         return [
             want
             for want in wants
