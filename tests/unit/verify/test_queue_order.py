@@ -135,7 +135,7 @@ def borrowing(*queues: Queue, charged: float = 2) -> tuple[tuple[Part, ...], Pla
     x, y, runs = gang_in("x", "b", 2), gang_in("y", "b", 2), gang_in("r", "b", charged)
     waits = gang_in("w", "a", 2)
     some: tuple[Part, ...] = (*queues, x, y, runs.bound_on("n2"), waits)
-    parts = (ML, node("n1", cpu=4), node("n2", cpu=6), *some)
+    parts: tuple[Part, ...] = (ML, node("n1", cpu=4), node("n2", cpu=6), *some)
     return parts, made(waits, x, y)
 
 

@@ -6,6 +6,7 @@ turns. Each stage is decided in the room and the limits that those before it lea
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from ...gang import demand
 from ...gang.demand import MemberCounts, PlacementRequest
@@ -182,27 +183,34 @@ class _Stage:
         self._start_together(together)
 
     def start_borrowers(self) -> None:
-        """Start gangs that borrow, and let gangs grow, by turns."""
+        """Start gangs that borrow, and let gangs grow, by turns.
+
+        The turns count gangs before as started, so they hold until one does not start.
+        """
         left = [*self.waiting, *self._extras(self._growing(None))]
         while left := [*self._that_may_start(left)]:
             borrowers = {self.ledger.borrower(want): want for want in left}
             turns = share.turns(self.ledger.shares, borrowers)
-            now = turns[0].steps, turns[0].gang.priority
-            level = [
-                borrowers[turn.gang] for turn in turns if (turn.steps, turn.gang.priority) == now
-            ]
-            gangs = [want for want in level if want.gang.key not in self.ledger.begun]
-            extras = [want for want in level if want.gang.key in self.ledger.begun]
-            if gangs:
-                self._take(
-                    covered_round.borrowing_round(self.plan, gangs, self._context(gangs)), gangs
-                )
-            if extras:
-                self._extend(extras)
-            tried = {id(want) for want in level}
-            left = [want for want in left if id(want) not in tried]
-            new = [want.gang.key for want in gangs if self.plan.has_placed(want)]
-            left += self._extras([self.ledger.counts[key] for key in new])
+            for _, together in groupby(turns, key=lambda turn: (turn.steps, turn.gang.priority)):
+                level = [borrowers[turn.gang] for turn in together]
+                tried = {id(want) for want in level}
+                left = [want for want in left if id(want) not in tried]
+                more = self._borrow(level)
+                left += more
+                if more or not all(self.plan.has_placed(want) for want in level):
+                    break
+
+    def _borrow(self, level: Wants) -> Wants:
+        """Start the gangs of one turn, and let members join; those of new gangs wait for a turn."""
+        gangs = [want for want in level if want.gang.key not in self.ledger.begun]
+        extras = [want for want in level if want.gang.key in self.ledger.begun]
+        if gangs:
+            context = self._context(gangs)
+            self._take(covered_round.borrowing_round(self.plan, gangs, context), gangs)
+        if extras:
+            self._extend(extras)
+        new = [want.gang.key for want in gangs if self.plan.has_placed(want)]
+        return self._extras([self.ledger.counts[key] for key in new])
 
     def _start_together(self, wants: Wants) -> None:
         while wants := self._that_may_start(wants):
