@@ -384,9 +384,21 @@ def _(finding: of.QueueAtLimit) -> str:
     )
     use = f"{in_use} of {limit} {name} {'is' if in_use == '1' else 'are'} in use"
     sentence = f"queue {finding.queue} is at its limit: {use}, {wanted} wanted"
-    if finding.held_for is None:
-        return sentence
-    return f"{sentence}; some of it is held for gang {finding.held_for}, which goes first"
+    if finding.held_for is not None:
+        return f"{sentence}; some of it is held for gang {finding.held_for}, which goes first"
+    sentence += f"; a limit of {format_amount(name, finding.enough)} would be enough"
+    if finding.ending:
+        gangs = " and ".join(f"{gang} ({format_amount(name, n)})" for gang, n in finding.ending)
+        sentence += f", or the end of {gangs}"
+    if finding.before:
+        before = ", ".join(_listed(map(str, finding.before), finding.more_before, "more"))
+        sentence += f"; before it in its queue: {before}"
+    return sentence
+
+
+@text.register
+def _(_: of.CountsInRoot) -> str:
+    return "it names no queue and its namespace has no default, so it counts in queue root"
 
 
 def _choice(queues: Sequence[str]) -> str:

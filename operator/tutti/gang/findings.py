@@ -302,7 +302,9 @@ class QueueAtLimit(Finding):
     """A queue uses so much of a resource, and its limit leaves less than the gang needs.
 
     Amounts are those of ``Resources``: of cpu, thousandths. Some of the limit may be held for
-    another gang.
+    another gang; then nothing more is said. Else the limit would allow the start if it were
+    ``enough``, or once the gangs in ``ending`` have ended, which are charged so much; none are
+    named where it takes many. ``before`` are gangs that wait in the same queue and come first.
     """
 
     queue: str
@@ -311,6 +313,15 @@ class QueueAtLimit(Finding):
     limit: int
     wanted: int
     held_for: GangKey | None = None
+    enough: int = 0
+    ending: tuple[tuple[GangKey, int], ...] = ()
+    before: tuple[GangKey, ...] = ()
+    more_before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CountsInRoot(Finding):
+    """The gang names no queue, and its namespace has no default."""
 
 
 @dataclass(frozen=True, slots=True)

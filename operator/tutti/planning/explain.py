@@ -14,7 +14,9 @@ from ..gang.room_findings import NoNodeFits, RoomHeldForIt, RoomHeldForOther
 from ..model.cluster import Gang, Member
 from ..model.decisions import Finding, Reason, Rejection
 from ..model.keys import Uid
+from ..model.resources import NOTHING
 from ..model.shapes import Shape
+from ..queues.at_limit import NO_GANGS, LimitedGangs
 from . import inter_pod_obstacles, missing_members
 from .compile import capacity, problems
 from .compile.capacity import FitByShape
@@ -40,6 +42,7 @@ class ExplainContext:
     shortfall: str = ""
     hold: HeldCapacity | None = None
     quotas: Quotas = NO_QUOTAS  # once the whole plan is carried out
+    limited: LimitedGangs = NO_GANGS
 
     def left_for(self, gang: Gang) -> FitByShape:
         """What the gang could take of the room that is left."""
@@ -138,11 +141,11 @@ def _held(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...
 
 def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
     """The limits of queues that keep the gang waiting."""
-    base, hold = context.left.base, context.hold
-    exceeded = problems.exceeded(base, want, context.quotas)
+    base, hold, key = context.left.base, context.hold, want.gang.key
+    credit = context.quotas.credit_of.get(key, NOTHING) if want.is_repair else NOTHING
     limits = [
-        QueueAtLimit(limit.queue, limit.resource, limit.in_use, limit.limit, wanted)
-        for limit, wanted in exceeded
+        context.limited.finding(limit, key, wanted, credit[limit.resource])
+        for limit, wanted in problems.exceeded(base, want, context.quotas)
     ]
     if limits or hold is None or not hold.holds_back(want.gang) or want.is_repair:
         return tuple(limits)

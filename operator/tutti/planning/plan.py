@@ -217,6 +217,7 @@ def explain_waiting(
         shortfall=plan.shortfall,
         hold=plan.hold,
         quotas=plan.quotas,
+        limited=queued.limited(improved.gangs, plan.assigned),
     )
     rejections = explain.rejections(context, improved.gangs, limits.progress)
     rejections = tuple(queued.explained(rejection) for rejection in rejections)

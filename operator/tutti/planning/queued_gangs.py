@@ -3,26 +3,29 @@
 The second stage of a plan. Where there are no Queues it changes nothing.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..gang import timeouts
 from ..gang.demand import MemberCounts
 from ..gang.findings import (
     AmbiguousDefault,
+    CountsInRoot,
     ForbiddenQueue,
     QueueChanges,
     QueueHasChildren,
     QueueStopped,
     UnknownQueue,
 )
+from ..gang.order import by_age, waiting_since
 from ..model.cluster import Gang, Member, Snapshot
 from ..model.decisions import Finding, QueueUse, Reason, Rejection
-from ..model.keys import GangKey, Uid
+from ..model.keys import POD, GangKey, Uid
 from ..model.queues import ROOT, QueueRecord, Stop
 from ..model.resources import Resources
 from ..queues import admission, charge, limits, use
 from ..queues.admission import Membership, Refusal
+from ..queues.at_limit import NO_GANGS, LimitedGangs, WaitingGang
 from ..queues.charge import GangCharge
 from ..queues.cover import QueuedGang
 from ..queues.limits import QueueLimit
@@ -67,11 +70,30 @@ class QueuedGangs:
         minimum = charge.start_charge(gang, placed)
         return QueueRecord(queue, self.uids[queue], self.observed.snapshot.taken_at, minimum)
 
+    def limited(self, gangs: Iterable[MemberCounts], placed: Collection[Uid]) -> LimitedGangs:
+        """The gangs below limits; of these, those wait of which no member has got a node."""
+        waiting = (
+            WaitingGang(
+                members.gang.key,
+                members.gang.priority,
+                waiting_since(members.gang, by_age(members.waiting)),
+            )
+            for members in gangs
+            if members.waiting
+            and not members.is_committed
+            and not any(member.uid in placed for member in members.waiting)
+        )
+        charges = {key: charge.total for key, charge in self.charges.items()}
+        return LimitedGangs(self.queues, charges, waiting) if self.limits else NO_GANGS
+
     def explained(self, rejection: Rejection) -> Rejection:
-        """The rejection; that of a gang which may not grow says why."""
-        if not rejection.only_extra_members:
-            return rejection
-        return self.stopped.get(rejection.gang, rejection)
+        """The rejection; it says if the gang may not grow, or if it counts in the root."""
+        if rejection.only_extra_members:
+            return self.stopped.get(rejection.gang, rejection)
+        is_charged, is_pod = rejection.gang in self.charges, rejection.gang.kind == POD
+        if self.queues.get(rejection.gang) == ROOT and not (is_charged or is_pod):
+            return rejection.with_findings(CountsInRoot())
+        return rejection
 
 
 def queue_gangs(observed: ObservedDemand) -> QueuedGangs:

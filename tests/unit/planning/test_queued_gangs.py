@@ -240,7 +240,8 @@ def test_no_plan_starts_more_than_a_limit_leaves() -> None:
     assert {*reasons(made).values()} == {Reason.QUEUE_AT_LIMIT}
     assert made.proved
     assert sentence(made.rejections[0]) == (
-        "queue vision is at its limit: 5 of 6 cpu are in use, 2 wanted"
+        "queue vision is at its limit: 5 of 6 cpu are in use, 2 wanted; a limit of 7 would be "
+        "enough, or the end of ml/r (1)"
     )
 
 
@@ -257,7 +258,7 @@ def test_a_limit_above_holds_for_all_queues_below_it() -> None:
     made = planned(ROOM, ML, *tree, *gangs)
     assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_AT_LIMIT})
     assert sentence(made.rejections[0]) == (
-        "queue ml is at its limit: 2 of 3 pods are in use, 2 wanted"
+        "queue ml is at its limit: 2 of 3 pods are in use, 2 wanted; a limit of 4 would be enough"
     )
 
 
@@ -609,3 +610,26 @@ def test_a_plan_says_what_queues_use_and_how_many_gangs_wait_before_it() -> None
     assert (vision.charged[GPU], vision.borrowed[GPU], vision.waiting) == (4, 4, 1)
     assert [use.name for use in made.queues] == ["root", "vision"]
     assert planned(node("n1", gpu=8), runs, waits).queues == ()
+
+
+def test_a_gang_at_a_limit_says_who_comes_before_it() -> None:
+    gangs = [in_vision(gang(f"g{i}").of(2, cpu=1)) for i in range(3)]
+    made = planned(ROOM, ML, limited(cpu=2000), *gangs)
+    (second, third) = sorted(made.rejections, key=lambda rejection: rejection.gang)
+    assert "before it" not in sentence(second)
+    assert sentence(third).endswith("before it in its queue: ml/g1")
+
+
+def test_a_gang_that_waits_in_the_root_says_so_and_others_do_not() -> None:
+    large, small = gang("large").of(2, cpu=90), gang("small").of(1, cpu=1)
+    words = "it names no queue and its namespace has no default, so it counts in queue root"
+    made = planned(ROOM, ML, limited(cpu=1), large, small, in_vision(gang("v").of(2, cpu=90)))
+    told = {r.gang.name: sentence(r).endswith(words) for r in made.rejections}
+    assert told == {"large": True, "v": False}
+
+
+def test_a_huge_priority_exceeds_no_limit() -> None:
+    runs = in_vision(gang("r").of(2, cpu=1).bound_on("n1"))
+    huge = in_vision(gang("huge").of(2, cpu=1).priority(1_000_000_000))
+    made = planned(ROOM, ML, limited(cpu=3000), runs, huge, in_vision(gang("small").of(1, cpu=1)))
+    assert (started(made), reasons(made)) == ({"r", "small"}, {"huge": Reason.QUEUE_AT_LIMIT})

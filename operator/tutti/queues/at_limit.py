@@ -1,0 +1,92 @@
+"""What a gang says that a limit keeps waiting: which limit would do, who would have to end.
+
+Separate from ``limits``, which the planner keeps: this is for people, and decides nothing.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from ..gang.findings import QueueAtLimit
+from ..model.keys import GangKey
+from ..model.resources import Resources
+from .limits import QueueLimit
+
+MOST_ENDING = 3  # gangs that one sentence wants to end
+MOST_BEFORE = 3  # gangs that it names
+
+
+class WaitingGang(NamedTuple):
+    """A gang that waits for its start; since when, in seconds since the epoch."""
+
+    key: GangKey
+    priority: int
+    since: float
+
+
+class LimitedGangs:
+    """The gangs below limits: what those are charged that run, and in which order others wait."""
+
+    def __init__(
+        self,
+        queues: Mapping[GangKey, str],
+        charges: Mapping[GangKey, Resources],
+        waiting: Iterable[WaitingGang] = (),
+    ) -> None:
+        """``queues`` has the queue of each gang; all of ``waiting`` wait still."""
+        self._queues = queues
+        self._charges = charges
+        self._lines: dict[str, list[GangKey]] = {}  # who waits, by queue, the first first
+        self._place: dict[GangKey, int] = {}
+        for gang in sorted(waiting, key=lambda gang: (-gang.priority, gang.since, gang.key)):
+            if gang.key in queues:
+                line = self._lines.setdefault(queues[gang.key], [])
+                self._place[gang.key] = len(line)
+                line.append(gang.key)
+        self._by_charge: dict[tuple[str, str], list[tuple[int, GangKey]]] = {}
+
+    def finding(self, limit: QueueLimit, gang: GangKey, wanted: int, credit: int) -> QueueAtLimit:
+        """What the gang says of the limit; of what it wants, ``credit`` is charged already."""
+        enough = limit.in_use + wanted - credit
+        place = self._place.get(gang, 0)
+        before = self._lines[self._queues[gang]][:place] if place else []
+        return QueueAtLimit(
+            limit.queue,
+            limit.resource,
+            limit.in_use,
+            limit.limit,
+            wanted,
+            enough=enough,
+            ending=tuple(self._ending(limit, enough - limit.limit)),
+            before=tuple(before[:MOST_BEFORE]),
+            more_before=max(place - MOST_BEFORE, 0),
+        )
+
+    def _ending(self, limit: QueueLimit, short: int) -> Sequence[tuple[GangKey, int]]:
+        """The fewest gangs whose end leaves so much; of one alone the smallest that does.
+
+        Nothing where it takes more than a sentence can name.
+        """
+        charges = self._charges_of(limit)
+        if (index := bisect_left(charges, short, key=lambda charge: charge[0])) < len(charges):
+            amount, gang = charges[index]
+            return [(gang, amount)]
+        largest = charges[: -MOST_ENDING - 1 : -1]
+        for n, total in enumerate(accumulate(amount for amount, _ in largest), 1):
+            if total >= short:
+                return [(gang, amount) for amount, gang in largest[:n]]
+        return ()
+
+    def _charges_of(self, limit: QueueLimit) -> Sequence[tuple[int, GangKey]]:
+        """What each gang below the limit is charged of its resource, the smallest first."""
+        key = limit.queue, limit.resource
+        if key not in self._by_charge:
+            charges = (
+                (self._charges[g][limit.resource], g) for g in limit.gangs & {*self._charges}
+            )
+            self._by_charge[key] = sorted(charge for charge in charges if charge[0])
+        return self._by_charge[key]
+
+
+NO_GANGS = LimitedGangs({}, {})
