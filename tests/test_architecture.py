@@ -276,7 +276,24 @@ def test_the_reservation_crd_is_what_is_read() -> None:
 
 def test_the_queue_crd_is_what_is_read() -> None:
     _compare("spec", _schema("queue")["spec"], queue_fields.QueueSpec)
-    _compare("status", _schema("queue")["status"], queue_fields.QueueStatus)
+
+
+def test_the_status_of_a_queue_that_is_written_is_the_one_the_crd_knows() -> None:
+    from tutti.model.keys import Uid  # noqa: PLC0415 - only these tests write a status
+    from tutti.model.queues import Queue, QueueMode  # noqa: PLC0415 - likewise
+    from tutti.queues.tree import QueueTree  # noqa: PLC0415 - likewise
+    from tutti.reporting import queue_status  # noqa: PLC0415 - likewise
+
+    queue = Queue("q", Uid("u"), limits=(("cpu", 1000),), mode=QueueMode.SHADOW)
+    conditions = queue_status.conditions(QueueTree.of([queue]), "q", (), is_empty=True)
+    written: Any = queue_status.status(
+        queue, queue_status.NO_USE, conditions, {}, generation=1, scheduler="tutti", at="now"
+    )
+    schema = _schema("queue")["status"]["properties"]
+    assert {*written, "drainingSince"} == set(schema)
+    assert set(written["resources"][0]) == set(schema["resources"]["items"]["properties"])
+    line = schema["conditions"]["items"]
+    assert set(written["conditions"][0]) == set(line["properties"])
 
 
 def test_the_status_that_is_written_is_the_one_the_crd_knows() -> None:

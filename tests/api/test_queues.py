@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +30,13 @@ def place(rig: Rig) -> Iterator[Place]:
     made = Place(rig)
     yield made
     rig.plane.request("DELETE", QUEUES)
+    for path in (f"/api/v1/namespaces/{made.name}/pods", _groups(made)):
+        rig.plane.request("DELETE", path)
+    rig.until(lambda: not rig.plane.request("GET", QUEUES)["items"], "no Queue is left")
+
+
+def _groups(place: Place) -> str:
+    return f"/apis/tutti.dev/v1alpha1/namespaces/{place.name}/podgroups"
 
 
 def _queue(place: Place, name: str, **spec: Any) -> None:
@@ -77,8 +85,7 @@ def test_a_gang_that_runs_stays_in_the_queue_that_it_started_in(place: Place) ->
     place.until_bound("first", 3)
     (before,) = _until_records(place, 1)
     assert (before["queue"]["name"], before["placement"]) == ("vision", [])
-    group = f"/apis/tutti.dev/v1alpha1/namespaces/{place.name}/podgroups/first"
-    place.rig.plane.request("PATCH", group, {"spec": {"queue": "nlp"}})
+    place.rig.plane.request("PATCH", f"{_groups(place)}/first", {"spec": {"queue": "nlp"}})
     _gang(place, "second", 2, "vision")
     words = "queue vision is at its limit: 3 of 4 cpu are in use, 2 wanted"
     place.until_waiting("second", "QueueAtLimit", words)
@@ -117,3 +124,92 @@ def test_a_gang_without_a_queue_that_it_may_use_says_which_it_may(place: Place) 
     _patch(place, "held", stop="None")
     place.until_bound("waits", 1)
     assert place.bound("lost") == 0
+
+
+def _read(place: Place, name: str) -> dict[str, Any]:
+    """A Queue as it is now; nothing if it is gone."""
+    found = place.rig.plane.request("GET", QUEUES)["items"]
+    return next((item for item in found if item["metadata"]["name"] == name), {})
+
+
+def _until_says(place: Place, name: str, kind: str, reason: str) -> str:
+    """Wait until a condition of a Queue has this reason; answers its sentence."""
+
+    def sentence() -> str:
+        lines = _read(place, name).get("status", {}).get("conditions", [])
+        return next((c["message"] for c in lines if (c["type"], c["reason"]) == (kind, reason)), "")
+
+    return place.rig.until(sentence, f"queue {name} says {kind}: {reason}")
+
+
+def test_a_queue_says_what_is_charged_and_what_is_wrong(place: Place) -> None:
+    """And `kubectl get queues` shows it as a table."""
+    place.nodes(1, cpu=16)
+    _queue(place, "vision", parent="ml", resources=[{"name": "cpu", "guaranteed": 2, "limit": 4}])
+    words = "its parent ml does not exist, so no gang starts here: create queue ml"
+    assert words in _until_says(place, "vision", "Valid", "UnknownParent")
+    _queue(place, "ml")
+    _until_says(place, "vision", "Accepting", "Accepting")
+    _gang(place, "first", 3, "vision")
+    place.until_bound("first", 3)
+    _until_says(place, "vision", "Empty", "Charged")
+
+    def charged() -> bool:
+        entries = _read(place, "vision")["status"]["resources"]
+        figures = {"name": "cpu", "charged": "3", "covered": "0", "borrowed": "3"}
+        return figures in entries
+
+    place.rig.until(charged, "the status of vision has its figures")
+    header, *lines = place.rig.plane.kubectl("get", "queues").splitlines()
+    assert header.split()[:6] == ["NAME", "PARENT", "WEIGHT", "STOP", "MODE", "STATE"]
+    shown = next(line for line in lines if line.startswith("vision"))
+    assert " ml " in shown
+    assert "Accepting" in shown
+    assert "3/4 cpu" in shown
+
+
+def test_a_deleted_queue_is_held_until_its_gangs_have_ended(place: Place) -> None:
+    """The gang that waits in it waits; one that is made again is another queue."""
+    place.nodes(1, cpu=16)
+    _queue(place, "vision", resources=[{"name": "cpu", "limit": 3}])
+    _queue(place, "nlp")
+    _gang(place, "first", 3, "vision")
+    place.until_bound("first", 3)
+    uid = _read(place, "vision")["metadata"]["uid"]
+    place.rig.plane.request("DELETE", f"{QUEUES}/vision")
+    _until_says(place, "vision", "Accepting", "Deleting")
+    _gang(place, "second", 1, "vision")
+    place.until_waiting("second", "QueueHeld")
+    assert _read(place, "vision")["metadata"]["uid"] == uid
+    for number in range(3):
+        place.delete("pod", f"first-{number}")
+    place.rig.until(lambda: not _read(place, "vision"), "queue vision is gone")
+    place.until_waiting("second", "UnknownQueue")
+    _queue(place, "vision", resources=[{"name": "cpu", "limit": 3}])
+    place.until_bound("second", 1)
+
+
+def test_a_queue_that_drains_lets_in_nobody_who_comes_later(place: Place) -> None:
+    """The others start still, and Tutti writes down since when it drains."""
+    place.nodes(1, cpu=16)
+    _queue(place, "vision", resources=[{"name": "cpu", "limit": 3}])
+    _gang(place, "first", 3, "vision")
+    place.until_bound("first", 3)
+    _gang(place, "second", 1, "vision")
+    place.until_waiting("second", "QueueAtLimit")
+    _patch(place, "vision", stop="Drain")
+    _until_says(place, "vision", "Accepting", "Draining")
+    place.rig.until(lambda: "drainingSince" in _read(place, "vision")["status"], "it is dated")
+    since = datetime.fromisoformat(_read(place, "vision")["status"]["drainingSince"])
+    # Gangs are dated by the second, so those of the same one count as there before.
+    place.rig.until(lambda: (datetime.now(UTC) - since).total_seconds() > 1, "a second is over")
+    _gang(place, "third", 1, "vision")
+    place.until_waiting("third", "QueueDrains")
+    place.delete("pod", "first-0")
+    place.delete("pod", "first-1")
+    place.delete("pod", "first-2")
+    place.until_bound("second", 1)
+    assert place.bound("third") == 0
+    _patch(place, "vision", stop="None")
+    place.until_bound("third", 1)
+    assert "drainingSince" not in _read(place, "vision")["status"]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tutti.state.cluster_state import ClusterState
 
 WRITES = {"bind", "say_of_pod", "evict", "declare", "reserve", "release", "adopt", "amend", "say"}
-WRITES |= {"write_status"}
+WRITES |= {"write_status", "write_queue_status", "set_finalizers"}
 
 
 def _nothing() -> None:

@@ -108,7 +108,7 @@ async def test_records_go_with_the_last_queue() -> None:
     cluster = with_queue()
     life = await live(cluster)
     assert record(cluster) is not None
-    cluster.delete_queue("vision")
+    cluster.delete_queue("vision", by_force=True)
     life.watch.catch_up()
     await life.settle()
     assert not cluster.reservations

@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 
 from tutti.gang.health import Cause
 from tutti.model.decisions import Reason
+from tutti.queues.tree import Fault
+from tutti.reporting.queue_status import Why
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SOURCE = Path(__file__).parents[2] / "operator" / "tutti"
+# Of Queues, those that people ask about; the others say that all is well.
+_OF_QUEUES = (Why.HELD, Why.DRAINING, Why.DELETING, Why.BEYOND_LIMIT)
 # What takes a reason, and at which place it stands where no name is given.
 TAKE_A_REASON: Mapping[str, int] = {
     "GangCondition": 2,
@@ -30,7 +34,7 @@ TAKE_A_REASON: Mapping[str, int] = {
 
 def known() -> frozenset[str]:
     """All of them."""
-    found = {*Reason, *Cause}
+    found = {*Reason, *Cause, *Fault, *_OF_QUEUES}
     for path in SOURCE.rglob("*.py"):
         if "cli" not in path.relative_to(SOURCE).parts:
             found.update(_in(ast.parse(path.read_text())))

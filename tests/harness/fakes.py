@@ -9,10 +9,12 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from tutti.kube import errors, wire
 from tutti.kube.codec import decode, encode
+from tutti.kube.codec.queues import QueueObject, encode_finalizers, encode_status
 from tutti.kube.gang_sources import GangObject, job_kind, pod_group
 from tutti.kube.leader_election import Deposed
 from tutti.kube.list_watch import Item
@@ -102,7 +104,7 @@ class FakeCluster:
     groups: dict[GangKey, GangObject] = field(default_factory=dict)
     reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
     classes: dict[str, Item[PriorityClass]] = field(default_factory=dict)
-    queues: dict[str, Item[Queue]] = field(default_factory=dict)
+    queues: dict[str, QueueObject] = field(default_factory=dict)
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
@@ -226,14 +228,41 @@ class FakeCluster:
 
     def add_queue(self, queue: Queue) -> None:
         """Create a Queue."""
-        item = Item(queue.uid, self._next(), queue)
-        self.queues[queue.name] = item
-        self._tell("queues", lambda state: state.queues.put(item))
+        self._put_queue(QueueObject(queue, generation=1))
 
-    def delete_queue(self, name: str) -> None:
-        """Delete a Queue."""
-        gone = self.queues.pop(name)
-        self._tell("queues", lambda state: state.queues.drop(gone.uid))
+    def change_queue(self, name: str, **changes: object) -> None:
+        """Change fields of a Queue."""
+        known = self.queues[name]
+        queue = replace(known.queue, **changes)  # type: ignore[arg-type]
+        self._put_queue(replace(known, queue=queue, generation=known.generation + 1))
+
+    def delete_queue(self, name: str, *, by_force: bool = False) -> None:
+        """Delete a Queue, at once or once it has no finalizers."""
+        if by_force:
+            self.queues[name] = replace(self.queues[name], finalizers=())
+        self.change_queue(name, is_terminating=True)
+
+    def _put_queue(self, made: QueueObject) -> QueueObject:
+        fresh = replace(made, version=str(self._next()))
+        uid = fresh.queue.uid
+        if fresh.queue.is_terminating and not fresh.finalizers:
+            del self.queues[fresh.queue.name]
+            self._tell("queues", lambda state: state.queues.drop(uid))
+            return fresh
+        self.queues[fresh.queue.name] = fresh
+        item = Item(uid, int(fresh.version), fresh)
+        self._tell("queues", lambda state: state.queues.put(item))
+        return fresh
+
+    def _queue(self, seen: QueueObject, metadata: Mapping[str, Any]) -> QueueObject:
+        """The Queue that is to be written to."""
+        known = self.queues.get(seen.queue.name)
+        if known is None:
+            raise errors.Gone("there is no such Queue", status=404)
+        is_same = metadata["uid"] == known.queue.uid
+        if not is_same or metadata.get("resourceVersion", known.version) != known.version:
+            raise errors.Conflict("it is another, or has changed", status=409)
+        return known
 
     def add_namespace(self, name: str, **given: str) -> None:
         """Create a namespace."""
@@ -441,6 +470,37 @@ class FakeCluster:
 
         return await self._call("read_roles", commit)
 
+    async def set_finalizers(self, queue: QueueObject, finalizers: Sequence[str]) -> QueueObject:
+        """See ``Api.set_finalizers``; what is being deleted gets no more of them."""
+
+        def commit() -> QueueObject:
+            metadata = encode_finalizers(queue, finalizers)["metadata"]
+            known, wanted = self._queue(queue, metadata), tuple(metadata["finalizers"])
+            if known.queue.is_terminating and not {*wanted} <= {*known.finalizers}:
+                raise errors.Refused("no new finalizers can be added", status=422)
+            return self._put_queue(replace(known, finalizers=wanted))
+
+        return await self._call("set_finalizers", commit)
+
+    async def write_queue_status(
+        self, queue: QueueObject, status: Mapping[str, Any]
+    ) -> QueueObject:
+        """See ``Api.write_queue_status``; a patch that changes nothing makes no new version."""
+
+        def commit() -> QueueObject:
+            patch = json.loads(json.dumps(encode_status(queue, status)))
+            known, told = self._queue(queue, patch["metadata"]), patch["status"]
+            merged, declared = _merged(known.status, told), known.queue
+            if "drainingSince" in told:
+                merged.pop("drainingSince", None)
+                since = told["drainingSince"]
+                since = None if since is None else datetime.fromisoformat(since).timestamp()
+                declared = replace(declared, draining_since=since)
+            changed = replace(known, queue=declared, status=merged)
+            return known if changed == known else self._put_queue(changed)
+
+        return await self._call("write_queue_status", commit)
+
     async def say(self, event: encode.Event) -> None:
         """See ``Api.say``."""
 
@@ -463,21 +523,22 @@ class FakeCluster:
 
     def _listed(self, stream: str) -> Sequence[Item[Any]]:
         pods: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in self.pods.values()]
-        match stream:
-            case "nodes" | "classes" | "namespaces" | "queues":
-                return list(getattr(self, stream).values())
-            case "pending":
-                return [item for item in pods if item.value.node is None]
-            case "bound":
-                bound = [item for item in pods if item.value.node is not None]
-                return [*bound, *self.others.values()]
-            case "groups":
-                return [Item(g.uid, int(g.version), g) for g in self.groups.values()]
-            case "reservations":
-                held = self.reservations.values()
-                return [Item(Uid(str(r.self_uid)), int(r.version), r) for r in held]
-            case _:
-                return []
+        found: Mapping[str, Callable[[], Sequence[Item[Any]]]] = {
+            "nodes": lambda: [*self.nodes.values()],
+            "classes": lambda: [*self.classes.values()],
+            "namespaces": lambda: [*self.namespaces.values()],
+            "pending": lambda: [item for item in pods if item.value.node is None],
+            "bound": lambda: [
+                *(item for item in pods if item.value.node is not None),
+                *self.others.values(),
+            ],
+            "groups": lambda: [Item(g.uid, int(g.version), g) for g in self.groups.values()],
+            "queues": lambda: [Item(q.queue.uid, int(q.version), q) for q in self.queues.values()],
+            "reservations": lambda: [
+                Item(Uid(str(r.self_uid)), int(r.version), r) for r in self.reservations.values()
+            ],
+        }
+        return found.get(stream, list)()
 
     # Behind it all
 

@@ -16,6 +16,8 @@ ADDRESSES = {
     Write.EVICT: ("POST", "/api/v1/namespaces/ml/pods/a-0/eviction"),
     Write.POD_STATUS: ("PATCH", "/api/v1/namespaces/ml/pods/a-0/status"),
     Write.GROUP_STATUS: ("PATCH", "/apis/tutti.dev/v1alpha1/namespaces/ml/podgroups/a/status"),
+    Write.QUEUE_FINALIZER: ("PATCH", "/apis/tutti.dev/v1alpha1/queues/vision"),
+    Write.QUEUE_STATUS: ("PATCH", "/apis/tutti.dev/v1alpha1/queues/vision/status"),
     Write.EVENT: ("POST", "/api/v1/namespaces/ml/events"),
     Write.LEASE: ("PUT", "/apis/coordination.k8s.io/v1/namespaces/tutti-system/leases/tutti"),
     Write.OTHER: ("DELETE", "/api/v1/namespaces/ml/pods/a-0"),

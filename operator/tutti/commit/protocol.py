@@ -23,6 +23,7 @@ from . import steps as step_lists
 from .adoption import Adoption
 from .binding import Binder
 from .eviction import Evictor, PendingEviction
+from .queue_lifecycle import QueueLifecycle
 from .recovery import Recovery
 from .release import Releaser
 from .reservations import ReservationWriter, entries_for, reservation_for
@@ -65,6 +66,7 @@ class Commit:
             predecessor_resigned=predecessor_resigned,
         )
         self.evictor = Evictor(state, api, give_up=self._give_up, clock=clock, in_flight=in_flight)
+        self.queues = QueueLifecycle(state, api, limit=self._limit, clock=clock)
         self.done: Sequence[Reservation] = ()  # of this cycle, with nothing left to bind or free
 
     @property

@@ -66,6 +66,8 @@ class Call:
     CREATE_RESERVATION = Right(POD_GROUP.group, "reservations", "create", TUTTI_VERSION)
     PATCH_RESERVATION = Right(POD_GROUP.group, "reservations", "patch", TUTTI_VERSION)
     DELETE_RESERVATION = Right(POD_GROUP.group, "reservations", "delete", TUTTI_VERSION)
+    PATCH_QUEUE = Right(POD_GROUP.group, "queues", "patch", TUTTI_VERSION)
+    PATCH_QUEUE_STATUS = Right(POD_GROUP.group, "queues/status", "patch", TUTTI_VERSION)
     GET_LEASE = Right("coordination.k8s.io", "leases", "get")
     LIST_LEASES = Right("coordination.k8s.io", "leases", "list")
     CREATE_LEASE = Right("coordination.k8s.io", "leases", "create")

@@ -22,7 +22,8 @@ from . import connection_errors, errors, kinds, wire
 from .access import Access
 from .calls import Call, Right, Stream
 from .clock import ServerClock
-from .codec import decode, encode, jobs
+from .codec import decode, encode, jobs, queues
+from .codec.queues import QueueObject
 from .gang_sources import ALWAYS, GangObject, GangSource, job_kind, pod_group, status_writer
 
 REQUEST_SECONDS = 30.0
@@ -106,6 +107,14 @@ class Api(Protocol):
 
         Raises ``Gone`` where there is no such job, and ``BadObject`` where it cannot be read.
         """
+
+    async def set_finalizers(self, queue: QueueObject, finalizers: Sequence[str]) -> QueueObject:
+        """Give a Queue these finalizers, on condition that it is as it was seen."""
+
+    async def write_queue_status(
+        self, queue: QueueObject, status: Mapping[str, Any]
+    ) -> QueueObject:
+        """Merge fields into the status of a Queue; raises ``Conflict`` where it is another."""
 
     async def say(self, event: encode.Event) -> None:
         """Create an Event."""
@@ -261,6 +270,25 @@ class Client:
         if job.metadata.uid != uid:
             raise errors.Gone(f"{name} is another job of that name")
         return await asyncio.to_thread(kind.roles_of, job, group)
+
+    async def set_finalizers(self, queue: QueueObject, finalizers: Sequence[str]) -> QueueObject:
+        """See ``Api.set_finalizers``."""
+        patch = queues.encode_finalizers(queue, finalizers)
+        return await self._patch_queue(Call.PATCH_QUEUE, queue, patch)
+
+    async def write_queue_status(
+        self, queue: QueueObject, status: Mapping[str, Any]
+    ) -> QueueObject:
+        """See ``Api.write_queue_status``."""
+        patch = queues.encode_status(queue, status)
+        return await self._patch_queue(Call.PATCH_QUEUE_STATUS, queue, patch)
+
+    async def _patch_queue(
+        self, call: Right, queue: QueueObject, patch: Mapping[str, Any]
+    ) -> QueueObject:
+        path = call.path(name=queue.queue.name)
+        body = await self._send(call, path, patch, kind="merge-patch")
+        return _read(body, wire.Queue, queues.decode_queue)
 
     async def read_lease(self) -> Lease:
         """See ``Leases.read_lease``; a GET that names no version is answered from etcd's quorum."""

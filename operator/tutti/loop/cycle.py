@@ -18,6 +18,7 @@ from ..model.decisions import Mode, Plan, Policy, Released, RolloutLimits
 from ..model.keys import GangKey, LeaderTerm
 from ..planning import plan as planning
 from ..reporting.metrics import Metrics, Stage
+from ..reporting.queue_reporter import QueueReporter
 from ..reporting.reporter import Reporter
 from ..sources.enqueuer import Enqueuer
 from ..sources.spark.pod_group_creator import PodGroupCreator
@@ -88,6 +89,7 @@ class Cycle:
             in_flight=in_flight,
             starvation_seconds=policy.starvation_seconds,
         )
+        self._queue_reporter = QueueReporter(state, api, scheduler)
         self._reporter = Reporter(state, api, scheduler, of_pods=not self._only_watches)
 
     @property
@@ -126,7 +128,7 @@ class Cycle:
             plan = await self._plan(snapshot, self._strategy)
         with stage(Stage.VERIFY):
             checked = await self._check(snapshot, plan)
-        released = await self._carry_out(checked, term)
+        released = await self._carry_out(checked, snapshot, term)
         with stage(Stage.REPORT):
             await self._enqueue(snapshot)
             next_change = await self._report(snapshot, checked.plan, released)
@@ -137,6 +139,7 @@ class Cycle:
         """Settle what earlier cycles and leaders left; make the PodGroups of Spark applications."""
         if not self._only_watches:
             await self._commit.recovery.recover(term)
+            await self._commit.queues.prepare()
         await self._pod_group_creator.declare()
 
     def _observe(self) -> Snapshot:
@@ -181,14 +184,18 @@ class Cycle:
             await check.dump_violations(self._dumps, snapshot, plan, strategy.name, violations)
         return bool(violations)
 
-    async def _carry_out(self, checked: CheckedPlan, term: LeaderTerm) -> Sequence[Released]:
+    async def _carry_out(
+        self, checked: CheckedPlan, planned: Snapshot, term: LeaderTerm
+    ) -> Sequence[Released]:
         """Commit: write every decision down, then bind and evict; answers what was given back."""
         if self._only_watches:
             return ()
         with self._metrics.stage(Stage.RESERVE):  # the commit point
             await self._commit.reserve((*checked.placements, *checked.evictions), term)
         with self._metrics.stage(Stage.BIND):
-            return await self._commit.execute(checked.placements, term)
+            released = await self._commit.execute(checked.placements, term)
+        await self._commit.queues.release(planned, checked.plan, term)
+        return released
 
     async def _enqueue(self, snapshot: Snapshot) -> None:
         """Tell jobs without pods that there is room for them, by the fallback's plan."""
@@ -226,14 +233,16 @@ class Cycle:
         sentences = {gang: refusal.sentence for gang, refusal in refusals.items()}
         reportable = _only_reportable(planned, plan, current, sentences)
         rewrite = await self._reporter.report(reportable, plan, released, sentences)
+        queue_rewrite = await self._queue_reporter.report(current, plan)
         replan = None if plan.next_change_at is None else max(0.0, plan.next_change_at - now)
         retries = (
             self._commit.evictor.next_retry(),
             self._pod_group_creator.next_retry(),
             self._enqueuer.next_retry(),
+            self._commit.queues.next_retry(),
             *(refusal.until - now for refusal in refusals.values()),
         )
-        waits = (rewrite, replan, *retries)
+        waits = (rewrite, queue_rewrite, replan, *retries)
         return min((wait for wait in waits if wait is not None), default=None)
 
 

@@ -178,6 +178,8 @@ class QueueUse:
     borrowed: Resources
     waiting: int  # gangs with pods that have not started
     share: Fraction
+    # Of a queue in shadow: gangs that run and that its limits would have stopped, in this order.
+    stopped_in_shadow: tuple[GangKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

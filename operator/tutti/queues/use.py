@@ -10,6 +10,7 @@ from ..model.queues import ROOT
 from ..model.resources import NOTHING, Resources
 from .charge import GangCharge
 from .cover import Cover, QueuedGang, on_lines, walk
+from .shadow import stopped
 from .share import Shares
 from .tree import QueueTree
 
@@ -47,6 +48,8 @@ def queue_use(gangs: ChargedGangs, waiting: Iterable[str]) -> tuple[QueueUse, ..
     for leaf in waiting:
         for queue in tree.path(leaf):
             numbers[queue] = numbers.get(queue, 0) + 1
+    totals = {key: charge.total for key, charge in gangs.charges.items()}
+    in_shadow = stopped(tree, gangs.running, totals)
     below = shares.below()
     below_covered = replace(shares, charges=covered).below()
     found = []
@@ -61,6 +64,7 @@ def queue_use(gangs: ChargedGangs, waiting: Iterable[str]) -> tuple[QueueUse, ..
                 on_lines(tree, charged) - below_covered[name],
                 numbers.get(name, 0),
                 shares.share(name, own) if charged.amounts else Fraction(0),
+                in_shadow.get(name, ()),
             )
         )
     return tuple(found)

@@ -6,10 +6,11 @@ is assumed until the watch shows it, so that no cycle sees a world older than it
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..kube import kinds
 from ..kube.backoff import ApiBackoffs
+from ..kube.codec.queues import QueueObject
 from ..kube.gang_sources import GangObject
 from ..kube.list_watch import Item
 from ..model.cluster import (
@@ -23,7 +24,6 @@ from ..model.cluster import (
     Snapshot,
 )
 from ..model.keys import POD_GROUP, ApiKind, GangKey, NodeName, Uid
-from ..model.queues import Queue
 from ..model.resources import NOTHING
 from .claim_index import ClaimIndex
 from .gang_index import GangIndex
@@ -31,6 +31,9 @@ from .lost_reservations import LostReservations
 from .node_usage import NodeUsage
 from .placed_pods import PlacedPods
 from .store import Store
+
+if TYPE_CHECKING:
+    from ..model.queues import Queue
 
 MOST_LATE = 15.0  # seconds that a binding of ours says how late the watch is
 
@@ -74,7 +77,7 @@ class ClusterState:
         self.pinned: Store[ForeignPod] = Store(self._pod_changed, self._listed)
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
         self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
-        self.queues: Store[Queue] = Store(self._queue_changed, self._listed)
+        self.queues: Store[QueueObject] = Store(self._queue_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
         self.storage = ClaimIndex(self._refresh, self._attached_changed, wake)
         self.gang_objects: Mapping[ApiKind, Store[GangObject]] = {
@@ -241,6 +244,10 @@ class ClusterState:
         """Take in what declares a gang as the API server just showed it."""
         self.gang_objects[group.key.kind].put(Item(group.uid, int(group.version), group))
 
+    def learn_queue(self, queue: QueueObject) -> None:
+        """Take in a Queue as the API server just showed it."""
+        self.queues.put(Item(queue.queue.uid, int(queue.version), queue))
+
     def hold(self, reservation: Reservation) -> None:
         """Take in a Reservation that was just created."""
         if reservation.self_uid is not None:
@@ -305,9 +312,11 @@ class ClusterState:
             self._neighbours.namespace_changed()
             self._wake()
 
-    def _queue_changed(self, _uid: Uid, old: Queue | None, new: Queue | None) -> None:
-        if old != new:
-            by_name = {queue.name: queue for queue in self.queues}  # of a name, the latest is it
+    def _queue_changed(self, _uid: Uid, old: QueueObject | None, new: QueueObject | None) -> None:
+        before, after = (None if seen is None else seen.queue for seen in (old, new))
+        if before != after:  # a status that was written changes no decision
+            # Of a name, the latest is it.
+            by_name = {one.queue.name: one.queue for one in self.queues}
             self._queues = tuple(by_name[name] for name in sorted(by_name))
             self._wake()
 

@@ -245,7 +245,7 @@ def _granted(role: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 
 def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
-    """It lacks what moves pods or makes PodGroups; it may write what it says of PodGroups."""
+    """It lacks what moves pods or makes PodGroups; it may write what it says of them and Queues."""
     shadow = _rights("--set=settings.mode=shadow")
     assert _rights() - shadow == {
         ("leases", "list"),
@@ -255,18 +255,24 @@ def test_a_shadow_has_no_right_to_do_what_it_says() -> None:
         ("pods/eviction", "create"),
         ("pods/status", "patch"),
         *(("reservations", verb) for verb in ("create", "patch", "delete")),
-        *(("configmaps", "get"), ("podgroups", "create")),
+        *(("configmaps", "get"), ("podgroups", "create"), ("queues", "patch")),
     }
     written = {right for right in shadow if right[1] not in ("get", "list", "watch")}
-    assert written == {("podgroups/status", "patch"), ("events", "create")}
+    assert written == {
+        *(("podgroups/status", "patch"), ("queues/status", "patch"), ("events", "create"))
+    }
     assert _rights("--set=settings.mode=paused") == _rights()
 
 
 def test_where_namespaces_are_named_nothing_is_written_elsewhere() -> None:
-    """What is granted for the whole cluster is to look; the rest is a Role in each of them."""
+    """What is granted for the whole cluster is to look; the rest is a Role in each of them.
+
+    Queues have no namespace: what is written of them is granted for the whole cluster.
+    """
     chosen = "--set=settings.namespaces={ml,etl}"
     wide = _rights(chosen)
-    assert {verb for _, verb in wide} == {"list", "watch"}
+    of_queues = {("queues", "patch"), ("queues/status", "patch")}
+    assert {verb for _, verb in wide - of_queues} == {"list", "watch"}
     served = [part for part in render(chosen) if part["metadata"]["name"] == f"{WIDE}-served"]
     roles = [part for part in served if part["kind"] == "Role"]
     assert [role["metadata"]["namespace"] for role in roles] == ["ml", "etl"]

@@ -18,6 +18,8 @@ class Write(StrEnum):
     BIND = "binding"
     RELEASE = "delete Reservation"
     GROUP_STATUS = "status"
+    QUEUE_FINALIZER = "patch Queue"
+    QUEUE_STATUS = "queue status"
     EVENT = "event"
     POD_STATUS = "pod status"
     EVICT = "eviction"
@@ -35,6 +37,8 @@ _ADDRESSES = (
     (Write.EVICT, r"POST .*/pods/[^/]+/eviction"),
     (Write.POD_STATUS, r"PATCH .*/pods/[^/]+/status"),
     (Write.GROUP_STATUS, r"PATCH .*/podgroups/[^/]+/status"),
+    (Write.QUEUE_FINALIZER, r"PATCH .*/queues/[^/]+"),
+    (Write.QUEUE_STATUS, r"PATCH .*/queues/[^/]+/status"),
     (Write.EVENT, r"POST .*/events"),
     (Write.LEASE, r"[A-Z]+ .*/leases(/[^/]+)?"),
 )

@@ -34,6 +34,7 @@ class AuditEntry:
     denied: bool = False  # refused by authorization, not by admission
     answered: datetime | None = None
     is_status_alone: bool = False  # the body has a status, and else the version that it is for
+    fields: frozenset[str] = frozenset()  # of the request, as far as the log has its body
 
     @property
     def key(self) -> Key:
@@ -109,6 +110,15 @@ def _entries(lines: Iterable[bytes]) -> Iterator[AuditEntry]:
             yield entry_of(raw)
 
 
+def _fields(body: Mapping[str, Any]) -> Iterator[str]:
+    """The fields of a body, two levels of them: ``spec.weight``."""
+    for name, value in body.items():
+        if isinstance(value, Mapping):
+            yield from (f"{name}.{inner}" for inner in value)
+        else:
+            yield name
+
+
 def entry_of(raw: Mapping[str, Any]) -> AuditEntry:
     """Read one line of the log."""
     target = raw.get("objectRef") or {}
@@ -135,4 +145,5 @@ def entry_of(raw: Mapping[str, Any]) -> AuditEntry:
         answered=datetime.fromisoformat(end) if end else None,
         is_status_alone=set(body) == {"status", "metadata"}
         and set(metadata) == {"resourceVersion"},
+        fields=frozenset(_fields(body)),
     )

@@ -20,6 +20,8 @@ ALLOWED = frozenset(
         (TUTTI, "podgroups/status", "patch"),
         ("scheduling.k8s.io", "podgroups/status", "patch"),  # Kubernetes' own, where it is read
         ("scheduling.volcano.sh", "podgroups", "patch"),  # its status alone: see ``_fault``
+        (TUTTI, "queues", "patch"),
+        (TUTTI, "queues/status", "patch"),
         (TUTTI, "reservations", "create"),
         (TUTTI, "reservations", "patch"),
         (TUTTI, "reservations", "delete"),
@@ -30,6 +32,8 @@ ALLOWED = frozenset(
 )
 # Kinds whose status is no resource of its own.
 STATUS_ALONE = frozenset({("scheduling.volcano.sh", "podgroups")})
+# Of a Queue the finalizers alone are written: its spec belongs to administrators.
+OF_QUEUES = frozenset({"metadata.uid", "metadata.resourceVersion", "metadata.finalizers"})
 ON_OUR_PODS_ONLY = frozenset({"pods/binding", "pods/eviction", "pods/status"})
 # A review is a question put as a create: nothing is stored.
 QUESTIONS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
@@ -67,6 +71,8 @@ def _fault(entry: AuditEntry, known: dict[str, Pod], standpoint: Standpoint) -> 
         return "is not on the closed list of writes"
     if (entry.group, entry.resource) in STATUS_ALONE and not entry.is_status_alone:
         return "has more in its body than a status and a version"
+    if (entry.group, entry.resource) == (TUTTI, "queues") and entry.fields - OF_QUEUES:
+        return f"writes {', '.join(sorted(entry.fields - OF_QUEUES))} of a Queue"
     if entry.resource in ON_OUR_PODS_ONLY:
         meant = [pod for uid, pod in known.items() if not entry.uid or entry.uid == uid]
         if meant and not any(standpoint.is_ours(pod) for pod in meant):

@@ -72,6 +72,18 @@ def test_of_volcanos_groups_nothing_but_the_status_is_written(
     assert (not found.violations) is is_fine
 
 
+def test_of_a_queue_the_finalizers_and_the_status_are_written_and_nothing_else() -> None:
+    story = two_nodes()
+    finalizers = frozenset({"metadata.uid", "metadata.finalizers"})
+    story.wrote("patch", "queues", "q", api_group="tutti.dev", fields=finalizers)
+    story.wrote("patch", "queues/status", "q", api_group="tutti.dev")
+    assert not _faults(story)
+    raised = finalizers | {"spec.resources"}
+    story.wrote("patch", "queues", "q", api_group="tutti.dev", fields=raised)
+    (fault,) = _faults(story)
+    assert "writes spec.resources of a Queue" in fault
+
+
 def test_others_may_write_what_they_like() -> None:
     story = two_nodes()
     story.wrote("delete", "pods", "x", user=KUBE)

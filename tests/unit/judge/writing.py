@@ -189,12 +189,15 @@ class Story:
         api_group: str = "",
         denied: bool = False,
         at: float | None = None,
+        fields: frozenset[str] = frozenset(),
     ) -> None:
         """Add a line to the audit log; a call takes no time."""
         when = None if at is None else NOON + timedelta(seconds=at)
         self.entries.append(
             AuditEntry(
-                user, verb, resource, api_group, "ml", name, code, when, uid, denied, answered=when
+                *(user, verb, resource, api_group, "ml", name, code, when, uid, denied),
+                answered=when,
+                fields=fields,
             )
         )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tutti.kube.codec.queues import QueueObject
 from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import (
@@ -770,12 +771,12 @@ def test_queues_are_shown_by_name_with_the_namespaces_that_they_choose_from() ->
     assert shown() == ((), ())
     wakes = one.wakes
     for name, uid in (("b", "q-1"), ("a", "q-2"), ("b", "q-3")):
-        one.state.queues.put(Item(Uid(uid), one.next(), Queue(name, Uid(uid))))
+        one.state.queues.put(Item(Uid(uid), one.next(), QueueObject(Queue(name, Uid(uid)))))
     assert one.wakes == wakes + 3
     # Of one that was deleted and created again, a late watch may show both.
     queues = (Queue("a", Uid("q-2")), Queue("b", Uid("q-3")))
     assert shown() == (queues, (space("ml", team="a"),))
-    one.state.queues.put(Item(Uid("q-2"), one.next(), Queue("a", Uid("q-2"))))
+    one.state.queues.put(Item(Uid("q-2"), one.next(), QueueObject(Queue("a", Uid("q-2")))))
     assert one.wakes == wakes + 3
     for uid in ("q-1", "q-2", "q-3"):
         one.state.queues.drop(Uid(uid))
@@ -833,7 +834,7 @@ def test_a_record_is_needed_while_queues_exist_and_a_member_holds_room() -> None
     one.state.reservations.put(Item(Uid("r"), one.next(), spent))
     bound = one.bind(one.pend("a-0"))
     assert not one.state.needs_record(spent)
-    one.state.queues.put(Item(Uid("q"), one.next(), Queue("vision", Uid("q"))))
+    one.state.queues.put(Item(Uid("q"), one.next(), QueueObject(Queue("vision", Uid("q")))))
     assert one.state.needs_record(spent)
     assert not one.state.needs_record(bare)
     one.state.groups.drop(group.uid)

@@ -6,6 +6,7 @@ has no limit.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...model import ports
@@ -20,15 +21,50 @@ from .inter_pod import MalformedSelector, read_selector
 from .metadata import named, seconds_of
 from .quantity import QuantityError, as_text, granted
 
+FINALIZER = f"{POD_GROUP.group}/charged"  # keeps a Queue while gangs are charged to it
+
 _STOPS = {str(stop): stop for stop in Stop}
 
 
-def decode_queue(queue: wire.Queue) -> Queue:
-    """Read a Queue.
+@dataclass(frozen=True, slots=True)
+class QueueObject:
+    """A Queue with what Tutti writes of it; only ``queue`` is read by a decision."""
+
+    queue: Queue
+    version: str = "0"
+    generation: int = 0
+    finalizers: tuple[str, ...] = ()
+    status: Mapping[str, Any] = field(default_factory=dict)  # without the time of the drain
+
+
+def decode_queue(read: wire.Queue) -> QueueObject:
+    """Read a Queue with its status.
 
     Raises:
         BadObject: it names a resource twice, or has no name or uid.
     """
+    metadata = read.metadata
+    return QueueObject(
+        _declared(read),
+        metadata.resource_version,
+        metadata.generation,
+        metadata.finalizers,
+        read.status.rest,
+    )
+
+
+def encode_finalizers(read: QueueObject, finalizers: Iterable[str]) -> dict[str, Any]:
+    """A patch that gives this very Queue, as it was seen, these finalizers."""
+    seen = {"uid": read.queue.uid, "resourceVersion": read.version}
+    return {"metadata": {**seen, "finalizers": [*finalizers]}}
+
+
+def encode_status(read: QueueObject, status: Mapping[str, Any]) -> dict[str, Any]:
+    """A patch that merges fields into the status of this Queue, and of no namesake."""
+    return {"metadata": {"uid": read.queue.uid}, "status": dict(status)}
+
+
+def _declared(queue: wire.Queue) -> Queue:
     name = named(queue)
     metadata, spec, unreadable = queue.metadata, queue.spec, set[str]()
     resources = [entry.name for entry in spec.resources]
@@ -69,11 +105,11 @@ def encode_queue(queue: Queue, taken_at: float) -> dict[str, Any]:
         }
         for name in sorted(guaranteed.keys() | limits.keys())
     ]
-    for field, selector in (("namespaces", queue.namespaces), ("defaultFor", queue.default_for)):
-        if f"spec.{field}" in unreadable:
-            spec[field] = {"matchExpressions": [{"key": "", "operator": ""}]}
+    for name, selector in (("namespaces", queue.namespaces), ("defaultFor", queue.default_for)):
+        if f"spec.{name}" in unreadable:
+            spec[name] = {"matchExpressions": [{"key": "", "operator": ""}]}
         elif selector is not None:
-            spec[field] = {"matchExpressions": [*map(_requirement, selector)]}
+            spec[name] = {"matchExpressions": [*map(_requirement, selector)]}
     metadata = {"name": queue.name, "uid": queue.uid}
     if queue.is_terminating:
         metadata["deletionTimestamp"] = moment(taken_at)

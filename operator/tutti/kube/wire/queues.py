@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, ConfigDict, Field
 
 from .base import LabelSelector, Object, Quantities, Wire
 
@@ -45,9 +45,16 @@ class QueueSpec(Wire):
 
 
 class QueueStatus(Wire):
-    """What Tutti has written down."""
+    """What Tutti has written down; no decision reads the rest, which stays as it came."""
+
+    model_config = ConfigDict(extra="allow")
 
     draining_since: AwareDatetime | None = None
+
+    @property
+    def rest(self) -> dict[str, Any]:
+        """All but the time, as the API spells it."""
+        return dict(self.model_extra or {})
 
 
 class Queue(Object):

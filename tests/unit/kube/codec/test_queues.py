@@ -33,7 +33,7 @@ VISION = {
 
 def read(spec: Any, **more: Any) -> Queue:
     body = {"metadata": METADATA, "spec": spec, **more}
-    return decode_queue(wire.parse_one(json.dumps(body), wire.Queue))
+    return decode_queue(wire.parse_one(json.dumps(body), wire.Queue)).queue
 
 
 def test_a_queue_is_read() -> None:
@@ -150,4 +150,4 @@ def test_whatever_stands_in_a_queue_is_read_or_refused(spec: Any) -> None:
     except BadObject:
         return
     again = json.dumps(encode_queue(made, 0.0))
-    assert decode_queue(wire.parse_one(again, wire.Queue)) == made
+    assert decode_queue(wire.parse_one(again, wire.Queue)).queue == made

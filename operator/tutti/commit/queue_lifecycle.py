@@ -1,0 +1,134 @@
+"""What is written down about Queues: since when they drain, and that they stay while charged.
+
+A plan obeys both, so they are written before it: a queue that is deleted while gangs are charged
+to it must not vanish with its limit. Any call may be the last one: all that is known is read from
+the Queues themselves, and what is missing is written by the next cycle.
+"""
+
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
+
+from ..kube import errors
+from ..kube.backoff import REFUSED_SECONDS, Clock
+from ..kube.client import Api
+from ..kube.codec.encode import moment
+from ..kube.codec.queues import FINALIZER, QueueObject
+from ..kube.concurrency import ConcurrencyLimit, is_away
+from ..kube.leader_election import assert_leader
+from ..model.cluster import Snapshot
+from ..model.decisions import Plan
+from ..model.keys import LeaderTerm, Uid
+from ..model.queues import Stop
+from ..state.cluster_state import ClusterState
+
+logger = logging.getLogger(__name__)
+
+CONFLICT_SECONDS = 1.0  # a watch shows within milliseconds what a Queue has changed to
+
+
+class QueueLifecycle:
+    """Keeps the finalizer of each Queue, and the time at which its drain began."""
+
+    def __init__(
+        self, state: ClusterState, api: Api, *, limit: ConcurrencyLimit, clock: Clock
+    ) -> None:
+        self._state = state
+        self._api = api
+        self._limit = limit
+        self._clock = clock
+        self._mute: dict[Uid, float] = {}  # until when a Queue is left alone that refused a write
+
+    async def prepare(self) -> None:
+        """Before a plan: give each Queue its finalizer, and note which ones drain since now.
+
+        A Queue that the API server will not have changed is tried again later, and stops no plan.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        await self._limit.all(partial(self._hold, queue) for queue in self._lacking_finalizer())
+        await self._limit.all(partial(self._note_drain, queue) for queue in self._drains_to_note())
+
+    async def release(self, planned: Snapshot, plan: Plan, term: LeaderTerm) -> None:
+        """Let deleted Queues go to which no gang is charged in the Snapshot of the plan.
+
+        It must show them deleted already: then the plan starts nothing in them, and no later plan
+        does. Another replica may have started gangs if it leads by now, so the Lease is asked.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+            Deposed: another replica leads.
+        """
+        if not any(queue.is_terminating for queue in planned.queues):
+            return
+        unused = {use.name for use in plan.queues if not use.charged.amounts}
+        ending = {
+            queue.uid for queue in planned.queues if queue.is_terminating and queue.name in unused
+        }
+        empty = [
+            queue
+            for queue in self._writable()
+            if queue.queue.uid in ending and FINALIZER in queue.finalizers
+        ]
+        if empty:
+            await assert_leader(self._api, term)
+        await self._limit.all(partial(self._let_go, queue) for queue in empty)
+
+    def next_retry(self) -> float | None:
+        """In how many seconds a refused write is due again; None if there is none."""
+        now = self._clock()
+        return min((max(0.0, until - now) for until in self._mute.values()), default=None)
+
+    def _writable(self) -> Sequence[QueueObject]:
+        now = self._clock()
+        here = {queue.queue.uid for queue in self._state.queues}
+        self._mute = {uid: at for uid, at in self._mute.items() if uid in here and now < at}
+        return [queue for queue in self._state.queues if queue.queue.uid not in self._mute]
+
+    def _lacking_finalizer(self) -> Sequence[QueueObject]:
+        """The API server adds none to an object that is being deleted."""
+        return [
+            queue
+            for queue in self._writable()
+            if FINALIZER not in queue.finalizers and not queue.queue.is_terminating
+        ]
+
+    def _drains_to_note(self) -> Sequence[QueueObject]:
+        """The Queues that drain without a time, or have the time of a drain that is over."""
+        return [
+            queue
+            for queue in self._writable()
+            if (queue.queue.stop is Stop.DRAIN) != (queue.queue.draining_since is not None)
+        ]
+
+    async def _hold(self, queue: QueueObject) -> None:
+        wanted = (*queue.finalizers, FINALIZER)
+        await self._write(queue, "its finalizer", self._api.set_finalizers(queue, wanted))
+
+    async def _note_drain(self, queue: QueueObject) -> None:
+        since = moment(self._clock()) if queue.queue.stop is Stop.DRAIN else None
+        status: Mapping[str, str | None] = {"drainingSince": since}
+        await self._write(
+            queue, "the time of its drain", self._api.write_queue_status(queue, status)
+        )
+
+    async def _let_go(self, queue: QueueObject) -> None:
+        rest = [name for name in queue.finalizers if name != FINALIZER]
+        logger.info("queue %s: deleted, and no gang is charged to it: it goes", queue.queue.name)
+        await self._write(queue, "its end", self._api.set_finalizers(queue, rest))
+
+    async def _write(self, queue: QueueObject, what: str, call: Awaitable[QueueObject]) -> None:
+        """Make one write; a Queue that refuses it is left alone for a while."""
+        try:
+            self._state.learn_queue(await call)
+        except errors.Gone:
+            pass  # the watch will tell
+        except errors.ApiError as problem:
+            if is_away(problem):
+                raise
+            if isinstance(problem, errors.Conflict):
+                self._mute[queue.queue.uid] = self._clock() + CONFLICT_SECONDS
+                return  # it has changed, which the watch will show
+            self._mute[queue.queue.uid] = self._clock() + REFUSED_SECONDS
+            logger.error("queue %s: %s was not written: %s", queue.queue.name, what, problem)  # noqa: TRY400

@@ -1,0 +1,46 @@
+"""What the limits of a queue in shadow would have stopped: they count for nothing, and say so."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..model.keys import GangKey
+from ..model.queues import QueueMode
+from ..model.resources import Resources
+from .cover import QueuedGang
+from .tree import QueueTree
+
+
+def stopped(
+    tree: QueueTree, running: Iterable[QueuedGang], charges: Mapping[GangKey, Resources]
+) -> Mapping[str, tuple[GangKey, ...]]:
+    """The gangs that run and would not, for each queue in shadow, in the order of their starts.
+
+    The gangs at or below the queue are counted as if they started one by one, in this order: one
+    that exceeds a limit then is stopped, and uses nothing of it.
+    """
+    below: dict[str, list[QueuedGang]] = {
+        name: [] for name, queue in tree.queues.items() if queue.mode is QueueMode.SHADOW
+    }
+    if not below:
+        return {}
+    for gang in sorted(running, key=lambda gang: (gang.started, gang.key)):
+        for name in tree.path(gang.queue):
+            if name in below:
+                below[name].append(gang)
+    return {name: _stopped(tree, name, gangs, charges) for name, gangs in below.items()}
+
+
+def _stopped(
+    tree: QueueTree,
+    name: str,
+    gangs: Sequence[QueuedGang],
+    charges: Mapping[GangKey, Resources],
+) -> tuple[GangKey, ...]:
+    room, found = dict(tree.queues[name].limits), []
+    for gang in gangs:
+        wanted = [(resource, n) for resource, n in charges[gang.key].amounts if resource in room]
+        if any(n > room[resource] for resource, n in wanted):
+            found.append(gang.key)
+            continue
+        for resource, n in wanted:
+            room[resource] -= n
+    return tuple(found)

@@ -1,0 +1,145 @@
+"""Writes the status of Queues: the difference between what should be said and what stands there.
+
+Separate from the reporter of gangs, which says what has become of one gang. A queue's figures
+change with every start, so they are written more rarely than conditions.
+"""
+
+import logging
+import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..kube import errors
+from ..kube.client import Api
+from ..kube.codec import encode
+from ..kube.codec.queues import QueueObject
+from ..kube.concurrency import ConcurrencyLimit, is_away
+from ..model.cluster import Snapshot
+from ..model.decisions import Plan
+from ..model.queues import ROOT
+from ..model.resources import Resources
+from ..queues import tree as queue_tree
+from ..queues.tree import QueueTree
+from ..state.cluster_state import ClusterState
+from . import queue_status
+
+if TYPE_CHECKING:
+    from ..model.keys import Uid
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0  # between two looks at all queues
+FIGURE_SECONDS = 5.0  # between two writes of one queue's figures, at least
+WRITES_PER_SECOND = 10  # of figures, over all queues
+WRITES_PER_LOOK = 50  # so that a crowd of queues does not delay the next binding
+AGAIN_SECONDS = 30.0  # until a Queue is written to again that the API server would not have touched
+IN_FLIGHT = 16
+
+
+class _StatusUpdate(NamedTuple):
+    """The status that a Queue is to have."""
+
+    queue: QueueObject
+    status: Mapping[str, Any]
+    is_news: bool  # a condition has turned
+
+
+class QueueReporter:
+    """Keeps the status of all Queues, one write for each that has something new to say."""
+
+    def __init__(self, state: ClusterState, api: Api, scheduler: str) -> None:
+        """``scheduler`` is the name that pods ask for."""
+        self._state = state
+        self._api = api
+        self._scheduler = scheduler
+        self._limit = ConcurrencyLimit(IN_FLIGHT)
+        self._looked_at = -math.inf  # when the queues were last looked at
+        self._written: dict[Uid, float] = {}  # when each status was last written
+        self._mute: dict[Uid, float] = {}  # until when a Queue is left alone
+
+    async def report(self, snapshot: Snapshot, plan: Plan) -> float | None:
+        """Write what changed; answers in how many seconds there is something to look at again.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        now = snapshot.taken_at
+        if not snapshot.queues:
+            return None
+        if 0.0 <= (since := now - self._looked_at) < LOOK_SECONDS:
+            return LOOK_SECONDS - since
+        self._looked_at = now
+        here = {queue.uid for queue in snapshot.queues}
+        self._written = {uid: at for uid, at in self._written.items() if uid in here}
+        self._mute = {
+            uid: until for uid, until in self._mute.items() if uid in here and now < until
+        }
+        updates = sorted(self._updates(snapshot, plan), key=self._turn)
+        wait = max(FIGURE_SECONDS, len(here) / WRITES_PER_SECOND)
+        due: list[_StatusUpdate] = []
+        later = math.inf
+        for update in updates:
+            uid = update.queue.queue.uid
+            ready = self._written.get(uid, -math.inf) + (0.0 if update.is_news else wait)
+            ready = max(ready, self._mute.get(uid, -math.inf))
+            if ready > now or len(due) == WRITES_PER_LOOK:
+                later = min(later, max(ready, now + LOOK_SECONDS))
+            else:
+                due.append(update)
+        await self._limit.all(partial(self._write, update, now) for update in due)
+        later = min([later, *self._mute.values()])
+        return None if later == math.inf else later - now
+
+    def _updates(self, snapshot: Snapshot, plan: Plan) -> Iterator[_StatusUpdate]:
+        """The Queues whose status is not what it should be."""
+        tree = QueueTree.of(snapshot.queues)
+        total = Resources.total(node.allocatable for node in snapshot.nodes)
+        faults: dict[str, list[queue_tree.Finding]] = {}
+        for fault in queue_tree.findings(snapshot.queues, dict(total.amounts)):
+            faults.setdefault(fault.queue, []).append(fault)
+        uses = {use.name: use for use in plan.queues}
+        at = encode.timestamp(snapshot.taken_at)
+        for read in self._state.queues:
+            queue, observed = read.queue, read.status
+            if tree.queues.get(queue.name) != queue or queue.name == ROOT:
+                continue  # it has changed since, and the next cycle will say more
+            use = uses.get(queue.name, queue_status.NO_USE)
+            said = queue_status.conditions(
+                tree,
+                queue.name,
+                faults.get(queue.name, ()),
+                is_empty=not use.charged.amounts,
+                beyond=use.stopped_in_shadow,
+            )
+            status = queue_status.status(
+                queue,
+                use,
+                said,
+                observed,
+                generation=read.generation,
+                scheduler=self._scheduler,
+                at=at,
+            )
+            # The Tutti of another scheduler name may have written the same.
+            writer = observed.get("schedulerName", self._scheduler)
+            if {**status, "schedulerName": writer} != observed:
+                yield _StatusUpdate(read, status, queue_status.is_news(status, observed))
+
+    def _turn(self, update: _StatusUpdate) -> tuple[bool, float, str]:
+        """Turned conditions first, then the queue that was written to longest ago."""
+        queue = update.queue.queue
+        return not update.is_news, self._written.get(queue.uid, -math.inf), queue.name
+
+    async def _write(self, update: _StatusUpdate, now: float) -> None:
+        queue = update.queue.queue
+        try:
+            self._state.learn_queue(await self._api.write_queue_status(update.queue, update.status))
+        except errors.ApiError as problem:
+            if is_away(problem):
+                raise
+            self._mute[queue.uid] = now + AGAIN_SECONDS
+            if not isinstance(problem, errors.Gone):
+                logger.error("the status of queue %s was not written: %s", queue.name, problem)  # noqa: TRY400
+        else:
+            self._written[queue.uid] = now
