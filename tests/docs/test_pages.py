@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import yaml
+
 from ..harness.controlplane import pins
 from . import reasons, reference, site
 from .reference import ROOT
@@ -44,6 +46,18 @@ def test_reasons_are_found_wherever_they_are_given() -> None:
     found = reasons.known()
     assert found >= {"NotEnoughRoom", "NodeLost", "Whole", "UnknownRole"}
     assert found >= {"LargerThanDeclared", "Released", "SchedulerError", "Unschedulable"}
+
+
+def test_the_queues_of_the_guide_are_those_of_its_example() -> None:
+    """Which `tutti queue` and `tutti plan` read, as tests/docs/test_commands.py shows."""
+    guide, example = (
+        (DOCS / name).read_text() for name in ("queues-for-teams.md", "queues/cluster.yaml")
+    )
+    (block,) = re.findall(r"(?ms)^```yaml\n(.*?)^```", guide)
+    written = list(yaml.safe_load_all(block))
+    objects = yaml.safe_load_all(example)
+    queues = {part["metadata"]["name"]: part for part in objects if part["kind"] == "Queue"}
+    assert [queues[part["metadata"]["name"]] for part in written] == written
 
 
 def test_the_versions_are_those_that_are_pinned() -> None:

@@ -1,4 +1,4 @@
-"""The commands, one file each: ``COMMANDS`` names them, and each file has its ``command``.
+"""The commands: ``COMMANDS`` says in which file each stands, and under which name there.
 
 A command's file is read when it is called or listed, and what it needs when it runs, so that
 ``--help`` is instant.
@@ -11,23 +11,24 @@ from typing import Self
 
 import click
 
-from .crds import crd_files
 from .inputs import WRONG_INPUT
+from .package_data import crd_files
 
 __all__ = ["WRONG_INPUT", "crd_files", "main"]
 
-# Name and file of every command, in the order of the help.
-COMMANDS: Mapping[str, str] = {
-    "run": "run",
-    "status": "status",
-    "top": "top",
-    "plan": "plan",
-    "explain": "explain",
-    "ui": "ui",
-    "dump": "dump",
-    "crds": "crds",
-    "settings": "settings",
-    "version": "version",
+# Of every command its file and its name there, in the order of the help.
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "run": ("run", "command"),
+    "status": ("status", "command"),
+    "top": ("top", "command"),
+    "queue": ("queue", "command"),
+    "plan": ("plan", "command"),
+    "explain": ("explain", "command"),
+    "ui": ("ui", "command"),
+    "dump": ("dump", "command"),
+    "crds": ("package_data", "crds"),
+    "settings": ("package_data", "settings"),
+    "version": ("version", "command"),
 }
 
 
@@ -50,7 +51,8 @@ class _Commands(click.Group):
         """Load one of them."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        found: click.Command = import_module(f".{COMMANDS[cmd_name]}", __name__).command
+        file, name = COMMANDS[cmd_name]
+        found: click.Command = getattr(import_module(f".{file}", __name__), name)
         return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -44,6 +43,10 @@ Examples:
   # with another objective or priority
   tutti plan -f now.json --objective gangs
   tutti plan -f now.json --set-priority ml/train=1000
+\b
+  # with another quota, before you apply it: which gangs would start, or wait?
+  tutti plan -f now.json --set-queue vision.limit.nvidia.com/gpu=48
+  tutti plan -f now.json --add-queue team.yaml
 \b
 Exit codes: 0 planned; 1 the plan failed its check, which is a bug;
 2 a file or an option is wrong; 3 the plan differs from the plan in the dump.
@@ -130,6 +133,20 @@ def _strategies(_context: click.Context, _option: click.Parameter, begin: str) -
     help="What if: give the pods of this gang this priority.",
 )
 @click.option(
+    "--set-queue",
+    metavar="QUEUE.FIELD=VALUE",
+    multiple=True,
+    help="What if: change a queue. The fields are limit.RESOURCE and guaranteed.RESOURCE (none "
+    "for no quota), weight, parent, stop and mode.",
+)
+@click.option(
+    "--add-queue",
+    type=FILE,
+    metavar="FILE",
+    multiple=True,
+    help="What if: add the Queues of this file, or replace those of the same name.",
+)
+@click.option(
     "--strategy",
     shell_complete=_strategies,
     help="What if: use this strategy.",
@@ -214,44 +231,37 @@ def _added(wish: _Wish, snapshot: Snapshot, found: Objects) -> Sequence[Text]:
     return [*contents(wish.all("add")), *apps]
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What is to be different about the nodes and the gangs of a cluster."""
-
-    add_nodes: Sequence[tuple[int, str]] = ()  # so many nodes like this one
-    remove_nodes: Sequence[str] = ()
-    priorities: Sequence[tuple[str, int]] = ()  # of gangs, by name
-
-
-def change(snapshot: Snapshot, changes: Changes) -> Snapshot:
-    """The cluster with these changes: first more nodes, then fewer, then other priorities.
-
-    Raises:
-        WrongChange: a change names something that is not there.
-    """
-    from ..whatif import edits
-
-    for count, like in changes.add_nodes:
-        snapshot = edits.with_nodes(snapshot, count, like)
-    for name in changes.remove_nodes:
-        snapshot = edits.without_node(snapshot, name)
-    for gang, priority in changes.priorities:
-        snapshot = edits.with_priority(snapshot, gang, priority)
-    return snapshot
-
-
 def _changed(snapshot: Snapshot, wish: _Wish) -> Snapshot:
-    from ..whatif import edits
+    from ..whatif import changes, edits
 
+    snapshot = _with_queues(snapshot, wish.all("add_queue"))
     counts, models = wish.all("add_nodes"), wish.all("like")
     if len(counts) != len(models):
         fail("give --add-nodes N and --like NODE together, once for each kind of node")
     nodes = [(int(count), like) for count, like in zip(counts, models, strict=True)]
     try:
-        snapshot = change(snapshot, Changes(nodes, wish.all("remove_node")))
-        return change(snapshot, Changes(priorities=list(map(_priority, wish.all("set_priority")))))
+        wanted = changes.Changes(
+            nodes,
+            wish.all("remove_node"),
+            list(map(_priority, wish.all("set_priority"))),
+            wish.all("set_queue"),
+        )
+        return changes.change(snapshot, wanted)
     except edits.WrongChange as problem:
         fail(str(problem))
+
+
+def _with_queues(snapshot: Snapshot, paths: Sequence[str]) -> Snapshot:
+    """The cluster with the Queues of these files, too."""
+    from ..whatif.queue_edits import with_queue
+
+    for path in paths:
+        queues = understood(contents([path]))[0].queues
+        if not queues:
+            fail(f"--add-queue {path}: this file has no Queue")
+        for queue in queues:
+            snapshot = with_queue(snapshot, queue)
+    return snapshot
 
 
 def _priority(words: str) -> tuple[str, int]:

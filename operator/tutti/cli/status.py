@@ -70,6 +70,7 @@ def _print(seen: View, output: str) -> None:
         click.echo(f"{'There is no gang' if is_wide else 'No gang waits'}{where}.")
         return
     titles = ["NAMESPACE"] * (seen.namespace is None) + ["NAME", "STATE", "BOUND"]
+    titles += ["QUEUE"] * bool(seen.snapshot.queues)
     titles += ["NODES", "PRIORITY"] * is_wide + ["AGE", "REASON", "MESSAGE"]
     table.show(out, table.of_rows(titles, (_cells(row, seen, is_wide=is_wide) for row in listed)))
 
@@ -84,6 +85,7 @@ def _cells(row: StandingRow, seen: View, *, is_wide: bool) -> list[Any]:
     cells: list[Any] = [gang.key.namespace] * (seen.namespace is None)
     cells += [gang.key.name, Text(row.state.value, style=STYLES[row.state.value])]
     cells.append(f"{row.bound}/{row.needed}")
+    cells += [row.queue or "-"] * bool(seen.snapshot.queues)
     cells += [str(row.nodes), str(gang.priority)] * is_wide
     age = watch.age(gang.created, seen.snapshot.taken_at)
     return [*cells, age, row.reason or "-", row.message]
@@ -124,6 +126,7 @@ def data(seen: View) -> Mapping[str, Any]:
                 "needed": row.needed,
                 "nodes": row.nodes,
                 "priority": row.gang.priority,
+                "queue": row.queue,
                 "created": row.gang.created,
                 "reason": row.reason,
                 "message": row.message,

@@ -52,10 +52,13 @@ def _print(seen: View, output: str) -> None:
         return
     names = _resources(rows, is_wide=output == "wide")
     titles = ["NAMESPACE"] * (seen.namespace is None) + ["NAME", "STATE", "HELD", "NODES"]
+    has_queues = bool(seen.snapshot.queues)
+    titles += ["QUEUE"] * has_queues
     lines = [
         [
             *[row.gang.key.namespace] * (seen.namespace is None),
             *(row.gang.key.name, row.state.value, f"{row.held}/{row.needed}", str(row.nodes)),
+            *[row.queue or "-"] * has_queues,
             *(format_amount(name, row.resources[name]) for name in names),
         ]
         for row in rows
@@ -87,5 +90,6 @@ def _data(row: StandingRow) -> Mapping[str, Any]:
         "held": row.held,
         "needed": row.needed,
         "nodes": row.nodes,
+        "queue": row.queue,
         "resources": dict(listed(row.resources)),
     }

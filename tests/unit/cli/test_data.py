@@ -18,8 +18,16 @@ from tutti.model.decisions import Policy
 from ...harness.builders import gang, node, snapshot
 
 ROOT = Path(__file__).parents[3]
+QUEUES = str(ROOT / "docs" / "queues" / "cluster.yaml")
 CLUSTER = str(ROOT / "docs" / "explain" / "cluster.yaml")
-ROW = re.compile(r"(?m)^\| `(status|top|explain|plan)` \| (`[^|]*`) \|")
+ROW = re.compile(r"(?m)^\| `(status|top|queue|explain|plan)` \| (`[^|]*`) \|")
+# A parent without a guarantee, which is a fault, and whose children therefore borrow.
+LATE_QUEUE = """
+apiVersion: tutti.dev/v1alpha1
+kind: Queue
+metadata: {name: research}
+spec: {resources: [{name: nvidia.com/gpu, guaranteed: 1}]}
+"""
 ANY = r"[^\[\]]+"  # what <name> stands for; names of resources have dots
 
 
@@ -70,6 +78,11 @@ def app() -> str:
 def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[str]:
     (tmp_path / "app.json").write_text(app())
     files = (CLUSTER, str(tmp_path / "app.json"))
+    if command == "queue":
+        (tmp_path / "more.yaml").write_text(LATE_QUEUE)
+        yield from printed(lines(command, "-f", QUEUES))
+        yield from printed(lines(command, "-f", QUEUES, "-f", str(tmp_path / "more.yaml")))
+        return
     if command in ("plan", "explain"):
         for file in files:
             yield from printed(lines(command, "-f", file))
@@ -83,7 +96,7 @@ def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> It
     yield from printed(json.loads(capsys.readouterr().out))
 
 
-@pytest.mark.parametrize("command", ["status", "top", "explain", "plan"])
+@pytest.mark.parametrize("command", ["status", "top", "queue", "explain", "plan"])
 def test_every_field_is_documented_and_no_other(
     command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

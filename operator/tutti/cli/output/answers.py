@@ -10,8 +10,8 @@ from ... import dump
 from ...console.observation import PlanAnswer, WrongQuestion
 from ...dump.load import snapshot_of
 from ...whatif import Planner, edits
+from ...whatif.changes import Changes, change
 from .. import explain, status
-from ..plan import Changes, change
 from . import offline, render
 from .gang_rows import StandingRow, hindrance, rows
 from .watch import View

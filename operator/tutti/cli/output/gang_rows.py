@@ -15,6 +15,8 @@ from ...model.cluster import Gang, Snapshot
 from ...model.keys import GangKey
 from ...model.resources import NOTHING, Resources
 from ...planning.compile.grids import footprint
+from ...planning.observed_demand import observe
+from ...planning.queued_gangs import queue_gangs
 from ...reporting.utilisation import GangState, state_of
 
 SPOKEN: Mapping[GangState, str] = {GangState.WAITING: "Reserved", GangState.DEGRADED: "Healthy"}
@@ -30,6 +32,7 @@ class StandingRow:
     held: int  # members that are bound, or have room reserved, absent ones too
     nodes: int  # on which they are
     resources: Resources  # that they ask for together
+    queue: str = ""  # that it counts in; empty where there are no Queues, or it may name none
     reason: str = ""  # why it waits, or what it lacks
     message: str = ""
 
@@ -44,8 +47,9 @@ def rows(
 ) -> Sequence[StandingRow]:
     """The gangs of a namespace, or of all: the most important first, then the oldest."""
     gangs = [gang for gang in snapshot.gangs if namespace in (None, gang.key.namespace)]
+    queues = queue_gangs(observe(snapshot)).queues if snapshot.queues else {}
     found = [
-        _row(gang, state, snapshot, groups.get(gang.key))
+        _row(gang, state, snapshot, groups.get(gang.key), queues.get(gang.key, ""))
         for gang in gangs
         if (state := state_of(gang, snapshot)) is not None
     ]
@@ -78,7 +82,9 @@ def largest(found: Iterable[StandingRow], snapshot: Snapshot) -> Sequence[Standi
     return sorted(holding, key=lambda row: (-share(row), row.gang.key))
 
 
-def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | None) -> StandingRow:
+def _row(
+    gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | None, queue: str
+) -> StandingRow:
     reserved = next(
         (reservation for reservation in snapshot.reservations if reservation.uid == gang.uid), None
     )
@@ -100,6 +106,7 @@ def _row(gang: Gang, state: GangState, snapshot: Snapshot, group: GangObject | N
         held=len(places) + len(absent),
         nodes=len({*places.values(), *(node for _, node in absent)}),
         resources=Resources.total(here) if here else NOTHING,
+        queue=queue,
         reason=reason,
         message=message,
     )

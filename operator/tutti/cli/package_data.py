@@ -1,4 +1,4 @@
-"""``tutti crds``: what has to be installed before anything else."""
+"""``tutti crds`` and ``tutti settings``: what the package itself holds, whatever the cluster is."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -8,7 +8,7 @@ import click
 
 
 @click.command("crds", short_help="Print the CustomResourceDefinitions, for kubectl apply.")
-def command() -> None:
+def crds() -> None:
     """Print the CustomResourceDefinitions, ready for `kubectl apply -f -`."""
     for path in crd_files():
         click.echo(path.read_text().rstrip())  # each begins with a separator
@@ -19,3 +19,13 @@ def crd_files() -> Sequence[Path]:
     installed = Path(str(resources.files("tutti"))) / "crds"
     checkout = Path(__file__).parents[3] / "charts" / "tutti" / "crds"
     return sorted((installed if installed.is_dir() else checkout).glob("*.yaml"))
+
+
+@click.command("settings")
+def settings() -> None:
+    """List every setting: its variable, default and meaning."""
+    from ..settings import PREFIX, Settings
+
+    for name, field in Settings.model_fields.items():
+        default = ",".join(field.default) if isinstance(field.default, tuple) else field.default
+        click.echo(f"{PREFIX}{name.upper()}={default}\n    {field.description}")

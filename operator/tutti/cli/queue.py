@@ -1,0 +1,320 @@
+"""``tutti queue``: the tree of queues, what they use of their quotas, and who waits in them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import inputs
+from .inputs import fail
+from .output import watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.text import Text
+
+    from ..model.cluster import Snapshot
+    from ..model.decisions import QueueUse
+    from ..model.queues import Queue
+    from ..planning.queued_gangs import QueuedGangs
+    from ..queues.tree import QueueTree
+
+NOT_FOUND = 1
+BAR_CELLS = 20
+COVERED, CHARGED, FREE, GUARANTEE = "█", "▒", "·", "|"
+LEGEND = (
+    f"{COVERED} covered, {CHARGED} not covered, {FREE} free, up to the limit or else to all nodes; "
+    f"{GUARANTEE} the guarantee"
+)
+EXAMPLES = """\b
+Examples:
+  kubectl tutti queue          # all queues: what they use of their quotas
+  kubectl tutti queue vision   # this one, those below it, and their gangs
+  kubectl tutti queue -o wide  # also resources without a quota, and weights
+  tutti queue -f now.json -o json \\
+    | jq '.queues[] | select(.waiting > 0) | .name'
+\b
+Exit codes: 0 shown; 1 there is no such queue, or the cluster cannot be read;
+2 a file, an option or a setting is wrong.
+"""
+
+
+def _queue_names(context: click.Context, _option: click.Parameter, begin: str) -> list[str]:
+    """What a word may become: queues of the files that are named so far."""
+    paths = context.params.get("paths")
+    if not paths:
+        return []
+    snapshot, _ = inputs.observed(paths)
+    return [queue.name for queue in snapshot.queues if queue.name.startswith(begin)]
+
+
+@click.command(
+    "queue",
+    epilog=EXAMPLES,
+    short_help="Show the tree of queues, their quotas and what they use.",
+)
+@click.argument("queue", required=False, shell_complete=_queue_names)
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    type=inputs.FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Read files instead of a cluster: a dump, output of `kubectl get -o yaml`, manifests, or "
+    "a directory of such files; - for standard input. You can repeat this option.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="The format.",
+)
+@click.option("-w", "--watch", "is_watching", is_flag=True, help="Refresh every two seconds.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service account, "
+    "~/.kube/config.",
+)
+@click.option("--context", help="The context in the kubeconfig. Default: the current context.")
+def command(
+    queue: str | None,
+    paths: Sequence[str],
+    *,
+    output: str,
+    is_watching: bool,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
+    """Show the tree of queues: quotas, what is charged to them, what is covered, and who waits.
+
+    A queue is charged for all gangs in it and in the queues below it. The command computes this
+    from the cluster, as the operator does. With QUEUE, it shows this queue and those below it, says
+    what is wrong with their declarations, and lists their gangs.
+    """
+    from .output import live_cluster
+
+    if paths:
+        if is_watching:
+            fail("-f and -w contradict each other: files do not change while they are read")
+        snapshot, _ = inputs.observed(paths)
+        _print(_observed(snapshot, queue), output)
+        return
+
+    def look() -> watch.View:
+        return watch.look(None, kubeconfig, context)
+
+    try:
+        seen = look()
+    except live_cluster.OutOfReach as problem:
+        fail(str(problem), NOT_FOUND)
+    _print(_observed(seen.snapshot, queue), output)
+    if is_watching:
+        watch.again(look, lambda seen: _print(_observed(seen.snapshot, queue), output), time.sleep)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Queues:
+    """The queues of a Snapshot that are shown, and what is known of them."""
+
+    snapshot: Snapshot
+    tree: QueueTree
+    queued: QueuedGangs
+    totals: Mapping[str, int]  # of all nodes, by resource
+    faults: Mapping[str, Sequence[str]]  # sentences, by queue
+    names: Sequence[str]  # in the order of the tree
+    chosen: str  # the queue that was asked for, or empty
+
+    def use(self, name: str) -> QueueUse:
+        """What the plan would say of it."""
+        return next(use for use in self.queued.use if use.name == name)
+
+
+def _observed(snapshot: Snapshot, chosen: str | None) -> _Queues:
+    """What is to be shown; a queue that does not exist ends the command."""
+    import difflib
+
+    from ..model.queues import ROOT
+    from ..model.resources import Resources
+    from ..planning.observed_demand import observe
+    from ..planning.queued_gangs import queue_gangs
+    from ..queues import tree as queue_tree
+    from ..reporting import queue_status
+
+    tree = queue_tree.QueueTree.of(snapshot.queues)
+    top = chosen or ROOT
+    if top not in tree.queues:
+        nearest = difflib.get_close_matches(top, tree.queues, n=1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        names = (
+            f"there are {', '.join(sorted(tree.queues))}" if snapshot.queues else "there are none"
+        )
+        fail(f"there is no queue {top}{hint or f': {names}'}", NOT_FOUND)
+    totals = dict(Resources.total(node.allocatable for node in snapshot.nodes).amounts)
+    faults: dict[str, list[str]] = {}
+    for fault in queue_tree.findings(snapshot.queues, totals):
+        faults.setdefault(fault.queue, []).append(queue_status.sentence(fault))
+    queued = queue_gangs(observe(snapshot))
+    return _Queues(snapshot, tree, queued, totals, faults, [*_below(tree, top)], chosen or "")
+
+
+def _below(tree: QueueTree, name: str) -> Iterator[str]:
+    """A queue and all below it, parents first."""
+    yield name
+    for child in tree.children[name]:
+        yield from _below(tree, child)
+
+
+def _print(seen: _Queues, output: str) -> None:
+    from .output import table
+
+    if output in ("json", "yaml"):
+        watch.print_data(data(seen), output)
+        return
+    if not seen.snapshot.queues:
+        click.echo("There is no Queue: all gangs share the cluster without quotas.")
+        return
+    is_wide = output == "wide"
+    titles = ["QUEUE", "RESOURCE", "USE", "CHARGED", "COVERED", "GUARANTEED", "LIMIT", "WAITING"]
+    titles += ["SHARE", *["WEIGHT", "MODE"] * is_wide, "STATE"]
+    lines = [line for name in seen.names for line in _lines(seen, name, is_wide=is_wide)]
+    out = table.console()
+    table.show(out, table.of_rows(titles, lines))
+    click.echo(LEGEND)
+    for name in seen.names:
+        for sentence in seen.faults.get(name, ()):
+            inputs.say(f"queue {name}: {sentence}")
+    if seen.chosen:
+        click.echo()
+        _print_gangs(seen)
+
+
+def _print_gangs(seen: _Queues) -> None:
+    from ..gang.quantities import format_resources
+    from .output import table
+
+    gangs = _gangs(seen)
+    if not gangs:
+        click.echo(f"No gang is in queue {seen.chosen}.")
+        return
+    lines = [
+        [key, queue, "runs", str(priority), format_resources(charged)]
+        if charged.amounts
+        else [key, queue, "waits", str(priority), "-"]
+        for key, queue, priority, charged in gangs
+    ]
+    titles = ["GANG", "QUEUE", "STATE", "PRIORITY", "CHARGED"]
+    table.show(table.console(), table.of_rows(titles, lines))
+
+
+def _gangs(seen: _Queues) -> Sequence[tuple[str, str, int, Any]]:
+    """The gangs of the queues that are shown, with what they are charged; those that run first."""
+    from ..model.resources import NOTHING
+
+    names, found = {*seen.names}, []
+    for gang in seen.snapshot.gangs:
+        queue = seen.queued.queues.get(gang.key, "")
+        charge = seen.queued.charges.get(gang.key)
+        if queue in names and (charge is not None or not gang.is_idle):
+            charged = NOTHING if charge is None else charge.total
+            found.append((str(gang.key), queue, gang.priority, charged))
+    return sorted(found, key=lambda row: (not row[3].amounts, row[1], -row[2], row[0]))
+
+
+def _lines(seen: _Queues, name: str, *, is_wide: bool) -> Iterator[Sequence[str | Text]]:
+    """The rows of a queue: one for each resource of which it has a quota, or at least one."""
+    from ..gang.quantities import format_amount
+    from ..model.queues import ROOT
+    from ..reporting import queue_status
+
+    queue, use = seen.tree.queues[name], seen.use(name)
+    guaranteed, limits = dict(seen.tree.guarantees[name]), dict(queue.limits)
+    named = {line for line, n in guaranteed.items() if n} | limits.keys()
+    resources = sorted(named | (set(use.charged.names) if is_wide else set()))
+    indent = "  " * (seen.tree.depths[name] - seen.tree.depths[seen.names[0]])
+    for number, resource in enumerate(resources or [""]):
+        is_first = number == 0
+        line: list[str | Text] = [f"{indent}{name}" if is_first else "", resource or "-"]
+        if resource:
+            charged, covered = use.charged[resource], use.covered[resource]
+            line.append(_bar(seen, queue, resource, charged, covered))
+            line += [format_amount(resource, n) for n in (charged, covered)]
+            for quotas in (guaranteed, limits):
+                quota = quotas.get(resource)
+                line.append("-" if quota is None else format_amount(resource, quota))
+        else:
+            line += ["-"] * 5
+        line += [str(use.waiting), queue_status.percent(use)] if is_first else ["", ""]
+        if is_wide:
+            line += [str(queue.weight), queue.mode.value] if is_first else ["", ""]
+        state = "" if name == ROOT else _state(seen, name)
+        yield [*line, state if is_first else ""]
+
+
+def _bar(seen: _Queues, queue: Queue, resource: str, charged: int, covered: int) -> str:
+    """What is covered, what else is charged, and what is free, up to the limit or the cluster."""
+    limit = dict(queue.limits).get(resource, seen.totals.get(resource, 0))
+    whole = max(limit, charged, 1)
+
+    def cells(n: int) -> int:
+        return -(-n * BAR_CELLS // whole)
+
+    bar = [COVERED] * cells(covered)
+    bar += [CHARGED] * (cells(charged) - len(bar))
+    bar += [FREE] * (BAR_CELLS - len(bar))
+    guarantee = seen.tree.guarantees[queue.name].get(resource, 0)
+    if guarantee > 0:
+        bar.insert(min(cells(guarantee), BAR_CELLS), GUARANTEE)
+    return "".join(bar)
+
+
+def _state(seen: _Queues, name: str) -> str:
+    """In one word what keeps gangs from starting here, or what is wrong."""
+    from ..reporting import queue_status
+
+    found = queue_status.conditions(seen.tree, name, (), is_empty=False)
+    state = next(line.reason for line in found if line.type == "Accepting")
+    return f"{state}, not valid" if seen.faults.get(name) else state
+
+
+def data(seen: _Queues) -> Mapping[str, Any]:
+    """The same for programs: docs/plugin.md has the fields."""
+    from ..gang.quantities import quantity
+
+    def amounts(found: Any) -> Mapping[str, str]:
+        return {resource: quantity(resource, n) for resource, n in found}
+
+    queues = []
+    for name in seen.names if seen.snapshot.queues else ():
+        queue, use = seen.tree.queues[name], seen.use(name)
+        queues.append(
+            {
+                "name": name,
+                "parent": seen.tree.parents.get(name, ""),
+                "depth": seen.tree.depths[name],
+                "guaranteed": amounts(seen.tree.guarantees[name].items()),
+                "limits": amounts(queue.limits),
+                "charged": amounts(use.charged.amounts),
+                "covered": amounts(use.covered.amounts),
+                "borrowed": amounts(use.borrowed.amounts),
+                "waiting": use.waiting,
+                "share": float(use.share),
+                "weight": queue.weight,
+                "stop": queue.stop.value,
+                "mode": queue.mode.value,
+                "state": _state(seen, name),
+                "faults": [*seen.faults.get(name, ())],
+            }
+        )
+    gangs = [
+        {"gang": key, "queue": queue, "priority": priority, "charged": amounts(charged.amounts)}
+        for key, queue, priority, charged in _gangs(seen)
+    ]
+    return {"queues": queues, "gangs": gangs}

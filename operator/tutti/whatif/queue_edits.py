@@ -1,0 +1,130 @@
+"""Snapshots with other queues: another quota, weight, parent or stop, or one queue more.
+
+A change is written as ``vision.limit.nvidia.com/gpu=48``: a queue, a field of it, and for a quota
+its resource, which may be left out where the queue has one quota of this kind.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import TypeVar
+
+from ..kube.codec.quantity import QuantityError, granted
+from ..model.cluster import Snapshot
+from ..model.queues import ROOT, Amounts, Queue, QueueMode, Stop
+from .edits import WrongChange
+
+NONE = "none"  # takes a quota or a parent away
+EXAMPLE = "write it as QUEUE.FIELD=VALUE, such as vision.limit.nvidia.com/gpu=48"
+MOST_WEIGHT = 10_000
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def changed(of: Snapshot, words: str) -> Snapshot:
+    """The cluster with one field of one queue changed.
+
+    Raises:
+        WrongChange: the words name no queue or no field, or the value makes no sense.
+    """
+    where, sign, value = words.partition("=")
+    queue = _named(of, where, words)
+    field, _, resource = where[len(queue.name) + 1 :].partition(".")
+    if not sign or not value or not field:
+        raise WrongChange(f"--set-queue {words}: {EXAMPLE}")
+    if field not in FIELDS:
+        known = ", ".join(FIELDS)
+        raise WrongChange(f"--set-queue {words}: {field} is no such field; there are {known}")
+    return with_queue(of, FIELDS[field](queue, resource, value, words))
+
+
+def with_queue(of: Snapshot, queue: Queue) -> Snapshot:
+    """One queue more, or another in the place of its namesake: the same queue to gangs that run."""
+    known = next((other for other in of.queues if other.name == queue.name), None)
+    uid = queue.uid if known is None else known.uid
+    others = (other for other in of.queues if other.name != queue.name)
+    queues = sorted((*others, replace(queue, uid=uid)), key=lambda other: other.name)
+    return replace(of, queues=tuple(queues))
+
+
+def _named(of: Snapshot, where: str, words: str) -> Queue:
+    """The queue whose name the words begin with; names may have dots, so the longest counts."""
+    names = {queue.name: queue for queue in of.queues}
+    meant = [name for name in names if where == name or where.startswith(f"{name}.")]
+    if meant:
+        return names[max(meant, key=len)]
+    if not names:
+        raise WrongChange(
+            f"--set-queue {words}: there are no queues; add one with --add-queue FILE"
+        )
+    first = where.partition(".")[0]
+    nearest = difflib.get_close_matches(first, names, n=1)
+    hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(sorted(names))}"
+    raise WrongChange(f"--set-queue {words}: there is no queue {first}; {hint}")
+
+
+def _limit(queue: Queue, resource: str, value: str, words: str) -> Queue:
+    return replace(queue, limits=_with_amount(queue.limits, resource, value, words))
+
+
+def _guarantee(queue: Queue, resource: str, value: str, words: str) -> Queue:
+    return replace(queue, guaranteed=_with_amount(queue.guaranteed, resource, value, words))
+
+
+def _with_amount(amounts: Amounts, resource: str, value: str, words: str) -> Amounts:
+    known = dict(amounts)
+    if not resource:
+        if len(known) != 1:
+            some = f"of {', '.join(known)}" if known else "such as nvidia.com/gpu"
+            before = words.partition("=")[0]
+            raise WrongChange(
+                f"--set-queue {words}: name the resource, {some}: {before}.RESOURCE={value}"
+            )
+        (resource,) = known
+    if value == NONE:
+        known.pop(resource, None)
+    else:
+        try:
+            known[resource] = granted(resource, value)
+        except QuantityError as problem:
+            raise WrongChange(
+                f"--set-queue {words}: {problem}; {NONE} takes the quota away"
+            ) from problem
+    return tuple(sorted(known.items()))
+
+
+def _weight(queue: Queue, _resource: str, value: str, words: str) -> Queue:
+    if not value.isdecimal() or not 1 <= int(value) <= MOST_WEIGHT:
+        raise WrongChange(f"--set-queue {words}: a weight is a number from 1 to {MOST_WEIGHT}")
+    return replace(queue, weight=int(value))
+
+
+def _parent(queue: Queue, _resource: str, value: str, _words: str) -> Queue:
+    return replace(queue, parent="" if value in (NONE, ROOT) else value)
+
+
+def _stop(queue: Queue, _resource: str, value: str, words: str) -> Queue:
+    return replace(queue, stop=_word(Stop, value, words), draining_since=None)
+
+
+def _mode(queue: Queue, _resource: str, value: str, words: str) -> Queue:
+    return replace(queue, mode=_word(QueueMode, value, words))
+
+
+def _word(kind: type[Word], value: str, words: str) -> Word:
+    try:
+        return kind(value)
+    except ValueError as problem:
+        known = ", ".join(kind)
+        raise WrongChange(f"--set-queue {words}: {value} is none of {known}") from problem
+
+
+FIELDS: Mapping[str, Callable[[Queue, str, str, str], Queue]] = {
+    "limit": _limit,
+    "guaranteed": _guarantee,
+    "weight": _weight,
+    "parent": _parent,
+    "stop": _stop,
+    "mode": _mode,
+}

@@ -1,0 +1,112 @@
+"""Queues as they are not, but could be."""
+
+from dataclasses import replace
+
+import pytest
+
+from tutti.model.cluster import Snapshot
+from tutti.model.keys import Uid
+from tutti.model.queues import Queue, QueueMode, Stop
+from tutti.whatif.changes import Changes, change
+from tutti.whatif.edits import WrongChange
+from tutti.whatif.queue_edits import changed, with_queue
+
+GPU = "nvidia.com/gpu"
+VISION = Queue(
+    "vision",
+    Uid("v-1"),
+    parent="ml",
+    guaranteed=(("cpu", 2000), (GPU, 8)),
+    limits=((GPU, 48),),
+    stop=Stop.DRAIN,
+    draining_since=5.0,
+)
+CLUSTER = Snapshot(0.0, queues=(Queue("ml", Uid("m-1")), VISION, Queue("vision.old", Uid("o-1"))))
+
+
+def after(words: str, of: Snapshot = CLUSTER, name: str = "vision") -> Queue:
+    made = changed(of, words)
+    assert [queue.name for queue in made.queues] == [queue.name for queue in of.queues]
+    return next(queue for queue in made.queues if queue.name == name)
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        ("vision.limit.nvidia.com/gpu=56", {"limits": ((GPU, 56),)}),
+        ("vision.limit=56", {"limits": ((GPU, 56),)}),
+        ("vision.limit.memory=1Ki", {"limits": (("memory", 1024), (GPU, 48))}),
+        ("vision.limit=none", {"limits": ()}),
+        ("vision.limit.memory=none", {}),
+        ("vision.guaranteed.cpu=1500m", {"guaranteed": (("cpu", 1500), (GPU, 8))}),
+        ("vision.weight=3", {"weight": 3}),
+        ("vision.parent=nlp", {"parent": "nlp"}),
+        ("vision.parent=root", {"parent": ""}),
+        ("vision.parent=none", {"parent": ""}),
+        ("vision.stop=Hold", {"stop": Stop.HOLD, "draining_since": None}),
+        ("vision.mode=Shadow", {"mode": QueueMode.SHADOW}),
+    ],
+)
+def test_one_field_of_one_queue_changes(words: str, fields: dict[str, object]) -> None:
+    assert after(words) == replace(VISION, **fields)  # type: ignore[arg-type]
+
+
+def test_the_longest_name_counts() -> None:
+    assert after("vision.old.weight=2", name="vision.old").weight == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("vison.limit=4", "there is no queue vison; did you mean vision?"),
+        ("x.limit=4", "there is no queue x; there are ml, vision, vision.old"),
+        ("vision=4", "write it as QUEUE.FIELD=VALUE, such as vision.limit.nvidia.com/gpu=48"),
+        ("vision.limit", "write it as QUEUE.FIELD=VALUE"),
+        ("vision.limit=", "write it as QUEUE.FIELD=VALUE"),
+        (
+            "vision.max=4",
+            "max is no such field; there are limit, guaranteed, weight, parent, stop, mode",
+        ),
+        (
+            "vision.guaranteed=4",
+            "name the resource, of cpu, nvidia.com/gpu: vision.guaranteed.RESOURCE=4",
+        ),
+        ("ml.limit=4", "name the resource, such as nvidia.com/gpu: ml.limit.RESOURCE=4"),
+        (
+            "vision.limit.cpu=many",
+            "'many' is not a quantity such as 500m, 2 or 1.5Gi; none takes the quota away",
+        ),
+        ("vision.limit.cpu=-1", "the quantity -1 is negative"),
+        ("vision.weight=0", "a weight is a number from 1 to 10000"),
+        ("vision.weight=x", "a weight is a number from 1 to 10000"),
+        ("vision.stop=Now", "Now is none of None, Hold, Drain"),
+        ("vision.mode=Off", "Off is none of Active, Shadow"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_to_write(words: str, sentence: str) -> None:
+    with pytest.raises(WrongChange) as refused:
+        changed(CLUSTER, words)
+    assert str(refused.value).startswith(f"--set-queue {words}: ")
+    assert sentence in str(refused.value)
+
+
+def test_without_queues_there_is_none_to_change() -> None:
+    with pytest.raises(WrongChange, match="add one with --add-queue FILE"):
+        changed(Snapshot(0.0), "vision.limit=4")
+
+
+def test_a_queue_is_added_or_takes_the_place_of_its_namesake() -> None:
+    nlp = Queue("nlp", Uid("new"))
+    assert [q.name for q in with_queue(CLUSTER, nlp).queues] == [
+        "ml",
+        "nlp",
+        "vision",
+        "vision.old",
+    ]
+    again = with_queue(CLUSTER, Queue("vision", Uid("new"), weight=9))
+    assert again.queues[1] == Queue("vision", Uid("v-1"), weight=9)
+
+
+def test_changes_of_queues_are_made_with_those_of_the_rest() -> None:
+    made = change(CLUSTER, Changes(queues=["vision.weight=3", "ml.weight=2"]))
+    assert [queue.weight for queue in made.queues] == [2, 3, 1]
