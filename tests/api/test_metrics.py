@@ -12,6 +12,8 @@ from tests.conformance.prometheus import queries
 from tests.harness.controlplane import build
 from tests.harness.rig import Rig, members, pod_group
 
+from .bodies import queue
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -31,6 +33,8 @@ def scraped() -> str:
     with Rig.start() as rig:
         rig.ends_at_rest = False
         rig.nodes(1, cpu=4, memory="16Gi")
+        quota = {"name": "cpu", "guaranteed": 1, "limit": 100}
+        rig.create(queue({"resources": [quota]}, "team"))
         rig.create(pod_group("starts", 2), *members("starts", 2, cpu=1))
         rig.create(pod_group("waits", 9), *members("waits", 9, cpu=1))
         rig.until_bound("starts", 2)
@@ -53,10 +57,15 @@ def test_a_real_cluster_is_told_as_it_is(scraped: str) -> None:
     assert "tutti_gang_time_to_bind_seconds_count 1.0" in lines
     assert 'tutti_resource_allocated{resource="cpu",unit="core"} 2.0' in lines
     assert "tutti_lease_held 1.0" in lines
+    assert 'tutti_queue_waiting_gangs{queue="root"} 1.0' in lines
+    assert 'tutti_queue_limit{queue="team",resource="cpu",unit="core"} 100.0' in lines
 
 
 def test_no_name_of_anybody_is_told(scraped: str) -> None:
-    """No labels per gang, pod, node or namespace: few series, and nothing to read from them."""
+    """No labels per gang, pod, node or namespace: few series, and nothing to read from them.
+
+    Queues have a label: administrators choose their names.
+    """
     assert not any(name in scraped for name in ("starts", "node-000", '"ml"'))
     assert len(scraped.splitlines()) < 500
 

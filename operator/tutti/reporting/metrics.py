@@ -19,6 +19,7 @@ from ..kube.calls import Call, Right
 from ..kube.client import NO_ANSWER
 from ..model.cluster import Gang, Snapshot
 from ..model.decisions import Mode, Plan, Reason
+from ..queues.tree import QueueTree
 from . import utilisation
 
 OK, REDIRECTED = 200, 300  # HTTP's own boundaries
@@ -221,6 +222,7 @@ class Metrics(Collector):
         if leads and self._seen is not None:
             yield from _of_gangs(*self._seen)
             yield from _of_room(self._seen.snapshot)
+            yield from _of_queues(*self._seen)
 
 
 def _of_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
@@ -267,6 +269,50 @@ def _of_room(snapshot: Snapshot) -> Iterator[Metric]:
         for field, family in families.items():
             family.add_metric([name, unit], getattr(room, field) * factor)
     yield from families.values()
+
+
+def _of_queues(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
+    """Figures of every queue, the root included, of resources that some queue has a quota of."""
+    if not snapshot.queues:
+        return
+    tree = QueueTree.of(snapshot.queues)
+    limits = {name: dict(queue.limits) for name, queue in tree.queues.items()}
+    named = {*tree.lines, *(resource for amounts in limits.values() for resource in amounts)}
+    amounts = {
+        field: GaugeMetricFamily(f"tutti_queue_{field}", said, labels=["queue", "resource", "unit"])
+        for field, said in (
+            ("charged", "What gangs in a queue and below it are charged."),
+            ("covered", "What of it guarantees cover."),
+            ("borrowed", "What of it no guarantee covers."),
+            ("guaranteed", "What a queue guarantees."),
+            ("limit", "What a queue limits its gangs to."),
+        )
+    }
+    waiting = GaugeMetricFamily(
+        "tutti_queue_waiting_gangs", "Gangs that wait in a queue and below it.", labels=["queue"]
+    )
+    shares = GaugeMetricFamily(
+        "tutti_queue_share_ratio",
+        "The largest part of a resource that is charged over the guarantee, by weight.",
+        labels=["queue"],
+    )
+    for use in plan.queues:
+        waiting.add_metric([use.name], use.waiting)
+        shares.add_metric([use.name], float(use.share))
+        guaranteed, limit = tree.guarantees.get(use.name, {}), limits.get(use.name, {})
+        for resource in sorted(named):
+            unit, factor = _unit(resource)
+            values = {
+                "charged": use.charged[resource],
+                "covered": use.covered[resource] if resource in tree.lines else None,
+                "borrowed": use.borrowed[resource] if resource in tree.lines else None,
+                "guaranteed": guaranteed.get(resource),
+                "limit": limit.get(resource),
+            }
+            for field, value in values.items():
+                if value is not None:
+                    amounts[field].add_metric([use.name, resource, unit], value * factor)
+    yield from (*amounts.values(), waiting, shares)
 
 
 def _unit(resource: str) -> tuple[str, float]:

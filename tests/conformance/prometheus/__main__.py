@@ -17,6 +17,7 @@ import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tests.api.bodies import queue
 from tests.harness.controlplane import build, die_with_parent
 from tests.harness.controlplane.components import free_ports
 from tests.harness.rig import Rig, members, pod_group
@@ -43,6 +44,8 @@ def main() -> int:
     with Rig.start() as rig, prometheus(rig) as address:
         rig.ends_at_rest = False
         rig.nodes(2, cpu=8, memory="16Gi")
+        quota = {"name": "cpu", "guaranteed": 1, "limit": 100}
+        rig.create(queue({"resources": [quota]}, "team"))
         rig.create(pod_group("waits", 90), *members("waits", 90, cpu=1))
         silent = _unanswered(rig, address)
         rules = _get(address, "rules", {})["data"]["groups"][0]["rules"]

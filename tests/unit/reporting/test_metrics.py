@@ -9,11 +9,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tutti.kube.calls import Call
+from tutti.model.cluster import Snapshot
 from tutti.model.decisions import Level, Mode, Plan, Reason, Rejection
-from tutti.model.keys import GangKey
+from tutti.model.keys import GangKey, Uid
+from tutti.model.queues import Queue
+from tutti.planning.observed_demand import observe
+from tutti.planning.queued_gangs import queue_gangs
 from tutti.reporting.metrics import BindingResult, CycleResult, Metrics
 
-from ...harness.builders import NAMESPACE, gang, node, single, snapshot
+from ...harness.builders import NAMESPACE, gang, node, single, snapshot, space
 from ...harness.fakes import Clock, FakeCluster, Life
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
@@ -59,10 +63,43 @@ def test_a_replica_that_does_not_lead_tells_nothing_of_the_cluster() -> None:
     assert (found["tutti_lease_held"], found["tutti_lease_changes_total"]) == (1.0, 3.0)
 
 
+def queued() -> tuple[Snapshot, Plan]:
+    """A gang that runs in a queue, and one that waits without."""
+    vision = Queue("vision", Uid("v"), guaranteed=(("cpu", 1000),), limits=(("memory", 4 << 30),))
+    runs = gang("a").of(1, cpu=2, memory=1).bound_on("n1").but(queue="vision")
+    made = snapshot(node("n1", cpu=4, memory=8), space(NAMESPACE), runs, gang("b").of(1, cpu=9))
+    made = replace(made, queues=(vision,))
+    return made, Plan(queues=queue_gangs(observe(made)).use)
+
+
+def test_queues_tell_figures_of_what_has_a_quota() -> None:
+    metrics = leading()
+    metrics.saw(*queued())
+    found = told(metrics)
+    figures = {name: value for name, value in found.items() if name.startswith("tutti_queue")}
+    assert figures == {
+        "tutti_queue_charged root cpu core": 2.0,
+        "tutti_queue_charged root memory byte": 2.0**30,
+        "tutti_queue_charged vision cpu core": 2.0,
+        "tutti_queue_charged vision memory byte": 2.0**30,
+        "tutti_queue_covered root cpu core": 0.0,
+        "tutti_queue_covered vision cpu core": 0.0,
+        "tutti_queue_borrowed root cpu core": 2.0,
+        "tutti_queue_borrowed vision cpu core": 2.0,
+        "tutti_queue_guaranteed root cpu core": 0.0,
+        "tutti_queue_guaranteed vision cpu core": 1.0,
+        "tutti_queue_limit vision memory byte": 4 * 2.0**30,
+        "tutti_queue_waiting_gangs root": 1.0,
+        "tutti_queue_waiting_gangs vision": 0.0,
+        "tutti_queue_share_ratio root": 0.0,
+        "tutti_queue_share_ratio vision": 0.25,
+    }
+
+
 def test_the_docs_name_every_metric_and_no_other() -> None:
     """With its labels."""
     metrics = leading()
-    metrics.saw(snapshot(node("n1", cpu=1)), Plan())
+    metrics.saw(*queued())
     metrics.called(Call.BIND, 201)
     families = text_string_to_metric_families(metrics.text().decode())
     wanted = {}
