@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,13 +21,12 @@ from ..unit.cli.test_plan import SETUP
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
 MARKUP = "<img src=x onerror=hacked=1>"
 SCRIPT = '"><svg onload=hacked=2>${hacked=3}'
 TURNED = "abc\u202egpj.exe"
 LONG = "l" * 253
-VIEWS = ("map", "map?as=table", "waiting", "planner", "what-if", "gang/ml%2Ftrain")
+VIEWS = ("map", "map?as=table", "waiting", "queues", "planner", "what-if", "gang/ml%2Ftrain")
 
 
 @pytest.fixture
@@ -153,3 +153,25 @@ async def test_the_pictures_of_the_docs_can_be_made_anew(page: Page, tmp_path: P
         assert (pictures.FOLDER / f"{name}.png").exists(), "python -m tests.docs.pictures"
     readme = (pictures.FOLDER.parents[1] / "README.md").read_text()
     assert "docs/console/map.png" in readme
+
+
+async def test_queues_are_a_tree_with_bars_and_their_quotas_can_be_tried(
+    page: Page, tmp_path: Path
+) -> None:
+    example = Path(__file__).parents[2] / "docs" / "queues" / "cluster.yaml"
+    with tutti_ui(tmp_path, "-f", str(example)) as (link, _):
+        await page.go(link)
+        await page.until("document.querySelector('cluster-map canvas') !== null")
+        await _shown(page, "queues")
+        told = await page.until(
+            "document.querySelectorAll('#queues svg.bar').length === 3 && document.body.innerText"
+        )
+        assert "vision/train" in told
+        widths = await page.evaluate(
+            "[...document.querySelectorAll('#queues tr:last-child rect')]"
+            ".map((r) => r.getAttribute('width'))"
+        )
+        assert widths == ["80.0%", "80.0%", "2"]
+        told = await _shown(page, "what-if?queue=vision.limit.nvidia.com%2Fgpu%3D12")
+        assert "starts now" in told
+        assert page.complaints == []

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from ..model.cluster import Snapshot
     from ..model.decisions import QueueUse
+    from ..model.keys import GangKey
     from ..model.queues import Queue
+    from ..model.resources import Resources
     from ..planning.queued_gangs import QueuedGangs
     from ..queues.tree import QueueTree
 
@@ -105,7 +107,7 @@ def command(
         if is_watching:
             fail("-f and -w contradict each other: files do not change while they are read")
         snapshot, _ = inputs.observed(paths)
-        _print(_observed(snapshot, queue), output)
+        _print(observed(snapshot, queue), output)
         return
 
     def look() -> watch.View:
@@ -115,9 +117,9 @@ def command(
         seen = look()
     except live_cluster.OutOfReach as problem:
         fail(str(problem), NOT_FOUND)
-    _print(_observed(seen.snapshot, queue), output)
+    _print(observed(seen.snapshot, queue), output)
     if is_watching:
-        watch.again(look, lambda seen: _print(_observed(seen.snapshot, queue), output), time.sleep)
+        watch.again(look, lambda seen: _print(observed(seen.snapshot, queue), output), time.sleep)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +139,7 @@ class _Queues:
         return next(use for use in self.queued.use if use.name == name)
 
 
-def _observed(snapshot: Snapshot, chosen: str | None) -> _Queues:
+def observed(snapshot: Snapshot, chosen: str | None) -> _Queues:
     """What is to be shown; a queue that does not exist ends the command."""
     import difflib
 
@@ -205,16 +207,16 @@ def _print_gangs(seen: _Queues) -> None:
         click.echo(f"No gang is in queue {seen.chosen}.")
         return
     lines = [
-        [key, queue, "runs", str(priority), format_resources(charged)]
+        [str(key), queue, "runs", str(priority), format_resources(charged)]
         if charged.amounts
-        else [key, queue, "waits", str(priority), "-"]
+        else [str(key), queue, "waits", str(priority), "-"]
         for key, queue, priority, charged in gangs
     ]
     titles = ["GANG", "QUEUE", "STATE", "PRIORITY", "CHARGED"]
     table.show(table.console(), table.of_rows(titles, lines))
 
 
-def _gangs(seen: _Queues) -> Sequence[tuple[str, str, int, Any]]:
+def _gangs(seen: _Queues) -> Sequence[tuple[GangKey, str, int, Resources]]:
     """The gangs of the queues that are shown, with what they are charged; those that run first."""
     from ..model.resources import NOTHING
 
@@ -224,7 +226,7 @@ def _gangs(seen: _Queues) -> Sequence[tuple[str, str, int, Any]]:
         charge = seen.queued.charges.get(gang.key)
         if queue in names and (charge is not None or not gang.is_idle):
             charged = NOTHING if charge is None else charge.total
-            found.append((str(gang.key), queue, gang.priority, charged))
+            found.append((gang.key, queue, gang.priority, charged))
     return sorted(found, key=lambda row: (not row[3].amounts, row[1], -row[2], row[0]))
 
 
@@ -314,7 +316,13 @@ def data(seen: _Queues) -> Mapping[str, Any]:
             }
         )
     gangs = [
-        {"gang": key, "queue": queue, "priority": priority, "charged": amounts(charged.amounts)}
+        {
+            "gang": str(key),
+            "kind": key.kind.kind,
+            "queue": queue,
+            "priority": priority,
+            "charged": amounts(charged.amounts),
+        }
         for key, queue, priority, charged in _gangs(seen)
     ]
     return {"queues": queues, "gangs": gangs}

@@ -43,6 +43,7 @@ class WhatIf:
     remove_nodes: Sequence[str] = ()
     priorities: Sequence[tuple[str, int]] = ()  # of gangs, by name
     manifest: str = ""  # objects to add, in YAML or JSON
+    queues: Sequence[str] = ()  # as ``tutti plan --set-queue`` spells changes
 
 
 class PlanAnswer(NamedTuple):
@@ -57,6 +58,9 @@ class Answers(Protocol):
 
     def status(self, observation: Observation) -> Record:
         """What ``tutti status -A -o json`` prints."""
+
+    def queues(self, observation: Observation) -> Record:
+        """What ``tutti queue -o json`` prints."""
 
     def plan(self, observation: Observation) -> PlanAnswer:
         """What ``tutti plan -o json`` prints."""

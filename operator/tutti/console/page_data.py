@@ -28,6 +28,7 @@ def what_if(body: Mapping[str, Any]) -> WhatIf:
             [str(name) for name in body.get("removeNodes", ())],
             [(str(entry["gang"]), int(entry["priority"])) for entry in body.get("priorities", ())],
             str(body.get("manifest", "")),
+            [str(words) for words in body.get("queues", ())],
         )
     except (TypeError, ValueError, KeyError, AttributeError) as problem:
         raise WrongQuestion("these changes cannot be read") from problem

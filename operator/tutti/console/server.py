@@ -69,6 +69,7 @@ class Console:
                 web.get("/api/map", self._data(self._tell_map)),
                 web.get("/api/node", self._data(self._tell_node)),
                 web.get("/api/waiting", self._data(self._tell_waiting)),
+                web.get("/api/queues", self._data(self._tell_queues)),
                 web.get("/api/gang", self._data(self._tell_gang)),
                 web.get("/api/plan", self._data(self._tell_plan)),
                 web.post("/api/what-if", self._data(self._tell_what_if)),
@@ -165,6 +166,9 @@ class Console:
         states = status["states"]
         gangs = gang_views.waiting(observation, status)
         return {"takenAt": observation.snapshot.taken_at, "states": states, "gangs": gangs}
+
+    async def _tell_queues(self, _request: web.Request) -> Mapping[str, Any]:
+        return self._answers.queues(self._cluster.observe())
 
     async def _tell_gang(self, request: web.Request) -> Mapping[str, Any]:
         observation = self._cluster.observe()

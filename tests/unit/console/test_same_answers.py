@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,8 +20,8 @@ from ...harness.console import Client, console_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
+EXAMPLE = Path(__file__).parents[3] / "docs" / "queues" / "cluster.yaml"
 NUMBER = 50
 STEP = 97  # so that all strategies and themes are among them
 CHANGE = {"--add-nodes": 2, "--remove-node": -1}  # of the number of nodes
@@ -61,6 +62,7 @@ async def test_the_page_says_what_the_commands_say(
         assert plan == tutti("plan", "-f", "-", text=text)
         status = await client.get("/api/status")
         assert status == tutti("status", "-A")
+        assert await client.get("/api/queues") == tutti("queue")
         await _gangs(client, status)
         await _explained(client, plan, text)
         if snapshot.nodes and number % 5 == 0:
@@ -98,6 +100,20 @@ async def _explained(client: Client, plan: Any, text: bytes) -> None:
         done = CliRunner().invoke(cli.main, ["explain", "-f", "-", row["gang"]], input=text)
         assert answer["sentences"] == done.stdout.splitlines()
         assert [line["plans"] for line in progress] == list(range(1, len(progress) + 1))
+
+
+async def test_the_page_says_of_queues_what_the_commands_say() -> None:
+    text = EXAMPLE.read_bytes()
+    async with console_of(text) as client:
+        told = await client.get("/api/queues")
+        assert told == tutti("queue", "-f", "-", text=text)
+        assert [queue["name"] for queue in told["queues"]] == ["root", "research", "nlp", "vision"]
+        words = "vision.limit.nvidia.com/gpu=12"
+        changed = (await client.post("/api/what-if", {"queues": [words]}))["plan"]
+        assert changed == tutti("plan", "-f", "-", "--set-queue", words, text=text)
+        assert [one["gang"] for one in changed["difference"]] == ["vision/sweep"]
+        wrong = await client.post("/api/what-if", {"queues": ["vision.max=1"]})
+        assert "max is no such field" in wrong["problem"]
 
 
 async def _what_if(client: Client, snapshot: Any, text: bytes, folder: Path) -> None:

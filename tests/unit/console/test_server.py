@@ -96,6 +96,10 @@ class Slow:
         """See ``Answers.status``."""
         raise NotImplementedError(observation)
 
+    def queues(self, observation: Observation) -> dict[str, Any]:
+        """See ``Answers.queues``."""
+        raise NotImplementedError(observation)
+
     def plan(self, observation: Observation) -> PlanAnswer:
         """See ``Answers.plan``."""
         self.plans += 1

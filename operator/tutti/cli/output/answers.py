@@ -11,7 +11,7 @@ from ...console.observation import PlanAnswer, WrongQuestion
 from ...dump.load import snapshot_of
 from ...whatif import Planner, edits
 from ...whatif.changes import Changes, change
-from .. import explain, status
+from .. import explain, queue, status
 from . import offline, render
 from .gang_rows import StandingRow, hindrance, rows
 from .watch import View
@@ -56,6 +56,10 @@ class CommandAnswers:
         """See ``Answers.status``."""
         return status.data(View(observation.snapshot, self._rows(observation), None))
 
+    def queues(self, observation: Observation) -> Record:
+        """See ``Answers.queues``."""
+        return queue.data(queue.observed(observation.snapshot, None))
+
     def plan(self, observation: Observation) -> PlanAnswer:
         """See ``Answers.plan``."""
         made = self._planned(observation.snapshot)
@@ -64,7 +68,9 @@ class CommandAnswers:
     def what_if(self, observation: Observation, changes: WhatIf) -> PlanAnswer:
         """See ``Answers.what_if``."""
         before = self._planned(observation.snapshot)
-        wanted = Changes(changes.add_nodes, changes.remove_nodes, changes.priorities)
+        wanted = Changes(
+            changes.add_nodes, changes.remove_nodes, changes.priorities, changes.queues
+        )
         try:
             snapshot = self._with(before.snapshot, changes.manifest)
             after = self._planned(change(snapshot, wanted))

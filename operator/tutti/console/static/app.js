@@ -5,10 +5,12 @@ import { follow, get, open } from './server.js';
 import { problem, visible } from './text.js';
 import * as views from './views.js';
 import * as plans from './plan_views.js';
+import { queues } from './queue_views.js';
 
 const VIEWS = {
   map: ['Map', views.map],
   waiting: ['Waiting', views.waiting],
+  queues: ['Queues', queues],
   gang: ['', views.gang],
   planner: ['Planner', plans.planner],
   'what-if': ['What if', plans.whatIf],

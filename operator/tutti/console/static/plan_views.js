@@ -97,7 +97,7 @@ export function planner() {
 }
 
 // What-if: the address holds the changes, so that a link asks the same question again.
-const CHANGES = ['add', 'remove', 'priority', 'manifest'];
+const CHANGES = ['add', 'remove', 'priority', 'queue', 'manifest'];
 const given = (key) => state.query.getAll(key).filter(Boolean);
 const rest = (words) => {
   const at = words.lastIndexOf(':');
@@ -112,6 +112,7 @@ function question() {
     }),
     removeNodes: given('remove'),
     priorities: given('priority').map(rest).map(([gang, priority]) => ({ gang, priority: Number(priority) })),
+    queues: given('queue'),
     manifest: given('manifest').join('\n---\n'),
   };
 }
@@ -192,6 +193,14 @@ function forms() {
         <label>Priority <input name="priority" type="number" required /></label>`,
       (data) => change('priority', `${data.get('gang')}:${data.get('priority')}`),
     ),
+    form(
+      '… a queue had another quota',
+      html`<label
+        >Queue, field and value
+        <input name="queue" placeholder="vision.limit.nvidia.com/gpu=48" size="36" required
+      /></label>`,
+      (data) => change('queue', data.get('queue')),
+    ),
     html`<details>
       <summary>… you created the objects of a manifest</summary>
       ${form(
@@ -208,6 +217,7 @@ function chosen() {
     add: (value) => `${value.split(':')[0]} more like ${value.slice(value.indexOf(':') + 1)}`,
     remove: (value) => `without node ${value}`,
     priority: (value) => `${rest(value)[0]} with priority ${rest(value)[1]}`,
+    queue: (value) => `queue ${value}`,
     manifest: (value) => `with ${count(value.trim().split('\n').length, 'line')} of manifest`,
   };
   return html`<ul>
