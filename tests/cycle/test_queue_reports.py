@@ -162,7 +162,7 @@ async def test_a_queue_that_has_changed_since_is_told_in_the_next_cycle() -> Non
     life = Life(cluster, Clock())
 
     def change(name: str) -> None:
-        if name == "bind" and cluster.queues["vision"].queue.weight == 1:
+        if name == "write_status" and cluster.queues["vision"].queue.weight == 1:
             cluster.change_queue("vision", weight=7)
             life.watch.catch_up()
 

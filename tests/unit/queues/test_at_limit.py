@@ -89,3 +89,11 @@ def test_it_says_so_in_one_sentence() -> None:
     assert finding_text.text(found(16, {"a": 9, "b": 8})).endswith(
         "a limit of 64 would be enough, or the end of ml/a (9) and ml/b (8)"
     )
+
+
+def test_gangs_at_the_same_limit_are_told_the_same_ends() -> None:
+    queues = {key(name): "vision" for name in "axy"}
+    limited = LimitedGangs(queues, {key("a"): Resources.of({GPU: 8})})
+    limit = QueueLimit("vision", GPU, 48, 48, frozenset(queues))
+    ends = [limited.finding(limit, key(name), 8, 0).ending for name in "xy"]
+    assert ends == [((key("a"), 8),)] * 2
