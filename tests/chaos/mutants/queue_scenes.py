@@ -19,15 +19,16 @@ from ...harness.builders import GangBuilder, gang, node, snapshot, space
 if TYPE_CHECKING:
     from ...harness.builders import Part
 
-FOUR = (("cpu", 4000),)
+Quota = tuple[tuple[str, int], ...]
+FOUR: Quota = (("cpu", 4000),)
 
 
 def _gang(name: str, queue: str, cpu: int, priority: int = 0) -> GangBuilder:
     return gang(name).of(1, cpu=cpu).priority(priority).but(queue=queue, created=60.0)
 
 
-def _queue(name: str, **quotas: tuple[tuple[str, int], ...]) -> Queue:
-    return Queue(name, Uid(name), **quotas)
+def _queue(name: str, *, guaranteed: Quota = (), limits: Quota = ()) -> Queue:
+    return Queue(name, Uid(name), guaranteed=guaranteed, limits=limits)
 
 
 SCENES: tuple[tuple[Part, ...], ...] = (

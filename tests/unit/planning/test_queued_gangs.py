@@ -554,7 +554,7 @@ def test_no_limit_is_ever_exceeded(strategy: Strategy, examples: int) -> None:
     @settings(
         max_examples=examples, deadline=None, database=None, suppress_health_check=[*HealthCheck]
     )
-    @given(generators.crowds(), st.data())
+    @given(generators.crowded(), st.data())
     def tried(seen: Snapshot, chance: st.DataObject) -> None:
         queues = some_queues(chance)
         names = st.sampled_from(["a", "b", ""])
