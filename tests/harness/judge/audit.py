@@ -33,7 +33,6 @@ class AuditEntry:
     uid: str = ""  # of what was written to, where the request or the log names it
     denied: bool = False  # refused by authorization, not by admission
     answered: datetime | None = None
-    is_status_alone: bool = False  # the body has a status, and else the version that it is for
     fields: frozenset[str] = frozenset()  # of the request, as far as the log has its body
 
     @property
@@ -111,9 +110,9 @@ def _entries(lines: Iterable[bytes]) -> Iterator[AuditEntry]:
 
 
 def _fields(body: Mapping[str, Any]) -> Iterator[str]:
-    """The fields of a body, two levels of them: ``spec.weight``."""
+    """The fields of a body, two levels of them: ``spec.weight``; ``spec`` where it is empty."""
     for name, value in body.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             yield from (f"{name}.{inner}" for inner in value)
         else:
             yield name
@@ -143,7 +142,5 @@ def entry_of(raw: Mapping[str, Any]) -> AuditEntry:
         uid=metadata.get("uid") or target.get("uid") or "",
         denied=code == 403 and decision == "forbid",
         answered=datetime.fromisoformat(end) if end else None,
-        is_status_alone=set(body) == {"status", "metadata"}
-        and set(metadata) == {"resourceVersion"},
         fields=frozenset(_fields(body)),
     )

@@ -69,12 +69,21 @@ def _fault(entry: AuditEntry, known: dict[str, Pod], standpoint: Standpoint) -> 
         return ""
     if (entry.group, entry.resource, entry.verb) not in ALLOWED:
         return "is not on the closed list of writes"
-    if (entry.group, entry.resource) in STATUS_ALONE and not entry.is_status_alone:
-        return "has more in its body than a status and a version"
-    if (entry.group, entry.resource) == (TUTTI, "queues") and entry.fields - OF_QUEUES:
-        return f"writes {', '.join(sorted(entry.fields - OF_QUEUES))} of a Queue"
+    if fault := _body_fault(entry):
+        return fault
     if entry.resource in ON_OUR_PODS_ONLY:
         meant = [pod for uid, pod in known.items() if not entry.uid or entry.uid == uid]
         if meant and not any(standpoint.is_ours(pod) for pod in meant):
             return f"the pod names scheduler {meant[-1].scheduler}, not us"
+    return ""
+
+
+def _body_fault(entry: AuditEntry) -> str:
+    """What the body of a write to a group of Volcano's or to a Queue has that it must not have."""
+    if (entry.group, entry.resource) in STATUS_ALONE:
+        beside = {field for field in entry.fields if field.split(".")[0] != "status"}
+        if beside != {"metadata.resourceVersion"}:
+            return "has something else in its body than a status and a version"
+    if (entry.group, entry.resource) == (TUTTI, "queues") and entry.fields - OF_QUEUES:
+        return f"writes {', '.join(sorted(entry.fields - OF_QUEUES))} of a Queue"
     return ""
