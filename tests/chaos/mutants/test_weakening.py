@@ -19,6 +19,7 @@ NO_CHECKS = {
     "plan_checks": {
         "upheld: never not placements": "saves the work of counting where nothing is placed",
         "_broken: never not placements": "likewise",
+        "_within_queues: never not snapshot.queues": "likewise, where there are no Queues",
         (
             "_bystanders: never not (snapshot.reservations or "
             "lookup.are_ruled(replace(snapshot, gangs=tuple(gangs))))"

@@ -8,7 +8,7 @@ import pytest
 from tutti.model.cluster import Phase, SlotReservation
 from tutti.model.decisions import GangCap, Placement, Plan
 from tutti.model.keys import NodeName
-from tutti.verify import plan_checks
+from tutti.verify import cap_checks, plan_checks
 
 from ...harness.builders import GangBuilder, Part, gang, node, reservation, snapshot
 from .test_plan_checks import placing
@@ -100,3 +100,9 @@ def test_slots_that_a_member_takes_are_counted_once() -> None:
 def test_an_unknown_member_uses_nothing_of_a_cap() -> None:
     stranger = replace(starting(A), assignments=starting(B).assignments)
     assert not any("cap" in sentence for sentence in broken([cap({"cpu": 0}, A)], A, B, stranger))
+
+
+def test_what_is_within_a_cap_counts_only_its_own_gangs() -> None:
+    seen, both = snapshot(ROOMY, A, B), [starting(A), starting(B)]
+    assert cap_checks.within(seen, both, [cap({"cpu": 4000}, A)]) == both
+    assert cap_checks.within(seen, both, [cap({"cpu": 3999}, A)]) == both[1:]
