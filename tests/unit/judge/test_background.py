@@ -49,10 +49,12 @@ def test_leaving_ends_the_tasks_and_closes_their_connections() -> None:
 
 def test_a_run_ends_when_its_connections_have_said_goodbye() -> None:
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(0.1)
-        while await reader.read(1 << 20):
-            pass
-        writer.close()
+        try:
+            await asyncio.sleep(0.1)
+            while await reader.read(1 << 20):
+                pass
+        finally:
+            writer.close()  # also where the loop is left before all is read
 
     async def serve() -> asyncio.Server:
         return await asyncio.start_server(listen, "127.0.0.1", 0)
