@@ -1,13 +1,67 @@
-"""Events for people: each is sent once, and one that is refused is not sent again."""
+"""Events for people: what the owner of a pod should know although the pod does not wait for it.
+
+Each Event is sent once, and one that is refused is not sent again. Separate from the conditions of
+pods, which say why a pod waits.
+"""
 
 import logging
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from ..kube import errors
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import is_away
+from ..model.cluster import Gang, Member, Phase
+from ..model.keys import GangKey, Uid
 
 logger = logging.getLogger(__name__)
+
+STARTS_ALONE = "StartsAlone"
+SEVERAL_GANGS = "SeveralGangs"
+ALONE = (
+    "Tutti starts this Spark driver alone and reserves no room for its executors, because gangs of "
+    "Spark applications are turned off. Turn them on (spark.enabled in the chart, "
+    "TUTTI_SPARK_ENABLED elsewhere), or name a PodGroup for its pods."
+)
+
+
+class PodNotice(NamedTuple):
+    """An Event about a pod."""
+
+    member: Member
+    reason: str
+    message: str
+
+    @property
+    def key(self) -> tuple[Uid, str]:
+        """The pod and the sentence: the Event is created once for both."""
+        return self.member.uid, self.message
+
+
+def notices_of(gang: Gang, is_declared: Callable[[GangKey], bool]) -> Iterable[PodNotice]:
+    """The Events about pods of a gang that have not started; ``is_declared`` knows other gangs."""
+    for member in gang.members:
+        if member.phase is not Phase.PENDING:
+            continue
+        if gang.is_single and _starts_alone(member):
+            yield PodNotice(member, STARTS_ALONE, ALONE)
+        for other in filter(is_declared, member.other_gangs):
+            sentence = (
+                f"The pod is a member of {_name(gang.key)}. It also names {_name(other)}, which "
+                "does not count it: a pod is in one gang."
+            )
+            yield PodNotice(member, SEVERAL_GANGS, sentence)
+
+
+def _starts_alone(member: Member) -> bool:
+    """Whether it is a driver that gets no PodGroup; one that waits for a PodGroup says so."""
+    is_driver = member.spark is not None and member.spark.is_driver
+    return is_driver and not member.size_unknown_because
+
+
+def _name(key: GangKey) -> str:
+    return f"{key.kind.kind} {key.name}"
 
 
 async def create_event(api: Api, event: encode.Event) -> None:

@@ -23,9 +23,8 @@ from ..model.keys import GangKey, NodeName, Uid
 from ..state.cluster_state import ClusterState
 from . import drafts
 from . import status as wording
-from .events import create_event
+from .events import PodNotice, create_event, notices_of
 from .pod_conditions import PodCondition, not_shown, notes_of, stray_notes
-from .pod_notices import PodNotice, notices_of
 from .unchanged import GangReport, ReportCache
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import pytest
 from tutti.model.cluster import Phase
 from tutti.model.keys import GangKey
 from tutti.model.spark import SparkPod
-from tutti.reporting.pod_notices import SEVERAL_GANGS, STARTS_ALONE, notices_of
+from tutti.reporting.events import SEVERAL_GANGS, STARTS_ALONE, notices_of
 
 from ...harness.builders import gang, single
 
