@@ -214,8 +214,15 @@ def test_kubectl_get_shows_queues_as_a_table(server: ControlPlane) -> None:
     spec = {"parent": "ml", "weight": 2, "stop": "Hold", "mode": "Active"}
     server.request("POST", QUEUES, queue(spec, "shown"))
     heads, row = (line.split() for line in server.kubectl("get", "tq", "shown").splitlines())
-    assert heads == ["NAME", "PARENT", "WEIGHT", "STOP", "MODE", "AGE"]
-    assert row[:-1] == ["shown", "ml", "2", "Hold", "Active"]
+    columns = ["NAME", "PARENT", "WEIGHT", "STOP", "MODE"]
+    assert heads == [*columns, "STATE", "VALID", "WAITING", "SHARE", "USE", "AGE"]
+    assert row[:-1] == [
+        "shown",
+        "ml",
+        "2",
+        "Hold",
+        "Active",
+    ]  # without a status, as no operator runs
 
 
 @pytest.mark.parametrize(

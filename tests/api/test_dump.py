@@ -31,6 +31,7 @@ LISTED = (
     ("", "nodes"),
     ("", "pods"),
     ("scheduling.k8s.io", "priorityclasses"),
+    ("scheduling.k8s.io", "podgroups"),
     ("tutti.dev", "queues"),
     ("tutti.dev", "podgroups"),
     ("tutti.dev", "reservations"),

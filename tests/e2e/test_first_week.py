@@ -41,7 +41,7 @@ def test_a_shadow_then_a_few_at_a_time_then_a_pause() -> None:
         rig.create(pod_group("huge", 20), *members("huge", 20, cpu=1), pod("alone", cpu=1))
 
         run_with(rig, SHADOW)
-        assert "3 members on" in rig.until_waiting("small", "WouldStart")
+        assert "3 members would start now on" in rig.until_waiting("small", "WouldStart")
         assert "6 members on" in rig.until_waiting("large", "WouldStart")
         assert "Tutti only watches" in rig.until_waiting("huge", "NotEnoughRoom")
         assert "mode shadow: no gang starts" in rig.operator.tail()

@@ -11,13 +11,13 @@ a Role in each of these. A test compares it with the calls that the code makes.
 - apiGroups: [tutti.dev]
   resources: [podgroups/status]
   verbs: [patch]
+{{- if ne .Values.settings.mode "shadow" }}
 {{- if has "podgroups.scheduling.k8s.io" .Values.settings.gangSources }}
 # The condition of Kubernetes' own PodGroups that a scheduler writes. Their specs are never written.
 - apiGroups: [scheduling.k8s.io]
   resources: [podgroups/status]
   verbs: [patch]
 {{- end }}
-{{- if ne .Values.settings.mode "shadow" }}
 # One pod is read when a binding was refused, or when no list shows one that is reserved: to learn
 # whether it is bound all the same.
 - apiGroups: [""]

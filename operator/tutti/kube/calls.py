@@ -3,14 +3,18 @@
 Separate from the client so that a test, and a reader, can hold the two side by side.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from ..model.keys import POD_GROUP, ApiKind
-from . import wire
+from . import errors, wire
 
 CORE_VERSION, TUTTI_VERSION = "v1", "v1alpha1"
+# What is a segment of a path and no more; the names of Kubernetes' objects are of fewer characters.
+NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._:-]+")
+MOST_QUOTED = 253  # characters of a name
 METHODS = {
     "list": "GET",
     "watch": "GET",
@@ -45,7 +49,15 @@ class Right:
         return METHODS[self.verb]
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """The path on the server; without a namespace, of the objects of all of them."""
+        """The path on the server; without a namespace, of the objects of all of them.
+
+        Raises:
+            errors.Gone: no object can have such a name, which may be what a user wrote into a
+                reference: it would be a path to something else.
+        """
+        for segment in (namespace, name):
+            if segment and not NAME.fullmatch(segment):
+                raise errors.Gone(f"no object has the name {segment[:MOST_QUOTED]!r}")
         resource, _, subresource = self.resource.partition("/")
         root = f"/api{'s' if self.group else ''}/{api_version(self.group, self.version)}"
         space = f"namespaces/{namespace}" if namespace else ""

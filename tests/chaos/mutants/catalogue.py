@@ -90,7 +90,13 @@ BINDS_PODS_OF_OTHERS = Mutant(
 )
 WRITES_INTO_THE_POD_GROUP = Mutant(
     "writes into the PodGroup beside its status",
-    (Patch("kube/client.py", 'kind.right("patch", "status")', 'kind.right("patch")'),),
+    (
+        Patch(
+            "kube/gang_sources/pod_group.py",
+            'StatusWriter(KIND.right("patch", "status"))',
+            'StatusWriter(KIND.right("patch"))',
+        ),
+    ),
 )
 
 BINDS_WITHOUT_ASKING_WHO_LEADS = Mutant(

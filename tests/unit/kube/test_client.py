@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tutti.model.keys import GangKey, Lease, Uid
 from tutti.model.spark import ConfigMapKey
 
 MEMBER = builders.member("a-0", builders.shape(cpu=1))
-HELD = builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1"))
+HELD = replace(builders.reservation(builders.gang("a").of(1, cpu=1), ("a-0", "n1")), uid=Uid("u-1"))
 
 
 @pytest.mark.parametrize(
@@ -169,3 +169,13 @@ async def test_a_gang_that_awaits_no_room_has_no_roles_to_read() -> None:
     async with reached({}) as (api, asked):
         assert await api.read_roles(GangObject(HELD.gang, Uid("u"), 1)) == ()
     assert not asked.method
+
+
+@pytest.mark.parametrize(
+    "name", ["..", ".", "../../../api/v1/pods", "x?watch=1", "x#y", "a b", "%2e"]
+)
+def test_a_name_that_a_user_wrote_is_no_path_to_something_else(name: str) -> None:
+    with pytest.raises(errors.Gone, match="no object has the name"):
+        Call.GET_JOB.path("ml", name)
+    with pytest.raises(errors.Gone, match="no object has the name"):
+        Call.GET_JOB.path(name, "train")

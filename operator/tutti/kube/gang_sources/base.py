@@ -61,7 +61,7 @@ class StatusWriter(NamedTuple):
     right: Right  # of the merge patch
     # None where the words are those of Tutti's PodGroup, which ``reporting.status`` has.
     words: StatusWords | None = None
-    # Whether controllers act upon it: then Tutti writes it only where it binds pods.
+    # Whether others act upon it or write it, too: then Tutti writes it only where it binds pods.
     has_effects: bool = False
 
 

@@ -156,7 +156,7 @@ SOURCE = GangSource(
     _gang_of,
     (KIND,),
     frozenset({KIND.right("patch", "status")}),
-    status=StatusWriter(KIND.right("patch", "status"), status_of),
+    status=StatusWriter(KIND.right("patch", "status"), status_of, has_effects=True),
     pod_field="spec.schedulingGroup",
     is_optional=True,
     is_default=True,
