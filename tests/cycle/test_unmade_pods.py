@@ -45,7 +45,7 @@ async def test_a_job_that_fits_has_its_pods_made_and_they_start_whole() -> None:
     made = cluster(cpu=4)
     life = Life(made, Clock())
     await life.settle()
-    assert (phase(made), made.reservations, made.made.count("read_roles")) == ("Inqueue", {}, 1)
+    assert (phase(made), made.reservations, made.made.count("read_job_pods")) == ("Inqueue", {}, 1)
     make_pods(made)
     life.watch.catch_up()
     await life.settle()
@@ -73,6 +73,27 @@ async def test_a_job_that_does_not_fit_says_so_and_is_told_once_it_does() -> Non
 async def test_where_no_gang_starts_no_pods_are_made(mode: Mode) -> None:
     made = cluster(cpu=4)
     await Life(made, Clock(), restraint=RolloutLimits(mode)).settle()
-    assert phase(made) in (None, "Pending")
-    assert "read_roles" not in made.made
-    assert (phase(made) is None) is (mode is Mode.SHADOW)
+    assert "read_job_pods" not in made.made
+    assert "write_status" not in made.made
+
+
+async def test_of_groups_of_other_schedulers_nothing_is_written() -> None:
+    """Whether their pods exist: these are not ours, so that no member is."""
+    made = cluster(cpu=4)
+    made.job_scheduler = "volcano"
+    theirs = {"phase": "Running", "running": 3}
+    other = GangKey(NAMESPACE, "other", KIND.api)
+    made._put_group(GangObject(other, Uid("o"), 3, status=theirs))
+    await Life(made, Clock()).settle()
+    assert (phase(made), made.groups[other].status) == (None, theirs)
+    assert "write_status" not in made.made
+    assert made.made.count("read_job_pods") == 1
+
+
+async def test_a_job_whose_group_cannot_be_placed_says_so_and_gets_no_pods() -> None:
+    made = cluster(cpu=4)
+    made._put_group(replace(made.groups[KEY], unsupported_fields=("spec.x",)))
+    await Life(made, Clock()).settle()
+    (line,) = made.groups[KEY].status["conditions"]
+    assert phase(made) == "Pending"
+    assert "spec.x" in line["message"]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from tutti.kube import errors, wire
 from tutti.kube.codec import decode, encode
 from tutti.kube.codec.queues import QueueObject, encode_finalizers, encode_status
-from tutti.kube.gang_sources import GangObject, job_kind, pod_group
+from tutti.kube.gang_sources import GangObject, JobPods, job_kind, pod_group
 from tutti.kube.leader_election import Deposed
 from tutti.kube.list_watch import Item
 from tutti.loop.cycle import Cycle
@@ -109,6 +109,7 @@ class FakeCluster:
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
     roles: dict[GangKey, tuple[Role, ...]] = field(default_factory=dict)  # of jobs without pods
+    job_scheduler: str = "tutti"  # that these jobs name
     config_maps: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     declared: dict[GangKey, dict[str, Any]] = field(default_factory=dict)  # PodGroups, as sent
     protected: set[str] = field(default_factory=set)  # names of pods that a budget protects
@@ -462,13 +463,13 @@ class FakeCluster:
 
         return await self._call("write_status", commit)
 
-    async def read_roles(self, group: GangObject) -> tuple[Role, ...]:
-        """See ``Api.read_roles``."""
+    async def read_job_pods(self, group: GangObject) -> JobPods:
+        """See ``Api.read_job_pods``."""
 
-        def commit() -> tuple[Role, ...]:
-            return self.roles[group.key]
+        def commit() -> JobPods:
+            return JobPods(frozenset({self.job_scheduler}), self.roles[group.key])
 
-        return await self._call("read_roles", commit)
+        return await self._call("read_job_pods", commit)
 
     async def set_finalizers(self, queue: QueueObject, finalizers: Sequence[str]) -> QueueObject:
         """See ``Api.set_finalizers``; what is being deleted gets no more of them."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import aiohttp
 
-from ..model.cluster import Member, Reservation, Role
+from ..model.cluster import Member, Reservation
 from ..model.decisions import Assignment
 from ..model.keys import GangKey, LeaderTerm, Lease, LeaseKey, PodKey
 from ..model.owners import Job
@@ -24,7 +24,15 @@ from .calls import Call, Right, Stream
 from .clock import ServerClock
 from .codec import decode, encode, jobs, queues
 from .codec.queues import QueueObject
-from .gang_sources import ALWAYS, GangObject, GangSource, job_kind, pod_group, status_writer
+from .gang_sources import (
+    ALWAYS,
+    GangObject,
+    GangSource,
+    JobPods,
+    job_kind,
+    pod_group,
+    status_writer,
+)
 
 REQUEST_SECONDS = 30.0
 WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
@@ -102,8 +110,8 @@ class Api(Protocol):
         With a ``version`` only while the object has that one: else it raises ``errors.Conflict``.
         """
 
-    async def read_roles(self, group: GangObject) -> tuple[Role, ...]:
-        """Read the roles of a gang, with templates, of the job that will make its pods.
+    async def read_job_pods(self, group: GangObject) -> JobPods:
+        """Read what the job of a gang says of the pods that it will make.
 
         Raises ``Gone`` where there is no such job, and ``BadObject`` where it cannot be read.
         """
@@ -259,17 +267,17 @@ class Client:
         group: GangObject = _read(body, kind.model, kind.decode)
         return group
 
-    async def read_roles(self, group: GangObject) -> tuple[Role, ...]:
-        """See ``Api.read_roles``; a large job is decoded beside the event loop."""
+    async def read_job_pods(self, group: GangObject) -> JobPods:
+        """See ``Api.read_job_pods``; a large job is decoded beside the event loop."""
         kind = job_kind(group.key.kind)
         if kind is None or group.job_awaiting_room is None:
-            return ()
+            return JobPods(frozenset())
         name, uid = group.job_awaiting_room
         body = await self._send(kind.get, kind.get.path(group.key.namespace, name))
         job = wire.parse_one(body, kind.model)
         if job.metadata.uid != uid:
             raise errors.Gone(f"{name} is another job of that name")
-        return await asyncio.to_thread(kind.roles_of, job, group)
+        return await asyncio.to_thread(kind.pods_of, job, group)
 
     async def set_finalizers(self, queue: QueueObject, finalizers: Sequence[str]) -> QueueObject:
         """See ``Api.set_finalizers``."""

@@ -85,6 +85,7 @@ class Cycle:
         self._enqueuer = Enqueuer(
             state,
             api,
+            scheduler=scheduler,
             clock=clock,
             in_flight=in_flight,
             starvation_seconds=policy.starvation_seconds,

@@ -129,7 +129,7 @@ class Reporter:
         return (
             GangReport(
                 gang,
-                self._state.group(gang.key) if self._writes_status(gang.key) else None,
+                self._state.group(gang.key) if self._writes_status(gang) else None,
                 held.get(gang.uid),
                 rejections.get(gang.key),
             )
@@ -137,9 +137,12 @@ class Reporter:
             if gang.uid not in given_back
         )
 
-    def _writes_status(self, gang: GangKey) -> bool:
-        writer = status_writer(gang.kind)
-        return writer is not None and (self._of_pods or not writer.has_effects)
+    def _writes_status(self, gang: Gang) -> bool:
+        """Whether a status is ours to write: one that has effects, of gangs with our pods alone."""
+        writer = status_writer(gang.key.kind)
+        if writer is None or not writer.has_effects:
+            return writer is not None
+        return self._of_pods and (bool(gang.members) or self._state.is_own_job(gang))
 
     def _forget(self, snapshot: Snapshot) -> None:
         """Forget who is gone; PodGroups only now and then, for those at rest are many.

@@ -2,19 +2,22 @@
 
 Their gangs have no pods yet. They are planned beside all others as if they had, and the jobs that
 such a plan places are told. Nothing is reserved by it: the pods are planned anew once they exist.
-What the status of such a gang says decides nothing but whether it is told.
+What the status of such a gang says decides nothing but whether it is told. Jobs that name another
+scheduler are left alone.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from ..gang import demand, slots
 from ..kube import errors
 from ..kube.client import Api
 from ..kube.concurrency import ConcurrencyLimit, is_away
-from ..kube.gang_sources import GangObject, job_kind
+from ..kube.gang_sources import GangObject, JobPods, job_kind
 from ..model.cluster import Gang, Role, Snapshot
 from ..model.decisions import Plan
 from ..model.keys import GangKey, Uid
@@ -24,8 +27,10 @@ from ..state.cluster_state import ClusterState
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0  # between two plans that ask for jobs without pods
-AGAIN_SECONDS = 5.0  # until a job is looked at again that could not be read or told
-MOST_JOBS = 100  # that one plan asks for: the oldest of the highest priority
+AGAIN_SECONDS = 5.0  # until a job is looked at again that could not be told, or has had its turn
+UNREAD_SECONDS = 60.0  # until a job is read again that is gone, or could not be read
+MOST_JOBS = 100  # that one plan asks for; the others have their turn after them
+MOST_REMEMBERED = 1_000  # jobs whose templates are kept
 MOST_PODS_UNFIT = 1_000  # a larger job that has no room never has its pods made
 
 
@@ -46,20 +51,26 @@ class Enqueuer:
         state: ClusterState,
         api: Api,
         *,
+        scheduler: str,
         clock: Callable[[], float],
         in_flight: int,
         starvation_seconds: float,
     ) -> None:
-        """After ``starvation_seconds`` a job is told that has no room, so that it starves as pods.
+        """``scheduler`` is the name that all pods of a job ask for, if they are ours.
+
+        After ``starvation_seconds`` a job is told that has no room, so that it starves as pods.
 
         Only gangs that have pods are given the room that is held for starved ones.
         """
         self._state = state
         self._api = api
+        self._scheduler = scheduler
         self._clock = clock
         self._gate = ConcurrencyLimit(in_flight)
         self._starvation_seconds = starvation_seconds
-        self._roles: dict[tuple[Uid, int], tuple[Role, ...]] = {}  # by gang and generation
+        self._pods: dict[tuple[Uid, int], JobPods] = {}  # by gang and generation
+        self._foreign: set[Uid] = set()  # gangs of jobs that name another scheduler
+        self._tried: dict[Uid, float] = {}  # when a job had its turn last
         self._put_off: dict[Uid, float] = {}  # until when a job is left alone
         self._look_at = 0.0  # when the next plan may ask for jobs
         self._next: float | None = None
@@ -79,64 +90,85 @@ class Enqueuer:
         now = self._clock()
         self._next = None
         waiting = list(self._state.awaiting_room())
-        if not waiting:
-            self._roles.clear()
-            self._put_off.clear()
-            return
-        if now < self._look_at:
+        if waiting and now < self._look_at:
             self._next = self._look_at
             return
+        self._forget_all_but({group.uid for group, _ in waiting})
+        waiting = [one for one in waiting if one[0].uid not in self._foreign]
+        if not waiting:
+            return
         self._look_at = now + LOOK_SECONDS
-        jobs = await self._read([one for one in waiting if self._is_due(one[0], now)])
-        told = [job for job in jobs if self._is_starved(job, now)]
+        due = [one for one in waiting if self._put_off.get(one[0].uid, now) <= now]
+        jobs = [job for job in await self._read(due, now) if not job.group.unsupported_fields]
+        told = [job for job in jobs if self._is_starved(job.group, job.gang, now)]
         if asked := [job for job in jobs if job not in told and job.roles]:
             placed = await self._placed(snapshot, asked, plan_of)
             told += [job for job in asked if job.gang.key in placed]
         told += [job for job in jobs if not job.roles and job not in told and _fits(snapshot, job)]
         await self._gate.all(partial(self._tell, job.group) for job in told)
-        self._next = self._next_moment(waiting)
+        self._next = self._next_moment(waiting, due)
 
-    def _is_due(self, group: GangObject, now: float) -> bool:
-        return self._put_off.get(group.uid, now) <= now
+    def _forget_all_but(self, here: Collection[Uid]) -> None:
+        """Forget the gangs that wait no more."""
+        self._pods = {key: pods for key, pods in self._pods.items() if key[0] in here}
+        self._foreign.intersection_update(here)
+        self._tried = {uid: at for uid, at in self._tried.items() if uid in here}
+        self._put_off = {uid: until for uid, until in self._put_off.items() if uid in here}
 
-    def _is_starved(self, job: WaitingJob, now: float) -> bool:
-        is_old = now - job.gang.created >= self._starvation_seconds
-        return is_old and demand.min_members(job.gang) <= MOST_PODS_UNFIT
+    def _is_starved(self, group: GangObject, gang: Gang, now: float) -> bool:
+        is_old = now - gang.created >= self._starvation_seconds
+        may_be_told = not group.unsupported_fields and demand.min_members(gang) <= MOST_PODS_UNFIT
+        return is_old and may_be_told
 
-    def _next_moment(self, waiting: Iterable[tuple[GangObject, Gang]]) -> float | None:
-        """When a job has starved, or is worth another try."""
+    def _next_moment(
+        self, waiting: Iterable[tuple[GangObject, Gang]], due: Collection[tuple[GangObject, Gang]]
+    ) -> float | None:
+        """When a job has starved, is worth another try, or has its turn."""
         now = self._clock()
         moments = [gang.created + self._starvation_seconds for _, gang in waiting]
-        return min((at for at in (*moments, *self._put_off.values()) if at > now), default=None)
+        moments += self._put_off.values()
+        if len(due) > MOST_JOBS:
+            is_all_tried = all(group.uid in self._tried for group, _ in due)
+            moments.append(now + (AGAIN_SECONDS if is_all_tried else LOOK_SECONDS))
+        return min((at for at in moments if at > now), default=None)
 
-    async def _read(self, waiting: list[tuple[GangObject, Gang]]) -> list[WaitingJob]:
-        """The first of these jobs, with their roles, as far as these can be read."""
-        waiting.sort(key=lambda one: (-one[1].priority, one[1].created, one[1].key))
-        first = waiting[:MOST_JOBS]
-        here = {(group.uid, group.generation) for group, _ in first}
-        self._roles = {key: roles for key, roles in self._roles.items() if key in here}
-        unread = [group for group, _ in first if (group.uid, group.generation) not in self._roles]
+    def _turn(self, group: GangObject, gang: Gang, now: float) -> tuple[Any, ...]:
+        """Starved jobs first, then those not tried for longest, of these the highest priority."""
+        tried = self._tried.get(group.uid, -math.inf)
+        is_starved = self._is_starved(group, gang, now)
+        return not is_starved, tried, -gang.priority, gang.created, gang.key
+
+    async def _read(self, due: Iterable[tuple[GangObject, Gang]], now: float) -> list[WaitingJob]:
+        """The jobs whose turn it is, with their roles: ours alone, as far as they can be read."""
+        turn = sorted(due, key=lambda one: self._turn(one[0], one[1], now))[:MOST_JOBS]
+        unread = [group for group, _ in turn if (group.uid, group.generation) not in self._pods]
         await self._gate.all(partial(self._read_one, group) for group in unread)
-        return [
-            WaitingJob(group, gang, self._roles[group.uid, group.generation])
-            for group, gang in first
-            if (group.uid, group.generation) in self._roles
+        self._tried.update((group.uid, now) for group, _ in turn)
+        jobs = [
+            WaitingJob(group, gang, pods.roles)
+            for group, gang in turn
+            if (pods := self._pods.get((group.uid, group.generation))) is not None
         ]
+        self._pods = dict(list(self._pods.items())[-MOST_REMEMBERED:])
+        return jobs
 
     async def _read_one(self, group: GangObject) -> None:
-        roles: tuple[Role, ...] = ()
         try:
-            roles = await self._api.read_roles(group)
-        except errors.Gone:
-            self._put_off[group.uid] = self._clock() + AGAIN_SECONDS
-            return  # its PodGroup will go, too
-        except errors.BadObject as problem:
-            logger.warning("gang %s: sized by minResources: %s", group.key, problem)
-        except errors.ApiError as problem:
-            if is_away(problem):
+            pods = await self._api.read_job_pods(group)
+        except (errors.BadObject, errors.ApiError) as problem:
+            if isinstance(problem, errors.ApiError) and is_away(problem):
                 raise
-            logger.warning("gang %s: sized by minResources: %s", group.key, problem)
-        self._roles[group.uid, group.generation] = roles
+            self._put_off[group.uid] = self._clock() + UNREAD_SECONDS
+            if not isinstance(problem, errors.Gone):  # else its PodGroup will go, too
+                logger.warning("gang %s: its job cannot be read: %s", group.key, problem)
+            return
+        if pods.schedulers != {self._scheduler}:
+            self._foreign.add(group.uid)
+            return
+        if pods.problem:
+            logger.warning("gang %s: sized by minResources: %s", group.key, pods.problem)
+        self._pods[group.uid, group.generation] = pods
+        self._state.claim_job(group)
 
     async def _placed(
         self,

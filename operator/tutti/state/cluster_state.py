@@ -165,6 +165,16 @@ class ClusterState:
         """The gangs without pods whose pods are made once there is room, with their objects."""
         return self._gangs.awaiting_room()
 
+    def claim_job(self, group: GangObject) -> None:
+        """The pods that a job's controller will make for this group are ours."""
+        if not self._gangs.is_own_job(group.key, group.uid):
+            self._gangs.claim_job(group)
+            self._wake()
+
+    def is_own_job(self, gang: Gang) -> bool:
+        """Whether the job of a gang was claimed."""
+        return self._gangs.is_own_job(gang.key, gang.uid)
+
     def spent_reservation(self, gang: Uid) -> Reservation | None:
         """The Reservation that is kept for the record of the gang's start alone."""
         return self._spent.get(gang)

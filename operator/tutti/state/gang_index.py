@@ -36,6 +36,7 @@ class GangIndex:
         self._by_gang: dict[GangKey, dict[Uid, Member]] = {}
         self._group_by_key: dict[GangKey, GangObject] = {}
         self._awaiting_room: set[GangKey] = set()
+        self._own_jobs: dict[GangKey, Uid] = {}  # gangs of jobs that name our scheduler
         self._made: dict[GangKey, Gang] = {}  # but for those at rest
         self._strays: dict[GangKey, tuple[Member, ...]] = {}
         # Pods that name a group whose pods start one by one, as they were seen.
@@ -54,11 +55,24 @@ class GangIndex:
         return self._group_by_key.get(key)
 
     def awaiting_room(self) -> Iterable[tuple[GangObject, Gang]]:
-        """The gangs without pods whose pods are made once there is room, with their objects."""
+        """The gangs without pods whose pods are made once there is room, with their objects.
+
+        Pods that are over do not count: they stay when a job is resumed.
+        """
         for key in self._awaiting_room:
             group = self._group_by_key[key]
-            if key not in self._by_gang and not (group.terminating or group.unsupported_fields):
+            has_pods = any(not member.is_over for member in self._by_gang.get(key, {}).values())
+            if not (has_pods or group.terminating):
                 yield group, Gang.of(group, (), self._value_of(group.priority_class))
+
+    def claim_job(self, group: GangObject) -> None:
+        """The pods that a job's controller will make for this group are ours."""
+        self._own_jobs[group.key] = group.uid
+        self._stale.add(group.key)  # its status is to be written now
+
+    def is_own_job(self, key: GangKey, uid: Uid) -> bool:
+        """Whether the job of a gang was claimed."""
+        return self._own_jobs.get(key) == uid
 
     def holds_room(self, key: GangKey) -> bool:
         """Whether some member has a node and is not over, also where the PodGroup is gone."""
@@ -110,6 +124,7 @@ class GangIndex:
             self._awaiting_room.discard(key)
         if before and (now is None or now.uid != before.uid):
             self._finished.pop(key, None)
+            self._own_jobs.pop(key, None)
         if (before and (before.uid, before.owner)) != (now and (now.uid, now.owner)):
             self.look_at_app(key)  # else its pods join what they joined before
         if (before is not None and before.is_one_by_one) != (now is not None and now.is_one_by_one):

@@ -154,20 +154,22 @@ async def test_the_roles_of_a_job_are_read_of_that_job_and_no_namesake(
     uid: str, status: int, problem: type[Exception] | None
 ) -> None:
     tasks = [{"name": "work", "replicas": 2}]
-    job = {"metadata": {"name": "train", "uid": uid}, "spec": {"tasks": tasks}}
+    spec = {"tasks": tasks, "schedulerName": "tutti"}
+    job = {"metadata": {"name": "train", "uid": uid}, "spec": spec}
     async with reached(job, status) as (api, asked):
         if problem is not None:
             with pytest.raises(problem):
-                await api.read_roles(VCJOB)
+                await api.read_job_pods(VCJOB)
         else:
-            assert [role.name for role in await api.read_roles(VCJOB)] == ["work"]
+            pods = await api.read_job_pods(VCJOB)
+            assert ([role.name for role in pods.roles], pods.schedulers) == (["work"], {"tutti"})
     path = "/apis/batch.volcano.sh/v1alpha1/namespaces/ml/jobs/train"
     assert (asked.method, asked.path) == ("GET", path)
 
 
-async def test_a_gang_that_awaits_no_room_has_no_roles_to_read() -> None:
+async def test_a_gang_that_awaits_no_room_has_no_job_to_read() -> None:
     async with reached({}) as (api, asked):
-        assert await api.read_roles(GangObject(HELD.gang, Uid("u"), 1)) == ()
+        assert await api.read_job_pods(GangObject(HELD.gang, Uid("u"), 1)) == (frozenset(), (), "")
     assert not asked.method
 
 

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tutti.kube import errors
-from tutti.kube.gang_sources import GangObject
+from tutti.kube.gang_sources import GangObject, JobPods
 from tutti.kube.gang_sources.volcano import KIND
 from tutti.model.cluster import Gang, Role
 from tutti.model.keys import GangKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import Template
 from tutti.planning import plan as planning
-from tutti.sources.enqueuer import AGAIN_SECONDS, LOOK_SECONDS, MOST_JOBS, Enqueuer
+from tutti.sources.enqueuer import (
+    AGAIN_SECONDS,
+    LOOK_SECONDS,
+    MOST_JOBS,
+    UNREAD_SECONDS,
+    Enqueuer,
+)
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
 
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
 
 STARVATION_SECONDS = 100.0
 INQUEUE = {"phase": "Inqueue"}
+OURS = frozenset({"tutti"})
 
 
 def job(name: str, needed: int = 2, **changes: Any) -> GangObject:
@@ -47,11 +54,12 @@ def roles(number: int, cpu: int, least: int = 0) -> tuple[Role, ...]:
 class World:
     """A cluster state and an API that know jobs alone."""
 
-    roles: dict[str, tuple[Role, ...] | Exception]
+    roles: Mapping[str, tuple[Role, ...] | JobPods | Exception]
     jobs: list[GangObject]
     priorities: Mapping[str, int] = field(default_factory=dict)
     told: list[tuple[str, Mapping[str, Any], str]] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
+    claimed: set[str] = field(default_factory=set)
     refusal: Exception | None = None
     now: float = 10.0
     planned: int = 0
@@ -64,13 +72,17 @@ class World:
         """As the cluster state."""
         self.jobs = [one for one in self.jobs if one.key != group.key]
 
-    async def read_roles(self, group: GangObject) -> tuple[Role, ...]:
+    def claim_job(self, group: GangObject) -> None:
+        """As the cluster state."""
+        self.claimed.add(group.key.name)
+
+    async def read_job_pods(self, group: GangObject) -> JobPods:
         """As the API."""
         self.read.append(group.key.name)
         found = self.roles[group.key.name]
         if isinstance(found, Exception):
             raise found
-        return found
+        return found if isinstance(found, JobPods) else JobPods(OURS, found)
 
     async def write_status(
         self, gang: GangKey, status: Mapping[str, Any], version: str = ""
@@ -91,6 +103,7 @@ class World:
         return Enqueuer(
             self,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
+            scheduler="tutti",
             clock=lambda: self.now,
             in_flight=4,
             starvation_seconds=STARVATION_SECONDS,
@@ -156,14 +169,11 @@ async def test_a_job_that_has_starved_is_told_so_that_room_is_held_for_its_pods(
     assert world.names == ["a"]
 
 
-@pytest.mark.parametrize(
-    "problem", [errors.BadObject("ml/a", "odd"), errors.Refused("no right", status=403)]
-)
 @pytest.mark.parametrize(("cpu", "is_told"), [(8000, True), (8001, False), (0, True)])
-async def test_without_templates_the_sum_counts(
-    problem: Exception, cpu: int, *, is_told: bool
-) -> None:
-    world = World({"a": problem}, [job("a", min_resources=Resources.of({"cpu": cpu}))])
+async def test_without_templates_the_sum_counts(cpu: int, *, is_told: bool) -> None:
+    world = World(
+        {"a": JobPods(OURS, problem="odd")}, [job("a", min_resources=Resources.of({"cpu": cpu}))]
+    )
     assert await enqueued(world) == (["a"] if is_told else [])
 
 
@@ -175,8 +185,93 @@ async def test_a_forged_phase_decides_nothing(phase: str) -> None:
     assert (await enqueued(small), await enqueued(large)) == (["a"], [])
 
 
-async def test_a_job_that_is_gone_is_not_told() -> None:
-    assert await enqueued(World({"a": errors.Gone("no job")}, [job("a")])) == []
+@pytest.mark.parametrize(
+    "problem",
+    [
+        errors.Gone("no job"),
+        errors.BadObject("ml/a", "odd"),
+        errors.Refused("no right", status=403),
+    ],
+)
+async def test_a_job_that_is_gone_or_cannot_be_read_is_not_told(problem: Exception) -> None:
+    """It may be another scheduler's; and it is not read again at once."""
+    world = World({"a": problem}, [job("a")])
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert (world.names, world.claimed) == ([], set())
+    assert enqueuer.next_retry() == UNREAD_SECONDS
+    for _ in range(3):
+        world.now += UNREAD_SECONDS / 3
+        await enqueuer.enqueue(CLUSTER, world.plan)
+    assert world.read == ["a", "a"]
+
+
+@pytest.mark.parametrize(
+    "names", [{"volcano"}, {"tutti", "volcano"}, {""}, set()], ids=["other", "mixed", "none", "no"]
+)
+async def test_a_job_of_another_scheduler_is_left_alone(names: set[str]) -> None:
+    """Also where it has starved."""
+    world = World({"a": JobPods(frozenset(names), roles(2, 1))}, [job("a")])
+    enqueuer = world.enqueuer()
+    for world.now in (10.0, 2 * STARVATION_SECONDS):
+        await enqueuer.enqueue(CLUSTER, world.plan)
+    assert (world.names, world.claimed, world.read, world.planned) == ([], set(), ["a"], 0)
+
+
+async def test_a_job_of_ours_is_claimed_whether_or_not_it_fits() -> None:
+    world = World({"a": roles(9, 2)}, [job("a", 9)])
+    assert await enqueued(world) == []
+    assert world.claimed == {"a"}
+
+
+async def test_a_job_whose_group_cannot_be_placed_is_claimed_and_never_told() -> None:
+    world = World({"a": roles(2, 1)}, [job("a", unsupported_fields=("spec.x",))])
+    world.now = 2 * STARVATION_SECONDS
+    assert await enqueued(world) == []
+    assert world.claimed == {"a"}
+
+
+async def turns(world: World, number: int) -> list[str]:
+    """Who was told after so many looks."""
+    enqueuer = world.enqueuer()
+    for _ in range(number):
+        await enqueuer.enqueue(CLUSTER, world.plan)
+        assert enqueuer.next_retry() is not None
+        world.now += LOOK_SECONDS
+    return world.names
+
+
+@pytest.mark.parametrize(
+    "size",
+    [roles(9, 1), errors.Gone("no job"), JobPods(frozenset({"volcano"}))],
+    ids=["too large", "no job", "another scheduler's"],
+)
+async def test_jobs_that_do_not_fit_do_not_keep_others_from_their_turn(size: Any) -> None:
+    """However old they are, and of whatever priority."""
+    names = [f"v{i:03}" for i in range(2 * MOST_JOBS)]
+    jobs = [*(job(name, 9) for name in names), job("small", created=5.0)]
+    sizes = {**dict.fromkeys(names, size), "small": roles(2, 1)}
+    world = World(sizes, jobs, dict.fromkeys(names, 5))
+    assert await turns(world, 3) == ["small"]
+
+
+async def test_a_job_that_has_starved_comes_before_the_others() -> None:
+    names = [f"v{i:03}" for i in range(2 * MOST_JOBS)]
+    jobs = [*(job(name, 9) for name in names), job("old", 99, created=-STARVATION_SECONDS)]
+    sizes = {**dict.fromkeys(names, roles(9, 1)), "old": roles(99, 1)}
+    assert await turns(World(sizes, jobs, dict.fromkeys(names, 5)), 1) == ["old"]
+
+
+async def test_once_all_had_their_turn_the_next_look_is_later() -> None:
+    names = [f"v{i:03}" for i in range(MOST_JOBS + 1)]
+    world = World(dict.fromkeys(names, roles(9, 1)), [job(name, 9) for name in names])
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert enqueuer.next_retry() == LOOK_SECONDS
+    world.now += LOOK_SECONDS
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert enqueuer.next_retry() == AGAIN_SECONDS
+    assert len(world.read) == len(names)  # each once
 
 
 async def test_an_api_server_that_is_away_is_heard_of() -> None:

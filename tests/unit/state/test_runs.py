@@ -93,13 +93,40 @@ def test_a_gang_waits_for_room_until_it_is_told_or_has_a_pod() -> None:
     assert not seen.waiting()
 
 
-def test_a_gang_that_goes_or_cannot_be_placed_waits_for_no_room() -> None:
+def test_a_gang_whose_pods_are_all_over_waits_for_room() -> None:
+    """They stay when a job is aborted and resumed."""
     seen = Observed()
-    group = seen.group(job_awaiting_room=("train", Uid("j")), unsupported_fields=("spec.x",))
+    seen.pod("old", node=NODE, phase=Phase.SUCCEEDED)
+    seen.group(job_awaiting_room=("train", Uid("j")))
+    assert seen.waiting() == ["u"]
+    seen.pod("other", node=NODE)
     assert not seen.waiting()
+
+
+def test_a_job_is_claimed_for_as_long_as_its_group_is_there() -> None:
+    seen = Observed()
+    group = seen.group(job_awaiting_room=("train", Uid("j")))
+
+    def is_own() -> list[bool]:
+        return [seen.state.is_own_job(gang) for gang in seen.state.snapshot(0.0).gangs]
+
+    assert is_own() == [False]
+    seen.state.rest(seen.state.snapshot(0.0).gangs[0])
+    assert is_own() == []
+    seen.state.claim_job(group)
+    assert is_own() == [True]  # shown again, so that its status is written
+    seen.state.rest(seen.state.snapshot(0.0).gangs[0])
+    seen.state.claim_job(group)
+    assert is_own() == []  # nothing new
+    seen.group("u2", created=1.0)
+    assert is_own() == [False]
+
+
+def test_a_gang_that_goes_waits_for_no_room() -> None:
+    seen = Observed()
     seen.group(job_awaiting_room=("train", Uid("j")), terminating=True)
     assert not seen.waiting()
-    seen.group(job_awaiting_room=("train", Uid("j")))
+    group = seen.group(job_awaiting_room=("train", Uid("j")))
     assert seen.waiting() == [group.uid]
     seen.state.gang_objects[KIND.api].drop(group.uid)
     assert not seen.waiting()

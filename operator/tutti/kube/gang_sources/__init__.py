@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ...model.keys import POD_GROUP, ApiKind, GangKey
 from .. import wire
 from ..calls import CORE_VERSION, api_version
-from .base import GangObject, GangOutcome, GangSource, JobKind, StatusWriter
+from .base import GangObject, GangOutcome, GangSource, JobKind, JobPods, StatusWriter
 
 __all__ = [
     "ALWAYS",
@@ -20,6 +20,7 @@ __all__ = [
     "GangOutcome",
     "GangSource",
     "JobKind",
+    "JobPods",
     "Membership",
     "StatusWriter",
     "UnknownSourceError",

@@ -65,13 +65,20 @@ class StatusWriter(NamedTuple):
     has_effects: bool = False
 
 
+class JobPods(NamedTuple):
+    """What a job says of the pods that its controller will make."""
+
+    schedulers: frozenset[str]  # the names of schedulers in all of them
+    roles: tuple[Role, ...] = ()  # with templates; none where one of these cannot be placed
+    problem: str = ""  # then why
+
+
 class JobKind(NamedTuple):
     """The jobs whose controller makes the pods of a gang once there is room for them."""
 
     get: Right
     model: type[wire.Object]
-    # The roles of its gang, with templates of all pods that it will make; raises ``BadObject``.
-    roles_of: Callable[[Any, GangObject], tuple[Role, ...]]
+    pods_of: Callable[[Any, GangObject], JobPods]
     # The fields of the gang's status to merge so that the pods are made.
     status_with_room: Mapping[str, Any]
 

@@ -25,7 +25,7 @@ from ..codec.preferences import decode_wishes
 from ..codec.quantity import QuantityError, requested
 from ..codec.shapes import decode_shape, unmodelled
 from ..errors import BadObject
-from .base import GangObject, GangOutcome, GangSource, JobKind, StatusWriter
+from .base import GangObject, GangOutcome, GangSource, JobKind, JobPods, StatusWriter
 
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 TASK_ANNOTATION = "volcano.sh/task-spec"
@@ -74,11 +74,12 @@ class TaskSpec(wire.Wire):
 class JobSpec(wire.Wire):
     """What a vcjob runs."""
 
+    scheduler_name: str = ""  # of the pods whose template names none
     tasks: tuple[TaskSpec, ...] = ()
 
 
 class Job(wire.Object):
-    """A vcjob, of which the templates are read."""
+    """A vcjob, of which the templates and the names of schedulers are read."""
 
     spec: JobSpec = JobSpec()
 
@@ -118,17 +119,24 @@ def decode_group(group: PodGroup) -> GangObject | None:
     )
 
 
-def roles_of(job: Job, group: GangObject) -> tuple[Role, ...]:
-    """The tasks of a vcjob, with a template of their pods.
+def pods_of(job: Job, group: GangObject) -> JobPods:
+    """The pods of a vcjob: who schedules them, and its tasks as roles.
 
-    Raises:
-        BadObject: a template says something that Tutti cannot read, or does not place.
+    As in Volcano's ``createJobPod``, a template that names no scheduler has that of the job.
     """
-    minimums = {role.name: role.min_member for role in group.roles}
-    return tuple(
-        Role(task.name, minimums.get(task.name, 0), max(0, task.replicas), _template(task, job))
-        for task in job.spec.tasks
+    spec = job.spec
+    schedulers = frozenset(
+        task.template.spec.scheduler_name or spec.scheduler_name for task in spec.tasks
     )
+    minimums = {role.name: role.min_member for role in group.roles}
+    try:
+        roles = tuple(
+            Role(task.name, minimums.get(task.name, 0), max(0, task.replicas), _template(task, job))
+            for task in spec.tasks
+        )
+    except BadObject as problem:
+        return JobPods(schedulers, problem=str(problem))
+    return JobPods(schedulers, roles)
 
 
 def _template(task: TaskSpec, job: Job) -> Template:
@@ -270,7 +278,7 @@ SOURCE = GangSource(
     (KIND,),
     rights=frozenset({KIND.right("patch"), GET_JOB}),
     status=StatusWriter(KIND.right("patch"), status_of, has_effects=True),
-    job_kind=JobKind(GET_JOB, Job, roles_of, {"phase": INQUEUE}),
+    job_kind=JobKind(GET_JOB, Job, pods_of, {"phase": INQUEUE}),
     is_automatic=_is_automatic,
     role_of=_role_of,
     run_of=_run_of,

@@ -8,14 +8,13 @@ import pytest
 
 from tutti.kube import gang_sources, wire
 from tutti.kube.codec.decode import decode_member
-from tutti.kube.errors import BadObject
 from tutti.kube.gang_sources import GangOutcome
 from tutti.kube.gang_sources.volcano import (
     KIND,
     Job,
     PodGroup,
     decode_group,
-    roles_of,
+    pods_of,
     status_of,
 )
 from tutti.model.cluster import Role
@@ -61,9 +60,9 @@ def pod(**annotations: str) -> wire.Pod:
     return wire.parse_one(body, wire.Pod)
 
 
-def job(*tasks: dict[str, Any]) -> Job:
+def job(*tasks: dict[str, Any], **spec: Any) -> Job:
     metadata = {"name": "train", "namespace": "ml", "uid": "j"}
-    return wire.parse_one({"metadata": metadata, "spec": {"tasks": tasks}}, Job)
+    return wire.parse_one({"metadata": metadata, "spec": {"tasks": tasks, **spec}}, Job)
 
 
 def task(name: str, replicas: int, requests: dict[str, str], **spec: Any) -> dict[str, Any]:
@@ -234,7 +233,8 @@ def test_a_pod_of_an_unread_source_has_none_of_it() -> None:
 def test_the_tasks_of_a_job_are_roles_with_templates() -> None:
     declared = decode_group(group({"minMember": 3, "minTaskMember": {"head": 1, "work": 2}}))
     assert declared is not None
-    head, work = roles_of(job(task("head", 1, REQUEST), task("work", 4, REQUEST)), declared)
+    pods = pods_of(job(task("head", 1, REQUEST), task("work", 4, REQUEST)), declared)
+    head, work = pods.roles
     assert (head.name, head.min_member, head.max_member) == ("head", 1, 1)
     assert (work.name, work.min_member, work.max_member) == ("work", 2, 4)
     assert work.template is not None
@@ -252,8 +252,30 @@ def test_the_tasks_of_a_job_are_roles_with_templates() -> None:
 def test_a_template_that_tutti_does_not_place_is_none(bad: dict[str, Any], sentence: str) -> None:
     declared = decode_group(group({}))
     assert declared is not None
-    with pytest.raises(BadObject, match=sentence):
-        roles_of(job(bad), declared)
+    pods = pods_of(job(bad, schedulerName="tutti"), declared)
+    assert (pods.roles, pods.schedulers) == ((), {"tutti"})
+    assert sentence in pods.problem
+
+
+@pytest.mark.parametrize(
+    ("of_job", "of_tasks", "names"),
+    [
+        ("tutti", ["", "tutti"], {"tutti"}),
+        ("volcano", ["", "tutti"], {"volcano", "tutti"}),
+        ("volcano", ["tutti"], {"tutti"}),
+        ("tutti", ["volcano"], {"volcano"}),
+        ("", [""], {""}),
+        ("tutti", [], set()),
+    ],
+)
+def test_a_template_without_a_scheduler_has_that_of_its_job(
+    of_job: str, of_tasks: list[str], names: set[str]
+) -> None:
+    """As in Volcano's createJobPod."""
+    declared = decode_group(group({}))
+    assert declared is not None
+    tasks = [task(f"t{i}", 1, REQUEST, schedulerName=name) for i, name in enumerate(of_tasks)]
+    assert pods_of(job(*tasks, schedulerName=of_job), declared).schedulers == names
 
 
 def outcome(**counts: Any) -> GangOutcome:
