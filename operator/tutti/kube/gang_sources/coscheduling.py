@@ -32,6 +32,7 @@ def decode_group(group: PodGroup) -> GangObject:
     """Read a PodGroup; after ``scheduleTimeoutSeconds`` the gang keeps waiting, and says so."""
     named(group)
     metadata, spec = group.metadata, group.spec
+    seconds = spec.schedule_timeout_seconds or 0  # controllers write 0 for none
     return GangObject(
         key=GangKey(metadata.namespace, metadata.name, KIND.api),
         uid=Uid(metadata.uid),
@@ -39,7 +40,7 @@ def decode_group(group: PodGroup) -> GangObject:
         min_member=max(1, spec.min_member),
         created=seconds_of(metadata.creation_timestamp),
         terminating=metadata.deletion_timestamp is not None,
-        timeout_seconds=spec.schedule_timeout_seconds or None,  # controllers write 0 for none
+        timeout_seconds=seconds if seconds > 0 else None,
         on_timeout=OnTimeout.KEEP_WAITING,
         version=metadata.resource_version,
     )

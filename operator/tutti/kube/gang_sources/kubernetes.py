@@ -1,8 +1,9 @@
 """Gangs of Kubernetes' own PodGroups (scheduling.k8s.io), which pods name in spec.schedulingGroup.
 
 Job controllers make them of Workloads (KEP-4671). A group of the basic policy is no gang: its pods
-start one by one. The rules are kube-scheduler's: validatePodGroup and updatePodGroupCondition in
-its schedule_one_podgroup.go. ``disruptionMode`` speaks of preemption, and Tutti preempts nothing.
+start one by one, or wait if it uses a field that Tutti does not place by. The rules are
+kube-scheduler's: validatePodGroup and updatePodGroupCondition in its schedule_one_podgroup.go.
+``disruptionMode`` speaks of preemption, and Tutti preempts nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -66,7 +67,7 @@ def decode_group(group: PodGroup) -> GangObject:
     """Read a PodGroup."""
     named(group)
     metadata, spec = group.metadata, group.spec
-    policy = spec.scheduling_policy
+    policy, unsupported = spec.scheduling_policy, tuple(_unsupported(spec))
     return GangObject(
         key=GangKey(metadata.namespace, metadata.name, KIND.api),
         uid=Uid(metadata.uid),
@@ -75,9 +76,9 @@ def decode_group(group: PodGroup) -> GangObject:
         created=seconds_of(metadata.creation_timestamp),
         terminating=metadata.deletion_timestamp is not None,
         priority_value=spec.priority or 0,
-        unsupported_fields=tuple(_unsupported(spec)),
+        unsupported_fields=unsupported,
         needs_equal_members=True,
-        is_one_by_one=policy.gang is None and policy.basic is not None,
+        is_one_by_one=policy.gang is None and policy.basic is not None and not unsupported,
         version=metadata.resource_version,
         status={"conditions": lines} if (lines := list(group.status.conditions)) else {},
     )

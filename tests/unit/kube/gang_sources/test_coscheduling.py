@@ -70,7 +70,7 @@ def test_its_reservation_belongs_to_the_object_in_its_own_version() -> None:
     assert (owner["apiVersion"], owner["kind"]) == ("scheduling.x-k8s.io/v1alpha1", "PodGroup")
 
 
-@pytest.mark.parametrize("seconds", [0, None])
+@pytest.mark.parametrize("seconds", [0, -1, None])
 def test_without_a_timeout_it_waits(seconds: int | None) -> None:
     """The MPI operator writes 0 where users say nothing."""
     assert decode_group(group(minMember=3, scheduleTimeoutSeconds=seconds)).timeout_seconds is None

@@ -71,6 +71,26 @@ def test_what_is_not_modelled_is_named(spec: dict[str, Any], fields: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        (
+            {"schedulingConstraints": {"topology": [{"key": "zone"}]}},
+            "schedulingConstraints.topology",
+        ),
+        ({"resourceClaims": [{"name": "gpus"}]}, "resourceClaims"),
+        ({"parentCompositePodGroupName": "all"}, "parentCompositePodGroupName"),
+    ],
+    ids=["topology", "claims", "composite"],
+)
+def test_the_pods_of_a_basic_group_wait_for_what_is_not_modelled(
+    spec: dict[str, Any], field: str
+) -> None:
+    """One by one they would start anywhere."""
+    found = group(schedulingPolicy={"basic": {}}, **spec)
+    assert (found.is_one_by_one, found.unsupported_fields) == (False, (f"spec.{field}",))
+
+
+@pytest.mark.parametrize(
     ("labels", "names", "gang", "unsupported"),
     [
         ({}, [NAME], KEY, ()),
