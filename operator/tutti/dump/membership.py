@@ -31,11 +31,14 @@ Raw = dict[str, Any]
 DECLARED_BY = "tutti.dev/declared-by"  # kind.group of what declares a gang, unless a PodGroup does
 GANG = "tutti.dev/gang"  # kind.group/name of the gang of a pod, unless a PodGroup declares it
 OTHER_GANGS = "tutti.dev/other-gangs"  # the gangs that a pod names as well
+RUN = "tutti.dev/run"  # the number of the run that a pod was made for, unless it is 0
 
 # What a PodGroup has no field for, of a gang that something else declares: see ``_Declared``.
 DECLARATION = "tutti.dev/declaration"
 
 UNCONFIGURED = "tutti.dev/unconfigured"  # in dumps alone: why nobody knows the size of its gang
+
+_RUN_DIGITS = 9
 
 
 class _Declared(wire.Object):
@@ -102,6 +105,8 @@ def marks(value: Member) -> Raw:
         found[GANG] = _text(value.gang)
     if value.other_gangs:
         found[OTHER_GANGS] = ",".join(map(_text, value.other_gangs))
+    if value.run:
+        found[RUN] = str(value.run)
     return found
 
 
@@ -109,8 +114,10 @@ def read_back(value: Member, annotations: Mapping[str, str]) -> Member:
     """A pod with what a dump says of it beside what its own fields say."""
     space, others = value.key.namespace, annotations.get(OTHER_GANGS, "")
     named = [_key(space, text) for text in others.split(",") if text]
+    run = annotations.get(RUN, "")
     value = replace(
         value,
+        run=int(run) if run.isdecimal() and len(run) <= _RUN_DIGITS else value.run,
         size_unknown_because=annotations.get(UNCONFIGURED, ""),
         other_gangs=tuple(named) or value.other_gangs,
     )

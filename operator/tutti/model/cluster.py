@@ -357,7 +357,8 @@ class Snapshot:
     nodes: tuple[Node, ...] = ()  # sorted by name
     gangs: tuple[Gang, ...] = ()  # sorted by key
     reservations: tuple[Reservation, ...] = ()  # standing ones, sorted by gang
-    strays: tuple[Member, ...] = field(default=())  # members whose PodGroup does not exist
+    # Pods whose PodGroup does not exist, and pods with a node that an older run has left.
+    strays: tuple[Member, ...] = field(default=())
     # Everyone who has a node and is not over, by uid, ours included, and all namespaces, by name:
     # only while some rule between pods is in force, else nobody. While none of ours asks anything
     # of other pods, only foreign pods with anti-affinity or preferences are listed.
@@ -374,6 +375,21 @@ class Snapshot:
     queues: tuple[Queue, ...] = ()  # sorted by name; while there are any, namespaces are shown
     # Reservations that hold nothing any more and keep the record of a start, sorted by gang.
     start_records: tuple[Reservation, ...] = ()
+
+    @property
+    def older_members(self) -> Mapping[GangKey, tuple[Member, ...]]:
+        """The pods with a node that older runs have left, by gang: its queue is charged for them.
+
+        They complete no gang.
+        """
+        if not self.strays:
+            return {}
+        keys = {gang.key for gang in self.gangs}
+        older: dict[GangKey, tuple[Member, ...]] = {}
+        for pod in self.strays:
+            if pod.gang in keys and pod.node is not None and not pod.is_over:
+                older[pod.gang] = (*older.get(pod.gang, ()), pod)
+        return older
 
     @property
     def records(self) -> Mapping[Uid, QueueRecord]:

@@ -104,12 +104,13 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     tree = QueueTree.of(snapshot.queues)
     memberships = _memberships(tree, snapshot)
     reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
-    records = snapshot.records
+    records, older = snapshot.records, snapshot.older_members
     charges: dict[GangKey, GangCharge] = {}
     queues: dict[GangKey, str] = {}
     for gang in (*snapshot.gangs, *_gone_gangs(snapshot)):
         membership, record = memberships.get(gang.key, NO_QUEUE), records.get(gang.uid)
-        gang_charge = charge.gang_charge(gang, reservations.get(gang.uid), record)
+        reservation, left = reservations.get(gang.uid), older.get(gang.key, ())
+        gang_charge = charge.gang_charge(gang, reservation, record, left)
         if gang_charge.total.amounts:
             charges[gang.key] = gang_charge
             queues[gang.key] = admission.charged_queue(tree, record, membership)

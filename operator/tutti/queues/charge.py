@@ -30,7 +30,8 @@ class GangCharge:
 
     minimum: Resources = NOTHING
     extras: tuple[tuple[str, Resources], ...] = ()  # by pod, the oldest first
-    leaving: Resources = NOTHING  # of terminating members, what the lost members do not make up
+    # Of terminating members and of pods of older runs, what the lost members do not make up.
+    leaving: Resources = NOTHING
     held_minimum: Resources = NOTHING
     credit: Resources = NOTHING
 
@@ -41,13 +42,16 @@ class GangCharge:
 
 
 def gang_charge(
-    gang: Gang, reservation: Reservation | None, record: QueueRecord | None
+    gang: Gang,
+    reservation: Reservation | None,
+    record: QueueRecord | None,
+    older: Sequence[Member] = (),
 ) -> GangCharge:
     """What a gang that has started is charged now.
 
     Members count that have a node or room in the Reservation, and slots. ``record`` says what the
     gang started with; without it, lost members are not charged. Once nobody holds room, nothing is
-    charged.
+    charged. ``older`` are pods with a node that older runs have left: they count as terminating.
     """
     promised = {entry.uid for entry in reservation.entries} if reservation is not None else set()
     holders = [
@@ -59,7 +63,7 @@ def gang_charge(
     slotted = Counter[str]()
     for slot in reservation.slots if reservation is not None else ():
         slotted[slot.role] += slot.count
-    if not (holders or slotted):
+    if not (holders or slotted or older):
         return GangCharge()
     succeeded = _by_role(gang, _succeeded(gang))
     needed = _needed(gang, staying, slotted + succeeded)
@@ -70,7 +74,8 @@ def gang_charge(
         )
     )
     minimum = held.at_least(_recorded(record, succeeded))
-    leaving = Resources.total(requests_of(m) for m in holders if m.terminating)
+    terminating = [member for member in holders if member.terminating]
+    leaving = Resources.total(requests_of(member) for member in (*terminating, *older))
     surplus = held + leaving - minimum
     roles = [*slotted.elements(), *succeeded.elements(), *(member.role for member in needed)]
     uids = {member.uid for member in needed}

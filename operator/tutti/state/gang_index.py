@@ -48,7 +48,7 @@ class GangIndex:
         self._is_moved = False  # since ``look``
         self.gangs: tuple[Gang, ...] = ()  # sorted by key
         self.settled: frozenset[Uid] = frozenset()
-        self.strays: tuple[Member, ...] = ()  # members whose PodGroup does not exist
+        self.strays: tuple[Member, ...] = ()  # as in Snapshot
 
     def group(self, key: GangKey) -> GangObject | None:
         """The PodGroup of that name, with the status it carries now."""
@@ -91,7 +91,9 @@ class GangIndex:
         self.strays = tuple(sorted(lost, key=lambda member: member.key))
 
     def rest(self, gang: Gang) -> None:
-        """Show a gang no more until something about it changes."""
+        """Show a gang no more until something about it changes, unless an older run has nodes."""
+        if gang.key in self._strays:
+            return
         if gang.key not in self._stale and self._made.pop(gang.key, None) is not None:
             self._settled.pop(gang.key, None)
             self._is_moved = True
@@ -206,18 +208,32 @@ class GangIndex:
                     self._settled[key] = gang.uid
                 is_longer |= key not in self._made
                 self._made[key] = gang
-            members = self._by_gang.get(key)
-            if members and key not in self._group_by_key and key.kind != POD:
-                self._strays[key] = tuple(members.values())
+            if strays := self._strays_of(key):
+                self._strays[key] = strays
             else:
                 self._strays.pop(key, None)
         self._stale.clear()
         return is_longer
 
+    def _strays_of(self, key: GangKey) -> tuple[Member, ...]:
+        """The pods that name this key and are no members of a gang."""
+        members = tuple(self._by_gang.get(key, {}).values())
+        if key.kind == POD:
+            return ()
+        if key not in self._group_by_key:
+            return members
+        newest = _newest_run(members)
+        return tuple(
+            member
+            for member in members
+            if member.run != newest and member.node is not None and not member.is_over
+        )
+
     def _gang(self, key: GangKey) -> Gang | None:
         members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda one: one.key))
         if key.kind != POD_GROUP:
-            members = _of_newest_run(members)
+            newest = _newest_run(members)
+            members = tuple(one for one in members if one.run == newest or one.is_over)
         if key.kind == POD:
             if not members:
                 return None
@@ -246,10 +262,9 @@ class GangIndex:
         return run.of(gang)
 
 
-def _of_newest_run(members: tuple[Member, ...]) -> tuple[Member, ...]:
-    """The members without those that live, and were made for an earlier run of the gang."""
-    newest = max((member.run for member in members), default=0)
-    return tuple(member for member in members if member.run == newest or member.is_over)
+def _newest_run(members: Iterable[Member]) -> int:
+    """The number of the newest run: pods that live and were made for older ones are no members."""
+    return max((member.run for member in members), default=0)
 
 
 def _is_older(one: GangObject, other: GangObject) -> bool:

@@ -22,7 +22,7 @@ from . import cap_checks, inter_pod, lookup, queue_checks, queue_order, room_led
 def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> tuple[str, ...]:
     """What the plan breaks, one sentence each; empty if every promise holds."""
     over = cap_checks.faults(snapshot, plan.placements, caps) if caps else ()
-    charged = queue_checks.with_gone_gangs(snapshot)
+    charged = queue_checks.with_charged_pods(snapshot)
     limits, charging = queue_checks.caps(charged), queue_checks.charging(charged)
     beyond = cap_checks.faults(charged, plan.placements, limits, charging) if limits else ()
     stopped = queue_checks.faults(snapshot, plan.placements)
@@ -59,7 +59,7 @@ def _within_queues(snapshot: Snapshot, placements: list[Placement]) -> list[Plac
         return placements
     stopped = queue_checks.faults(snapshot, placements)
     allowed = [placement for placement in placements if placement.gang not in stopped]
-    charged = queue_checks.with_gone_gangs(snapshot)
+    charged = queue_checks.with_charged_pods(snapshot)
     limits = queue_checks.caps(charged)
     return cap_checks.within(charged, allowed, limits, queue_checks.charging(charged))
 

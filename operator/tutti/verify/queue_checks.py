@@ -45,7 +45,7 @@ def faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangK
     tree, records, sentences = QueueChains.of(snapshot), snapshot.records, dict[GangKey, str]()
     held = {reservation.uid: reservation for reservation in snapshot.reservations}
     starting = {placement.gang for placement in placements}
-    for gang in snapshot.gangs:
+    for gang in with_charged_pods(snapshot).gangs:
         if gang.key not in starting or any(member.counts_as_bound for member in gang.members):
             continue
         if not tree.of_gang(gang):
@@ -59,8 +59,13 @@ def faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangK
     return sentences
 
 
-def with_gone_gangs(snapshot: Snapshot) -> Snapshot:
-    """The Snapshot with a gang for each record whose PodGroup is gone, and that has pods left."""
+def with_charged_pods(snapshot: Snapshot) -> Snapshot:
+    """The Snapshot with a gang for each record whose PodGroup is gone, and that has pods left.
+
+    The pods that older runs of a gang have left are among its members, as if they terminated.
+    """
+    if not snapshot.strays:
+        return snapshot
     known = {gang.key for gang in snapshot.gangs}
     members = defaultdict[GangKey, list[Member]](list)
     for pod in snapshot.strays:
@@ -78,7 +83,13 @@ def with_gone_gangs(snapshot: Snapshot) -> Snapshot:
         for held in (*snapshot.reservations, *snapshot.start_records)
         if held.record is not None and held.gang not in known and held.gang in members
     ]
-    return replace(snapshot, gangs=(*snapshot.gangs, *gone)) if gone else snapshot
+    gangs = [_with_older(gang, members[gang.key]) for gang in snapshot.gangs]
+    return replace(snapshot, gangs=(*gangs, *gone))
+
+
+def _with_older(gang: Gang, pods: Sequence[Member]) -> Gang:
+    leaving = [replace(pod, terminating=True) for pod in pods if pod.node is not None]
+    return replace(gang, members=(*gang.members, *leaving)) if leaving else gang
 
 
 def charging(snapshot: Snapshot) -> cap_checks.UseOf:

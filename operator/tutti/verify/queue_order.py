@@ -31,7 +31,7 @@ def faults(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     """A sentence for each gang that borrows in the place of one that comes first for certain."""
     if not (snapshot.queues and plan.proved) or _is_held(plan) or lookup.are_ruled(snapshot):
         return
-    judge = _Judge.of(queue_checks.with_gone_gangs(snapshot), plan)
+    judge = _Judge.of(queue_checks.with_charged_pods(snapshot), plan)
     borrowers = [start for start in judge.starts if judge.is_loose(start)]
     for gang in judge.waiting(plan) if borrowers else ():
         if judge.is_secure(gang):

@@ -420,6 +420,34 @@ def test_pods_whose_podgroup_is_gone_stay_charged() -> None:
     assert started(plan(world, BEST_FIT, BEST_FIT, Budget())) == {"b"}
 
 
+def two_runs() -> tuple[GangBuilder, GangBuilder]:
+    """The pods that an older run of a gang has left, and the gang with those of the newest."""
+    both = in_vision(gang("a").of(4, cpu=1)).needing(2)
+    older, again = (replace(both, members=part) for part in (both.members[:2], both.members[2:]))
+    return older.bound_on("n1", "n1"), again
+
+
+def test_pods_of_an_older_run_stay_charged_to_the_queue_of_their_gang() -> None:
+    """Else each new run of a job would start in a queue that its earlier runs fill."""
+    older, again = two_runs()
+    other = in_vision(gang("b").of(1, cpu=1))
+    for limit, starting in ((2000, ""), (3000, "b"), (5000, "ab")):
+        tree = (ROOM, ML, limited(cpu=limit), again, other)
+        world = snapshot(*tree, strays=older.members, at=60.0)
+        made = plan(world, BEST_FIT, BEST_FIT, Budget())
+        assert (started(made), violations(world, made)) == (set(starting), ())
+    (made,) = queue_gangs(observed_demand.observe(world)).charges.values()
+    assert made.total == resources(cpu=2, pods=2)
+
+
+def test_a_plan_that_starts_a_gang_beside_its_older_run_is_found_wrong() -> None:
+    older, again = two_runs()
+    world = snapshot(ROOM, ML, limited(cpu=2000), again, at=60.0)
+    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    assert (started(made), violations(world, made)) == ({"a"}, ())
+    assert violations(replace(world, strays=older.members), made)
+
+
 def test_pods_whose_podgroup_is_gone_are_charged_by_role() -> None:
     runs = gang("a").role("x", 1, cpu=1).role("y", 1, 2, cpu=2).bound_on("n1", "n1", "n1")
     starts = RoleAtStart("x", 1, resources(cpu=1)), RoleAtStart("y", 1, resources(cpu=2))

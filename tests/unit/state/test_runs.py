@@ -45,6 +45,10 @@ class Observed:
         """The members' names."""
         return [one.key.name for g in self.state.snapshot(0.0).gangs for one in g.members]
 
+    def strays(self) -> list[str]:
+        """The pods that have a node, or wait for a group, and are no members."""
+        return [pod.key.name for pod in self.state.snapshot(0.0).strays]
+
     def waiting(self) -> list[Uid]:
         """The gangs without pods that wait for room."""
         return [group.uid for group, _ in self.state.awaiting_room()]
@@ -59,6 +63,38 @@ def test_a_pod_of_the_old_run_is_no_member_of_the_new() -> None:
     assert seen.members() == ["old-bound", "old-waiting"]
     seen.pod("new", run=1)
     assert seen.members() == ["new"]
+
+
+def test_a_pod_of_the_old_run_that_has_a_node_is_still_shown() -> None:
+    """It is charged, and its volumes are attached."""
+    seen = Observed()
+    group = seen.group()
+    uid = seen.pod("old-bound", node=NODE)
+    seen.pod("old-waiting")
+    seen.pod("old-over", node=NODE, phase=Phase.FAILED)
+    assert seen.strays() == []
+    seen.pod("new", run=1)
+    assert (seen.members(), seen.strays()) == (["new", "old-over"], ["old-bound"])
+    seen.state.gang_objects[KIND.api].drop(group.uid)
+    assert seen.strays() == ["new", "old-bound", "old-over", "old-waiting"]
+    seen.group("u2")
+    seen.state.bound.drop(uid)
+    assert seen.strays() == []
+
+
+def test_a_finished_gang_is_shown_while_pods_of_an_older_run_have_a_node() -> None:
+    """Else nothing would be charged for them."""
+    seen = Observed()
+    seen.group()
+    uid = seen.pod("old", node=NODE)
+    seen.pod("new", node=NODE, phase=Phase.SUCCEEDED, run=1)
+    (gang,) = seen.state.snapshot(0.0).gangs
+    seen.state.rest(gang)
+    assert seen.members() == ["new"]
+    seen.state.bound.drop(uid)
+    (gang,) = seen.state.snapshot(0.0).gangs
+    seen.state.rest(gang)
+    assert seen.members() == []
 
 
 def test_a_pod_of_the_old_run_that_ended_counts_on() -> None:

@@ -93,6 +93,8 @@ def _print_summary(shown: _Shown) -> None:
         table.show(out, f"after:  {said}")
         here = f"in namespace {visible(shown.namespace)}, " * bool(shown.namespace)
         table.show(out, f"{here}{table.difference(changes)}")
-    strays = [stray for stray in made.snapshot.strays if shown.is_shown(stray.key.namespace)]
+    gangs = {gang.key for gang in made.snapshot.gangs}
+    named = [pod for pod in made.snapshot.strays if pod.gang not in gangs]
+    strays = [pod for pod in named if shown.is_shown(pod.key.namespace)]
     if strays:
         table.show(out, f"{len(strays)} pods name a PodGroup that does not exist")

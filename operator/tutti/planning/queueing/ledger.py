@@ -35,6 +35,7 @@ class QueueLedger:
     counts: Mapping[GangKey, MemberCounts]  # of the gangs to decide on
     reservations: Mapping[Uid, Reservation]
     records: Mapping[Uid, QueueRecord]
+    older: Mapping[GangKey, Sequence[Member]]  # the pods that older runs of the gangs have left
     begun: frozenset[GangKey]  # the gangs to decide on that run, or start by the plan
     minimums: dict[GangKey, Resources]  # of gangs that wait, once they are known
 
@@ -54,6 +55,7 @@ class QueueLedger:
             by_gang,
             {reservation.uid: reservation for reservation in snapshot.reservations},
             snapshot.records,
+            snapshot.older_members,
             frozenset(key for key, members in by_gang.items() if members.is_committed),
             {},
         )
@@ -128,8 +130,8 @@ class QueueLedger:
         new = {m.uid: replace(m, node=assigned[m.uid].node) for m in placed}
         there = (member for member in gang.members if member.uid not in new)
         with_nodes = replace(gang, members=(*there, *new.values()))
-        record = self.records.get(gang.uid)
-        return charge.gang_charge(with_nodes, self.reservations.get(gang.uid), record)
+        reservation, record = self.reservations.get(gang.uid), self.records.get(gang.uid)
+        return charge.gang_charge(with_nodes, reservation, record, self.older.get(gang.key, ()))
 
     def _queued_gang(self, members: MemberCounts, own: GangCharge) -> QueuedGang:
         gang = members.gang
