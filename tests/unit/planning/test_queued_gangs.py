@@ -436,8 +436,8 @@ def test_pods_of_an_older_run_stay_charged_to_the_queue_of_their_gang() -> None:
         world = snapshot(*tree, strays=older.members, at=60.0)
         made = plan(world, BEST_FIT, BEST_FIT, Budget())
         assert (started(made), violations(world, made)) == (set(starting), ())
-    (made,) = queue_gangs(observed_demand.observe(world)).charges.values()
-    assert made.total == resources(cpu=2, pods=2)
+    (charged,) = queue_gangs(observed_demand.observe(world)).charges.values()
+    assert charged.total == resources(cpu=2, pods=2)
 
 
 def test_a_plan_that_starts_a_gang_beside_its_older_run_is_found_wrong() -> None:
