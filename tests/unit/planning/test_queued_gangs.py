@@ -420,6 +420,16 @@ def test_pods_whose_podgroup_is_gone_stay_charged() -> None:
     assert started(plan(world, BEST_FIT, BEST_FIT, Budget())) == {"b"}
 
 
+def test_a_pod_that_runs_is_charged_where_its_label_says() -> None:
+    """So its old queue has room for another gang: docs/queues.md says what helps."""
+    earlier = in_vision(gang("a").of(3, cpu=1).bound_on("n1", "n1", "n1"))
+    relabelled = gang("other").of(3, cpu=1).bound_on("n1", "n1", "n1").but(queue="nlp")
+    waits = in_vision(gang("b").of(1, cpu=1))
+    tree = (ROOM, ML, limited(cpu=3000), queue("nlp"))
+    assert reasons(planned(*tree, earlier, waits)) == {"b": Reason.QUEUE_AT_LIMIT}
+    assert started(planned(*tree, relabelled, waits, started_in(VISION, earlier, 3))) == {"b"}
+
+
 def two_runs() -> tuple[GangBuilder, GangBuilder]:
     """The pods that an older run of a gang has left, and the gang with those of the newest."""
     both = in_vision(gang("a").of(4, cpu=1)).needing(2)
