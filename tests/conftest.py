@@ -18,7 +18,7 @@ import pytest
 from .harness import operator_process, rights
 from .harness.controlplane import ControlPlane, cluster
 
-# Minutes of a warm run on two cores; thirty in all.
+# Minutes of all its tests, warm, on two cores; two processes run them side by side.
 SHARES = {"unit": 3.0, "cycle": 3.0, "docs": 0.5, "api": 10.0, "e2e": 13.0}
 HERE = Path(__file__).parent
 LEDGER = rights.Ledger()

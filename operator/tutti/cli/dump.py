@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .inputs import fail
+from .inputs import CONTEXT, KUBECONFIG, fail
 from .output import live_cluster
 
 if TYPE_CHECKING:
@@ -33,13 +33,8 @@ Exit codes: 0 written; 1 the cluster cannot be reached or does not answer;
 @click.command(
     "dump", epilog=EXAMPLES, short_help="Write what Tutti reads from a cluster to one file."
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service account, "
-    "~/.kube/config.",
-)
-@click.option("--context", help="The context in the kubeconfig. Default: the current context.")
+@KUBECONFIG
+@CONTEXT
 @click.option(
     "-o",
     "--output",

@@ -56,16 +56,7 @@ class Question:
 
 @click.command("explain", short_help="Say why gangs wait and what would start them.")
 @click.argument("gang", required=False)
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    type=inputs.FILE,
-    multiple=True,
-    metavar="FILE",
-    help="Read files instead of a cluster: a dump, output of `kubectl get -o yaml`, manifests, or "
-    "a directory of such files; - for standard input. You can repeat this option.",
-)
+@inputs.FILES
 @click.option(
     "-o",
     "--output",
@@ -82,13 +73,8 @@ class Question:
     is_flag=True,
     help="Explain gangs of all namespaces, even with -n.",
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service account, "
-    "~/.kube/config.",
-)
-@click.option("--context", help="The context in the kubeconfig. Default: the current context.")
+@inputs.KUBECONFIG
+@inputs.CONTEXT
 def command(
     gang: str | None,
     paths: Sequence[str],

@@ -26,6 +26,26 @@ SUFFIXES = (".yaml", ".yml", ".json")
 STANDARD_INPUT = "-"
 # How a file is given: words are completed with names of files; whoever reads it says what is wrong.
 FILE = click.Path(readable=False)
+# Options that several commands have.
+FILES = click.option(
+    "-f",
+    "--filename",
+    "paths",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Read files instead of a cluster: a dump, output of `kubectl get -o yaml`, manifests, or "
+    "a directory of such files; - for standard input. You can repeat this option.",
+)
+KUBECONFIG = click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service account, "
+    "~/.kube/config.",
+)
+CONTEXT = click.option(
+    "--context", help="The context in the kubeconfig. Default: the current context."
+)
 
 
 def observed(paths: Sequence[str], scheduler: str = "") -> tuple[Snapshot, dump.Objects]:

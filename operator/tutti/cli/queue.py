@@ -60,16 +60,7 @@ def _queue_names(context: click.Context, _option: click.Parameter, begin: str) -
     short_help="Show the tree of queues, their quotas and what they use.",
 )
 @click.argument("queue", required=False, shell_complete=_queue_names)
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    type=inputs.FILE,
-    multiple=True,
-    metavar="FILE",
-    help="Read files instead of a cluster: a dump, output of `kubectl get -o yaml`, manifests, or "
-    "a directory of such files; - for standard input. You can repeat this option.",
-)
+@inputs.FILES
 @click.option(
     "-o",
     "--output",
@@ -79,13 +70,8 @@ def _queue_names(context: click.Context, _option: click.Parameter, begin: str) -
     help="The format.",
 )
 @click.option("-w", "--watch", "is_watching", is_flag=True, help="Refresh every two seconds.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service account, "
-    "~/.kube/config.",
-)
-@click.option("--context", help="The context in the kubeconfig. Default: the current context.")
+@inputs.KUBECONFIG
+@inputs.CONTEXT
 def command(
     queue: str | None,
     paths: Sequence[str],

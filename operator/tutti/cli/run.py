@@ -6,18 +6,13 @@ import sys
 
 import click
 
-from .inputs import WRONG_INPUT, say
+from .inputs import KUBECONFIG, WRONG_INPUT, say
 
 NO_CLUSTER = 1
 
 
 @click.command("run")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service account, "
-    "~/.kube/config.",
-)
+@KUBECONFIG
 def command(kubeconfig: str | None) -> None:
     """Run the operator, as the container does.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .inputs import FILE, contents, fail, say, understood
+from .inputs import CONTEXT, FILE, KUBECONFIG, contents, fail, say, understood
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -54,13 +54,8 @@ Exit codes: 0 ended by Ctrl-C; 1 the cluster cannot be reached;
     "is taken.",
 )
 @click.option("--no-browser", is_flag=True, help="Print the link instead of opening a browser.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service account, "
-    "~/.kube/config.",
-)
-@click.option("--context", help="The context in the kubeconfig. Default: the current context.")
+@KUBECONFIG
+@CONTEXT
 def command(
     paths: Sequence[str],
     *,

@@ -107,7 +107,8 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     records, older = snapshot.records, snapshot.older_members
     charges: dict[GangKey, GangCharge] = {}
     queues: dict[GangKey, str] = {}
-    for gang in (*snapshot.gangs, *_gone_gangs(snapshot)):
+    gangs = (*snapshot.gangs, *_gone_gangs(snapshot))
+    for gang in gangs:
         membership, record = memberships.get(gang.key, NO_QUEUE), records.get(gang.uid)
         reservation, left = reservations.get(gang.uid), older.get(gang.key, ())
         gang_charge = charge.gang_charge(gang, reservation, record, left)
@@ -116,7 +117,13 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
             queues[gang.key] = admission.charged_queue(tree, record, membership)
         elif membership.queue:
             queues[gang.key] = membership.queue
-    charged = _charged_gangs(tree, snapshot, queues, charges)
+    running = tuple(
+        _running(gang, queues[gang.key], charges[gang.key], records.get(gang.uid))
+        for gang in gangs
+        if gang.key in charges
+    )
+    totals = Resources.total(node.allocatable for node in snapshot.nodes)
+    charged = ChargedGangs(tree, dict(totals.amounts), running, charges)
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}
     for members in observed.gangs:
@@ -139,33 +146,10 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     )
 
 
-def _charged_gangs(
-    tree: QueueTree,
-    snapshot: Snapshot,
-    queues: Mapping[GangKey, str],
-    charges: Mapping[GangKey, GangCharge],
-) -> ChargedGangs:
-    """The gangs that run, as the walk sees them."""
-    totals = Resources.total(node.allocatable for node in snapshot.nodes)
-    records = snapshot.records
-    running = tuple(
-        QueuedGang(
-            gang.key,
-            queues[gang.key],
-            gang.priority,
-            charges[gang.key].minimum,
-            charges[gang.key].extras,
-            _started(gang, records.get(gang.uid)),
-        )
-        for gang in (*snapshot.gangs, *_gone_gangs(snapshot))
-        if gang.key in charges
-    )
-    return ChargedGangs(tree, dict(totals.amounts), running, charges)
-
-
-def _started(gang: Gang, record: QueueRecord | None) -> float:
-    """When the gang started: by its record, else when it was created."""
-    return gang.created if record is None else record.started
+def _running(gang: Gang, queue: str, charged: GangCharge, record: QueueRecord | None) -> QueuedGang:
+    """A gang that runs, as the walk sees it; without a record it started when it was created."""
+    started = gang.created if record is None else record.started
+    return QueuedGang(gang.key, queue, gang.priority, charged.minimum, charged.extras, started)
 
 
 def _waiting(

@@ -5,7 +5,7 @@ over the guarantee instead of from nothing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -35,7 +35,6 @@ class Shares:
     tree: QueueTree
     totals: Mapping[str, int]  # of all nodes, by resource
     charges: Mapping[str, Resources]  # by queue; to itself alone
-    past: Mapping[str, Fraction] = field(default_factory=dict)  # decayed use by queue, for ties
 
     def below(self) -> dict[str, Resources]:
         """The charge of each queue with all queues below it."""
@@ -80,7 +79,7 @@ def turns(shares: Shares, borrowers: Iterable[Borrower]) -> Sequence[Turn]:
     gang comes before one of its queue with a higher priority. A caller that learns that a gang
     does not start leaves it out and asks again for those behind it.
     """
-    gangs = sorted(borrowers, key=lambda gang: _order(shares, gang))
+    gangs = sorted(borrowers, key=lambda gang: (-gang.priority, gang.waiting_since, gang.key))
     charged, height = shares.below(), shares.tree.height
     waiting: dict[str, list[_Turn]] = {queue: [] for queue in shares.tree.queues}
     for place, gang in enumerate(gangs):
@@ -95,12 +94,6 @@ def turns(shares: Shares, borrowers: Iterable[Borrower]) -> Sequence[Turn]:
     waiting[ROOT] += _counted(shares, ROOT, charged[ROOT], unqueued)
     found = ((_padded(turn.steps, height), turn.place, turn.gang) for turn in waiting[ROOT])
     return [Turn(gang, steps) for steps, _, gang in sorted(found)]
-
-
-def decayed(use: Fraction, seconds: int, half_life: int) -> Fraction:
-    """What past use counts after a time: half after each half-life, in a straight line between."""
-    halvings, rest = divmod(seconds, half_life)
-    return use * Fraction(1, 1 << halvings) * (1 - Fraction(rest, 2 * half_life))
 
 
 class _Turn(NamedTuple):
@@ -125,11 +118,6 @@ def _counted(
             over, total = used[name] - guarantee.get(name, 0), shares.totals.get(name, 0)
             if over > 0 and total > 0:
                 step = max(step, over * STEPS // (total * weight))
-
-
-def _order(shares: Shares, gang: Borrower) -> tuple[int, Fraction, float, GangKey]:
-    past = shares.past.get(gang.queue, Fraction(0))
-    return (-gang.priority, past, gang.waiting_since, gang.key)
 
 
 def _padded(steps: Steps, height: int) -> Steps:

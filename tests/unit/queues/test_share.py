@@ -3,13 +3,12 @@
 from dataclasses import replace
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.model.queues import ROOT
 from tutti.model.resources import NOTHING, Resources
-from tutti.queues.share import Borrower, Shares, decayed, turns
+from tutti.queues.share import Borrower, Shares, turns
 from tutti.queues.tree import QueueTree
 
 from .builders import key, queue
@@ -120,19 +119,6 @@ def test_gangs_without_a_queue_are_one_more_child_of_the_root() -> None:
     shares = Shares(TREE, TOTALS, {ROOT: gpus(5), "s": gpus(50)})
     gangs = borrower("a", ROOT, 5), borrower("b", ROOT, 5, since=1.0)
     assert order(shares, *gangs) == [("a", (1, 1)), ("b", (2, 2))]
-
-
-def test_past_use_breaks_ties_alone() -> None:
-    past = {"s": Fraction(5), "n": Fraction(1)}
-    gangs = borrower("a", "s", 1), borrower("b", ROOT, 1)
-    assert order(Shares(TREE, TOTALS, {}, past), *gangs) == [("b", (0, 0)), ("a", (0, 0))]
-    first = order(Shares(TREE, TOTALS, {ROOT: gpus(5)}, past), *gangs)
-    assert first == [("a", (0, 0)), ("b", (1, 1))]
-
-
-@pytest.mark.parametrize(("seconds", "left"), [(0, 8), (5, 6), (10, 4), (15, 3), (20, 2), (30, 1)])
-def test_past_use_halves_with_each_half_life(seconds: int, left: int) -> None:
-    assert decayed(Fraction(8), seconds, 10) == left
 
 
 @given(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from ..inputs import fail, say
+from ..inputs import CONTEXT, KUBECONFIG, fail, say
 from . import live_cluster
 
 if TYPE_CHECKING:
@@ -68,15 +68,8 @@ def options(command: Command) -> Command:
                 help="The format.",
             ),
             click.option("-w", "--watch", is_flag=True, help="Refresh every two seconds."),
-            click.option(
-                "--kubeconfig",
-                type=click.Path(exists=True, dir_okay=False),
-                help="The kubeconfig of the cluster. Default: $KUBECONFIG, the pod's service "
-                "account, ~/.kube/config.",
-            ),
-            click.option(
-                "--context", help="The context in the kubeconfig. Default: the current context."
-            ),
+            KUBECONFIG,
+            CONTEXT,
         ]
     ):
         command = option(command)

@@ -283,14 +283,9 @@ class _Stage:
 
     def _extend_covered(self, growing: Sequence[MemberCounts]) -> None:
         """Let members join that the walk would cover."""
-        extras = self._extras(growing)
-        gangs = {**self.ledger.gangs}
-        for want in extras:
-            known = gangs.get(want.gang.key) or self.ledger.gang(want.gang.key)
-            gangs[want.gang.key] = replace(known, extras=(*known.extras, extra_of(want)))
-        found = cover.walk(self.ledger.tree, gangs.values()) if extras else None
-        if found is not None:
-            self._extend([w for w in extras if (w.gang.key, extra_of(w)[0]) in found.extras])
+        if extras := self._extras(growing):
+            covered = cover.walk(self.ledger.tree, self._running_with(extras)).extras
+            self._extend([w for w in extras if (w.gang.key, extra_of(w)[0]) in covered])
 
     def _extend(self, wants: Wants) -> None:
         """Let further members join by best fit: which of them do is no part of the proof."""
@@ -307,25 +302,31 @@ class _Stage:
         """The members that leave the starved gang its cover, or none of those of its queue."""
         if self.held is None:
             return extras
-        held, gangs = self.held, {**self.ledger.gangs}
+        held = self.held
         bound = [want for want in extras if held.binds(self.ledger.gang(want.gang.key))]
-        for want in bound:
-            known = gangs.get(want.gang.key) or self.ledger.gang(want.gang.key)
-            gangs[want.gang.key] = replace(known, extras=(*known.extras, extra_of(want)))
-        if cover.would_be_covered(self.ledger.tree, [*gangs.values()], [held.gang]):
+        if cover.would_be_covered(self.ledger.tree, self._running_with(bound), [held.gang]):
             return extras
         return [want for want in extras if want not in bound]
 
+    def _running_with(self, extras: Wants) -> Sequence[QueuedGang]:
+        """The gangs that run, as if these members had joined them."""
+        gangs = {**self.ledger.gangs}
+        for want in extras:
+            known = gangs.get(want.gang.key) or self.ledger.gang(want.gang.key)
+            gangs[want.gang.key] = replace(known, extras=(*known.extras, extra_of(want)))
+        return [*gangs.values()]
+
+
+def _is_of_queue(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
+    """Whether a gang is of the queue of the starved gang."""
+    return ledger.queued.queue_of(gang) == ledger.queued.queue_of(first)
+
 
 def _is_above(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
-    """Whether a gang is of the starved one's queue and has a higher priority."""
-    queued = ledger.queued
-    is_same = queued.queue_of(gang) == queued.queue_of(first)
-    return is_same and gang.priority > first.priority
+    """Whether a gang is of the queue of the starved gang and has a higher priority."""
+    return _is_of_queue(ledger, gang, first) and gang.priority > first.priority
 
 
 def _is_behind(ledger: QueueLedger, gang: Gang, first: Gang) -> bool:
-    """Whether a gang is of the starved one's queue and has no higher priority."""
-    queued = ledger.queued
-    is_same = queued.queue_of(gang) == queued.queue_of(first)
-    return is_same and gang.priority <= first.priority
+    """Whether a gang is of the queue of the starved gang and has no higher priority."""
+    return _is_of_queue(ledger, gang, first) and gang.priority <= first.priority
