@@ -19,7 +19,7 @@ from tests.harness.controlplane import credentials
 from tutti.cli import crd_files
 from tutti.kube import kinds
 from tutti.kube.calls import Call
-from tutti.settings import Settings
+from tutti.operator.settings import Settings
 
 from .cluster import Cluster, DemoError, Manifest, RefusedError, place_of
 from .stage import GROUPS

@@ -25,17 +25,16 @@ SOURCE = ROOT / "operator" / "tutti"
 # From the top to the ground: a room imports from lower floors alone.
 FLOORS = [
     {"cli"},
-    {"console", "main"},
-    {"loop"},
+    {"console", "operator"},
     {"commit"},
-    {"reporting", "sources", "whatif"},
+    {"reporting", "spark", "whatif"},
     {"dump", "planning"},
-    {"queues", "settings", "state", "verify"},
+    {"queues", "state", "verify"},
     {"filters", "gang", "kube"},
     {"model", "strategies"},
 ]
 MOST_FLOORS = 10
-MOST_PACKAGES = 28  # lone modules included
+MOST_PACKAGES = 25  # lone modules included
 MOST_MODULES = 12  # in a package
 
 # Functions of values: no clock, no log, no API.
@@ -57,12 +56,11 @@ EXEMPT = {
 NEVER = {
     "planning": {"verify", "whatif"},
     "verify": {"planning", "queues", "strategies", "whatif"},
-    **{room: {"settings"} for floor in FLOORS[2:] for room in floor},
 }
 
 # Outside packages, and the modules that may import them.
 ONLY: Mapping[str, frozenset[str]] = {
-    "kopf": frozenset({"main", "sources.handlers", "sources.kopf_lists"}),
+    "kopf": frozenset({"operator.main", "operator.handlers", "operator.kopf_lists"}),
     "pydantic": frozenset(
         {
             *(
@@ -71,13 +69,13 @@ ONLY: Mapping[str, frozenset[str]] = {
             ),
             # The objects of a source, which has all of its API in its module.
             *(f"kube.gang_sources.{path.stem}" for path in SOURCE.glob("kube/gang_sources/*.py")),
-            "settings",
+            "operator.settings",
         }
     ),
     "aiohttp": frozenset(
         {
             *("console.server", "kube.access", "kube.client", "kube.connection_errors"),
-            *("reporting.probes", "sources.kopf_lists"),
+            *("reporting.probes", "operator.kopf_lists"),
         }
     ),
     "kubernetes": frozenset({"kube.access"}),
@@ -87,10 +85,14 @@ ONLY: Mapping[str, frozenset[str]] = {
 }
 
 # The cycle's last net, and the code of strangers, which may raise anything.
-MAY_CATCH_EVERYTHING = {"loop.runner": 1, "strategies.plugins": 2}
+MAY_CATCH_EVERYTHING = {"operator.runner": 1, "strategies.plugins": 2}
+
+# Environment variables reach the operator's other modules as plain values.
+SETTINGS = "operator.settings"
+MAY_READ_SETTINGS = {"operator.main"}
 
 CLOCKS = {"time", "random", "secrets", "uuid"}
-MAY_KNOW_THE_TIME = {"main", "loop.runner", *EXEMPT}
+MAY_KNOW_THE_TIME = {"operator.main", "operator.runner", *EXEMPT}
 
 
 class Import(NamedTuple):
@@ -158,9 +160,9 @@ def test_imports_are_read_as_python_reads_them() -> None:
     assert Import("strategies", "strategies.best_fit.BestFit", is_ours=True) in _imports(
         "strategies"
     )
-    cycle = set(_imports("loop.cycle"))
-    assert Import("loop.cycle", "state.cluster_state.ClusterState", is_ours=True) in cycle
-    assert Import("loop.cycle", "asyncio", is_ours=False) in cycle
+    cycle = set(_imports("operator.cycle"))
+    assert Import("operator.cycle", "state.cluster_state.ClusterState", is_ours=True) in cycle
+    assert Import("operator.cycle", "asyncio", is_ours=False) in cycle
 
 
 def test_the_house_is_small_enough_to_know() -> None:
@@ -181,6 +183,12 @@ def test_a_room_imports_from_lower_floors_alone(module: str) -> None:
     floor = next(i for i, rooms in enumerate(FLOORS) if _room(module) in rooms)
     assert _imported_rooms(module) <= set().union(*FLOORS[floor + 1 :])
     assert not _imported_rooms(module) & NEVER.get(_room(module), set())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_settings_arrive_as_plain_values(module: str) -> None:
+    if module not in MAY_READ_SETTINGS and _room(module) != "cli":
+        assert SETTINGS not in _imported_modules(module)
 
 
 def test_no_modules_import_one_another() -> None:

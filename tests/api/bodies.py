@@ -10,7 +10,7 @@ import string
 import uuid
 from typing import Any
 
-from tutti.sources.spark.legacy_contracts import cheapest
+from tutti.spark.legacy_contracts import cheapest
 
 MEMBERS_LIMIT = 5000
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -7,9 +7,9 @@ import asyncio
 import os
 import sys
 
-from tutti import main
+from tutti.operator import main
+from tutti.operator.settings import Settings
 from tutti.reporting import logs
-from tutti.settings import Settings
 from tutti.strategies import load
 from tutti.strategies.ilp.engine import Cbc
 from tutti.strategies.ilp.strategy import IlpStrategy

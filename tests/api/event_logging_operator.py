@@ -10,11 +10,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tutti import main
 from tutti.kube.list_watch import Reflector
+from tutti.operator import handlers, main
+from tutti.operator.settings import Settings
 from tutti.reporting import logs
-from tutti.settings import Settings
-from tutti.sources import handlers
 
 _, _, kubeconfig = sys.argv
 logger = logging.getLogger(__name__)

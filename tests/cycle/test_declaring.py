@@ -12,7 +12,7 @@ from tutti.kube import errors
 from tutti.model.cluster import Member
 from tutti.model.keys import GangKey, NodeName, PodKey
 from tutti.model.spark import ConfigMapKey, SparkPod
-from tutti.sources.spark.pod_group_creator import FIRST_SECONDS, LONGEST_SECONDS, PodGroupCreator
+from tutti.spark.pod_group_creator import FIRST_SECONDS, LONGEST_SECONDS, PodGroupCreator
 
 from ..harness.builders import NAMESPACE, member, node, shape
 from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life

@@ -9,10 +9,10 @@ import pytest
 
 from tutti.commit import binding
 from tutti.kube import errors
-from tutti.loop import cycle
 from tutti.model.cluster import Member, Phase
 from tutti.model.keys import GangKey
 from tutti.model.shapes import Taint
+from tutti.operator import cycle
 from tutti.state.cluster_state import MOST_LATE
 
 from ..harness import builders

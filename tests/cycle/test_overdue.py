@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tutti.loop import planner
+from tutti.operator import planner
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Problem, Solution
 

@@ -18,7 +18,6 @@ from tutti.kube.codec.queues import QueueObject, encode_finalizers, encode_statu
 from tutti.kube.gang_sources import GangObject, JobPods, job_kind, pod_group
 from tutti.kube.leader_election import Deposed
 from tutti.kube.list_watch import Item
-from tutti.loop.cycle import Cycle
 from tutti.model.cluster import (
     ForeignPod,
     Member,
@@ -36,6 +35,7 @@ from tutti.model.owners import Job
 from tutti.model.queues import Queue
 from tutti.model.resources import Resources
 from tutti.model.spark import ConfigMapKey
+from tutti.operator.cycle import Cycle
 from tutti.reporting.metrics import Metrics
 from tutti.state.cluster_state import ClusterState
 from tutti.strategies.best_fit import BestFit

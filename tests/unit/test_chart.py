@@ -17,7 +17,7 @@ from tutti import __version__
 from tutti.cli import crd_files
 from tutti.kube import gang_sources, kinds
 from tutti.kube.calls import Right
-from tutti.settings import Settings
+from tutti.operator.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "tutti"

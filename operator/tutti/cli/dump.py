@@ -14,7 +14,7 @@ from .output import live_cluster
 
 if TYPE_CHECKING:
     from ..model.cluster import Snapshot
-    from ..settings import Settings
+    from ..operator.settings import Settings
 
 NO_CLUSTER = 1
 FORMATS = ("json", "yaml", "wide", "table")  # what -o means to the other commands
@@ -56,7 +56,7 @@ def command(
 
     The settings come from the environment, as for the operator: see `tutti settings`.
     """
-    from ..settings import Settings, SettingsError
+    from ..operator.settings import Settings, SettingsError
 
     if output in FORMATS:
         fail(f"-o names the file to write; to write JSON to a file of this name, use -o ./{output}")

@@ -127,8 +127,8 @@ def _from_files(paths: Sequence[str]) -> Question:
 
 def _from_cluster(kubeconfig: str | None, context: str | None) -> Question:
     """The cluster as it is now, and who plans it, as far as the environment says it."""
-    from .. import main as operator
-    from ..settings import Settings
+    from ..operator import main as operator
+    from ..operator.settings import Settings
     from .output import live_cluster, offline, watch
     from .output.gang_rows import hindrance
 

@@ -24,7 +24,7 @@ def crd_files() -> Sequence[Path]:
 @click.command("settings")
 def settings() -> None:
     """List every setting: its variable, default and meaning."""
-    from ..settings import PREFIX, Settings
+    from ..operator.settings import PREFIX, Settings
 
     for name, field in Settings.model_fields.items():
         default = ",".join(field.default) if isinstance(field.default, tuple) else field.default

@@ -19,7 +19,7 @@ def command(kubeconfig: str | None) -> None:
     Each setting is an environment variable; `tutti settings` lists them with their defaults. With
     an unknown or invalid setting, the command ends with exit code 2.
     """
-    from ..settings import Settings, SettingsError
+    from ..operator.settings import Settings, SettingsError
 
     try:
         settings = Settings.from_environment(os.environ)
@@ -27,9 +27,9 @@ def command(kubeconfig: str | None) -> None:
         for sentence in wrong.sentences:
             say(f"tutti run: {sentence}", aside=True)
         sys.exit(WRONG_INPUT)
-    from .. import main as operator
     from ..kube.errors import NoAccess
     from ..kube.leader_election import NameTaken
+    from ..operator import main as operator
     from ..reporting import logs
     from ..strategies import StrategyError
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ..console.live import LiveCluster
     from ..console.observation import Answers, Cluster
-    from ..settings import Settings
+    from ..operator.settings import Settings
 
 NO_CLUSTER = 1
 PORT = 8026
@@ -99,8 +99,8 @@ async def _show_files(paths: Sequence[str], opening: _Opening) -> None:
 
 
 async def _show_cluster(kubeconfig: str | None, context: str | None, opening: _Opening) -> None:
-    from .. import main as operator
-    from ..settings import Settings, SettingsError
+    from ..operator import main as operator
+    from ..operator.settings import Settings, SettingsError
 
     try:
         settings = Settings.from_environment(os.environ)

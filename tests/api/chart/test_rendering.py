@@ -12,7 +12,7 @@ import yaml
 from demo import installing
 
 from tutti import __version__
-from tutti.settings import Settings
+from tutti.operator.settings import Settings
 
 from ...harness.controlplane import pins
 from ...harness.rights import granted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tutti.settings import Settings
+from tutti.operator.settings import Settings
 
 from .places import ROOT
 from .rendering import render

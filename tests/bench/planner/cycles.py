@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, cast
 
 from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
-from tutti.loop.cycle import Cycle
 from tutti.model.cluster import ForeignPod, Member
 from tutti.model.inter_pod import AffinityTerm, PodSelector, Requirement
 from tutti.model.keys import Uid
 from tutti.model.resources import Resources
+from tutti.operator.cycle import Cycle
 from tutti.state.cluster_state import ClusterState
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget

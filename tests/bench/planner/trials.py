@@ -15,8 +15,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tutti.gang import demand, order
-from tutti.loop.plan_cache import PlanCache
 from tutti.model.decisions import Objective, Plan, Policy
+from tutti.operator.plan_cache import PlanCache
 from tutti.planning import plan
 from tutti.planning.compile import gang_value, grids, problems
 from tutti.strategies.best_fit import BestFit

@@ -157,7 +157,7 @@ def die_with(parent: int) -> None:
 if __name__ == "__main__":
     import pulp  # noqa: F401
 
-    import tutti.main  # noqa: F401
+    import tutti.operator.main  # noqa: F401
 
     die_with(int(sys.argv[1]))
     _serve()

@@ -1,7 +1,7 @@
 """The operator in a process that answers SIGUSR1: its asyncio tasks, and its World against a list.
 
-Runs `tutti.main.serve` as it is. The World is found among the interpreter's objects; what it is
-compared with is a second one, fed with fresh lists of the same streams.
+Runs `tutti.operator.main.serve` as it is. The World is found among the interpreter's objects; what
+it is compared with is a second one, fed with fresh lists of the same streams.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tutti import main
 from tutti.kube import list_watch
 from tutti.kube.access import Access
 from tutti.kube.client import Client
+from tutti.operator import main
+from tutti.operator.settings import Settings
 from tutti.reporting import logs
-from tutti.settings import Settings
 from tutti.state.cluster_state import ClusterState
 from tutti.state.reflectors import reflectors_into
 

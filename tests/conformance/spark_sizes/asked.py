@@ -18,7 +18,7 @@ from . import environment
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tutti.sources.spark import PodResources
+    from tutti.spark import PodResources
 
     from ...harness.controlplane.cluster import ControlPlane
     from .pins import Pin

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tutti.sources import spark
+from tutti import spark
 
 from . import declared
 from .asked import Driver, Pods, submitted

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tutti import spark
 from tutti.kube import wire
 from tutti.kube.codec import decode
 from tutti.kube.gang_sources import pod_group
-from tutti.sources import spark
 
 from .asked import NAMESPACE, Pods, submitted
 

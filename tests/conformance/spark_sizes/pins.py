@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tutti.sources.spark import Version
+from tutti.spark import Version
 
 
 class Pin(NamedTuple):

@@ -50,8 +50,8 @@ def test_lines_suit_whoever_reads_them(
 ) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     logs.configure(style, "warning")
-    logging.getLogger("tutti.loop.cycle").warning("gang %s: %s", "ml/a", 'it says "no"')
-    logging.getLogger("tutti.loop.cycle").info("nobody reads this")
+    logging.getLogger("tutti.operator.cycle").warning("gang %s: %s", "ml/a", 'it says "no"')
+    logging.getLogger("tutti.operator.cycle").info("nobody reads this")
     (line,) = stream.getvalue().splitlines()
     if not is_json:
         assert line.endswith(' WARNING gang ml/a: it says "no"')
@@ -60,7 +60,7 @@ def test_lines_suit_whoever_reads_them(
     assert datetime.fromisoformat(told.pop("time")).utcoffset() == timedelta(0), "whose time it is"
     assert told == {
         "level": "WARNING",
-        "logger": "tutti.loop.cycle",
+        "logger": "tutti.operator.cycle",
         "message": 'gang ml/a: it says "no"',
     }
 
@@ -72,11 +72,11 @@ def test_somebody_elses_words_begin_no_line_and_move_no_cursor(
     out = Terminal()
     monkeypatch.setattr(sys, "stderr", out)
     logs.configure("human", "info")
-    logging.getLogger("tutti.loop.cycle").info("gang %s", "a\n12:00:00 INFO forged \x1b[2J")
+    logging.getLogger("tutti.operator.cycle").info("gang %s", "a\n12:00:00 INFO forged \x1b[2J")
     (line,) = out.getvalue().splitlines()
     assert line.endswith(r" INFO    gang a\n12:00:00 INFO forged \x1b[2J")
     try:
         int("x")
     except ValueError:
-        logging.getLogger("tutti.loop.cycle").exception("failed")
+        logging.getLogger("tutti.operator.cycle").exception("failed")
     assert out.getvalue().splitlines()[-1].startswith("ValueError: ")

@@ -9,7 +9,7 @@ import pytest
 from tutti.kube import kinds, list_watch, wire
 from tutti.kube.gang_sources import SOURCES
 from tutti.model.cluster import ForeignPod, Member
-from tutti.sources import handlers
+from tutti.operator import handlers
 from tutti.state.cluster_state import ClusterState
 from tutti.state.reflectors import reflectors_into, storage_into
 

@@ -9,7 +9,7 @@ import pytest
 
 PLAN = """
 from tutti.planning.plan import plan
-from tutti.settings import Settings
+from tutti.operator.settings import Settings
 from tutti.strategies import load
 from tutti.strategies.problem import Budget
 from tests.harness.builders import gang, node, snapshot

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...settings import Settings
+    from ...operator.settings import Settings
     from ...state.cluster_state import ClusterState
 
 NO_SUCH_KIND = 404  # what the API server answers for a kind that it does not know

@@ -15,9 +15,9 @@ from ..inputs import fail, say
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ... import spark
     from ...dump import Text
     from ...model.cluster import Snapshot
-    from ...sources import spark
 
 
 NAMESPACE = "default"
@@ -38,8 +38,8 @@ def texts(
     paths: Sequence[str], asking: SparkOptions, snapshot: Snapshot, scheduler: str
 ) -> Sequence[Text]:
     """The applications as manifests, beside what is there; a bad file ends the command."""
+    from ... import spark
     from ...dump import Text
-    from ...sources import spark
 
     version, settings = _version(asking.version), dict(_settings(asking.settings))
     taken = {(gang.key.namespace, gang.key.name) for gang in snapshot.gangs}
@@ -64,7 +64,7 @@ def texts(
 
 
 def _content(path: str) -> str:
-    from ...sources import spark
+    from ... import spark
 
     try:
         return Path(path).read_bytes().decode()
@@ -75,7 +75,7 @@ def _content(path: str) -> str:
 
 
 def _version(text: str) -> spark.Version:
-    from ...sources import spark
+    from ... import spark
 
     if not text:
         return spark.NEWEST

@@ -129,7 +129,7 @@ def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> 
     Raises:
         live.OutOfReach: it cannot be seen.
     """
-    from ...settings import Settings, SettingsError
+    from ...operator.settings import Settings, SettingsError
     from .gang_rows import rows
 
     try:

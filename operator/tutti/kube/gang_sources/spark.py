@@ -1,6 +1,6 @@
 """Gangs of Spark applications: a pod's application and role, by the labels of Spark itself.
 
-An application's gang is declared by a PodGroup named by its id, which ``sources.spark`` makes. This
+An application's gang is declared by a PodGroup named by its id, which ``spark`` makes. This
 is the one place that knows these labels, and the ConfigMaps that a driver mounts: SPARK_ROLE_LABEL,
 SPARK_APP_ID_LABEL, SPARK_CONF_VOLUME_DRIVER and POD_TEMPLATE_VOLUME in Apache Spark's Constants.
 """

@@ -1,1 +1,0 @@
-"""When a cycle runs, and what one cycle does."""

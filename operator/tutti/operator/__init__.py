@@ -1,0 +1,1 @@
+"""The process: what starts it, when a cycle runs, and what a cycle does."""

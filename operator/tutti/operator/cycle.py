@@ -1,0 +1,279 @@
+"""One pass from what is observed to what is bound: the imperative shell around the planner.
+
+``Cycle.run_once`` is the whole story. It is safe to stop at any line and start again from the top:
+what was promised is in Reservations, and standing ones take the same path as new ones.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from ..commit.protocol import Commit
+from ..dump.violations import ViolationDumps
+from ..kube.backoff import Clock
+from ..kube.client import Api
+from ..kube.concurrency import ConcurrencyLimit
+from ..model.cluster import Gang, Reservation, Snapshot
+from ..model.decisions import Mode, Plan, Policy, Released, RolloutLimits
+from ..model.keys import GangKey, LeaderTerm
+from ..planning import plan as planning
+from ..reporting.metrics import Metrics, Stage
+from ..reporting.queue_reporter import QueueReporter
+from ..reporting.reporter import Reporter
+from ..spark.pod_group_creator import PodGroupCreator
+from ..state.cluster_state import ClusterState
+from ..strategies.problem import Budget, Strategy
+from ..verify import plan_checks
+from . import check, dry_run
+from .check import CheckedPlan
+from .enqueuer import Enqueuer
+from .plan_cache import PlanCache
+from .planner import Planner
+
+NEXT_SECONDS = 0.1  # until the next cycle begins what the cap, or a late watch, has left over
+
+
+def _never() -> bool:
+    return False
+
+
+class Cycle:
+    """Recover, observe, plan, check, commit, report."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        api: Api,
+        *,
+        scheduler: str,
+        strategy: Strategy,
+        fallback: Strategy,
+        budget: Budget,
+        clock: Clock,
+        in_flight: int = 64,
+        policy: Policy = planning.DEFAULT_POLICY,
+        limits: RolloutLimits = dry_run.NONE,
+        dumps: ViolationDumps | None = None,
+        metrics: Metrics | None = None,
+        predecessor_resigned: Callable[[], bool] = _never,
+    ) -> None:
+        """``scheduler`` is the name that pods ask for; ``in_flight`` caps calls at a time.
+
+        Plans that break a promise are written into ``dumps``, if there are any; ``metrics`` counts.
+        ``predecessor_resigned``: whether the leader before this term has ended all its calls.
+        """
+        self._state = state
+        self._strategy = strategy
+        self._fallback = fallback
+        self.planner = Planner(fallback, budget, policy)
+        self._limits = limits
+        self._plan_cache = PlanCache()
+        self._dumps = dumps
+        self._metrics = metrics or Metrics()
+        self._clock = clock
+        self._commit = Commit(
+            state,
+            api,
+            scheduler=scheduler,
+            clock=clock,
+            in_flight=in_flight,
+            predecessor_resigned=predecessor_resigned,
+        )
+        self._pod_group_creator = PodGroupCreator(
+            state, api, scheduler=scheduler, clock=clock, in_flight=in_flight
+        )
+        self._enqueuer = Enqueuer(
+            state,
+            api,
+            scheduler=scheduler,
+            clock=clock,
+            in_flight=in_flight,
+            starvation_seconds=policy.starvation_seconds,
+        )
+        self._queue_reporter = QueueReporter(state, api, scheduler)
+        self._reporter = Reporter(state, api, scheduler, of_pods=not self._only_watches)
+
+    @property
+    def _only_watches(self) -> bool:
+        return self._limits.mode is Mode.SHADOW
+
+    async def begin(self, term: LeaderTerm) -> None:
+        """Begin a term: adopt what stands. The cluster state must have been listed since it began.
+
+        In shadow mode nothing is adopted.
+
+        Raises:
+            errors.ApiError: the API server is away, or does not say who leads; begin again.
+            Deposed: another replica leads by now.
+        """
+        self._pod_group_creator.forget()
+        if not self._only_watches:
+            await self._commit.recovery.begin(term)
+
+    async def run_once(self, term: LeaderTerm) -> float | None:
+        """Run one cycle; answers when the next is due without a change, in seconds from now.
+
+        What the API server refuses for one object is tried later, and stops nothing else.
+
+        Raises:
+            errors.ApiError: the API server is away, or does not say who leads, or what is bound;
+                nothing is lost by it.
+            Deposed: the Lease names another term; what was reserved is given back.
+        """
+        stage = self._metrics.stage
+        with stage(Stage.RECOVER):
+            await self._recover(term)
+        with stage(Stage.OBSERVE):
+            snapshot = self._observe()
+        with stage(Stage.PLAN):
+            plan = await self._plan(snapshot, self._strategy)
+        with stage(Stage.VERIFY):
+            checked = await self._check(snapshot, plan)
+        released = await self._carry_out(checked, snapshot, term)
+        with stage(Stage.REPORT):
+            await self._enqueue(snapshot)
+            next_change = await self._report(snapshot, checked.plan, released)
+        leaves_work = checked.is_capped or self._commit.is_late
+        return NEXT_SECONDS if leaves_work else next_change
+
+    async def _recover(self, term: LeaderTerm) -> None:
+        """Settle what earlier cycles and leaders left; make the PodGroups of Spark applications."""
+        if not self._only_watches:
+            await self._commit.recovery.recover(term)
+            await self._commit.queues.prepare()
+        await self._pod_group_creator.declare()
+
+    def _observe(self) -> Snapshot:
+        """Freeze the cluster as it is known now; writes nothing."""
+        return self._state.snapshot(self._clock())
+
+    async def _plan(self, snapshot: Snapshot, strategy: Strategy) -> Plan:
+        """Plan beside the event loop, unless the last plan is the answer still; calls nothing."""
+        plan = self._plan_cache.plan(snapshot) if strategy is self._strategy else None
+        if plan is None:
+            plan = await self.planner.plan(snapshot, strategy)
+            self._plan_cache.keep(snapshot, plan)
+            self._metrics.planned(plan)
+        return plan
+
+    async def _check(self, snapshot: Snapshot, plan: Plan) -> CheckedPlan:
+        """What of a plan is carried out, by the rules, the Jobs, the mode, and a fresh Snapshot."""
+        plan = await self._without_violations(snapshot, plan)
+        plan = await self._commit.evictor.without_unsafe(plan)
+        plan = dry_run.as_dry_run(plan, self._limits.mode)
+        if not (plan.placements or plan.evictions):
+            return CheckedPlan(plan)
+        return await asyncio.to_thread(
+            check.checked, plan, snapshot, self._observe(), self._limits.bindings
+        )
+
+    async def _without_violations(self, snapshot: Snapshot, plan: Plan) -> Plan:
+        """The plan if it breaks no promise, else the fallback's without what breaks any."""
+        if not await self._has_violations(snapshot, plan, self._strategy):
+            return plan
+        plan = await self._plan(snapshot, self._fallback)
+        if not await self._has_violations(snapshot, plan, self._fallback):
+            return plan
+        valid = await asyncio.to_thread(plan_checks.upheld, snapshot, plan.placements)
+        return replace(plan, placements=valid)
+
+    async def _has_violations(self, snapshot: Snapshot, plan: Plan, strategy: Strategy) -> bool:
+        """Whether a plan breaks a promise, which is a bug of the strategy; then it is dumped."""
+        violations = await asyncio.to_thread(plan_checks.violations, snapshot, plan)
+        if violations:
+            self._metrics.broke()
+            await check.dump_violations(self._dumps, snapshot, plan, strategy.name, violations)
+        return bool(violations)
+
+    async def _carry_out(
+        self, checked: CheckedPlan, planned: Snapshot, term: LeaderTerm
+    ) -> Sequence[Released]:
+        """Commit: write every decision down, then bind and evict; answers what was given back."""
+        if self._only_watches:
+            return ()
+        with self._metrics.stage(Stage.RESERVE):  # the commit point
+            await self._commit.reserve((*checked.placements, *checked.evictions), term)
+        with self._metrics.stage(Stage.BIND):
+            released = await self._commit.execute(checked.placements, term)
+        await self._commit.queues.release(planned, checked.plan, term)
+        return released
+
+    async def _enqueue(self, snapshot: Snapshot) -> None:
+        """Tell jobs without pods that there is room for them, by the fallback's plan."""
+        if self._limits.mode is Mode.ACTIVE:
+            await self._enqueuer.enqueue(
+                snapshot, lambda with_pods: self.planner.plan(with_pods, self._fallback)
+            )
+
+    async def _report(
+        self, planned: Snapshot, plan: Plan, released: Sequence[Released]
+    ) -> float | None:
+        """Report, and delete the Reservations that are done; neither waits for the other.
+
+        Answers when there is more to say or to try, in seconds from now.
+        """
+        next_change: float | None = None
+
+        async def report() -> None:
+            nonlocal next_change
+            next_change = await self._tell(planned, plan, released)
+
+        await ConcurrencyLimit(2).all((report, self._commit.delete_done))
+        return next_change
+
+    async def _tell(
+        self, planned: Snapshot, plan: Plan, released: Sequence[Released]
+    ) -> float | None:
+        plan = self._commit.evictor.annotated(plan)
+        now = self._clock()
+        current = _without(self._commit.done, self._state.snapshot(now))
+        self._metrics.saw(current, plan)
+        keys = {gang.key for gang in current.gangs} | {pod.gang for pod in current.strays}
+        keys |= {reservation.gang for reservation in current.reservations}
+        refusals = self._state.refusals.of(keys, now)
+        sentences = {gang: refusal.sentence for gang, refusal in refusals.items()}
+        reportable = _only_reportable(planned, plan, current, sentences)
+        rewrite = await self._reporter.report(reportable, plan, released, sentences)
+        queue_rewrite = await self._queue_reporter.report(current, plan)
+        replan = None if plan.next_change_at is None else max(0.0, plan.next_change_at - now)
+        retries = (
+            self._commit.evictor.next_retry(),
+            self._pod_group_creator.next_retry(),
+            self._enqueuer.next_retry(),
+            self._commit.queues.next_retry(),
+            *(refusal.until - now for refusal in refusals.values()),
+        )
+        waits = (rewrite, queue_rewrite, replan, *retries)
+        return min((wait for wait in waits if wait is not None), default=None)
+
+
+def _without(reservations: Collection[Reservation], snapshot: Snapshot) -> Snapshot:
+    """The Snapshot without Reservations that are being deleted."""
+    if not reservations:
+        return snapshot
+    uids = {reservation.self_uid for reservation in reservations}
+    standing = (other for other in snapshot.reservations if other.self_uid not in uids)
+    return replace(snapshot, reservations=tuple(standing))
+
+
+def _only_reportable(
+    planned: Snapshot, plan: Plan, current: Snapshot, refused: Collection[GangKey]
+) -> Snapshot:
+    """The current Snapshot without gangs of which nothing true is known that they do not say yet.
+
+    A rejection of a gang that has changed since describes its past; the change has woken the next
+    cycle, which will say more. A gang that was to start, and neither did nor was refused, waits for
+    what it waited for before: the next cycle tries again.
+    """
+    before = {gang.key: gang for gang in planned.gangs}
+    rejected = {rejection.gang for rejection in plan.rejections}
+    placed = {placement.gang for placement in plan.placements}
+    reserved = (reservation.gang for reservation in current.reservations)
+    still_waiting = placed.difference(refused, reserved)
+
+    def has_news(gang: Gang) -> bool:
+        if gang.key in rejected:
+            return before.get(gang.key) == gang
+        return gang.key not in still_waiting or before.get(gang.key) != gang
+
+    return replace(current, gangs=tuple(gang for gang in current.gangs if has_news(gang)))

@@ -1,0 +1,325 @@
+"""The composition root: the one place that knows every concrete class, and the clock.
+
+Settings become plain values here; streams, kopf, probes and the cycle are started, watched and
+stopped here.
+"""
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import kopf
+
+from .. import __version__, dump
+from ..dump.violations import ViolationDumps
+from ..kube import errors, gang_sources, list_watch
+from ..kube.access import Access
+from ..kube.client import Client
+from ..kube.clock import ServerClock
+from ..kube.leader_election import Deposed, Election, assert_name_is_free
+from ..model.decisions import Mode
+from ..model.keys import LeaseKey
+from ..reporting import probes
+from ..reporting.metrics import Metrics
+from ..state.cluster_state import ClusterState
+from ..state.reflectors import Reflectors, reflectors_into, storage_into
+from ..strategies import load
+from ..strategies.problem import Strategy
+from . import handlers
+from .cycle import Cycle
+from .kopf_lists import KopfLists, persist
+from .runner import CycleRunner, WakeSignal
+from .settings import Settings
+from .takeover import Takeover
+
+logger = logging.getLogger(__name__)
+
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+CONTROL_PLANE = "kube-system"
+STUCK_SECONDS = 120.0  # a cycle that takes this much longer than its budget hangs
+STORAGE_LOOK_SECONDS = 0.5  # how soon a first pod with claims is noticed
+GC_THRESHOLD = 20_000  # new objects between two collections; Python's own number is 2,000 at most
+STOP_SECONDS = 20.0  # to finish the cycle in hand; Kubernetes kills after 30
+
+
+async def serve(
+    settings: Settings,
+    kubeconfig: str | None = None,
+    *,
+    strategy_of: Callable[[str], Strategy] = load,
+) -> None:
+    """Run the operator until it is told to stop; ``strategy_of`` makes the one of a name.
+
+    Raises:
+        StrategyError: the strategy cannot be used.
+        errors.NoAccess: there is no cluster to run against.
+        NameTaken: another scheduler of the same name runs.
+        OSError: the probe port is taken.
+    """
+    strategy, fallback = strategy_of(settings.strategy), strategy_of("bestfit")
+    access = await Access.load(kubeconfig)
+    wake_signal = WakeSignal()
+    is_declaring = settings.spark_enabled and settings.mode is not Mode.SHADOW
+    metrics = Metrics(settings.mode)
+    clock = ServerClock(time.time, time.monotonic)
+
+    def shown(confirmed: float | None) -> None:
+        metrics.shown(0.0 if confirmed is None else clock() - confirmed)
+
+    state = ClusterState(wake_signal.wake, is_declaring=is_declaring, shown=shown)
+    name = settings.scheduler_name
+    lease = LeaseKey(settings.lease_namespace or _own_namespace(), name)
+    sources = gang_sources.chosen(settings.gang_sources)
+    feeds = reflectors_into(
+        state, name, settings.namespaces, sources=sources, elsewhere=_warn_of_reservations
+    )
+    async with Client(access, lease, heard=metrics.called, clock=clock, sources=sources) as api:
+        election = Election(
+            api,
+            settings.identity or socket.gethostname(),
+            clock=clock,
+            monotonic=time.monotonic,
+            changed=wake_signal.wake,
+        )
+        metrics.follow(election)
+        cycle = Cycle(
+            state,
+            api,
+            scheduler=name,
+            strategy=strategy,
+            fallback=fallback,
+            budget=settings.budget,
+            clock=clock,
+            in_flight=settings.bindings_in_flight,
+            policy=settings.policy,
+            limits=settings.restraint,
+            dumps=ViolationDumps(
+                Path(settings.dump_directory or tempfile.gettempdir()), setup_of(settings)
+            ),
+            metrics=metrics,
+            predecessor_resigned=lambda: election.follows_resignation,
+        )
+        takeover = Takeover(
+            cycle,
+            api,
+            reservations=feeds.reservations,
+            gangs_and_pods=(*feeds.gangs, feeds.pending, feeds.bound),
+        )
+        demand = KopfLists(api, feeds.demand)
+
+        def is_synced() -> bool:
+            return state.is_synced and demand.is_current
+
+        runner = CycleRunner(
+            cycle,
+            wake_signal,
+            election,
+            take_over=takeover.complete,
+            may_begin=is_synced,
+            patience=settings.budget_seconds + STUCK_SECONDS,
+            progress=lambda: cycle.planner.stepped_at,
+            ended=metrics.ended,
+        )
+
+        def ready() -> str:
+            if not is_synced():
+                return "Tutti is still listing the cluster"
+            return election.trouble or runner.trouble
+
+        async with probes.serving(
+            settings.probe_port, healthy=runner.stuck, ready=ready, metrics=metrics.text
+        ) as port:
+            logger.info(
+                "tutti %s schedules pods of scheduler name %r in %s on %s; probes on port %d",
+                __version__,
+                name,
+                ", ".join(settings.namespaces) or "all namespaces",
+                access.server,
+                port,
+            )
+            if settings.mode is not Mode.ACTIVE:
+                logger.warning("mode %s: no gang starts", settings.mode)
+            run = _Run(
+                api,
+                feeds,
+                state=state,
+                election=election,
+                takeover=takeover,
+                runner=runner,
+                demand=demand,
+                registry=partial(handlers.registry, state, demand, access, feeds),
+                # A shadow binds nothing, and may stand beside the scheduler that it is to replace.
+                assert_name_is_free=None
+                if settings.mode is Mode.SHADOW
+                else partial(assert_name_is_free, api, name, clock),
+            )
+            await run.until_stopped()
+
+
+def setup_of(settings: Settings) -> dump.PlannerConfig:
+    """The planner's configuration as a dump holds it."""
+    return dump.PlannerConfig(
+        settings.scheduler_name, settings.strategy, settings.policy, asdict(settings.budget)
+    )
+
+
+class _Run:
+    """The tasks of one run, from the first list to the last."""
+
+    def __init__(
+        self,
+        api: Client,
+        feeds: Reflectors,
+        *,
+        state: ClusterState,
+        election: Election,
+        takeover: Takeover,
+        runner: CycleRunner,
+        demand: KopfLists,
+        registry: Callable[[Collection[str]], kopf.OperatorRegistry],
+        assert_name_is_free: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._api = api
+        self._assert_name_is_free = assert_name_is_free
+        self._feeds = feeds
+        self._storage = storage_into(state)
+        self._state = state
+        self._election = election
+        self._takeover = takeover
+        self._runner = runner
+        self._demand = demand
+        self._registry = registry
+        self._stopping = asyncio.Event()
+        self._listed: dict[str, str] = {}  # the versions of the first lists of the supply
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    async def until_stopped(self) -> None:
+        """Run until a signal comes or something breaks; the cycle in hand is finished first."""
+        self._stop_on_signals()
+        cycling = asyncio.create_task(self._runner.run_forever())
+        self._tasks += [asyncio.create_task(self._stopping.wait()), cycling]
+        try:
+            listing = asyncio.create_task(self._first_lists())
+            await asyncio.wait([listing, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+            if listing.done():
+                listing.result()  # a bug in it ends the run, rather than that nobody is served
+                _spare_garbage_collector()
+                self._follow()
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            self._tasks.append(listing)
+        finally:
+            self._runner.stop()
+            await asyncio.wait([cycling], timeout=STOP_SECONDS)
+            is_idle = cycling.done()
+            for task in self._tasks:
+                task.cancel()
+            results = await asyncio.gather(*self._tasks, return_exceptions=True)
+            if is_idle:  # else calls may be on their way: a standby waits until the Lease expires
+                await self._election.resign()
+            # kopf leaves its watches to be closed by the loop, and they complain about it.
+            asyncio.get_running_loop().set_exception_handler(_ignore)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    async def _first_lists(self) -> None:
+        """Learn who leads, then list the demand, then the supply.
+
+        The Lease comes first: what is listed while we lead needs no second look. The demand is
+        listed before the supply: a pod bound in between is then seen twice, never not at all. Both
+        before kopf starts, which would never look for CRDs that come later.
+        """
+        if self._assert_name_is_free is not None:
+            await persist(self._assert_name_is_free)
+        await self._election.look()
+        self._tasks.append(asyncio.create_task(self._election.campaign()))
+        await persist(self._adopt)
+        await persist(self._list_demand)
+        if self._state.storage.are_wanted:
+            # What is reserved for pods with claims is carried out by the first cycle already.
+            await persist(self._list_storage)
+        await persist(self._list_supply)
+
+    async def _adopt(self) -> None:
+        if self._election.term:
+            try:
+                await self._takeover.adopt(self._election.term)
+            except Deposed as why:
+                self._election.stand_down(str(why))
+
+    async def _list_demand(self) -> None:
+        for feed in self._feeds.demand:
+            await list_watch.relist(self._api, feed)
+
+    async def _list_supply(self) -> None:
+        for feed in self._feeds.supply:
+            if feed.stream.name not in self._listed:
+                self._listed[feed.stream.name] = await list_watch.relist(self._api, feed)
+
+    async def _list_storage(self) -> None:
+        try:
+            for feed in self._storage:
+                await list_watch.relist(self._api, feed)
+        except errors.Refused as problem:  # pods without claims need no right to list them
+            logger.warning("%s Pods that name claims wait", problem)
+
+    async def _follow_storage(self) -> None:
+        """Follow claims and volumes from the moment on that a pod of ours names a claim."""
+        while not self._state.storage.are_wanted:  # noqa: ASYNC110 - the state knows no event loop
+            await asyncio.sleep(STORAGE_LOOK_SECONDS)
+        await asyncio.gather(*(list_watch.follow(self._api, feed) for feed in self._storage))
+
+    def _follow(self) -> None:
+        following = [
+            list_watch.follow(self._api, feed, self._listed[feed.stream.name])
+            for feed in self._feeds.supply
+        ]
+        demand = self._demand.run(
+            self._registry, begin=partial(persist, self._list_demand), began=self._stop_on_signals
+        )
+        streams = (*following, self._follow_storage(), demand)
+        self._tasks += [asyncio.create_task(stream) for stream in streams]
+
+    def _stop_on_signals(self) -> None:
+        """Finish the cycle in hand; kopf's own handlers would cancel bindings that are sent."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
+
+
+def _spare_garbage_collector() -> None:
+    """Collect seldom, and pass over what lives as long as the process: code and first lists.
+
+    A full collection walks all of that again each time, and stops bindings meanwhile.
+    """
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD)
+
+
+def _warn_of_reservations(namespace: str) -> None:
+    logger.warning(
+        "namespace %s has Reservations of this scheduler name but is not in TUTTI_NAMESPACES, so "
+        "Tutti does not keep their room; add it until `kubectl get reservations -n %s` shows none",
+        namespace,
+        namespace,
+    )
+
+
+def _ignore(_loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+    logger.debug("while stopping: %s", context.get("message"))
+
+
+def _own_namespace() -> str:
+    """The namespace of the pod that this runs in; that of the control plane where there is none."""
+    try:
+        return NAMESPACE_FILE.read_text().strip() or CONTROL_PLANE
+    except OSError:
+        return CONTROL_PLANE

@@ -1,1 +1,0 @@
-"""Where gangs come from: one module or package for each kind."""

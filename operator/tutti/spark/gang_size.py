@@ -1,0 +1,231 @@
+"""How large the gang of a Spark application is, by whatever says so: one function per contract.
+
+All answer the same value, and ``group`` makes it a PodGroup. Nothing is ever guessed: what cannot
+be read is a ``BadProperty`` with name and value.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..dump import encode
+from ..kube.codec.encode import API_VERSION
+from ..kube.codec.inter_pod import is_label
+from ..kube.gang_sources import spark as marks
+from ..model import ports
+from ..model.cluster import Member
+from ..model.spark import DRIVER, EXECUTOR, SparkPod
+from . import pod_templates, properties
+from .application_size import ApplicationSize
+from .conf import BadProperty, Conf, whole
+from .legacy_contracts import by_labels, by_palantir
+from .manifests import MOST_MEMBERS
+from .resources import SparkApplication, Version, app
+
+VERSION_LABEL = "spark-version"
+UNSAID = Version(3, 2)  # before 3.3 Spark gave its pods no such label
+FILLED_IN = Version(4, 0)  # from here on labels have placeholders: SPARK-47730
+_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})([.-].*)?")
+OPERATOR = "sparkoperator.k8s.io/"
+_CARRIED = ("spark-app-name", f"{OPERATOR}app-name")  # from the driver to the PodGroup
+# The same on all pods of an application (KubernetesConf).
+_SHARED = frozenset({*marks.APP_LABELS, "spark-app-name", VERSION_LABEL})
+# Executors are numbered from 1: no selector that names one finds a stand-in, and one that asks
+# whether there is a number does.
+_STANDING_IN = {marks.NUMBER_LABEL: "0"}
+MOST_LABELS = 64  # of a template; the PodGroup's CRD says so
+_CLAIMS = "spark.kubernetes.executor.volumes.persistentVolumeClaim."
+_STEPS = "spark.kubernetes.executor.pod.featureSteps"
+LENGTH_LIMIT = 262_144  # characters of properties; real ones have a few thousand
+NOT_HELD = "tutti.dev/not-held"  # on a PodGroup: what its template cannot say
+
+Raw = dict[str, Any]
+
+
+def declared_size(member: Member, spark: SparkPod, scheduler: str) -> ApplicationSize | None:
+    """What the pod itself says, by annotations or labels; None if its properties have to.
+
+    Raises:
+        BadProperty: one of them is missing, or cannot be read.
+    """
+    if not spark.is_driver:
+        return by_annotation(member, spark, scheduler)
+    found = by_palantir(spark) or by_labels(member)
+    if found is None:
+        return None
+    return replace(found, template={**found.template, "labels": _labels(member)})
+
+
+def by_properties(
+    text: str, template: str | None, driver: Member, scheduler: str
+) -> ApplicationSize:
+    """What Spark's own properties say, with the pod template that the driver hands on.
+
+    Raises:
+        BadProperty: one of them cannot be read, or what it does cannot be known.
+        BadProperties: the text is no properties file.
+    """
+    if len(text) > LENGTH_LIMIT:
+        raise properties.BadProperties(
+            f"it has {len(text):,} characters, and {LENGTH_LIMIT:,} are read at most"
+        )
+    given, version = properties.read(text), _version(driver)
+    found, conf = app(given, version), Conf(given)
+    if _STEPS in conf:
+        conf.refuse(_STEPS, "what it adds to executors cannot be known: name a PodGroup for them")
+    claims = _claims(conf)
+    labels, asked, named = _labels(driver), found.executor, found.executor.scheduler
+    if version >= FILLED_IN:
+        asked = replace(asked, labels=_filled_in(asked.labels, labels))
+    if pod_templates.FILE in conf:
+        if template is None:
+            conf.refuse(pod_templates.FILE, "the driver mounts no such template")
+        container = conf.text(pod_templates.CONTAINER) or ""
+        merged = pod_templates.merged(asked, template, container, labels)
+        raw, named, claims = merged.template, named or merged.scheduler, {*claims, *merged.claims}
+    else:
+        raw = pod_templates.plain(asked, labels)
+    if not named and _is_operators(driver):
+        named = scheduler  # which the operator's webhook puts into its pods
+    if named != scheduler or marks.TUTTI_GROUP_LABEL in raw["labels"]:
+        return ApplicationSize(
+            0, None, {}
+        )  # another scheduler's, or another group's: the driver is alone
+    if (role := raw["labels"].get(marks.TUTTI_ROLE_LABEL, EXECUTOR)) != EXECUTOR:
+        why = f"executors have the role {EXECUTOR}: name a PodGroup for them"
+        raise BadProperty(f"label {marks.TUTTI_ROLE_LABEL}", role, why)
+    return ApplicationSize(found.executors, _most(found), raw, tuple(sorted(claims)))
+
+
+def by_annotation(executor: Member, spark: SparkPod, scheduler: str) -> ApplicationSize:
+    """What an executor of client mode says of all: as many, and each as it is itself.
+
+    Raises:
+        BadProperty: a number cannot be read, or no template can say what it is.
+    """
+    said = dict(spark.annotations)
+    if marks.EXECUTORS not in said:
+        raise BadProperty(marks.EXECUTORS, "", f"is not set, but {marks.MOST_EXECUTORS} is")
+    count = whole(marks.EXECUTORS, said[marks.EXECUTORS])
+    most = None
+    if marks.MOST_EXECUTORS in said:
+        most = whole(marks.MOST_EXECUTORS, said[marks.MOST_EXECUTORS])
+    if count == 0:
+        raise BadProperty(marks.EXECUTORS, "0", "a gang has one member at least")
+    if unheld := _unheld(executor):
+        why = f"the executor uses {', '.join(unheld)}, {pod_templates.UNHELD}"
+        raise BadProperty(marks.EXECUTORS, said[marks.EXECUTORS], why)
+    spec = encode.member(replace(executor, spark=None), scheduler, 0.0)["spec"]
+    template: Raw = {"resources": spec["containers"][0]["resources"]["requests"]}
+    kept = ("nodeSelector", *pod_templates.PARTS)
+    template |= {name: spec[name] for name in kept if name in spec}
+    template["labels"] = {**dict(executor.labels), **_STANDING_IN}
+    return ApplicationSize(count, most, template, executor.claims)
+
+
+def _unheld(executor: Member) -> tuple[str, ...]:
+    """What decides where it may run, and the template of a role cannot say."""
+    shape = executor.shape
+    used = {
+        pod_templates.PORTS: any(ports.is_port(name) for name, _ in shape.requests.amounts),
+        pod_templates.NUMBERED: pod_templates.is_numbered(shape.rules),
+    }
+    return (*executor.unsupported_fields, *(field for field, is_used in used.items() if is_used))
+
+
+def group(member: Member, spark: SparkPod, declared: ApplicationSize) -> Raw:
+    """The PodGroup of an application, which goes with the pod that declares it.
+
+    Raises:
+        BadProperty: a gang cannot have so many members, or a pod not such labels.
+    """
+    labels = {name: value for name, value in member.labels if name in _CARRIED}
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": member.key.name, "uid": member.uid}
+    metadata: Raw = {
+        "name": spark.app,
+        "namespace": member.key.namespace,
+        "labels": labels,
+        "ownerReferences": [reference],
+    }
+    if declared.claims:
+        metadata["annotations"] = {NOT_HELD: f"claims of executors: {', '.join(declared.claims)}"}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": _spec(declared, drivers=1 if spark.is_driver else 0),
+    }
+
+
+def _spec(declared: ApplicationSize, drivers: int) -> Raw:
+    n, most = declared.executors, declared.most
+    if n + drivers > MOST_MEMBERS:
+        raise BadProperty("executors", str(n), f"a gang has at most {MOST_MEMBERS:,} members")
+    if n == 0:
+        return {"minMember": 1}  # executors that come later have room when there is some
+    _demand_labels(declared.template.get("labels", {}))
+    role: Raw = {"name": EXECUTOR, "minMember": n, "template": dict(declared.template)}
+    if most is not None and most <= MOST_MEMBERS:
+        role["maxMember"] = max(n, most)
+    return {"roles": [*[{"name": DRIVER, "minMember": 1}] * drivers, role]}
+
+
+def _demand_labels(labels: Mapping[str, str]) -> None:
+    if len(labels) > MOST_LABELS:
+        why = f"a template has at most {MOST_LABELS}"
+        raise BadProperty("labels of executors", str(len(labels)), why)
+    for name, value in labels.items():
+        if not is_label(name, value):
+            raise BadProperty(f"label {name}", value, "no pod can have such a label")
+
+
+def _labels(driver: Member) -> Mapping[str, str]:
+    """What Spark itself gives an executor, as far as its driver has it."""
+    shared = {name: value for name, value in driver.labels if name in _SHARED}
+    own = {marks.SPARK_LABEL: EXECUTOR, marks.PROFILE_LABEL: "0", **_STANDING_IN}
+    return {**shared, **own}
+
+
+def _filled_in(given: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
+    """Labels with the placeholders that Spark fills in."""
+    values = {
+        "{{APP_ID}}": own.get(marks.APP_LABEL, ""),
+        "{{EXECUTOR_ID}}": own[marks.NUMBER_LABEL],
+    }
+    filled = dict(given)
+    for placeholder, value in values.items():
+        filled = {name: text.replace(placeholder, value) for name, text in filled.items()}
+    return filled
+
+
+def _claims(conf: Conf) -> set[str]:
+    """The claims that all executors name; those that are made for each of them are refused."""
+    found: set[str] = set()
+    for name, value in conf.under(_CLAIMS).items():
+        if not name.endswith(".options.claimName"):
+            continue
+        if "OnDemand" in value or "EXECUTOR_ID" in value:
+            why = "claims that are made for each executor are not placed yet"
+            conf.refuse(_CLAIMS + name, why)
+        found.add(value)
+    return found
+
+
+def _most(found: SparkApplication) -> int | None:
+    """Without dynamic allocation Spark replaces lost executors before all are gone: no bound."""
+    return None if found.most_executors == found.executors else found.most_executors
+
+
+def _version(driver: Member) -> Version:
+    said = dict(driver.labels).get(VERSION_LABEL)
+    if said is None:
+        return UNSAID
+    match = _VERSION.fullmatch(said)
+    if match is None:
+        raise BadProperty(VERSION_LABEL, said, "is no version such as 4.0.1")
+    return Version(int(match[1]), int(match[2]))
+
+
+def _is_operators(driver: Member) -> bool:
+    return any(name.startswith(OPERATOR) for name, _ in driver.labels)

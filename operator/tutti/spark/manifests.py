@@ -1,0 +1,86 @@
+"""A Spark application as API objects that no API server has seen: a PodGroup and its pods.
+
+Plain manifests, so that whoever reads manifests reads them, too.
+"""
+
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..kube.codec.encode import API_VERSION
+from ..kube.gang_sources.spark import SPARK_LABEL, TUTTI_GROUP_LABEL, TUTTI_ROLE_LABEL
+from .conf import BadProperty
+from .resources import Part, PodResources, SparkApplication
+
+MOST_MEMBERS = 5000  # of a PodGroup; its CRD says so
+NAME_LIMIT = 52  # leaves room for numbers in the 63 characters of a label
+UNNAMED = "spark"
+_OTHERS = re.compile(r"[^a-z0-9]+")
+
+Raw = dict[str, Any]
+
+
+def manifests(app: SparkApplication, name: str, namespace: str, scheduler: str) -> Sequence[Raw]:
+    """The PodGroup and the pods that ``scheduler`` would see; none if it would see none.
+
+    Raises:
+        BadProperty: a gang cannot have so many members.
+    """
+    parts = {
+        part: (asked, count)
+        for part, asked, count in (
+            (Part.DRIVER, app.driver, 0 if app.is_client else 1),
+            (Part.EXECUTOR, app.executor, app.executors),
+        )
+        if count and asked.scheduler in (None, scheduler)
+    }
+    if sum(count for _, count in parts.values()) > MOST_MEMBERS:
+        why = f"a gang has at most {MOST_MEMBERS:,} members"
+        raise BadProperty("executors", str(app.executors), why)
+    if not parts:
+        return []
+    roles = [{"name": part.value, "minMember": count} for part, (_, count) in parts.items()]
+    group: Raw = {
+        "apiVersion": API_VERSION,
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"roles": roles},
+    }
+    return [group, *_pods(parts, name, namespace, scheduler)]
+
+
+def gang_name(app: SparkApplication, taken: Container[str]) -> str:
+    """A name for the gang, after the application's, that no other has."""
+    base = _OTHERS.sub("-", app.name.lower()).strip("-")[:NAME_LIMIT].strip("-") or UNNAMED
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}-{number}"
+    return name
+
+
+def _pods(
+    parts: Mapping[Part, tuple[PodResources, int]], name: str, namespace: str, scheduler: str
+) -> Iterator[Raw]:
+    for part, (asked, count) in parts.items():
+        resources = {"requests": dict(asked.requests), "limits": dict(asked.limits)}
+        for number in range(1, count + 1):
+            yield {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": f"{name}-driver" if part is Part.DRIVER else f"{name}-exec-{number}",
+                    "namespace": namespace,
+                    "labels": {
+                        **asked.labels,
+                        SPARK_LABEL: part.value,
+                        TUTTI_GROUP_LABEL: name,
+                        TUTTI_ROLE_LABEL: part.value,
+                    },
+                },
+                "spec": {
+                    "schedulerName": scheduler,
+                    "nodeSelector": dict(asked.node_selector),
+                    "containers": [{"name": f"spark-{part}", "resources": resources}],
+                },
+            }

@@ -1,0 +1,166 @@
+"""Gangs of Spark applications: what a waiting driver says is read, and its PodGroup is made.
+
+Separate from the commit because nothing here takes room: a PodGroup that was made is there, and
+whoever finds none makes it. That comes before each plan: a new application is planned at once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from .. import spark
+from ..kube import errors
+from ..kube.client import Api
+from ..kube.concurrency import Calling, ConcurrencyLimit, is_away
+from ..model.cluster import Member
+from ..model.spark import ConfigMapKey, SparkPod
+from ..state.cluster_state import ClusterState
+
+if TYPE_CHECKING:
+    from ..model.keys import Uid
+
+logger = logging.getLogger(__name__)
+
+FIRST_SECONDS = 0.5  # spark-submit makes the ConfigMap right after the driver's pod
+LONGEST_SECONDS = 30.0  # what is wrong stays so until somebody puts it right
+MOST_AT_ONCE = 100  # so that none is made long after its driver was looked at
+PATIENCE_SECONDS = 1.0  # that a cycle waits, so that many drivers do not delay the next binding
+
+
+@dataclass(frozen=True, slots=True)
+class _RetryWait:
+    """How long a pod is left alone after a try that failed, and until when."""
+
+    seconds: float
+    until: float
+
+
+class PodGroupCreator:
+    """Reads and creates; what is remembered is only when to try again."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        api: Api,
+        *,
+        scheduler: str,
+        clock: Callable[[], float],
+        in_flight: int,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        """``scheduler`` is ours: executors that are left to another are not counted.
+
+        A cycle waits for ``patience`` seconds.
+        """
+        self._state = state
+        self._api = api
+        self._scheduler = scheduler
+        self._clock = clock
+        self._gate = ConcurrencyLimit(in_flight)
+        self._reading = asyncio.Lock()
+        self._patience = patience
+        self._begun: asyncio.Future[None] | None = None
+        self._waits: dict[Uid, _RetryWait] = {}
+
+    async def declare(self) -> None:
+        """Make the PodGroups that waiting pods of Spark lack; says of each why it cannot be made.
+
+        What takes longer than a cycle waits goes on beside it, and a later one hears what came of
+        it.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        if self._begun is None:
+            if not (due := self._due()):
+                return
+            self._begun = asyncio.ensure_future(self._gate.all(due))
+        begun = self._begun
+        await asyncio.wait([begun], timeout=self._patience)
+        if begun.done():
+            self._begun = None
+            begun.result()
+
+    def forget(self) -> None:
+        """Leave what goes on beside the cycles to the leader who is next."""
+        if self._begun is not None:
+            self._begun.cancel()
+            self._begun = None
+
+    def _due(self) -> Sequence[Calling]:
+        """What is worth a try now, the oldest first."""
+        now, waiting = self._clock(), self._state.undeclared()
+        here = {member.uid for member in waiting}
+        self._waits = {uid: wait for uid, wait in self._waits.items() if uid in here}
+        due = [m for m in waiting if m.uid not in self._waits or self._waits[m.uid].until <= now]
+        return [
+            partial(self._try, member, member.spark)
+            for member in due[:MOST_AT_ONCE]
+            if member.spark is not None
+        ]
+
+    def next_retry(self) -> float | None:
+        """In how many seconds one is worth another try."""
+        now = self._clock()
+        waits = [self._waits.get(member.uid) for member in self._state.undeclared()]
+        return min((0.0 if w is None else max(0.0, w.until - now) for w in waits), default=None)
+
+    async def _try(self, member: Member, app: SparkPod) -> None:
+        try:
+            group = spark.group(member, app, await self._declared(member, app))
+            made = await self._api.declare(member.key.namespace, group)
+        except (spark.BadProperty, spark.BadProperties) as problem:
+            self._put_off(member, str(problem))
+        except errors.Conflict:
+            # Made in a cycle before, which a watch will show; or made for another pod.
+            self._put_off(
+                member, f"there is a PodGroup {app.app} already, and it is not this pod's"
+            )
+        except errors.ApiError as problem:
+            if is_away(problem):
+                raise
+            self._put_off(member, f"PodGroup {app.app} cannot be made: {problem}")
+        else:
+            self._state.learn_group(made)
+            logger.info("pod %s: made PodGroup %s for its application", member.key, made.key.name)
+
+    async def _declared(self, member: Member, app: SparkPod) -> spark.ApplicationSize:
+        if (declared := spark.declared_size(member, app, self._scheduler)) is not None:
+            return declared
+        if app.properties is None:
+            raise spark.BadProperties(
+                "the driver mounts no ConfigMap with spark.properties: name a PodGroup for its pods"
+            )
+        space = member.key.namespace
+        properties = await self._text(space, app.properties)
+        template = None if app.template is None else await self._text(space, app.template)
+        try:
+            # Large texts take a while: one at a time, for whoever plans needs a thread as well.
+            async with self._reading:
+                return await asyncio.to_thread(
+                    spark.by_properties, properties, template, member, self._scheduler
+                )
+        except (spark.BadProperty, spark.BadProperties) as problem:
+            where = f"ConfigMap {app.properties.config_map}"
+            raise spark.BadProperties(f"{where}: {problem}") from problem
+
+    async def _text(self, namespace: str, kept: ConfigMapKey) -> str:
+        name = kept.config_map
+        try:
+            text = await self._api.read_text(namespace, kept)
+        except errors.Gone as problem:
+            raise spark.BadProperties(f"ConfigMap {name} does not exist yet") from problem
+        except errors.Refused as problem:
+            raise spark.BadProperties(f"ConfigMap {name} cannot be read: {problem}") from problem
+        if text is None:
+            raise spark.BadProperties(f"ConfigMap {name} has no text {kept.key}")
+        return text
+
+    def _put_off(self, member: Member, sentence: str) -> None:
+        known = self._waits.get(member.uid)
+        seconds = FIRST_SECONDS if known is None else min(2 * known.seconds, LONGEST_SECONDS)
+        self._waits[member.uid] = _RetryWait(seconds, self._clock() + seconds)
+        self._state.explain(member.uid, sentence)

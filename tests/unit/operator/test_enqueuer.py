@@ -1,0 +1,328 @@
+"""Jobs without pods are told once a plan has room for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tutti.kube import errors
+from tutti.kube.gang_sources import GangObject, JobPods
+from tutti.kube.gang_sources.volcano import KIND
+from tutti.model.cluster import Gang, Role
+from tutti.model.keys import GangKey, Uid
+from tutti.model.resources import Resources
+from tutti.model.shapes import Template
+from tutti.operator.enqueuer import (
+    AGAIN_SECONDS,
+    LOOK_SECONDS,
+    MOST_JOBS,
+    UNREAD_SECONDS,
+    Enqueuer,
+)
+from tutti.planning import plan as planning
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget
+
+from ...harness.builders import gang, node, shape, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tutti.model.cluster import Snapshot
+    from tutti.model.decisions import Plan
+
+STARVATION_SECONDS = 100.0
+INQUEUE = {"phase": "Inqueue"}
+OURS = frozenset({"tutti"})
+
+
+def job(name: str, needed: int = 2, **changes: Any) -> GangObject:
+    key = GangKey("ml", name, KIND.api)
+    made = GangObject(
+        key, Uid(name), needed, version="7", created=0.0, job_awaiting_room=(name, Uid("j"))
+    )
+    return replace(made, **changes)
+
+
+def roles(number: int, cpu: int, least: int = 0) -> tuple[Role, ...]:
+    return (Role("work", least, number, Template(shape(cpu=cpu))),)
+
+
+@dataclass
+class World:
+    """A cluster state and an API that know jobs alone."""
+
+    roles: Mapping[str, tuple[Role, ...] | JobPods | Exception]
+    jobs: list[GangObject]
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    told: list[tuple[str, Mapping[str, Any], str]] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
+    claimed: set[str] = field(default_factory=set)
+    refusal: Exception | None = None
+    now: float = 10.0
+    planned: int = 0
+
+    def awaiting_room(self) -> list[tuple[GangObject, Gang]]:
+        """As the cluster state."""
+        return [(one, Gang.of(one, (), self.priorities.get(one.key.name, 0))) for one in self.jobs]
+
+    def learn_group(self, group: GangObject) -> None:
+        """As the cluster state."""
+        self.jobs = [one for one in self.jobs if one.key != group.key]
+
+    def claim_job(self, group: GangObject) -> None:
+        """As the cluster state."""
+        self.claimed.add(group.key.name)
+
+    async def read_job_pods(self, group: GangObject) -> JobPods:
+        """As the API."""
+        self.read.append(group.key.name)
+        found = self.roles[group.key.name]
+        if isinstance(found, Exception):
+            raise found
+        return found if isinstance(found, JobPods) else JobPods(OURS, found)
+
+    async def write_status(
+        self, gang: GangKey, status: Mapping[str, Any], version: str = ""
+    ) -> GangObject:
+        """As the API."""
+        if self.refusal is not None:
+            raise self.refusal
+        self.told.append((gang.name, status, version))
+        return next(one for one in self.jobs if one.key == gang)
+
+    async def plan(self, with_pods: Snapshot) -> Plan:
+        """As the cycle, by best fit."""
+        self.planned += 1
+        return planning.plan(with_pods, BestFit(), BestFit(), Budget(10, 10.0))
+
+    def enqueuer(self) -> Enqueuer:
+        """A new one."""
+        return Enqueuer(
+            self,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
+            scheduler="tutti",
+            clock=lambda: self.now,
+            in_flight=4,
+            starvation_seconds=STARVATION_SECONDS,
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """Who was told."""
+        return sorted(name for name, _, _ in self.told)
+
+
+CLUSTER = snapshot(node("n1", cpu=4), node("n2", cpu=4))
+
+
+async def enqueued(world: World, cluster: Snapshot = CLUSTER) -> list[str]:
+    await world.enqueuer().enqueue(cluster, world.plan)
+    return world.names
+
+
+async def test_a_job_that_fits_is_told_by_its_status_alone() -> None:
+    world = World({"a": roles(4, 2)}, [job("a", 4)])
+    assert await enqueued(world) == ["a"]
+    assert world.told == [("a", INQUEUE, "7")]
+
+
+@pytest.mark.parametrize(
+    ("needed", "sizes", "is_told"),
+    [
+        (4, roles(4, 2), True),
+        (5, roles(5, 2), False),  # five do not fit
+        (4, roles(5, 2), True),  # what it needs fits
+        (3, roles(3, 3), False),  # 9 of 8
+        (2, roles(2, 3), True),
+        (4, roles(3, 1), False),  # it will never have as many
+        (2**31 - 1, roles(2**31 - 1, 1), False),
+    ],
+)
+async def test_what_counts_is_what_it_needs_pod_by_pod(
+    needed: int, sizes: tuple[Role, ...], *, is_told: bool
+) -> None:
+    assert await enqueued(World({"a": sizes}, [job("a", needed)])) == (["a"] if is_told else [])
+
+
+async def test_two_jobs_are_not_told_of_the_same_room() -> None:
+    """The one of the higher priority is."""
+    sizes = roles(3, 2)
+    world = World({"a": sizes, "b": sizes}, [job("a", 3), job("b", 3)], {"b": 5})
+    assert await enqueued(world) == ["b"]
+
+
+async def test_pods_that_wait_come_before_by_their_priority() -> None:
+    cluster = snapshot(node("n1", cpu=4), gang("waiting").of(2, cpu=2).priority(5))
+    assert await enqueued(World({"a": roles(2, 2)}, [job("a")]), cluster) == []
+
+
+async def test_a_job_that_has_starved_is_told_so_that_room_is_held_for_its_pods() -> None:
+    world = World({"a": roles(9, 2), "b": roles(5000, 2)}, [job("a", 9), job("b", 5000)])
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert (world.names, enqueuer.next_retry()) == ([], STARVATION_SECONDS - world.now)
+    world.now = STARVATION_SECONDS
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert world.names == ["a"]
+
+
+@pytest.mark.parametrize(("cpu", "is_told"), [(8000, True), (8001, False), (0, True)])
+async def test_without_templates_the_sum_counts(cpu: int, *, is_told: bool) -> None:
+    world = World(
+        {"a": JobPods(OURS, problem="odd")}, [job("a", min_resources=Resources.of({"cpu": cpu}))]
+    )
+    assert await enqueued(world) == (["a"] if is_told else [])
+
+
+@pytest.mark.parametrize("phase", ["", "Pending", "Inqueue", "Running", "Unknown", "Completed"])
+async def test_a_forged_phase_decides_nothing(phase: str) -> None:
+    """Who may write it has the pods of the job made; what the job is told is by its room alone."""
+    small = World({"a": roles(4, 2)}, [job("a", 4, status={"phase": phase})])
+    large = World({"a": roles(5, 2)}, [job("a", 5, status={"phase": phase})])
+    assert (await enqueued(small), await enqueued(large)) == (["a"], [])
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        errors.Gone("no job"),
+        errors.BadObject("ml/a", "odd"),
+        errors.Refused("no right", status=403),
+    ],
+)
+async def test_a_job_that_is_gone_or_cannot_be_read_is_not_told(problem: Exception) -> None:
+    """It may be another scheduler's; and it is not read again at once."""
+    world = World({"a": problem}, [job("a")])
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert (world.names, world.claimed) == ([], set())
+    assert enqueuer.next_retry() == UNREAD_SECONDS
+    for _ in range(3):
+        world.now += UNREAD_SECONDS / 3
+        await enqueuer.enqueue(CLUSTER, world.plan)
+    assert world.read == ["a", "a"]
+
+
+@pytest.mark.parametrize(
+    "names", [{"volcano"}, {"tutti", "volcano"}, {""}, set()], ids=["other", "mixed", "none", "no"]
+)
+async def test_a_job_of_another_scheduler_is_left_alone(names: set[str]) -> None:
+    """Also where it has starved."""
+    world = World({"a": JobPods(frozenset(names), roles(2, 1))}, [job("a")])
+    enqueuer = world.enqueuer()
+    for world.now in (10.0, 2 * STARVATION_SECONDS):
+        await enqueuer.enqueue(CLUSTER, world.plan)
+    assert (world.names, world.claimed, world.read, world.planned) == ([], set(), ["a"], 0)
+
+
+async def test_a_job_of_ours_is_claimed_whether_or_not_it_fits() -> None:
+    world = World({"a": roles(9, 2)}, [job("a", 9)])
+    assert await enqueued(world) == []
+    assert world.claimed == {"a"}
+
+
+async def test_a_job_whose_group_cannot_be_placed_is_claimed_and_never_told() -> None:
+    world = World({"a": roles(2, 1)}, [job("a", unsupported_fields=("spec.x",))])
+    world.now = 2 * STARVATION_SECONDS
+    assert await enqueued(world) == []
+    assert world.claimed == {"a"}
+
+
+async def turns(world: World, number: int) -> list[str]:
+    """Who was told after so many looks."""
+    enqueuer = world.enqueuer()
+    for _ in range(number):
+        await enqueuer.enqueue(CLUSTER, world.plan)
+        assert enqueuer.next_retry() is not None
+        world.now += LOOK_SECONDS
+    return world.names
+
+
+@pytest.mark.parametrize(
+    "size",
+    [roles(9, 1), errors.Gone("no job"), JobPods(frozenset({"volcano"}))],
+    ids=["too large", "no job", "another scheduler's"],
+)
+async def test_jobs_that_do_not_fit_do_not_keep_others_from_their_turn(size: Any) -> None:
+    """However old they are, and of whatever priority."""
+    names = [f"v{i:03}" for i in range(2 * MOST_JOBS)]
+    jobs = [*(job(name, 9) for name in names), job("small", created=5.0)]
+    sizes = {**dict.fromkeys(names, size), "small": roles(2, 1)}
+    world = World(sizes, jobs, dict.fromkeys(names, 5))
+    assert await turns(world, 3) == ["small"]
+
+
+async def test_a_job_that_has_starved_comes_before_the_others() -> None:
+    names = [f"v{i:03}" for i in range(2 * MOST_JOBS)]
+    jobs = [*(job(name, 9) for name in names), job("old", 99, created=-STARVATION_SECONDS)]
+    sizes = {**dict.fromkeys(names, roles(9, 1)), "old": roles(99, 1)}
+    assert await turns(World(sizes, jobs, dict.fromkeys(names, 5)), 1) == ["old"]
+
+
+async def test_once_all_had_their_turn_the_next_look_is_later() -> None:
+    names = [f"v{i:03}" for i in range(MOST_JOBS + 1)]
+    world = World(dict.fromkeys(names, roles(9, 1)), [job(name, 9) for name in names])
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert enqueuer.next_retry() == LOOK_SECONDS
+    world.now += LOOK_SECONDS
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert enqueuer.next_retry() == AGAIN_SECONDS
+    assert len(world.read) == len(names)  # each once
+
+
+async def test_an_api_server_that_is_away_is_heard_of() -> None:
+    with pytest.raises(errors.Unavailable):
+        await enqueued(World({"a": errors.Unavailable("away")}, [job("a")]))
+    world = World({"a": roles(2, 1)}, [job("a")], refusal=errors.Unavailable("away"))
+    with pytest.raises(errors.Unavailable):
+        await enqueued(world)
+
+
+@pytest.mark.parametrize(
+    ("problem", "seconds"),
+    [
+        (errors.Conflict("newer", status=409), LOOK_SECONDS),
+        (errors.Refused("no right", status=403), AGAIN_SECONDS),
+    ],
+)
+async def test_a_job_that_could_not_be_told_is_told_later(
+    problem: Exception, seconds: float
+) -> None:
+    world = World({"a": roles(2, 1)}, [job("a")], refusal=problem)
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert enqueuer.next_retry() == seconds
+    world.refusal, world.now = None, world.now + seconds
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert (world.names, world.read) == (["a"], ["a"])  # what it is was read once
+
+
+async def test_a_group_that_is_gone_by_then_is_left_alone() -> None:
+    world = World({"a": roles(2, 1)}, [job("a")], refusal=errors.Gone("no group", status=404))
+    assert await enqueued(world) == []
+
+
+async def test_it_plans_once_a_second_at_most_and_only_where_a_job_waits() -> None:
+    world = World({"a": roles(9, 2)}, [])
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert (world.planned, enqueuer.next_retry()) == (0, None)
+    world.jobs = [job("a", 9)]
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    world.now += LOOK_SECONDS / 2
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert (world.planned, enqueuer.next_retry()) == (1, LOOK_SECONDS / 2)
+
+
+async def test_of_ten_thousand_jobs_the_oldest_of_the_highest_priority_are_read() -> None:
+    names = [f"j{i:05}" for i in range(10_000)]
+    sizes = {name: roles(2, 1) for name in names}
+    jobs = [job(name, created=float(i % 7)) for i, name in enumerate(names)]
+    world = World(dict(sizes), jobs, {names[-1]: 5})
+    await enqueued(world)
+    assert len(world.read) == MOST_JOBS
+    assert names[-1] in world.read

@@ -1,0 +1,452 @@
+"""Kopf against a small API server: whatever its watches meet, the stores are what there is."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import random
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import kopf
+import pytest
+
+from tutti.kube import client, errors, list_watch
+from tutti.kube.client import Client
+from tutti.kube.list_watch import Item
+from tutti.model.keys import NodeName, Uid
+from tutti.operator import handlers, kopf_lists
+from tutti.operator.kopf_lists import KopfLists, persist
+from tutti.state.cluster_state import ClusterState
+from tutti.state.reflectors import Reflectors, reflectors_into
+
+from ..apiserver import GROUPS, PODS, ApiServer, Request
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from tutti.kube.access import Access
+
+PATIENCE = 20.0
+
+
+class Running:
+    """kopf at work on one World."""
+
+    def __init__(self, api: ApiServer, source: Client, *, is_optional: bool = False) -> None:
+        self.api = api
+        self.state = ClusterState(lambda: None)
+        feeds = reflectors_into(self.state, "tutti")
+        gangs = tuple(replace(feed, is_optional=is_optional) for feed in feeds.gangs)
+        self.feeds: Reflectors = replace(feeds, gangs=gangs)
+        self.demand = KopfLists(source, self.feeds.demand)
+        self.begun = 0
+        access = cast("Access", api)
+        self.registry = partial(handlers.registry, self.state, self.demand, access, self.feeds)
+        self._source = source
+
+    async def run(self) -> None:
+        """Begin and go on, as ``main`` does."""
+        await self._list()
+        await self.demand.run(self.registry, begin=self._list, began=self._count)
+
+    async def _list(self) -> None:
+        async def lists() -> None:
+            for feed in self.feeds.demand:
+                await list_watch.relist(self._source, feed)
+
+        await persist(lists)
+
+    def _count(self) -> None:
+        self.begun += 1
+
+    @property
+    def known(self) -> dict[str, set[str]]:
+        """The uids of all objects that the World knows."""
+        pods = {str(member.uid) for member in self.state.pending}
+        return {PODS: pods, GROUPS: {str(group.uid) for group in self.state.groups}}
+
+    @property
+    def is_true(self) -> bool:
+        """Whether that is what there is."""
+        return self.known == {plural: set(kept) for plural, kept in self.api.objects.items()}
+
+    async def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for something."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not holds():  # noqa: ASYNC110 - what is waited for knows no event
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            pytest.fail(f"not within {PATIENCE} s: {what}; {self.known}, {self.api.requests}")
+
+    async def wait_for_watch(self) -> None:
+        """Wait until both kinds are watched and the World knows what there is."""
+        await self.until(
+            lambda: self.demand.is_current and self.is_true and len(self.api.watches) == 2,
+            "the World knows what there is",
+        )
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Keep no log record of a task that failed, which would keep the task.
+
+    asyncio tells of it when it is freed; Python 3.11 parses source code for that, and fails where
+    it is just parsing some.
+    """
+    for name in ("kopf", "asyncio"):
+        caplog.set_level(logging.CRITICAL, logger=name)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look and try again soon."""
+    monkeypatch.setattr(kopf_lists, "FIRST_CHECK", 1.0)
+    monkeypatch.setattr(kopf_lists, "CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(kopf_lists, "LONGEST_WAIT", 0.2)
+    monkeypatch.setattr(handlers, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(handlers.Backoffs, "__iter__", lambda _self: iter([0.05] * 1000))
+
+
+@asynccontextmanager
+async def running(api: ApiServer, *, is_optional: bool = False) -> AsyncIterator[Running]:
+    """Run kopf from its begin to its end; nothing of it is left behind."""
+    async with Client(cast("Access", api)) as source:
+        one = Running(api, source, is_optional=is_optional)
+        task = asyncio.create_task(one.run())
+        try:
+            yield one
+            assert not task.done(), task.exception()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            gc.collect()  # coroutines that kopf leaves behind, before a failure is told
+        assert not [each for each in asyncio.all_tasks() if each.get_name().startswith("watcher")]
+
+
+def _of(plural: str, requests: list[Request]) -> list[str]:
+    return [one.verb for one in requests if one.plural == plural]
+
+
+async def test_our_list_of_a_kind_comes_between_kopfs_list_and_its_watch() -> None:
+    """After the first lists of all kinds; and nothing may be decided before that."""
+    early: list[bool] = []
+    async with ApiServer() as api, running(api) as one:
+        api.before = lambda asked: early.append(one.demand.is_current and asked.verb == "list")
+        api.put(PODS, "a")
+        api.put(GROUPS, "g")
+        await one.wait_for_watch()
+        assert [str(asked) for asked in api.requests[:2]] == ["list podgroups", "list pods"]
+        for plural in (PODS, GROUPS):
+            assert _of(plural, api.requests) == ["list", "list", "list", "watch"]
+        assert not any(early)
+        assert sorted(api.selectors) == ["list podgroups none,!none", "list pods none,!none"]
+        api.put(PODS, "b")
+        api.put(GROUPS, "h")
+        await one.until(lambda: one.is_true, "watches show what is new")
+        api.delete(PODS, "a")
+        api.put(PODS, "b", nodeName="n1")
+        api.delete(GROUPS, "g")
+        await one.until(lambda: one.is_true, "watches show what goes")
+        assert one.begun == 1
+
+
+async def test_what_was_deleted_between_two_lists_goes_before_what_is_new_comes() -> None:
+    """An expired watch: nobody may decide on new members beside those that went unseen."""
+    async with ApiServer() as api:
+        api.put(PODS, "ghost")
+        api.put(PODS, "stays")
+        api.put(GROUPS, "g")
+        async with running(api) as one:
+            await one.wait_for_watch()
+            api.refuse = lambda _asked: 503
+            api.cut()
+            api.delete(PODS, "ghost")
+            api.delete(GROUPS, "g")
+            api.put(PODS, "new")
+            api.expire()
+            lists = [0]
+
+            def second_list(asked: Request) -> int:
+                lists[0] += str(asked) == "list pods"
+                return 403 if lists[0] > 1 and str(asked) == "list pods" else 0
+
+            api.refuse = second_list
+            await one.until(lambda: lists[0] > 5, "kopf has listed, and we are refused")
+            assert one.known[PODS] == {"ghost", "stays"}
+            assert not one.demand.is_current
+            api.refuse = lambda _asked: 0
+            await one.wait_for_watch()
+            assert one.known == {PODS: {"stays", "new"}, GROUPS: set()}
+
+
+@pytest.mark.parametrize("plural", [PODS, GROUPS])
+@pytest.mark.parametrize("at", [1, 2, 3])
+async def test_a_list_that_is_refused_is_waited_for_and_nothing_is_decided(
+    plural: str, at: int
+) -> None:
+    """The first of ours, kopf's, or ours that follows it."""
+    lists = 0
+
+    def from_then_on(asked: Request) -> int:
+        nonlocal lists
+        lists += str(asked) == f"list {plural}"
+        return 403 if str(asked) == f"list {plural}" and at <= lists < at + 4 else 0
+
+    async with ApiServer() as api:
+        api.put(PODS, "a")
+        api.refuse = from_then_on
+        async with running(api) as one:
+            await one.until(lambda: lists > at, "it is refused")
+            assert not one.demand.is_current
+            await one.wait_for_watch()
+            assert one.begun == 1
+
+
+@pytest.mark.parametrize("code", [500, 504, 403, 0])
+async def test_a_watch_that_ends_with_an_error_begins_anew(code: int) -> None:
+    """It is kopf's end, which leaves its other watches behind; there is one of each again."""
+    async with ApiServer() as api:
+        api.put(PODS, "a")
+        async with running(api) as one:
+            await one.wait_for_watch()
+            api.fail(code)
+            api.delete(PODS, "a")
+            await one.until(lambda: one.begun == 2, "kopf is begun anew")
+            await one.wait_for_watch()
+            api.put(PODS, "b")
+            await one.until(lambda: one.is_true, "its watches show what is new")
+            assert sorted(asked.plural for asked, _ in api.watches) == [GROUPS, PODS]
+
+
+@pytest.mark.parametrize("status", [400, 404, 410, 422])
+async def test_a_watch_that_may_not_begin_is_listed_anew(status: int) -> None:
+    """An answer that kopf does not try again ends it."""
+    async with ApiServer() as api:
+        api.put(PODS, "a")
+        async with running(api) as one:
+            await one.wait_for_watch()
+            since = int(api.watches[0][0].version)
+            api.refuse = lambda asked: (
+                status if asked.verb == "watch" and int(asked.version) <= since + 1 else 0
+            )
+            api.delete(PODS, "a")
+            api.put(PODS, "b")
+            await one.until(lambda: one.is_true, "it is shown still")
+            api.cut()
+            api.put(PODS, "c")
+            api.put(GROUPS, "g")
+            await one.wait_for_watch()
+
+
+async def test_where_versions_go_back_all_is_listed_anew() -> None:
+    """A watch from a version that is to come shows nothing, and ends with no error."""
+    async with ApiServer() as api:
+        api.put(PODS, "stays")
+        async with running(api) as one:
+            version = api.version
+            for i in range(30):
+                api.put(PODS, f"ghost-{i}")
+            await one.wait_for_watch()
+            api.cut()
+            await one.until(lambda: len(api.watches) == 2, "they are watched again")
+            api.restore(version)
+            api.put(PODS, "after")
+            await one.wait_for_watch()
+            assert one.known[PODS] == {"stays", "after"}
+
+
+async def test_crds_that_go_and_come_back_are_noticed() -> None:
+    """While there are none nothing is decided, and other kinds need not be restarted by hand."""
+    async with ApiServer() as api, running(api) as one:
+        await one.wait_for_watch()
+        api.kinds.discard(GROUPS)
+        api.refuse = lambda asked: 404 if asked.plural == GROUPS else 0
+        api.cut()
+        await one.until(lambda: not one.demand.is_current, "it is noticed")
+        api.put(PODS, "a")
+        api.kinds.add(GROUPS)
+        api.refuse = lambda _asked: 0
+        api.put(GROUPS, "g")
+        await one.wait_for_watch()
+
+
+async def test_an_optional_crd_may_be_absent_and_may_come_and_go() -> None:
+    """Pods are served meanwhile; no object is left of a kind that has gone."""
+
+    def absent(asked: Request) -> int:
+        return 404 if asked.plural == GROUPS else 0
+
+    async with ApiServer() as api:
+        api.kinds.discard(GROUPS)
+        api.refuse = absent
+        async with running(api, is_optional=True) as one:
+            await one.until(lambda: one.demand.is_current, "the other kinds are watched")
+            api.put(PODS, "a")
+            await one.until(lambda: one.known[PODS] == {"a"}, "pods are taken in")
+            api.kinds.add(GROUPS)
+            api.refuse = lambda _asked: 0
+            api.put(GROUPS, "g")
+            await one.until(lambda: one.known[GROUPS] == {"g"}, "the new kind is watched")
+            api.kinds.discard(GROUPS)
+            api.refuse = absent
+            api.cut()
+            await one.until(lambda: one.known[GROUPS] == set(), "nothing is left of it")
+            await one.until(lambda: one.demand.is_current, "the other kinds are watched again")
+
+
+async def test_no_object_is_left_of_an_optional_kind_that_goes_before_kopf_starts() -> None:
+    """Kopf never watches the kind, so that no list of kopf's clears what the first list showed."""
+    async with ApiServer() as api:
+        api.put(GROUPS, "g")
+
+        def groups_go(asked: Request) -> None:
+            if str(asked) == "list pods":  # right after the first list of the groups
+                api.kinds.discard(GROUPS)
+                api.refuse = lambda asked: 404 if asked.plural == GROUPS else 0
+
+        api.before = groups_go
+        async with running(api, is_optional=True) as one:
+            await one.until(lambda: "watch" in _of(PODS, api.requests), "kopf watches pods")
+            assert one.known[GROUPS] == set()
+
+
+async def test_crds_that_discovery_does_not_show_yet_are_noticed() -> None:
+    """The API server answers lists of a new kind before its discovery names it."""
+    async with ApiServer() as api:
+        api.kinds.discard(GROUPS)
+        async with running(api) as one:
+            await one.until(lambda: "watch" in _of(PODS, api.requests), "kopf watches pods")
+            assert not one.demand.is_current
+            api.kinds.add(GROUPS)
+            api.put(GROUPS, "g")
+            await one.wait_for_watch()
+            assert one.begun > 1
+
+
+async def test_more_than_one_page_is_listed_and_followed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Our list comes after the last page of kopf's."""
+    monkeypatch.setattr(client, "PAGE", 2)
+    async with ApiServer() as api:
+        for i in range(7):
+            api.put(PODS, f"p{i}")
+        async with running(api) as one:
+            await one.wait_for_watch()
+            assert _of(PODS, api.requests) == ["list", "list", "list", "watch"]
+
+
+def _deeds(api: ApiServer, chance: random.Random) -> None:
+    """Let one thing happen in the cluster, or to the watches."""
+    plural = chance.choice([PODS, PODS, GROUPS])
+    there = sorted(api.objects[plural])
+    deed = chance.choice(["put", "put", "put", "delete", "bind", "cut", "expire", "fail", "refuse"])
+    if deed == "put":
+        api.put(plural, f"{plural}-{chance.randrange(8)}-{api.version}")
+    elif deed == "delete" and there:
+        api.delete(plural, chance.choice(there))
+    elif deed == "bind" and there and plural == PODS:
+        api.put(plural, chance.choice(there), nodeName="n1")
+    elif deed == "cut":
+        api.cut()
+    elif deed == "expire":
+        api.cut()
+        api.expire()
+    elif deed == "fail":
+        api.fail(chance.choice([410, 410, 500]))
+    elif deed == "refuse":
+        status, verb = chance.choice([403, 429, 503, 410]), chance.choice(["list", "watch"])
+        left = [chance.randrange(1, 4)]
+
+        def refuse(asked: Request) -> int:
+            left[0] -= asked.verb == verb
+            return status if asked.verb == verb and left[0] >= 0 else 0
+
+        api.refuse = refuse
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_whatever_happens_no_ghost_stays_and_nothing_is_missed(seed: int) -> None:
+    """Objects, watches and refusals by chance; in the end the World knows what there is."""
+    chance = random.Random(seed)
+    async with ApiServer() as api, running(api) as one:
+        await one.wait_for_watch()
+        for _ in range(40):
+            _deeds(api, chance)
+            await asyncio.sleep(chance.choice([0, 0, 0.01, 0.05]))
+        api.refuse = lambda _asked: 0
+        await one.wait_for_watch()
+
+
+# What a handler takes in
+
+
+def _when(one: Running) -> Any:
+    (handler,) = (
+        each
+        for each in one.registry()._watching.get_all_handlers()
+        if each.selector is not None and "pods" in str(each.selector)
+    )
+    return handler.when
+
+
+def test_events_end_for_pods_alone_that_never_wait_again() -> None:
+    """Not for one whose binding was sent and got no answer: it may have failed."""
+    api = ApiServer()
+    one = Running(api, cast("Client", None))
+    may_wait = _when(one)
+    for uid in ("sent", "confirmed", "shown", "waits"):
+        api.put(PODS, uid)
+        body = api.objects[PODS][uid]
+        handlers.take_in(one.feeds.pending, {"type": "ADDED", "object": body}, uid)
+    members = {member.uid: member for member in one.state.pending}
+    for uid in ("sent", "confirmed"):
+        one.state.assume(members[Uid(uid)], NodeName("n1"))
+    one.state.confirm(Uid("confirmed"), 1.0)
+    one.state.bound.put(Item(Uid("shown"), 99, members[Uid("shown")]))
+    open_uids = {uid for uid in members if may_wait(uid=uid, event={"type": "MODIFIED"})}
+    assert open_uids == {"sent", "waits"}
+    one.state.retract(Uid("sent"))
+    assert may_wait(uid="sent")
+
+
+def test_an_event_of_a_list_changes_nothing() -> None:
+    """It only adds; our own list, which replaces, follows."""
+    api = ApiServer()
+    one = Running(api, cast("Client", None))
+    api.put(PODS, "a")
+    listed: Any = {"type": None, "object": api.objects[PODS]["a"]}
+    handlers.take_in(one.feeds.pending, listed, "a")
+    assert not one.known[PODS]
+
+
+def test_kopf_writes_nothing_keeps_little_and_lists_in_pages() -> None:
+    settings = kopf.OperatorSettings()
+    feeds = reflectors_into(ClusterState(lambda: None), "tutti")
+    handlers.configure(settings, feeds)
+    assert not settings.posting.enabled
+    assert isinstance(settings.persistence.diffbase_storage, handlers.NoDiffBase)
+    assert isinstance(settings.persistence.progress_storage, handlers.NoProgress)
+    assert settings.watching.chunk_size == 500
+    assert not settings.watching.initial_streaming
+    assert settings.queueing.worker_limit is None
+    assert settings.queueing.idle_timeout <= 2
+    assert settings.process.ultimate_exiting_timeout is None
+    selectors = list(settings.watching.field_selectors.values())
+    assert selectors == ["spec.nodeName=,spec.schedulerName=tutti"]
+
+
+async def test_persisting_waits_out_whatever_the_server_answers() -> None:
+    answers = iter([errors.Gone("no", status=404), errors.Refused("no"), None])
+
+    async def attempt() -> None:
+        if (problem := next(answers)) is not None:
+            raise problem
+
+    await persist(attempt)
+    assert not list(answers)

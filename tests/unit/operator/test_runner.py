@@ -1,0 +1,155 @@
+"""What the probes hear of the cycles: stuck, in trouble, or well."""
+
+import asyncio
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import pytest
+
+from tutti.kube import errors
+from tutti.kube.leader_election import Deposed
+from tutti.operator.runner import LONGEST_SETTLE, CycleRunner, WakeSignal
+
+
+class Leader:
+    """An election that is won until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self.term = "tutti-0/1"
+
+    def stand_down(self, why: str) -> None:
+        """End the term."""
+        assert why
+        self.term = ""
+
+
+class Cycles:
+    """A cycle that does as it is told, once, and then stops the pulse."""
+
+    def __init__(self, does: Callable[[], Any]) -> None:
+        self.does = does
+        self.pulse: CycleRunner
+
+    async def run_once(self, _term: str) -> None:
+        """Do it."""
+        self.pulse.stop()
+        self.does()
+
+
+def fails_with(problem: Exception) -> Callable[[], None]:
+    """Answer something that raises it."""
+
+    def fail() -> None:
+        raise problem
+
+    return fail
+
+
+ENDS: list[str] = []  # how cycles ended, as the pulse told it
+
+
+async def _nothing(_term: str) -> None:
+    return None
+
+
+async def after_one_cycle(does: Callable[[], Any], election: Any) -> CycleRunner:
+    """Answer the pulse as it is after a cycle that did this."""
+    cycles: Any = Cycles(does)
+    pulse = CycleRunner(
+        cycles,
+        WakeSignal(),
+        election,
+        take_over=_nothing,
+        may_begin=lambda: True,
+        patience=0.0,
+        progress=lambda: 0.0,
+        ended=ENDS.append,
+    )
+    cycles.pulse = pulse
+    await pulse.run_forever()
+    await asyncio.sleep(0.01)
+    return pulse
+
+
+async def test_who_was_deposed_stands_by_and_is_not_stuck() -> None:
+    leader = Leader()
+    pulse = await after_one_cycle(fails_with(Deposed("the Lease names another term")), leader)
+    assert pulse.stuck() == ""
+    assert leader.term == ""
+
+
+@pytest.mark.parametrize("problem", [errors.Unavailable("away"), RuntimeError("a bug")])
+async def test_a_cycle_that_failed_is_in_trouble_and_not_stuck(problem: Exception) -> None:
+    pulse = await after_one_cycle(fails_with(problem), Leader())
+    assert pulse.stuck() == ""
+    assert str(problem) in pulse.trouble
+    assert ENDS[-1] == "failed"
+
+
+async def test_a_cycle_that_runs_for_too_long_is_stuck() -> None:
+    seen = []
+    ends: list[str] = []
+    cycle: Any = None
+
+    def look() -> None:
+        seen.append(cycle.pulse.stuck())
+
+    cycle = Cycles(look)
+    cycle.pulse = CycleRunner(
+        cycle,
+        WakeSignal(),
+        Leader(),  # type: ignore[arg-type]
+        take_over=_nothing,
+        may_begin=lambda: True,
+        patience=-1.0,
+        progress=lambda: 0.0,
+        ended=ends.append,
+    )
+    await cycle.pulse.run_forever()
+    assert ends == ["done"]
+    assert "more than" in seen[0]
+
+
+async def test_a_cycle_whose_plan_comes_further_is_not_stuck() -> None:
+    seen = []
+    cycle: Any = None
+
+    def look() -> None:
+        seen.append(cycle.pulse.stuck())
+
+    cycle = Cycles(look)
+    cycle.pulse = CycleRunner(
+        cycle,
+        WakeSignal(),
+        Leader(),  # type: ignore[arg-type]
+        take_over=_nothing,
+        may_begin=lambda: True,
+        patience=-1.0,
+        progress=lambda: inf,
+        ended=ENDS.append,
+    )
+    await cycle.pulse.run_forever()
+    assert seen[0] == ""
+
+
+async def wakes_at_once(alarm: WakeSignal) -> bool:
+    """Whether a cycle begins without waiting for the end of a burst."""
+    sleeping = asyncio.create_task(alarm.sleep(None))
+    await asyncio.sleep(0)
+    is_awake = sleeping.done()
+    await sleeping
+    return is_awake
+
+
+async def test_a_change_waits_for_the_end_of_its_burst_unless_the_last_cycle_took_as_long() -> None:
+    now = 0.0
+    alarm = WakeSignal(lambda: now)
+    alarm.wake()
+    assert not await wakes_at_once(alarm)
+    alarm.wake()
+    now += LONGEST_SETTLE
+    alarm.wake()
+    assert await wakes_at_once(alarm)
+    alarm.wake()
+    assert not await wakes_at_once(alarm), "what comes later begins a burst of its own"
