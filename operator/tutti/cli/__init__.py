@@ -52,8 +52,8 @@ class _Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         file, name = COMMANDS[cmd_name]
-        found: click.Command = getattr(import_module(f".{file}", __name__), name)
-        return found
+        command: click.Command = getattr(import_module(f".{file}", __name__), name)
+        return command
 
 
 def _print_versions(context: click.Context, _option: click.Parameter, is_asked: object) -> None:

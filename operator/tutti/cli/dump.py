@@ -87,5 +87,5 @@ def _written(snapshot: Snapshot, settings: Settings, *, with_plan: bool) -> str:
     setup = dump.PlannerConfig(
         settings.scheduler_name, settings.strategy, settings.policy, asdict(settings.budget)
     )
-    made = offline.planned(snapshot, setup).plan if with_plan else None
-    return dump.write(snapshot, setup, made)
+    plan = offline.planned(snapshot, setup).plan if with_plan else None
+    return dump.write(snapshot, setup, plan)

@@ -47,11 +47,11 @@ class Question:
         """What has become of the gang; nothing where there is none."""
         from ..whatif.gang_state import GangOutcome, standing
 
-        found = standing(self.snapshot, plan, key)
-        if found is not None and found.state is GangOutcome.STARTS:
-            found = replace(found, hindrance=self.hindrance)
-        if found is not None:
-            yield Explained(found, advice)
+        gang_standing = standing(self.snapshot, plan, key)
+        if gang_standing is not None and gang_standing.state is GangOutcome.STARTS:
+            gang_standing = replace(gang_standing, hindrance=self.hindrance)
+        if gang_standing is not None:
+            yield Explained(gang_standing, advice)
 
 
 @click.command("explain", short_help="Say why gangs wait and what would start them.")
@@ -112,17 +112,17 @@ def command(
 
         print_data(data(explained), output)
         return
-    nobody = f"no gang waits{f' in namespace {namespace}' if namespace else ''}"
-    said = ("\n".join(map(visible, sentences_of(explanation))) for explanation in explained)
-    click.echo("\n\n".join(said) or visible(nobody))
+    no_gang_waits = f"no gang waits{f' in namespace {namespace}' if namespace else ''}"
+    texts = ("\n".join(map(visible, sentences_of(explanation))) for explanation in explained)
+    click.echo("\n\n".join(texts) or visible(no_gang_waits))
 
 
 def _from_files(paths: Sequence[str]) -> Question:
     """What the files hold, and who planned it, if one of them is a dump."""
     from .output import offline
 
-    snapshot, found = inputs.observed(paths)
-    return Question(snapshot, offline.planner_of(offline.setup_of(found)))
+    snapshot, objects = inputs.read_files(paths)
+    return Question(snapshot, offline.planner_of(offline.setup_of(objects)))
 
 
 def _from_cluster(kubeconfig: str | None, context: str | None) -> Question:
@@ -133,11 +133,11 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> Question:
     from .output.gang_rows import hindrance
 
     try:
-        seen = watch.look(None, kubeconfig, context)
+        view = watch.look(None, kubeconfig, context)
     except live_cluster.OutOfReach as problem:
         fail(str(problem), NOT_FOUND)
     planner = offline.planner_of(operator.setup_of(Settings.from_environment(os.environ)))
-    return Question(seen.snapshot, planner, hindrance(seen.rows))
+    return Question(view.snapshot, planner, hindrance(view.rows))
 
 
 def _explanations_of(question: Question, name: str) -> Sequence[Explained]:
@@ -163,16 +163,16 @@ def _all(question: Question, namespace: str | None) -> Sequence[Explained]:
 
     plan = question.planner.plan(question.snapshot)
     held_back = plan.placements if question.hindrance else ()
-    given: list[tuple[GangKey, Advice | None]] = [
+    with_advice: list[tuple[GangKey, Advice | None]] = [
         (placement.gang, None)
         for placement in held_back
         if namespace in (None, placement.gang.namespace)
     ]
-    found = advise_all(question.snapshot, plan, question.planner, namespace)
-    given += [(advice.gang, advice) for advice in found]
+    all_advice = advise_all(question.snapshot, plan, question.planner, namespace)
+    with_advice += [(advice.gang, advice) for advice in all_advice]
     return [
         explanation
-        for key, advice in given
+        for key, advice in with_advice
         for explanation in question.explained(plan, key, advice)
     ]
 
@@ -196,14 +196,16 @@ def _key(snapshot: Snapshot, name: str) -> GangKey:
     return meant[0]
 
 
-def sentences_of(found: Explained) -> Sequence[str]:
+def sentences_of(explained: Explained) -> Sequence[str]:
     """In words; of a gang that only waits, the advice says so itself."""
     from ..whatif import sentences
     from ..whatif.gang_state import GangOutcome
 
-    said = [] if found.advice is None else sentences.of_advice(found.advice)
-    is_said = found.advice is not None and found.standing.state is GangOutcome.WAITS
-    return said if is_said else [sentences.of_standing(found.standing), *said]
+    advice, standing = explained.advice, explained.standing
+    lines = [] if advice is None else sentences.of_advice(advice)
+    if advice is not None and standing.state is GangOutcome.WAITS:
+        return lines
+    return [sentences.of_standing(standing), *lines]
 
 
 def _plain(value: Any) -> Any:

@@ -48,12 +48,12 @@ CONTEXT = click.option(
 )
 
 
-def observed(paths: Sequence[str], scheduler: str = "") -> tuple[Snapshot, dump.Objects]:
+def read_files(paths: Sequence[str], scheduler: str = "") -> tuple[Snapshot, dump.Objects]:
     """The Snapshot that files give together, and what else they hold; says what was skipped.
 
     ``scheduler`` is the name that our pods ask for; empty is the dump's, else tutti.
     """
-    return understood(contents(paths), scheduler)
+    return decode_texts(contents(paths), scheduler)
 
 
 def contents(paths: Sequence[str]) -> Sequence[dump.Text]:
@@ -66,7 +66,7 @@ def contents(paths: Sequence[str]) -> Sequence[dump.Text]:
         fail(str(problem))
 
 
-def understood(found: Sequence[dump.Text], scheduler: str = "") -> tuple[Snapshot, dump.Objects]:
+def decode_texts(files: Sequence[dump.Text], scheduler: str = "") -> tuple[Snapshot, dump.Objects]:
     """See ``observed``."""
     from .. import dump
     from ..dump.load import snapshot_of
@@ -74,20 +74,21 @@ def understood(found: Sequence[dump.Text], scheduler: str = "") -> tuple[Snapsho
     # All of it is kept: without this, the collector walks it again and again while it piles up.
     gc.disable()
     try:
-        held = dump.read(found, scheduler)
-        snapshot = snapshot_of(held)
+        objects = dump.read(files, scheduler)
+        snapshot = snapshot_of(objects)
     except dump.BadFile as problem:
         fail(str(problem))
     finally:
         gc.enable()
-    if held.skipped:
-        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(held.skipped.items()))
+    if objects.skipped:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(objects.skipped.items()))
         say(f"skipped, because no decision depends on them: {kinds}", aside=True)
-    if held.repeated:
+    if objects.repeated:
         click.echo(
-            f"objects that occur more than once: {held.repeated}; the last of each counts", err=True
+            f"objects that occur more than once: {objects.repeated}; the last of each counts",
+            err=True,
         )
-    return snapshot, held
+    return snapshot, objects
 
 
 def texts(paths: Sequence[str]) -> Iterator[dump.Text]:
@@ -108,12 +109,12 @@ def texts(paths: Sequence[str]) -> Iterator[dump.Text]:
 def _files(path: Path) -> Sequence[Path]:
     if not path.is_dir():
         return (path,)
-    found = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
-    if not found:
+    files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    if not files:
         from .. import dump
 
         raise dump.BadFile(str(path), f"this directory has no {', '.join(SUFFIXES)} file")
-    return found
+    return files
 
 
 def say(sentence: str, *, aside: bool = False) -> None:

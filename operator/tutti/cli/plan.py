@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .inputs import FILE, contents, fail, say, understood
+from .inputs import FILE, contents, decode_texts, fail, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,7 +152,7 @@ def _strategies(_context: click.Context, _option: click.Parameter, begin: str) -
     help="What if: use this strategy.",
 )
 @click.option("--objective", type=click.Choice(OBJECTIVES), help="What if: use this objective.")
-def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked: object) -> None:
+def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **options: object) -> None:
     """Plan offline: which gangs would start, where, and why the others wait.
 
     The command reads files instead of a cluster and changes nothing. The same objects give the same
@@ -167,86 +167,90 @@ def command(files: tuple[str, ...], more: tuple[str, ...], output: str, **asked:
     paths = (*files, *more)
     if not paths:
         fail("name a file: tutti plan -f FILE; - means standard input")
-    wish = _Wish(asked)
-    given, name = contents(paths), wish.text("scheduler_name")
-    snapshot, found = understood(given, name)
-    setup = offline.setup_of(found)
+    what_if = _WhatIf(options)
+    texts, name = contents(paths), what_if.text("scheduler_name")
+    snapshot, objects = decode_texts(texts, name)
+    setup = offline.setup_of(objects)
     before = offline.planned(snapshot, setup)
-    if not wish.all("spark_properties") and wish.is_about_spark:
+    if not what_if.all("spark_properties") and what_if.is_about_spark:
         fail("--spark-conf and --spark-version need --spark-properties")
-    if not wish.is_any:
-        render.show(output, before, namespace=wish.shown)
-        sys.exit(BROKEN if before.broken else _compared(before, found))
-    if added := _added(wish, before.snapshot, found):
-        snapshot, _ = understood([*given, *added], name)
-    again = offline.changed(setup, wish.text("strategy") or None, wish.text("objective") or None)
-    after = offline.planned(_changed(snapshot, wish), again)
-    render.show(output, after, before, namespace=wish.shown)
-    if output == "table" and wish.all("spark_properties"):
+    if not what_if.is_any:
+        render.show(output, before, namespace=what_if.shown_namespace)
+        sys.exit(BROKEN if before.broken else _compared(before, objects))
+    if added := _added(what_if, before.snapshot, objects):
+        snapshot, _ = decode_texts([*texts, *added], name)
+    changed_setup = offline.changed(
+        setup, what_if.text("strategy") or None, what_if.text("objective") or None
+    )
+    after = offline.planned(_changed(snapshot, what_if), changed_setup)
+    render.show(output, after, before, namespace=what_if.shown_namespace)
+    if output == "table" and what_if.all("spark_properties"):
         _tell_what_is_missing(before, after)
     sys.exit(BROKEN if before.broken or after.broken else 0)
 
 
-class _Wish:
-    """What was asked for, option by option."""
+class _WhatIf:
+    """The options of the command, by name."""
 
-    def __init__(self, asked: dict[str, object]) -> None:
-        self._asked = asked
+    def __init__(self, options: dict[str, object]) -> None:
+        self._options = options
 
     @property
     def is_any(self) -> bool:
         """Whether an option changes the cluster or the planner."""
-        return any(value for name, value in self._asked.items() if name not in AS_IT_IS)
+        return any(value for name, value in self._options.items() if name not in AS_IT_IS)
 
     @property
     def is_about_spark(self) -> bool:
         """Whether an option says how to read a Spark application."""
-        return any(self._asked.get(name) for name in ABOUT_SPARK)
+        return any(self._options.get(name) for name in ABOUT_SPARK)
 
     @property
-    def shown(self) -> str:
+    def shown_namespace(self) -> str:
         """The namespace whose gangs are shown, empty for all; with Spark, -n is not for that."""
         is_for_spark = bool(self.all("spark_properties"))
-        return "" if is_for_spark or self._asked.get("everywhere") else self.text("namespace")
+        return "" if is_for_spark or self._options.get("everywhere") else self.text("namespace")
 
     def text(self, name: str) -> str:
         """An option that can be given once; empty where it was not."""
-        value = self._asked.get(name)
+        value = self._options.get(name)
         return value if isinstance(value, str) else ""
 
     def all(self, name: str) -> Sequence[str]:
         """An option that can be given several times."""
-        value = self._asked.get(name)
+        value = self._options.get(name)
         return [str(item) for item in value] if isinstance(value, tuple) else []
 
 
-def _added(wish: _Wish, snapshot: Snapshot, found: Objects) -> Sequence[Text]:
+def _added(what_if: _WhatIf, snapshot: Snapshot, objects: Objects) -> Sequence[Text]:
     """What stands in the files that are only supposed to be there."""
     from .output import spark_gangs
 
-    asking = spark_gangs.SparkOptions(
-        wish.text("spark_version"), wish.all("spark_conf"), wish.text("namespace")
+    spark_options = spark_gangs.SparkOptions(
+        what_if.text("spark_version"), what_if.all("spark_conf"), what_if.text("namespace")
     )
-    apps = spark_gangs.texts(wish.all("spark_properties"), asking, snapshot, found.scheduler)
-    return [*contents(wish.all("add")), *apps]
+    apps = spark_gangs.texts(
+        what_if.all("spark_properties"), spark_options, snapshot, objects.scheduler
+    )
+    return [*contents(what_if.all("add")), *apps]
 
 
-def _changed(snapshot: Snapshot, wish: _Wish) -> Snapshot:
+def _changed(snapshot: Snapshot, what_if: _WhatIf) -> Snapshot:
     from ..whatif import changes, edits
 
-    snapshot = _with_queues(snapshot, wish.all("add_queue"))
-    counts, models = wish.all("add_nodes"), wish.all("like")
+    snapshot = _with_queues(snapshot, what_if.all("add_queue"))
+    counts, models = what_if.all("add_nodes"), what_if.all("like")
     if len(counts) != len(models):
         fail("give --add-nodes N and --like NODE together, once for each kind of node")
     nodes = [(int(count), like) for count, like in zip(counts, models, strict=True)]
     try:
-        wanted = changes.Changes(
+        wanted_changes = changes.Changes(
             nodes,
-            wish.all("remove_node"),
-            list(map(_priority, wish.all("set_priority"))),
-            wish.all("set_queue"),
+            what_if.all("remove_node"),
+            list(map(_priority, what_if.all("set_priority"))),
+            what_if.all("set_queue"),
         )
-        return changes.change(snapshot, wanted)
+        return changes.change(snapshot, wanted_changes)
     except edits.WrongChange as problem:
         fail(str(problem))
 
@@ -256,7 +260,7 @@ def _with_queues(snapshot: Snapshot, paths: Sequence[str]) -> Snapshot:
     from ..whatif.queue_edits import with_queue
 
     for path in paths:
-        queues = understood(contents([path]))[0].queues
+        queues = decode_texts(contents([path]))[0].queues
         if not queues:
             fail(f"--add-queue {path}: this file has no Queue")
         for queue in queues:
@@ -276,26 +280,26 @@ def _tell_what_is_missing(before: Planned, after: Planned) -> None:
     from ..whatif import advise, sentences
     from .output import offline
 
-    known = {line.gang.key for line in before.lines}
+    gangs_before = {line.gang.key for line in before.lines}
     planner = offline.planner_of(after.setup)
     advised = (
         advise(after.snapshot, after.plan, line.gang.key, planner)
         for line in after.lines
-        if line.gang.key not in known
+        if line.gang.key not in gangs_before
     )
     for advice in filter(None, advised):
         for sentence in sentences.of_advice(advice):
             say(sentence)
 
 
-def _compared(made: Planned, found: Objects) -> int:
+def _compared(planned: Planned, objects: Objects) -> int:
     """Whether the plan is the one in the dump, if it has one; says if it is not."""
     from .. import dump
 
-    kept = found.header and found.header.plan
-    if kept is None:
+    dumped_plan = objects.header and objects.header.plan
+    if dumped_plan is None:
         return 0
-    if json.loads(json.dumps(dump.plan_record(made.plan))) == kept:
+    if json.loads(json.dumps(dump.plan_record(planned.plan))) == dumped_plan:
         click.echo("the plan is the one in the dump", err=True)
         return 0
     click.echo(

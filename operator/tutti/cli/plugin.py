@@ -24,8 +24,8 @@ def run() -> None:
 def complete(words: Sequence[str] | None = None) -> None:
     """Print what the last word may become, and a directive, as kubectl wants it."""
     *before, last = (sys.argv[1:] if words is None else words) or [""]
-    found = ShellComplete(COMMANDS, {}, NAME, "").get_completions(list(before), last)
-    for item in found:
+    completions = ShellComplete(COMMANDS, {}, NAME, "").get_completions(list(before), last)
+    for item in completions:
         if item.type == "plain":
             click.echo(item.value)
-    click.echo(f":{NO_FILES if all(item.type == 'plain' for item in found) else FILES}")
+    click.echo(f":{NO_FILES if all(item.type == 'plain' for item in completions) else FILES}")

@@ -50,7 +50,7 @@ def _queue_names(context: click.Context, _option: click.Parameter, begin: str) -
     paths = context.params.get("paths")
     if not paths:
         return []
-    snapshot, _ = inputs.observed(paths)
+    snapshot, _ = inputs.read_files(paths)
     return [queue.name for queue in snapshot.queues if queue.name.startswith(begin)]
 
 
@@ -92,24 +92,24 @@ def command(
     if paths:
         if is_watching:
             fail("-f and -w contradict each other: files do not change while they are read")
-        snapshot, _ = inputs.observed(paths)
-        _print(observed(snapshot, queue), output)
+        snapshot, _ = inputs.read_files(paths)
+        _print(view_of(snapshot, queue), output)
         return
 
     def look() -> watch.View:
         return watch.look(None, kubeconfig, context)
 
     try:
-        seen = look()
+        view = look()
     except live_cluster.OutOfReach as problem:
         fail(str(problem), NOT_FOUND)
-    _print(observed(seen.snapshot, queue), output)
+    _print(view_of(view.snapshot, queue), output)
     if is_watching:
-        watch.again(look, lambda seen: _print(observed(seen.snapshot, queue), output), time.sleep)
+        watch.again(look, lambda view: _print(view_of(view.snapshot, queue), output), time.sleep)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Queues:
+class QueueView:
     """The queues of a Snapshot that are shown, and what is known of them."""
 
     snapshot: Snapshot
@@ -125,7 +125,7 @@ class _Queues:
         return next(use for use in self.queued.use if use.name == name)
 
 
-def observed(snapshot: Snapshot, chosen: str | None) -> _Queues:
+def view_of(snapshot: Snapshot, chosen: str | None) -> QueueView:
     """What is to be shown; a queue that does not exist ends the command."""
     import difflib
 
@@ -150,7 +150,7 @@ def observed(snapshot: Snapshot, chosen: str | None) -> _Queues:
     for fault in queue_tree.findings(snapshot.queues, totals):
         faults.setdefault(fault.queue, []).append(queue_status.sentence(fault))
     queued = queue_gangs(observe(snapshot))
-    return _Queues(snapshot, tree, queued, totals, faults, [*_below(tree, top)], chosen or "")
+    return QueueView(snapshot, tree, queued, totals, faults, [*_below(tree, top)], chosen or "")
 
 
 def _below(tree: QueueTree, name: str) -> Iterator[str]:
@@ -160,37 +160,37 @@ def _below(tree: QueueTree, name: str) -> Iterator[str]:
         yield from _below(tree, child)
 
 
-def _print(seen: _Queues, output: str) -> None:
+def _print(view: QueueView, output: str) -> None:
     from .output import table
 
     if output in ("json", "yaml"):
-        watch.print_data(data(seen), output)
+        watch.print_data(data(view), output)
         return
-    if not seen.snapshot.queues:
+    if not view.snapshot.queues:
         click.echo("There is no Queue: all gangs share the cluster without quotas.")
         return
     is_wide = output == "wide"
     titles = ["QUEUE", "RESOURCE", "USE", "CHARGED", "COVERED", "GUARANTEED", "LIMIT", "WAITING"]
     titles += ["SHARE", *["WEIGHT", "MODE"] * is_wide, "STATE"]
-    lines = [line for name in seen.names for line in _lines(seen, name, is_wide=is_wide)]
+    lines = [line for name in view.names for line in _lines(view, name, is_wide=is_wide)]
     out = table.console()
     table.show(out, table.of_rows(titles, lines))
     click.echo(LEGEND)
-    for name in seen.names:
-        for sentence in seen.faults.get(name, ()):
+    for name in view.names:
+        for sentence in view.faults.get(name, ()):
             inputs.say(f"queue {name}: {sentence}")
-    if seen.chosen:
+    if view.chosen:
         click.echo()
-        _print_gangs(seen)
+        _print_gangs(view)
 
 
-def _print_gangs(seen: _Queues) -> None:
+def _print_gangs(view: QueueView) -> None:
     from ..gang.quantities import format_resources
     from .output import table
 
-    gangs = _gangs(seen)
+    gangs = _gangs(view)
     if not gangs:
-        click.echo(f"No gang is in queue {seen.chosen}.")
+        click.echo(f"No gang is in queue {view.chosen}.")
         return
     lines = [
         [str(key), queue, "runs", str(priority), format_resources(charged)]
@@ -202,37 +202,37 @@ def _print_gangs(seen: _Queues) -> None:
     table.show(table.console(), table.of_rows(titles, lines))
 
 
-def _gangs(seen: _Queues) -> Sequence[tuple[GangKey, str, int, Resources]]:
+def _gangs(view: QueueView) -> Sequence[tuple[GangKey, str, int, Resources]]:
     """The gangs of the queues that are shown, with what they are charged; those that run first."""
     from ..model.resources import NOTHING
 
-    names, found = {*seen.names}, []
-    for gang in seen.snapshot.gangs:
-        queue = seen.queued.queues.get(gang.key, "")
-        charge = seen.queued.charges.get(gang.key)
+    names, rows = {*view.names}, []
+    for gang in view.snapshot.gangs:
+        queue = view.queued.queues.get(gang.key, "")
+        charge = view.queued.charges.get(gang.key)
         if queue in names and (charge is not None or not gang.is_idle):
             charged = NOTHING if charge is None else charge.total
-            found.append((gang.key, queue, gang.priority, charged))
-    return sorted(found, key=lambda row: (not row[3].amounts, row[1], -row[2], row[0]))
+            rows.append((gang.key, queue, gang.priority, charged))
+    return sorted(rows, key=lambda row: (not row[3].amounts, row[1], -row[2], row[0]))
 
 
-def _lines(seen: _Queues, name: str, *, is_wide: bool) -> Iterator[Sequence[str | Text]]:
+def _lines(view: QueueView, name: str, *, is_wide: bool) -> Iterator[Sequence[str | Text]]:
     """The rows of a queue: one for each resource of which it has a quota, or at least one."""
     from ..gang.quantities import format_amount
     from ..model.queues import ROOT
     from ..reporting import queue_status
 
-    queue, use = seen.tree.queues[name], seen.use(name)
-    guaranteed, limits = dict(seen.tree.guarantees[name]), dict(queue.limits)
-    named = {line for line, n in guaranteed.items() if n} | limits.keys()
-    resources = sorted(named | (set(use.charged.names) if is_wide else set()))
-    indent = "  " * (seen.tree.depths[name] - seen.tree.depths[seen.names[0]])
+    queue, use = view.tree.queues[name], view.use(name)
+    guaranteed, limits = dict(view.tree.guarantees[name]), dict(queue.limits)
+    with_quota = {line for line, n in guaranteed.items() if n} | limits.keys()
+    resources = sorted(with_quota | (set(use.charged.names) if is_wide else set()))
+    indent = "  " * (view.tree.depths[name] - view.tree.depths[view.names[0]])
     for number, resource in enumerate(resources or [""]):
         is_first = number == 0
         line: list[str | Text] = [f"{indent}{name}" if is_first else "", resource or "-"]
         if resource:
             charged, covered = use.charged[resource], use.covered[resource]
-            line.append(_bar(seen, queue, resource, charged, covered))
+            line.append(_bar(view, queue, resource, charged, covered))
             line += [format_amount(resource, n) for n in (charged, covered)]
             for quotas in (guaranteed, limits):
                 quota = quotas.get(resource)
@@ -242,13 +242,13 @@ def _lines(seen: _Queues, name: str, *, is_wide: bool) -> Iterator[Sequence[str 
         line += [str(use.waiting), queue_status.percent(use)] if is_first else ["", ""]
         if is_wide:
             line += [str(queue.weight), queue.mode.value] if is_first else ["", ""]
-        state = "" if name == ROOT else _state(seen, name)
+        state = "" if name == ROOT else _state(view, name)
         yield [*line, state if is_first else ""]
 
 
-def _bar(seen: _Queues, queue: Queue, resource: str, charged: int, covered: int) -> str:
+def _bar(view: QueueView, queue: Queue, resource: str, charged: int, covered: int) -> str:
     """What is covered, what else is charged, and what is free, up to the limit or the cluster."""
-    limit = dict(queue.limits).get(resource, seen.totals.get(resource, 0))
+    limit = dict(queue.limits).get(resource, view.totals.get(resource, 0))
     whole = max(limit, charged, 1)
 
     def cells(n: int) -> int:
@@ -257,37 +257,37 @@ def _bar(seen: _Queues, queue: Queue, resource: str, charged: int, covered: int)
     bar = [COVERED] * cells(covered)
     bar += [CHARGED] * (cells(charged) - len(bar))
     bar += [FREE] * (BAR_CELLS - len(bar))
-    guarantee = seen.tree.guarantees[queue.name].get(resource, 0)
+    guarantee = view.tree.guarantees[queue.name].get(resource, 0)
     if guarantee > 0:
         bar.insert(min(cells(guarantee), BAR_CELLS), GUARANTEE)
     return "".join(bar)
 
 
-def _state(seen: _Queues, name: str) -> str:
+def _state(view: QueueView, name: str) -> str:
     """In one word what keeps gangs from starting here, or what is wrong."""
     from ..reporting import queue_status
 
-    found = queue_status.conditions(seen.tree, name, (), is_empty=False)
-    state = next(line.reason for line in found if line.type == "Accepting")
-    return f"{state}, not valid" if seen.faults.get(name) else state
+    conditions = queue_status.conditions(view.tree, name, (), is_empty=False)
+    state = next(line.reason for line in conditions if line.type == "Accepting")
+    return f"{state}, not valid" if view.faults.get(name) else state
 
 
-def data(seen: _Queues) -> Mapping[str, Any]:
+def data(view: QueueView) -> Mapping[str, Any]:
     """The same for programs: docs/plugin.md has the fields."""
     from ..gang.quantities import quantity
 
-    def amounts(found: Any) -> Mapping[str, str]:
-        return {resource: quantity(resource, n) for resource, n in found}
+    def amounts(items: Any) -> Mapping[str, str]:
+        return {resource: quantity(resource, n) for resource, n in items}
 
     queues = []
-    for name in seen.names if seen.snapshot.queues else ():
-        queue, use = seen.tree.queues[name], seen.use(name)
+    for name in view.names if view.snapshot.queues else ():
+        queue, use = view.tree.queues[name], view.use(name)
         queues.append(
             {
                 "name": name,
-                "parent": seen.tree.parents.get(name, ""),
-                "depth": seen.tree.depths[name],
-                "guaranteed": amounts(seen.tree.guarantees[name].items()),
+                "parent": view.tree.parents.get(name, ""),
+                "depth": view.tree.depths[name],
+                "guaranteed": amounts(view.tree.guarantees[name].items()),
                 "limits": amounts(queue.limits),
                 "charged": amounts(use.charged.amounts),
                 "covered": amounts(use.covered.amounts),
@@ -297,8 +297,8 @@ def data(seen: _Queues) -> Mapping[str, Any]:
                 "weight": queue.weight,
                 "stop": queue.stop.value,
                 "mode": queue.mode.value,
-                "state": _state(seen, name),
-                "faults": [*seen.faults.get(name, ())],
+                "state": _state(view, name),
+                "faults": [*view.faults.get(name, ())],
             }
         )
     gangs = [
@@ -309,6 +309,6 @@ def data(seen: _Queues) -> Mapping[str, Any]:
             "priority": priority,
             "charged": amounts(charged.amounts),
         }
-        for key, queue, priority, charged in _gangs(seen)
+        for key, queue, priority, charged in _gangs(view)
     ]
     return {"queues": queues, "gangs": gangs}

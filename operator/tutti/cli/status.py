@@ -37,82 +37,82 @@ Exit codes: 0 shown; 1 the cluster cannot be read;
     "status", epilog=EXAMPLES, short_help="Show the cluster's room and gangs, and why gangs wait."
 )
 @watch.options
-def command(**asked: Any) -> None:
+def command(**options: Any) -> None:
     """Show the cluster's room and gangs, and why gangs wait or what they lack.
 
     The room and the number of gangs by state are those of the whole cluster. The list has the gangs
     of one namespace, or of all with -A. The reasons are those that the operator has written. The
     command plans and changes nothing: `kubectl tutti explain` says what would start a gang.
     """
-    watch.show(_print, **asked)
+    watch.show(_print, **options)
 
 
-def _print(seen: View, output: str) -> None:
+def _print(view: View, output: str) -> None:
     from ..reporting import utilisation
     from .output import table
 
     if output in ("json", "yaml"):
-        watch.print_data(data(seen), output)
+        watch.print_data(data(view), output)
         return
     out = table.console()
-    states = utilisation.states(seen.snapshot)
+    states = utilisation.states(view.snapshot)
     titles = ["NODES", *(state.upper() for state in states)]
-    counts = [str(len(seen.snapshot.nodes)), *(str(n) for n in states.values())]
+    counts = [str(len(view.snapshot.nodes)), *(str(n) for n in states.values())]
     table.show(out, table.of_rows(titles, [counts]))
     click.echo()
     titles = ["RESOURCE", "ALLOCATABLE", "ALLOCATED", "RESERVED", "FREE", "STRANDED"]
-    table.show(out, table.of_rows(titles, _room(seen)))
+    table.show(out, table.of_rows(titles, _room(view)))
     click.echo()
     is_wide = output == "wide"
-    listed = [row for row in seen.rows if is_wide or row.reason or row.state in SILENT]
+    listed = [row for row in view.rows if is_wide or row.reason or row.state in SILENT]
     if not listed:
-        where = "" if seen.namespace is None else f" in namespace {seen.namespace}"
+        where = "" if view.namespace is None else f" in namespace {view.namespace}"
         click.echo(f"{'There is no gang' if is_wide else 'No gang waits'}{where}.")
         return
-    titles = ["NAMESPACE"] * (seen.namespace is None) + ["NAME", "STATE", "BOUND"]
-    titles += ["QUEUE"] * bool(seen.snapshot.queues)
+    titles = ["NAMESPACE"] * (view.namespace is None) + ["NAME", "STATE", "BOUND"]
+    titles += ["QUEUE"] * bool(view.snapshot.queues)
     titles += ["NODES", "PRIORITY"] * is_wide + ["AGE", "REASON", "MESSAGE"]
-    table.show(out, table.of_rows(titles, (_cells(row, seen, is_wide=is_wide) for row in listed)))
+    table.show(out, table.of_rows(titles, (_cells(row, view, is_wide=is_wide) for row in listed)))
 
 
 SILENT = ("waiting", "degraded")  # states that are listed though nothing has been said of them yet
 
 
-def _cells(row: StandingRow, seen: View, *, is_wide: bool) -> list[Any]:
+def _cells(row: StandingRow, view: View, *, is_wide: bool) -> list[Any]:
     from rich.text import Text
 
     gang = row.gang
-    cells: list[Any] = [gang.key.namespace] * (seen.namespace is None)
+    cells: list[Any] = [gang.key.namespace] * (view.namespace is None)
     cells += [gang.key.name, Text(row.state.value, style=STYLES[row.state.value])]
     cells.append(f"{row.bound}/{row.needed}")
-    cells += [row.queue or "-"] * bool(seen.snapshot.queues)
+    cells += [row.queue or "-"] * bool(view.snapshot.queues)
     cells += [str(row.nodes), str(gang.priority)] * is_wide
-    age = watch.age(gang.created, seen.snapshot.taken_at)
+    age = watch.age(gang.created, view.snapshot.taken_at)
     return [*cells, age, row.reason or "-", row.message]
 
 
-def _room(seen: View) -> list[list[str]]:
+def _room(view: View) -> list[list[str]]:
     from ..gang.quantities import format_amount
     from ..reporting import utilisation
 
     lines = []
-    for name, room in utilisation.rooms(seen.snapshot).items():
+    for name, room in utilisation.rooms(view.snapshot).items():
         amounts = (room.allocatable, room.allocated, room.reserved, room.free, room.stranded)
         lines.append([name, *(format_amount(name, n) for n in amounts)])
     return lines
 
 
-def data(seen: View) -> Mapping[str, Any]:
+def data(view: View) -> Mapping[str, Any]:
     """The same for programs: docs/plugin.md has the fields."""
     from dataclasses import asdict
 
     from ..gang.quantities import quantity
     from ..reporting import utilisation
 
-    rooms = utilisation.rooms(seen.snapshot)
+    rooms = utilisation.rooms(view.snapshot)
     return {
-        "nodes": len(seen.snapshot.nodes),
-        "states": {state.value: n for state, n in utilisation.states(seen.snapshot).items()},
+        "nodes": len(view.snapshot.nodes),
+        "states": {state.value: n for state, n in utilisation.states(view.snapshot).items()},
         "resources": {
             name: {part: quantity(name, n) for part, n in asdict(room).items()}
             for name, room in rooms.items()
@@ -131,6 +131,6 @@ def data(seen: View) -> Mapping[str, Any]:
                 "reason": row.reason,
                 "message": row.message,
             }
-            for row in seen.rows
+            for row in view.rows
         ],
     }

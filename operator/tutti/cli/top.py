@@ -28,35 +28,35 @@ Exit codes: 0 shown; 1 the cluster cannot be read;
     "top", epilog=EXAMPLES, short_help="Show what gangs hold of the cluster, largest first."
 )
 @watch.options
-def command(**asked: Any) -> None:
+def command(**options: Any) -> None:
     """Show what gangs hold: bound and reserved members, their nodes and their requests.
 
     The gang with the largest share of any resource of the cluster comes first. Gangs that wait hold
     nothing, so the list leaves them out.
     """
-    watch.show(_print, **asked)
+    watch.show(_print, **options)
 
 
-def _print(seen: View, output: str) -> None:
+def _print(view: View, output: str) -> None:
     from ..gang.quantities import format_amount
     from .output import table
     from .output.gang_rows import largest
 
-    rows = largest(seen.rows, seen.snapshot)
+    rows = largest(view.rows, view.snapshot)
     if output in ("json", "yaml"):
         watch.print_data({"gangs": [_data(row) for row in rows]}, output)
         return
     if not rows:
-        where = "" if seen.namespace is None else f" in namespace {seen.namespace}"
+        where = "" if view.namespace is None else f" in namespace {view.namespace}"
         click.echo(f"No gang holds room{where}.")
         return
     names = _resources(rows, is_wide=output == "wide")
-    titles = ["NAMESPACE"] * (seen.namespace is None) + ["NAME", "STATE", "HELD", "NODES"]
-    has_queues = bool(seen.snapshot.queues)
+    titles = ["NAMESPACE"] * (view.namespace is None) + ["NAME", "STATE", "HELD", "NODES"]
+    has_queues = bool(view.snapshot.queues)
     titles += ["QUEUE"] * has_queues
     lines = [
         [
-            *[row.gang.key.namespace] * (seen.namespace is None),
+            *[row.gang.key.namespace] * (view.namespace is None),
             *(row.gang.key.name, row.state.value, f"{row.held}/{row.needed}", str(row.nodes)),
             *[row.queue or "-"] * has_queues,
             *(format_amount(name, row.resources[name]) for name in names),
@@ -70,11 +70,11 @@ def _resources(rows: Sequence[StandingRow], *, is_wide: bool) -> Sequence[str]:
     """CPU, memory and devices; with ``is_wide`` all that somebody holds, but ports and pods."""
     from ..model import ports
 
-    held = {name for row in rows for name in row.resources.names}
+    names = {name for row in rows for name in row.resources.names}
     usual = ["cpu", "memory"]
     more = sorted(
         name
-        for name in held.difference([*usual, "pods"])
+        for name in names.difference([*usual, "pods"])
         if not ports.is_port(name) and (is_wide or "/" in name)
     )
     return [*usual, *more]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .inputs import CONTEXT, FILE, KUBECONFIG, contents, fail, say, understood
+from .inputs import CONTEXT, FILE, KUBECONFIG, contents, decode_texts, fail, say
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -93,8 +93,8 @@ async def _show_files(paths: Sequence[str], opening: _Opening) -> None:
     from .output import offline
 
     texts = contents(paths)
-    snapshot, found = understood(texts)
-    answers = _answers(offline.setup_of(found), texts)
+    snapshot, objects = decode_texts(texts)
+    answers = _answers(offline.setup_of(objects), texts)
     await _serve(Files(", ".join(paths), snapshot), answers, opening)
 
 

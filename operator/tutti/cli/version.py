@@ -9,7 +9,7 @@ import click
 from .. import __version__
 
 # Whose version explains a difference between two installations: the API's side, then the engines.
-TOLD = ("kopf", "kubernetes", "numpy", "pulp", "highspy", "ortools")
+PACKAGES = ("kopf", "kubernetes", "numpy", "pulp", "highspy", "ortools")
 
 
 @click.command("version")
@@ -25,13 +25,13 @@ def tell() -> None:
     """Print them."""
     click.echo(f"tutti {__version__}")
     click.echo(f"python {platform.python_version()} {platform.machine()}")
-    for name, told in _packages():
-        click.echo(f"{name} {told}")
+    for name, version in _packages():
+        click.echo(f"{name} {version}")
     click.echo(f"cbc {_cbc()}")
 
 
 def _packages() -> Iterator[tuple[str, str]]:
-    for name in TOLD:
+    for name in PACKAGES:
         try:
             yield name, metadata.version(name)
         except metadata.PackageNotFoundError:

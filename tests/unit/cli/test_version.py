@@ -45,5 +45,5 @@ def test_cbc_is_asked_by_running_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_package_that_is_not_there_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tutti.cli.version.TOLD", ("no-such-package-of-any-kind",))
+    monkeypatch.setattr("tutti.cli.version.PACKAGES", ("no-such-package-of-any-kind",))
     assert versions()["no-such-package-of-any-kind"] == "not installed"

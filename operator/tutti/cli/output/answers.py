@@ -34,9 +34,9 @@ class _CountedPlanner(Planner):
 
     def plan(self, snapshot: Snapshot) -> Plan:
         """See ``Planner.plan``."""
-        made = Planner.plan(self, snapshot)  # super() does not know a dataclass with slots
+        new_plan = Planner.plan(self, snapshot)  # super() does not know a dataclass with slots
         self.planned()
-        return made
+        return new_plan
 
 
 class CommandAnswers:
@@ -58,25 +58,25 @@ class CommandAnswers:
 
     def queues(self, observation: Observation) -> Record:
         """See ``Answers.queues``."""
-        return queue.data(queue.observed(observation.snapshot, None))
+        return queue.data(queue.view_of(observation.snapshot, None))
 
     def plan(self, observation: Observation) -> PlanAnswer:
         """See ``Answers.plan``."""
-        made = self._planned(observation.snapshot)
-        return PlanAnswer(render.data(made), [(made.snapshot, made.plan)])
+        planned = self._planned(observation.snapshot)
+        return PlanAnswer(render.data(planned), [(planned.snapshot, planned.plan)])
 
     def what_if(self, observation: Observation, changes: WhatIf) -> PlanAnswer:
         """See ``Answers.what_if``."""
         before = self._planned(observation.snapshot)
-        wanted = Changes(
+        wanted_changes = Changes(
             changes.add_nodes, changes.remove_nodes, changes.priorities, changes.queues
         )
         try:
             snapshot = self._with(before.snapshot, changes.manifest)
-            after = self._planned(change(snapshot, wanted))
+            after = self._planned(change(snapshot, wanted_changes))
         except (dump.BadFile, edits.WrongChange) as problem:
             raise WrongQuestion(str(problem)) from problem
-        plans = [(made.snapshot, made.plan) for made in (before, after)]
+        plans = [(planned.snapshot, planned.plan) for planned in (before, after)]
         return PlanAnswer(render.data(after, before), plans)
 
     def explain(

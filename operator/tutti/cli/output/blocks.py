@@ -45,9 +45,9 @@ def drawn(snapshot: Snapshot, plan: Plan, namespace: str = "") -> ClusterPicture
     """
     unit = _unit(snapshot)
     names = _names([gang for gang in snapshot.gangs if namespace in ("", gang.key.namespace)])
-    held = _reserved_blocks(snapshot, plan, names, unit)
+    reserved = _reserved_blocks(snapshot, plan, names, unit)
     rows = [
-        _row(node, held.get(node.name, ()), unit)
+        _row(node, reserved.get(node.name, ()), unit)
         for node in snapshot.nodes
         if node.allocatable[unit.resource] >= unit.amount
     ]
@@ -60,15 +60,15 @@ def drawn(snapshot: Snapshot, plan: Plan, namespace: str = "") -> ClusterPicture
 def _unit(snapshot: Snapshot) -> _Unit:
     """The device that most members ask for, else CPUs, so many of them that a node is a line."""
     offered = {name for node in snapshot.nodes for name in node.allocatable.names if "/" in name}
-    asked: Counter[str] = Counter(
+    requested: Counter[str] = Counter(
         name
         for gang in snapshot.gangs
         for member in gang.members
         for name in member.shape.requests.names
         if name in offered
     )
-    if asked:
-        device = min(asked, key=lambda name: (-asked[name], name))
+    if requested:
+        device = min(requested, key=lambda name: (-requested[name], name))
         largest = max(node.allocatable[device] for node in snapshot.nodes)
         return _Unit(device, _round_number(-(-largest // MOST_DEVICES)))
     largest = max((node.allocatable[CPU] for node in snapshot.nodes), default=0)
@@ -102,15 +102,19 @@ def _names(gangs: Sequence[Gang]) -> Mapping[object, str]:
 def _reserved_blocks(
     snapshot: Snapshot, plan: Plan, names: Mapping[object, str], unit: _Unit
 ) -> Mapping[NodeName, list[Block]]:
-    promised: dict[Uid, NodeName] = {
-        entry.uid: entry.node for held in snapshot.reservations for entry in held.entries
+    reserved_nodes: dict[Uid, NodeName] = {
+        entry.uid: entry.node
+        for reservation in snapshot.reservations
+        for entry in reservation.entries
     }
     for placement in plan.placements:
-        promised.update((assignment.uid, assignment.node) for assignment in placement.assignments)
+        reserved_nodes.update(
+            (assignment.uid, assignment.node) for assignment in placement.assignments
+        )
     blocks: dict[NodeName, list[Block]] = {}
     for gang in snapshot.gangs:
         for member in gang.members:
-            at = None if member.is_over else member.node or promised.get(member.uid)
+            at = None if member.is_over else member.node or reserved_nodes.get(member.uid)
             block = _block(member, names.get(gang.key, ""), unit)
             if at is not None and block is not None:
                 blocks.setdefault(at, []).append(block)
@@ -138,5 +142,5 @@ def _row(node: Node, blocks: Sequence[Block], unit: _Unit) -> NodeRow:
     others = (Block("", foreign, Hold.FOREIGN),) if foreign > 0 else ()
     kind = visible(dict(node.labels).get(KIND, UNNAMED))
     slots = node.allocatable[unit.resource] // unit.amount
-    shown = (replace(block, slots=min(block.slots, slots)) for block in (*blocks, *others))
-    return NodeRow(visible(node.name), kind, slots, tuple(shown))
+    visible_blocks = (replace(block, slots=min(block.slots, slots)) for block in (*blocks, *others))
+    return NodeRow(visible(node.name), kind, slots, tuple(visible_blocks))

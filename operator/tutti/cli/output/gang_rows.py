@@ -48,28 +48,30 @@ def rows(
     """The gangs of a namespace, or of all: the most important first, then the oldest."""
     gangs = [gang for gang in snapshot.gangs if namespace in (None, gang.key.namespace)]
     queues = queue_gangs(observe(snapshot)).queues if snapshot.queues else {}
-    found = [
+    standing_rows = [
         _row(gang, state, snapshot, groups.get(gang.key), queues.get(gang.key, ""))
         for gang in gangs
         if (state := state_of(gang, snapshot)) is not None
     ]
-    return sorted(found, key=lambda row: (-row.gang.priority, row.gang.created, row.gang.key))
+    return sorted(
+        standing_rows, key=lambda row: (-row.gang.priority, row.gang.created, row.gang.key)
+    )
 
 
-def hindrance(found: Iterable[StandingRow]) -> str:
+def hindrance(standing_rows: Iterable[StandingRow]) -> str:
     """What the operator says keeps every gang from starting: that it is paused, or only watches."""
-    said = [row.message for row in found if row.state is GangState.WAITING]
+    messages = [row.message for row in standing_rows if row.state is GangState.WAITING]
     return next(
         (
             why
             for why in finding_text.MODES.values()
-            if any(message.startswith(why) for message in said)
+            if any(message.startswith(why) for message in messages)
         ),
         "",
     )
 
 
-def largest(found: Iterable[StandingRow], snapshot: Snapshot) -> Sequence[StandingRow]:
+def largest(standing_rows: Iterable[StandingRow], snapshot: Snapshot) -> Sequence[StandingRow]:
     """Those that hold anything, by the largest share that they hold of any resource."""
     offered = dict(Resources.total(node.allocatable for node in snapshot.nodes).amounts)
 
@@ -78,7 +80,7 @@ def largest(found: Iterable[StandingRow], snapshot: Snapshot) -> Sequence[Standi
             (n / max(offered.get(name, 0), 1) for name, n in row.resources.amounts), default=0
         )
 
-    holding = [row for row in found if row.held]
+    holding = [row for row in standing_rows if row.held]
     return sorted(holding, key=lambda row: (-share(row), row.gang.key))
 
 

@@ -33,12 +33,12 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
     state, sources = ClusterState(lambda: None), chosen(settings.gang_sources)
     access = await Access.load(kubeconfig, context)
     async with Client(access) as api:
-        for feed in reflectors_into(
+        for reflector in reflectors_into(
             state, settings.scheduler_name, settings.namespaces, sources=sources
         ):
-            await list_watch.relist(api, feed)
-        for feed in storage_into(state) if state.storage.are_wanted else ():
-            await list_watch.relist(api, feed)
+            await list_watch.relist(api, reflector)
+        for reflector in storage_into(state) if state.storage.are_wanted else ():
+            await list_watch.relist(api, reflector)
     return state
 
 
@@ -61,11 +61,11 @@ def look(settings: Settings, kubeconfig: str | None, context: str | None) -> Clu
 
 def what_to_do(status: int, sentence: str) -> str:
     """The sentence of an API server that refused, with what to do about it."""
-    said = sentence.rstrip(".")
+    refusal = sentence.rstrip(".")
     if status == NO_SUCH_KIND:
         return "this cluster has no Tutti: use helm install or tutti crds | kubectl apply -f -"
     if status == FORBIDDEN:
-        return f"{said}; ask for this right, or see your own gangs with kubectl get ptg -o wide"
+        return f"{refusal}; ask for this right, or see your own gangs with kubectl get ptg -o wide"
     if status == STRANGER:
         return "the API server does not know you: log in, or use another --context"
-    return f"{said}; check that the API server runs and that --context is right"
+    return f"{refusal}; check that the API server runs and that --context is right"

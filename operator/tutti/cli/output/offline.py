@@ -29,11 +29,11 @@ class Planned:
     broken: Sequence[str]
 
 
-def setup_of(found: Objects) -> PlannerConfig:
+def setup_of(objects: Objects) -> PlannerConfig:
     """How the dump among the files was planned, else Tutti's defaults; never the environment."""
-    if found.header is not None:
-        return found.header.setup
-    return PlannerConfig(found.scheduler, DEFAULT_STRATEGY, Policy(), {})
+    if objects.header is not None:
+        return objects.header.setup
+    return PlannerConfig(objects.scheduler, DEFAULT_STRATEGY, Policy(), {})
 
 
 def changed(setup: PlannerConfig, strategy: str | None, objective: str | None) -> PlannerConfig:
@@ -69,23 +69,25 @@ def planner_of(setup: PlannerConfig) -> Planner:
 
 def checked(snapshot: Snapshot, setup: PlannerConfig, planner: Planner) -> Planned:
     """Plan as the operator would, and verify."""
-    made = planner.plan(snapshot)
-    broken = plan_checks.violations(snapshot, made)
-    return Planned(snapshot, setup, made, lines(snapshot, made), broken)
+    plan = planner.plan(snapshot)
+    broken = plan_checks.violations(snapshot, plan)
+    return Planned(snapshot, setup, plan, lines(snapshot, plan), broken)
 
 
 def planned(snapshot: Snapshot, setup: PlannerConfig) -> Planned:
     """The same for a command: an unknown strategy ends it, and it prints what the plan breaks."""
-    made = checked(snapshot, setup, planner_of(setup))
-    for sentence in made.broken:
+    outcome = checked(snapshot, setup, planner_of(setup))
+    for sentence in outcome.broken:
         say(f"the plan failed its check, which is a bug in Tutti: {sentence}", aside=True)
-    return made
+    return outcome
 
 
 def _budget(setup: PlannerConfig) -> Budget:
-    known = {field.name: type(getattr(Budget(), field.name)) for field in fields(Budget)}
+    field_types = {field.name: type(getattr(Budget(), field.name)) for field in fields(Budget)}
     try:
-        said = {name: known[name](n) for name, n in setup.budget.items() if name in known}
+        values = {
+            name: field_types[name](n) for name, n in setup.budget.items() if name in field_types
+        }
     except (ValueError, OverflowError) as problem:
         raise StrategyError("the budget in the dump is not a number") from problem
-    return Budget(**said)
+    return Budget(**values)

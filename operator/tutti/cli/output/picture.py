@@ -89,14 +89,14 @@ def ink_on(colour: str) -> str:
 def marks(gangs: Iterable[str]) -> Mapping[str, Mark]:
     """A mark for each gang in this order; its initial is the letter where that is still free."""
     chosen: dict[str, Mark] = {}
-    taken: set[str] = set()
+    letters_in_use: set[str] = set()
     for number, gang in enumerate(dict.fromkeys(gangs)):
         own = [letter for letter in gang.upper() if letter in _LETTERS]
         spare = _LETTERS[number % len(_LETTERS)]
         letter = next(
-            (candidate for candidate in [*own, *_LETTERS] if candidate not in taken), spare
+            (candidate for candidate in [*own, *_LETTERS] if candidate not in letters_in_use), spare
         )
-        taken.add(letter)
+        letters_in_use.add(letter)
         chosen[gang] = Mark(letter, PALETTE[number % len(PALETTE)])
     return chosen
 
@@ -139,8 +139,8 @@ class ClusterPicture:
         yield self._legend(look, width)
 
     def _all_gangs(self) -> list[str]:
-        shown = [block.gang for node in self.nodes for block in node.blocks if block.gang]
-        return list(dict.fromkeys([*self.gangs, *shown]))
+        with_blocks = [block.gang for node in self.nodes for block in node.blocks if block.gang]
+        return list(dict.fromkeys([*self.gangs, *with_blocks]))
 
     def _widths(self, kinds: Sequence[tuple[str, Sequence[NodeRow]]], cell: str) -> list[int]:
         widths = []
@@ -157,14 +157,14 @@ class ClusterPicture:
         return f"{kind} {len(nodes)}{size}"
 
     def _panel(self, kind: str, nodes: Sequence[NodeRow], look: "_Look", width: int) -> Panel:
-        shown = nodes[: self.rows]
+        visible_nodes = nodes[: self.rows]
         names = _name_width(nodes)
         body = Text(no_wrap=True, overflow="fold")
-        for number, node in enumerate(shown):
+        for number, node in enumerate(visible_nodes):
             body.append("\n" if number else "")
             body.append(_clipped(node.name, names).ljust(names + 1), style="default")
             body.append_text(look.cells(node))
-        rest = nodes[len(shown) :]
+        rest = nodes[len(visible_nodes) :]
         if rest:
             body.append(f"\n… {len(rest)} more: {_room(rest)}", style=QUIET)
         return Panel(
@@ -189,13 +189,15 @@ class ClusterPicture:
     def _entries(self, look: "_Look") -> Iterator[Text]:
         blocks = [block for node in self.nodes for block in node.blocks]
         for gang, mark in look.marks.items():
-            held = sum(b.slots for b in blocks if b.gang == gang and b.hold is Hold.BOUND)
-            kept = sum(b.slots for b in blocks if b.gang == gang and b.hold is Hold.RESERVED)
-            if held or not kept:
-                amount = f" {gang} {held or 'none'}"
+            bound = sum(b.slots for b in blocks if b.gang == gang and b.hold is Hold.BOUND)
+            reserved = sum(b.slots for b in blocks if b.gang == gang and b.hold is Hold.RESERVED)
+            if bound or not reserved:
+                amount = f" {gang} {bound or 'none'}"
                 yield Text.assemble(look.swatch(mark, Hold.BOUND), amount)
-            if kept:
-                yield Text.assemble(look.swatch(mark, Hold.RESERVED), f" {gang} reserved {kept}")
+            if reserved:
+                yield Text.assemble(
+                    look.swatch(mark, Hold.RESERVED), f" {gang} reserved {reserved}"
+                )
         if foreign := sum(b.slots for b in blocks if b.hold is Hold.FOREIGN):
             yield Text.assemble(("▒", QUIET), f" others {foreign}")
         yield Text.assemble(("·", QUIET), f" {self.unit}: {_room(self.nodes)}")
@@ -224,8 +226,8 @@ class _Look:
         return Text(f" {mark.letter} ", style=f"bold {mark.ink} on {mark.colour}")
 
     def _order(self, block: Block) -> tuple[int, str, int]:
-        known = list(self.marks)
-        place = known.index(block.gang) if block.gang in self.marks else len(known)
+        gangs = list(self.marks)
+        place = gangs.index(block.gang) if block.gang in self.marks else len(gangs)
         return (place, block.hold.value, -block.slots)
 
     def _block(self, block: Block) -> Text:

@@ -61,10 +61,10 @@ def lines(snapshot: Snapshot, plan: Plan) -> Sequence[GangRow]:
     placed = {placement.gang: placement for placement in plan.placements}
     rejected = {rejection.gang: rejection for rejection in plan.rejections}
     evicted = {eviction.gang for eviction in plan.evictions}
-    held = {reservation.gang: reservation for reservation in snapshot.reservations}
-    found = []
+    reservations = {reservation.gang: reservation for reservation in snapshot.reservations}
+    rows = []
     for gang in snapshot.gangs:
-        placement, reservation = placed.get(gang.key), held.get(gang.key)
+        placement, reservation = placed.get(gang.key), reservations.get(gang.key)
         is_bound = any(member.counts_as_bound for member in gang.members)
         on: Counter[NodeName] = Counter(
             member.node for member in gang.members if member.node is not None and not member.is_over
@@ -87,8 +87,8 @@ def lines(snapshot: Snapshot, plan: Plan) -> Sequence[GangRow]:
         else:
             answer = GangAnswer.BOUND if is_bound else GangAnswer.WAITS
         nodes = dict(sorted(on.items()))
-        found.append(GangRow(gang, answer, placement, rejected.get(gang.key), nodes))
-    return sorted(found, key=lambda line: (-line.gang.priority, line.gang.key))
+        rows.append(GangRow(gang, answer, placement, rejected.get(gang.key), nodes))
+    return sorted(rows, key=lambda line: (-line.gang.priority, line.gang.key))
 
 
 class ChangeKind(StrEnum):
@@ -121,13 +121,13 @@ def changes(before: Sequence[GangRow], after: Sequence[GangRow]) -> Sequence[Gan
 def _changes(before: Mapping[GangKey, GangRow], after: Sequence[GangRow]) -> Iterator[GangChange]:
     for line in after:
         key = line.gang.key
-        known = before.get(key)
-        if known is None:
+        row_before = before.get(key)
+        if row_before is None:
             yield GangChange(key, ChangeKind.ADDED, None, line)
-        elif (kind := _kind(known, line)) is not None:
-            yield GangChange(key, kind, known, line)
-    kept = {line.gang.key for line in after}
-    for key in sorted(before.keys() - kept):
+        elif (kind := _kind(row_before, line)) is not None:
+            yield GangChange(key, kind, row_before, line)
+    keys_after = {line.gang.key for line in after}
+    for key in sorted(before.keys() - keys_after):
         yield GangChange(key, ChangeKind.GONE, before[key], None)
 
 

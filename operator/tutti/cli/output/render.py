@@ -15,38 +15,40 @@ from .plan_diff import GangChange, GangRow
 PICTURE_WIDTH = 120  # columns; a wider one is not easier to read
 
 
-def show(output: str, made: Planned, before: Planned | None = None, *, namespace: str = "") -> None:
+def show(
+    output: str, after: Planned, before: Planned | None = None, *, namespace: str = ""
+) -> None:
     """Print a plan, or beside it the one ``before`` and the difference."""
-    shown = _Shown(made, before, namespace)
+    comparison = _Comparison(after, before, namespace)
     if output in ("json", "yaml"):
-        watch.print_data(shown.record(), output)
+        watch.print_data(comparison.record(), output)
         return
     if output == "picture":
         out = table.console()
         out.width = min(out.width, PICTURE_WIDTH)
-        table.show(out, blocks.drawn(made.snapshot, made.plan, namespace))
+        table.show(out, blocks.drawn(after.snapshot, after.plan, namespace))
     elif before is None:
-        _print_gangs(shown)
-    _print_summary(shown)
+        _print_gangs(comparison)
+    _print_summary(comparison)
 
 
-def data(made: Planned, before: Planned | None = None) -> Mapping[str, object]:
+def data(after: Planned, before: Planned | None = None) -> Mapping[str, object]:
     """What ``show`` prints of all namespaces as JSON: docs/plugin.md has the fields."""
-    return _Shown(made, before, "").record()
+    return _Comparison(after, before, "").record()
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _Comparison:
     """A plan and perhaps the one before, and whose gangs are shown; empty is all namespaces'."""
 
-    made: Planned
+    after: Planned
     before: Planned | None
     namespace: str
 
     def changes(self, before: Planned) -> Sequence[GangChange]:
         """Who fares otherwise."""
-        found = plan_diff.changes(before.lines, self.made.lines)
-        return [change for change in found if self.is_shown(change.gang.namespace)]
+        all_changes = plan_diff.changes(before.lines, self.after.lines)
+        return [change for change in all_changes if self.is_shown(change.gang.namespace)]
 
     def is_shown(self, namespace: str) -> bool:
         """Whether gangs of a namespace are."""
@@ -59,10 +61,10 @@ class _Shown:
     def record(self) -> Mapping[str, object]:
         """The same for programs."""
         if self.before is None:
-            return self._record(self.made)
+            return self._record(self.after)
         return {
             "before": self._record(self.before),
-            "after": self._record(self.made),
+            "after": self._record(self.after),
             "difference": json_output.of_changes(self.changes(self.before)),
         }
 
@@ -70,31 +72,31 @@ class _Shown:
         return json_output.of_plan(of.snapshot, of.setup, of.plan, self.lines(of))
 
 
-def _print_gangs(shown: _Shown) -> None:
-    lines = shown.lines(shown.made)
-    if shown.namespace and not lines:
-        say(f"no gang is in namespace {shown.namespace}")
+def _print_gangs(comparison: _Comparison) -> None:
+    lines = comparison.lines(comparison.after)
+    if comparison.namespace and not lines:
+        say(f"no gang is in namespace {comparison.namespace}")
     else:
         table.show(table.console(), table.of_lines(lines))
 
 
-def _print_summary(shown: _Shown) -> None:
+def _print_summary(comparison: _Comparison) -> None:
     """What the plan of all comes to; of two, the difference too."""
-    out, made, before = table.console(), shown.made, shown.before
-    everywhere = "in all namespaces, " * bool(shown.namespace)
-    said = f"{everywhere}{table.summary(made.lines, made.plan)}"
+    out, after, before = table.console(), comparison.after, comparison.before
+    everywhere = "in all namespaces, " * bool(comparison.namespace)
+    summary = f"{everywhere}{table.summary(after.lines, after.plan)}"
     if before is None:
-        table.show(out, said)
+        table.show(out, summary)
     else:
-        changes = shown.changes(before)
+        changes = comparison.changes(before)
         if changes:
             table.show(out, table.of_changes(changes))
         table.show(out, f"before: {everywhere}{table.summary(before.lines, before.plan)}")
-        table.show(out, f"after:  {said}")
-        here = f"in namespace {visible(shown.namespace)}, " * bool(shown.namespace)
+        table.show(out, f"after:  {summary}")
+        here = f"in namespace {visible(comparison.namespace)}, " * bool(comparison.namespace)
         table.show(out, f"{here}{table.difference(changes)}")
-    gangs = {gang.key for gang in made.snapshot.gangs}
-    named = [pod for pod in made.snapshot.strays if pod.gang not in gangs]
-    strays = [pod for pod in named if shown.is_shown(pod.key.namespace)]
+    gangs = {gang.key for gang in after.snapshot.gangs}
+    groupless = [pod for pod in after.snapshot.strays if pod.gang not in gangs]
+    strays = [pod for pod in groupless if comparison.is_shown(pod.key.namespace)]
     if strays:
         table.show(out, f"{len(strays)} pods name a PodGroup that does not exist")

@@ -35,21 +35,21 @@ class SparkOptions(NamedTuple):
 
 
 def texts(
-    paths: Sequence[str], asking: SparkOptions, snapshot: Snapshot, scheduler: str
+    paths: Sequence[str], options: SparkOptions, snapshot: Snapshot, scheduler: str
 ) -> Sequence[Text]:
     """The applications as manifests, beside what is there; a bad file ends the command."""
     from ... import spark
     from ...dump import Text
 
-    version, settings = _version(asking.version), dict(_settings(asking.settings))
-    taken = {(gang.key.namespace, gang.key.name) for gang in snapshot.gangs}
-    made = []
+    version, settings = _version(options.version), dict(_settings(options.settings))
+    gang_names = {(gang.key.namespace, gang.key.name) for gang in snapshot.gangs}
+    manifests = []
     for path in paths:
         try:
             properties = {**spark.read(_content(path)), **settings}
             app = spark.app(properties, version)
-            space = asking.namespace or app.namespace or NAMESPACE
-            name = spark.gang_name(app, {name for at, name in taken if at == space})
+            space = options.namespace or app.namespace or NAMESPACE
+            name = spark.gang_name(app, {name for at, name in gang_names if at == space})
             objects = spark.manifests(app, name, space, scheduler)
         except (spark.BadProperties, spark.BadProperty) as problem:
             fail(f"{path}: {problem}")
@@ -57,10 +57,10 @@ def texts(
             fail(f"{path}: no pod of it goes to {scheduler}: see spark.kubernetes.scheduler.name")
         for sentence in _notes(app, properties, scheduler):
             say(f"{path}: {sentence}", aside=True)
-        taken.add((space, name))
+        gang_names.add((space, name))
         whole = {"apiVersion": "v1", "kind": "List", "items": objects}
-        made.append(Text(path, json.dumps(whole).encode()))
-    return made
+        manifests.append(Text(path, json.dumps(whole).encode()))
+    return manifests
 
 
 def _content(path: str) -> str:
@@ -104,12 +104,12 @@ def _notes(
         parts.insert(0, ("driver", app.driver))
         if LANGUAGE not in properties:
             yield f"{LANGUAGE} is not set: counted as an application for the JVM"
-    for what, asked in parts:
-        if asked.scheduler is None:
+    for what, pods in parts:
+        if pods.scheduler is None:
             yield f"no scheduler is set for the {what}: planned as pods of {scheduler}"
-        elif asked.scheduler != scheduler:
-            yield f"the scheduler of the {what} is {asked.scheduler}: not planned"
-        for name in asked.unknown:
+        elif pods.scheduler != scheduler:
+            yield f"the scheduler of the {what} is {pods.scheduler}: not planned"
+        for name in pods.unknown:
             yield f"{name}: the plan ignores what it adds to the {what}"
     if app.most_executors != app.executors:
         most = "any number" if app.most_executors is None else f"{app.most_executors:,}"

@@ -110,10 +110,10 @@ def summary(lines: Sequence[GangRow], plan: Plan) -> str:
     """The plan in one sentence, and how far it is the best there is."""
     starts = sum(line.answer is GangAnswer.STARTS for line in lines)
     waits = sum(line.answer is GangAnswer.WAITS for line in lines)
-    said = f"{count(starts, 'gang')} would start, {waits} would wait"
+    counts = f"{count(starts, 'gang')} would start, {waits} would wait"
     if plan.proved:
-        return f"{said}; proved: no better admission exists"
-    return f"{said}; not proved{': ' + plan.shortfall if plan.shortfall else ''}{_gap(plan)}"
+        return f"{counts}; proved: no better admission exists"
+    return f"{counts}; not proved{': ' + plan.shortfall if plan.shortfall else ''}{_gap(plan)}"
 
 
 def _gap(plan: Plan) -> str:
@@ -154,9 +154,9 @@ def _table(*columns: str) -> Table:
 
 
 def _places(nodes: Mapping[NodeName, int]) -> str:
-    named = [f"{n} on {name}" for name, n in list(nodes.items())[:MOST_NODES]]
-    rest = len(nodes) - len(named)
-    return ", ".join([*named, *([f"{rest} more nodes"] if rest else [])])
+    on_nodes = [f"{n} on {name}" for name, n in list(nodes.items())[:MOST_NODES]]
+    rest = len(nodes) - len(on_nodes)
+    return ", ".join([*on_nodes, *([f"{rest} more nodes"] if rest else [])])
 
 
 def _answer_text(line: GangRow | None) -> str:

@@ -98,29 +98,29 @@ def show(
     except live_cluster.OutOfReach as problem:
         fail(str(problem), NO_CLUSTER)
     if watch:
-        looking = partial(look, space, kubeconfig, context)
-        again(looking, lambda seen: print_it(seen, output), time.sleep)
+        look_again = partial(look, space, kubeconfig, context)
+        again(look_again, lambda view: print_it(view, output), time.sleep)
 
 
 def again(
-    looking: Callable[[], View], print_it: Callable[[View], None], wait: Callable[[float], None]
+    look_again: Callable[[], View], print_it: Callable[[View], None], wait: Callable[[float], None]
 ) -> None:
     """Look again and again until Ctrl-C; why a look failed is said once, and it is tried again."""
     name = click.get_current_context().command_path
-    said = ""
+    last_problem = ""
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             wait(WATCH_SECONDS)
             try:
-                seen = looking()
+                view = look_again()
             except live_cluster.OutOfReach as problem:
-                if said != str(problem):
-                    said = str(problem)
-                    say(f"{name}: {said} (tried again every two seconds)", aside=True)
+                if last_problem != str(problem):
+                    last_problem = str(problem)
+                    say(f"{name}: {last_problem} (tried again every two seconds)", aside=True)
             else:
-                said = ""
+                last_problem = ""
                 click.clear()  # at a terminal alone
-                print_it(seen)
+                print_it(view)
 
 
 def look(namespace: str | None, kubeconfig: str | None, context: str | None) -> View:
