@@ -31,11 +31,11 @@ def advise(snapshot: Snapshot, plan: Plan, key: GangKey, planner: Planner) -> Ad
     for rejection in plan.rejections:
         if rejection.gang == key:
             want = wants(snapshot, [key]).get(key)
-            return _advice(rejection, _ground(snapshot, plan, want), planner)
+            return _advice(rejection, _baseline(snapshot, plan, want), planner)
     return None
 
 
-def _ground(snapshot: Snapshot, plan: Plan, want: PlacementRequest | None) -> Baseline | None:
+def _baseline(snapshot: Snapshot, plan: Plan, want: PlacementRequest | None) -> Baseline | None:
     return None if want is None else survey(snapshot, plan, want)
 
 
@@ -50,56 +50,62 @@ def advise_all(
     waiting = [
         rejection for rejection in plan.rejections if namespace in (None, rejection.gang.namespace)
     ]
-    asked = wants(snapshot, (rejection.gang for rejection in waiting))
-    members = (member for want in asked.values() for member in want.members)
+    requests = wants(snapshot, (rejection.gang for rejection in waiting))
+    members = (member for want in requests.values() for member in want.members)
     index = pod_classes.selector_index(snapshot, members, pod_classes.placed_pods(snapshot))
     types: dict[object, list[Rejection]] = {}
     for rejection in waiting:
-        want = asked.get(rejection.gang)
+        want = requests.get(rejection.gang)
         types.setdefault(rejection.gang if want is None else _type(want, index), []).append(
             rejection
         )
-    found = []
+    all_advice = []
     for first, *others in types.values():
-        advice = _advice(first, _ground(snapshot, plan, asked.get(first.gang)), planner)
-        found.append(replace(advice, alike=tuple(other.gang for other in others)))
-    return found
+        advice = _advice(first, _baseline(snapshot, plan, requests.get(first.gang)), planner)
+        all_advice.append(replace(advice, alike=tuple(other.gang for other in others)))
+    return all_advice
 
 
 def _type(want: PlacementRequest, index: SelectorIndex) -> object:
     members = index.classify(want.members)
-    asked = Counter((member.role, member.shape) for member in members)
+    members_by_shape = Counter((member.role, member.shape) for member in members)
     started = has_started(want.gang)
-    return want.need, want.minimums, frozenset(asked.items()), want.gang.priority, started
+    return (
+        want.need,
+        want.minimums,
+        frozenset(members_by_shape.items()),
+        want.gang.priority,
+        started,
+    )
 
 
-def _advice(rejection: Rejection, ground: Baseline | None, planner: Planner) -> Advice:
-    if ground is None:  # no change of the cluster's would do
+def _advice(rejection: Rejection, baseline: Baseline | None, planner: Planner) -> Advice:
+    if baseline is None:  # no change of the cluster's would do
         return Advice(rejection.gang, 0, rejection.reason, finding_text.sentence(rejection))
-    diagnosis = _diagnosis(ground, planner)
-    need = ground.want.need
+    diagnosis = _diagnosis(baseline, planner)
+    need = baseline.want.need
     return Advice(
         rejection.gang, need, rejection.reason, finding_text.sentence(rejection), diagnosis
     )
 
 
-def _diagnosis(ground: Baseline, planner: Planner) -> Diagnosis:
+def _diagnosis(baseline: Baseline, planner: Planner) -> Diagnosis:
     # A gang that has not started starts whole or not at all, whatever minMember is tried.
-    goal = ground.want.need if ground.is_started else 1
-    asking = Prober(planner, ground.gang.key, goal)
-    beside = most(ground, ground.planned, ground.left, planner)
-    alone = most(ground, ground.standing, ground.true, planner)
-    min_member = smaller_need(ground, asking, alone, beside)
-    nodes = more_nodes(ground, asking)
-    stopped, rivals = ended(ground, asking), preferred(ground, asking, alone)
+    goal = baseline.want.need if baseline.is_started else 1
+    prober = Prober(planner, baseline.gang.key, goal)
+    beside = most(baseline, baseline.planned, baseline.free_after_plan, planner)
+    alone = most(baseline, baseline.standing, baseline.free_now, planner)
+    min_member = smaller_need(baseline, prober, alone, beside)
+    nodes = more_nodes(baseline, prober)
+    stopped, rivals = ended(baseline, prober), preferred(baseline, prober, alone)
     return Diagnosis(
         beside=beside,
         alone=alone,
-        short=short_shape(ground, ground.counts(ground.left)),
-        bottlenecks=tuple(bottlenecks(ground, beside, planner)),
+        short=short_shape(baseline, baseline.counts(baseline.free_after_plan)),
+        bottlenecks=tuple(bottlenecks(baseline, beside, planner)),
         nodes=nodes,
         min_member=min_member,
         ended=stopped,
         preferred=rivals,
-        plans=asking.plans,
+        plans=prober.plans,
     )

@@ -38,48 +38,48 @@ class _NodeKind:
     is_counted: bool
 
 
-def more_nodes(ground: Baseline, asking: Prober) -> MoreNodes:
+def more_nodes(baseline: Baseline, prober: Prober) -> MoreNodes:
     """The fewest nodes of one existing kind that start the gang."""
-    topologies = _topologies(ground)
-    examples = kinds(ground.snapshot.nodes, ground.shapes, topologies)
-    prospects = _prospects(ground, examples, topologies)
+    topologies = _topologies(baseline)
+    examples = kinds(baseline.snapshot.nodes, baseline.shapes, topologies)
+    helpful = _helpful_kinds(baseline, examples, topologies)
     best: tuple[int, Node, Certainty] | None = None
     is_cut = False
-    asking.allow(PLANS)
-    for prospect in prospects:
-        if best is None or prospect.least < best[0]:
-            found = _fewest_nodes(ground, asking, prospect, best[0] if best else None)
-            is_cut |= found.cut
-            if found.number is not None:
-                best = found.number, prospect.like, found.certainty
+    prober.allow(PLANS)
+    for kind in helpful:
+        if best is None or kind.least < best[0]:
+            search = _fewest_nodes(baseline, prober, kind, best[0] if best else None)
+            is_cut |= search.cut
+            if search.number is not None:
+                best = search.number, kind.like, search.certainty
     if best is None:
-        certainty = Certainty.of(proved=not prospects)
+        certainty = Certainty.of(proved=not helpful)
         return MoreNodes(0, NodeName(""), len(examples), certainty, is_cut)
     number, like, certainty = best
     return MoreNodes(number, like.name, len(examples), certainty, is_cut)
 
 
 def _fewest_nodes(
-    ground: Baseline, asking: Prober, prospect: _NodeKind, beaten: int | None
+    baseline: Baseline, prober: Prober, kind: _NodeKind, beaten: int | None
 ) -> SearchResult:
     """How many of this kind it takes, if fewer than are known to do."""
 
     def ask(number: int) -> ProbeResult | None:
-        return asking.verdict(with_nodes(ground.snapshot, prospect.like, number))
+        return prober.verdict(with_nodes(baseline.snapshot, kind.like, number))
 
-    is_proved = prospect.is_counted or ground.plan.proved
-    most, guesses = prospect.guess + _needed_before(ground), [prospect.guess]
+    is_proved = kind.is_counted or baseline.plan.proved
+    most, guesses = kind.guess + _needed_before(baseline), [kind.guess]
     if beaten is not None:
         most = beaten - 1
-        guesses = [n for n in (prospect.guess, most) if n <= most]
-    return first_yes(ask, SearchRange(prospect.least, most, guesses, is_proved=is_proved))
+        guesses = [n for n in (kind.guess, most) if n <= most]
+    return first_yes(ask, SearchRange(kind.least, most, guesses, is_proved=is_proved))
 
 
-def _needed_before(ground: Baseline) -> int:
+def _needed_before(baseline: Baseline) -> int:
     """As many new nodes others may take first: one for each member of a gang that goes before."""
-    waiting = {rejection.gang for rejection in ground.plan.rejections}
-    others = (gang for gang in ground.snapshot.gangs if gang.key in waiting)
-    return sum(demand.min_members(gang) for gang in others if goes_before(gang, ground.gang))
+    waiting = {rejection.gang for rejection in baseline.plan.rejections}
+    others = (gang for gang in baseline.snapshot.gangs if gang.key in waiting)
+    return sum(demand.min_members(gang) for gang in others if goes_before(gang, baseline.gang))
 
 
 def kinds(
@@ -88,18 +88,18 @@ def kinds(
     """One node of every kind, the first by name; labels of ``topologies`` tell kinds apart, too."""
     keys = {key for shape in shapes for key in grids.label_keys(shape)} - {HOSTNAME}
     keys.update(topologies)
-    found: dict[object, Node] = {}
+    examples: dict[object, Node] = {}
     for node in sorted(nodes, key=lambda example: example.name):
         labels = tuple(label for label in node.labels if label[0] in keys)
-        found.setdefault((node.allocatable, labels, fresh(node, node.name).taints), node)
-    return tuple(found.values())
+        examples.setdefault((node.allocatable, labels, fresh(node, node.name).taints), node)
+    return tuple(examples.values())
 
 
-def _topologies(ground: Baseline) -> frozenset[str]:
+def _topologies(baseline: Baseline) -> frozenset[str]:
     """The labels of which rules between pods ask, for this gang or of it; a host's is its own."""
-    rules = [shape.rules for shape in ground.shapes]
+    rules = [shape.rules for shape in baseline.shapes]
     terms = [term for rule in rules for term in (*rule.affinity, *rule.anti_affinity)]
-    terms += [term for pod in ground.snapshot.placed_pods for term in pod.anti_affinity]
+    terms += [term for pod in baseline.snapshot.placed_pods for term in pod.anti_affinity]
     spread = (spread.topology for rule in rules for spread in rule.spread)
     return frozenset((*(term.topology for term in terms), *spread)) - {HOSTNAME}
 
@@ -131,50 +131,49 @@ def with_nodes(snapshot: Snapshot, like: Node, number: int) -> Snapshot:
     return replace(snapshot, nodes=tuple(sorted((*snapshot.nodes, *added), key=lambda n: n.name)))
 
 
-def _prospects(
-    ground: Baseline, examples: Sequence[Node], topologies: Collection[str]
+def _helpful_kinds(
+    baseline: Baseline, examples: Sequence[Node], topologies: Collection[str]
 ) -> Sequence[_NodeKind]:
     """The kinds that can help at all, those that promise most first; of equal ones the first."""
-    bare, open_room = ground.counts(ground.true), ground.counts(ground.open)
-    found = []
-    known: set[object] = set()
+    bare, open_room = baseline.counts(baseline.free_now), baseline.counts(baseline.free_for_gang)
+    node_kinds = []
+    sizes: set[object] = set()
     for like in examples:
-        fits = _fits_by_shape(ground, fresh(like, NodeName("")))
+        fits = _fits_by_shape(baseline, fresh(like, NodeName("")))
         domains = tuple(label for label in like.labels if label[0] in topologies)
-        if (*fits.values(), domains) in known:
+        if (*fits.values(), domains) in sizes:
             continue
-        known.add((*fits.values(), domains))
-        least, guess = _by_count(ground, bare, fits), _by_count(ground, open_room, fits)
+        sizes.add((*fits.values(), domains))
+        least, guess = _by_count(baseline, bare, fits), _by_count(baseline, open_room, fits)
         if least is not None:
             # Where it does not fit beside the plan, the others may still move to the new nodes.
-            likely = ground.want.need if guess is None else guess
-            found.append(_NodeKind(like, max(least, 1), max(likely, 1), is_counted=least > 0))
-    return sorted(found, key=lambda kind: (kind.guess, kind.least, kind.like.name))
+            likely = baseline.want.need if guess is None else guess
+            node_kinds.append(_NodeKind(like, max(least, 1), max(likely, 1), is_counted=least > 0))
+    return sorted(node_kinds, key=lambda kind: (kind.guess, kind.least, kind.like.name))
 
 
-def _fits_by_shape(ground: Baseline, node: Node) -> Mapping[Shape, int]:
+def _fits_by_shape(baseline: Baseline, node: Node) -> Mapping[Shape, int]:
     """How many members of each shape one such node could run."""
-    return {shape: _fits(shape, node) for shape in ground.shapes}
+    return {shape: _fits(shape, node) for shape in baseline.shapes}
 
 
 def _fits(shape: Shape, node: Node) -> int:
     if fits_node(shape, node) is not None:
         return 0
-    asked = grids.footprint(shape).amounts
-    return max(0, min(node.offers(name) // n for name, n in asked))
+    requests = grids.footprint(shape).amounts
+    return max(0, min(node.offers(name) // n for name, n in requests))
 
 
-def _by_count(ground: Baseline, room: Counts, fits: Mapping[Shape, int]) -> int | None:
+def _by_count(baseline: Baseline, room: Counts, fits: Mapping[Shape, int]) -> int | None:
     """The fewest nodes with which every shape has room for itself; None: no number will do."""
 
     def is_enough(number: int) -> bool:
         more = {
-            shape: Fit(found.members + number * fits[shape], found.nodes)
-            for shape, found in room.items()
+            shape: Fit(fit.members + number * fits[shape], fit.nodes) for shape, fit in room.items()
         }
-        return capacity.short(more, ground.want) is None
+        return capacity.short(more, baseline.want) is None
 
-    no, yes = -1, ground.want.need
+    no, yes = -1, baseline.want.need
     if not is_enough(yes):
         return None
     while yes - no > 1:

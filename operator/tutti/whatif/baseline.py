@@ -39,9 +39,9 @@ class Baseline:
     want: PlacementRequest
     base: Grid
     index: Mapping[NodeName, int]  # of each node's row
-    true: Table
-    open: Table  # less what those get that go before this gang
-    left: Table  # less all that the plan gives away
+    free_now: Table
+    free_for_gang: Table  # less what those get that go before this gang
+    free_after_plan: Table  # less all that the plan gives away
     inter_pod: InterPodCompiler  # with whoever the plan places
     standing: Grid  # with the rules between pods as they are
     planned: Grid  # and as they are once the plan is carried out
@@ -70,54 +70,54 @@ class Baseline:
         """The room for each of the gang's shapes, for itself."""
         return {shape: room_for(self.base, shape, free) for shape in self.shapes}
 
-    def rows(self, placed: Mapping[NodeName, Resources]) -> tuple[NDArray[np.intp], Table]:
+    def rows(self, by_node: Mapping[NodeName, Resources]) -> tuple[NDArray[np.intp], Table]:
         """The rows of nodes that exist, and what is to be added to or taken from each."""
-        names = [name for name in placed if name in self.index]
+        names = [name for name in by_node if name in self.index]
         rows = np.array([self.index[name] for name in names], dtype=np.intp)
-        taken = grids.amounts([placed[name] for name in names], self.base.resources)
-        return rows, grids.rounded_up(taken, self.base.units)
+        amounts = grids.amounts([by_node[name] for name in names], self.base.resources)
+        return rows, grids.rounded_up(amounts, self.base.units)
 
 
 def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
-    """The ground for a gang that asks for this."""
+    """The baseline for the gang of a request."""
     gang, placed = want.gang, _placed(snapshot, plan)
     before = pod_classes.placed_pods(snapshot)
     after = [*before, *(pod_classes.placed_pod(member, node) for member, node in placed)]
     standing = standing_reservations.members_with_lasting_rules(snapshot)
     lasting = [pair for pair in placed if has_lasting_rules(pair[0].shape)]
-    asking = (*want.members, *(member for member, _ in (*standing, *lasting)))
-    selectors = pod_classes.selector_index(snapshot, asking, after)
+    members_with_rules = (*want.members, *(member for member, _ in (*standing, *lasting)))
+    selectors = pod_classes.selector_index(snapshot, members_with_rules, after)
     want = replace(want, members=selectors.classify(want.members))
     standing, lasting = (
         [_classified(selectors, pair) for pair in some] for some in (standing, lasting)
     )
-    asking = (*want.members, *(member for member, _ in (*standing, *lasting)))
-    base = grids.grid(snapshot, (member.shape for member in asking))
-    held = grids.reserved_room(snapshot)
-    used = [node.used + held.get(node.name, NOTHING) for node in base.nodes]
-    true = grids.room_less(base, used)
+    members_with_rules = (*want.members, *(member for member, _ in (*standing, *lasting)))
+    base = grids.grid(snapshot, (member.shape for member in members_with_rules))
+    reserved = grids.reserved_room(snapshot)
+    used = [node.used + reserved.get(node.name, NOTHING) for node in base.nodes]
+    free_now = grids.room_less(base, used)
     index = {node.name: row for row, node in enumerate(base.nodes)}
     inter_pod = InterPodCompiler.of(base, selectors, after, (*standing, *lasting))
-    ground = Baseline(
+    baseline = Baseline(
         snapshot,
         plan,
         want,
         base,
         index,
-        true,
-        true.copy(),
-        true.copy(),
+        free_now,
+        free_now.copy(),
+        free_now.copy(),
         inter_pod,
         InterPodCompiler.of(base, selectors, before, standing).grid(),
         inter_pod.grid(),
     )
-    given = placements(snapshot, plan)
-    for one in (gang for gang in snapshot.gangs if gang.key in given):
-        rows, taken = ground.rows(given[one.key])
-        ground.left[rows] -= taken
-        if goes_before(one, gang):
-            ground.open[rows] -= taken
-    return ground
+    given_by_gang = placements(snapshot, plan)
+    for other in (gang for gang in snapshot.gangs if gang.key in given_by_gang):
+        rows, amounts = baseline.rows(given_by_gang[other.key])
+        baseline.free_after_plan[rows] -= amounts
+        if goes_before(other, gang):
+            baseline.free_for_gang[rows] -= amounts
+    return baseline
 
 
 def _placed(snapshot: Snapshot, plan: Plan) -> Sequence[MemberOnNode]:
@@ -154,14 +154,20 @@ def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, Place
     Gangs that are held off, by the API server for one, ask for none: no room would help them.
     """
     held_off = refusals.rejections(snapshot)
-    promised = {entry.uid for held in snapshot.reservations for entry in held.entries}
-    named = set(keys) - held_off.keys()
+    reserved_uids = {
+        entry.uid for reservation in snapshot.reservations for entry in reservation.entries
+    }
+    waiting_keys = set(keys) - held_off.keys()
     censuses = (
-        demand.count_members(gang, promised) for gang in snapshot.gangs if gang.key in named
+        demand.count_members(gang, reserved_uids)
+        for gang in snapshot.gangs
+        if gang.key in waiting_keys
     )
-    tried = (census for census in censuses if not timeouts.is_given_up(census, snapshot.taken_at))
-    found = ((census.gang.key, _request_of(census)) for census in tried)
-    return {key: want for key, want in found if want is not None}
+    to_place = (
+        census for census in censuses if not timeouts.is_given_up(census, snapshot.taken_at)
+    )
+    requests = ((census.gang.key, _request_of(census)) for census in to_place)
+    return {key: request for key, request in requests if request is not None}
 
 
 def _request_of(census: MemberCounts) -> PlacementRequest | None:
@@ -198,14 +204,16 @@ def placements(snapshot: Snapshot, plan: Plan) -> Mapping[GangKey, Mapping[NodeN
 def _by_node(
     placement: Placement, gang: Gang, members: Mapping[Uid, Member]
 ) -> Mapping[NodeName, Resources]:
-    seats = [(members[assignment.uid], assignment.node) for assignment in placement.assignments]
-    seats += slots.placeholders_of_slots(gang, placement.slots)
-    return summed([(node, grids.footprint(member.shape)) for member, node in seats])
+    members_on_nodes = [
+        (members[assignment.uid], assignment.node) for assignment in placement.assignments
+    ]
+    members_on_nodes += slots.placeholders_of_slots(gang, placement.slots)
+    return summed([(node, grids.footprint(member.shape)) for member, node in members_on_nodes])
 
 
-def summed(given: Sequence[tuple[NodeName, Resources]]) -> Mapping[NodeName, Resources]:
+def summed(amounts_on_nodes: Sequence[tuple[NodeName, Resources]]) -> Mapping[NodeName, Resources]:
     """Amounts by node."""
     grouped: dict[NodeName, list[Resources]] = {}
-    for node, amounts in given:
+    for node, amounts in amounts_on_nodes:
         grouped.setdefault(node, []).append(amounts)
     return {node: Resources.total(some) for node, some in grouped.items()}

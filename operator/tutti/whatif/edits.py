@@ -26,9 +26,9 @@ def with_nodes(of: Snapshot, count: int, like: str) -> Snapshot:
     model = _node(of, like)
     if not 1 <= count <= MOST_NODES:
         raise WrongChange(f"--add-nodes {count}: between 1 and {MOST_NODES:,} can be added")
-    taken = {node.name for node in of.nodes}
-    names = (f"{like}-new-{number}" for number in range(1, count + len(taken) + 1))
-    free = [NodeName(name) for name in names if name not in taken][:count]
+    names_in_use = {node.name for node in of.nodes}
+    names = (f"{like}-new-{number}" for number in range(1, count + len(names_in_use) + 1))
+    free = [NodeName(name) for name in names if name not in names_in_use][:count]
     taints = tuple(taint for taint in model.taints if not taint.key.startswith(CONDITIONS))
     new = [
         replace(
@@ -53,7 +53,7 @@ def without_node(of: Snapshot, name: str) -> Snapshot:
     return replace(
         bare,
         gangs=tuple(gang for gang in gangs if gang.members or not gang.is_single),
-        strays=tuple(_left(bare.strays, gone)),
+        strays=tuple(_remaining_members(bare.strays, gone)),
         reservations=tuple(_remaining_reservations(of, gone)),
         placed_pods=tuple(pod for pod in of.placed_pods if pod.node != gone),
         settled=frozenset(),
@@ -85,8 +85,8 @@ def find(of: Snapshot, name: str) -> Gang:
     Raises:
         WrongChange: there is none, or there are several.
     """
-    found = [gang for gang in of.gangs if name in (str(gang.key), gang.key.name)]
-    groups = [gang for gang in found if not gang.is_single] or found
+    gangs = [gang for gang in of.gangs if name in (str(gang.key), gang.key.name)]
+    groups = [gang for gang in gangs if not gang.is_single] or gangs
     if len(groups) == 1:
         return groups[0]
     if groups:
@@ -96,8 +96,8 @@ def find(of: Snapshot, name: str) -> Gang:
 
 
 def _hint(name: str, of: Snapshot) -> str:
-    known = [str(gang.key) for gang in of.gangs] + [gang.key.name for gang in of.gangs]
-    nearest = difflib.get_close_matches(name, known, n=1)
+    names = [str(gang.key) for gang in of.gangs] + [gang.key.name for gang in of.gangs]
+    nearest = difflib.get_close_matches(name, names, n=1)
     return f"; did you mean {nearest[0]}?" if nearest else ""
 
 
@@ -115,10 +115,10 @@ def _labels(model: Node, name: NodeName) -> tuple[tuple[str, str], ...]:
 
 
 def _without(gang: Gang, gone: NodeName) -> Gang:
-    return replace(gang, members=tuple(_left(gang.members, gone)))
+    return replace(gang, members=tuple(_remaining_members(gang.members, gone)))
 
 
-def _left(members: Iterable[Member], gone: NodeName) -> Iterable[Member]:
+def _remaining_members(members: Iterable[Member], gone: NodeName) -> Iterable[Member]:
     """The members once a node is gone; what was over there is still counted."""
     for member in members:
         if member.node != gone or member.phase is Phase.SUCCEEDED:
@@ -139,10 +139,10 @@ def _remaining_reservations(of: Snapshot, gone: NodeName) -> Iterable[Reservatio
     started: set[GangKey] = {
         gang.key for gang in of.gangs if any(member.counts_as_bound for member in gang.members)
     }
-    for held in of.reservations:
-        entries = tuple(entry for entry in held.entries if entry.node != gone)
-        slots = tuple(slot for slot in held.slots if slot.node != gone)
-        if (entries, slots) == (held.entries, held.slots):
-            yield held
-        elif held.gang in started and (entries or slots):
-            yield replace(held, entries=entries, slots=slots)
+    for reservation in of.reservations:
+        entries = tuple(entry for entry in reservation.entries if entry.node != gone)
+        slots = tuple(slot for slot in reservation.slots if slot.node != gone)
+        if (entries, slots) == (reservation.entries, reservation.slots):
+            yield reservation
+        elif reservation.gang in started and (entries or slots):
+            yield replace(reservation, entries=entries, slots=slots)

@@ -38,48 +38,48 @@ class _Candidate:
     size: float  # the sum of its shares of the cluster's resources
 
 
-def ended(ground: Baseline, asking: Prober) -> EndedGangs:
+def ended(baseline: Baseline, prober: Prober) -> EndedGangs:
     """The bound gangs whose end would make room."""
-    held = _held_by_gang(ground)
+    rooms = _held_by_gang(baseline)
 
     def without(keys: Sequence[GangKey]) -> Snapshot:
-        return without_bound(ground.snapshot, {key: held[key] for key in keys})
+        return without_bound(baseline.snapshot, {key: rooms[key] for key in keys})
 
-    return _Search(ground, asking, without).fewest(_candidates(ground, held))
+    return _Search(baseline, prober, without).fewest(_candidates(baseline, rooms))
 
 
-def preferred(ground: Baseline, asking: Prober, alone: Placeable) -> EndedGangs:
+def preferred(baseline: Baseline, prober: Prober, alone: Placeable) -> EndedGangs:
     """The gangs that the plan starts and without which this one would start in their stead."""
-    if alone.members < ground.want.need:
+    if alone.members < baseline.want.need:
         return EndedGangs((), alone.certainty)
-    given = placements(ground.snapshot, ground.plan)
+    given_by_gang = placements(baseline.snapshot, baseline.plan)
     rivals = {
-        gang.key: given[gang.key]
-        for gang in ground.snapshot.gangs
-        if gang.key in given and goes_before(gang, ground.gang)
+        gang.key: given_by_gang[gang.key]
+        for gang in baseline.snapshot.gangs
+        if gang.key in given_by_gang and goes_before(gang, baseline.gang)
     }
     if not rivals:
         return EndedGangs((), Certainty.PROVED)
 
     def without(keys: Sequence[GangKey]) -> Snapshot:
-        return without_waiting(ground.snapshot, keys)
+        return without_waiting(baseline.snapshot, keys)
 
-    asking.allow(1)
-    if asking.verdict(without(tuple(rivals))) is not ProbeResult.STARTS:
+    prober.allow(1)
+    if prober.verdict(without(tuple(rivals))) is not ProbeResult.STARTS:
         return EndedGangs((), Certainty.TRIED)
-    found = _Search(ground, asking, without).fewest(_candidates(ground, rivals))
-    return found if found.gangs else EndedGangs(tuple(rivals), Certainty.TRIED, found.cut)
+    fewest = _Search(baseline, prober, without).fewest(_candidates(baseline, rivals))
+    return fewest if fewest.gangs else EndedGangs(tuple(rivals), Certainty.TRIED, fewest.cut)
 
 
-def without_bound(snapshot: Snapshot, held: Mapping[GangKey, ByNode]) -> Snapshot:
+def without_bound(snapshot: Snapshot, rooms: Mapping[GangKey, ByNode]) -> Snapshot:
     """The picture once these gangs have ended and given back what they hold."""
-    freed = summed([item for by_node in held.values() for item in by_node.items()])
+    freed = summed([item for by_node in rooms.values() for item in by_node.items()])
     nodes = tuple(
         replace(node, used=node.used - freed[node.name]) if node.name in freed else node
         for node in snapshot.nodes
     )
-    gangs = tuple(gang for gang in snapshot.gangs if gang.key not in held)
-    over = {m.uid for gang in snapshot.gangs if gang.key in held for m in gang.members}
+    gangs = tuple(gang for gang in snapshot.gangs if gang.key not in rooms)
+    over = {m.uid for gang in snapshot.gangs if gang.key in rooms for m in gang.members}
     residents = tuple(pod for pod in snapshot.placed_pods if pod.uid not in over)
     return replace(snapshot, nodes=nodes, gangs=gangs, placed_pods=residents)
 
@@ -88,18 +88,18 @@ def without_waiting(snapshot: Snapshot, keys: Sequence[GangKey]) -> Snapshot:
     """The picture if no member of these gangs waited."""
 
     def content(gang: Gang) -> Gang:
-        kept = tuple(member for member in gang.members if not member.is_waiting)
-        return replace(gang, members=kept)
+        members = tuple(member for member in gang.members if not member.is_waiting)
+        return replace(gang, members=members)
 
     quiet = set(keys)
     gangs = tuple(content(gang) if gang.key in quiet else gang for gang in snapshot.gangs)
     return replace(snapshot, gangs=gangs)
 
 
-def _held_by_gang(ground: Baseline) -> Mapping[GangKey, ByNode]:
+def _held_by_gang(baseline: Baseline) -> Mapping[GangKey, ByNode]:
     """What other gangs hold by their bound members; one with a Reservation is still starting."""
-    reserved = {held.gang for held in ground.snapshot.reservations}
-    held = {
+    reserved = {reservation.gang for reservation in baseline.snapshot.reservations}
+    rooms = {
         gang.key: summed(
             [
                 (member.node, member.shape.requests)
@@ -107,62 +107,64 @@ def _held_by_gang(ground: Baseline) -> Mapping[GangKey, ByNode]:
                 if member.node is not None and not member.is_over
             ]
         )
-        for gang in ground.snapshot.gangs
-        if gang.key != ground.gang.key and gang.key not in reserved
+        for gang in baseline.snapshot.gangs
+        if gang.key != baseline.gang.key and gang.key not in reserved
     }
-    return {key: by_node for key, by_node in held.items() if by_node}
+    return {key: by_node for key, by_node in rooms.items() if by_node}
 
 
-def _candidates(ground: Baseline, given: Mapping[GangKey, ByNode]) -> Sequence[_Candidate]:
+def _candidates(
+    baseline: Baseline, rooms_by_gang: Mapping[GangKey, ByNode]
+) -> Sequence[_Candidate]:
     """The gangs by what they would give back, the smallest first."""
-    totals = ground.base.capacity.sum(axis=0).clip(1)
-    found = []
-    for key, by_node in given.items():
-        rows, rooms = ground.rows(by_node)
-        found.append(_Candidate(key, rows, rooms, float((rooms.sum(axis=0) / totals).sum())))
-    return sorted(found, key=lambda candidate: (candidate.size, candidate.gang))
+    totals = baseline.base.capacity.sum(axis=0).clip(1)
+    candidates = []
+    for key, by_node in rooms_by_gang.items():
+        rows, rooms = baseline.rows(by_node)
+        candidates.append(_Candidate(key, rows, rooms, float((rooms.sum(axis=0) / totals).sum())))
+    return sorted(candidates, key=lambda candidate: (candidate.size, candidate.gang))
 
 
 class _Search:
     """The search for the fewest gangs without which the gang starts."""
 
-    def __init__(self, ground: Baseline, asking: Prober, without: Without) -> None:
-        self._ground, self._asking, self._without = ground, asking, without
-        want = ground.want
+    def __init__(self, baseline: Baseline, prober: Prober, without: Without) -> None:
+        self._baseline, self._prober, self._without = baseline, prober, without
+        want = baseline.want
         self._minimums = dict(want.minimums)
-        self._asked = Counter(
+        self._by_role_and_shape = Counter(
             (member.role if want.minimums else "", member.shape) for member in want.members
         )
         self._by_shape = Counter(member.shape for member in want.members)
 
     def fewest(self, candidates: Sequence[_Candidate]) -> EndedGangs:
         """One gang if one will do, else a few that were found greedily."""
-        ground = self._ground
-        everything = self._freed(ground.true, candidates)
+        baseline = self._baseline
+        everything = self._freed(baseline.free_now, candidates)
         if not candidates or self._lacking(self._counts(everything)):
             return EndedGangs((), Certainty.PROVED)
-        self._asking.allow(PLANS_FOR_ONE)
+        self._prober.allow(PLANS_FOR_ONE)
         # That fewer will not do: the plan as it is, or all the room there is, says so for none.
-        none_will_do = ground.plan.proved or self._lacking(self._counts(ground.true)) > 0
+        none_will_do = baseline.plan.proved or self._lacking(self._counts(baseline.free_now)) > 0
         one_will_not = none_will_do
         for candidate in self._promising(candidates):
-            verdict = self._asking.verdict(self._without([candidate.gang]))
+            verdict = self._prober.verdict(self._without([candidate.gang]))
             if verdict is ProbeResult.STARTS:
                 return EndedGangs((candidate.gang,), Certainty.of(proved=none_will_do))
             one_will_not &= verdict is ProbeResult.WAITS
             if verdict is None:
                 break
-        found, is_cut = self._together(candidates)
-        return EndedGangs(found, Certainty.of(proved=one_will_not and len(found) == TWO), is_cut)
+        gangs, is_cut = self._together(candidates)
+        return EndedGangs(gangs, Certainty.of(proved=one_will_not and len(gangs) == TWO), is_cut)
 
     def _promising(self, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
         """Those that could do it alone, as far as counting says; first those that most likely do.
 
         Most likely is what fits beside the gangs that go before; but they may also go elsewhere.
         """
-        likely = self._singles(self._ground.open, candidates)
+        likely = self._singles(self._baseline.free_for_gang, candidates)
         sure = {candidate.gang for candidate in likely}
-        possible = self._singles(self._ground.true, candidates)
+        possible = self._singles(self._baseline.free_now, candidates)
         return [*likely, *(candidate for candidate in possible if candidate.gang not in sure)]
 
     def _singles(self, free: Table, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
@@ -178,8 +180,8 @@ class _Search:
 
         Answers them, and whether the effort ended first.
         """
-        self._asking.allow(PLANS_TOGETHER)
-        free, rest = self._ground.open.copy(), list(candidates)
+        self._prober.allow(PLANS_TOGETHER)
+        free, rest = self._baseline.free_for_gang.copy(), list(candidates)
         chosen: list[_Candidate] = []
         while rest and len(chosen) < MOST_TOGETHER:
             counts = self._counts(free)
@@ -190,7 +192,7 @@ class _Search:
             if min(lacking) or len(chosen) == 1:
                 continue
             keys = tuple(sorted(candidate.gang for candidate in self._needed(chosen)))
-            verdict = self._asking.verdict(self._without(keys))
+            verdict = self._prober.verdict(self._without(keys))
             if verdict is ProbeResult.STARTS:
                 return keys, False
             if verdict is None:
@@ -199,13 +201,13 @@ class _Search:
 
     def _needed(self, chosen: Sequence[_Candidate]) -> Sequence[_Candidate]:
         """Those chosen that the count cannot do without; what came first may have become idle."""
-        kept = list(chosen)
+        needed = list(chosen)
         for candidate in chosen[:-1]:
-            others = [other for other in kept if other is not candidate]
-            freed = self._freed(self._ground.open, others)
+            others = [other for other in needed if other is not candidate]
+            freed = self._freed(self._baseline.free_for_gang, others)
             if not self._lacking(self._counts(freed)):
-                kept = others
-        return kept
+                needed = others
+        return needed
 
     def _freed(self, free: Table, some: Sequence[_Candidate]) -> Table:
         freed = free.copy()
@@ -214,14 +216,14 @@ class _Search:
         return freed
 
     def _counts(self, free: Table) -> Mapping[Shape, int]:
-        base = self._ground.base
+        base = self._baseline.base
         return {shape: room_for(base, shape, free).members for shape in self._by_shape}
 
     def _more(
         self, free: Table, counts: Mapping[Shape, int], candidate: _Candidate
     ) -> Mapping[Shape, int]:
         """The counts once this gang has made way; only its own nodes are looked at."""
-        base, before = self._ground.base, free[candidate.rows]
+        base, before = self._baseline.base, free[candidate.rows]
         after = before + candidate.rooms
         more = {}
         for shape, n in counts.items():
@@ -235,7 +237,7 @@ class _Search:
         """How many members have no room by counting each shape for itself; 0: they may fit."""
         reach = sum(min(n, counts[shape]) for shape, n in self._by_shape.items())
         in_role: Counter[str] = Counter()
-        for (role, shape), n in self._asked.items():
+        for (role, shape), n in self._by_role_and_shape.items():
             in_role[role] += min(n, counts[shape])
         short = sum(max(0, least - in_role[role]) for role, least in self._minimums.items())
-        return max(self._ground.want.need - reach, short, 0)
+        return max(self._baseline.want.need - reach, short, 0)

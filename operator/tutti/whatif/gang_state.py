@@ -51,18 +51,18 @@ def standing(snapshot: Snapshot, plan: Plan, key: GangKey) -> GangStanding | Non
         places += [slot.node for p in own for slot in p.slots for _ in range(slot.count)]
     if state is GangOutcome.RESERVED:
         bound = {member.uid for member in gang.members if member.node is not None}
-        held = [r for r in snapshot.reservations if r.gang == key]
-        places += [e.node for r in held for e in r.entries if e.uid not in bound]
-        places += [slot.node for r in held for slot in r.slots for _ in range(slot.count)]
+        reservations = [r for r in snapshot.reservations if r.gang == key]
+        places += [e.node for r in reservations for e in r.entries if e.uid not in bound]
+        places += [slot.node for r in reservations for slot in r.slots for _ in range(slot.count)]
     ready = {node.name: node.ready for node in snapshot.nodes}
-    found = health.ailment(gang, ready, health.PreviousStatus()) if census.is_committed else None
+    ailment = health.ailment(gang, ready, health.PreviousStatus()) if census.is_committed else None
     return GangStanding(
         gang=key,
         state=state,
         needed=demand.min_members(gang),
         bound=len(census.bound) + len(gang.finished),
         nodes=tuple(sorted(Counter(places).items())),
-        ailment="" if found is None else f"{found.cause}: {found.sentence}",
+        ailment="" if ailment is None else f"{ailment.cause}: {ailment.sentence}",
     )
 
 

@@ -11,27 +11,27 @@ PLANS = 8
 
 
 def smaller_need(
-    ground: Baseline, asking: Prober, alone: Placeable, beside: Placeable
+    baseline: Baseline, prober: Prober, alone: Placeable, beside: Placeable
 ) -> SmallerNeed | None:
     """The largest minMember that fits; None where roles, or the start, leave nothing to lower."""
-    gang, need = ground.gang, ground.want.need
+    gang, need = baseline.gang, baseline.want.need
     floor = max(1, sum(role.min_member for role in gang.roles))
-    if ground.is_started or floor >= need:
+    if baseline.is_started or floor >= need:
         return None
     top = min(alone.members, need - 1)
     is_bound = top < need - 1  # else that the next larger does not start is the plan's word
-    is_proved = alone.certainty is Certainty.PROVED if is_bound else ground.plan.proved
+    is_proved = alone.certainty is Certainty.PROVED if is_bound else baseline.plan.proved
     if top < floor:
         return SmallerNeed(0, floor, Certainty.of(proved=is_proved))
 
     def ask(lower: int) -> ProbeResult | None:
-        return asking.verdict(needing(ground.snapshot, gang, top - lower))
+        return prober.verdict(needing(baseline.snapshot, gang, top - lower))
 
-    asking.allow(PLANS)
+    prober.allow(PLANS)
     guesses = [0, top - min(max(beside.members, floor), top)]
-    found = first_yes(ask, SearchRange(0, top - floor, guesses, is_proved=is_proved))
-    number = 0 if found.number is None else top - found.number
-    return SmallerNeed(number, floor, found.certainty, found.cut)
+    search = first_yes(ask, SearchRange(0, top - floor, guesses, is_proved=is_proved))
+    number = 0 if search.number is None else top - search.number
+    return SmallerNeed(number, floor, search.certainty, search.cut)
 
 
 def needing(snapshot: Snapshot, gang: Gang, least: int) -> Snapshot:

@@ -30,35 +30,37 @@ class _Parts:
     is_exact: bool
 
 
-def most(ground: Baseline, grid: Grid, free: Table, planner: Planner) -> Placeable:
+def most(baseline: Baseline, grid: Grid, free: Table, planner: Planner) -> Placeable:
     """The most of the needed members that fit into this room together, under these rules.
 
     They are such that the others could still make the gang whole, role by role. With rules between
     pods nothing is proved: fewer members may find no place where more do.
     """
     problem = Problem(free.clip(0), grid.requests, grid.allowed, (), grid.rules)
-    return _most(ground, problem, planner, is_thorough=True)
+    return _most(baseline, problem, planner, is_thorough=True)
 
 
-def _most(ground: Baseline, problem: Problem, planner: Planner, *, is_thorough: bool) -> Placeable:
-    bound = _reach(ground, problem)
-    if not bound or (len(ground.shapes) == 1 and not problem.rules):
-        return Placeable(bound, Certainty.of(proved=not ground.is_ruled))
-    parts = _parts(ground)
+def _most(
+    baseline: Baseline, problem: Problem, planner: Planner, *, is_thorough: bool
+) -> Placeable:
+    bound = _reach(baseline, problem)
+    if not bound or (len(baseline.shapes) == 1 and not problem.rules):
+        return Placeable(bound, Certainty.of(proved=not baseline.is_ruled))
+    parts = _parts(baseline)
     fits, too_many, is_proved = 0, bound + 1, True
     while too_many - fits > 1:
         # Most often all fit that counting allows.
         number = bound if too_many > bound else (fits + too_many) // 2
-        asked = replace(problem, demands=(_demand(parts, number),))
-        if _fits(asked, planner) is True:
+        question = replace(problem, demands=(_demand(parts, number),))
+        if _fits(question, planner) is True:
             fits = number
             continue
-        answer = _proves(asked, planner) if is_thorough else None
+        answer = _proves(question, planner) if is_thorough else None
         if answer is True:
             fits = number
         else:
             too_many, is_proved = number, answer is False and parts.is_exact
-    return Placeable(fits, Certainty.of(proved=is_proved and not ground.is_ruled))
+    return Placeable(fits, Certainty.of(proved=is_proved and not baseline.is_ruled))
 
 
 def _fits(problem: Problem, planner: Planner) -> bool:
@@ -83,9 +85,9 @@ def _demand(parts: _Parts, number: int) -> Demand:
     return Demand(number, own, minimums, level=DemandLevel(0), value=1, role_maximum=maximums)
 
 
-def _parts(ground: Baseline) -> _Parts:
+def _parts(baseline: Baseline) -> _Parts:
     """The oldest members that a role demands are firm; exact where they are of one shape."""
-    want, shapes = ground.want, ground.base.shapes
+    want, shapes = baseline.want, baseline.base.shapes
     minimums = dict(want.minimums)
     by_role: dict[str, list[Shape]] = {}
     for member in want.members:
@@ -94,11 +96,11 @@ def _parts(ground: Baseline) -> _Parts:
     number_of = {role: number for number, role in enumerate(places, 2)}
     firm, spare = Counter[Shape](), Counter[tuple[Shape, int]]()
     is_exact = True
-    for role, asked in by_role.items():
+    for role, role_shapes in by_role.items():
         least = minimums.get(role, 0)
-        firm.update(asked[:least])
-        spare.update((shape, number_of.get(role, 1)) for shape in asked[least:])
-        is_exact &= least in (0, len(asked)) or len(set(asked)) == 1
+        firm.update(role_shapes[:least])
+        spare.update((shape, number_of.get(role, 1)) for shape in role_shapes[least:])
+        is_exact &= least in (0, len(role_shapes)) or len(set(role_shapes)) == 1
     return _Parts(
         tuple(Part(shapes[shape], 0, n) for shape, n in firm.items()),
         tuple(Part(shapes[shape], number, n) for (shape, number), n in spare.items()),
@@ -108,11 +110,11 @@ def _parts(ground: Baseline) -> _Parts:
     )
 
 
-def _reach(ground: Baseline, problem: Problem) -> int:
+def _reach(baseline: Baseline, problem: Problem) -> int:
     """At most so many fit, by counting each shape for itself; exact where there is one."""
-    want = ground.want
-    base = replace(ground.base, requests=problem.requests, allowed=problem.allowed)
-    counts = replace(ground, base=base).counts(problem.free)
+    want = baseline.want
+    base = replace(baseline.base, requests=problem.requests, allowed=problem.allowed)
+    counts = replace(baseline, base=base).counts(problem.free)
     in_shape = Counter(member.shape for member in want.members)
     in_all = sum(min(n, counts[shape].members) for shape, n in in_shape.items())
     in_both = Counter((member.role, member.shape) for member in want.members)
@@ -124,48 +126,48 @@ def _reach(ground: Baseline, problem: Problem) -> int:
     return min(want.need, in_all, firm + slack) if want.minimums else min(want.need, in_all)
 
 
-def short_shape(ground: Baseline, counts: Counts) -> ShortShape | None:
+def short_shape(baseline: Baseline, counts: Counts) -> ShortShape | None:
     """The shape that is shortest of room; None where each fits for itself."""
-    block = capacity.short(counts, ground.want)
+    block = capacity.short(counts, baseline.want)
     if block is None:
         return None
     roles = {member.role for member in block.members} - {""}
     return ShortShape(block.requests, tuple(sorted(roles)), block.forced, block.room.members)
 
 
-def bottlenecks(ground: Baseline, beside: Placeable, planner: Planner) -> Sequence[Bottleneck]:
+def bottlenecks(baseline: Baseline, beside: Placeable, planner: Planner) -> Sequence[Bottleneck]:
     """What alone would let more members in if there were plenty of it, the most first."""
-    base = ground.planned
-    free = ground.left.clip(0)
+    base = baseline.planned
+    free = baseline.free_after_plan.clip(0)
     helpful = []
     for column, name in enumerate(base.resources):
         requests = base.requests.copy()
         requests[:, column] = 0
         problem = Problem(free, requests, base.allowed, (), base.rules)
-        admits = _most(ground, problem, planner, is_thorough=False)
+        admits = _most(baseline, problem, planner, is_thorough=False)
         if admits.members > beside.members:
             helpful.append(Bottleneck(Obstacle.RESOURCE, name, admits))
     if base.rules or not base.allowed.all():
         problem = Problem(free, base.requests, np.ones_like(base.allowed), ())
-        admits = _most(ground, problem, planner, is_thorough=False)
+        admits = _most(baseline, problem, planner, is_thorough=False)
         if admits.members > beside.members:
-            helpful.append(Bottleneck(Obstacle.RULES, _avoided_for(ground), admits))
+            helpful.append(Bottleneck(Obstacle.RULES, _avoided_for(baseline), admits))
     return sorted(
         helpful,
         key=lambda bottleneck: (-bottleneck.admits.members, bottleneck.obstacle, bottleneck.name),
     )
 
 
-def _avoided_for(ground: Baseline) -> str:
+def _avoided_for(baseline: Baseline) -> str:
     """What keeps the gang's shapes off most nodes."""
     whys = Counter(
         why
-        for shape in ground.shapes
-        for why in ground.base.index.obstacles(shape)
+        for shape in baseline.shapes
+        for why in baseline.base.index.obstacles(shape)
         if why is not None
     )
-    for shape in ground.shapes:
-        for outcome in ground.inter_pod.outcomes(shape):
-            allowed = ground.inter_pod.nodes(shape)
+    for shape in baseline.shapes:
+        for outcome in baseline.inter_pod.outcomes(shape):
+            allowed = baseline.inter_pod.nodes(shape)
             whys[outcome.description] += int(np.count_nonzero(allowed & ~outcome.allowed_now))
     return min(whys, key=lambda why: (-whys[why], why)).removeprefix("is ")

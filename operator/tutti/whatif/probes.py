@@ -44,27 +44,29 @@ class Prober:
     def __init__(self, planner: Planner, gang: GangKey, members: int) -> None:
         """A plan is a yes if it places so many members of the gang."""
         self._planner, self._gang, self._members = planner, gang, members
-        self._left = 0
+        self._plans_left = 0
         self.plans = 0
 
     def allow(self, plans: int) -> None:
         """Begin a question that may cost so many plans."""
-        self._left = plans
+        self._plans_left = plans
 
     def verdict(self, snapshot: Snapshot) -> ProbeResult | None:
         """Whether the gang starts in this picture; None once the allowance is used up."""
-        if self._left < 1:
+        if self._plans_left < 1:
             return None
-        self._left -= 1
+        self._plans_left -= 1
         self.plans += 1
-        made = self._planner.plan(snapshot)
-        own = [p for p in made.placements if p.gang == self._gang]
+        plan = self._planner.plan(snapshot)
+        own = [p for p in plan.placements if p.gang == self._gang]
         placed = sum(len(p.assignments) + slots.number(p.slots) for p in own)
-        standing = (held for held in snapshot.reservations if held.gang == self._gang)
-        placed -= sum(slots.number(held.slots) for held in standing)
+        reservations = (
+            reservation for reservation in snapshot.reservations if reservation.gang == self._gang
+        )
+        placed -= sum(slots.number(reservation.slots) for reservation in reservations)
         if placed >= self._members:
             return ProbeResult.STARTS
-        return ProbeResult.WAITS if made.proved else ProbeResult.NOT_FOUND
+        return ProbeResult.WAITS if plan.proved else ProbeResult.NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)

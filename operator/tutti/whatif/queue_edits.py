@@ -34,15 +34,15 @@ def changed(of: Snapshot, words: str) -> Snapshot:
     if not sign or not value or not field:
         raise WrongChange(f"--set-queue {words}: {EXAMPLE}")
     if field not in FIELDS:
-        known = ", ".join(FIELDS)
-        raise WrongChange(f"--set-queue {words}: {field} is no such field; there are {known}")
+        names = ", ".join(FIELDS)
+        raise WrongChange(f"--set-queue {words}: {field} is no such field; there are {names}")
     return with_queue(of, FIELDS[field](queue, resource, value, words))
 
 
 def with_queue(of: Snapshot, queue: Queue) -> Snapshot:
     """One queue more, or another in the place of its namesake: the same queue to gangs that run."""
-    known = next((other for other in of.queues if other.name == queue.name), None)
-    uid = queue.uid if known is None else known.uid
+    namesake = next((other for other in of.queues if other.name == queue.name), None)
+    uid = queue.uid if namesake is None else namesake.uid
     others = (other for other in of.queues if other.name != queue.name)
     queues = sorted((*others, replace(queue, uid=uid)), key=lambda other: other.name)
     return replace(of, queues=tuple(queues))
@@ -73,25 +73,25 @@ def _guarantee(queue: Queue, resource: str, value: str, words: str) -> Queue:
 
 
 def _with_amount(amounts: Amounts, resource: str, value: str, words: str) -> Amounts:
-    known = dict(amounts)
+    quotas = dict(amounts)
     if not resource:
-        if len(known) != 1:
-            some = f"of {', '.join(known)}" if known else "such as nvidia.com/gpu"
+        if len(quotas) != 1:
+            some = f"of {', '.join(quotas)}" if quotas else "such as nvidia.com/gpu"
             before = words.partition("=")[0]
             raise WrongChange(
                 f"--set-queue {words}: name the resource, {some}: {before}.RESOURCE={value}"
             )
-        (resource,) = known
+        (resource,) = quotas
     if value == NONE:
-        known.pop(resource, None)
+        quotas.pop(resource, None)
     else:
         try:
-            known[resource] = granted(resource, value)
+            quotas[resource] = granted(resource, value)
         except QuantityError as problem:
             raise WrongChange(
                 f"--set-queue {words}: {problem}; {NONE} takes the quota away"
             ) from problem
-    return tuple(sorted(known.items()))
+    return tuple(sorted(quotas.items()))
 
 
 def _weight(queue: Queue, _resource: str, value: str, words: str) -> Queue:
@@ -116,8 +116,8 @@ def _word(kind: type[Word], value: str, words: str) -> Word:
     try:
         return kind(value)
     except ValueError as problem:
-        known = ", ".join(kind)
-        raise WrongChange(f"--set-queue {words}: {value} is none of {known}") from problem
+        words_of_kind = ", ".join(kind)
+        raise WrongChange(f"--set-queue {words}: {value} is none of {words_of_kind}") from problem
 
 
 FIELDS: Mapping[str, Callable[[Queue, str, str, str], Queue]] = {

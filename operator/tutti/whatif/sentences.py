@@ -35,123 +35,127 @@ class _Change(NamedTuple):
     helps: bool = True
 
 
-def of_standing(found: GangStanding) -> str:
+def of_standing(standing: GangStanding) -> str:
     """What has become of a gang, in one sentence."""
-    members = f"{found.bound} of {count(found.needed, 'member')}"
-    match found.state:
+    members = f"{standing.bound} of {count(standing.needed, 'member')}"
+    match standing.state:
         case GangOutcome.WAITS:
-            return f"{found.gang} waits"
-        case GangOutcome.STARTS if found.hindrance:
-            return f"{found.gang} would start now, {_nodes(found)}; {found.hindrance}"
+            return f"{standing.gang} waits"
+        case GangOutcome.STARTS if standing.hindrance:
+            return f"{standing.gang} would start now, {_nodes(standing)}; {standing.hindrance}"
         case GangOutcome.STARTS:
-            return f"{found.gang} starts in the next cycle: {_nodes(found)}"
+            return f"{standing.gang} starts in the next cycle: {_nodes(standing)}"
         case GangOutcome.RESERVED:
-            return f"{found.gang} is reserved and being bound, {members} so far: {_nodes(found)}"
+            return (
+                f"{standing.gang} is reserved and being bound, {members} so far: {_nodes(standing)}"
+            )
         case GangOutcome.FINISHED:
-            return f"{found.gang} has finished"
-    has = "has started and lost members" if found.state is GangOutcome.PARTIAL else "is bound"
-    sentence = f"{found.gang} {has}, {members}{' bound' * (found.state is GangOutcome.PARTIAL)}"
-    where = f": {_nodes(found)}" if found.nodes else ""
-    return f"{sentence}{where}; {found.ailment or 'healthy'}"
+            return f"{standing.gang} has finished"
+    has = "has started and lost members" if standing.state is GangOutcome.PARTIAL else "is bound"
+    sentence = (
+        f"{standing.gang} {has}, {members}{' bound' * (standing.state is GangOutcome.PARTIAL)}"
+    )
+    where = f": {_nodes(standing)}" if standing.nodes else ""
+    return f"{sentence}{where}; {standing.ailment or 'healthy'}"
 
 
-def _nodes(found: GangStanding) -> str:
-    named = [f"{n} on {node}" for node, n in found.nodes[:MOST_NAMED]]
-    if (rest := found.nodes[MOST_NAMED:]) != ():
-        named.append(f"{sum(n for _, n in rest)} on {count(len(rest), 'more node')}")
-    return ", ".join(named)
+def _nodes(standing: GangStanding) -> str:
+    on_nodes = [f"{n} on {node}" for node, n in standing.nodes[:MOST_NAMED]]
+    if (rest := standing.nodes[MOST_NAMED:]) != ():
+        on_nodes.append(f"{sum(n for _, n in rest)} on {count(len(rest), 'more node')}")
+    return ", ".join(on_nodes)
 
 
-def of_advice(found: Advice) -> Sequence[str]:
+def of_advice(advice: Advice) -> Sequence[str]:
     """Why a gang waits and what would start it: one line each, what would help with a dash."""
-    lines = [f"{found.gang} waits: {found.reason}", f"  {found.sentence}"]
-    if found.alike:
-        lines.append(f"  {_gangs(found.alike)} wait{'s' * (len(found.alike) == 1)} for the same")
-    if found.diagnosis is not None:
-        lines += (f"  {line}" for line in _lacks(found.diagnosis, found.needed))
-        changes = tuple(_changes(found.diagnosis))
+    lines = [f"{advice.gang} waits: {advice.reason}", f"  {advice.sentence}"]
+    if advice.alike:
+        lines.append(f"  {_gangs(advice.alike)} wait{'s' * (len(advice.alike) == 1)} for the same")
+    if advice.diagnosis is not None:
+        lines += (f"  {line}" for line in _lacks(advice.diagnosis, advice.needed))
+        changes = tuple(_changes(advice.diagnosis))
         for heading, helps in ((WOULD, True), (WOULD_NOT, False)):
-            named = [f"  - {change.sentence}" for change in changes if change.helps is helps]
-            lines += [f"  {heading}", *named] if named else []
+            bullets = [f"  - {change.sentence}" for change in changes if change.helps is helps]
+            lines += [f"  {heading}", *bullets] if bullets else []
     return lines
 
 
-def _lacks(found: Diagnosis, needed: int) -> Iterable[str]:
-    yield f"room now for {_placeable(found.beside, needed)}"
-    if found.alone.members > found.beside.members:
-        yield f"without the other waiting gangs, room for {_placeable(found.alone, needed)}"
-    if found.short is not None:
-        yield _short(found.short)
-    yield from (_bottleneck(bottleneck) for bottleneck in found.bottlenecks)
-    if not found.bottlenecks and found.beside.members < needed:
+def _lacks(diagnosis: Diagnosis, needed: int) -> Iterable[str]:
+    yield f"room now for {_placeable(diagnosis.beside, needed)}"
+    if diagnosis.alone.members > diagnosis.beside.members:
+        yield f"without the other waiting gangs, room for {_placeable(diagnosis.alone, needed)}"
+    if diagnosis.short is not None:
+        yield _short(diagnosis.short)
+    yield from (_bottleneck(bottleneck) for bottleneck in diagnosis.bottlenecks)
+    if not diagnosis.bottlenecks and diagnosis.beside.members < needed:
         yield "no single resource is the only obstacle"
 
 
-def _placeable(found: Placeable, needed: int) -> str:
-    how = "proved" if found.certainty is Certainty.PROVED else AS_FAR_AS_TRIED
-    return f"{found.members} of the {count(needed, 'member')} needed ({how})"
+def _placeable(placeable: Placeable, needed: int) -> str:
+    how = "proved" if placeable.certainty is Certainty.PROVED else AS_FAR_AS_TRIED
+    return f"{placeable.members} of the {count(needed, 'member')} needed ({how})"
 
 
-def _short(found: ShortShape) -> str:
-    role = f"role {', '.join(found.roles)}: " * bool(found.roles)
-    asked = format_resources(found.requests)
-    must = f"{count(found.forced, 'member')} must start with {asked}"
-    return f"{role}{must}, and {found.room or 'none'} of them {_have(found.room)} room"
+def _short(shape: ShortShape) -> str:
+    role = f"role {', '.join(shape.roles)}: " * bool(shape.roles)
+    requests = format_resources(shape.requests)
+    must = f"{count(shape.forced, 'member')} must start with {requests}"
+    return f"{role}{must}, and {shape.room or 'none'} of them {_have(shape.room)} room"
 
 
 def _have(n: int) -> str:
     return "has" if n == 1 else "have"
 
 
-def _bottleneck(found: Bottleneck) -> str:
-    is_resource = found.obstacle is Obstacle.RESOURCE
-    names = format_name(found.name) if is_resource else f"node rules ({found.name})"
-    how = "" if found.admits.certainty is Certainty.PROVED else f", {AS_FAR_AS_TRIED}"
-    return f"short of {names}: with plenty of it, room for {found.admits.members}{how}"
+def _bottleneck(bottleneck: Bottleneck) -> str:
+    is_resource = bottleneck.obstacle is Obstacle.RESOURCE
+    names = format_name(bottleneck.name) if is_resource else f"node rules ({bottleneck.name})"
+    how = "" if bottleneck.admits.certainty is Certainty.PROVED else f", {AS_FAR_AS_TRIED}"
+    return f"short of {names}: with plenty of it, room for {bottleneck.admits.members}{how}"
 
 
-def _changes(found: Diagnosis) -> Iterable[_Change]:
-    yield _more_nodes(found.nodes)
-    if found.min_member is not None:
-        yield _smaller_need(found.min_member)
-    yield _ended(found.ended)
-    if found.preferred.gangs:
-        yield _preferred(found.preferred)
+def _changes(diagnosis: Diagnosis) -> Iterable[_Change]:
+    yield _more_nodes(diagnosis.nodes)
+    if diagnosis.min_member is not None:
+        yield _smaller_need(diagnosis.min_member)
+    yield _ended(diagnosis.ended)
+    if diagnosis.preferred.gangs:
+        yield _preferred(diagnosis.preferred)
 
 
-def _more_nodes(found: MoreNodes) -> _Change:
-    if not found.count:
-        which = "the 1 kind" if found.kinds == 1 else f"any one of the {found.kinds} kinds"
-        return _futile(f"more nodes of {which} present", found.certainty, cut=found.cut)
-    more = f"{found.count} more {'node' if found.count == 1 else 'nodes'} like {found.like}"
-    if found.certainty is Certainty.PROVED:
-        fewer = f"with {found.count - 1} it does not start"
-        how = fewer if found.count > 1 else "it does not start without"
+def _more_nodes(nodes: MoreNodes) -> _Change:
+    if not nodes.count:
+        which = "the 1 kind" if nodes.kinds == 1 else f"any one of the {nodes.kinds} kinds"
+        return _futile(f"more nodes of {which} present", nodes.certainty, cut=nodes.cut)
+    more = f"{nodes.count} more {'node' if nodes.count == 1 else 'nodes'} like {nodes.like}"
+    if nodes.certainty is Certainty.PROVED:
+        fewer = f"with {nodes.count - 1} it does not start"
+        how = fewer if nodes.count > 1 else "it does not start without"
         return _Change(f"{more} (proved: {how})")
-    return _Change(f"{more} (not proved: fewer may be enough{_cut(cut=found.cut)})")
+    return _Change(f"{more} (not proved: fewer may be enough{_cut(cut=nodes.cut)})")
 
 
-def _smaller_need(found: SmallerNeed) -> _Change:
-    if not found.min_member:
-        smaller = f"a smaller minMember, down to {found.floor}"
-        return _futile(smaller, found.certainty, cut=found.cut)
-    smaller = f"minMember {found.min_member}"
-    if found.certainty is Certainty.PROVED:
-        return _Change(f"{smaller} (proved: with {found.min_member + 1} it does not start)")
-    return _Change(f"{smaller} (not proved: a larger one may be enough{_cut(cut=found.cut)})")
+def _smaller_need(need: SmallerNeed) -> _Change:
+    if not need.min_member:
+        smaller = f"a smaller minMember, down to {need.floor}"
+        return _futile(smaller, need.certainty, cut=need.cut)
+    smaller = f"minMember {need.min_member}"
+    if need.certainty is Certainty.PROVED:
+        return _Change(f"{smaller} (proved: with {need.min_member + 1} it does not start)")
+    return _Change(f"{smaller} (not proved: a larger one may be enough{_cut(cut=need.cut)})")
 
 
-def _ended(found: EndedGangs) -> _Change:
-    if found.gangs:
-        return _Change(f"the end of {_gangs(found.gangs)} ({_fewer(found.certainty)})")
-    some = "any" if found.certainty is Certainty.PROVED else "a few"
-    return _futile(f"the end of {some} gangs that Tutti has bound", found.certainty, cut=found.cut)
+def _ended(gangs: EndedGangs) -> _Change:
+    if gangs.gangs:
+        return _Change(f"the end of {_gangs(gangs.gangs)} ({_fewer(gangs.certainty)})")
+    some = "any" if gangs.certainty is Certainty.PROVED else "a few"
+    return _futile(f"the end of {some} gangs that Tutti has bound", gangs.certainty, cut=gangs.cut)
 
 
-def _preferred(found: EndedGangs) -> _Change:
-    them = "it" if len(found.gangs) == 1 else "them"
-    given = f"giving up the room that the plan gives {them}"
-    return _Change(f"{_gangs(found.gangs)} {given} ({_fewer(found.certainty)})")
+def _preferred(gangs: EndedGangs) -> _Change:
+    them = "it" if len(gangs.gangs) == 1 else "them"
+    room = f"giving up the room that the plan gives {them}"
+    return _Change(f"{_gangs(gangs.gangs)} {room} ({_fewer(gangs.certainty)})")
 
 
 def _futile(change: str, certainty: Certainty, *, cut: bool) -> _Change:
@@ -169,10 +173,10 @@ def _fewer(certainty: Certainty) -> str:
 
 
 def _gangs(keys: Sequence[GangKey]) -> str:
-    named = [str(key) for key in keys[:MOST_NAMED]]
+    names = [str(key) for key in keys[:MOST_NAMED]]
     if len(keys) > MOST_NAMED:
-        named.append(f"{len(keys) - MOST_NAMED} more")
-    return " and ".join(", ".join(named).rsplit(", ", 1))
+        names.append(f"{len(keys) - MOST_NAMED} more")
+    return " and ".join(", ".join(names).rsplit(", ", 1))
 
 
 def _cut(*, cut: bool) -> str:
