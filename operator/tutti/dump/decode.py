@@ -54,39 +54,40 @@ def read(texts: Iterable[Text], scheduler: str = "") -> Objects:
         BadFile: one of them cannot be used.
     """
     all_of_them = [document for text in texts for document in documents(text)]
-    over = _header(all_of_them)
-    taken_at = over.taken_at if over is not None else _youngest(all_of_them)
-    ours = scheduler or (over.setup.scheduler if over is not None else SCHEDULER)
-    kept: dict[tuple[str, ...], Document] = {}
+    dump_header = _header(all_of_them)
+    taken_at = dump_header.taken_at if dump_header is not None else _youngest(all_of_them)
+    ours = scheduler or (dump_header.setup.scheduler if dump_header is not None else SCHEDULER)
+    documents_by_key: dict[tuple[str, ...], Document] = {}
     skipped: Counter[str] = Counter()
     repeated = 0
     now = moment(taken_at)
-    pods_left = defaults.MOST_PODS
+    pods_allowed = defaults.MOST_PODS
     for document in all_of_them:
         if document.kind == "List":
             continue
-        made = _documents_in(document, now, pods_left)
+        parts = _documents_in(document, now, pods_allowed)
         if (document.group, document.kind) in defaults.WORKLOADS:
-            pods_left -= len(made or ())
-        if made is None:
+            pods_allowed -= len(parts or ())
+        if parts is None:
             skipped[f"{document.kind}.{document.group}".rstrip(".")] += 1
-        for part in made or ():
+        for part in parts or ():
             key = (part.group, part.kind, _declared_by(part), *_name(part))
-            repeated += key in kept
-            kept[key] = part
+            repeated += key in documents_by_key
+            documents_by_key[key] = part
     return _decoded(
-        kept.values(), Objects(taken_at, ours, over, skipped=skipped, repeated=repeated)
+        documents_by_key.values(),
+        Objects(taken_at, ours, dump_header, skipped=skipped, repeated=repeated),
     )
 
 
-def _header(found: Sequence[Document]) -> DumpHeader | None:
+def _header(all_documents: Sequence[Document]) -> DumpHeader | None:
     """The words over the dump among the files.
 
     Raises:
         BadFile: they cannot be read, or there are two dumps.
     """
-    over: DumpHeader | None = None
-    for document in found:
+    dump_header: DumpHeader | None = None
+    for document in all_documents:
         marks = document.metadata.get("annotations") if document.kind == "List" else None
         if not isinstance(marks, Mapping):
             continue
@@ -94,10 +95,10 @@ def _header(found: Sequence[Document]) -> DumpHeader | None:
             mine = header(marks)
         except errors.BadObject as problem:
             raise BadFile(document.place, problem.sentence) from problem
-        if mine is not None and over is not None:
+        if mine is not None and dump_header is not None:
             raise BadFile(document.place, "is a second dump; one at a time can be planned")
-        over = mine or over
-    return over
+        dump_header = mine or dump_header
+    return dump_header
 
 
 def _documents_in(document: Document, now: str, pods_left: int) -> Sequence[Document] | None:
@@ -126,23 +127,25 @@ def _declared_by(document: Document) -> str:
     return str(marks.get(membership.DECLARED_BY, "")) if isinstance(marks, Mapping) else ""
 
 
-def _youngest(found: Iterable[Document]) -> float:
+def _youngest(all_documents: Iterable[Document]) -> float:
     """When the youngest object was made: as good as now, and the same in every run."""
-    return max((_created(document) for document in found), default=0.0)
+    return max((_created(document) for document in all_documents), default=0.0)
 
 
 def _created(document: Document) -> float:
-    said = document.metadata.get("creationTimestamp")
+    timestamp = document.metadata.get("creationTimestamp")
     try:
-        at = said if isinstance(said, datetime) else datetime.fromisoformat(str(said))
+        at = (
+            timestamp if isinstance(timestamp, datetime) else datetime.fromisoformat(str(timestamp))
+        )
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return 0.0  # decoding will say what is wrong with it
 
 
-def _decoded(found: Iterable[Document], into: Objects) -> Objects:
+def _decoded(all_documents: Iterable[Document], into: Objects) -> Objects:
     by_kind: dict[ApiKind, list[Document]] = {}
-    for document in found:
+    for document in all_documents:
         by_kind.setdefault(_api(document), []).append(document)
 
     pods = by_kind.get(kinds.POD.api, ())
@@ -158,11 +161,13 @@ def _decoded(found: Iterable[Document], into: Objects) -> Objects:
         for kind in kinds.KINDS
         if kind is not kinds.POD
     }
-    held = items[kinds.RESERVATION]
-    items[kinds.RESERVATION] = [item for item in held if item.value.scheduler == into.scheduler]
+    reservations = items[kinds.RESERVATION]
+    items[kinds.RESERVATION] = [
+        item for item in reservations if item.value.scheduler == into.scheduler
+    ]
     if into.header is None:
-        known = [item.value for item in items[kinds.NAMESPACE]]
-        implied = _implied(known, members, present)
+        namespaces = [item.value for item in items[kinds.NAMESPACE]]
+        implied = _implied(namespaces, members, present)
         items[kinds.NAMESPACE] += (Item(Uid(namespace.name), 1, namespace) for namespace in implied)
     return replace(into, members=members, occupants=present, items=items)
 
@@ -171,10 +176,10 @@ def _api(document: Document) -> ApiKind:
     return ApiKind(document.group, document.kind)
 
 
-def _items(found: Iterable[Document], kind: kinds.AnyKind) -> Iterator[Item[Any]]:
+def _items(of_kind: Iterable[Document], kind: kinds.AnyKind) -> Iterator[Item[Any]]:
     """The objects of one kind that are of interest, by uid; by name where a file has no uids."""
     read = _LIMITED.get(kind, kind.decode)
-    for document in found:
+    for document in of_kind:
         value = _decode_document(document, kind.model, read)
         if value is not None:
             uid = document.metadata.get("uid") or "/".join(_name(document))
@@ -182,11 +187,11 @@ def _items(found: Iterable[Document], kind: kinds.AnyKind) -> Iterator[Item[Any]
 
 
 def _implied(
-    known: Iterable[Namespace], members: Iterable[Member], occupants: Iterable[ForeignPod]
+    namespaces: Iterable[Namespace], members: Iterable[Member], occupants: Iterable[ForeignPod]
 ) -> Iterator[Namespace]:
     """The namespaces that must be there since pods are: all that is known of them is their name."""
-    named = {member.key.namespace for member in members} | {pod.namespace for pod in occupants}
-    for name in sorted(named - {namespace.name for namespace in known}):
+    names = {member.key.namespace for member in members} | {pod.namespace for pod in occupants}
+    for name in sorted(names - {namespace.name for namespace in namespaces}):
         yield Namespace(name, ((defaults.NAMESPACE_NAME, name),))
 
 

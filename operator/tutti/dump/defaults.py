@@ -35,7 +35,7 @@ def is_new(document: Document) -> bool:
     return not document.metadata.get("uid")
 
 
-def pods(document: Document, now: str, left: int = MOST_PODS) -> Iterator[Document]:
+def pods(document: Document, now: str, allowed: int = MOST_PODS) -> Iterator[Document]:
     """The pods that a controller would make of a workload that was never created.
 
     So many are ``left`` of those that all workloads may make together.
@@ -48,10 +48,10 @@ def pods(document: Document, now: str, left: int = MOST_PODS) -> Iterator[Docume
     count = _count(document, spec, WORKLOADS[document.group, document.kind])
     if document.kind == "Job" and spec.get("completions") is not None:
         count = min(count, _count(document, spec, "completions"))
-    if count > left:
-        asked = f"asks for {count:,} pods, and workloads before it for {MOST_PODS - left:,}"
+    if count > allowed:
+        problem = f"asks for {count:,} pods, and workloads before it for {MOST_PODS - allowed:,}"
         most = f"together at most {MOST_PODS:,} are allowed: lower some, or plan them apart"
-        raise BadFile(_place(document), f"{asked}; {most}")
+        raise BadFile(_place(document), f"{problem}; {most}")
     own = document.metadata
     name = own.get("name")
     version = document.raw.get("apiVersion")
@@ -64,8 +64,8 @@ def pods(document: Document, now: str, left: int = MOST_PODS) -> Iterator[Docume
             "ownerReferences": [owner],
         }
         raw = {**template, "metadata": metadata}
-        made = Document(f"{document.place}, pod {number}", "Pod", "", raw)
-        yield filled(made, now)
+        pod = Document(f"{document.place}, pod {number}", "Pod", "", raw)
+        yield filled(pod, now)
 
 
 def _count(document: Document, spec: Mapping[str, Any], field: str) -> int:
@@ -106,9 +106,9 @@ def filled(document: Document, now: str) -> Document:
 
 def _label(metadata: Raw, key: str) -> None:
     """Label an object with its own name, as kubelets do nodes and the API server namespaces."""
-    found = metadata.get("labels") or {}
-    if isinstance(found, Mapping):
-        metadata["labels"] = {key: metadata.get("name", ""), **found}
+    labels = metadata.get("labels") or {}
+    if isinstance(labels, Mapping):
+        metadata["labels"] = {key: metadata.get("name", ""), **labels}
 
 
 def with_label_keys(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
@@ -126,11 +126,11 @@ def _pod_spec(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> Raw:
     """Limits without requests are requests, too; what terms match by the pod's labels is merged."""
     full = with_label_keys(spec, labels)
     for kind in ("containers", "initContainers"):
-        found = spec.get(kind)
-        if isinstance(found, list):
+        containers = spec.get(kind)
+        if isinstance(containers, list):
             full[kind] = [
                 _container(container) if isinstance(container, dict) else container
-                for container in found
+                for container in containers
             ]
     return full
 
@@ -189,5 +189,5 @@ def _node_status(status: Mapping[str, Any]) -> Raw:
 
 
 def _map(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = raw.get(name)
-    return found if isinstance(found, Mapping) else {}
+    value = raw.get(name)
+    return value if isinstance(value, Mapping) else {}

@@ -58,8 +58,8 @@ class Document(NamedTuple):
     @property
     def metadata(self) -> Mapping[str, Any]:
         """Its metadata; empty where there is none worth the name."""
-        found = self.raw.get("metadata")
-        return found if isinstance(found, Mapping) else {}
+        value = self.raw.get("metadata")
+        return value if isinstance(value, Mapping) else {}
 
 
 class Loader(yaml.CSafeLoader):

@@ -134,28 +134,28 @@ def reservation(value: Reservation) -> Raw:
     body = dict(encode.reservation(value))
     names = {"uid": value.self_uid or f"reservation-{value.uid}", "resourceVersion": value.version}
     body["metadata"] = {**body["metadata"], **names}
-    for held in body["spec"]["placement"]:
-        if nameless := [pod["uid"] for pod in held.get("pods", ()) if not pod["name"]]:
-            held["pods"] = [pod for pod in held["pods"] if pod["name"]]
-            held["uids"] = nameless
+    for node_entry in body["spec"]["placement"]:
+        if nameless := [pod["uid"] for pod in node_entry.get("pods", ()) if not pod["name"]]:
+            node_entry["pods"] = [pod for pod in node_entry["pods"] if pod["name"]]
+            node_entry["uids"] = nameless
     return body
 
 
 def others(
-    on: Node, ours: Resources, known: Sequence[PlacedPod], taken_at: float, first: int
+    on: Node, ours: Resources, pods: Sequence[PlacedPod], taken_at: float, first: int
 ) -> Iterator[Raw]:
     """What is used of a node beside our members: as many pods as there are, in equal shares.
 
     Those that rules between pods may count are known one by one, but not what each of them uses.
     """
     rest = {name: n for name, n in without_volumes(on.used - ours).amounts if n > 0}
-    count = max(rest.pop(PODS, 1 if rest else 0), len(known))
-    held = {name: rest.pop(name) for name in [*rest] if ports.is_port(name)}
+    count = max(rest.pop(PODS, 1 if rest else 0), len(pods))
+    port_amounts = {name: rest.pop(name) for name in [*rest] if ports.is_port(name)}
     for i in range(count):
         equal = {n: a * (i + 1) // count - a * i // count for n, a in rest.items()}
-        share = Resources.of({**equal, **ports.share(held, i)})
-        if i < len(known):
-            yield other(known[i], share, taken_at)
+        share = Resources.of({**equal, **ports.share(port_amounts, i)})
+        if i < len(pods):
+            yield other(pods[i], share, taken_at)
         else:
             yield _other(f"{OTHERS}-{first + i}", on.name, share)
 
@@ -250,11 +250,11 @@ def _status(value: Member) -> Raw:
         terminated = {"finishedAt": timestamp(value.ended)}
         status["containerStatuses"] = [{"name": "main", "state": {"terminated": terminated}}]
     if value.scheduled_condition.reason or value.scheduled_condition.message:
-        said = {
+        why = {
             "reason": value.scheduled_condition.reason,
             "message": value.scheduled_condition.message,
         }
-        status["conditions"] = [{"type": "PodScheduled", "status": "False", **said}]
+        status["conditions"] = [{"type": "PodScheduled", "status": "False", **why}]
     return status
 
 
@@ -275,8 +275,8 @@ def _use(spec: Raw, field: str) -> None:
 
 def _container(requests: Resources) -> Raw:
     container: Raw = {"name": "main", "resources": {"requests": _requests(requests)}}
-    if found := ports.named(dict(requests.amounts)):
-        container["ports"] = [_port(port) for port in found]
+    if host_ports := ports.named(dict(requests.amounts)):
+        container["ports"] = [_port(port) for port in host_ports]
     return container
 
 

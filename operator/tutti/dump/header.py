@@ -40,8 +40,8 @@ class DumpHeader:
     setup: PlannerConfig
     plan: Mapping[str, Any] | None = None
     finished: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    bereft: frozenset[Uid] = frozenset()
-    refused: Mapping[Uid, ApiRefusal] = field(default_factory=dict)
+    lost_reservations: frozenset[Uid] = frozenset()
+    api_refusals: Mapping[Uid, ApiRefusal] = field(default_factory=dict)
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> 
     }
     gangs = snapshot.gangs
     finished = {gang_text(gang.key): list(gang.finished) for gang in gangs if gang.finished}
-    bereft = {
+    lost = {
         gang_text(gang.key): gang.uid for gang in gangs if gang.uid in snapshot.lost_reservations
     }
     words = {TAKEN_AT: exactly(snapshot.taken_at), SETTINGS: json.dumps(settings)}
@@ -103,17 +103,17 @@ def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> 
         words[PLAN] = json.dumps(plan_record(plan), separators=(",", ":"))
     if finished:
         words[FINISHED] = json.dumps(finished)
-    if bereft:
-        words[BEREFT] = json.dumps(bereft)
+    if lost:
+        words[BEREFT] = json.dumps(lost)
     if snapshot.api_refusals:
-        refused = {
+        refusals = {
             uid: [refusal.sentence, refusal.until] for uid, refusal in snapshot.api_refusals.items()
         }
-        words[REFUSED] = json.dumps(refused)
+        words[REFUSED] = json.dumps(refusals)
     return {PREFIX + name: word for name, word in words.items()}
 
 
-def header(found: Mapping[Any, Any]) -> DumpHeader | None:
+def header(marks: Mapping[Any, Any]) -> DumpHeader | None:
     """Read the annotations of a List; None where they are not a dump's.
 
     Raises:
@@ -121,7 +121,7 @@ def header(found: Mapping[Any, Any]) -> DumpHeader | None:
     """
     words = {
         name.removeprefix(PREFIX): word
-        for name, word in found.items()
+        for name, word in marks.items()
         if isinstance(name, str) and name.startswith(PREFIX)
     }
     if TAKEN_AT not in words:
@@ -131,19 +131,19 @@ def header(found: Mapping[Any, Any]) -> DumpHeader | None:
     for gang, roles in finished.items():
         if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
             raise _wrong(FINISHED, f"{gang}: not a list of roles")
-    bereft = _json(words, BEREFT) if BEREFT in words else {}
-    for gang, uid in bereft.items():
+    lost_reservations = _json(words, BEREFT) if BEREFT in words else {}
+    for gang, uid in lost_reservations.items():
         if not isinstance(uid, str):
             raise _wrong(BEREFT, f"{gang}: not a uid")
-    refused = _json(words, REFUSED) if REFUSED in words else {}
+    api_refusals = _json(words, REFUSED) if REFUSED in words else {}
     taken_at, setup = _moment(words[TAKEN_AT]), _setup(_json(words, SETTINGS))
     return DumpHeader(
         taken_at,
         setup,
         plan,
         finished,
-        frozenset(map(Uid, bereft.values())),
-        {Uid(uid): _refused(uid, refusal) for uid, refusal in refused.items()},
+        frozenset(map(Uid, lost_reservations.values())),
+        {Uid(uid): _refused(uid, refusal) for uid, refusal in api_refusals.items()},
     )
 
 
@@ -177,21 +177,25 @@ def _setup(raw: Mapping[str, Any]) -> PlannerConfig:
     policy, budget = raw.get("policy", {}), raw.get("budget", {})
     if not isinstance(policy, dict) or not isinstance(budget, dict):
         raise _wrong(SETTINGS, "policy and budget are not objects")
-    known = {setting.name: type(getattr(Policy(), setting.name)) for setting in fields(Policy)}
+    field_types = {
+        setting.name: type(getattr(Policy(), setting.name)) for setting in fields(Policy)
+    }
     for name, value in budget.items():
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise _wrong(SETTINGS, f"budget.{name}: {value!r} is not a number")
     try:
-        chosen = {name: known[name](value) for name, value in policy.items() if name in known}
+        values = {
+            name: field_types[name](value) for name, value in policy.items() if name in field_types
+        }
     except (ValueError, TypeError) as problem:
         raise _wrong(SETTINGS, f"policy: {problem}") from problem
-    for name, value in chosen.items():
+    for name, value in values.items():
         if isinstance(value, float) and not value > 0:
             raise _wrong(SETTINGS, f"policy.{name}: {value!r} is not a positive number")
     for name in ("schedulerName", "strategy"):
         if not isinstance(raw.get(name), str):
             raise _wrong(SETTINGS, f"{name}: is not text")
-    return PlannerConfig(raw["schedulerName"], raw["strategy"], Policy(**chosen), budget)
+    return PlannerConfig(raw["schedulerName"], raw["strategy"], Policy(**values), budget)
 
 
 def _json(words: Mapping[str, Any], name: str) -> dict[str, Any]:

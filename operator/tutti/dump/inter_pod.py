@@ -47,8 +47,8 @@ def add_wishes(spec: Raw, wishes: Preferences) -> None:
                 for term in liked
             ]
     if wishes.spread:
-        found = [{**_spread(spread), "whenUnsatisfiable": SOFT} for spread in wishes.spread]
-        spec.setdefault("topologySpreadConstraints", []).extend(found)
+        constraints = [{**_spread(spread), "whenUnsatisfiable": SOFT} for spread in wishes.spread]
+        spec.setdefault("topologySpreadConstraints", []).extend(constraints)
 
 
 def node_term(value: NodeTerm) -> Raw:

@@ -32,8 +32,8 @@ def group(pod_group: PodGroup, *, is_foreign: bool = False) -> GangObject:
     """
     spec, name = pod_group.spec, named(pod_group)
     if len(spec.roles) > MOST_ROLES:
-        found = f"spec.roles: there are {len(spec.roles)} roles, at most {MOST_ROLES} are allowed"
-        raise BadObject(name, f"{found}: let members of equal needs share a role")
+        problem = f"spec.roles: there are {len(spec.roles)} roles, at most {MOST_ROLES} are allowed"
+        raise BadObject(name, f"{problem}: let members of equal needs share a role")
     for field, n in _members(pod_group):
         if is_foreign and field == "spec.minMember":
             continue  # such a number alone is no more than a number
@@ -62,18 +62,18 @@ def reservation(wire_object: wire.Reservation) -> Reservation:
         BadObject: it holds more than its CRD allows, or cannot be read.
     """
     name, total = named(wire_object), 0
-    for i, held in enumerate(wire_object.spec.placement):
-        for role, n in held.slots.items():
+    for i, node_entry in enumerate(wire_object.spec.placement):
+        for role, n in node_entry.slots.items():
             field = f"spec.placement[{i}].slots.{role}"
             if n > MOST_SLOTS:
                 raise BadObject(name, f"{_beyond(field, n, MOST_SLOTS)}: lower it")
             total += max(n, 0)
     if total > MOST_SLOTS_IN_ALL:
-        found = _beyond("spec.placement: its slots together", total, MOST_SLOTS_IN_ALL)
-        raise BadObject(name, f"{found}: no gang has so many members, lower them")
+        problem = _beyond("spec.placement: its slots together", total, MOST_SLOTS_IN_ALL)
+        raise BadObject(name, f"{problem}: no gang has so many members, lower them")
     return decode.decode_reservation(wire_object)
 
 
 def _beyond(field: str, n: int, most: int) -> str:
-    asked = f"{n:,}" if n < 10**MOST_DIGITS else f"a number of more than {MOST_DIGITS} digits"
-    return f"{field}: asks for {asked}, at most {most:,} are allowed"
+    amount = f"{n:,}" if n < 10**MOST_DIGITS else f"a number of more than {MOST_DIGITS} digits"
+    return f"{field}: asks for {amount}, at most {most:,} are allowed"

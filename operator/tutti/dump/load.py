@@ -19,17 +19,19 @@ from .header import gang_text
 V = TypeVar("V")
 
 
-def snapshot_of(found: Objects) -> Snapshot:
+def snapshot_of(objects: Objects) -> Snapshot:
     """The Snapshot at the time that the files were taken."""
     state = ClusterState(lambda: None)
-    bound: list[tuple[str, Member | ForeignPod]] = [(pod.uid, pod) for pod in found.occupants]
-    bound += [(member.uid, member) for member in found.members if member.node is not None]
-    _fill(state.pending, ((member.uid, member) for member in found.members if member.node is None))
+    bound: list[tuple[str, Member | ForeignPod]] = [(pod.uid, pod) for pod in objects.occupants]
+    bound += [(member.uid, member) for member in objects.members if member.node is not None]
+    _fill(
+        state.pending, ((member.uid, member) for member in objects.members if member.node is None)
+    )
     _fill(state.bound, bound)
-    for kind, items in found.items.items():
+    for kind, items in objects.items.items():
         store = state.stores[kind]
         store.replace(items, 1, store.began())
-    return _reminded(state.snapshot(found.taken_at), found)
+    return _reminded(state.snapshot(objects.taken_at), objects)
 
 
 def _fill(store: Store[V], values: Iterable[tuple[str, V]]) -> None:
@@ -37,19 +39,23 @@ def _fill(store: Store[V], values: Iterable[tuple[str, V]]) -> None:
     store.replace(items, 1, store.began())
 
 
-def _reminded(snapshot: Snapshot, found: Objects) -> Snapshot:
+def _reminded(snapshot: Snapshot, objects: Objects) -> Snapshot:
     """What only the operator that wrote the dump remembered: what went, and what was refused."""
-    if found.header is None:
+    if objects.header is None:
         return snapshot
-    finished = found.header.finished
+    finished = objects.header.finished
 
-    def reminded(gang: Gang) -> Gang:
+    def with_finished(gang: Gang) -> Gang:
         roles = finished.get(gang_text(gang.key), ()) if not gang.is_single else ()
         return replace(gang, finished=tuple(roles)) if roles else gang
 
-    gangs = tuple(reminded(gang) for gang in snapshot.gangs)
+    gangs = tuple(with_finished(gang) for gang in snapshot.gangs)
     settled = frozenset(gang.uid for gang in gangs if demand.is_settled(gang))
-    bereft, refused = found.header.bereft, found.header.refused
+    lost_reservations, api_refusals = objects.header.lost_reservations, objects.header.api_refusals
     return replace(
-        snapshot, gangs=gangs, settled=settled, lost_reservations=bereft, api_refusals=refused
+        snapshot,
+        gangs=gangs,
+        settled=settled,
+        lost_reservations=lost_reservations,
+        api_refusals=api_refusals,
     )

@@ -72,54 +72,54 @@ def declared(group: GangObject, annotations: Mapping[str, str]) -> GangObject:
     """
     if (kind := annotations.get(DECLARED_BY)) is None:
         return group
-    found = wire.parse_one(annotations.get(DECLARATION, "{}"), _Declared)
+    declaration_body = wire.parse_one(annotations.get(DECLARATION, "{}"), _Declared)
     return replace(
         group,
         key=group.key._replace(kind=kind_of(kind)),
-        priority_value=found.priority,
-        unsupported_fields=found.unsupported_fields,
-        needs_equal_members=found.needs_equal_members,
+        priority_value=declaration_body.priority,
+        unsupported_fields=declaration_body.unsupported_fields,
+        needs_equal_members=declaration_body.needs_equal_members,
     )
 
 
 def labels(value: Member) -> Raw:
     """Its own, and those that say to the decoder what it is."""
-    found = dict(value.labels)
+    pod_labels = dict(value.labels)
     if value.is_driver:
-        found[SPARK_LABEL] = DRIVER
+        pod_labels[SPARK_LABEL] = DRIVER
     if value.spark is not None:
-        found |= {SPARK_LABEL: value.spark.role, APP_LABEL: value.spark.app}
+        pod_labels |= {SPARK_LABEL: value.spark.role, APP_LABEL: value.spark.app}
     elif value.group and value.group_kind == POD_GROUP:
-        found[TUTTI_GROUP_LABEL] = value.group
-    if value.role != role_of(found):
-        found[TUTTI_ROLE_LABEL] = value.role
-    return found
+        pod_labels[TUTTI_GROUP_LABEL] = value.group
+    if value.role != role_of(pod_labels):
+        pod_labels[TUTTI_ROLE_LABEL] = value.role
+    return pod_labels
 
 
 def marks(value: Member) -> Raw:
     """The annotations that say how large its gang is, or why nobody knows, and which gang it is."""
-    found = {} if value.spark is None else dict(value.spark.annotations)
+    annotations = {} if value.spark is None else dict(value.spark.annotations)
     if value.size_unknown_because:
-        found[UNCONFIGURED] = value.size_unknown_because
+        annotations[UNCONFIGURED] = value.size_unknown_because
     if value.group and value.group_kind != POD_GROUP:
-        found[GANG] = _text(value.gang)
+        annotations[GANG] = _text(value.gang)
     if value.other_gangs:
-        found[OTHER_GANGS] = ",".join(map(_text, value.other_gangs))
+        annotations[OTHER_GANGS] = ",".join(map(_text, value.other_gangs))
     if value.run:
-        found[RUN] = str(value.run)
-    return found
+        annotations[RUN] = str(value.run)
+    return annotations
 
 
 def read_back(value: Member, annotations: Mapping[str, str]) -> Member:
     """A pod with what a dump says of it beside what its own fields say."""
     space, others = value.key.namespace, annotations.get(OTHER_GANGS, "")
-    named = [_key(space, text) for text in others.split(",") if text]
+    other_gangs = [_key(space, text) for text in others.split(",") if text]
     run = annotations.get(RUN, "")
     value = replace(
         value,
         run=int(run) if run.isdecimal() and len(run) <= _RUN_DIGITS else value.run,
         size_unknown_because=annotations.get(UNCONFIGURED, ""),
-        other_gangs=tuple(named) or value.other_gangs,
+        other_gangs=tuple(other_gangs) or value.other_gangs,
     )
     if GANG not in annotations:
         return value
@@ -149,8 +149,8 @@ def mount(spec: Raw, spark: SparkPod | None) -> None:
         _mount(spec, TEMPLATE_VOLUME, TEMPLATE, spark.template)
 
 
-def _mount(spec: Raw, name: str, file: str, kept: ConfigMapKey | None) -> None:
+def _mount(spec: Raw, name: str, file: str, key: ConfigMapKey | None) -> None:
     """Let a pod mount a text of a ConfigMap."""
-    if kept is not None:
-        source = {"name": kept.config_map, "items": [{"key": kept.key, "path": file}]}
+    if key is not None:
+        source = {"name": key.config_map, "items": [{"key": key.key, "path": file}]}
         spec.setdefault("volumes", []).append({"name": name, "configMap": source})

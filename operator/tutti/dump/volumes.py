@@ -64,7 +64,7 @@ def _attached_for_ours(snapshot: Snapshot) -> Mapping[tuple[NodeName, str], set[
     """The volumes of CSI drivers that our pods have on their nodes, by node and driver."""
     volumes = {volume.name: volume for volume in snapshot.storage.volumes}
     claims = {claim.key: volumes.get(claim.volume) for claim in snapshot.storage.claims}
-    found: dict[tuple[NodeName, str], set[str]] = {}
+    handles: dict[tuple[NodeName, str], set[str]] = {}
     members = (*(member for gang in snapshot.gangs for member in gang.members), *snapshot.strays)
     for member in members:
         if member.node is None or member.is_over:
@@ -72,15 +72,15 @@ def _attached_for_ours(snapshot: Snapshot) -> Mapping[tuple[NodeName, str], set[
         for name in member.claims:
             volume = claims.get(ClaimKey(member.key.namespace, name))
             if volume is not None and volume.driver:
-                found.setdefault((member.node, volume.driver), set()).add(volume.handle)
-    return found
+                handles.setdefault((member.node, volume.driver), set()).add(volume.handle)
+    return handles
 
 
 def add_claims(spec: Raw, claims: Iterable[str]) -> None:
     """Let a pod have a volume for each of these claims."""
     for name in claims:
-        found = spec.setdefault("volumes", [])
-        found.append({"name": f"volume-{len(found)}", CLAIM: {"claimName": name}})
+        volumes = spec.setdefault("volumes", [])
+        volumes.append({"name": f"volume-{len(volumes)}", CLAIM: {"claimName": name}})
 
 
 def _claim(value: Claim) -> Raw:

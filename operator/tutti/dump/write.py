@@ -20,7 +20,7 @@ def write(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None = None) ->
     """
     words = annotations(snapshot, setup, plan)
     head = {"apiVersion": "v1", "kind": "List", "metadata": {"annotations": words}}
-    lines = (json.dumps(one, separators=(",", ":")) for one in _items(snapshot, setup.scheduler))
+    lines = (json.dumps(item, separators=(",", ":")) for item in _items(snapshot, setup.scheduler))
     return f'{json.dumps(head)[:-1]}, "items": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
@@ -39,7 +39,7 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[encode.Raw]:
     yield from (encode.member(member, scheduler, at) for member in members)
     standing = (*snapshot.reservations, *snapshot.start_records)
     yield from (encode.reservation(reservation) for reservation in standing)
-    yield from (encode.namespace(one) for one in snapshot.namespaces)
+    yield from (encode.namespace(namespace) for namespace in snapshot.namespaces)
     yield from volumes.written(snapshot.storage)
     yield from volumes.drivers(snapshot)
     yield from _others(snapshot, members)
@@ -48,18 +48,22 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[encode.Raw]:
 def _others(snapshot: Snapshot, members: list[Member]) -> Iterator[encode.Raw]:
     """The pods of other schedulers, those on nodes that nobody knows at last."""
     used, ours = _used_by(members), {member.uid for member in members}
-    known: dict[NodeName, list[PlacedPod]] = {}
-    for one in snapshot.placed_pods:
-        if one.uid not in ours:
-            known.setdefault(one.node, []).append(one)
+    pods_by_node: dict[NodeName, list[PlacedPod]] = {}
+    for foreign_pod in snapshot.placed_pods:
+        if foreign_pod.uid not in ours:
+            pods_by_node.setdefault(foreign_pod.node, []).append(foreign_pod)
     at = snapshot.taken_at
     number = 0
     for node in snapshot.nodes:
-        there = known.pop(node.name, [])
-        for pod in encode.others(node, used.get(node.name, NOTHING), there, at, number):
+        pods_here = pods_by_node.pop(node.name, [])
+        for pod in encode.others(node, used.get(node.name, NOTHING), pods_here, at, number):
             number += 1
             yield pod
-    yield from (encode.other(one, taken_at=at) for there in known.values() for one in there)
+    yield from (
+        encode.other(foreign_pod, taken_at=at)
+        for pods_here in pods_by_node.values()
+        for foreign_pod in pods_here
+    )
 
 
 def _used_by(members: list[Member]) -> dict[NodeName, Resources]:
