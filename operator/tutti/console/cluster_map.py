@@ -64,28 +64,31 @@ def rows(snapshot: Snapshot, plan: Plan | None = None) -> Mapping[NodeName, Row]
     )
     units = {node.name: unit_of(node, demand) for node in snapshot.nodes}
     labels = group_labels(snapshot.nodes)
-    held: dict[NodeName, dict[tuple[str, str], tuple[int, int]]] = defaultdict(dict)
+    holds: dict[NodeName, dict[tuple[str, str], tuple[int, int]]] = defaultdict(dict)
     for node, gang, status, requests in _places(snapshot, plan):
         amount = requests[units.get(node, CPU)]
-        sum_of_amounts, members = held[node].get((gang, status), (0, 0))
-        held[node][gang, status] = (sum_of_amounts + amount, members + 1)
+        sum_of_amounts, members = holds[node].get((gang, status), (0, 0))
+        holds[node][gang, status] = (sum_of_amounts + amount, members + 1)
     return {
-        node.name: _row(node, units[node.name], labels, held.get(node.name, {}))
+        node.name: _row(node, units[node.name], labels, holds.get(node.name, {}))
         for node in snapshot.nodes
     }
 
 
 def _row(
-    node: Node, unit: str, labels: Sequence[str], held: Mapping[tuple[str, str], tuple[int, int]]
+    node: Node,
+    unit: str,
+    labels: Sequence[str],
+    holdings: Mapping[tuple[str, str], tuple[int, int]],
 ) -> Row:
-    known = dict(node.labels)
-    holds: list[Hold] = [(*who, n, members) for who, (n, members) in sorted(held.items())]
+    labels_of_node = dict(node.labels)
+    holds: list[Hold] = [(*who, n, members) for who, (n, members) in sorted(holdings.items())]
     ours = sum(amount for _, status, amount, _ in holds if status == BOUND)
     flags = "notready" * (not node.ready) or "cordoned" * node.unschedulable
     return (
         node.name,
-        known.get(KIND, ""),
-        [known.get(label, "") for label in labels],
+        labels_of_node.get(KIND, ""),
+        [labels_of_node.get(label, "") for label in labels],
         flags,
         unit,
         node.allocatable[unit],
@@ -96,7 +99,11 @@ def _row(
 
 def _places(snapshot: Snapshot, plan: Plan | None) -> Iterator[tuple[NodeName, str, str, Any]]:
     """Every member that has a node or is promised one: the node, the gang, how, its requests."""
-    promised = {entry.uid: entry.node for held in snapshot.reservations for entry in held.entries}
+    reserved_nodes = {
+        entry.uid: entry.node
+        for reservation in snapshot.reservations
+        for entry in reservation.entries
+    }
     planned = {
         assignment.uid: assignment.node
         for placement in (() if plan is None else plan.placements)
@@ -110,16 +117,16 @@ def _places(snapshot: Snapshot, plan: Plan | None) -> Iterator[tuple[NodeName, s
                 continue
             if member.node is not None:
                 node, status = member.node, BOUND
-            elif member.uid in promised:
-                node, status = promised[member.uid], RESERVED
+            elif member.uid in reserved_nodes:
+                node, status = reserved_nodes[member.uid], RESERVED
             elif member.uid in planned:
                 node, status = planned[member.uid], PLANNED
             else:
                 continue
             name = name or gang_name(gang.key)
             yield node, name, status, member.shape.requests
-    for held in snapshot.reservations:
-        yield from _absent(gangs.get(held.gang), held.slots, RESERVED)
+    for reservation in snapshot.reservations:
+        yield from _absent(gangs.get(reservation.gang), reservation.slots, RESERVED)
     for placement in () if plan is None else plan.placements:
         yield from _absent(gangs.get(placement.gang), placement.slots, PLANNED)
 
@@ -149,15 +156,17 @@ class MapHistory:
         labels = group_labels(snapshot.nodes)
         if labels != self._labels:
             self._labels, self._begin, self._gone = labels, version, {}
-        found = rows(snapshot)
-        for name in self._rows.keys() - found.keys():
+        new_rows = rows(snapshot)
+        for name in self._rows.keys() - new_rows.keys():
             self._gone[name] = version
-        known = self._rows
+        old_rows = self._rows
         self._rows = {
-            name: known[name] if name in known and known[name][0] == row else (row, version)
-            for name, row in found.items()
+            name: old_rows[name]
+            if name in old_rows and old_rows[name][0] == row
+            else (row, version)
+            for name, row in new_rows.items()
         }
-        self._gone = {name: at for name, at in self._gone.items() if name not in found}
+        self._gone = {name: at for name, at in self._gone.items() if name not in new_rows}
         self.version = version
 
     def since(self, version: int) -> Mapping[str, Any]:
@@ -208,4 +217,4 @@ def node_record(snapshot: Snapshot, name: str) -> Mapping[str, Any] | None:
 def requests_of(gang: Gang) -> Sequence[Mapping[str, Any]]:
     """What the members of a gang ask for: how many ask for the same."""
     shapes = Counter(member.shape.requests for member in gang.members)
-    return [{"members": n, "requests": dict(listed(asked))} for asked, n in shapes.items()]
+    return [{"members": n, "requests": dict(listed(requests))} for requests, n in shapes.items()]

@@ -26,16 +26,18 @@ def waiting(observation: Observation, status: Record) -> Sequence[Record]:
     ``status`` is what ``tutti status`` answers: why a gang waits is what the operator wrote.
     """
     snapshot = observation.snapshot
-    told = {(row["namespace"], row["name"]): row for row in status["gangs"]}
-    rows = {gang.key: told.get((gang.key.namespace, gang.key.name)) for gang in snapshot.gangs}
+    status_rows = {(row["namespace"], row["name"]): row for row in status["gangs"]}
+    rows = {
+        gang.key: status_rows.get((gang.key.namespace, gang.key.name)) for gang in snapshot.gangs
+    }
     in_line = [gang for gang in order.considered(snapshot.gangs) if _is(WAITING, rows[gang.key])]
     places = {gang.key: place for place, gang in enumerate(in_line, 1)}
-    found = []
+    records = []
     for gang in snapshot.gangs:
         row = rows[gang.key]
         if row is None or not (_is(WAITING, row) or _is(DEGRADED, row)):
             continue
-        found.append(
+        records.append(
             {
                 "gang": gang_name(gang.key),
                 "namespace": gang.key.namespace,
@@ -52,7 +54,7 @@ def waiting(observation: Observation, status: Record) -> Sequence[Record]:
                 "message": row["message"],
             }
         )
-    return sorted(found, key=lambda row: (row["place"] or len(found) + 1, row["gang"]))
+    return sorted(records, key=lambda row: (row["place"] or len(records) + 1, row["gang"]))
 
 
 def since(gang: Gang) -> float:
@@ -69,7 +71,7 @@ def gang_record(observation: Observation, gang: Gang) -> Record:
     """Everything about one gang that the cluster tells."""
     snapshot = observation.snapshot
     state = state_of(gang, snapshot)
-    held = next(
+    own_reservation = next(
         (reservation for reservation in snapshot.reservations if reservation.gang == gang.key), None
     )
     group = observation.groups.get(gang.key)
@@ -91,7 +93,7 @@ def gang_record(observation: Observation, gang: Gang) -> Record:
         "roles": list(_roles(gang)),
         "members": [_member(member) for member in gang.members],
         "conditions": list(_conditions(group)),
-        "reservation": None if held is None else _reservation(held),
+        "reservation": None if own_reservation is None else _reservation(own_reservation),
     }
 
 
@@ -128,13 +130,13 @@ def _conditions(group: GangObject | None) -> Iterator[Record]:
             yield {name: str(line.get(name, "")) for name in CONDITION_FIELDS}
 
 
-def _reservation(held: Reservation) -> Mapping[str, Any]:
-    nodes = Counter(entry.node for entry in held.entries)
+def _reservation(reservation: Reservation) -> Mapping[str, Any]:
+    nodes = Counter(entry.node for entry in reservation.entries)
     return {
-        "name": held.uid,
-        "term": held.term,
-        "reservedAt": held.reserved_at,
+        "name": reservation.uid,
+        "term": reservation.term,
+        "reservedAt": reservation.reserved_at,
         "nodes": sorted(nodes.items()),
-        "slots": [[slot.node, slot.role, slot.count] for slot in held.slots],
-        "evicts": len(held.evict),
+        "slots": [[slot.node, slot.role, slot.count] for slot in reservation.slots],
+        "evicts": len(reservation.evict),
     }

@@ -141,12 +141,12 @@ class LiveCluster:
         selector = f"involvedObject.name={gang.name},involvedObject.kind={gang.kind.kind}"
         try:
             page = json.loads(await self._api.api.page(Stream("Events", right, right, selector)))
-            found = [_event(item) for item in page.get("items") or ()]
+            records = [_event(item) for item in page.get("items") or ()]
         except errors.ApiError as problem:
             raise WrongQuestion(str(problem)) from problem
         except (ValueError, AttributeError) as problem:
             raise WrongQuestion("the Events cannot be read") from problem
-        return sorted(found, key=lambda event: event["at"], reverse=True)[:MOST_EVENTS]
+        return sorted(records, key=lambda event: event["at"], reverse=True)[:MOST_EVENTS]
 
 
 def _within(right: Right, namespace: str) -> Right:

@@ -155,10 +155,10 @@ class Console:
 
     async def _tell_node(self, request: web.Request) -> Mapping[str, Any]:
         name = request.query.get("name", "")
-        found = cluster_map.node_record(self._cluster.observe().snapshot, name)
-        if found is None:
+        record = cluster_map.node_record(self._cluster.observe().snapshot, name)
+        if record is None:
             raise WrongQuestion(f"there is no node {name}")
-        return found
+        return record
 
     async def _tell_waiting(self, _request: web.Request) -> Mapping[str, Any]:
         observation = self._cluster.observe()
