@@ -76,20 +76,20 @@ class _Label:
     @cached_property
     def _numbers(self) -> tuple[Mask, NDArray[np.int64]]:
         """Where the value is an integer, and which one."""
-        read = [
+        numbers = [
             None if value is None else node_rules.integer(value, node_rules.PARSE_INT)
             for value in self._values
         ]
-        known = np.array([n is not None for n in read], np.bool_)
-        return known, np.array([n or 0 for n in read], np.int64)
+        has_number = np.array([n is not None for n in numbers], np.bool_)
+        return has_number, np.array([n or 0 for n in numbers], np.int64)
 
     def among(self, values: Sequence[str]) -> Mask:
         """The nodes whose value is one of these."""
-        found = self._none.copy()
+        mask = self._none.copy()
         for value in values:
             if (rows := self._rows.get(value)) is not None:
-                found[rows] = True
-        return found
+                mask[rows] = True
+        return mask
 
     def holds(self, requirement: Requirement) -> Mask:
         """The nodes for which the requirement holds: ``node_rules.label_holds``."""
@@ -113,8 +113,8 @@ class _Label:
         bound = node_rules.integer(value, node_rules.PARSE_INT)
         if bound is None:
             return self._none
-        known, numbers = self._numbers
-        return known & (numbers > bound if operator == "Gt" else numbers < bound)
+        has_number, numbers = self._numbers
+        return has_number & (numbers > bound if operator == "Gt" else numbers < bound)
 
 
 class NodeIndex:
@@ -123,7 +123,7 @@ class NodeIndex:
     def __init__(self, nodes: Sequence[Node]) -> None:
         """All answers are in the order of these nodes."""
         self._nodes = nodes
-        self._known: dict[str, _Label] = {}
+        self._by_key: dict[str, _Label] = {}
 
     @cached_property
     def rows(self) -> Mapping[NodeName, int]:
@@ -132,14 +132,14 @@ class NodeIndex:
 
     def allowed(self, shape: Shape) -> Mask:
         """The nodes on which the shape may run: where ``fits_node`` has nothing against it."""
-        found = self._everywhere()
+        mask = self._everywhere()
         tolerates = Tolerations(shape.tolerations).tolerate
         for taint, rows in self._taints:
-            found[rows] = node_rules.repelled(taint, tolerates) is None
-        found &= self.wanted(shape) & self._reached(shape)
+            mask[rows] = node_rules.repelled(taint, tolerates) is None
+        mask &= self.wanted(shape) & self._reached(shape)
         for key in node_rules.topologies(shape):
-            found &= self._label(key).present
-        return found
+            mask &= self._label(key).present
+        return mask
 
     def obstacles(self, shape: Shape) -> Iterator[str | None]:
         """What ``fits_node`` says of the shape, node by node."""
@@ -160,33 +160,33 @@ class NodeIndex:
 
     def wanted(self, shape: Shape) -> Mask:
         """The nodes that node selector and required node affinity leave: ``is_wanted``."""
-        found = self._required(shape)
+        mask = self._required(shape)
         for key, value in shape.node_selector:
-            found = found & self._label(key).among((value,))
-        return found
+            mask = mask & self._label(key).among((value,))
+        return mask
 
     def tolerated(self, shape: Shape) -> Mask:
         """The nodes all of whose hard taints the shape tolerates: ``is_tolerated``."""
         tolerates = Tolerations(shape.tolerations).tolerate
-        found = self._everywhere()
+        mask = self._everywhere()
         for taint, rows in self._taints:
-            found[rows] = node_rules.untolerated(taint, tolerates) is None
-        return found
+            mask[rows] = node_rules.untolerated(taint, tolerates) is None
+        return mask
 
     def unwelcome(self, shape: Shape) -> NDArray[np.int64]:
         """[node]: how many taints would rather not have the shape (PreferNoSchedule)."""
         tolerates = Tolerations(shape.tolerations).tolerate
-        found = np.zeros(len(self._nodes), np.int64)
+        taints = np.zeros(len(self._nodes), np.int64)
         for taint, rows in self._taints:
-            found[rows] = node_rules.unwelcome(taint, tolerates)
-        return found
+            taints[rows] = node_rules.unwelcome(taint, tolerates)
+        return taints
 
     def preference(self, shape: Shape) -> NDArray[np.int64]:
         """[node]: the weights of the shape's preferred node affinity that the node has earned."""
-        found = np.zeros(len(self._nodes), np.int64)
+        weights = np.zeros(len(self._nodes), np.int64)
         for term, weight in shape.preferences.node_affinity:
-            found[self._term(term)] += weight
-        return found
+            weights[self._term(term)] += weight
+        return weights
 
     def _everywhere(self) -> Mask:
         return np.ones(len(self._nodes), np.bool_)
@@ -221,9 +221,9 @@ class NodeIndex:
     def _label(self, key: str) -> _Label:
         if key not in self._keys:
             return self._absent
-        if key not in self._known:
-            self._known[key] = _Label([labels.get(key) for labels in self._labels])
-        return self._known[key]
+        if key not in self._by_key:
+            self._by_key[key] = _Label([labels.get(key) for labels in self._labels])
+        return self._by_key[key]
 
     @cached_property
     def _names(self) -> _Label:
@@ -233,21 +233,21 @@ class NodeIndex:
         """Where any term of the required node affinity holds."""
         if shape.required is None:
             return self._everywhere()
-        found = self._nowhere()
+        mask = self._nowhere()
         for term in shape.required:
-            found |= self._term(term)
-        return found
+            mask |= self._term(term)
+        return mask
 
     def _term(self, term: NodeTerm) -> Mask:
         """Where all of a term holds; an empty one selects nothing."""
-        found: Mask | None = None
+        mask: Mask | None = None
         for requirement in term.labels:
-            mask = self._label(requirement.key).holds(requirement)
-            found = mask if found is None else found & mask
+            met = self._label(requirement.key).holds(requirement)
+            mask = met if mask is None else mask & met
         for requirement in term.fields:
-            mask = self._field(requirement)
-            found = mask if found is None else found & mask
-        return self._nowhere() if found is None else found
+            met = self._field(requirement)
+            mask = met if mask is None else mask & met
+        return self._nowhere() if mask is None else mask
 
     def _field(self, requirement: Requirement) -> Mask:
         """One requirement on fields: In or NotIn with one value, or it never holds."""
@@ -262,7 +262,7 @@ class NodeIndex:
 
     def _reached(self, shape: Shape) -> Mask:
         """Where all volumes of the shape can be reached."""
-        found = self._everywhere()
+        mask = self._everywhere()
         for reach in shape.volume_reach:
             ways = self._nowhere()
             for way in reach:
@@ -270,5 +270,5 @@ class NodeIndex:
                 for requirement in way:
                     on &= self._label(requirement.key).holds(requirement)
                 ways |= on
-            found &= ways
-        return found
+            mask &= ways
+        return mask

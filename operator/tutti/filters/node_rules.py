@@ -136,8 +136,8 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
             return True
         case "Lt" | "Gt":
             bound = integer(toleration.value, DECIMAL)
-            found = integer(taint.value, DECIMAL)
-            return _compares(found, toleration.operator, bound)
+            number = integer(taint.value, DECIMAL)
+            return _compares(number, toleration.operator, bound)
         case _:
             return False
 
@@ -165,8 +165,8 @@ def label_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
         case "DoesNotExist":
             return value is None and not values
         case "Gt" | "Lt" if value is not None and len(values) == 1:
-            found, bound = integer(value, PARSE_INT), integer(values[0], PARSE_INT)
-            return _compares(found, requirement.operator, bound)
+            number, bound = integer(value, PARSE_INT), integer(values[0], PARSE_INT)
+            return _compares(number, requirement.operator, bound)
         case _:
             return False
 
@@ -194,7 +194,7 @@ def integer(text: str, form: re.Pattern[str]) -> int | None:
     return number if number in _INT64 else None
 
 
-def _compares(found: int | None, operator: str, bound: int | None) -> bool:
-    if found is None or bound is None:
+def _compares(number: int | None, operator: str, bound: int | None) -> bool:
+    if number is None or bound is None:
         return False
-    return found > bound if operator == "Gt" else found < bound
+    return number > bound if operator == "Gt" else number < bound

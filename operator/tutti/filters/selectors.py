@@ -21,13 +21,13 @@ def spaces(namespaces: Iterable[Namespace]) -> Spaces:
 
 
 def is_counted(
-    peers: PodSelector, namespace: str, labels: Mapping[str, str], known: Spaces
+    peers: PodSelector, namespace: str, labels: Mapping[str, str], namespaces: Spaces
 ) -> bool:
     """Whether a pod of this namespace with these labels is one of the peers."""
     if not _is_selected(peers.selector, labels):
         return False
     return namespace in peers.namespaces or _is_selected(
-        peers.namespace_labels, known.get(namespace, {})
+        peers.namespace_labels, namespaces.get(namespace, {})
     )
 
 

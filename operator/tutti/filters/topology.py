@@ -21,27 +21,27 @@ class TopologyDomains:
     """The domains of every topology that is asked about, worked out once."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        """Look at nobody's labels yet."""
+        """Read no labels yet."""
         self._nodes = nodes
         self._index = NodeIndex(nodes)
         self._labels: Sequence[Mapping[str, str]] = ()
-        self._known: dict[str, Domains] = {}
-        self._heeded: dict[object, Mask] = {}
+        self._by_topology: dict[str, Domains] = {}
+        self._counting_nodes: dict[object, Mask] = {}
         self._even: dict[object, Domains] = {}
 
     def domains(self, topology: str) -> Domains:
         """The nodes by the value of a label; those without it are in no domain."""
-        if topology not in self._known:
+        if topology not in self._by_topology:
             self._labels = self._labels or [dict(node.labels) for node in self._nodes]
             numbers: dict[str, int] = {}
-            self._known[topology] = np.array(
+            self._by_topology[topology] = np.array(
                 [
                     -1 if value is None else numbers.setdefault(value, len(numbers))
                     for value in (labels.get(topology) for labels in self._labels)
                 ],
                 dtype=np.intp,
             )
-        return self._known[topology]
+        return self._by_topology[topology]
 
     def even(self, shape: Shape, spread: TopologySpread) -> Domains:
         """The domains over which a constraint spreads: of the nodes that count for the shape.
@@ -71,25 +71,25 @@ class TopologyDomains:
     def _counting(self, shape: Shape, wants: object, tolerates: object) -> Mask:
         """The nodes that the policies leave in."""
         key = wants, tolerates
-        if key not in self._heeded:
-            found = np.ones(len(self._nodes), np.bool_)
+        if key not in self._counting_nodes:
+            mask = np.ones(len(self._nodes), np.bool_)
             if wants is not None:
-                found &= self._index.wanted(shape)
+                mask &= self._index.wanted(shape)
             if tolerates is not None:
-                found &= self._index.tolerated(shape)
-            self._heeded[key] = found
-        return self._heeded[key]
+                mask &= self._index.tolerated(shape)
+            self._counting_nodes[key] = mask
+        return self._counting_nodes[key]
 
 
 def _renumbered(domains: Domains, counts: Mask) -> Domains:
     """The domains that have a node which counts, without gaps; other nodes are in none."""
-    left = np.full_like(domains, -1)
-    left[counts] = np.unique(domains[counts], return_inverse=True)[1]
-    return left
+    numbers = np.full_like(domains, -1)
+    numbers[counts] = np.unique(domains[counts], return_inverse=True)[1]
+    return numbers
 
 
 def in_flagged_domain(flags: Mask, domains: Domains) -> Mask:
     """The nodes in a domain whose flag is set."""
-    found: Mask = domains >= 0
-    found[found] = flags[domains[found]]
-    return found
+    mask: Mask = domains >= 0
+    mask[mask] = flags[domains[mask]]
+    return mask
