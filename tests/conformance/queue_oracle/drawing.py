@@ -1,0 +1,97 @@
+"""Random small clusters with queues, one for each seed.
+
+Up to 5 nodes, 3 resources beside pods, trees to depth 3, 5 gangs that run and 7 that wait. Gangs
+that run have extras, lost members, members that leave and members that wait; they may exceed
+guarantees, limits and nodes. In every third cluster gangs may have starved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from random import Random
+
+from .world import ROOT, Amounts, Gang, Pod, Team, World, plus
+
+NOW = 1000
+STARVED = 500  # seconds of wait
+PODS = 100  # on each node
+
+
+def world(seed: int) -> World:
+    """The cluster of this seed."""
+    chance = Random(f"queues {seed}")
+    resources = chance.choice((1, 1, 2, 2, 3))
+    nodes = tuple(
+        (*(chance.randint(2, 9) for _ in range(resources)), PODS)
+        for _ in range(chance.randint(1, 5))
+    )
+    teams = _teams(chance, resources)
+    parents = {team.parent for team in teams.values()}
+    leaves = [name for name in teams if name not in parents]
+    leaves += [ROOT] if chance.random() < 0.3 else []
+    everywhere = [*teams, ROOT] if chance.random() < 0.2 else leaves
+    gangs = [
+        _running(chance, f"r{i}", chance.choice(everywhere), resources, len(nodes))
+        for i in range(chance.randint(0, 5))
+    ]
+    gangs += [
+        _waiting(chance, f"w{i}", chance.choice(leaves), resources)
+        for i in range(chance.randint(1, 7))
+    ]
+    starving = STARVED if seed % 3 == 0 else inf
+    objective = chance.choice(("resources", "gangs", "members"))
+    return World(teams, nodes, tuple(gangs), NOW, starving, objective)
+
+
+def _teams(chance: Random, resources: int) -> dict[str, Team]:
+    teams: dict[str, Team] = {}
+    depths = {ROOT: 0}
+    for i in range(chance.randint(1, 6)):
+        parent = chance.choice([name for name, depth in depths.items() if depth < 3])
+        depths[f"q{i}"] = depths[parent] + 1
+        guarantee = [
+            chance.choice((None, 0, 2, 3, 4, 6, 8, 12)) if chance.random() < 0.8 else None
+            for _ in range(resources)
+        ]
+        limit = [
+            chance.randint(0, 14) if chance.random() < 0.35 else None for _ in range(resources)
+        ]
+        pods = [chance.randint(1, 6) if chance.random() < 0.1 else None for _ in range(2)]
+        weight = chance.choice((1, 1, 2, 3))
+        teams[f"q{i}"] = Team(parent, (*guarantee, pods[0]), (*limit, pods[1]), weight)
+    return teams
+
+
+def _takes(chance: Random, resources: int) -> Amounts:
+    return (*(chance.choice((0, 1, 1, 1, 2, 2, 3)) for _ in range(resources)), 1)
+
+
+def _waiting(chance: Random, name: str, team: str, resources: int) -> Gang:
+    need = chance.choice((1, 1, 2, 2, 3, 4))
+    takes = _takes(chance, resources)
+    pods = [Pod(takes)] * need
+    if need > 1 and chance.random() < 0.35:  # unequal pods
+        pods[-1] = Pod(_takes(chance, resources))
+    elif chance.random() < 0.25:  # extras
+        pods += [Pod(takes)] * chance.choice((1, 1, 2))
+    since = chance.choice((0, 100, 200, 700, 800, 900))
+    return Gang(name, team, chance.choice((0, 0, 0, 1, 2)), since, need, tuple(pods))
+
+
+def _running(chance: Random, name: str, team: str, resources: int, nodes: int) -> Gang:
+    made = _waiting(chance, name, team, resources)
+    places = [replace(pod, node=chance.randrange(nodes)) for pod in made.pods]
+    at_start = plus(*(pod.takes for pod in places[: made.need]))
+    fate = chance.random()
+    if fate < 0.15 and made.need > 1:  # lost, and perhaps another waits
+        last = places.pop(made.need - 1)
+        del places[made.need - 1 :]
+        if chance.random() < 0.6:
+            places.append(replace(last, node=None))
+    elif fate < 0.3:
+        places[-1] = replace(places[-1], leaves=True)
+    elif fate < 0.5 and len({pod.takes for pod in places}) == 1:
+        places.append(replace(places[0], node=None))  # an extra that waits
+    start = chance.randint(0, 3)
+    return replace(made, pods=tuple(places), start=start, at_start=at_start, since=0)

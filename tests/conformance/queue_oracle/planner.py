@@ -1,0 +1,125 @@
+"""Clusters of the oracle as Snapshots, and plans of Tutti as its answers: all that knows Tutti."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tutti.model.cluster import Gang, Member, Node, Reservation, Snapshot
+from tutti.model.decisions import Objective, Plan, Policy
+from tutti.model.keys import GangKey, NodeName, PodKey, Uid
+from tutti.model.queues import Queue, QueueRecord, RoleAtStart
+from tutti.model.resources import Resources
+from tutti.model.shapes import Shape
+from tutti.planning.plan import plan
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget
+from tutti.verify import plan_checks
+
+from . import world as oracle
+from .judging import Answer, Judgement, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tutti.strategies.problem import Strategy
+
+    from .world import Amounts, World
+
+NAMESPACE = "ml"
+NEVER = 1e9
+
+
+def judged(world: World, strategy: Strategy) -> tuple[Judgement, Plan]:
+    """Plan a cluster and judge the plan; what ``verify`` finds is wrong, too."""
+    seen = snapshot(world)
+    made = plan(seen, strategy, BestFit(), Budget(), policy(world))
+    found = judge(world, answer(made))
+    broken = plan_checks.violations(seen, made)
+    return found._replace(wrong=(*broken, *found.wrong)), made
+
+
+def policy(world: World) -> Policy:
+    """What is aimed for; ages count for starvation alone."""
+    objective = Objective(world.objective)
+    return Policy(objective, age_seconds=NEVER, starvation_seconds=min(world.starving, NEVER))
+
+
+def answer(made: Plan) -> Answer:
+    """What the plan starts where, by the numbers of pods and nodes."""
+    placed = {
+        placement.gang.name: {
+            int(one.pod.name.rpartition("-")[2]): int(one.node[1:]) for one in placement.assignments
+        }
+        for placement in made.placements
+    }
+    return Answer(placed, made.proved)
+
+
+def snapshot(world: World) -> Snapshot:
+    """The cluster; all gangs that run have a record."""
+    gangs = tuple(sorted((_gang(gang) for gang in world.gangs), key=lambda gang: gang.key))
+    pods = [pod for gang in world.gangs for pod in gang.pods if pod.node is not None]
+    nodes = tuple(
+        Node(
+            NodeName(f"n{i}"),
+            _resources(amounts),
+            used=Resources.total(_resources(pod.takes) for pod in pods if pod.node == i),
+        )
+        for i, amounts in enumerate(world.nodes)
+    )
+    records = tuple(
+        sorted((_record(gang) for gang in world.gangs if gang.at_start), key=lambda one: one.gang)
+    )
+    queues = tuple(sorted(_queues(world), key=lambda queue: queue.name))
+    return Snapshot(float(world.now), nodes, gangs, start_records=records, queues=queues)
+
+
+def _queues(world: World) -> Iterator[Queue]:
+    for name, team in world.teams.items():
+        parent = "" if team.parent == oracle.ROOT else team.parent
+        guaranteed, limits = _declared(team.guarantee), _declared(team.limit)
+        yield Queue(name, Uid(name), parent, guaranteed, limits, team.weight)
+
+
+def _declared(amounts: tuple[int | None, ...]) -> tuple[tuple[str, int], ...]:
+    named = zip(_names(amounts), amounts, strict=True)
+    return tuple(sorted((name, n) for name, n in named if n is not None))
+
+
+def _gang(gang: oracle.Gang) -> Gang:
+    members = []
+    for i, pod in enumerate(gang.pods):
+        key = PodKey(NAMESPACE, f"{gang.name}-{i}")
+        made = Member(key, Uid(str(key)), "1", Shape(_resources(pod.takes)), float(gang.since))
+        node = None if pod.node is None else NodeName(f"n{pod.node}")
+        members.append(
+            replace(
+                made,
+                group=gang.name,
+                priority=gang.priority,
+                node=node,
+                terminating=pod.leaves,
+            )
+        )
+    queue = "" if gang.team == oracle.ROOT else gang.team
+    created, own = float(gang.since), GangKey(NAMESPACE, gang.name)
+    return Gang(
+        own, Uid(gang.name), gang.need, created=created, queue=queue, members=tuple(members)
+    )
+
+
+def _record(gang: oracle.Gang) -> Reservation:
+    uid = Uid("" if gang.team == oracle.ROOT else gang.team)
+    at_start = (RoleAtStart("", gang.need, _resources(gang.at_start)),)
+    record = QueueRecord(gang.team, uid, float(gang.start), at_start)
+    key = GangKey(NAMESPACE, gang.name)
+    return Reservation(key, Uid(gang.name), 1, "tutti", "", 0.0, (), record=record)
+
+
+def _names(amounts: tuple[object, ...]) -> list[str]:
+    return [*(f"r{i}" for i in range(len(amounts) - 1)), "pods"]
+
+
+def _resources(amounts: Amounts) -> Resources:
+    return Resources.of(dict(zip(_names(amounts), amounts, strict=True)))
