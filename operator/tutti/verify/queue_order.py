@@ -1,7 +1,7 @@
 """The order of queues, judged where nothing is open: who starts in the place of somebody else.
 
-Only plans that claim to be proved are judged, and only gangs of equal pods that could take the very
-nodes of one that starts. So a sentence is a breach for certain, and many breaches have none. It
+Only plans that claim to be proved are judged, and only gangs whose oldest members have room in the
+place of a gang that starts. So a sentence is a breach for certain, and many breaches have none. It
 knows nothing of the walk: a gang that fits its own queue's guarantee beside all others there is
 covered, and one that exceeds every guarantee above it is not.
 """
@@ -11,16 +11,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..filters.node_rules import fits_node
 from ..gang.findings import QueueAtLimit
 from ..gang.room_findings import RoomHeldForIt, RoomHeldForOther
 from ..model.cluster import Gang, Member, Snapshot
 from ..model.decisions import Placement, Plan, Reason
-from ..model.keys import GangKey, NodeName
+from ..model.keys import GangKey
 from ..model.queues import ROOT, QueueMode
-from ..model.shapes import Shape
-from . import lookup, queue_checks, room_ledger
+from . import lookup, queue_checks
 from .queue_checks import QueueChains
+from .queue_places import Places
 
 STEPS = 20
 WAITS_FOR_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.QUEUE_AT_LIMIT)
@@ -69,13 +68,12 @@ class _Judge:
     after: Mapping[str, Amounts]
     starting: Mapping[GangKey, Amounts]
     totals: Amounts
-    ledger: room_ledger.Ledger
+    places: Places
     lines: Sequence[str]  # the resources that some queue guarantees
     children: Mapping[str, Sequence[str]]
     used_below: Mapping[str, Collection[str]]  # the queues of gangs, by the child of the root
     height: int
-    room: dict[Shape, int]  # for how many pods the plan leaves room, once it is counted
-    steps: dict[tuple[tuple[str, ...], bool], tuple[int, ...]]  # likewise
+    steps: dict[tuple[tuple[str, ...], bool], tuple[int, ...]]  # once they are counted
 
     @classmethod
     def of(cls, snapshot: Snapshot, plan: Plan) -> "_Judge":
@@ -108,12 +106,11 @@ class _Judge:
             after=_by_queue(chains, after),
             starting={start.gang: after[start.gang] for start in starts},
             totals=totals,
-            ledger=_room_after(snapshot, seen, plan),
+            places=Places.after(snapshot, seen, plan),
             lines=sorted({line for q in snapshot.queues for line, n in q.guaranteed if n}),
             children=children,
             used_below=used,
             height=max(len(chain) for chain in by_queue.values()),
-            room={},
             steps={},
         )
 
@@ -128,23 +125,19 @@ class _Judge:
             gang = self.gangs[rejection.gang]
             has_begun = any(member.node is not None for member in gang.members)
             may_start = rejection.reason in WAITS_FOR_ROOM and not rejection.only_extra_members
-            ready = [member for member in gang.members if member.is_waiting]
-            shapes = {member.shape for member in ready}
-            is_plain = len(shapes) == 1 and len(ready) >= max(gang.min_member, 1)
-            if not (may_start and is_plain) or has_begun or gang.roles:
+            if not may_start or has_begun or not (members := _oldest(gang)):
                 continue
-            (shape,) = shapes
-            kind = self.chain(gang), max(gang.min_member, 1), shape
+            kind = self.chain(gang), frozenset(Counter(m.shape for m in members).items())
             if kind not in kinds:
                 kinds.add(kind)
                 yield gang
 
     def needs(self, gang: Gang) -> Amounts:
-        """What a gang of equal pods is charged if it starts."""
-        member = next(member for member in gang.members if member.is_waiting)
-        needed = max(gang.min_member, 1)
-        each = lookup.needs(member.shape)
-        return Counter({name: n * needed for name, n in each.items()})
+        """What a gang is charged if it starts with its oldest members."""
+        needed = Amounts()
+        for member in _oldest(gang):
+            needed.update(lookup.needs(member.shape))
+        return needed
 
     def guarantee(self, name: str, line: str) -> int:
         """What a queue guarantees: declared, or what its children do together."""
@@ -222,35 +215,35 @@ class _Judge:
                 used = self.after[name][resource] - (given[resource] if name in freed else 0)
                 if wanted[resource] and used + wanted[resource] > limit:
                     return False
-        member = next(member for member in gang.members if member.is_waiting)
-        return self._room(member) + self._gain(member, start) >= max(gang.min_member, 1)
+        return self.places.fits(_oldest(gang), start)
 
-    def _room(self, member: Member) -> int:
-        """For how many such pods all nodes have room after the plan."""
-        shape = member.shape
-        if shape not in self.room:
-            asked = lookup.needs(shape)
-            self.room[shape] = sum(
-                _count(self.ledger.room(name) or {}, asked)
-                for name, node in self.ledger.nodes.items()
-                if fits_node(shape, node) is None
-            )
-        return self.room[shape]
 
-    def _gain(self, member: Member, start: Placement) -> int:
-        """For how many more there is room without those of a start."""
-        asked, members = lookup.needs(member.shape), self.gangs[start.gang].members
-        shapes = {own.uid: own.shape for own in members}
-        freed = defaultdict[NodeName, Amounts](Counter)
-        for assignment in start.assignments:
-            freed[assignment.node].update(lookup.needs(shapes[assignment.uid]))
-        gain = 0
-        for name, amounts in freed.items():
-            if fits_node(member.shape, self.ledger.nodes[name]) is None:
-                left = self.ledger.room(name) or {}
-                more = {key: left.get(key, 0) + amounts[key] for key in {*left, *amounts}}
-                gain += _count(more, asked) - _count(left, asked)
-        return gain
+def _oldest(gang: Gang) -> Sequence[Member]:
+    """The oldest members with which a gang can start; none where it cannot, or that is open.
+
+    It is open for roles that have a maximum, or whose members may be absent.
+    """
+    if any(role.max_member is not None or role.template is not None for role in gang.roles):
+        return ()
+    roles = {role.name for role in gang.roles}
+    ready = [
+        member
+        for member in sorted(gang.members, key=lambda member: (member.created, member.key))
+        if member.is_waiting
+        and not (member.unsupported_fields or member.volume_problems)
+        and (not roles or member.role in roles)
+    ]
+    needed = [
+        member
+        for role in gang.roles
+        for member in [one for one in ready if one.role == role.name][: role.min_member]
+    ]
+    others = [member for member in ready if member not in needed]
+    least = max(gang.min_member, sum(role.min_member for role in gang.roles), 1)
+    chosen = [*needed, *others[: max(least - len(needed), 0)]]
+    by_role = Counter(member.role for member in chosen)
+    is_whole = all(by_role[role.name] >= role.min_member for role in gang.roles)
+    return chosen if is_whole and len(chosen) >= least else ()
 
 
 def _charges(
@@ -281,28 +274,6 @@ def _by_queue(
         for name in chains[key] or (ROOT,):
             found[name].update(charge)
     return found
-
-
-def _room_after(snapshot: Snapshot, seen: lookup.SnapshotLookup, plan: Plan) -> room_ledger.Ledger:
-    """The room that a plan leaves."""
-    ledger = room_ledger.Ledger(seen.nodes)
-    for reservation in snapshot.reservations:
-        for node, asked in lookup.held_room(reservation, seen):
-            ledger.take(node, asked)
-    for placement in plan.placements:
-        own = seen.members(placement.gang)
-        for assignment in placement.assignments:
-            ledger.take(assignment.node, lookup.needs(own[assignment.uid].shape))
-        gang = seen.gangs[placement.gang]
-        for slot in placement.slots:
-            one = lookup.needs_of_slot(gang, slot.role)
-            ledger.take(slot.node, {name: n * slot.count for name, n in one.items()})
-    return ledger
-
-
-def _count(room: Mapping[str, int], asked: Mapping[str, int]) -> int:
-    """How many pods have room."""
-    return max(min((room.get(name, 0) // n for name, n in asked.items() if n), default=0), 0)
 
 
 def _names(queues: QueueChains, name: str) -> Iterator[str]:

@@ -202,8 +202,72 @@ BORROWS_IN_ANY_ORDER = Mutant(
 )
 QUEUE_MUTANTS = (EXCEEDS_LIMITS, KNOWS_NO_COVER, BORROWS_IN_ANY_ORDER)
 
+COVERS_TWICE = Mutant(
+    "lets a parent give away what its children's gangs are covered by",
+    (
+        Patch(
+            "queues/cover.py",
+            "{line: n - rest.used[line] for line, n in",
+            "{line: n for line, n in",
+        ),
+    ),
+)
+STRIPS_GANGS = Mutant(
+    "lets a start take the cover of its own queue's gangs",
+    (Patch("queues/cover.py", "    return not any(\n", "    return True or any(\n"),),
+)
+FORGETS_LOST_MEMBERS = Mutant(
+    "charges nothing for lost members",
+    (Patch("queues/charge.py", "held.at_least(_recorded(record, succeeded))", "held"),),
+)
+HOLDS_NO_LIMIT = Mutant(
+    "holds nothing of limits for a starved gang",
+    (
+        Patch(
+            "planning/compile/quotas.py",
+            "held=requests[limits[index].resource])",
+            "held=0)",
+        ),
+    ),
+)
+HOLDS_NO_COVER = Mutant(
+    "holds no cover for a starved gang",
+    (
+        Patch(
+            "planning/queueing/covered_round.py",
+            "return start.queue == self.gang.queue and start.priority <= self.gang.priority",
+            "return False",
+        ),
+    ),
+)
+IGNORES_GUARANTEES_IN_SHARES = Mutant(
+    "counts what is guaranteed as borrowed",
+    (
+        Patch(
+            "queues/share.py", "used[name] - guarantee.get(name, 0), shares", "used[name], shares"
+        ),
+    ),
+)
+IGNORES_WEIGHTS = Mutant(
+    "borrows without regard to weights",
+    (Patch("queues/share.py", "over * STEPS // (total * weight)", "over * STEPS // total"),),
+)
+# Found out by the oracle of plans with queues.
+UNLAWFUL_QUEUE_MUTANTS = (
+    EXCEEDS_LIMITS,
+    KNOWS_NO_COVER,
+    BORROWS_IN_ANY_ORDER,
+    COVERS_TWICE,
+    STRIPS_GANGS,
+    FORGETS_LOST_MEMBERS,
+    HOLDS_NO_LIMIT,
+    HOLDS_NO_COVER,
+    IGNORES_GUARANTEES_IN_SHARES,
+    IGNORES_WEIGHTS,
+)
+
 MUTANTS = (
-    *QUEUE_MUTANTS,
+    *UNLAWFUL_QUEUE_MUTANTS,
     *UNFENCED,
     SKIPS_THE_RESERVATION,
     IGNORES_CAPACITY,

@@ -40,6 +40,12 @@ SCENES: tuple[tuple[Part, ...], ...] = (
         _gang("w", "a", 4),
         _gang("x", "b", 5, priority=9),
     ),
+    (  # gangs of unequal pods
+        *(node("n1", cpu=3), node("n2", cpu=2)),
+        *(_queue("a", guaranteed=FOUR), _queue("b")),
+        _gang("w", "a", 3).of(1, cpu=1),
+        _gang("x", "b", 2, priority=9).of(1, cpu=3).each(priority=9),
+    ),
     (
         *(node("n1", cpu=4), node("n2", cpu=6), _queue("a"), _queue("b")),
         *(_gang("r", "b", 2).bound_on("n2"), _gang("o", "b", 4).bound_on("n2")),

@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=1, help="of the first cluster")
     parser.add_argument("--strategy", default="ilp")
+    parser.add_argument("--first", action="store_true", help="end at the first that is wrong")
     options = parser.parse_args()
     strategy, began, tally = load(options.strategy), monotonic(), Counter[str]()
     for number, seed in enumerate(range(options.seed, options.seed + options.runs), 1):
@@ -39,6 +40,8 @@ def main() -> int:
         tally["wrong"] += bool(judgement.wrong)
         for sentence in judgement.wrong:
             print(f"seed {seed}: {sentence}", flush=True)
+        if judgement.wrong and options.first:
+            break
         if number % PROGRESS == 0:
             print(f"{number} of {options.runs}, {monotonic() - began:.0f} s", flush=True)
     print(f"{options.strategy}: " + ", ".join(f"{n} {what}" for what, n in tally.items()))

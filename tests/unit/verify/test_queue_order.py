@@ -14,7 +14,16 @@ from tutti.model.queues import Queue, QueueMode
 from tutti.model.shapes import Toleration
 from tutti.verify import plan_checks
 
-from ...harness.builders import GangBuilder, Part, gang, node, reservation, snapshot, space
+from ...harness.builders import (
+    GangBuilder,
+    Part,
+    gang,
+    node,
+    reservation,
+    shape,
+    snapshot,
+    space,
+)
 from .test_plan_checks import placing
 from .test_queue_checks import queue
 
@@ -72,15 +81,57 @@ def test_what_is_open_is_not_judged(plan: Plan) -> None:
     assert faults(plan, *SCENE, W, X) == ()
 
 
-def test_only_gangs_of_equal_pods_that_could_start_are_judged() -> None:
+def test_only_gangs_that_could_start_are_judged() -> None:
     for waits in (
-        W.of(1, cpu=1),
         W.needing(2),
-        gang("w").role("r", 1, cpu=4).but(queue="a"),
         W.of(1, cpu=1).bound_on("n1"),
         W.apart("hostname"),
+        W.last(1, gates=("hold",)),
+        W.last(1, unsupported_fields=("spec.x",)),
+        gang("w").role("r", 1, cpu=4).at_most(2).but(queue="a"),
+        gang("w").role("r", 1, cpu=4).declaring(cpu=4).but(queue="a"),
+        gang("w").role("r", 2, 1, cpu=2).of(2, role="other", cpu=1).but(queue="a"),
     ):
         assert faults(made(waits, X), ML, node("n1", cpu=9), *SCENE[2:], waits, X) == ()
+
+
+def test_gangs_of_unequal_pods_are_judged_by_their_oldest_members() -> None:
+    two = gang_in("w", "a", 1).of(1, cpu=3)
+    assert faults(made(two, X), *SCENE, two, X) == (GUARANTEE,)
+    assert faults(made(two.of(1, cpu=1), X), *SCENE, two.of(1, cpu=1), X) == (), "5 of 4 cpu"
+    young = two.of(1, cpu=1).needing(2)
+    assert faults(made(young, X), *SCENE, young, X) == (GUARANTEE,)
+    roles = gang("w").role("s", 1, 2, cpu=1).role("d", 1, cpu=2).needing(3).but(queue="a")
+    assert faults(made(roles, X), *SCENE, roles, X) == (GUARANTEE,)
+
+
+def test_unequal_pods_have_room_where_they_can_be_placed_one_by_one() -> None:
+    nodes = node("n1", cpu=2), node("n2", cpu=3)
+    apart = gang("x").of(1, cpu=2).of(1, cpu=3).but(queue="b")
+    starts = placing(apart, ("x-0", "n1"), ("x-1", "n2"))
+    for sizes, room in (((2, 3), True), ((1, 4), False), ((2, 2.5), True), ((2.5, 2.6), False)):
+        waits = gang("w").of(1, cpu=sizes[0]).of(1, cpu=sizes[1]).but(queue="a")
+        plan = replace(made(waits), placements=(starts,))
+        parts = ML, *nodes, queue("a", guaranteed=(("cpu", 9000),)), queue("b"), waits, apart
+        assert faults(plan, *parts) == ((GUARANTEE,) if room else ()), sizes
+
+
+def test_unequal_pods_go_to_nodes_that_take_them() -> None:
+    nodes = node("n1", cpu=5), node("n2", cpu=2).tainted("gpu"), node("n3", cpu=1)
+    large = queue("a", guaranteed=(("cpu", 9000),))
+    for small, room in ((1, True), (2, False)):
+        waits = gang("w").of(1, cpu=5).of(1, cpu=small).but(queue="a")
+        parts = ML, *nodes, large, queue("b"), waits, X
+        assert faults(made(waits, X), *parts) == ((GUARANTEE,) if room else ()), small
+
+
+def test_unequal_pods_may_go_to_different_nodes() -> None:
+    passes = replace(shape(cpu=2), tolerations=(Toleration("gpu", "Exists"),))
+    waits = gang("w").of(1, cpu=2).of(1, cpu=1).only("w-0", shape=passes).but(queue="a")
+    small = gang_in("x", "b", 1)
+    nodes = node("n1", cpu=1), node("n2", cpu=3).tainted("gpu")
+    parts = ML, *nodes, GUARANTEED, queue("b", guaranteed=(("cpu", 1),)), waits, small
+    assert faults(made(waits, small), *parts) == (GUARANTEE,)
 
 
 def test_a_gang_is_guaranteed_what_its_queue_has_left() -> None:
