@@ -34,8 +34,9 @@ SERIES = ("kills", "leases", "twice", "answers", "roads", "chance")
 class Soak:
     """The series, once it is known how many writes an unbroken run makes."""
 
-    def __init__(self, seed: int, runs: int, first: int) -> None:
+    def __init__(self, seed: int, runs: int, first: int, *, is_queued: bool = False) -> None:
         self._seed = seed
+        self._kinds = (*trials.STRUCK, *(trials.QUEUE_WRITES if is_queued else ()))
         self._numbers = range(first, first + runs)
 
     def trials(self, series: str, writes: int) -> Iterator[Trial]:
@@ -49,8 +50,8 @@ class Soak:
                 for k in range(1, last + 1, TWICE_EVERY)
                 for second in SECONDS_AFTER
             ),
-            "answers": trials.answers,
-            "roads": lambda: trials.roads(AWAY_SECONDS),
+            "answers": lambda: trials.answers(self._kinds),
+            "roads": lambda: trials.roads(AWAY_SECONDS, self._kinds),
             "chance": lambda: (trials.chance(self._seed, i, writes) for i in self._numbers),
         }
         return every[series]()
@@ -63,19 +64,27 @@ def _each(parts: Iterator[Iterator[Trial]]) -> Iterator[Trial]:
 @click.command()
 @click.option("--series", multiple=True, type=click.Choice(SERIES), help="Only these; all else.")
 @click.option("--foreign", is_flag=True, help="Gangs that other projects' PodGroups declare.")
+@click.option("--queues", is_flag=True, help="Gangs in a tree of queues.")
 @click.option("--only", default="", help="Only runs whose name contains this.")
 @click.option("--seed", default=1, show_default=True, help="Of the random runs.")
 @click.option("--runs", default=1000, show_default=True, help="How many random runs.")
 @click.option("--first", default=0, show_default=True, help="Number of the first random run.")
 def main(
-    *, series: Sequence[str], foreign: bool, only: str, seed: int, runs: int, first: int
+    *,
+    series: Sequence[str],
+    foreign: bool,
+    queues: bool,
+    only: str,
+    seed: int,
+    runs: int,
+    first: int,
 ) -> None:
     """Kill the operator and break its road to the API server at every write; judge each run."""
     console = Console()
-    soak = Soak(seed, runs, first)
+    soak = Soak(seed, runs, first, is_queued=queues)
     outcomes: list[Outcome] = []
     console.print(f"seed {seed}, random runs {first} to {first + runs - 1}")
-    with Arena(is_foreign=foreign) as arena:
+    with Arena(is_foreign=foreign, is_queued=queues) as arena:
         outcomes.append(arena.run(trials.UNBROKEN))
         chosen = [
             trial

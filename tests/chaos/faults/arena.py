@@ -10,7 +10,7 @@ from ...harness.controlplane import ControlPlane
 from ...harness.controlplane.api import Connection
 from ...harness.operator_process import ACCOUNT, NAMESPACE, ROOT, USER
 from ...harness.proxy import Proxy
-from . import foreign, scenario
+from . import foreign, queued, scenario
 from .forked import ForkedOperator, Origin
 from .run import BAD_WORDS, Outcome, Run
 from .trials import UNBROKEN
@@ -40,12 +40,20 @@ LOG_LINES = 60
 class Arena:
     """Runs trials; a context manager."""
 
-    def __init__(self, source: Path = ROOT / "operator", *, is_foreign: bool = False) -> None:
+    def __init__(
+        self,
+        source: Path = ROOT / "operator",
+        *,
+        is_foreign: bool = False,
+        is_queued: bool = False,
+    ) -> None:
         """``source`` is where the operator's package is: a mutant may be struck, too.
 
-        ``is_foreign`` lets PodGroups of Kubernetes and of scheduler-plugins declare the gangs.
+        ``is_foreign`` lets PodGroups of Kubernetes and of scheduler-plugins declare the gangs,
+        ``is_queued`` puts them into a tree of queues.
         """
         self._is_foreign = is_foreign
+        self._is_queued = is_queued
         more = ("workload-with-job",) if is_foreign else ()
         self._environment = {"TUTTI_GANG_SOURCES": ",".join(foreign.SOURCES)} if is_foreign else {}
         self._plane = ControlPlane.start(components=("kwok", *more))
@@ -54,7 +62,8 @@ class Arena:
             if is_foreign:
                 self._plane.install_crds(foreign.CRD)
             operator_process.install(self._plane, *values)
-            self._plane.create([*scenario.nodes(), scenario.priority_class()])
+            more_nodes = queued.nodes() if is_queued else []
+            self._plane.create([*scenario.nodes(), *more_nodes, scenario.priority_class()])
             self._proxy = Proxy(self._plane.server, self._plane.authority)
             self._proxy.__enter__()
         except BaseException:
@@ -95,8 +104,15 @@ class Arena:
         operator.log = self._plane.directory / f"{namespace}.log"
         heard = self._plane.audit_log.stat().st_size
         witness = judge.Witness(self._plane.kubeconfig, operator.gang_sources)
-        request, is_foreign = self._connection.request, self._is_foreign
-        running = Run(request, self._proxy, operator, namespace, is_foreign=is_foreign)
+        request = self._connection.request
+        running = Run(
+            request,
+            self._proxy,
+            operator,
+            namespace,
+            is_foreign=self._is_foreign,
+            is_queued=self._is_queued,
+        )
         with witness, running as run:
             seen = run.play(trial, self._unbroken)
             run.operator.kill()
@@ -105,6 +121,8 @@ class Arena:
         groups = (foreign.KUBERNETES, foreign.PLUGINS) if self._is_foreign else ()
         for kind in (*LEFT_BEHIND, *(GROUPS.format(version, "{}") for version in groups)):
             self._connection.request("DELETE", kind.format(namespace))
+        if self._is_queued:
+            queued.remove(self._connection.request, namespace)
         return self._outcome(trial, run, seen, verdict)
 
     def _outcome(self, trial: Trial, run: Run, seen: Rest, verdict: Verdict) -> Outcome:
@@ -149,10 +167,15 @@ class Arena:
         self._connection.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         self._connection.request("POST", account, {"metadata": {"name": "default"}})
-        for each in scenario.objects(namespace, is_foreign=self._is_foreign):
-            is_pod, version = each["kind"] == "Pod", each["apiVersion"]
-            address = PODS.format(namespace) if is_pod else GROUPS.format(version, namespace)
-            self._connection.request("POST", address, each)
+        for each in scenario.objects(
+            namespace, is_foreign=self._is_foreign, is_queued=self._is_queued
+        ):
+            addresses = {
+                "Pod": PODS.format(namespace),
+                "PodGroup": GROUPS.format(each["apiVersion"], namespace),
+                "Queue": queued.QUEUES,
+            }
+            self._connection.request("POST", addresses[each["kind"]], each)
         for lease in self._connection.request("GET", f"{LEASES}/leases")["items"]:
             about = lease["metadata"]
             if about["name"] == SCHEDULER:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import foreign
+from . import foreign, queued
 from .scenario import STARTED
 
 if TYPE_CHECKING:
@@ -42,7 +42,13 @@ class Rest:
         return "; ".join(parts)
 
 
-def look(request: Callable[..., Any], namespace: str, *, is_foreign: bool = False) -> Rest:
+def look(
+    request: Callable[..., Any],
+    namespace: str,
+    *,
+    is_foreign: bool = False,
+    is_queued: bool = False,
+) -> Rest:
     """Read it from the API server."""
     pods = request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
     ours = f"/apis/tutti.dev/v1alpha1/namespaces/{namespace}"
@@ -57,13 +63,21 @@ def look(request: Callable[..., Any], namespace: str, *, is_foreign: bool = Fals
     said = {each["metadata"]["name"]: _said(each) for each in groups}
     said |= {each["metadata"]["name"]: foreign.said(each) for each in natives}
     said |= {_name(each): _why(each) for each in pods if "nodeName" not in each["spec"]}
+    said |= queued.said(request, namespace) if is_queued else {}
+    held = request("GET", f"{ours}/reservations")["items"]
     return Rest(
         bound=frozenset(_name(each) for each in pods if "nodeName" in each["spec"]),
         started={gang: counts[gang] for gang in STARTED},
         value=_value(started),
         said=said,
-        reservations=len(request("GET", f"{ours}/reservations")["items"]),
+        reservations=sum(_holds_room(each) for each in held),
     )
+
+
+def _holds_room(reservation: Mapping[str, Any]) -> bool:
+    """Whether it is more than the record of a start."""
+    spec = reservation["spec"]
+    return "queue" not in spec or bool(spec.get("placement") or spec.get("evict"))
 
 
 def _name(pod: Mapping[str, Any]) -> str:

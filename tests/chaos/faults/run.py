@@ -50,12 +50,14 @@ class Run:
         namespace: str,
         *,
         is_foreign: bool = False,
+        is_queued: bool = False,
     ) -> None:
         self.proxy = proxy
         self.operator = operator
         self._request = request
         self._namespace = namespace
         self._is_foreign = is_foreign
+        self._is_queued = is_queued
         self._story = scenario.Story(request, namespace, is_foreign=is_foreign)
         self._rules = ExitStack()
         self._due: list[tuple[float, Callable[[], None]]] = []
@@ -92,7 +94,12 @@ class Run:
             self._tend()
             if self.proxy.has_stragglers:
                 self._straggled = time.monotonic()
-            seen = rest.look(self._request, self._namespace, is_foreign=self._is_foreign)
+            seen = rest.look(
+                self._request,
+                self._namespace,
+                is_foreign=self._is_foreign,
+                is_queued=self._is_queued,
+            )
             self._story.retry(seen)
             is_wanted = seen.is_promised if wanted is None else seen == wanted
             since = (since or time.monotonic()) if is_wanted and self._story.is_over else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...harness.controlplane.nodes import node_manifest
 from ...harness.rig import GROUP_LABEL, members, pod, pod_group
-from . import foreign
+from . import foreign, queued
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,8 +58,13 @@ def priority_class() -> dict[str, Any]:
     }
 
 
-def objects(namespace: str, *, is_foreign: bool = False) -> list[dict[str, Any]]:
-    """All that waits when the operator starts; ``is_foreign`` lets others than Tutti declare it."""
+def objects(
+    namespace: str, *, is_foreign: bool = False, is_queued: bool = False
+) -> list[dict[str, Any]]:
+    """All that waits when the operator starts.
+
+    ``is_foreign`` lets others than Tutti declare it, ``is_queued`` puts it into queues.
+    """
     plain: dict[str, Any] = {"namespace": namespace, "spec": _in_pool("plain"), "cpu": 1}
     gpu: dict[str, Any] = {"namespace": namespace, "spec": _in_pool("gpu"), "cpu": 1, "gpu": 1}
     urgent = {**gpu, "spec": {**_in_pool("gpu"), "priorityClassName": URGENT}}
@@ -88,7 +93,7 @@ def objects(namespace: str, *, is_foreign: bool = False) -> list[dict[str, Any]]
             if "priorityClassName" in one["spec"]
         }
         return [foreign.translated(one, classes) for one in (*groups, *pods)]
-    return [*groups, *pods]
+    return queued.translated(namespace, [*groups, *pods]) if is_queued else [*groups, *pods]
 
 
 def _in_pool(pool: str) -> dict[str, Any]:

@@ -10,15 +10,15 @@ from . import deeds
 from .writes import WORK, Write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .deeds import Deed
 
 MOST_STRIKES = 3
 MOST_DOWN_SECONDS = 2.0
-# What the operator writes in this scenario: it has no queues, and nothing there is ever evicted.
-_ABSENT = (Write.EVICT, Write.QUEUE_FINALIZER, Write.QUEUE_STATUS, Write.OTHER)
-STRUCK = tuple(each for each in Write if each not in _ABSENT)
+# What the operator writes: nothing here is ever evicted, and only one scene has queues.
+QUEUE_WRITES = (Write.QUEUE_FINALIZER, Write.QUEUE_STATUS)
+STRUCK = tuple(each for each in Write if each not in (*QUEUE_WRITES, Write.EVICT, Write.OTHER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +72,19 @@ def second_kills(k: int, second: int) -> Iterator[Trial]:
         yield Trial(f"{name}, twice", strikes)
 
 
-def answers() -> Iterator[Trial]:
+def answers(kinds: Iterable[Write] = STRUCK) -> Iterator[Trial]:
     """Every fault of a single call, at the first and the second write of every kind."""
     for name, deed in deeds.ANSWERS.items():
-        for kind in STRUCK:
+        for kind in kinds:
             for n in (1, 2):
                 yield Trial(name, _at(kind, n, name, deed))
 
 
-def roads(away_seconds: float) -> Iterator[Trial]:
+def roads(away_seconds: float, kinds: Iterable[Write] = STRUCK) -> Iterator[Trial]:
     """Every fault of the whole road, at the first write of every kind."""
     away, away_deed = deeds.outage(away_seconds)
     for name, deed in {**deeds.STREAMS, away: away_deed}.items():
-        for kind in STRUCK:
+        for kind in kinds:
             yield Trial(name, _at(kind, 1, name, deed))
 
 

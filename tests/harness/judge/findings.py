@@ -11,6 +11,7 @@ class Promise(StrEnum):
     CAPACITY = "P2 no over-commit"
     HANDS_OFF = "P8 hands off"
     RESERVED_FIRST = "reserved before bound"
+    LIMITS = "limits of queues"
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Follower:
     @property
     def is_absent(self) -> bool:
         """Whether the cluster does not have the kind, and need not have it."""
-        return self._revision is None and self.kind in FOREIGN.values()
+        return self._revision is None and self.kind in (*FOREIGN.values(), Kind.QUEUES)
 
     async def begin(self, revision: int | None) -> int | None:
         """Take the state at this revision, or now, as initial; gives the revision."""

@@ -20,6 +20,7 @@ class Kind(StrEnum):
     NODES = "/api/v1/nodes"
     POD_GROUPS = "/apis/tutti.dev/v1alpha1/podgroups"
     RESERVATIONS = "/apis/tutti.dev/v1alpha1/reservations"
+    QUEUES = "/apis/tutti.dev/v1alpha1/queues"
     # What declares gangs besides, and exists in some clusters only.
     KUBERNETES_GROUPS = "/apis/scheduling.k8s.io/v1beta1/podgroups"
     PLUGINS_GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"

@@ -13,6 +13,7 @@ from .capacity import judge_capacity
 from .findings import Verdict
 from .hands_off import judge_hands
 from .history import History
+from .limits import judge_limits
 from .replay import replay
 from .reserving import judge_reserving
 from .standpoint import Standpoint
@@ -50,8 +51,9 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
     whole = judge_wholeness(steps, heard, standpoint)
     room = judge_capacity(steps, standpoint)
     reserved = judge_reserving(steps, standpoint)
+    limits = judge_limits(steps, standpoint)
     hands = judge_hands(steps, heard, standpoint)
-    found = (whole, room, reserved, hands)
+    found = (whole, room, reserved, limits, hands)
     return Verdict(
         violations=tuple(
             sorted(
@@ -62,7 +64,7 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
         collisions=room.collisions,
         broken=whole.broken,
         unfinished=whole.unfinished,
-        unproved=(*room.unproved, *reserved.unproved),
+        unproved=(*room.unproved, *reserved.unproved, *limits.unproved),
         bindings=room.judged,
         gangs=whole.judged,
         writes=hands.judged,

@@ -93,6 +93,7 @@ class PodGroup:
     templates: Mapping[str, Amounts]  # what absent members of a role will ask for
     absent_seconds: int  # for which they are awaited
     owner_pod: str  # the pod that owns it, if one does
+    queue: str = ""
 
 
 def foreign(kind: Kind, name: str) -> str:
@@ -121,7 +122,19 @@ class Reservation:
         return frozenset(named | {node for node, _ in self.slots})
 
 
-View = Pod | Node | PodGroup | Reservation
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A Queue at one revision; ``observed`` is the generation that Tutti has last written about."""
+
+    key: Key
+    uid: str
+    parent: str
+    limits: Amounts
+    generation: int
+    observed: int
+
+
+View = Pod | Node | PodGroup | Reservation | Queue
 
 
 def view(kind: Kind, body: Body, revision: int) -> View:
@@ -137,6 +150,8 @@ def view(kind: Kind, body: Body, revision: int) -> View:
             return _foreign_group(kind, body)
         case Kind.RESERVATIONS:
             return _reservation(body, revision)
+        case Kind.QUEUES:
+            return _queue(body)
 
 
 def _key(body: Body) -> Key:
@@ -210,6 +225,7 @@ def _pod_group(body: Body) -> PodGroup:
             ),
             "",
         ),
+        queue=spec.get("queue") or "",
     )
 
 
@@ -258,4 +274,19 @@ def _reservation(body: Body, revision: int) -> Reservation:
         },
         reserved_at=datetime.fromisoformat(said) if (said := spec.get("reservedAt")) else None,
         is_spent="queue" in spec and not (placement or spec.get("evict")),
+    )
+
+
+def _queue(body: Body) -> Queue:
+    spec, metadata = body.get("spec") or {}, body["metadata"]
+    limits = {
+        line["name"]: line["limit"] for line in spec.get("resources") or () if "limit" in line
+    }
+    return Queue(
+        key=_key(body),
+        uid=metadata["uid"],
+        parent=spec.get("parent") or "",
+        limits=amounts(limits),
+        generation=int(metadata.get("generation") or 1),
+        observed=int((body.get("status") or {}).get("observedGeneration") or 0),
     )

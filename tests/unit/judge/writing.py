@@ -67,6 +67,24 @@ class Story:
             },
         )
 
+    def queue(
+        self, name: str, parent: str = "", *, generation: int = 1, observed: int = 0, **limits: str
+    ) -> int:
+        """Put a Queue with these limits."""
+        lines = [{"name": key, "limit": value} for key, value in _resources(limits).items()]
+        return self.put(
+            Kind.QUEUES,
+            {
+                "metadata": {"name": name, "generation": generation},
+                "spec": {"parent": parent, "resources": lines},
+                "status": {"observedGeneration": observed},
+            },
+        )
+
+    def queued(self, name: str, least: int, queue: str) -> int:
+        """Put a PodGroup that names its queue."""
+        return self._group(name, {"minMember": least, "queue": queue})
+
     def group(self, name: str, least: int | None = None, **roles: int) -> int:
         """Put a PodGroup."""
         listed = [{"name": role, "minMember": count} for role, count in roles.items()]
