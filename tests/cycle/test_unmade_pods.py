@@ -9,6 +9,7 @@ from tutti.kube.gang_sources.volcano import KIND
 from tutti.model.cluster import Role
 from tutti.model.decisions import Mode, RolloutLimits
 from tutti.model.keys import GangKey, Uid
+from tutti.model.queues import Queue
 from tutti.model.shapes import Template
 
 from ..harness.builders import NAMESPACE, gang, member, node, shape
@@ -97,3 +98,34 @@ async def test_a_job_whose_group_cannot_be_placed_says_so_and_gets_no_pods() -> 
     (line,) = made.groups[KEY].status["conditions"]
     assert phase(made) == "Pending"
     assert "spec.x" in line["message"]
+
+
+TEAM = Queue("team", Uid("team-1"))
+
+
+async def test_a_job_of_an_unknown_queue_has_no_pods_and_names_the_queues_that_would_do() -> None:
+    made = cluster(cpu=4)
+    made.add_queue(TEAM)
+    made._put_group(replace(made.groups[KEY], queue="tema"))
+    clock = Clock()
+    life = Life(made, clock)
+    for _ in range(3):
+        await life.turn()
+        clock.now += 2.0
+    (line,) = made.groups[KEY].status["conditions"]
+    assert phase(made) == "Pending"
+    assert "queue tema does not exist" in line["message"]
+    assert "name team" in line["message"]
+
+
+@pytest.mark.parametrize("queue", [TEAM, Queue("default", Uid("d"), namespaces=None)])
+async def test_the_default_queue_of_volcano_counts_where_there_is_a_queue_of_its_name(
+    queue: Queue,
+) -> None:
+    made = cluster(cpu=4)
+    made.add_queue(queue)
+    made._put_group(replace(made.groups[KEY], queue_if_exists="default"))
+    life = Life(made, Clock())
+    await life.turn()
+    await life.turn()
+    assert phase(made) == ("Inqueue" if queue is TEAM else "Pending")

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0  # between two plans that ask for jobs without pods
 AGAIN_SECONDS = 5.0  # until a job is looked at again that could not be told, or has had its turn
+TOLD_SECONDS = 10.0  # for which a job that was told counts as if its pods were there
 UNREAD_SECONDS = 60.0  # until a job is read again that is gone, or could not be read
 MOST_JOBS = 100  # that one plan asks for; the others have their turn after them
 MOST_REMEMBERED = 1_000  # jobs whose templates are kept
@@ -72,6 +73,7 @@ class Enqueuer:
         self._foreign: set[Uid] = set()  # gangs of jobs that name another scheduler
         self._tried: dict[Uid, float] = {}  # when a job had its turn last
         self._put_off: dict[Uid, float] = {}  # until when a job is left alone
+        self._told: dict[Uid, tuple[WaitingJob, float]] = {}  # and until when it counts
         self._look_at = 0.0  # when the next plan may ask for jobs
         self._next: float | None = None
 
@@ -100,13 +102,48 @@ class Enqueuer:
         self._look_at = now + LOOK_SECONDS
         due = [one for one in waiting if self._put_off.get(one[0].uid, now) <= now]
         jobs = [job for job in await self._read(due, now) if not job.group.unsupported_fields]
-        told = [job for job in jobs if self._is_starved(job.group, job.gang, now)]
-        if asked := [job for job in jobs if job not in told and job.roles]:
-            placed = await self._placed(snapshot, asked, plan_of)
-            told += [job for job in asked if job.gang.key in placed]
-        told += [job for job in jobs if not job.roles and job not in told and _fits(snapshot, job)]
-        await self._gate.all(partial(self._tell, job.group) for job in told)
+        starved = [job for job in jobs if self._is_starved(job.group, job.gang, now)]
+        others = [job for job in jobs if job not in starved]
+        with_room = await self._with_room(snapshot, others, self._expected(snapshot, now), plan_of)
+        await self._gate.all(partial(self._tell, job.group) for job in (*starved, *with_room))
+        self._told.update((job.group.uid, (job, now + TOLD_SECONDS)) for job in with_room)
         self._next = self._next_moment(waiting, due)
+
+    def _expected(self, snapshot: Snapshot, now: float) -> list[WaitingJob]:
+        """The jobs that were told a moment ago and have not all the pods yet that they need."""
+        members = {gang.uid: len(gang.members) for gang in snapshot.gangs}
+        self._told = {
+            uid: (job, until)
+            for uid, (job, until) in self._told.items()
+            if now < until and members.get(uid, 0) < demand.min_members(job.gang)
+        }
+        return [job for job, _ in self._told.values()]
+
+    async def _with_room(
+        self,
+        snapshot: Snapshot,
+        jobs: Collection[WaitingJob],
+        expected: Collection[WaitingJob],
+        plan_of: Callable[[Snapshot], Awaitable[Plan]],
+    ) -> list[WaitingJob]:
+        """The jobs that have room together, and beside the pods that are ``expected``.
+
+        A plan places the jobs with roles. Of the others only the sum of their resources counts.
+        """
+        planned = [job for job in jobs if job.roles]
+        beside = [job for job in expected if job.roles]
+        has_sums = len(beside) < len(expected)
+        placed = await self._placed(snapshot, (*planned, *beside), plan_of) if planned else ()
+        free = _free(snapshot) - Resources.total(job.group.min_resources for job in expected)
+        with_room = []
+        for job in (*planned, *(job for job in jobs if not job.roles)):
+            has_room = job.group.min_resources.fits(free)
+            if job.roles:
+                has_room = job.gang.key in placed and (has_room or not has_sums)
+            if has_room:
+                with_room.append(job)
+                free -= job.group.min_resources
+        return with_room
 
     def _forget_all_but(self, here: Collection[Uid]) -> None:
         """Forget the gangs that wait no more."""
@@ -217,11 +254,10 @@ def with_pods(job: WaitingJob, most: int) -> Gang | None:
     return replace(gang, roles=untyped, members=tuple(pods))
 
 
-def _fits(snapshot: Snapshot, job: WaitingJob) -> bool:
-    """Whether the nodes together have as much free as the controller says that the job needs."""
-    free = Resources.total(
+def _free(snapshot: Snapshot) -> Resources:
+    """What the nodes together have free."""
+    return Resources.total(
         Resources(tuple((name, n) for name, n in (node.allocatable - node.used).amounts if n > 0))
         for node in snapshot.nodes
         if node.ready and not node.unschedulable
     )
-    return job.group.min_resources.fits(free)

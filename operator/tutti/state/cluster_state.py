@@ -328,6 +328,7 @@ class ClusterState:
             # Of a name, the latest is it.
             by_name = {one.queue.name: one.queue for one in self.queues}
             self._queues = tuple(by_name[name] for name in sorted(by_name))
+            self._gangs.queues_changed(frozenset(by_name))
             self._wake()
 
     def _bound_changed(

@@ -45,6 +45,7 @@ class GangIndex:
         self._finished: dict[GangKey, list[Member]] = {}  # that ended well and left
         self._settled: dict[GangKey, Uid] = {}
         self._stale: set[GangKey] = set()
+        self._queues: frozenset[str] = frozenset()  # the names of all Queues
         self._is_moved = False  # since ``look``
         self.gangs: tuple[Gang, ...] = ()  # sorted by key
         self.settled: frozenset[Uid] = frozenset()
@@ -63,7 +64,7 @@ class GangIndex:
             group = self._group_by_key[key]
             has_pods = any(not member.is_over for member in self._by_gang.get(key, {}).values())
             if not (has_pods or group.terminating):
-                yield group, Gang.of(group, (), self._value_of(group.priority_class))
+                yield group, Gang.of(self._queued(group), (), self._value_of(group.priority_class))
 
     def claim_job(self, group: GangObject) -> None:
         """The pods that a job's controller will make for this group are ours."""
@@ -106,6 +107,12 @@ class GangIndex:
         """Classes are few and hardly ever change: whoever names one is looked at anew."""
         groups = self._group_by_key.items()
         self._stale.update(key for key, group in groups if group.priority_class)
+
+    def queues_changed(self, names: frozenset[str]) -> None:
+        """There are Queues of these names now, and of no others."""
+        changed, self._queues = self._queues ^ names, names
+        groups = self._group_by_key.items()
+        self._stale.update(key for key, group in groups if group.queue_if_exists in changed)
 
     def group_changed(self, old: GangObject | None, new: GangObject | None) -> None:
         """Keep the newest of a name: what is said of one deleted before may come after it."""
@@ -245,11 +252,16 @@ class GangIndex:
         class_value = group.priority_value
         if class_value is None:
             class_value = self._value_of(group.priority_class)
-        gang = self._in_its_run(Gang.of(group, members, class_value))
+        gang = self._in_its_run(Gang.of(self._queued(group), members, class_value))
         if key not in self._made and (recalled := finished_members.recalled(gang, group.status)):
             self._finished[key] = list(recalled)
         roles = [member.role for member in self._finished.get(key, ())]
         return finished_members.with_finished(gang, roles)
+
+    def _queued(self, group: GangObject) -> GangObject:
+        """The group, which names the queue that counts only if it exists, if it does."""
+        queue = group.queue_if_exists
+        return replace(group, queue=queue) if queue in self._queues else group
 
     def _in_its_run(self, gang: Gang) -> Gang:
         """The gang without what earlier runs have left; who left in one of them is forgotten."""

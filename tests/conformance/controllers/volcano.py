@@ -114,6 +114,7 @@ def vcjob_manifest(
     head: int = 1,
     workers: int = 2,
     cpu: int = 2,
+    queue: str = "",
 ) -> dict[str, Any]:
     """A vcjob of a head with so many CPUs, and of workers."""
     return {
@@ -123,7 +124,7 @@ def vcjob_manifest(
         "spec": {
             "schedulerName": "tutti",
             "policies": [{"event": event, "action": action}],
-            # Of minAvailable and queue the webhook says what they are.
+            **({"queue": queue} if queue else {}),  # else it is the webhook's, as minAvailable is
             "tasks": [
                 {"name": "head", "replicas": 1, "template": template(cpu=head)},
                 {"name": "work", "replicas": workers, "template": template(cpu=cpu)},

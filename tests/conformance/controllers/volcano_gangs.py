@@ -133,6 +133,37 @@ def abort(rig: Rig) -> None:
     rig.until(lambda: not rig.pods(), "everything is given back")
 
 
+def queues(rig: Rig) -> None:
+    """The queue of a vcjob is Tutti's Queue of that name, and the limit of that counts."""
+    for name in ("vision", "unknown"):
+        rig.create(volcano_queue(name))
+    rig.create(queue_manifest("vision", cpu=5))
+    for name, queue in (("one", "vision"), ("two", "vision"), ("lost", "unknown")):
+        rig.create(vcjob_manifest(name, workers=2, cpu=2, queue=queue))
+    until_job(rig, "one", "Running")
+    rig.create(vcjob_manifest("free", workers=2, cpu=2))  # of Volcano's default queue
+    until_job(rig, "free", "Running")  # of 10 CPUs 5 are used: so it is the limit that counts
+    rig.until(
+        lambda: (
+            "queue unknown does not exist"
+            in condition(pod_group(rig, "lost"), "Unschedulable").get("message", "")
+        ),
+        "it says what is wrong with its queue",
+    )
+    delete(rig, "free")
+    time.sleep(_QUIET_SECONDS)
+    assert not pods(rig, "two")
+    assert not pods(rig, "lost")
+    delete(rig, "one")
+    until_job(rig, "two", "Running")
+    rig.create(queue_manifest("unknown", cpu=5))
+    until_job(rig, "lost", "Running")
+    for name in ("two", "lost"):
+        delete(rig, name)
+    rig.until(lambda: not rig.pods(), "everything is given back")
+    rig.plane.kubectl("delete", "queues.tutti.dev", "--all")
+
+
 def hostile(rig: Rig) -> None:
     """Forged phases, absurd sizes and unknown fields hurt only the job that has them."""
     rig.create(group_manifest("vast", {"minMember": 2**31 - 1}), member("vast-0", "vast"))
@@ -192,6 +223,27 @@ def group_manifest(name: str, spec: dict[str, Any]) -> dict[str, Any]:
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": spec,
+    }
+
+
+def volcano_queue(name: str) -> dict[str, Any]:
+    """A Queue of Volcano's, without which its webhook refuses a vcjob."""
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"weight": 1},
+        "status": {"state": "Open"},
+    }
+
+
+def queue_manifest(name: str, cpu: int) -> dict[str, Any]:
+    """A Queue of Tutti's with a limit, which all namespaces may use."""
+    return {
+        "apiVersion": "tutti.dev/v1alpha1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"namespaces": {}, "resources": [{"name": "cpu", "limit": cpu}]},
     }
 
 
@@ -313,6 +365,7 @@ def ray_nodes(rig: Rig, job: str) -> list[bool]:
 # Components, the name of Tutti as a scheduler, and what is played in turn.
 ROUNDS: Mapping[str, tuple[tuple[str, ...], str, tuple[Callable[[Rig], None], ...]]] = {
     "volcano": (("volcano",), "tutti", (smoke, repair, restart, restart_task, abort)),
+    "volcano-queues": (("volcano",), "tutti", (queues,)),
     "volcano-hostile": (("volcano",), "tutti", (hostile,)),
     "lws": (("lws",), "tutti", (leader_worker_set,)),
     "kuberay-volcano": (("kuberay-volcano",), "volcano", (ray_job,)),

@@ -18,6 +18,7 @@ from tutti.operator.enqueuer import (
     AGAIN_SECONDS,
     LOOK_SECONDS,
     MOST_JOBS,
+    TOLD_SECONDS,
     UNREAD_SECONDS,
     Enqueuer,
 )
@@ -175,6 +176,52 @@ async def test_without_templates_the_sum_counts(cpu: int, *, is_told: bool) -> N
         {"a": JobPods(OURS, problem="odd")}, [job("a", min_resources=Resources.of({"cpu": cpu}))]
     )
     assert await enqueued(world) == (["a"] if is_told else [])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (JobPods(OURS, problem="odd"), JobPods(OURS, problem="odd")),
+        (roles(3, 2), JobPods(OURS, problem="odd")),
+        (roles(3, 2), roles(3, 2)),
+        (JobPods(OURS, problem="odd"), roles(3, 2)),
+    ],
+)
+@pytest.mark.parametrize("second_created", [0.0, 11.0])
+async def test_what_one_job_was_told_of_is_not_free_for_another_until_its_pods_are_there(
+    first: Any, second: Any, second_created: float
+) -> None:
+    """Whether the other is looked at in the same round or in the next."""
+    needs = Resources.of({"cpu": 6000})
+    both = [
+        job("a", 3, min_resources=needs),
+        job("b", 3, min_resources=needs, created=second_created),
+    ]
+    world = World({"a": first, "b": second}, [both[0]] if second_created else both, {"a": 5})
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    if second_created:
+        assert world.names == ["a"]
+        world.jobs = [both[1]]
+    world.now += LOOK_SECONDS
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert len(world.names) == 1
+    world.now += TOLD_SECONDS  # no pods have come; the room is nobody's
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert world.names == ["a", "b"]
+
+
+@pytest.mark.parametrize("sized", [False, True])
+async def test_a_job_whose_pods_are_there_is_counted_once(*, sized: bool) -> None:
+    small = JobPods(OURS, problem="odd") if sized else roles(1, 2)
+    world = World({"a": roles(3, 2), "b": small}, [job("a", 3)])
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    world.jobs = [job("b", 1, min_resources=Resources.of({"cpu": 2000}))]
+    world.now += LOOK_SECONDS
+    bound = gang("a").of(3, cpu=2).bound_on("n1", "n1", "n2").but(uid=Uid("a"), key=job("a").key)
+    await enqueuer.enqueue(snapshot(node("n1", cpu=4), node("n2", cpu=4), bound), world.plan)
+    assert world.names == ["a", "b"]
 
 
 @pytest.mark.parametrize("phase", ["", "Pending", "Inqueue", "Running", "Unknown", "Completed"])

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tutti.kube.codec.queues import QueueObject
 from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
 from tutti.model.keys import POD, ApiKind, GangKey, NodeName, Uid
+from tutti.model.queues import Queue
 from tutti.model.spark import SparkPod
 from tutti.state.cluster_state import ClusterState
 
@@ -109,3 +111,19 @@ def test_a_number_that_an_object_states_is_its_priority() -> None:
     world.state.learn_group(replace(made, priority_value=9, version=str(world.version)))
     (gang,) = world.state.snapshot(0.0).gangs
     assert gang.priority == 9
+
+
+def test_a_queue_that_counts_if_it_exists_follows_the_queues() -> None:
+    world = Observed()
+    group = world.group(basic=False)
+    world.state.learn_group(replace(group, version="9", queue_if_exists="default"))
+
+    def queue() -> str:
+        (gang,) = world.state.snapshot(0.0).gangs
+        return gang.queue
+
+    assert queue() == ""
+    world.state.learn_queue(QueueObject(Queue("default", Uid("d")), version="10"))
+    assert queue() == "default"
+    world.state.queues.drop(Uid("d"))
+    assert queue() == ""

@@ -25,6 +25,7 @@ class GangObject(GangDeclaration):
     # room for them; None where nothing waits for that.
     job_awaiting_room: tuple[str, Uid] | None = None
     min_resources: Resources = NOTHING  # of all members that it needs, by its controller
+    queue_if_exists: str = ""  # the queue that it is in if there is a Queue of this name
 
 
 class GangOutcome(NamedTuple):

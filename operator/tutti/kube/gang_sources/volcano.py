@@ -3,7 +3,7 @@
 Pods name them by an annotation. The status has no subresource, and its phase starts a vcjob: the
 job's pods are made once it is neither empty nor Pending. Tutti writes the phases and conditions of
 Volcano's own scheduler, but for ``Unknown``, which restarts jobs, and never goes back to Pending.
-``queue`` is not read. What Volcano's scheduler does is in pkg/scheduler of its module:
+``queue`` is the Queue of that name. Volcano's scheduler is in pkg/scheduler of its module:
 ``getPodGroupPhase``, ``plugins/gang`` and ``CheckTaskValid``.
 """
 
@@ -35,6 +35,8 @@ GET_JOB = Right("batch.volcano.sh", "jobs", "get", "v1alpha1")
 JOB_VERSION = api_version(GET_JOB.group, GET_JOB.version)
 # With more tasks than this that have a minimum each, counting them would take too long.
 MOST_TASKS = 100
+# The queue of whoever names none, by Volcano's webhook: so it may stand where users chose nothing.
+DEFAULT_QUEUE = "default"
 _LONGEST_RUN = 9  # digits: the version is an int32
 
 
@@ -44,6 +46,7 @@ class PodGroupSpec(wire.Wire):
     min_member: int = 1
     min_task_member: dict[str, int] = Field(default_factory=dict)
     priority_class_name: str = ""
+    queue: str = ""
     min_resources: wire.Quantities = Field(default_factory=dict)
     network_topology: dict[str, Any] | None = None
     sub_group_policy: tuple[Any, ...] = ()
@@ -96,6 +99,7 @@ def decode_group(group: PodGroup) -> GangObject | None:
         for one in metadata.owner_references
     ):
         return None
+    is_default = spec.queue == DEFAULT_QUEUE
     minimums = spec.min_task_member if sum(spec.min_task_member.values()) <= spec.min_member else {}
     fields = {
         "spec.networkTopology": spec.network_topology is not None,
@@ -116,6 +120,8 @@ def decode_group(group: PodGroup) -> GangObject | None:
         unsupported_fields=tuple(name for name, is_used in fields.items() if is_used),
         job_awaiting_room=_job_awaiting_room(group),
         min_resources=_resources(spec.min_resources),
+        queue="" if is_default else spec.queue,
+        queue_if_exists=DEFAULT_QUEUE if is_default else "",
     )
 
 
@@ -211,7 +217,7 @@ def _conditions(
         line = {"type": "Scheduled", "reason": "tasks in gang are ready to be scheduled"}
     else:
         why = outcome.message
-        if not outcome.seen and outcome.reason != Reason.NOT_MODELLED:
+        if not outcome.seen and outcome.reason in ("", Reason.WAITING_FOR_MEMBERS):
             why = "the pods are made once there is room for them"
         missing = max(0, outcome.needed - outcome.bound)
         line = {

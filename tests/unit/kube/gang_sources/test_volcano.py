@@ -368,5 +368,26 @@ def test_a_job_without_pods_says_which_of_its_fields_keeps_it() -> None:
 
 
 def test_a_job_without_pods_says_what_they_wait_for() -> None:
-    found = status_of(outcome(), {}, NOW, keep_sentences=False)
+    waiting = outcome()._replace(reason="WaitingForMembers", message="0 of 3 members")
+    found = status_of(waiting, {}, NOW, keep_sentences=False)
     assert "made once there is room" in found["conditions"][0]["message"]
+
+
+def test_a_job_without_pods_says_what_is_wrong_with_its_queue() -> None:
+    message = "there is no Queue tema"
+    refused = outcome()._replace(reason="UnknownQueue", message=message)
+    found = status_of(refused, {}, NOW, keep_sentences=False)
+    assert found["conditions"][0]["message"] == f"3/0 tasks in gang unschedulable: {message}"
+
+
+@pytest.mark.parametrize(
+    ("name", "queue", "if_exists"),
+    [("team", "team", ""), ("default", "", "default"), ("", "", "")],
+)
+def test_a_queue_counts_but_volcanos_default_only_where_it_exists(
+    name: str, queue: str, if_exists: str
+) -> None:
+    """Volcano's webhook names the default where users have named no queue."""
+    found = decode_group(group({"queue": name}))
+    assert found is not None
+    assert (found.queue, found.queue_if_exists) == (queue, if_exists)
