@@ -17,6 +17,7 @@ from rich.console import Console
 from tutti.model import ports
 from tutti.model.decisions import Objective, Policy
 from tutti.planning import plan as planning
+from tutti.queues.tree import QueueTree, findings
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
@@ -31,6 +32,7 @@ from ..bench.planner import (
     contenders,
     pictures,
     plots,
+    queue_tree,
     tables,
     traces,
     trials,
@@ -48,6 +50,7 @@ from ..bench.planner.scenes import (
     crowded,
     grid,
     hard,
+    queued,
     ruled,
     small,
     unlike,
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
     from tutti.model.cluster import Snapshot
 
 GIBI = 2**30
+GPU = pictures.GPU
 TRACE = traces.generated(200, 400, seed=1)
 
 
@@ -452,6 +456,41 @@ def test_cycles_are_measured_beside_others_pods_and_once_all_that_fits_has_start
     results = _results((replace(case, scene=crowded(1.0)), figures))
     assert _word(results, "event loop blocked")[0] == figures.blocked_seconds
     assert "one of others' pods changed" in _text(tables.comparisons(results))
+
+
+def _with_queues() -> Case:
+    return Case(Kind.QUEUES, replace(queued(100, 1.0), nodes=2_000, gangs=300), "ilp")
+
+
+def test_the_scene_of_queues_has_all_gangs_in_leaves_of_three_levels_and_some_run() -> None:
+    picture = pictures.snapshot(_with_queues().scene, TRACE, seed=1)
+    tree = QueueTree.of(picture.queues)
+    assert len(picture.queues) == queue_tree.QUEUES == 100
+    assert (tree.height, [*findings(picture.queues, {GPU: 10**9})]) == (3, [])
+    assert all(tree.is_leaf(gang.queue) for gang in picture.gangs)
+    assert len({gang.queue for gang in picture.gangs if gang.members[0].node is None}) > 60
+    running = [gang for gang in picture.gangs if gang.members[0].node is not None]
+    assert len(running) == len(picture.gangs) - 300 == len(picture.start_records) > 10
+    without = queue_tree.without_queues(picture)
+    assert (without.gangs, without.queues) == (picture.gangs, ())
+
+
+def test_plans_with_queues_are_measured_beside_plans_without() -> None:
+    case = _with_queues()
+    figures = trials.measured(case, TRACE, seed=1)
+    assert figures.unfinished == ""
+    assert figures.at_limit >= queue_tree.QUEUES / 2
+    assert 0 < figures.value < figures.other_value
+    bound = 2 * figures.value
+    results = _results((case, replace(figures, seconds=3.0, other_seconds=2.0, bound=bound)))
+    assert _word(results, "whole plan with 100 queues") == (1.5, "reached")
+    assert _word(results, "value of a plan with 100 queues") == (0.5, "not reached")
+    assert f"{figures.at_limit} of 100 queues at a limit" in _text(tables.comparisons(results))
+
+
+def test_without_a_bound_nobody_knows_how_good_a_plan_with_queues_is() -> None:
+    results = _results((_with_queues(), Figures(seconds=3.0, other_seconds=2.0)))
+    assert _word(results, "value of a plan with 100 queues")[1] == "not measured"
 
 
 def test_a_case_in_a_process_of_its_own_admits_what_it_would_admit_here() -> None:

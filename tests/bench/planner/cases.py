@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tutti.model.decisions import Objective
 
 from .contenders import BESTFIT, ILP
-from .scenes import crowded, grid, hard, ruled, unlike
+from .scenes import crowded, grid, hard, queued, ruled, unlike
 from .trials import Case, Kind
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ def decisive(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[C
     cases += _plans(more, strategies)
     beside = ((Kind.ARGMIN, BESTFIT), (Kind.UNCHANGED, ILP))
     cases += [Case(kind, large, name) for kind, name in beside if name in strategies]
-    return [*cases, *([Case(Kind.CYCLE, crowded(scale), ILP)] if ILP in strategies else [])]
+    if ILP in strategies:
+        cases.append(Case(Kind.QUEUES, queued(listed, scale), ILP))
+        cases.append(Case(Kind.CYCLE, crowded(scale), ILP))
+    return cases
 
 
 def survey(listed: int, scale: float, strategies: Sequence[str]) -> Sequence[Case]:

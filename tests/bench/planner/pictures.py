@@ -20,7 +20,7 @@ from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.resources import Resources
 from tutti.model.shapes import NodeTerm, Shape
 
-from . import traces
+from . import queue_tree, traces
 from .scenes import MOST_PORTS, PORT_PODS, RACK, Shapes, Twist
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ def snapshot(scene: Scene, trace: Trace, seed: int) -> Snapshot:
         _node(i, machine, use, scene)
         for i, (machine, use) in enumerate(zip(machines, used, strict=True))
     )
-    return Snapshot(TAKEN_AT, nodes, _gangs(scene, trace, machines, rng))
+    picture = Snapshot(TAKEN_AT, nodes, _gangs(scene, trace, machines, rng))
+    is_queued = scene.twist is Twist.QUEUES
+    return queue_tree.with_queues(picture, GPU, seed) if is_queued else picture
 
 
 def shapes_of(scene: Scene, trace: Trace) -> Sequence[Ask]:

@@ -52,6 +52,7 @@ class Twist(StrEnum):
     PRIORITIES = "priorities"  # like UNLIKE, and every gang has a priority of its own
     RESOURCES = "resources"  # like UNLIKE, and every gang asks for a resource of its own
     FURTHER = "further"  # gangs that need one member, and have very many
+    QUEUES = "queues"  # a tree of queues, in whose leaves all gangs are
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +178,19 @@ def ruled(listed: int, scale: float) -> Scene:
         Shapes.EIGHT,
         _gangs(GANGS, scale),
         twist=Twist.RULES,
+    )
+
+
+def queued(listed: int, scale: float) -> Scene:
+    """The large scene with all gangs in the leaves of a tree of queues, many of them at a limit."""
+    return Scene(
+        "queues",
+        "100 queues of 3 levels, at least half of them at a limit",
+        _nodes(listed * COPIES[-1], scale),
+        FULLNESS[0],
+        Shapes.EIGHT,
+        _gangs(GANGS, scale),
+        twist=Twist.QUEUES,
     )
 
 

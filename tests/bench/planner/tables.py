@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from . import contenders
+from . import contenders, queue_tree
 from .cases import PLAIN_SIZES
 from .stopwatch import NAMES
 from .trials import Kind
@@ -81,14 +81,24 @@ def comparisons(results: Results) -> Table:
     for kind, words in _WORDS.items():
         for key in results.cases(kind):
             cells = _beside(results, key)
-            table.add_row(words, key.scene, key.strategy, *cells, results.trouble(key))
+            note = results.trouble(key) or _queue_note(results, key)
+            table.add_row(words, key.scene, key.strategy, *cells, note)
     return table
+
+
+def _queue_note(results: Results, key: Key) -> str:
+    """How many queues keep gangs waiting by a limit; nothing of other comparisons."""
+    if key.kind is not Kind.QUEUES:
+        return ""
+    at_limit = results.median(key, lambda one: one.at_limit)
+    return f"{count(at_limit)} of {queue_tree.QUEUES} queues at a limit"
 
 
 _WORDS = {
     Kind.ARGMIN: "members, one argmin each",
     Kind.PLAIN: f"a variable per pod and node, {PLAIN_SIZES[0]} nodes and more",
     Kind.UNCHANGED: "nothing changed, and a full plan",
+    Kind.QUEUES: "a plan with queues, and without",
     Kind.CYCLE: "one of others' pods changed, and nothing did",
 }
 

@@ -23,13 +23,13 @@ from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Outcome, Problem, admitted_value
 from tutti.verify import plan_checks
 
-from . import baselines, contenders
+from . import baselines, contenders, queue_tree
 from .pictures import GPU, snapshot
 from .scenes import Scene, Twist, small
 from .stopwatch import NAMES, Stopwatch, Watched
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
     from tutti.model.cluster import Snapshot
@@ -49,6 +49,7 @@ class Kind(StrEnum):
     ARGMIN = "argmin"  # bestfit beside one argmin per member
     PLAIN = "plain"  # ilp beside a program with a variable per pod and node
     UNCHANGED = "unchanged"  # a cycle with nothing changed beside a full plan
+    QUEUES = "queues"  # a plan with queues beside one of the same gangs without
     CYCLE = "cycle"  # beside many pods: one of them changed, and nothing did
 
 
@@ -81,6 +82,7 @@ class Figures:
     other_seconds: float = 0.0  # of what stands beside it
     other_value: int = 0
     blocked_seconds: float = 0.0  # the longest that a cycle kept the event loop from anything else
+    at_limit: int = 0  # queues that keep a gang waiting because of their limits
     unfinished: str = ""  # why there are no figures
 
 
@@ -99,6 +101,8 @@ def measured(case: Case, trace: Trace, seed: int) -> Figures:
             return _plain(picture, case)
         case Kind.UNCHANGED:
             return _unchanged(picture, case)
+        case Kind.QUEUES:
+            return _queues(picture, case)
         case Kind.CYCLE:
             return asyncio.run(_cycle(picture, case))
 
@@ -234,6 +238,35 @@ def _unchanged(picture: Snapshot, case: Case) -> Figures:
     return Figures(
         seconds=seconds, other_seconds=full, value=_waiting(left), other_value=_waiting(picture)
     )
+
+
+def _queues(picture: Snapshot, case: Case) -> Figures:
+    """A whole plan with queues; and, beside it, one of the same gangs without."""
+    without = queue_tree.without_queues(picture)
+    plain, plain_seconds, plain_broken = _timed(without, case)
+    found, seconds, broken = _timed(picture, case)
+    if broken or plain_broken:
+        return Figures(unfinished=f"wrong: {(*broken, *plain_broken)[0]}")
+    policy = Policy(case.objective)
+    bounds = [level.bound for level in found.levels]
+    return replace(
+        _admitted(picture, found, policy),
+        seconds=seconds,
+        other_seconds=plain_seconds,
+        bound=None if None in bounds else sum(bound or 0 for bound in bounds),
+        other_value=_admitted(without, plain, policy).value,
+        at_limit=queue_tree.at_a_limit(found),
+    )
+
+
+def _timed(picture: Snapshot, case: Case) -> tuple[Plan, float, Sequence[str]]:
+    """A whole plan, the seconds in which it was made and checked, and what is wrong with it."""
+    strategy = contenders.made(case.strategy)
+    gc.collect()
+    start = perf_counter()
+    found = _planned(picture, strategy, case)
+    broken = plan_checks.violations(picture, found)
+    return found, perf_counter() - start, broken
 
 
 async def _cycle(picture: Snapshot, case: Case) -> Figures:

@@ -12,7 +12,7 @@ from ..e2e.verdicts import Sense, Verdict
 from .cases import BASE_8, LARGE_8, LARGE_13
 from .contenders import BESTFIT, ILP
 from .results import Key
-from .scenes import crowded, hard, ruled, unlike
+from .scenes import crowded, hard, queued, ruled, unlike
 from .trials import Kind
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def verdicts(results: Results) -> Sequence[Verdict]:
     growth = _seconds(results, _plan(LARGE_8, ILP)) / _seconds(results, _plan(BASE_8, ILP))
     unchanged = Key(Kind.UNCHANGED, LARGE_8, ILP, Objective.RESOURCES)
     still = results.median(unchanged, lambda one: one.seconds / one.other_seconds)
+    queues = Key(Kind.QUEUES, queued(1, 1.0).name, ILP, Objective.RESOURCES)
+    slower = results.median(queues, lambda one: one.seconds / one.other_seconds)
     memory = _largest(results, lambda one: one.peak_megabytes + one.engine_megabytes)
     return (
         *rows,
@@ -66,6 +68,14 @@ def verdicts(results: Results) -> Sequence[Verdict]:
         Verdict(_plain_words(results), _plain(results), least, 100, 1_000),
         Verdict("plan time of ilp, 8 times the nodes", growth, most, 10, 4),
         Verdict("cycle with nothing changed over a full plan", still, most, 0.02, 0.002),
+        Verdict("whole plan with 100 queues over that without", slower, most, 1.5, 1.1),
+        Verdict(
+            "value of a plan with 100 queues over its bound",
+            results.median(queues, _reached),
+            least,
+            0.99,
+            0.999,
+        ),
         Verdict("peak RSS of ilp with its engine, MB", memory, most, 800, 400),
         Verdict("slowest hard scene over the budget", _slowest(results, _HARD), most, 1, 1),
         Verdict("largest gap of the hard scenes", _widest(results, _HARD), most, 1, 0.01),
@@ -96,6 +106,11 @@ def verdicts(results: Results) -> Sequence[Verdict]:
         ),
         Verdict("gap with rules on a fifth of the gangs", _widest(results, _RULED), most, 1, 0.01),
     )
+
+
+def _reached(one: Figures) -> float:
+    """The value over the bound of the same plan; not a number where none is known."""
+    return math.nan if one.bound is None else one.value / one.bound if one.bound else 1.0
 
 
 def _plan(scene: str, strategy: str, objective: Objective = Objective.RESOURCES) -> Key:
