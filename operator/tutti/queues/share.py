@@ -7,6 +7,7 @@ over the guarantee instead of from nothing.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
 from typing import NamedTuple
 
 from ..model.keys import GangKey
@@ -94,6 +95,22 @@ def turns(shares: Shares, borrowers: Iterable[Borrower]) -> Sequence[Turn]:
     waiting[ROOT] += _counted(shares, ROOT, charged[ROOT], unqueued)
     found = ((_padded(turn.steps, height), turn.place, turn.gang) for turn in waiting[ROOT])
     return [Turn(gang, steps) for steps, _, gang in sorted(found)]
+
+
+def decided_together(turns: Iterable[Turn]) -> Sequence[Sequence[Borrower]]:
+    """The borrowers that are decided on together, the first ones first.
+
+    Those of equal steps and priority; and where all of these are of one queue, those of the same
+    queue and priority that follow them. Nobody of another queue waits between those.
+    """
+    found: list[list[Borrower]] = []
+    for _, level in groupby(turns, key=lambda turn: (turn.steps, turn.gang.priority)):
+        gangs = [turn.gang for turn in level]
+        if found and len({(gang.queue, gang.priority) for gang in (*found[-1], *gangs)}) == 1:
+            found[-1] += gangs
+        else:
+            found.append(gangs)
+    return found
 
 
 class _Turn(NamedTuple):

@@ -23,7 +23,7 @@ PODS = 1000  # on each node
 
 
 class Answer(NamedTuple):
-    """What starts: covered, as a borrower, and the steps at which each borrower was tried."""
+    """What starts: covered, as a borrower, and the steps of each borrower that starts."""
 
     covered: list[Job]
     borrowing: list[Job]
@@ -47,16 +47,18 @@ def plan(world: World) -> Answer:
     while left:
         there = [*running, *covered, *borrowing]
         steps = reference.turns(world, there, left)
-        turn = min((steps[j.name], -j.priority) for j in left)
-        level = [j for j in left if (steps[j.name], -j.priority) == turn]
-        tried |= {j.name: turn[0] for j in level}
+        level = _next(steps, left)
         before = [*covered, *borrowing]
-        borrowing += _best(
+        more = _best(
             level,
             lambda some: _value(world, some),
             lambda some, before=before: is_lawful(world, running, [*before, *some], room),  # type: ignore[misc]
         )
         left = [j for j in left if j not in level]
+        # Those of its queue that do not start in its favour no longer count.
+        anew = reference.turns(world, there, [*more, *left])
+        tried |= {j.name: anew[j.name] for j in more}
+        borrowing += more
     return Answer(covered, borrowing, tried)
 
 
@@ -89,8 +91,7 @@ def _borrow(
         return
     running, room = there
     steps = reference.turns(world, [*running, *before], left)
-    turn = min((steps[j.name], -j.priority) for j in left)
-    level = [j for j in left if (steps[j.name], -j.priority) == turn]
+    level = _next(steps, left)
     others = [j for j in left if j not in level]
     for more in _all_best(
         level,
@@ -98,6 +99,18 @@ def _borrow(
         lambda some: is_lawful(world, running, [*before, *some], room),
     ):
         _borrow(world, there, [*before, *more], others, found)
+
+
+def _next(steps: dict[str, tuple[int, ...]], left: list[Job]) -> list[Job]:
+    """Who is decided on next: the first turn, and what follows it of its queue alone."""
+    turns = sorted({(steps[j.name], -j.priority) for j in left})
+    level: list[Job] = []
+    for turn in turns:
+        more = [j for j in left if (steps[j.name], -j.priority) == turn]
+        if level and len({(j.team, j.priority) for j in (*level, *more)}) > 1:
+            break
+        level += more
+    return level
 
 
 def _worth(world: World, waiting: list[Job]) -> Callable[[list[Job]], tuple[Fraction, ...]]:

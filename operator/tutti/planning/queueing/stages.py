@@ -6,7 +6,6 @@ turns. Each stage is decided in the room and the limits that those before it lea
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from ...gang import demand
 from ...gang.demand import MemberCounts, PlacementRequest
@@ -191,8 +190,8 @@ class _Stage:
         while left := [*self._that_may_start(left)]:
             borrowers = {self.ledger.borrower(want): want for want in left}
             turns = share.turns(self.ledger.shares, borrowers)
-            for _, together in groupby(turns, key=lambda turn: (turn.steps, turn.gang.priority)):
-                level = [borrowers[turn.gang] for turn in together]
+            for together in share.decided_together(turns):
+                level = [borrowers[gang] for gang in together]
                 tried = {id(want) for want in level}
                 left = [want for want in left if id(want) not in tried]
                 more = self._borrow(level)

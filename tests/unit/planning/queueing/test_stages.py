@@ -110,6 +110,19 @@ def test_borrowers_take_turns() -> None:
     assert (len(names), sum(name.startswith("x") for name in names)) == (8, 4)
 
 
+def test_gangs_of_one_queue_that_follow_each_other_are_chosen_for_the_most_value() -> None:
+    old, others = waits("x", "c", 5, created=NOW - 9), [waits(f"y{i}", "c", 4) for i in range(2)]
+    made = planned(eight(), queue("c"), queue("d"), old, *others)
+    assert started(made) == {"y0", "y1"}
+    assert made.proved
+
+
+def test_gangs_of_one_queue_are_not_chosen_together_across_the_turn_of_another() -> None:
+    old, others = waits("x", "c", 5, created=NOW - 9), [waits(f"y{i}", "c", 4) for i in range(2)]
+    made = planned(eight(), queue("c"), queue("d"), old, *others, waits("z", "d", 3))
+    assert started(made) == {"x", "z"}
+
+
 def test_a_gang_that_does_not_fit_lets_others_of_its_queue_borrow() -> None:
     made = planned(eight(), queue("c"), waits("x", "c", 9, priority=9), waits("y", "c", 8))
     assert started(made) == {"y"}
