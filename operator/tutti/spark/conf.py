@@ -38,8 +38,8 @@ class BadProperty(Exception):  # noqa: N818 - named for the situation
     """A property cannot be understood; ``name`` and ``value`` are its own."""
 
     def __init__(self, name: str, value: str, why: str) -> None:
-        shown = value if len(value) <= SHOWN else value[:SHOWN] + "…"
-        super().__init__(visible(" ".join(f"{name}={shown}: {why}".split())))
+        excerpt = value if len(value) <= SHOWN else value[:SHOWN] + "…"
+        super().__init__(visible(" ".join(f"{name}={excerpt}: {why}".split())))
         self.name = name
         self.value = value
 
@@ -48,7 +48,7 @@ class Conf:
     """Properties by name, each read in the type that Spark gives it."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self._given = properties
+        self._properties = properties
         self._followed_so_far = 0
 
     def __contains__(self, name: str) -> bool:
@@ -64,7 +64,7 @@ class Conf:
         """Every property below a prefix, by the rest of its name; references stay as they are."""
         return {
             name.removeprefix(prefix): value
-            for name, value in sorted(self._given.items())
+            for name, value in sorted(self._properties.items())
             if name.startswith(prefix)
         }
 
@@ -116,9 +116,11 @@ class Conf:
         raise BadProperty(name, self._raw(name) or "", why)
 
     def _raw(self, name: str) -> str | None:
-        raw = self._given.get(name)
+        raw = self._properties.get(name)
         return (
-            raw if raw is not None or name not in _OLD_NAMES else self._given.get(_OLD_NAMES[name])
+            raw
+            if raw is not None or name not in _OLD_NAMES
+            else self._properties.get(_OLD_NAMES[name])
         )
 
     def _size(self, name: str, unit: int) -> int | None:
@@ -150,13 +152,13 @@ class Conf:
                         name, f"refers to the driver's own {match[0]}, which is not known here"
                     )
                 return match[0]
-            found = self._raw(what) if what.startswith("spark.") else None
-            if found is None:
+            referred = self._raw(what) if what.startswith("spark.") else None
+            if referred is None:
                 self.refuse(name, f"refers to {what}, which is not set here")
             self._followed_so_far += 1
             if depth == DEPTH_LIMIT or self._followed_so_far > FOLLOWED_LIMIT:
                 self.refuse(name, "refers to itself, or to very many others")
-            return self._followed(name, found, depth + 1)
+            return self._followed(name, referred, depth + 1)
 
         return _REFERENCE.sub(value, text)
 

@@ -51,10 +51,10 @@ def declared_size(member: Member, spark: SparkPod, scheduler: str) -> Applicatio
     """
     if not spark.is_driver:
         return by_annotation(member, spark, scheduler)
-    found = by_palantir(spark) or by_labels(member)
-    if found is None:
+    size = by_palantir(spark) or by_labels(member)
+    if size is None:
         return None
-    return replace(found, template={**found.template, "labels": _labels(member)})
+    return replace(size, template={**size.template, "labels": _labels(member)})
 
 
 def by_properties(
@@ -70,32 +70,33 @@ def by_properties(
         raise properties.BadProperties(
             f"it has {len(text):,} characters, and {LENGTH_LIMIT:,} are read at most"
         )
-    given, version = properties.read(text), _version(driver)
-    found, conf = app(given, version), Conf(given)
+    values, version = properties.read(text), _version(driver)
+    application, conf = app(values, version), Conf(values)
     if _STEPS in conf:
         conf.refuse(_STEPS, "what it adds to executors cannot be known: name a PodGroup for them")
     claims = _claims(conf)
-    labels, asked, named = _labels(driver), found.executor, found.executor.scheduler
+    labels, resources = _labels(driver), application.executor
+    executor_scheduler = resources.scheduler
     if version >= FILLED_IN:
-        asked = replace(asked, labels=_filled_in(asked.labels, labels))
+        resources = replace(resources, labels=_filled_in(resources.labels, labels))
     if pod_templates.FILE in conf:
         if template is None:
             conf.refuse(pod_templates.FILE, "the driver mounts no such template")
         container = conf.text(pod_templates.CONTAINER) or ""
-        merged = pod_templates.merged(asked, template, container, labels)
-        raw, named, claims = merged.template, named or merged.scheduler, {*claims, *merged.claims}
+        merged = pod_templates.merged(resources, template, container, labels)
+        raw, claims = merged.template, {*claims, *merged.claims}
+        executor_scheduler = executor_scheduler or merged.scheduler
     else:
-        raw = pod_templates.plain(asked, labels)
-    if not named and _is_operators(driver):
-        named = scheduler  # which the operator's webhook puts into its pods
-    if named != scheduler or marks.TUTTI_GROUP_LABEL in raw["labels"]:
-        return ApplicationSize(
-            0, None, {}
-        )  # another scheduler's, or another group's: the driver is alone
+        raw = pod_templates.plain(resources, labels)
+    if not executor_scheduler and _is_operators(driver):
+        executor_scheduler = scheduler  # which the operator's webhook puts into its pods
+    if executor_scheduler != scheduler or marks.TUTTI_GROUP_LABEL in raw["labels"]:
+        # The executors belong to another scheduler or another group: the driver is alone.
+        return ApplicationSize(0, None, {})
     if (role := raw["labels"].get(marks.TUTTI_ROLE_LABEL, EXECUTOR)) != EXECUTOR:
         why = f"executors have the role {EXECUTOR}: name a PodGroup for them"
         raise BadProperty(f"label {marks.TUTTI_ROLE_LABEL}", role, why)
-    return ApplicationSize(found.executors, _most(found), raw, tuple(sorted(claims)))
+    return ApplicationSize(application.executors, _most(application), raw, tuple(sorted(claims)))
 
 
 def by_annotation(executor: Member, spark: SparkPod, scheduler: str) -> ApplicationSize:
@@ -104,37 +105,40 @@ def by_annotation(executor: Member, spark: SparkPod, scheduler: str) -> Applicat
     Raises:
         BadProperty: a number cannot be read, or no template can say what it is.
     """
-    said = dict(spark.annotations)
-    if marks.EXECUTORS not in said:
+    annotations = dict(spark.annotations)
+    if marks.EXECUTORS not in annotations:
         raise BadProperty(marks.EXECUTORS, "", f"is not set, but {marks.MOST_EXECUTORS} is")
-    count = whole(marks.EXECUTORS, said[marks.EXECUTORS])
+    count = whole(marks.EXECUTORS, annotations[marks.EXECUTORS])
     most = None
-    if marks.MOST_EXECUTORS in said:
-        most = whole(marks.MOST_EXECUTORS, said[marks.MOST_EXECUTORS])
+    if marks.MOST_EXECUTORS in annotations:
+        most = whole(marks.MOST_EXECUTORS, annotations[marks.MOST_EXECUTORS])
     if count == 0:
         raise BadProperty(marks.EXECUTORS, "0", "a gang has one member at least")
-    if unheld := _unheld(executor):
-        why = f"the executor uses {', '.join(unheld)}, {pod_templates.UNHELD}"
-        raise BadProperty(marks.EXECUTORS, said[marks.EXECUTORS], why)
+    if unsupported := _unsupported(executor):
+        why = f"the executor uses {', '.join(unsupported)}, {pod_templates.UNHELD}"
+        raise BadProperty(marks.EXECUTORS, annotations[marks.EXECUTORS], why)
     spec = encode.member(replace(executor, spark=None), scheduler, 0.0)["spec"]
     template: Raw = {"resources": spec["containers"][0]["resources"]["requests"]}
-    kept = ("nodeSelector", *pod_templates.PARTS)
-    template |= {name: spec[name] for name in kept if name in spec}
+    fields_of_spec = ("nodeSelector", *pod_templates.PARTS)
+    template |= {name: spec[name] for name in fields_of_spec if name in spec}
     template["labels"] = {**dict(executor.labels), **_STANDING_IN}
     return ApplicationSize(count, most, template, executor.claims)
 
 
-def _unheld(executor: Member) -> tuple[str, ...]:
+def _unsupported(executor: Member) -> tuple[str, ...]:
     """What decides where it may run, and the template of a role cannot say."""
     shape = executor.shape
-    used = {
+    uses = {
         pod_templates.PORTS: any(ports.is_port(name) for name, _ in shape.requests.amounts),
         pod_templates.NUMBERED: pod_templates.is_numbered(shape.rules),
     }
-    return (*executor.unsupported_fields, *(field for field, is_used in used.items() if is_used))
+    return (
+        *executor.unsupported_fields,
+        *(field for field, is_in_use in uses.items() if is_in_use),
+    )
 
 
-def group(member: Member, spark: SparkPod, declared: ApplicationSize) -> Raw:
+def group(member: Member, spark: SparkPod, size: ApplicationSize) -> Raw:
     """The PodGroup of an application, which goes with the pod that declares it.
 
     Raises:
@@ -148,24 +152,24 @@ def group(member: Member, spark: SparkPod, declared: ApplicationSize) -> Raw:
         "labels": labels,
         "ownerReferences": [reference],
     }
-    if declared.claims:
-        metadata["annotations"] = {NOT_HELD: f"claims of executors: {', '.join(declared.claims)}"}
+    if size.claims:
+        metadata["annotations"] = {NOT_HELD: f"claims of executors: {', '.join(size.claims)}"}
     return {
         "apiVersion": API_VERSION,
         "kind": "PodGroup",
         "metadata": metadata,
-        "spec": _spec(declared, drivers=1 if spark.is_driver else 0),
+        "spec": _spec(size, drivers=1 if spark.is_driver else 0),
     }
 
 
-def _spec(declared: ApplicationSize, drivers: int) -> Raw:
-    n, most = declared.executors, declared.most
+def _spec(size: ApplicationSize, drivers: int) -> Raw:
+    n, most = size.executors, size.most
     if n + drivers > MOST_MEMBERS:
         raise BadProperty("executors", str(n), f"a gang has at most {MOST_MEMBERS:,} members")
     if n == 0:
         return {"minMember": 1}  # executors that come later have room when there is some
-    _demand_labels(declared.template.get("labels", {}))
-    role: Raw = {"name": EXECUTOR, "minMember": n, "template": dict(declared.template)}
+    _demand_labels(size.template.get("labels", {}))
+    role: Raw = {"name": EXECUTOR, "minMember": n, "template": dict(size.template)}
     if most is not None and most <= MOST_MEMBERS:
         role["maxMember"] = max(n, most)
     return {"roles": [*[{"name": DRIVER, "minMember": 1}] * drivers, role]}
@@ -187,43 +191,44 @@ def _labels(driver: Member) -> Mapping[str, str]:
     return {**shared, **own}
 
 
-def _filled_in(given: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
+def _filled_in(labels: Mapping[str, str], executor_labels: Mapping[str, str]) -> Mapping[str, str]:
     """Labels with the placeholders that Spark fills in."""
     values = {
-        "{{APP_ID}}": own.get(marks.APP_LABEL, ""),
-        "{{EXECUTOR_ID}}": own[marks.NUMBER_LABEL],
+        "{{APP_ID}}": executor_labels.get(marks.APP_LABEL, ""),
+        "{{EXECUTOR_ID}}": executor_labels[marks.NUMBER_LABEL],
     }
-    filled = dict(given)
+    texts = dict(labels)
     for placeholder, value in values.items():
-        filled = {name: text.replace(placeholder, value) for name, text in filled.items()}
-    return filled
+        texts = {name: text.replace(placeholder, value) for name, text in texts.items()}
+    return texts
 
 
 def _claims(conf: Conf) -> set[str]:
     """The claims that all executors name; those that are made for each of them are refused."""
-    found: set[str] = set()
+    claims: set[str] = set()
     for name, value in conf.under(_CLAIMS).items():
         if not name.endswith(".options.claimName"):
             continue
         if "OnDemand" in value or "EXECUTOR_ID" in value:
             why = "claims that are made for each executor are not placed yet"
             conf.refuse(_CLAIMS + name, why)
-        found.add(value)
-    return found
+        claims.add(value)
+    return claims
 
 
-def _most(found: SparkApplication) -> int | None:
+def _most(application: SparkApplication) -> int | None:
     """Without dynamic allocation Spark replaces lost executors before all are gone: no bound."""
-    return None if found.most_executors == found.executors else found.most_executors
+    most = application.most_executors
+    return None if most == application.executors else most
 
 
 def _version(driver: Member) -> Version:
-    said = dict(driver.labels).get(VERSION_LABEL)
-    if said is None:
+    text = dict(driver.labels).get(VERSION_LABEL)
+    if text is None:
         return UNSAID
-    match = _VERSION.fullmatch(said)
+    match = _VERSION.fullmatch(text)
     if match is None:
-        raise BadProperty(VERSION_LABEL, said, "is no version such as 4.0.1")
+        raise BadProperty(VERSION_LABEL, text, "is no version such as 4.0.1")
     return Version(int(match[1]), int(match[2]))
 
 

@@ -27,15 +27,18 @@ def by_palantir(spark: SparkPod) -> ApplicationSize | None:
     Raises:
         BadProperty: one of them is missing, or cannot be read.
     """
-    said = dict(spark.annotations)
-    if not said:
+    annotations = dict(spark.annotations)
+    if not annotations:
         return None
-    resources = {"cpu": _quantity(said, marks.CPU), "memory": _quantity(said, marks.MEMORY)}
-    if marks.GPU in said:
-        resources["nvidia.com/gpu"] = _quantity(said, marks.GPU)
-    if not _flag(said, marks.IS_DYNAMIC):
-        return ApplicationSize(_count(said, marks.COUNT), None, {"resources": resources})
-    least, most = _count(said, marks.LEAST), _count(said, marks.MOST)
+    resources = {
+        "cpu": _quantity(annotations, marks.CPU),
+        "memory": _quantity(annotations, marks.MEMORY),
+    }
+    if marks.GPU in annotations:
+        resources["nvidia.com/gpu"] = _quantity(annotations, marks.GPU)
+    if not _flag(annotations, marks.IS_DYNAMIC):
+        return ApplicationSize(_count(annotations, marks.COUNT), None, {"resources": resources})
+    least, most = _count(annotations, marks.LEAST), _count(annotations, marks.MOST)
     return ApplicationSize(least, most, {"resources": resources})
 
 
@@ -45,11 +48,11 @@ def by_labels(driver: Member) -> ApplicationSize | None:
     Raises:
         BadProperty: one of them is missing, or no whole number.
     """
-    said = dict(driver.labels)
+    labels = dict(driver.labels)
     names = ("executors", "exec-cpu", "exec-mem")
-    if not any(name in said for name in names[1:]):
+    if not any(name in labels for name in names[1:]):
         return None  # "executors" alone is anybody's label
-    count, cores, gigabytes = (_count(said, name) for name in names)
+    count, cores, gigabytes = (_count(labels, name) for name in names)
     resources = {"cpu": str(cores), "memory": f"{gigabytes}Gi"}
     return ApplicationSize(count, None, {"resources": resources, "affinity": cheapest()})
 
@@ -74,12 +77,12 @@ def cheapest() -> Raw:
     return {"nodeAffinity": {PREFERRED: preferred}}
 
 
-def _count(said: Mapping[str, str], name: str) -> int:
-    return whole(name, _value(said, name))
+def _count(values: Mapping[str, str], name: str) -> int:
+    return whole(name, _value(values, name))
 
 
-def _quantity(said: Mapping[str, str], name: str) -> str:
-    value = _value(said, name)
+def _quantity(values: Mapping[str, str], name: str) -> str:
+    value = _value(values, name)
     try:
         nanos(value)
     except QuantityError as problem:
@@ -87,14 +90,14 @@ def _quantity(said: Mapping[str, str], name: str) -> str:
     return value
 
 
-def _flag(said: Mapping[str, str], name: str) -> bool:
-    value = said.get(name, "false")
+def _flag(values: Mapping[str, str], name: str) -> bool:
+    value = values.get(name, "false")
     if value.lower() not in (*_TRUE, *_FALSE):
         raise BadProperty(name, value, "is neither true nor false")
     return value.lower() in _TRUE
 
 
-def _value(said: Mapping[str, str], name: str) -> str:
-    if name not in said:
+def _value(values: Mapping[str, str], name: str) -> str:
+    if name not in values:
         raise BadProperty(name, "", "is not set")
-    return said[name]
+    return values[name]

@@ -27,12 +27,12 @@ def manifests(app: SparkApplication, name: str, namespace: str, scheduler: str) 
         BadProperty: a gang cannot have so many members.
     """
     parts = {
-        part: (asked, count)
-        for part, asked, count in (
+        part: (resources, count)
+        for part, resources, count in (
             (Part.DRIVER, app.driver, 0 if app.is_client else 1),
             (Part.EXECUTOR, app.executor, app.executors),
         )
-        if count and asked.scheduler in (None, scheduler)
+        if count and resources.scheduler in (None, scheduler)
     }
     if sum(count for _, count in parts.values()) > MOST_MEMBERS:
         why = f"a gang has at most {MOST_MEMBERS:,} members"
@@ -49,11 +49,11 @@ def manifests(app: SparkApplication, name: str, namespace: str, scheduler: str) 
     return [group, *_pods(parts, name, namespace, scheduler)]
 
 
-def gang_name(app: SparkApplication, taken: Container[str]) -> str:
+def gang_name(app: SparkApplication, names_in_use: Container[str]) -> str:
     """A name for the gang, after the application's, that no other has."""
     base = _OTHERS.sub("-", app.name.lower()).strip("-")[:NAME_LIMIT].strip("-") or UNNAMED
     name, number = base, 1
-    while name in taken:
+    while name in names_in_use:
         number += 1
         name = f"{base}-{number}"
     return name
@@ -62,8 +62,8 @@ def gang_name(app: SparkApplication, taken: Container[str]) -> str:
 def _pods(
     parts: Mapping[Part, tuple[PodResources, int]], name: str, namespace: str, scheduler: str
 ) -> Iterator[Raw]:
-    for part, (asked, count) in parts.items():
-        resources = {"requests": dict(asked.requests), "limits": dict(asked.limits)}
+    for part, (pod_resources, count) in parts.items():
+        resources = {"requests": dict(pod_resources.requests), "limits": dict(pod_resources.limits)}
         for number in range(1, count + 1):
             yield {
                 "apiVersion": "v1",
@@ -72,7 +72,7 @@ def _pods(
                     "name": f"{name}-driver" if part is Part.DRIVER else f"{name}-exec-{number}",
                     "namespace": namespace,
                     "labels": {
-                        **asked.labels,
+                        **pod_resources.labels,
                         SPARK_LABEL: part.value,
                         TUTTI_GROUP_LABEL: name,
                         TUTTI_ROLE_LABEL: part.value,
@@ -80,7 +80,7 @@ def _pods(
                 },
                 "spec": {
                     "schedulerName": scheduler,
-                    "nodeSelector": dict(asked.node_selector),
+                    "nodeSelector": dict(pod_resources.node_selector),
                     "containers": [{"name": f"spark-{part}", "resources": resources}],
                 },
             }

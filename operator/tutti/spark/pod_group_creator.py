@@ -62,7 +62,7 @@ class PodGroupCreator:
         self._gate = ConcurrencyLimit(in_flight)
         self._reading = asyncio.Lock()
         self._patience = patience
-        self._begun: asyncio.Future[None] | None = None
+        self._under_way: asyncio.Future[None] | None = None
         self._waits: dict[Uid, _RetryWait] = {}
 
     async def declare(self) -> None:
@@ -74,31 +74,33 @@ class PodGroupCreator:
         Raises:
             errors.Unavailable: the API server is away.
         """
-        if self._begun is None:
-            if not (due := self._due()):
+        if self._under_way is None:
+            if not (to_make := self._calls_to_make()):
                 return
-            self._begun = asyncio.ensure_future(self._gate.all(due))
-        begun = self._begun
-        await asyncio.wait([begun], timeout=self._patience)
-        if begun.done():
-            self._begun = None
-            begun.result()
+            self._under_way = asyncio.ensure_future(self._gate.all(to_make))
+        calls = self._under_way
+        await asyncio.wait([calls], timeout=self._patience)
+        if calls.done():
+            self._under_way = None
+            calls.result()
 
     def forget(self) -> None:
         """Leave what goes on beside the cycles to the leader who is next."""
-        if self._begun is not None:
-            self._begun.cancel()
-            self._begun = None
+        if self._under_way is not None:
+            self._under_way.cancel()
+            self._under_way = None
 
-    def _due(self) -> Sequence[Calling]:
+    def _calls_to_make(self) -> Sequence[Calling]:
         """What is worth a try now, the oldest first."""
         now, waiting = self._clock(), self._state.undeclared()
         here = {member.uid for member in waiting}
         self._waits = {uid: wait for uid, wait in self._waits.items() if uid in here}
-        due = [m for m in waiting if m.uid not in self._waits or self._waits[m.uid].until <= now]
+        members = [
+            m for m in waiting if m.uid not in self._waits or self._waits[m.uid].until <= now
+        ]
         return [
             partial(self._try, member, member.spark)
-            for member in due[:MOST_AT_ONCE]
+            for member in members[:MOST_AT_ONCE]
             if member.spark is not None
         ]
 
@@ -110,8 +112,8 @@ class PodGroupCreator:
 
     async def _try(self, member: Member, app: SparkPod) -> None:
         try:
-            group = spark.group(member, app, await self._declared(member, app))
-            made = await self._api.declare(member.key.namespace, group)
+            group = spark.group(member, app, await self._size_of(member, app))
+            created = await self._api.declare(member.key.namespace, group)
         except (spark.BadProperty, spark.BadProperties) as problem:
             self._put_off(member, str(problem))
         except errors.Conflict:
@@ -124,12 +126,13 @@ class PodGroupCreator:
                 raise
             self._put_off(member, f"PodGroup {app.app} cannot be made: {problem}")
         else:
-            self._state.learn_group(made)
-            logger.info("pod %s: made PodGroup %s for its application", member.key, made.key.name)
+            self._state.learn_group(created)
+            name = created.key.name
+            logger.info("pod %s: made PodGroup %s for its application", member.key, name)
 
-    async def _declared(self, member: Member, app: SparkPod) -> spark.ApplicationSize:
-        if (declared := spark.declared_size(member, app, self._scheduler)) is not None:
-            return declared
+    async def _size_of(self, member: Member, app: SparkPod) -> spark.ApplicationSize:
+        if (size := spark.declared_size(member, app, self._scheduler)) is not None:
+            return size
         if app.properties is None:
             raise spark.BadProperties(
                 "the driver mounts no ConfigMap with spark.properties: name a PodGroup for its pods"
@@ -147,20 +150,20 @@ class PodGroupCreator:
             where = f"ConfigMap {app.properties.config_map}"
             raise spark.BadProperties(f"{where}: {problem}") from problem
 
-    async def _text(self, namespace: str, kept: ConfigMapKey) -> str:
-        name = kept.config_map
+    async def _text(self, namespace: str, key: ConfigMapKey) -> str:
+        name = key.config_map
         try:
-            text = await self._api.read_text(namespace, kept)
+            text = await self._api.read_text(namespace, key)
         except errors.Gone as problem:
             raise spark.BadProperties(f"ConfigMap {name} does not exist yet") from problem
         except errors.Refused as problem:
             raise spark.BadProperties(f"ConfigMap {name} cannot be read: {problem}") from problem
         if text is None:
-            raise spark.BadProperties(f"ConfigMap {name} has no text {kept.key}")
+            raise spark.BadProperties(f"ConfigMap {name} has no text {key.key}")
         return text
 
     def _put_off(self, member: Member, sentence: str) -> None:
-        known = self._waits.get(member.uid)
-        seconds = FIRST_SECONDS if known is None else min(2 * known.seconds, LONGEST_SECONDS)
+        wait = self._waits.get(member.uid)
+        seconds = FIRST_SECONDS if wait is None else min(2 * wait.seconds, LONGEST_SECONDS)
         self._waits[member.uid] = _RetryWait(seconds, self._clock() + seconds)
         self._state.explain(member.uid, sentence)

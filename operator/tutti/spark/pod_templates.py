@@ -49,16 +49,16 @@ class MergedTemplate(NamedTuple):
     claims: Sequence[str]  # that its pods share by name, and the template of a role cannot say
 
 
-def plain(asked: PodResources, labels: Mapping[str, str]) -> Raw:
+def plain(resources: PodResources, labels: Mapping[str, str]) -> Raw:
     """The template of a role whose pods ask for this, and nothing else; Spark adds ``labels``."""
-    template: Raw = {"resources": {**asked.limits, **asked.requests}}
-    if asked.node_selector:
-        template["nodeSelector"] = dict(asked.node_selector)
-    return {**template, "labels": {**asked.labels, **labels}}
+    template: Raw = {"resources": {**resources.limits, **resources.requests}}
+    if resources.node_selector:
+        template["nodeSelector"] = dict(resources.node_selector)
+    return {**template, "labels": {**resources.labels, **labels}}
 
 
 def merged(
-    asked: PodResources, text: str, container: str, labels: Mapping[str, str]
+    resources: PodResources, text: str, container: str, labels: Mapping[str, str]
 ) -> MergedTemplate:
     """The same of pods that are made from a pod template.
 
@@ -69,21 +69,21 @@ def merged(
         BadProperty: the template cannot be read, or says what the template of a role cannot.
     """
     document = _document(text)
-    spec = _completed_spec(document, asked, container)
-    written = _worded(document.metadata.get("labels") or {}, "metadata.labels")
-    own = _read({"metadata": {"labels": written}}).metadata.labels
-    labels = {**own, **asked.labels, **labels}
+    spec = _completed_spec(document, resources, container)
+    words = _worded(document.metadata.get("labels") or {}, "metadata.labels")
+    own = _read({"metadata": {"labels": words}}).metadata.labels
+    labels = {**own, **resources.labels, **labels}
     spec = with_label_keys(spec, labels)
-    found = _read({"metadata": {"labels": labels}, "spec": spec})
-    if unheld := sorted({*_unheld(spec, found)}):
-        _refuse(f"the template uses {', '.join(unheld)}, {UNHELD}")
-    template: Raw = {"resources": _amounts(_requests(found))}
-    selector = {**found.spec.node_selector, **asked.node_selector}
+    pod = _read({"metadata": {"labels": labels}, "spec": spec})
+    if unsupported := sorted({*_unsupported(spec, pod)}):
+        _refuse(f"the template uses {', '.join(unsupported)}, {UNHELD}")
+    template: Raw = {"resources": _amounts(_requests(pod))}
+    selector = {**pod.spec.node_selector, **resources.node_selector}
     parts = {SELECTOR: selector, **{name: spec.get(name) for name in PARTS}}
     template |= {name: part for name, part in parts.items() if part}
     template["labels"] = labels
     _demand_json(template)
-    return MergedTemplate(template, found.spec.scheduler_name, claims(found.spec))
+    return MergedTemplate(template, pod.spec.scheduler_name, claims(pod.spec))
 
 
 def is_numbered(rules: InterPodRules) -> bool:
@@ -101,19 +101,19 @@ def _document(text: str) -> Document:
     if len(text) > LENGTH_LIMIT:
         _refuse(f"the template has {len(text):,} characters, and {LENGTH_LIMIT:,} are read at most")
     try:
-        found = [
+        pods = [
             document
             for document in documents(Text("the template", text.encode()), JsonLoader)
             if document.kind != "List"
         ]
     except BadFile as problem:
         raise BadProperty(FILE, "", str(problem)) from problem
-    if len(found) != 1 or found[0].kind != "Pod":
+    if len(pods) != 1 or pods[0].kind != "Pod":
         _refuse("the template is not one Pod")
-    return found[0]
+    return pods[0]
 
 
-def _completed_spec(document: Document, asked: PodResources, container: str) -> Raw:
+def _completed_spec(document: Document, resources: PodResources, container: str) -> Raw:
     """The spec as the API server completes it, with what Spark puts into its container."""
     spec = document.raw.get("spec")
     if not isinstance(spec, Mapping):
@@ -129,7 +129,7 @@ def _completed_spec(document: Document, asked: PodResources, container: str) -> 
         **_worded(parts, "spec"),
         "containers": [
             *(_completed(container) for container in containers if container is not mine),
-            _completed(mine, asked),
+            _completed(mine, resources),
         ],
         "initContainers": [
             _completed(container) for container in _maps(spec.get("initContainers"))
@@ -172,7 +172,7 @@ def _maps(value: object) -> Sequence[Mapping[str, Any]]:
     return value
 
 
-def _completed(container: Mapping[str, Any], asked: PodResources | None = None) -> Raw:
+def _completed(container: Mapping[str, Any], spark_resources: PodResources | None = None) -> Raw:
     """A container as the API server completes it: what has only a limit is requested, too."""
     resources = container.get("resources") or {}
     if not isinstance(resources, Mapping):
@@ -180,8 +180,9 @@ def _completed(container: Mapping[str, Any], asked: PodResources | None = None) 
     requests, limits = (resources.get(kind) or {} for kind in ("requests", "limits"))
     if not isinstance(requests, Mapping) or not isinstance(limits, Mapping):
         _refuse("the resources of a container are no map")
-    if asked is not None:
-        requests, limits = {**requests, **asked.requests}, {**limits, **asked.limits}
+    if spark_resources is not None:
+        requests = {**requests, **spark_resources.requests}
+        limits = {**limits, **spark_resources.limits}
     return {**container, "resources": {"requests": {**limits, **requests}}}
 
 
@@ -192,19 +193,19 @@ def _read(raw: Mapping[str, Any]) -> wire.Pod:
         _refuse(f"the template cannot be read: {problem.sentence}")
 
 
-def _unheld(spec: Mapping[str, Any], found: wire.Pod) -> Iterator[str]:
+def _unsupported(spec: Mapping[str, Any], pod: wire.Pod) -> Iterator[str]:
     """What decides where its pods may run and the template of a role cannot say, by field."""
-    rules, malformed = decode_rules(found)
+    rules, malformed = decode_rules(pod)
     yield from malformed
-    yield from unmodelled(found.spec)
+    yield from unmodelled(pod.spec)
     # In the host's network Spark's own ports, which no template shows, are the node's.
-    if found.spec.host_network or host_ports(found.spec):
-        yield "spec.hostNetwork" if found.spec.host_network else PORTS
+    if pod.spec.host_network or host_ports(pod.spec):
+        yield "spec.hostNetwork" if pod.spec.host_network else PORTS
     # A node by name; a class with node rules and overhead of its own; what becomes requests of
     # the pod as a whole where it says none.
     whole = spec.get("resources")
     alone = {
-        "spec.nodeName": found.spec.node_name,
+        "spec.nodeName": pod.spec.node_name,
         "spec.runtimeClassName": spec.get("runtimeClassName"),
         "spec.resources.limits": whole.get("limits") if isinstance(whole, Mapping) else None,
         NUMBERED: is_numbered(rules),
@@ -219,11 +220,11 @@ def _requests(pod: wire.Pod) -> Resources:
         _refuse(f"the template's requests cannot be read: {problem}")
 
 
-def _amounts(found: Resources) -> Raw:
+def _amounts(resources: Resources) -> Raw:
     """Amounts as quantities; a pod takes one of a node's pods whatever it says."""
     return {
         name: f"{n}m" if name == _MILLICORES else str(n)
-        for name, n in found.amounts
+        for name, n in resources.amounts
         if name != PODS
     }
 

@@ -28,16 +28,16 @@ def read(text: str) -> Mapping[str, str]:
     Raises:
         BadProperties: an escaped character does not have its four hexadecimal digits.
     """
-    found: dict[str, str] = {}
+    raw_properties: dict[str, str] = {}
     for number, line in _logical(text):
         name, value = _halves(line)
-        found[_plain(name, number)] = _plain(value, number).strip(_STRIPPED)
-    return _joined(found)
+        raw_properties[_plain(name, number)] = _plain(value, number).strip(_STRIPPED)
+    return _joined(raw_properties)
 
 
-def _joined(found: Mapping[str, str]) -> Mapping[str, str]:
+def _joined(raw_properties: Mapping[str, str]) -> Mapping[str, str]:
     """With pairs of escaped halves made the one character that they stand for."""
-    return {_whole(name): _whole(value) for name, value in found.items()}
+    return {_whole(name): _whole(value) for name, value in raw_properties.items()}
 
 
 def _whole(text: str) -> str:
@@ -79,10 +79,10 @@ def _halves(line: str) -> tuple[str, str]:
 def _plain(text: str, number: int) -> str:
     """The text without its escapes."""
     parts, at = [], 0
-    while (found := text.find("\\", at)) >= 0:
-        parts.append(text[at:found])
-        letter = text[found + 1 : found + 2]
-        at = found + 2
+    while (backslash := text.find("\\", at)) >= 0:
+        parts.append(text[at:backslash])
+        letter = text[backslash + 1 : backslash + 2]
+        at = backslash + 2
         if letter == "u":
             digits = text[at : at + 4]
             if _HEX.fullmatch(digits) is None:

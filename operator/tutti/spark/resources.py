@@ -180,8 +180,8 @@ def _overhead(conf: Conf, part: Part, memory: int, version: Version) -> int:
         factor = _default_factor(conf)
     least = LEAST_OVERHEAD
     if version >= CONFIGURABLE_MINIMUM:
-        said = conf.mebibytes(f"spark.{part}.minMemoryOverhead")
-        least = least if said is None else said
+        minimum = conf.mebibytes(f"spark.{part}.minMemoryOverhead")
+        least = least if minimum is None else minimum
     if explicit is not None:
         return explicit
     return max(min(int(factor * memory), INT_LIMIT), least)
@@ -210,13 +210,13 @@ def _off_heap(conf: Conf) -> int:
 def _devices(conf: Conf, part: Part) -> Iterator[tuple[str, str]]:
     """``vendor/name`` and how many of it."""
     prefix = f"spark.{part}.resource."
-    said = conf.under(prefix)
-    for name in sorted({key.partition(".")[0] for key in said}):
-        amount = said.get(f"{name}.amount")
+    by_name = conf.under(prefix)
+    for name in sorted({key.partition(".")[0] for key in by_name}):
+        amount = by_name.get(f"{name}.amount")
         if amount is None:
             raise BadProperty(f"{prefix}{name}.amount", "", "is not set")
         count = whole(f"{prefix}{name}.amount", amount)
-        vendor = said.get(f"{name}.vendor", "")
+        vendor = by_name.get(f"{name}.vendor", "")
         if count and not vendor:
             raise BadProperty(f"{prefix}{name}.vendor", "", "is not set")
         if count:
