@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tutti.gang.findings import QueueAtLimit
 from tutti.model.cluster import Reservation
-from tutti.model.keys import GangKey, PodKey, Uid
+from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.queues import Queue, QueueRecord, RoleAtStart
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _queues(leaves: Sequence[_Leaf], free: int, gpu: str, rng: random.Random) ->
 def _running(
     leaves: Sequence[_Leaf],
     waiting: Sequence[Gang],
-    nodes: dict[str, Node],
+    nodes: dict[NodeName, Node],
     rng: random.Random,
 ) -> Iterator[Gang]:
     """Gangs like the waiting ones, of few members, each on the next node with room."""
