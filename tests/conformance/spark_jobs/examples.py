@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ...harness.rig import Rig
     from ..spark_sizes.pins import Pin
 
+_NO_WAIT = "spark.scheduler.maxRegisteredResourcesWaitingTime=1s"
 _END_SECONDS = 120.0  # until an idle pyspark has said goodbye to its executors
 _OPERATORS = "sparkoperator.k8s.io"
 _KIND = f"sparkapplications.{_OPERATORS}"
@@ -160,7 +161,8 @@ def submitted(app: Mapping[str, Any], shell: page.Shell) -> list[str]:
 def _client(rig: Rig, shell: page.Shell) -> str:
     """A pyspark that is left as it starts: its first executor makes the gang of all."""
     prompt = page.Shell({**shell.variables, "PYSPARK_DRIVER_PYTHON_OPTS": "-i"}, shell.folder)
-    process = prompt.begin(page.command("pyspark "))
+    # Nothing runs in these executors, so none registers: the prompt does not wait for them.
+    process = prompt.begin(f"{page.command('pyspark ')} --conf {_NO_WAIT}")
     try:
         rig.until(lambda: rig.bound(namespace=NAMESPACE) == 4, "its executors are bound", 120)
         (group,) = _groups(rig)
