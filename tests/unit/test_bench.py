@@ -64,7 +64,7 @@ def test_pods_that_only_wait_come_in_gangs_that_are_never_whole_mixed_with_the_o
 def test_a_percentile_of_a_histogram_is_the_bound_of_its_bucket() -> None:
     metrics = Metrics()
     for seconds in [0.02] * 98 + [0.2, 3.0]:
-        metrics.shown(seconds)
+        metrics.watch_delay(seconds)
     text, name = metrics.text().decode(), "tutti_watch_delay_seconds"
     assert [quantile(text, name, share) for share in (0.5, 0.99, 1.0)] == [0.025, 0.25, 5.0]
     assert math.isnan(quantile(Metrics().text().decode(), name, 0.99))

@@ -73,7 +73,7 @@ async def serve(
     clock = ServerClock(time.time, time.monotonic)
 
     def shown(confirmed: float | None) -> None:
-        metrics.shown(0.0 if confirmed is None else clock() - confirmed)
+        metrics.watch_delay(0.0 if confirmed is None else clock() - confirmed)
 
     state = ClusterState(wake_signal.wake, is_declaring=is_declaring, shown=shown)
     name = settings.scheduler_name

@@ -17,7 +17,7 @@ from .status import ConditionType, GangCondition, GroupStatus
 class Draft(NamedTuple):
     """What a status is to be, and what of it is news."""
 
-    wanted: Mapping[str, Any]  # sentences that say the same in other words may have stayed
+    status: Mapping[str, Any]  # sentences that say the same in other words may have stayed
     newest: Mapping[str, Any]
     news: Sequence[GangCondition]
     wait: float  # for how many seconds it may be put off, so that changes share a write
@@ -43,16 +43,18 @@ def draft(
     writer, observed = status_writer(gang.key.kind), group.status
     if writer is not None and writer.words is not None:
         outcome = outcome_of(gang, status)
-        wanted = writer.words(outcome, observed, now, keep_sentences=is_fresh)
+        new_status = writer.words(outcome, observed, now, keep_sentences=is_fresh)
         newest = writer.words(outcome, observed, now, keep_sentences=False)
         wait = max(0.0, wording.QUIET_SECONDS - min(quiet_for, since_write))
-        return Draft(wanted, newest, (), 0.0 if outcome.is_whole else wait, version=group.version)
-    wanted = wording.merged(status, observed, now, keep_sentences=is_fresh)
+        return Draft(
+            new_status, newest, (), 0.0 if outcome.is_whole else wait, version=group.version
+        )
+    new_status = wording.merged(status, observed, now, keep_sentences=is_fresh)
     # A write that is made anyway contradicts no counter of its own.
     newest = wording.merged(status, observed, now, keep_sentences=False)
     wait = wording.patience(newest, observed, quiet_for=quiet_for, since_write=since_write)
     may_stay = wording.may_stay(gang, observed, status.scheduler)
-    return Draft(wanted, newest, wording.news(newest, observed), wait, may_stay)
+    return Draft(new_status, newest, wording.news(newest, observed), wait, may_stay)
 
 
 def outcome_of(gang: Gang, status: GroupStatus) -> GangOutcome:

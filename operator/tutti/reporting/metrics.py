@@ -89,7 +89,7 @@ class Metrics(Collector):
     def __init__(self, mode: Mode = Mode.ACTIVE) -> None:
         self._mode = mode
         self._leader: Leader | None = None
-        self._seen: _LastCycle | None = None
+        self._last_cycle: _LastCycle | None = None
         self._starting: dict[str, float] = {}  # uids of gangs that a plan has started: since when
         self._registry = CollectorRegistry()
         self._cycles = self._counter("tutti_cycles", "Cycles, by result.", "result")
@@ -138,8 +138,8 @@ class Metrics(Collector):
         ProcessCollector(registry=self._registry)
         self._registry.register(self)
 
-    def _counter(self, name: str, said: str, *labels: str) -> Counter:
-        return Counter(name, said, labels, registry=self._registry)
+    def _counter(self, name: str, description: str, *labels: str) -> Counter:
+        return Counter(name, description, labels, registry=self._registry)
 
     def text(self) -> bytes:
         """Everything, as Prometheus reads it."""
@@ -173,13 +173,13 @@ class Metrics(Collector):
         if call == Call.BIND:
             self._bindings.labels(_bound(status)).inc()
 
-    def shown(self, seconds: float) -> None:
+    def watch_delay(self, seconds: float) -> None:
         """The watch of bound pods shows a binding, so long after the API server confirmed it."""
         self._watch_delay.observe(max(0.0, seconds))
 
     def saw(self, snapshot: Snapshot, plan: Plan) -> None:
         """A cycle has come to its report: the picture by then, and what was planned."""
-        self._seen = _LastCycle(snapshot, plan)
+        self._last_cycle = _LastCycle(snapshot, plan)
         if not (plan.placements or self._starting):
             return
         gangs: dict[str, Gang] = {gang.uid: gang for gang in snapshot.gangs}
@@ -219,10 +219,10 @@ class Metrics(Collector):
         for mode in Mode:
             modes.add_metric([mode], float(mode is self._mode))
         yield modes
-        if leads and self._seen is not None:
-            yield from _of_gangs(*self._seen)
-            yield from _of_room(self._seen.snapshot)
-            yield from _of_queues(*self._seen)
+        if leads and self._last_cycle is not None:
+            yield from _of_gangs(*self._last_cycle)
+            yield from _of_room(self._last_cycle.snapshot)
+            yield from _of_queues(*self._last_cycle)
 
 
 def _of_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
@@ -237,9 +237,9 @@ def _of_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
         "Gangs that wait, or wait for more members, by reason.",
         labels=["reason"],
     )
-    said = [rejection.reason for rejection in plan.rejections]
+    reasons_given = [rejection.reason for rejection in plan.rejections]
     for reason in Reason:
-        reasons.add_metric([reason], said.count(reason))
+        reasons.add_metric([reason], reasons_given.count(reason))
     yield reasons
     yield _metric(
         "tutti_plan_gap_ratio",
@@ -252,8 +252,8 @@ def _of_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
 def _of_room(snapshot: Snapshot) -> Iterator[Metric]:
     labels = ["resource", "unit"]
     families = {
-        field: GaugeMetricFamily(f"tutti_resource_{field}", said, labels=labels)
-        for field, said in (
+        field: GaugeMetricFamily(f"tutti_resource_{field}", description, labels=labels)
+        for field, description in (
             ("allocatable", "What the nodes have."),
             ("allocated", "What bound pods request, whichever scheduler bound them."),
             ("reserved", "What is reserved for members that are not bound yet."),
@@ -277,10 +277,12 @@ def _of_queues(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
         return
     tree = QueueTree.of(snapshot.queues)
     limits = {name: dict(queue.limits) for name, queue in tree.queues.items()}
-    named = {*tree.lines, *(resource for amounts in limits.values() for resource in amounts)}
+    resources = {*tree.lines, *(resource for amounts in limits.values() for resource in amounts)}
     amounts = {
-        field: GaugeMetricFamily(f"tutti_queue_{field}", said, labels=["queue", "resource", "unit"])
-        for field, said in (
+        field: GaugeMetricFamily(
+            f"tutti_queue_{field}", description, labels=["queue", "resource", "unit"]
+        )
+        for field, description in (
             ("charged", "What gangs in a queue and below it are charged."),
             ("covered", "What of it guarantees cover."),
             ("borrowed", "What of it no guarantee covers."),
@@ -300,7 +302,7 @@ def _of_queues(snapshot: Snapshot, plan: Plan) -> Iterator[Metric]:
         waiting.add_metric([use.name], use.waiting)
         shares.add_metric([use.name], float(use.share))
         guaranteed, limit = tree.guarantees.get(use.name, {}), limits.get(use.name, {})
-        for resource in sorted(named):
+        for resource in sorted(resources):
             unit, factor = _unit(resource)
             values = {
                 "charged": use.charged[resource],
@@ -323,8 +325,8 @@ def _unit(resource: str) -> tuple[str, float]:
     return ("byte" if is_bytes else "integer"), 1.0
 
 
-def _metric(name: str, said: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, said, value=value)
+def _metric(name: str, description: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, description, value=value)
 
 
 def _bound(status: int) -> BindingResult:

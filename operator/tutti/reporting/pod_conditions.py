@@ -26,7 +26,7 @@ class PodCondition:
 
 def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
     """What the waiting members of one gang should say."""
-    known = [role.name for role in gang.roles]
+    role_names = [role.name for role in gang.roles]
     census = demand.within_maximums(demand.count_members(gang))
     surplus = {member.uid for member in census.surplus} if rejection is not None else ()
     for member in gang.members:
@@ -35,7 +35,7 @@ def notes_of(gang: Gang, rejection: Rejection | None) -> Iterable[PodCondition]:
         if not gang.accepts(member):
             sentence = (
                 f"PodGroup {gang.key.name} has no role {member.role!r}: "
-                f"label tutti.dev/role must be one of {', '.join(known)}"
+                f"label tutti.dev/role must be one of {', '.join(role_names)}"
             )
             yield PodCondition(member, "UnknownRole", sentence, is_its_own=True, may_change=True)
         elif member.volume_problems:
@@ -87,6 +87,7 @@ def not_shown(conditions: Iterable[PodCondition]) -> list[PodCondition]:
 
 def _is_shown(condition: PodCondition) -> bool:
     """Whether the pod shows this already; if its author may change it, in these very words."""
-    shown = condition.member.scheduled_condition
-    is_same = shown.message.partition(encode.FENCE)[0] == condition.message[: encode.MESSAGE_LIMIT]
-    return shown.reason == condition.reason and (is_same or not condition.may_change)
+    current = condition.member.scheduled_condition
+    message = current.message.partition(encode.FENCE)[0]
+    is_same = message == condition.message[: encode.MESSAGE_LIMIT]
+    return current.reason == condition.reason and (is_same or not condition.may_change)

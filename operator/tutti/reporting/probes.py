@@ -35,10 +35,10 @@ async def serving(
     async def readyz(request: web.Request) -> web.Response:
         return answer(ready)(request)
 
-    async def told(_request: web.Request) -> web.Response:
+    async def metrics_text(_request: web.Request) -> web.Response:
         return web.Response(body=metrics(), headers={"Content-Type": METRICS})
 
-    paths = {"/healthz": healthz, "/readyz": readyz, "/metrics": told}
+    paths = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics_text}
     app = web.Application()
     app.add_routes([web.get(path, answers) for path, answers in paths.items()])
     runner = web.AppRunner(app, access_log=None)

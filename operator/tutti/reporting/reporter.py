@@ -47,7 +47,7 @@ class _StatusUpdate(NamedTuple):
     """The status that a PodGroup is to have, and what of it is news."""
 
     gang: Gang
-    wanted: Mapping[str, Any]
+    status: Mapping[str, Any]
     news: Sequence[wording.GangCondition]
     version: str = ""  # of the object that it is for; empty for any
 
@@ -67,8 +67,8 @@ class Reporter:
         self._written: dict[Uid, float] = {}  # when each PodGroup's status was last written
         self._nodes: Mapping[NodeName, bool] = {}  # of every node, whether it is ready
         self._most_written = LEAST_FORGOTTEN
-        self._mute: dict[Uid, float] = {}  # until when no report is written to an object
-        self._silence = ReportCache()
+        self._retry_at: dict[Uid, float] = {}  # until when no report is written to an object
+        self._unchanged = ReportCache()
         self._noticed: dict[Uid, set[tuple[Uid, str]]] = {}  # by gang, Events said of its pods
         self._shortfall = ("", -math.inf)  # what was said last of a missing proof, and when
 
@@ -88,19 +88,19 @@ class Reporter:
         """
         now = snapshot.taken_at
         self._log_shortfall(plan.shortfall, now)
-        self._mute = {uid: until for uid, until in self._mute.items() if now < until}
+        self._retry_at = {uid: until for uid, until in self._retry_at.items() if now < until}
         self._forget(snapshot)
         all_about = self._all_about(snapshot, plan, released, refusals)
-        broken, quiet_until = self._silence.broken(all_about, now)
+        changed, quiet_until = self._unchanged.changed(all_about, now)
         if self._of_pods:
             await self._gate.all(
                 partial(self._tell_notice, uid, notice, now)
-                for uid, notice in self._untold(broken)[:NOTES_PER_CYCLE]
+                for uid, notice in self._missing_notices(changed)[:NOTES_PER_CYCLE]
             )
-        words, notes, due = self._looked_at(broken, now)
+        updates, notes, next_at = self._status_updates(changed, now)
         await self._gate.all(
-            partial(self._spare, word.gang.uid, now, partial(self._write, word, now))
-            for word in words
+            partial(self._tell_or_back_off, update.gang.uid, now, partial(self._write, update, now))
+            for update in updates
         )
         for release in released:
             about = encode.Regarding.gang(release.reservation.gang, release.reservation.uid)
@@ -109,9 +109,9 @@ class Reporter:
             )
         if self._of_pods:
             notes += not_shown(stray_notes(snapshot.strays))
-            due = min(due, await self._tell_pods(notes, now))
-        due = min(due, quiet_until, *self._mute.values())
-        return None if due == math.inf else max(0.0, due - now)
+            next_at = min(next_at, await self._tell_pods(notes, now))
+        next_at = min(next_at, quiet_until, *self._retry_at.values())
+        return None if next_at == math.inf else max(0.0, next_at - now)
 
     def _all_about(
         self,
@@ -124,13 +124,13 @@ class Reporter:
         rejections = {rejection.gang: rejection for rejection in plan.rejections}
         for gang_key, sentence in refusals.items():
             rejections[gang_key] = Rejection(gang_key, Reason.REFUSED, (Quoted(sentence),))
-        held = {reservation.uid: reservation for reservation in snapshot.reservations}
+        reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
         given_back = {release.reservation.uid for release in released if release.rest is None}
         return (
             GangReport(
                 gang,
                 self._state.group(gang.key) if self._writes_status(gang) else None,
-                held.get(gang.uid),
+                reservations.get(gang.uid),
                 rejections.get(gang.key),
             )
             for gang in snapshot.gangs
@@ -155,14 +155,14 @@ class Reporter:
             turned = {name for name, _ in nodes.items() ^ self._nodes.items()}
         self._nodes = nodes
         here = {gang.uid for gang in snapshot.gangs}
-        self._silence.forget(here, turned)
-        self._noticed = {uid: told for uid, told in self._noticed.items() if uid in here}
+        self._unchanged.forget(here, turned)
+        self._noticed = {uid: keys for uid, keys in self._noticed.items() if uid in here}
         if len(self._written) > self._most_written:
-            known = self._state.groups
-            self._written = {u: at for u, at in self._written.items() if known.get(u) is not None}
+            groups = self._state.groups
+            self._written = {u: at for u, at in self._written.items() if groups.get(u) is not None}
             self._most_written = 2 * len(self._written) + LEAST_FORGOTTEN
 
-    def _looked_at(
+    def _status_updates(
         self, all_about: list[GangReport], now: float
     ) -> tuple[Sequence[_StatusUpdate], list[PodCondition], float]:
         """What to say of these gangs, and until when there is no more; the rest falls silent.
@@ -171,38 +171,38 @@ class Reporter:
         Whom the words of this cycle do not reach is not even looked at: a flood of PodGroups must
         not hold up those that start.
         """
-        words: list[_StatusUpdate] = []
+        updates: list[_StatusUpdate] = []
         notes: list[PodCondition] = []
-        due = math.inf
+        next_at = math.inf
         most = max(GROUPS_PER_CYCLE, int(len(all_about) * SHARE_PER_CYCLE))
         all_about.sort(key=self._turn)
         for about in all_about:
-            untold, quiet_until, reworded = self._of_its_pods(about, now)
-            notes += untold
+            missing_conditions, quiet_until, reworded = self._missing_conditions(about, now)
+            notes += missing_conditions
             if about.group is None:
                 until = math.inf
-            elif len(words) == most:
-                due = now
+            elif len(updates) == most:
+                next_at = now
                 continue
             else:
-                said = self._of_group(about, about.group, now)
-                if isinstance(said, _StatusUpdate):
-                    words.append(said)
+                update_or_until = self._of_group(about, about.group, now)
+                if isinstance(update_or_until, _StatusUpdate):
+                    updates.append(update_or_until)
                     continue
-                until = said
+                until = update_or_until
                 reworded = min(reworded, self._written[about.gang.uid] + SENTENCE_SECONDS)
             until = min(until, quiet_until)
-            due = min(due, until)
-            if not untold:
-                self._fall_silent(about, until, reworded)
-        return words, notes, due
+            next_at = min(next_at, until)
+            if not missing_conditions:
+                self._note_unchanged(about, until, reworded)
+        return updates, notes, next_at
 
     def _turn(self, about: GangReport) -> tuple[float, float]:
         return self._written.get(about.gang.uid, -math.inf), about.gang.created
 
-    def _fall_silent(self, about: GangReport, until: float, reworded: float) -> None:
+    def _note_unchanged(self, about: GangReport, until: float, reworded: float) -> None:
         """Say no more of a gang for now; one of which nothing lives is at rest."""
-        self._silence.keep(about, until, reworded)
+        self._unchanged.keep(about, until, reworded)
         if until == math.inf and about.gang.is_idle and about.reservation is None:
             self._state.rest(about.gang)
 
@@ -212,8 +212,8 @@ class Reporter:
         # At a restart the last write is unknown: taken as just now, so that nothing is written.
         never = now if group.status else -math.inf
         written = self._written.setdefault(gang.uid, never)
-        if (muted := self._mute.get(gang.uid)) is not None:
-            return muted
+        if (retry_at := self._retry_at.get(gang.uid)) is not None:
+            return retry_at
         status = wording.status_of(
             gang,
             about.reservation,
@@ -231,15 +231,15 @@ class Reporter:
             quiet_for=now - _newest(gang, now),
             since_write=now - written,
         )
-        if draft.may_stay or draft.wanted == draft.newest == group.status:
+        if draft.may_stay or draft.status == draft.newest == group.status:
             return math.inf
-        if draft.wanted == group.status:
+        if draft.status == group.status:
             return written + SENTENCE_SECONDS
         if draft.wait > 0:
             return now + draft.wait
         return _StatusUpdate(gang, draft.newest, draft.news, draft.version)
 
-    def _of_its_pods(
+    def _missing_conditions(
         self, about: GangReport, now: float
     ) -> tuple[Sequence[PodCondition], float, float]:
         """What its pods are to say; until when that is all, and if the reason has other words."""
@@ -253,37 +253,39 @@ class Reporter:
         reworded = -math.inf if any(note.may_change for note in notes) else math.inf
         return not_shown(notes), math.inf, reworded
 
-    async def _spare(self, uid: Uid, now: float, tell: Calling) -> None:
+    async def _tell_or_back_off(self, uid: Uid, now: float, tell: Calling) -> None:
         """Tell, or leave an object alone for a while that the API server will not have touched."""
         try:
             await tell()
         except errors.Gone:
             pass  # the watch will tell
         except errors.Conflict:
-            self._mute[uid] = now + CONFLICT_SECONDS  # it has changed, and is told once it is seen
+            self._retry_at[uid] = now + CONFLICT_SECONDS  # a watch will show the change
         except errors.ApiError as problem:
             if is_away(problem):
                 raise
             is_final = isinstance(problem, errors.Refused)
-            self._mute[uid] = now + (SENTENCE_SECONDS if is_final else AGAIN_SECONDS)
+            self._retry_at[uid] = now + (SENTENCE_SECONDS if is_final else AGAIN_SECONDS)
             logger.error("the report on %s failed: %s", uid, problem)  # noqa: TRY400
 
     def _log_shortfall(self, shortfall: str, now: float) -> None:
         """Say why a proof is missing; the same at most once a minute, as it may come and go."""
-        said, at = self._shortfall
-        if shortfall and (shortfall != said or now - at >= SENTENCE_SECONDS):
+        logged, at = self._shortfall
+        if shortfall and (shortfall != logged or now - at >= SENTENCE_SECONDS):
             logger.warning("the plan is not proved to be the best: %s", shortfall)
             self._shortfall = (shortfall, now)
 
-    async def _write(self, word: _StatusUpdate, now: float) -> None:
-        gang = word.gang
-        self._state.learn_group(await self._api.write_status(gang.key, word.wanted, word.version))
+    async def _write(self, update: _StatusUpdate, now: float) -> None:
+        gang = update.gang
+        self._state.learn_group(
+            await self._api.write_status(gang.key, update.status, update.version)
+        )
         self._written[gang.uid] = now
         about = encode.Regarding.gang(gang.key, gang.uid)
-        if word.news:
-            said = "; ".join(f"{line.reason}: {line.message}" for line in word.news)
-            logger.info("gang %s: %s", gang.key, said)
-        for line in word.news:
+        if update.news:
+            text = "; ".join(f"{line.reason}: {line.message}" for line in update.news)
+            logger.info("gang %s: %s", gang.key, text)
+        for line in update.news:
             is_bad = line.type is wording.ConditionType.HEALTHY and not line.holds
             await create_event(
                 self._api, encode.Event(about, line.reason, line.message, now, warning=is_bad)
@@ -291,15 +293,17 @@ class Reporter:
 
     async def _tell_pods(self, notes: Iterable[PodCondition], now: float) -> float:
         """Say it once per pod and reason; answers until when that is all."""
-        open_ones = [note for note in notes if note.member.uid not in self._mute]
-        told = sorted(open_ones, key=lambda note: note.member.created)[:NOTES_PER_CYCLE]
+        writable = [note for note in notes if note.member.uid not in self._retry_at]
+        first = sorted(writable, key=lambda note: note.member.created)[:NOTES_PER_CYCLE]
         await self._gate.all(
-            partial(self._spare, note.member.uid, now, partial(self._tell_pod, note, now))
-            for note in told
+            partial(
+                self._tell_or_back_off, note.member.uid, now, partial(self._tell_pod, note, now)
+            )
+            for note in first
         )
-        return math.inf if len(told) == len(open_ones) else now
+        return math.inf if len(first) == len(writable) else now
 
-    def _untold(self, all_about: Iterable[GangReport]) -> Sequence[tuple[Uid, PodNotice]]:
+    def _missing_notices(self, all_about: Iterable[GangReport]) -> Sequence[tuple[Uid, PodNotice]]:
         """The Events about pods that nobody has created yet, with the uid of the pod's gang."""
 
         def is_declared(key: GangKey) -> bool:
@@ -333,5 +337,5 @@ class Reporter:
 
 def _newest(gang: Gang, now: float) -> float:
     """When its last member was made, or itself; dates far ahead of our clock say nothing."""
-    made = [member.created for member in gang.members] or [gang.created]
-    return max((at for at in made if at <= now + MOST_AHEAD_SECONDS), default=-math.inf)
+    created = [member.created for member in gang.members] or [gang.created]
+    return max((at for at in created if at <= now + MOST_AHEAD_SECONDS), default=-math.inf)

@@ -159,13 +159,13 @@ def _is_short(rejection: Rejection | None) -> bool:
 def _room(reservation: Reservation, counts: StatusCounts) -> str:
     """What a standing Reservation holds."""
     nodes = len({entry.node for entry in reservation.entries})
-    named = f"{count(len(reservation.entries), 'member')} on {count(nodes, 'node')}"
+    placement = f"{count(len(reservation.entries), 'member')} on {count(nodes, 'node')}"
     if not reservation.slots:
-        return named
+        return placement
     absent = count(sum(slot.count for slot in reservation.slots), "absent member")
     places = len({slot.node for slot in reservation.slots})
-    held = f"room on {count(places, 'node')} is reserved for {absent}"
-    return f"{counts.seen} of {counts.needed} members exist; {held}"
+    absent_room = f"room on {count(places, 'node')} is reserved for {absent}"
+    return f"{counts.seen} of {counts.needed} members exist; {absent_room}"
 
 
 def _bound(
@@ -190,15 +190,15 @@ def _healthy(
     gang: Gang, reservation: Reservation | None, nodes: Readiness, observed: Mapping[str, object]
 ) -> GangCondition | None:
     """Nothing is said of a gang that is being bound for the first time."""
-    known = health.before(observed)
-    found = health.ailment(gang, nodes, known)
-    if found is None:
+    previous = health.before(observed)
+    ailment = health.ailment(gang, nodes, previous)
+    if ailment is None:
         sentence = "no needed member is missing"
         return GangCondition(ConditionType.HEALTHY, holds=True, reason="Whole", message=sentence)
-    has_started = reservation is None or known.was_whole or is_whole(gang)
+    has_started = reservation is None or previous.was_whole or is_whole(gang)
     if has_started and any(member.counts_as_bound for member in gang.members):
         return GangCondition(
-            ConditionType.HEALTHY, holds=False, reason=found.cause, message=found.sentence
+            ConditionType.HEALTHY, holds=False, reason=ailment.cause, message=ailment.sentence
         )
     return None
 
@@ -276,12 +276,12 @@ def _is_alike(old: object, new: object) -> bool:
     return old == new or (old in UNSURE and new in UNSURE)
 
 
-def news(wanted: Mapping[str, object], observed: Mapping[str, object]) -> list[GangCondition]:
+def news(status: Mapping[str, object], observed: Mapping[str, object]) -> list[GangCondition]:
     """The conditions that turned, as far as people care: one line per change of state."""
     before = {line.get("type"): line for line in _maps(observed.get("conditions"))}
-    after = {line.get("type"): line for line in _maps(wanted.get("conditions"))}
+    after = {line.get("type"): line for line in _maps(status.get("conditions"))}
     is_bound = after.get("Bound", {}).get("status") == "True"
-    told = []
+    conditions = []
     for kind, line in after.items():
         old = before.get(kind)
         holds = line.get("status") == "True"
@@ -293,16 +293,16 @@ def news(wanted: Mapping[str, object], observed: Mapping[str, object]) -> list[G
             or (kind == ConditionType.HEALTHY and holds and old is None)
         )
         if not is_implied:
-            told.append(
+            conditions.append(
                 GangCondition(
                     ConditionType(str(kind)), holds, str(line["reason"]), str(line["message"])
                 )
             )
-    return told
+    return conditions
 
 
 def patience(
-    wanted: Mapping[str, object],
+    status: Mapping[str, object],
     observed: Mapping[str, object],
     *,
     quiet_for: float,
@@ -312,8 +312,8 @@ def patience(
 
     What a gang has come to is said at once; that it waits, and counters alone, when it is quiet.
     """
-    is_waiting = wanted.get("phase") == "Waiting"
-    if not is_waiting and news(wanted, observed):
+    is_waiting = status.get("phase") == "Waiting"
+    if not is_waiting and news(status, observed):
         return 0.0
     return max(0.0, QUIET_SECONDS - min(quiet_for, since_write))
 

@@ -1,4 +1,4 @@
-"""Gangs of which there is nothing to say for now: as long as nothing changes they are passed over.
+"""Gangs whose reports stand as they are: as long as nothing changes they are passed over.
 
 Separate from the reporter, which has words for the others: a crowd that waits must cost a cycle no
 more than a glance at each.
@@ -32,45 +32,49 @@ class _CachedReport(NamedTuple):
 
 
 class ReportCache:
-    """Who needs no word, and until when. Unchanged objects are compared by identity."""
+    """The reports that stand, and until when. Unchanged objects are compared by identity."""
 
     def __init__(self) -> None:
-        self._kept: dict[Uid, _CachedReport] = {}
+        self._reports: dict[Uid, _CachedReport] = {}
 
     def keep(self, about: GangReport, until: float, reworded: float) -> None:
         """Say no more of a gang until then, or until it changes."""
-        self._kept[about.gang.uid] = _CachedReport(about, until, min(until, reworded))
+        self._reports[about.gang.uid] = _CachedReport(about, until, min(until, reworded))
 
-    def broken(self, all_about: Iterable[GangReport], now: float) -> tuple[list[GangReport], float]:
+    def changed(
+        self, all_about: Iterable[GangReport], now: float
+    ) -> tuple[list[GangReport], float]:
         """Those of whom there may be something to say; and until when there is not of the rest."""
-        found: list[GangReport] = []
-        due = math.inf
+        changed: list[GangReport] = []
+        next_at = math.inf
         for about in all_about:
             until = self._until(about)
             if until <= now:
-                found.append(about)
-            elif until < due:
-                due = until
-        return found, due
+                changed.append(about)
+            elif until < next_at:
+                next_at = until
+        return changed, next_at
 
     def _until(self, about: GangReport) -> float:
-        known = self._kept.get(about.gang.uid)
+        cached = self._reports.get(about.gang.uid)
         if (
-            known is None
-            or known.about.gang is not about.gang
-            or known.about.group is not about.group
-            or known.about.reservation is not about.reservation
+            cached is None
+            or cached.about.gang is not about.gang
+            or cached.about.group is not about.group
+            or cached.about.reservation is not about.reservation
         ):
             return -math.inf
-        if known.about.rejection == about.rejection:
-            return known.until
-        return known.reworded if _is_reworded(known.about.rejection, about.rejection) else -math.inf
+        if cached.about.rejection == about.rejection:
+            return cached.until
+        if _is_reworded(cached.about.rejection, about.rejection):
+            return cached.reworded
+        return -math.inf
 
     def forget(self, here: Collection[Uid], turned: Collection[NodeName]) -> None:
         """Forget who is not here any more, or has a member on a node that came, went or turned."""
-        self._kept = {
+        self._reports = {
             uid: report
-            for uid, report in self._kept.items()
+            for uid, report in self._reports.items()
             if uid in here
             and not (turned and any(member.node in turned for member in report.about.gang.members))
         }

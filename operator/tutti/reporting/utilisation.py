@@ -40,9 +40,9 @@ class Utilisation:
 
 def states(snapshot: Snapshot) -> Mapping[GangState, int]:
     """How many gangs there are of each state; of those that have ended, none."""
-    held = {reservation.uid for reservation in snapshot.reservations}
-    found = Counter(_state(gang, held, snapshot.settled) for gang in snapshot.gangs)
-    return {state: found[state] for state in GangState}
+    reserved_uids = {reservation.uid for reservation in snapshot.reservations}
+    counts = Counter(_state(gang, reserved_uids, snapshot.settled) for gang in snapshot.gangs)
+    return {state: counts[state] for state in GangState}
 
 
 def state_of(gang: Gang, snapshot: Snapshot) -> GangState | None:
@@ -52,8 +52,8 @@ def state_of(gang: Gang, snapshot: Snapshot) -> GangState | None:
     )
 
 
-def _state(gang: Gang, held: Iterable[Uid], settled: Iterable[Uid]) -> GangState | None:
-    if gang.uid in held:
+def _state(gang: Gang, reserved_uids: Iterable[Uid], settled: Iterable[Uid]) -> GangState | None:
+    if gang.uid in reserved_uids:
         return GangState.RESERVED
     if gang.members and gang.is_idle:
         return None
@@ -69,28 +69,32 @@ def rooms(snapshot: Snapshot) -> Mapping[str, Utilisation]:
     free: list[Resources] = []
     stranded: list[Resources] = []
     for node in snapshot.nodes:
-        left = _left(node, reserved.get(node.name, NOTHING))
-        free.append(left)
-        stranded.append(left if is_closed(node, left) else NOTHING)
+        free_on_node = _free_on(node, reserved.get(node.name, NOTHING))
+        free.append(free_on_node)
+        stranded.append(free_on_node if is_closed(node, free_on_node) else NOTHING)
     offered = Resources.total(node.allocatable for node in snapshot.nodes)
     used = dict(Resources.total(node.used for node in snapshot.nodes).amounts)
-    held = dict(Resources.total(reserved.values()).amounts)
+    reserved_amounts = dict(Resources.total(reserved.values()).amounts)
     unused, unusable = dict(Resources.total(free).amounts), dict(Resources.total(stranded).amounts)
     return {
         name: Utilisation(
-            n, used.get(name, 0), held.get(name, 0), unused.get(name, 0), unusable.get(name, 0)
+            n,
+            used.get(name, 0),
+            reserved_amounts.get(name, 0),
+            unused.get(name, 0),
+            unusable.get(name, 0),
         )
         for name, n in offered.amounts
         if not (ports.is_port(name) or volumes.is_attaching(name))
     }
 
 
-def is_closed(node: Node, left: Resources) -> bool:
+def is_closed(node: Node, free: Resources) -> bool:
     """Whether no pod can use what is left of a node: it takes none, or lacks what each needs."""
-    return node.unschedulable or not node.ready or any(not left[name] for name in WITHOUT)
+    return node.unschedulable or not node.ready or any(not free[name] for name in WITHOUT)
 
 
-def _left(node: Node, reserved: Resources) -> Resources:
+def _free_on(node: Node, reserved: Resources) -> Resources:
     """What is left of a node; nothing of what others have overdrawn."""
-    left = node.allocatable - node.used - reserved
-    return Resources(tuple((name, n) for name, n in left.amounts if n > 0))
+    free = node.allocatable - node.used - reserved
+    return Resources(tuple((name, n) for name, n in free.amounts if n > 0))

@@ -62,7 +62,7 @@ def test_that_it_waits_is_told_when_it_is_quiet(
 def test_other_words_for_the_same_wait_a_while() -> None:
     observed = {"conditions": [line("False", "Unschedulable", "short 2", THEN)]}
     made = drafted(WAITING, reason=Reason.NOT_ENOUGH_ROOM, observed=observed, is_fresh=True)
-    assert made.wanted == observed
+    assert made.status == observed
     assert made.newest == {"conditions": [line("False", "Unschedulable", "short 1", THEN)]}
 
 
@@ -84,6 +84,6 @@ def test_tuttis_own_words_are_those_of_its_pod_group() -> None:
     group = GangObject(made.key, made.uid, 2)
     draft = drafts.draft(made, told, group, NOW, is_fresh=False, quiet_for=0.25, since_write=9.0)
     assert made.key.kind == POD_GROUP
-    assert draft.wanted == draft.newest == status.merged(told, {}, NOW, keep_sentences=False)
+    assert draft.status == draft.newest == status.merged(told, {}, NOW, keep_sentences=False)
     assert (draft.wait, draft.version, draft.may_stay) == (0.75, "", False)
     assert draft.news == status.news(draft.newest, {})

@@ -177,7 +177,7 @@ def test_how_late_the_watch_shows_bindings_is_counted() -> None:
     """A watch that is faster than the answer, or a clock that was set back, is not late."""
     metrics = Metrics()
     for seconds in (-1.0, 0.0, 0.3):
-        metrics.shown(seconds)
+        metrics.watch_delay(seconds)
     found = told(metrics)
     assert found["tutti_watch_delay_seconds_count"] == 3.0
     assert found["tutti_watch_delay_seconds_sum"] == pytest.approx(0.3)

@@ -33,31 +33,31 @@ CHANGED = (
 
 
 def kept(until: float = math.inf, reworded: float = math.inf) -> ReportCache:
-    silence = ReportCache()
-    silence.keep(ABOUT, until, reworded)
-    return silence
+    cache = ReportCache()
+    cache.keep(ABOUT, until, reworded)
+    return cache
 
 
 def test_of_whom_nothing_is_known_there_may_be_something_to_say() -> None:
-    assert ReportCache().broken([ABOUT], 0.0) == ([ABOUT], math.inf)
+    assert ReportCache().changed([ABOUT], 0.0) == ([ABOUT], math.inf)
 
 
 def test_who_has_not_changed_is_passed_over_for_as_long_as_there_is_nothing_to_say() -> None:
-    assert kept().broken([ABOUT], 1e9) == ([], math.inf)
-    assert kept(until=5.0).broken([ABOUT], 4.0) == ([], 5.0)
-    assert kept(until=5.0).broken([ABOUT], 5.0) == ([ABOUT], math.inf)
+    assert kept().changed([ABOUT], 1e9) == ([], math.inf)
+    assert kept(until=5.0).changed([ABOUT], 4.0) == ([], 5.0)
+    assert kept(until=5.0).changed([ABOUT], 5.0) == ([ABOUT], math.inf)
 
 
 @pytest.mark.parametrize("about", CHANGED)
 def test_whoever_has_changed_is_looked_at(about: GangReport) -> None:
-    assert kept().broken([about], 0.0) == ([about], math.inf)
+    assert kept().changed([about], 0.0) == ([about], math.inf)
 
 
 def test_another_sentence_alone_waits_for_its_time() -> None:
-    assert kept(reworded=60.0).broken([REWORDED], 59.0) == ([], 60.0)
-    assert kept(reworded=60.0).broken([REWORDED], 60.0) == ([REWORDED], math.inf)
-    assert kept(reworded=60.0).broken([ABOUT], 60.0) == ([], math.inf)
-    assert kept(until=5.0, reworded=60.0).broken([REWORDED], 4.0) == ([], 5.0)
+    assert kept(reworded=60.0).changed([REWORDED], 59.0) == ([], 60.0)
+    assert kept(reworded=60.0).changed([REWORDED], 60.0) == ([REWORDED], math.inf)
+    assert kept(reworded=60.0).changed([ABOUT], 60.0) == ([], math.inf)
+    assert kept(until=5.0, reworded=60.0).changed([REWORDED], 4.0) == ([], 5.0)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,6 @@ def test_another_sentence_alone_waits_for_its_time() -> None:
 def test_who_is_gone_or_has_a_member_on_a_node_that_turned_is_forgotten(
     here: Collection[Uid], turned: Collection[NodeName], *, is_kept: bool
 ) -> None:
-    silence = kept()
-    silence.forget(here, turned)
-    assert (silence.broken([ABOUT], 0.0) == ([], math.inf)) is is_kept
+    cache = kept()
+    cache.forget(here, turned)
+    assert (cache.changed([ABOUT], 0.0) == ([], math.inf)) is is_kept
