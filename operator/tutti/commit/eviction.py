@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import partial as bind
 from typing import NamedTuple
 
+from ..gang import finding_text
+from ..gang.findings import EvictionObstacle, EvictionRefused
 from ..gang.quantities import count
 from ..kube import errors
 from ..kube.client import Api
@@ -59,7 +61,7 @@ class _JobRead:
 class _EvictionRefusal:
     """Why members of a gang stay, and until when their eviction is not tried again."""
 
-    sentence: str
+    obstacle: EvictionObstacle
     until: float
     is_partial: bool = False  # others of the gang had gone
     is_standing: bool = False  # the Reservation stays: the eviction is tried once more
@@ -104,7 +106,7 @@ class Evictor:
     def annotated(self, plan: Plan) -> Plan:
         """The plan without evictions that were refused, and with the reason of each."""
         return partial_release.without(
-            plan, {uid: refusal.sentence for uid, refusal in self._current_refusals.items()}
+            plan, {uid: refusal.obstacle for uid, refusal in self._current_refusals.items()}
         )
 
     @property
@@ -139,8 +141,8 @@ class Evictor:
             for gang in snapshot.gangs
             if gang.uid in self._refusals and partial_release.is_given_up(gang)
         }
-        known = {eviction.reservation.uid for eviction in evictions} | self._refusals.keys()
-        self._announced = {uid: at for uid, at in self._announced.items() if uid in known}
+        uids_in_use = {eviction.reservation.uid for eviction in evictions} | self._refusals.keys()
+        self._announced = {uid: at for uid, at in self._announced.items() if uid in uids_in_use}
         for reservation, members in evictions:
             refusal = self._current_refusals.get(reservation.uid)
             if refusal is None:
@@ -153,44 +155,42 @@ class Evictor:
                 await self._abandon(reservation, refusal)
 
     async def _evict_all(self, reservation: Reservation, members: Sequence[Member]) -> None:
-        if sentence := partial_release.fatal(
-            members, await self._read_jobs(members, is_fresh=True)
-        ):
-            await self._abandon(
-                reservation, _EvictionRefusal(sentence, self._clock() + AGAIN_SECONDS)
-            )
+        jobs = await self._read_jobs(members, is_fresh=True)
+        if (obstacle := partial_release.job_obstacle(members, jobs)) is not None:
+            until = self._clock() + AGAIN_SECONDS
+            await self._abandon(reservation, _EvictionRefusal(obstacle, until))
             return
         await self._announce(reservation, members)
-        refused: list[str] = []
+        sentences: list[str] = []
         await self._limit.all(
-            bind(self._evict, reservation.gang, member, refused) for member in members
+            bind(self._evict, reservation.gang, member, sentences) for member in members
         )
-        if refused:
-            await self._refuse(reservation, len(reservation.evict) - len(refused), min(refused))
+        if sentences:
+            await self._refuse(reservation, len(reservation.evict) - len(sentences), min(sentences))
 
-    async def _refuse(self, reservation: Reservation, gone: int, sentence: str) -> None:
-        """Some members have to stay, as the sentence says; so many have gone."""
+    async def _refuse(self, reservation: Reservation, gone: int, message: str) -> None:
+        """Some members have to stay, for the API server said so; so many have gone."""
         now = self._clock()
-        known = self._refusals.get(reservation.uid)
+        earlier_refusal = self._refusals.get(reservation.uid)
         if not gone:
-            await self._abandon(reservation, _EvictionRefusal(sentence, now + AGAIN_SECONDS))
-        elif known is None or not known.is_partial:
+            refusal = _EvictionRefusal(EvictionRefused(message), now + AGAIN_SECONDS)
+            await self._abandon(reservation, refusal)
+        elif earlier_refusal is None or not earlier_refusal.is_partial:
             until = now + AGAIN_SECONDS
             self._refusals[reservation.uid] = _EvictionRefusal(
-                sentence, until, is_partial=True, is_standing=True
+                EvictionRefused(message), until, is_partial=True, is_standing=True
             )
         else:
-            sentence += (
-                f"; {count(gone, 'other')} had gone, so nobody else is evicted within an hour"
-            )
-            refusal = _EvictionRefusal(sentence, now + IN_VAIN_SECONDS, is_partial=True)
+            until = now + IN_VAIN_SECONDS
+            refusal = _EvictionRefusal(EvictionRefused(message, gone), until, is_partial=True)
             await self._abandon(reservation, refusal)
 
     async def _abandon(self, reservation: Reservation, refusal: _EvictionRefusal) -> None:
         """Leave the gang as it is, so that it can be repaired."""
-        logger.warning("gang %s: stays as it is: %s", reservation.gang, refusal.sentence)
+        sentence = finding_text.text(refusal.obstacle)
+        logger.warning("gang %s: stays as it is: %s", reservation.gang, sentence)
         self._refusals[reservation.uid] = refusal
-        await self._give_up(reservation, refusal.sentence)
+        await self._give_up(reservation, sentence)
 
     async def _announce(self, reservation: Reservation, members: Sequence[Member]) -> None:
         """Create the Event before the eviction, but not again each time that it is refused."""
@@ -208,7 +208,7 @@ class Evictor:
         event = encode.Event(about, "Released", sentence, now, warning=True)
         await create_event(self._api, event)
 
-    async def _evict(self, gang: GangKey, member: Member, refused: list[str]) -> None:
+    async def _evict(self, gang: GangKey, member: Member, sentences: list[str]) -> None:
         """Evict one, or add to ``refused`` why it has to stay."""
         try:
             await self._api.evict(member)
@@ -219,7 +219,7 @@ class Evictor:
             if is_away(refusal) and refusal.status != TOO_MANY:
                 raise
             logger.warning("gang %s: pod %s: not evicted: %s", gang, member.key, refusal)
-            refused.append(f"pod {member.key}: {refusal}")
+            sentences.append(f"pod {member.key}: {refusal}")
 
     async def _read_jobs(
         self, members: Sequence[Member], *, is_fresh: bool

@@ -135,11 +135,11 @@ def _no_node(finding: room.NoNodeFits) -> str:
 
 @text.register
 def _(finding: room.LargestNode) -> str:
-    asked = f"asks {format_amount(finding.resource, finding.asked)} {finding.resource}"
+    request = f"asks {format_amount(finding.resource, finding.request)} {finding.resource}"
     if not finding.most:
-        return f"{asked}; no node has any"
+        return f"{request}; no node has any"
     most = format_amount(finding.resource, finding.most)
-    return f"{asked}; the largest node has {most} ({finding.node})"
+    return f"{request}; the largest node has {most} ({finding.node})"
 
 
 @text.register
@@ -310,7 +310,29 @@ def _(finding: of.RoomAfterOther) -> str:
 
 @text.register
 def _(finding: of.EvictionPutOff) -> str:
-    return f"but not yet: {finding.because}"
+    return f"but not yet: {text(finding.because)}"
+
+
+@text.register
+def _(finding: of.JobNotRead) -> str:
+    return f"Job {finding.job} cannot be read, so what it stands is not known"
+
+
+@text.register
+def _(finding: of.JobWouldFail) -> str:
+    return (
+        f"Job {finding.job} stands {finding.failures_left} more failures and each of the "
+        f"{finding.evictions} evictions counts as one: raise its backoffLimit, or let its "
+        "podFailurePolicy ignore DisruptionTarget"
+    )
+
+
+@text.register
+def _(finding: of.EvictionRefused) -> str:
+    if not finding.gone:
+        return finding.message
+    others = count(finding.gone, "other")
+    return f"{finding.message}; {others} had gone, so nobody else is evicted within an hour"
 
 
 @text.register

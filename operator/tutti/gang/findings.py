@@ -229,10 +229,37 @@ ReleaseObstacle = MembersSucceeded | NotMadeAgain | StillLeaving | RoomAfterOthe
 
 
 @dataclass(frozen=True, slots=True)
+class JobNotRead:
+    """The Job of the members cannot be read."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobWouldFail:
+    """The Job of the members tolerates so many more failures, and so many evictions."""
+
+    job: str
+    failures_left: int
+    evictions: int
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionRefused:
+    """What the API server said of a member; ``gone`` others had gone when none was tried again."""
+
+    message: str
+    gone: int = 0
+
+
+EvictionObstacle = JobNotRead | JobWouldFail | EvictionRefused
+
+
+@dataclass(frozen=True, slots=True)
 class EvictionPutOff(Finding):
     """Why the eviction has to wait."""
 
-    because: str
+    because: EvictionObstacle
 
 
 # What others say, and what the mode forbids.

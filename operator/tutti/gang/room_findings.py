@@ -120,7 +120,7 @@ class LargestNode:
     """The most that any node has of a resource, and which node that is."""
 
     resource: str
-    asked: int
+    request: int
     most: int
     node: NodeName
 

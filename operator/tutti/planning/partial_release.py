@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from ..gang import demand, health
 from ..gang.demand import MemberCounts
 from ..gang.findings import (
+    EvictionObstacle,
     EvictionPutOff,
+    JobNotRead,
+    JobWouldFail,
     MembersSucceeded,
     NotMadeAgain,
     NotReleased,
@@ -91,17 +94,20 @@ def is_given_up(gang: Gang) -> bool:
 
 def spared(plan: Plan, jobs: Jobs) -> Plan:
     """The plan without evictions that would make a Job fail, and with a word about each."""
-    return without(
-        plan, {eviction.uid: fatal(eviction.members, jobs) for eviction in plan.evictions}
-    )
-
-
-def without(plan: Plan, why: Mapping[Uid, str]) -> Plan:
-    """The plan without evictions that are not to be; ``why`` is by the uid of the gang."""
-    put_off = {
-        eviction.gang: EvictionPutOff(why[eviction.uid])
+    obstacles = {
+        eviction.uid: obstacle
         for eviction in plan.evictions
-        if why.get(eviction.uid)
+        if (obstacle := job_obstacle(eviction.members, jobs)) is not None
+    }
+    return without(plan, obstacles)
+
+
+def without(plan: Plan, obstacles: Mapping[Uid, EvictionObstacle]) -> Plan:
+    """The plan without evictions that have an obstacle, which are by the uid of the gang."""
+    put_off = {
+        eviction.gang: EvictionPutOff(obstacles[eviction.uid])
+        for eviction in plan.evictions
+        if eviction.uid in obstacles
     }
     if not put_off:
         return plan
@@ -113,8 +119,8 @@ def without(plan: Plan, why: Mapping[Uid, str]) -> Plan:
     return replace(plan, evictions=evictions, rejections=rejections)
 
 
-def fatal(members: Sequence[Member], jobs: Jobs) -> str:
-    """Which Job the eviction of these members would bring to its limit; empty if none."""
+def job_obstacle(members: Sequence[Member], jobs: Jobs) -> JobNotRead | JobWouldFail | None:
+    """Which Job the eviction of these members would bring to its limit; None if none."""
     evicted: dict[tuple[str, str], int] = {}
     for member in members:
         if member.owner is not None and member.owner.is_job:
@@ -123,14 +129,10 @@ def fatal(members: Sequence[Member], jobs: Jobs) -> str:
     for key, n in sorted(evicted.items()):
         job = jobs.get(key)
         if job is None:
-            return f"Job {key[1]} cannot be read, so what it stands is not known"
+            return JobNotRead(key[1])
         if job.failures_left is not None and n >= job.failures_left:
-            return (
-                f"Job {job.name} stands {job.failures_left} more failures and each of the "
-                f"{n} evictions counts as one: raise its backoffLimit, or let its "
-                "podFailurePolicy ignore DisruptionTarget"
-            )
-    return ""
+            return JobWouldFail(job.name, job.failures_left, n)
+    return None
 
 
 def _are_replaced(census: MemberCounts) -> bool:

@@ -39,6 +39,23 @@ LARGEST = room_findings.LargestNode("cpu", 2000, 1500, NodeName("n1"))
         (room_findings.EmptyClusterRoom(2), "even the empty cluster has room for only 2"),
         (room_findings.MorePortsTaken(4), "4 more host ports are taken"),
         (
+            findings.EvictionPutOff(findings.JobNotRead("train")),
+            "but not yet: Job train cannot be read, so what it stands is not known",
+        ),
+        (
+            findings.EvictionPutOff(findings.JobWouldFail("train", 2, 3)),
+            (
+                "but not yet: Job train stands 2 more failures and each of the 3 evictions counts "
+                "as one: raise its backoffLimit, or let its podFailurePolicy ignore "
+                "DisruptionTarget"
+            ),
+        ),
+        (findings.EvictionPutOff(findings.EvictionRefused("no")), "but not yet: no"),
+        (
+            findings.EvictionPutOff(findings.EvictionRefused("no", 2)),
+            "but not yet: no; 2 others had gone, so nobody else is evicted within an hour",
+        ),
+        (
             room_findings.NoNodeFits(POD, "", CPU, NOWHERE, 0),
             "no node of the kinds present fits member ml/a-0: there are no nodes",
         ),
