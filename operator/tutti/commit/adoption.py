@@ -92,11 +92,11 @@ class Adoption:
     def _observe(self) -> None:
         """Take in how they changed; a pod that leaves an unsigned one may have been bound."""
         for reservation in self._state.reservations:
-            known = self._inherited.get(reservation.self_uid)
-            if known is None:
+            inherited = self._inherited.get(reservation.self_uid)
+            if inherited is None:
                 continue
-            if not self.is_signed(known):
-                removed = Released(known, "", reservation).ended
+            if not self.is_signed(inherited):
+                removed = Released(inherited, "", reservation).ended
                 self.removed_entries += (
                     (reservation.gang, entry) for entry in removed if entry.pod.name
                 )

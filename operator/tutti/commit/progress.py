@@ -109,7 +109,7 @@ def next_steps(
 
 
 def _steps(snapshot: Snapshot) -> Steps:
-    lost = reservation_checks.lost(snapshot)
+    unkeepable = reservation_checks.lost(snapshot)
     members = members_by_uid(snapshot)
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     ordered = sorted(
@@ -122,7 +122,7 @@ def _steps(snapshot: Snapshot) -> Steps:
                 reservation,
                 gangs.get(reservation.uid),
                 members,
-                lost.get(reservation.uid, Unkeepable()),
+                unkeepable.get(reservation.uid, Unkeepable()),
                 snapshot,
             ),
         )
@@ -134,34 +134,34 @@ def _next_step(
     reservation: Reservation,
     gang: Gang | None,
     members: Mapping[Uid, Member],
-    gone: Unkeepable,
+    unkeepable: Unkeepable,
     snapshot: Snapshot,
 ) -> Step:
     """The ladder of design §4: lost before the first bind → release; after it → go on."""
     if reservation.evict:
         return _next_eviction(reservation, gang, members)
     now = snapshot.taken_at
-    lost, is_open = gone.entries, slots.are_open(reservation, gang, now)
+    lost_entries = frozenset(unkeepable.entries)
+    is_open = slots.are_open(reservation, gang, now)
     here = [(entry, members.get(entry.uid)) for entry in reservation.entries]
     reserved = [member for _, member in here if member is not None]
-    placed = demand.count_members(gang).bound if gang is not None else ()
-    bound = next((member for member in (*placed, *reserved) if member.counts_as_bound), None)
-    if bound is None and (why := _why_not_begin(reservation, gang, reserved, gone, snapshot)):
+    bound_members = demand.count_members(gang).bound if gang is not None else ()
+    bound = next((member for member in (*bound_members, *reserved) if member.counts_as_bound), None)
+    if bound is None and (why := _why_not_begin(reservation, gang, reserved, unkeepable, snapshot)):
         return Release(why)
-    lost_ones = frozenset(lost)
     open_entries = tuple(
         Assignment(member.key, member.uid, member.version, entry.node)
         for entry, member in here
-        if member is not None and member.is_waiting and entry not in lost_ones
+        if member is not None and member.is_waiting and entry not in lost_entries
     )
     if open_entries:
         is_repair = gang is not None and not _starts(reservation, gang, reserved, now)
         return Bind(open_entries, bound if is_repair else None)
     if is_open:
-        return _next_wait(reservation, here, lost_ones)
+        return _next_wait(reservation, here, lost_entries)
     if gang is not None and _is_plain(reservation, gang, reserved, snapshot):
         return Clear()
-    return Finish(slots.never_came(reservation, gang, now))
+    return Finish(slots.timeout_message(reservation, gang, now))
 
 
 def _is_plain(
@@ -185,20 +185,24 @@ def _why_not_begin(
     reservation: Reservation,
     gang: Gang | None,
     reserved: Sequence[Member],
-    gone: Unkeepable,
+    unkeepable: Unkeepable,
     snapshot: Snapshot,
 ) -> str:
     """Why a Reservation of which nothing is bound cannot be carried out; empty if it can."""
     if gang is None or gang.terminating:
         return "its PodGroup is gone; nothing of it was bound"
-    if gone:
-        return _release_sentence(gone.entries, gone.slots)
+    if unkeepable:
+        return _release_sentence(unkeepable.entries, unkeepable.slots)
     waiting = [member for member in reserved if member.is_waiting]
     if not waiting or not _starts(reservation, gang, waiting, snapshot.taken_at):
         return "the gang needs other members by now; planning again"
-    refused = (snapshot.api_refusals.get(member.uid) for member in waiting)
-    met = (one.sentence for one in refused if one is not None and snapshot.taken_at < one.until)
-    return next(met, "")
+    refusals = (snapshot.api_refusals.get(member.uid) for member in waiting)
+    sentences = (
+        refusal.sentence
+        for refusal in refusals
+        if refusal is not None and snapshot.taken_at < refusal.until
+    )
+    return next(sentences, "")
 
 
 def _starts(reservation: Reservation, gang: Gang, members: Sequence[Member], now: float) -> bool:
@@ -214,13 +218,13 @@ def _starts(reservation: Reservation, gang: Gang, members: Sequence[Member], now
 def _next_wait(
     reservation: Reservation,
     here: Sequence[tuple[PodReservation, Member | None]],
-    lost: Collection[PodReservation],
+    lost_entries: Collection[PodReservation],
 ) -> Step:
     """Nothing is left to bind and others are awaited: keep what they, and bound ones, have."""
     rest = tuple(
         entry
         for entry, member in here
-        if member is not None and member.node is not None and entry not in lost
+        if member is not None and member.node is not None and entry not in lost_entries
     )
     return Await() if rest == reservation.entries else Trim(rest)
 
@@ -232,17 +236,17 @@ def _next_eviction(
     if gang is None or not partial_release.is_given_up(gang):
         return Finish()
     here = (members.get(uid) for uid in reservation.evict)
-    left = tuple(
+    remaining = tuple(
         member for member in here if member is not None and partial_release.is_evictable(member)
     )
-    return Evict(left) if left else Finish()
+    return Evict(remaining) if remaining else Finish()
 
 
-def _release_sentence(lost: tuple[PodReservation, ...], places: Places) -> str:
-    if not lost:
+def _release_sentence(lost_entries: tuple[PodReservation, ...], places: Places) -> str:
+    if not lost_entries:
         node, role = min(places)
         return f"an absent member of role {role} would have no room on {node}; planning again"
-    first = lost[0]
-    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    first = lost_entries[0]
+    more = f" and {len(lost_entries) - 1} more" if len(lost_entries) > 1 else ""
     name = first.pod.name or f"pod {first.uid}"
     return f"{name} can no longer be bound to {first.node}{more}; planning again"

@@ -234,7 +234,7 @@ class Commit:
         snapshot = self._state.snapshot(self._clock())
         steps = await self._next_steps(snapshot, term)
         unconfirmed = {member.uid for member in self._state.unconfirmed_bindings()}
-        sure = tuple(
+        confirmed = tuple(
             (reservation, step)
             for reservation, step in steps
             if unconfirmed.isdisjoint(entry.uid for entry in reservation.entries)
@@ -248,9 +248,9 @@ class Commit:
             if isinstance(step, progress.Evict)
         ]
         await self.evictor.evict(evictions, snapshot)
-        await self._releaser.release(step_lists.ended(sure), snapshot)
-        self.done = step_lists.done(sure)
-        return step_lists.announced(sure)
+        await self._releaser.release(step_lists.ended(confirmed), snapshot)
+        self.done = step_lists.done(confirmed)
+        return step_lists.announced(confirmed)
 
     async def _give_up(self, reservation: Reservation, sentence: str) -> None:
         """Delete a Reservation that evicts, once no eviction that was sent for it can succeed.

@@ -37,7 +37,9 @@ class QueueLifecycle:
         self._api = api
         self._limit = limit
         self._clock = clock
-        self._mute: dict[Uid, float] = {}  # until when a Queue is left alone that refused a write
+        self._retry_at: dict[
+            Uid, float
+        ] = {}  # until when a Queue is left alone that refused a write
 
     async def prepare(self) -> None:
         """Before a plan: give each Queue its finalizer, and note which ones drain since now.
@@ -78,13 +80,13 @@ class QueueLifecycle:
     def next_retry(self) -> float | None:
         """In how many seconds a refused write is due again; None if there is none."""
         now = self._clock()
-        return min((max(0.0, until - now) for until in self._mute.values()), default=None)
+        return min((max(0.0, until - now) for until in self._retry_at.values()), default=None)
 
     def _writable(self) -> Sequence[QueueObject]:
         now = self._clock()
         here = {queue.queue.uid for queue in self._state.queues}
-        self._mute = {uid: at for uid, at in self._mute.items() if uid in here and now < at}
-        return [queue for queue in self._state.queues if queue.queue.uid not in self._mute]
+        self._retry_at = {uid: at for uid, at in self._retry_at.items() if uid in here and now < at}
+        return [queue for queue in self._state.queues if queue.queue.uid not in self._retry_at]
 
     def _lacking_finalizer(self) -> Sequence[QueueObject]:
         """The API server adds none to an object that is being deleted."""
@@ -103,8 +105,8 @@ class QueueLifecycle:
         ]
 
     async def _hold(self, queue: QueueObject) -> None:
-        wanted = (*queue.finalizers, FINALIZER)
-        await self._write(queue, "its finalizer", self._api.set_finalizers(queue, wanted))
+        finalizers = (*queue.finalizers, FINALIZER)
+        await self._write(queue, "its finalizer", self._api.set_finalizers(queue, finalizers))
 
     async def _note_drain(self, queue: QueueObject) -> None:
         since = moment(self._clock()) if queue.queue.stop is Stop.DRAIN else None
@@ -128,7 +130,7 @@ class QueueLifecycle:
             if is_away(problem):
                 raise
             if isinstance(problem, errors.Conflict):
-                self._mute[queue.queue.uid] = self._clock() + CONFLICT_SECONDS
+                self._retry_at[queue.queue.uid] = self._clock() + CONFLICT_SECONDS
                 return  # it has changed, which the watch will show
-            self._mute[queue.queue.uid] = self._clock() + REFUSED_SECONDS
+            self._retry_at[queue.queue.uid] = self._clock() + REFUSED_SECONDS
             logger.error("queue %s: %s was not written: %s", queue.queue.name, what, problem)  # noqa: TRY400

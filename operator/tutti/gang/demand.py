@@ -92,19 +92,19 @@ class MemberCounts:
     @property
     def missing(self) -> int:
         """How many members the gang lacks, bound or promised, and no fewer than its roles lack."""
-        there = len(self.bound) + len(self.gang.finished) + len(self.promised)
+        present = len(self.bound) + len(self.gang.finished) + len(self.promised)
         if self.gang.is_finished:
             return 0
-        return max(min_members(self.gang) - there, sum(self.missing_by_role.values()))
+        return max(min_members(self.gang) - present, sum(self.missing_by_role.values()))
 
     @property
     def missing_by_role(self) -> Mapping[str, int]:
         """The same for each role; only roles that lack some."""
-        found = (*self.bound, *self.promised)
+        members = (*self.bound, *self.promised)
         if self.gang.is_finished:
             return {}
-        there = Counter([*(member.role for member in found), *self.gang.finished])
-        lacks = {role.name: role.min_member - there[role.name] for role in self.gang.roles}
+        present = Counter([*(member.role for member in members), *self.gang.finished])
+        lacks = {role.name: role.min_member - present[role.name] for role in self.gang.roles}
         return {role: n for role, n in lacks.items() if n > 0}
 
 
@@ -142,18 +142,18 @@ def count_members(
                 kinds["promised"].append(member)
             continue
         kinds["roleless" if roles and member.role not in roles else kind].append(member)
-    there = (*kinds["bound"], *kinds["promised"])
-    found = MemberCounts(gang, **{kind: tuple(members) for kind, members in kinds.items()})
-    ready = found.ready
+    present = (*kinds["bound"], *kinds["promised"])
+    census = MemberCounts(gang, **{kind: tuple(members) for kind, members in kinds.items()})
+    ready = census.ready
     if any(role.max_member is not None for role in gang.roles):
-        places = found.places_by_role
+        places = census.places_by_role
         ready = tuple(m for m in ready if places.get(m.role, 1))
-        surplus = tuple(m for m in found.ready if not places.get(m.role, 1))
-        found = replace(found, ready=ready, surplus=surplus)
-    if (room is None and found.is_committed) or not (found.is_committed or ready):
-        return found  # nobody is there yet who would make the others, or they had their time
-    absent = _absent(found, (*there, *within_maximums(found).ready))
-    return replace(found, absent=absent) if absent else found
+        surplus = tuple(m for m in census.ready if not places.get(m.role, 1))
+        census = replace(census, ready=ready, surplus=surplus)
+    if (room is None and census.is_committed) or not (census.is_committed or ready):
+        return census  # nobody is there yet who would make the others, or they had their time
+    absent = _absent(census, (*present, *within_maximums(census).ready))
+    return replace(census, absent=absent) if absent else census
 
 
 def _absent(census: MemberCounts, present: Iterable[Member]) -> tuple[Member, ...]:
@@ -166,19 +166,19 @@ def _absent(census: MemberCounts, present: Iterable[Member]) -> tuple[Member, ..
         return ()
     here = Counter([*(member.role for member in present), *gang.finished])
     lacking = slots.absent(gang, here).items()
-    made = slots.placeholders if census.is_committed else slots.alike
-    return tuple(chain.from_iterable(made(gang, role, n, NEW) for role, n in lacking))
+    make = slots.placeholders if census.is_committed else slots.alike
+    return tuple(chain.from_iterable(make(gang, role, n, NEW) for role, n in lacking))
 
 
-def numbered(census: MemberCounts, placed: Collection[Uid]) -> MemberCounts:
+def numbered(census: MemberCounts, placed_uids: Collection[Uid]) -> MemberCounts:
     """The census of a gang that starts, with a uid for each absent member that has a node."""
-    if census.is_committed or not any(one.uid in placed for one in census.absent):
+    if census.is_committed or not any(member.uid in placed_uids for member in census.absent):
         return census
     times = Counter[Uid]()
     absent = []
-    for one in census.absent:
-        absent.append(replace(one, uid=slots.nth(one.uid, times[one.uid])))
-        times[one.uid] += 1
+    for member in census.absent:
+        absent.append(replace(member, uid=slots.nth(member.uid, times[member.uid])))
+        times[member.uid] += 1
     return replace(census, absent=tuple(absent))
 
 
@@ -198,12 +198,12 @@ def within_maximums(census: MemberCounts) -> MemberCounts:
 
 def _oldest(members: Collection[Member], places: Mapping[str, int]) -> tuple[Member, ...]:
     """The members, the oldest first, as far as their roles have places."""
-    taken = Counter[str]()
+    chosen_by_role = Counter[str]()
     chosen: list[Member] = []
     for member in members:
-        if taken[member.role] < places.get(member.role, len(members)):
+        if chosen_by_role[member.role] < places.get(member.role, len(members)):
             chosen.append(member)
-            taken[member.role] += 1
+            chosen_by_role[member.role] += 1
     return tuple(chosen)
 
 
@@ -235,16 +235,16 @@ def is_enough(gang: Gang, members: Collection[Member]) -> bool:
     return all(there[role.name] >= role.min_member for role in gang.roles)
 
 
-def start_request(found: MemberCounts) -> PlacementRequest | None:
+def start_request(census: MemberCounts) -> PlacementRequest | None:
     """The demand of a gang that has not started; None while its members do not suffice."""
-    gang = found.gang
-    if found.is_committed or gang.terminating:
+    gang = census.gang
+    if census.is_committed or gang.terminating:
         return None
-    if not is_enough(gang, within_maximums(found).waiting):
+    if not is_enough(gang, within_maximums(census).waiting):
         return None
     minimums = tuple((role.name, role.min_member) for role in gang.roles)
-    maximums = maximums_of(found.waiting, found.places_by_role)
-    return PlacementRequest(gang, min_members(gang), found.waiting, minimums, maximums=maximums)
+    maximums = maximums_of(census.waiting, census.places_by_role)
+    return PlacementRequest(gang, min_members(gang), census.waiting, minimums, maximums=maximums)
 
 
 def maximums_of(
@@ -260,53 +260,53 @@ Refused = Collection[Refusal]
 
 
 def repair_requests(
-    found: MemberCounts, placed: Collection[Uid], refused: Refused
+    census: MemberCounts, placed: Collection[Uid], refused: Refused
 ) -> tuple[PlacementRequest, ...]:
     """One demand for each lost member of a started gang, as far as members wait to replace them.
 
     Members of a shape that was ``refused`` are passed over: the room for them only shrinks.
     """
-    gang = found.gang
-    if gang.terminating or not found.is_committed:
+    gang = census.gang
+    if gang.terminating or not census.is_committed:
         return ()
-    replaced = [member for member in found.waiting if member.uid in placed]
-    open_ones = [
+    replaced = [member for member in census.waiting if member.uid in placed]
+    candidates = [
         member
-        for member in found.waiting
+        for member in census.waiting
         if member.uid not in placed and (gang.uid, member.role, member.shape) not in refused
     ]
     chosen: list[Member] = []
-    left = found.missing - len(replaced)
-    for role, lacks in found.missing_by_role.items():
+    lacking = census.missing - len(replaced)
+    for role, lacks in census.missing_by_role.items():
         still = lacks - sum(member.role == role for member in replaced)
-        of_role = [member for member in open_ones if member.role == role][: max(still, 0)]
+        of_role = [member for member in candidates if member.role == role][: max(still, 0)]
         chosen.extend(of_role)
-        left -= max(still, 0)
-    taken = {member.uid for member in chosen}
-    used = Counter(member.role for member in (*replaced, *chosen))
-    places = {role: n - used[role] for role, n in found.places_by_role.items()}
-    rest = _oldest([member for member in open_ones if member.uid not in taken], places)
-    chosen.extend(rest[: max(left, 0)])
+        lacking -= max(still, 0)
+    chosen_uids = {member.uid for member in chosen}
+    taken_places = Counter(member.role for member in (*replaced, *chosen))
+    places = {role: n - taken_places[role] for role, n in census.places_by_role.items()}
+    rest = _oldest([member for member in candidates if member.uid not in chosen_uids], places)
+    chosen.extend(rest[: max(lacking, 0)])
     return tuple(PlacementRequest(gang, 1, (member,), is_repair=True) for member in chosen)
 
 
-def may_grow(found: MemberCounts) -> bool:
+def may_grow(census: MemberCounts) -> bool:
     """Whether members could join that the gang does not need to start."""
-    if found.is_committed:
-        return bool(found.ready) and not found.gang.terminating
-    oldest = within_maximums(found).ready
-    return len(oldest) > min_members(found.gang) and start_request(found) is not None
+    if census.is_committed:
+        return bool(census.ready) and not census.gang.terminating
+    oldest = within_maximums(census).ready
+    return len(oldest) > min_members(census.gang) and start_request(census) is not None
 
 
-def growth_requests(found: MemberCounts, placed: Collection[Uid]) -> tuple[PlacementRequest, ...]:
+def growth_requests(census: MemberCounts, placed: Collection[Uid]) -> tuple[PlacementRequest, ...]:
     """One demand for each member beyond those needed, once the gang has started or will."""
-    gang = found.gang
-    starts = any(member.uid in placed for member in found.ready)
-    if gang.terminating or not (found.is_committed or starts):
+    gang = census.gang
+    starts = any(member.uid in placed for member in census.ready)
+    if gang.terminating or not (census.is_committed or starts):
         return ()
-    chosen = Counter(member.role for member in found.waiting if member.uid in placed)
-    places = {role: n - chosen[role] for role, n in found.places_by_role.items()}
-    members = [m for m in found.ready if m.uid not in placed and places.get(m.role, 1) > 0]
+    chosen = Counter(member.role for member in census.waiting if member.uid in placed)
+    places = {role: n - chosen[role] for role, n in census.places_by_role.items()}
+    members = [m for m in census.ready if m.uid not in placed and places.get(m.role, 1) > 0]
     maximums = dict(maximums_of(members, places))
     return tuple(
         PlacementRequest(

@@ -35,7 +35,7 @@ class GangRun:
         return gang if len(members) == len(gang.members) else replace(gang, members=members)
 
 
-def run(gang: Gang, held: Reservation | None) -> GangRun:
+def run(gang: Gang, reservation: Reservation | None) -> GangRun:
     """The run of those who are not over; once all are, that of the youngest.
 
     What ended before the PodGroup was created is no run of its. ``held`` is its Reservation: whom
@@ -52,13 +52,13 @@ def run(gang: Gang, held: Reservation | None) -> GangRun:
             if member.key.name == gang.owner_pod or _ended(member, since) >= gang.created
         ]
         here = by_age(own)[-1:]
-    reserved = frozenset(entry.uid for entry in held.entries) if held is not None else frozenset()
+    reserved = {entry.uid for entry in reservation.entries} if reservation is not None else set()
     makers = {member.controller_uid for member in gang.members if member.uid in reserved}
     makers.update(reserved)  # a bare pod, gone by now, has made itself
     makers.update(member.controller_uid for member in here)
     began = min((m.created for m in gang.members if m.controller_uid in makers), default=inf)
-    if held is not None and held.slots:
-        began = min(began, held.reserved_at)
+    if reservation is not None and reservation.slots:
+        began = min(began, reservation.reserved_at)
     for last, first, maker in sorted(_spans(gang, since), reverse=True):
         if last < began:
             break
@@ -69,12 +69,14 @@ def run(gang: Gang, held: Reservation | None) -> GangRun:
 
 def _spans(gang: Gang, since: float) -> Collection[tuple[float, float, Uid]]:
     """When the last pod of a maker succeeded, when its first was created, and who it is."""
-    found: dict[Uid, tuple[float, float, Uid]] = {}
+    spans: dict[Uid, tuple[float, float, Uid]] = {}
     for member in gang.members:
-        last = _ended(member, since) if member.phase is Phase.SUCCEEDED else -inf
-        known, first, maker = found.get(member.controller_uid, (-inf, inf, member.controller_uid))
-        found[maker] = (max(known, last), min(first, member.created), maker)
-    return found.values()
+        end = _ended(member, since) if member.phase is Phase.SUCCEEDED else -inf
+        latest_end, first, maker = spans.get(
+            member.controller_uid, (-inf, inf, member.controller_uid)
+        )
+        spans[maker] = (max(latest_end, end), min(first, member.created), maker)
+    return spans.values()
 
 
 def _ended(member: Member, since: float) -> float:
@@ -88,8 +90,9 @@ def with_finished(gang: Gang, roles: Sequence[str]) -> Gang:
     """The gang with its members of these roles that have finished and are gone."""
     if not roles or not any(member.counts_as_bound for member in gang.members):
         return gang
-    known = {role.name for role in gang.roles}
-    return replace(gang, finished=tuple(role for role in roles if not known or role in known))
+    role_names = {role.name for role in gang.roles}
+    finished = tuple(role for role in roles if not role_names or role in role_names)
+    return replace(gang, finished=finished)
 
 
 def recalled(gang: Gang, status: Mapping[str, object]) -> tuple[Member, ...]:
@@ -100,16 +103,16 @@ def recalled(gang: Gang, status: Mapping[str, object]) -> tuple[Member, ...]:
     are still there.
     """
     counts = status.get("members")
-    said = counts.get("succeeded") if isinstance(counts, Mapping) else None
-    if status.get("phase") not in UNDER_WAY or not isinstance(said, int):
+    succeeded = counts.get("succeeded") if isinstance(counts, Mapping) else None
+    if status.get("phase") not in UNDER_WAY or not isinstance(succeeded, int):
         return ()
-    found = demand.count_members(gang)
-    if not found.bound:
+    census = demand.count_members(gang)
+    if not census.bound:
         return ()
-    gone = said - sum(member.phase is Phase.SUCCEEDED for member in found.bound)
-    lacking = [role for role, n in found.missing_by_role.items() for _ in range(n)]
-    lacking += [""] * (found.missing - len(lacking))
-    like = replace(found.bound[-1], phase=Phase.SUCCEEDED, ended=found.bound[-1].created)
+    gone = succeeded - sum(member.phase is Phase.SUCCEEDED for member in census.bound)
+    lacking = [role for role, n in census.missing_by_role.items() for _ in range(n)]
+    lacking += [""] * (census.missing - len(lacking))
+    like = replace(census.bound[-1], phase=Phase.SUCCEEDED, ended=census.bound[-1].created)
     return tuple(
         replace(like, uid=Uid(f"{gang.uid}/finished/{i}"), role=role)
         for i, role in enumerate(lacking[: max(gone, 0)])

@@ -77,14 +77,14 @@ def before(observed: Mapping[str, object]) -> PreviousStatus:
     """Read a PodGroup's status."""
     lines, counts = observed.get("conditions"), observed.get("members")
     failed = counts.get("failed") if isinstance(counts, Mapping) else 0
-    known = PreviousStatus(failed=failed if isinstance(failed, int) else 0)
+    previous = PreviousStatus(failed=failed if isinstance(failed, int) else 0)
     for line in lines if isinstance(lines, list) else ():
         if isinstance(line, Mapping) and line.get("type") == "Healthy":
-            known = replace(known, was_whole=True)
+            previous = replace(previous, was_whole=True)
             if line.get("status") == "False":
                 reason, message = str(line.get("reason")), str(line.get("message"))
-                known = replace(known, cause=reason, sentence=message)
-    return known
+                previous = replace(previous, cause=reason, sentence=message)
+    return previous
 
 
 def is_whole(gang: Gang) -> bool:
@@ -92,23 +92,23 @@ def is_whole(gang: Gang) -> bool:
     return _suffice(gang, _there(gang))
 
 
-def ailment(gang: Gang, nodes: Readiness, known: PreviousStatus) -> Degradation | None:
+def ailment(gang: Gang, nodes: Readiness, previous: PreviousStatus) -> Degradation | None:
     """What the gang lacks; None while enough of it is bound, to nodes that are ready."""
     well = [m for m in _there(gang) if m.phase is Phase.SUCCEEDED or _is_ready(m, nodes)]
     if _suffice(gang, well):
         return None
-    failed = _newly_failed(gang, known)
+    failed = _newly_failed(gang, previous)
     gone = {m.uid for m in well} | {m.uid for m in gang.members if m.phase is Phase.FAILED}
     others = [m for m in gang.members if m.node is not None and m.uid not in gone]
     dark = [m for m in (*others, *failed) if not _is_ready(m, nodes)]
     rejected = [m for m in failed if is_rejection(m.failure) and _is_ready(m, nodes)]
-    cause = _cause(dark, rejected, known)
+    cause = _cause(dark, rejected, previous)
     here, needed = len(well) + len(gang.finished), demand.min_members(gang)
     lacks = f"{here} of {needed} members are bound, {max(needed - here, 1)} missing"
-    named = _member_names(dark or rejected or (*failed, *others), nodes)
-    if not named and known.cause == cause and known.sentence.startswith(lacks):
-        return Degradation(cause, known.sentence)  # it names those that have left since
-    return Degradation(cause, lacks + named)
+    names = _member_names(dark or rejected or (*failed, *others), nodes)
+    if not names and previous.cause == cause and previous.sentence.startswith(lacks):
+        return Degradation(cause, previous.sentence)  # it names those that have left since
+    return Degradation(cause, lacks + names)
 
 
 def is_rejection(failure: str) -> bool:
@@ -128,33 +128,33 @@ def _is_ready(member: Member, nodes: Readiness) -> bool:
     return member.node is not None and nodes.get(member.node, False)
 
 
-def _newly_failed(gang: Gang, known: PreviousStatus) -> Sequence[Member]:
+def _newly_failed(gang: Gang, previous: PreviousStatus) -> Sequence[Member]:
     """The failed members that may be what is missing, the newest first.
 
     Those that had failed while the gang was whole were replaced long ago.
     """
     failed = [m for m in gang.members if m.phase is Phase.FAILED and gang.accepts(m)]
-    if len(failed) <= known.failed and known.cause != Cause.REJECTED:
+    if len(failed) <= previous.failed and previous.cause != Cause.REJECTED:
         return ()
     missing = demand.count_members(gang).missing
     return sorted(failed, key=lambda m: (-m.created, m.key))[: max(missing, 1)]
 
 
-def _cause(dark: Sequence[Member], rejected: Sequence[Member], known: PreviousStatus) -> Cause:
+def _cause(dark: Sequence[Member], rejected: Sequence[Member], previous: PreviousStatus) -> Cause:
     """What is seen now, else what was said while it could be seen."""
     if dark:
         return Cause.NODE_LOST
     if rejected:
         return Cause.REJECTED
-    return Cause(known.cause) if known.cause in set(Cause) else Cause.MEMBER_LOST
+    return Cause(previous.cause) if previous.cause in set(Cause) else Cause.MEMBER_LOST
 
 
-def _member_names(lost: Sequence[Member], nodes: Readiness) -> str:
-    if not lost:
+def _member_names(members: Sequence[Member], nodes: Readiness) -> str:
+    if not members:
         return ""
-    named = ", ".join(_fate(member, nodes) for member in lost[:NAMED])
-    more = f", and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
-    return f": {named}{more}"
+    names = ", ".join(_fate(member, nodes) for member in members[:NAMED])
+    more = f", and {len(members) - NAMED} more" if len(members) > NAMED else ""
+    return f": {names}{more}"
 
 
 def _fate(member: Member, nodes: Readiness) -> str:

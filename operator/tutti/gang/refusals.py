@@ -16,17 +16,17 @@ SUSPENDED = "the PodGroup says spec.suspend: true; the gang starts once that is 
 
 def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
     """Why each that is not to be asked for yet waits: what it says, or the API server's words."""
-    held = {reservation.gang for reservation in snapshot.reservations}
+    reserved_gangs = {reservation.gang for reservation in snapshot.reservations}
     suspended = {
         gang.key: Rejection(gang.key, Reason.PAUSED, (Quoted(SUSPENDED),))
         for gang in snapshot.gangs
-        if gang.is_suspended and gang.key not in held and _only_waits(gang)
+        if gang.is_suspended and gang.key not in reserved_gangs and _only_waits(gang)
     }
     unsound = {
         gang.key: rejection
         for gang in snapshot.gangs
         if (gang.unsupported_fields or gang.needs_equal_members)
-        and gang.key not in held
+        and gang.key not in reserved_gangs
         and (rejection := _unsound(gang)) is not None
     }
     refused = {
@@ -94,9 +94,9 @@ def _refused_gangs(snapshot: Snapshot) -> Iterator[tuple[Gang, Collection[ApiRef
     """
     if not snapshot.api_refusals:
         return
-    held = {reservation.gang for reservation in snapshot.reservations}
+    reserved_gangs = {reservation.gang for reservation in snapshot.reservations}
     for gang in snapshot.gangs:
-        members = () if gang.key in held else gang.members
+        members = () if gang.key in reserved_gangs else gang.members
         uids = (gang.uid, *(member.uid for member in members if member.may_get_a_node))
-        if found := [snapshot.api_refusals[uid] for uid in uids if uid in snapshot.api_refusals]:
-            yield gang, found
+        if refusals := [snapshot.api_refusals[uid] for uid in uids if uid in snapshot.api_refusals]:
+            yield gang, refusals

@@ -11,7 +11,7 @@ from math import inf
 
 from ..model.cluster import Gang, Member, Reservation, Role, SlotReservation, Snapshot
 from ..model.keys import NodeName, PodKey, Uid
-from ..model.shapes import Shape
+from ..model.shapes import Shape, Template
 from .quantities import count
 
 Places = Counter[tuple[NodeName, str]]  # how many slots, by node and role
@@ -22,18 +22,23 @@ def role_of(gang: Gang, name: str) -> Role | None:
     return next((role for role in gang.roles if role.name == name), None)
 
 
+def template_of(gang: Gang, role: str) -> Template | None:
+    """What the role says of its absent members; None where it says nothing."""
+    declaration = role_of(gang, role)
+    return None if declaration is None else declaration.template
+
+
 def declared(gang: Gang, role: str) -> Shape | None:
     """What absent members of a role will ask for; None where nothing says it."""
-    known = role_of(gang, role)
-    return None if known is None or known.template is None else known.template.shape
+    template = template_of(gang, role)
+    return None if template is None else template.shape
 
 
 def placeholders(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Member, ...]:
     """So many absent members of a role, each with a uid that no pod has."""
-    known = role_of(gang, role)
-    if known is None or known.template is None:
+    template, space = template_of(gang, role), gang.key.namespace
+    if template is None:
         return ()
-    template, space = known.template, gang.key.namespace
     return tuple(
         Member(
             PodKey(space, ""),
@@ -67,7 +72,8 @@ def nth(uid: Uid, number: int) -> Uid:
 
 def mapped(members: tuple[Member, ...], change: Callable[[Member], Member]) -> tuple[Member, ...]:
     """The members, each changed; those who are one object stay one."""
-    changed = {key: change(one) for key, one in {id(member): member for member in members}.items()}
+    members_by_id = {id(member): member for member in members}
+    changed = {key: change(member) for key, member in members_by_id.items()}
     return tuple([changed[id(member)] for member in members])
 
 
@@ -75,23 +81,23 @@ def placeholders_of_slots(
     gang: Gang, slots: Iterable[SlotReservation]
 ) -> Sequence[tuple[Member, NodeName]]:
     """A stand-in for each of these slots, and its node."""
-    found: list[tuple[Member, NodeName]] = []
+    members_on_nodes: list[tuple[Member, NodeName]] = []
     for slot in slots:
-        made = placeholders(gang, slot.role, slot.count, first=len(found))
-        found.extend((member, slot.node) for member in made)
-    return found
+        absent_members = placeholders(gang, slot.role, slot.count, first=len(members_on_nodes))
+        members_on_nodes.extend((member, slot.node) for member in absent_members)
+    return members_on_nodes
 
 
 def placeholders_of_snapshot(snapshot: Snapshot) -> Sequence[tuple[Member, NodeName]]:
     """The same for all slots of standing Reservations."""
-    if not any(held.slots for held in snapshot.reservations):
+    if not any(reservation.slots for reservation in snapshot.reservations):
         return ()
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     return [
-        seat
-        for held in snapshot.reservations
-        if held.slots and (gang := gangs.get(held.uid)) is not None
-        for seat in placeholders_of_slots(gang, held.slots)
+        member_on_node
+        for reservation in snapshot.reservations
+        if reservation.slots and (gang := gangs.get(reservation.uid)) is not None
+        for member_on_node in placeholders_of_slots(gang, reservation.slots)
     ]
 
 
@@ -101,45 +107,46 @@ def absent(gang: Gang, present: Mapping[str, int]) -> Mapping[str, int]:
     ``present`` is how many there are of each. Roles lack what they need; what the gang needs beyond
     that are members of any role that may have more.
     """
-    found: dict[str, int] = {}
+    absent_by_role: dict[str, int] = {}
     for role in gang.roles:
         if role.template is not None and (n := role.min_member - present.get(role.name, 0)) > 0:
-            found[role.name] = n
+            absent_by_role[role.name] = n
     needed = max(gang.min_member, sum(role.min_member for role in gang.roles))
-    left = needed - sum(present.values()) - sum(found.values())
+    lacking = needed - sum(present.values()) - sum(absent_by_role.values())
     for role in gang.roles:
-        if role.template is None or left <= 0:
+        if role.template is None or lacking <= 0:
             continue
-        here = present.get(role.name, 0) + found.get(role.name, 0)
-        more = left if role.max_member is None else min(left, role.max_member - here)
+        here = present.get(role.name, 0) + absent_by_role.get(role.name, 0)
+        more = lacking if role.max_member is None else min(lacking, role.max_member - here)
         if more > 0:
-            found[role.name] = found.get(role.name, 0) + more
-            left -= more
-    return found
+            absent_by_role[role.name] = absent_by_role.get(role.name, 0) + more
+            lacking -= more
+    return absent_by_role
 
 
-def expiry(held: Reservation, gang: Gang) -> float:
+def expiry(reservation: Reservation, gang: Gang) -> float:
     """Until when absent members may come, in seconds since the epoch."""
-    return held.reserved_at + gang.absent_seconds
+    return reservation.reserved_at + gang.absent_seconds
 
 
-def are_open(held: Reservation, gang: Gang | None, now: float) -> bool:
+def are_open(reservation: Reservation, gang: Gang | None, now: float) -> bool:
     """Whether members may still come for the room that the Reservation holds for absent ones.
 
     It is void once the gang has ended or goes, or the pod that owns it has ended, as a driver does:
     then nobody is left who would make them. Time runs for those who do not exist alone: whoever is
     there and has no slot yet, as in a pause, will have one of them.
     """
-    if not held.slots or gang is None or not may_come(gang):
+    if not reservation.slots or gang is None or not may_come(gang):
         return False
-    return now < expiry(held, gang) or _has_arrivals(held, gang)
+    return now < expiry(reservation, gang) or _has_arrivals(reservation, gang)
 
 
-def _has_arrivals(held: Reservation, gang: Gang) -> bool:
+def _has_arrivals(reservation: Reservation, gang: Gang) -> bool:
     """Whether somebody could take a slot who has none."""
-    named, roles = {entry.uid for entry in held.entries}, {slot.role for slot in held.slots}
+    reserved_uids = {entry.uid for entry in reservation.entries}
+    roles = {slot.role for slot in reservation.slots}
     return any(
-        member.role in roles and member.uid not in named and may_take(gang, member)
+        member.role in roles and member.uid not in reserved_uids and may_take(gang, member)
         for member in gang.members
     )
 
@@ -151,8 +158,10 @@ def is_ready(member: Member) -> bool:
 
 def may_take(gang: Gang, member: Member) -> bool:
     """Whether the member could be bound now, and asks for no more than its role declares."""
-    known = declared(gang, member.role)
-    return known is not None and is_ready(member) and member.shape.requests.fits(known.requests)
+    declared_shape = declared(gang, member.role)
+    if declared_shape is None or not is_ready(member):
+        return False
+    return member.shape.requests.fits(declared_shape.requests)
 
 
 def may_come(gang: Gang) -> bool:
@@ -165,13 +174,13 @@ def may_come(gang: Gang) -> bool:
 
 def next_change_at(snapshot: Snapshot) -> float | None:
     """When the next slots are given back."""
-    if not any(held.slots for held in snapshot.reservations):
+    if not any(reservation.slots for reservation in snapshot.reservations):
         return None
     gangs = {gang.uid: gang for gang in snapshot.gangs}
     moments = (
-        expiry(held, gangs[held.uid])
-        for held in snapshot.reservations
-        if held.slots and held.uid in gangs
+        expiry(reservation, gangs[reservation.uid])
+        for reservation in snapshot.reservations
+        if reservation.slots and reservation.uid in gangs
     )
     return min((at for at in moments if snapshot.taken_at < at < inf), default=None)
 
@@ -183,25 +192,25 @@ def number(slots: Iterable[SlotReservation]) -> int:
 
 def places(slots: Iterable[SlotReservation]) -> Places:
     """How many slots there are on each node, by role."""
-    found: Places = Counter()
+    counts: Places = Counter()
     for slot in slots:
-        found[slot.node, slot.role] += slot.count
-    return found
+        counts[slot.node, slot.role] += slot.count
+    return counts
 
 
-def slots_of(found: Places) -> tuple[SlotReservation, ...]:
+def slots_of(counts: Places) -> tuple[SlotReservation, ...]:
     """The slots again, sorted as Reservations have them."""
     return tuple(
-        SlotReservation(node, role, n) for (node, role), n in sorted(found.items()) if n > 0
+        SlotReservation(node, role, n) for (node, role), n in sorted(counts.items()) if n > 0
     )
 
 
-def never_came(held: Reservation, gang: Gang | None, now: float) -> str:
+def timeout_message(reservation: Reservation, gang: Gang | None, now: float) -> str:
     """What is said of members that did not come in time; empty where time is not the reason."""
-    if gang is None or not held.slots or now < expiry(held, gang):
+    if gang is None or not reservation.slots or now < expiry(reservation, gang):
         return ""
     roles = Counter[str]()
-    for slot in held.slots:
+    for slot in reservation.slots:
         roles[slot.role] += slot.count
     who = ", ".join(f"{count(n, 'member')} of role {role}" for role, n in sorted(roles.items()))
     return f"{who} did not come within {gang.absent_seconds:g} s: their room is given back"

@@ -14,32 +14,32 @@ from .demand import MemberCounts
 from .findings import GivenUp, NotStartedInTime
 
 
-def deadline(found: MemberCounts) -> float:
+def deadline(census: MemberCounts) -> float:
     """Until when the gang should have started, in seconds since the epoch."""
-    gang = found.gang
-    if gang.timeout_seconds is None or found.is_committed:
+    gang = census.gang
+    if gang.timeout_seconds is None or census.is_committed:
         return inf
-    others = (*found.surplus, *found.gated, *found.unsupported, *found.without_volumes)
-    waiting = order.by_age((*found.ready, *others))
+    others = (*census.surplus, *census.gated, *census.unsupported, *census.without_volumes)
+    waiting = order.by_age((*census.ready, *others))
     return order.waiting_since(gang, waiting) + gang.timeout_seconds if waiting else inf
 
 
-def is_given_up(found: MemberCounts, now: float) -> bool:
+def is_given_up(census: MemberCounts, now: float) -> bool:
     """Whether the gang is not tried any more."""
-    return found.gang.on_timeout is OnTimeout.FAIL and deadline(found) <= now
+    return census.gang.on_timeout is OnTimeout.FAIL and deadline(census) <= now
 
 
-def next_change_at(found: Iterable[MemberCounts], now: float) -> float | None:
+def next_change_at(censuses: Iterable[MemberCounts], now: float) -> float | None:
     """When the next gang runs out of time."""
-    moments = (deadline(census) for census in found)
+    moments = (deadline(census) for census in censuses)
     return min((at for at in moments if now < at < inf), default=None)
 
 
 def with_time_limits(
-    rejections: Iterable[Rejection], gangs: Sequence[MemberCounts], now: float
+    rejections: Iterable[Rejection], censuses: Sequence[MemberCounts], now: float
 ) -> tuple[Rejection, ...]:
     """The rejections; those of gangs that have not started in time say so."""
-    late = {gang.gang.key: gang.gang for gang in gangs if deadline(gang) <= now}
+    late = {census.gang.key: census.gang for census in censuses if deadline(census) <= now}
     return tuple(
         _timed_out(rejection, late[rejection.gang]) if rejection.gang in late else rejection
         for rejection in rejections

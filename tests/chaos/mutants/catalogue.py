@@ -166,7 +166,13 @@ FORGETS_PODS_THAT_NO_POD_GROUP_CLAIMS = Mutant(
 )
 TRUSTS_STANDING_RESERVATIONS = Mutant(
     "trusts standing Reservations",
-    (Patch("commit/progress.py", "lost = reservation_checks.lost(snapshot)", "lost = {}"),),
+    (
+        Patch(
+            "commit/progress.py",
+            "unkeepable = reservation_checks.lost(snapshot)",
+            "unkeepable = {}",
+        ),
+    ),
 )
 REPAIRS_GANGS_THAT_LOST_EVERYBODY = Mutant(
     "repairs gangs of which no member is left",
