@@ -307,12 +307,12 @@ def test_the_status_of_a_queue_that_is_written_is_the_one_the_crd_knows() -> Non
 def test_the_status_that_is_written_is_the_one_the_crd_knows() -> None:
     from tutti.model.cluster import Gang  # noqa: PLC0415 - only this test writes a status
     from tutti.model.keys import GangKey, Uid  # noqa: PLC0415 - likewise
-    from tutti.reporting import status  # noqa: PLC0415 - likewise
+    from tutti.reporting import drafts, status  # noqa: PLC0415 - likewise
 
     made = status.status_of(
         Gang(GangKey("ml", "a"), Uid("u"), 1), None, None, {}, {}, scheduler="tutti"
     )
-    written: Any = status.merged(made, {}, "2026-01-01T00:00:00Z", keep_sentences=False)
+    written: Any = drafts.merged(made, {}, "2026-01-01T00:00:00Z", keep_sentences=False)
     schema = _schema("podgroup")["status"]["properties"]
     assert set(written) == set(schema)
     assert set(written["members"]) == set(schema["members"]["properties"])

@@ -1,17 +1,23 @@
-"""The status that an object is to have, in the words of its kind: Tutti's own, or its source's.
+"""The status that an object is to have, beside the one that it has: what is news, what may wait.
 
-Separate from the reporter, which knows when it is written.
+It is in the words of its kind: Tutti's own, or its source's. Separate from ``status``, which says
+what holds of a gang, and from the reporter, which knows when it is written.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..gang.health import is_whole
 from ..gang.quantities import cut
 from ..kube.gang_sources import GangObject, GangOutcome, status_writer
-from ..model.cluster import Gang
-from . import status as wording
+from ..model.cluster import Gang, Phase
+from ..model.decisions import Reason
 from .status import ConditionType, GangCondition, GroupStatus
+
+MESSAGE_LIMIT = 800  # bytes; with three of these and the counters a status stays under 4 kB
+QUIET_SECONDS = 1.0  # a gang still being created, or counters still moving, is left alone so long
+# Whether the plan is proved depends on all gangs and, at worst, on the clock.
+UNSURE = (Reason.NOT_ENOUGH_ROOM, Reason.BUDGET_EXHAUSTED)
 
 
 class Draft(NamedTuple):
@@ -45,16 +51,16 @@ def draft(
         outcome = outcome_of(gang, status)
         new_status = writer.words(outcome, observed, now, keep_sentences=is_fresh)
         newest = writer.words(outcome, observed, now, keep_sentences=False)
-        wait = max(0.0, wording.QUIET_SECONDS - min(quiet_for, since_write))
+        wait = max(0.0, QUIET_SECONDS - min(quiet_for, since_write))
         return Draft(
             new_status, newest, (), 0.0 if outcome.is_whole else wait, version=group.version
         )
-    new_status = wording.merged(status, observed, now, keep_sentences=is_fresh)
+    new_status = merged(status, observed, now, keep_sentences=is_fresh)
     # A write that is made anyway contradicts no counter of its own.
-    newest = wording.merged(status, observed, now, keep_sentences=False)
-    wait = wording.patience(newest, observed, quiet_for=quiet_for, since_write=since_write)
-    may_stay = wording.may_stay(gang, observed, status.scheduler)
-    return Draft(new_status, newest, wording.news(newest, observed), wait, may_stay)
+    newest = merged(status, observed, now, keep_sentences=False)
+    wait = patience(newest, observed, quiet_for=quiet_for, since_write=since_write)
+    is_at_rest = may_stay(gang, observed, status.scheduler)
+    return Draft(new_status, newest, news(newest, observed), wait, is_at_rest)
 
 
 def outcome_of(gang: Gang, status: GroupStatus) -> GangOutcome:
@@ -65,7 +71,7 @@ def outcome_of(gang: Gang, status: GroupStatus) -> GangOutcome:
         gang.generation,
         is_whole(gang),
         "" if line.holds else line.reason,
-        "" if line.holds else cut(line.message, wording.MESSAGE_LIMIT),
+        "" if line.holds else cut(line.message, MESSAGE_LIMIT),
         status.phase,
         counts.seen,
         counts.bound,
@@ -74,3 +80,118 @@ def outcome_of(gang: Gang, status: GroupStatus) -> GangOutcome:
         counts.failed,
         counts.needed,
     )
+
+
+def may_stay(gang: Gang, observed: Mapping[str, object], scheduler: str) -> bool:
+    """Whether its status may stay as it is, whatever could be said.
+
+    It has finished and its pods are being cleared away; or it has no pods, and the Tutti of another
+    scheduler name speaks for it: pods name their scheduler, a PodGroup does not.
+    """
+    is_over = all(member.phase is Phase.SUCCEEDED for member in gang.members)
+    is_cleared = observed.get("phase") == "Finished" and is_over and not is_whole(gang)
+    is_anothers = observed.get("schedulerName", scheduler) != scheduler
+    return is_cleared or (is_anothers and not gang.members and not gang.finished)
+
+
+def merged(
+    status: GroupStatus, observed: Mapping[str, object], now: str, *, keep_sentences: bool
+) -> dict[str, object]:
+    """The status as the API keeps it; unchanged conditions keep their transition time.
+
+    ``keep_sentences`` leaves reason and message of a condition that says the same as before, but
+    for claims: what is said of these changes with them alone.
+    """
+    before = {
+        str(line["type"]): line
+        for line in _maps(observed.get("conditions"))
+        if isinstance(line.get("type"), str)
+    }
+    conditions = []
+    for line in status.conditions:
+        value = "True" if line.holds else "False"
+        old = before.get(line.type, {})
+        is_same = old.get("status") == value
+        is_kept = keep_sentences and line.reason != Reason.WAITING_FOR_VOLUMES
+        keeps = is_same and is_kept and _is_alike(old.get("reason"), line.reason)
+        conditions.append(
+            {
+                "type": line.type.value,
+                "status": value,
+                "reason": old.get("reason") if keeps else line.reason,
+                "message": old.get("message") if keeps else cut(line.message, MESSAGE_LIMIT),
+                "observedGeneration": status.observed_generation,
+                "lastTransitionTime": old.get("lastTransitionTime") if is_same else now,
+            }
+        )
+    counts = status.counts
+    return {
+        "schedulerName": status.scheduler,
+        "observedGeneration": status.observed_generation,
+        "phase": status.phase,
+        "conditions": conditions,
+        "members": {
+            "needed": counts.needed,
+            "seen": counts.seen,
+            "bound": counts.bound,
+            "running": counts.running,
+            "succeeded": counts.succeeded,
+            "failed": counts.failed,
+        },
+    }
+
+
+def news(status: Mapping[str, object], observed: Mapping[str, object]) -> list[GangCondition]:
+    """The conditions that turned, as far as people care: one line per change of state."""
+    before = {line.get("type"): line for line in _maps(observed.get("conditions"))}
+    after = {line.get("type"): line for line in _maps(status.get("conditions"))}
+    is_bound = after.get("Bound", {}).get("status") == "True"
+    conditions = []
+    for kind, line in after.items():
+        old = before.get(kind)
+        holds = line.get("status") == "True"
+        if old is not None and _says_the_same(old, line):
+            continue
+        is_implied = (
+            (kind == ConditionType.RESERVED and holds and is_bound)
+            or (kind == ConditionType.BOUND and not holds and line["reason"] != Reason.REFUSED)
+            or (kind == ConditionType.HEALTHY and holds and old is None)
+        )
+        if not is_implied:
+            conditions.append(
+                GangCondition(
+                    ConditionType(str(kind)), holds, str(line["reason"]), str(line["message"])
+                )
+            )
+    return conditions
+
+
+def patience(
+    status: Mapping[str, object],
+    observed: Mapping[str, object],
+    *,
+    quiet_for: float,
+    since_write: float,
+) -> float:
+    """For how many seconds a write may still be put off, so that changes share one.
+
+    What a gang has come to is said at once; that it waits, and counters alone, when it is quiet.
+    """
+    is_waiting = status.get("phase") == "Waiting"
+    if not is_waiting and news(status, observed):
+        return 0.0
+    return max(0.0, QUIET_SECONDS - min(quiet_for, since_write))
+
+
+def _says_the_same(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
+    is_same = old.get("status") == new.get("status")
+    return is_same and _is_alike(old.get("reason"), new.get("reason"))
+
+
+def _is_alike(old: object, new: object) -> bool:
+    """Whether two reasons say the same: a proof of too little room may come and go."""
+    return old == new or (old in UNSURE and new in UNSURE)
+
+
+def _maps(value: object) -> Iterable[Mapping[str, object]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

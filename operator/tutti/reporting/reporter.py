@@ -33,7 +33,7 @@ SENTENCE_SECONDS = 60.0  # a waiting gang's sentence is rewritten at most this o
 AGAIN_SECONDS = 5.0  # until a report is tried again that met a broken server
 CONFLICT_SECONDS = 1.0  # or a newer object; watches show it within milliseconds
 # Pods of a gang that is still being created are left alone; creation times are whole seconds.
-PODS_QUIET_SECONDS = wording.QUIET_SECONDS + 1.0
+PODS_QUIET_SECONDS = drafts.QUIET_SECONDS + 1.0
 MOST_AHEAD_SECONDS = 2.0  # by so much may the API server's clock be, and its dates still count
 NOTES_PER_CYCLE = 200  # so that thousands of waiting pods do not delay the next binding
 # Likewise: while gangs wait for nodes, what others have come to can wait. But whoever is untold is

@@ -1,22 +1,17 @@
 """What a PodGroup and its pods should say of themselves; written for people, read by no decision.
 
-Pure: the cycle compares the answer with what stands there and writes the difference.
+Pure: ``drafts`` compares the answer with what stands there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ..gang import finding_text, health
 from ..gang.health import Readiness, is_whole
-from ..gang.quantities import count, cut
+from ..gang.quantities import count
 from ..model.cluster import Gang, OnTimeout, Phase, Reservation
 from ..model.decisions import Reason, Rejection
-
-MESSAGE_LIMIT = 800  # bytes; with three of these and the counters a status stays under 4 kB
-QUIET_SECONDS = 1.0  # a gang still being created, or counters still moving, is left alone so long
-# Whether the plan is proved depends on all gangs and, at worst, on the clock.
-UNSURE = (Reason.NOT_ENOUGH_ROOM, Reason.BUDGET_EXHAUSTED)
 
 
 class ConditionType(StrEnum):
@@ -58,18 +53,6 @@ class GroupStatus:
     phase: str
     counts: StatusCounts
     conditions: tuple[GangCondition, ...]
-
-
-def may_stay(gang: Gang, observed: Mapping[str, object], scheduler: str) -> bool:
-    """Whether its status may stay as it is, whatever could be said.
-
-    It has finished and its pods are being cleared away; or it has no pods, and the Tutti of another
-    scheduler name speaks for it: pods name their scheduler, a PodGroup does not.
-    """
-    is_over = all(member.phase is Phase.SUCCEEDED for member in gang.members)
-    is_cleared = observed.get("phase") == "Finished" and is_over and not is_whole(gang)
-    is_anothers = observed.get("schedulerName", scheduler) != scheduler
-    return is_cleared or (is_anothers and not gang.members and not gang.finished)
 
 
 def status_of(
@@ -217,106 +200,3 @@ def _has_failed(gang: Gang, rejection: Rejection | None) -> bool:
     """Whether it has run out of time and is not tried any more."""
     is_late = rejection is not None and rejection.reason is Reason.TIMED_OUT
     return is_late and gang.on_timeout is OnTimeout.FAIL
-
-
-def merged(
-    status: GroupStatus, observed: Mapping[str, object], now: str, *, keep_sentences: bool
-) -> dict[str, object]:
-    """The status as the API keeps it; unchanged conditions keep their transition time.
-
-    ``keep_sentences`` leaves reason and message of a condition that says the same as before, but
-    for claims: what is said of these changes with them alone.
-    """
-    before = {
-        str(line["type"]): line
-        for line in _maps(observed.get("conditions"))
-        if isinstance(line.get("type"), str)
-    }
-    conditions = []
-    for line in status.conditions:
-        value = "True" if line.holds else "False"
-        old = before.get(line.type, {})
-        is_same = old.get("status") == value
-        is_kept = keep_sentences and line.reason != Reason.WAITING_FOR_VOLUMES
-        keeps = is_same and is_kept and _is_alike(old.get("reason"), line.reason)
-        conditions.append(
-            {
-                "type": line.type.value,
-                "status": value,
-                "reason": old.get("reason") if keeps else line.reason,
-                "message": old.get("message") if keeps else cut(line.message, MESSAGE_LIMIT),
-                "observedGeneration": status.observed_generation,
-                "lastTransitionTime": old.get("lastTransitionTime") if is_same else now,
-            }
-        )
-    counts = status.counts
-    return {
-        "schedulerName": status.scheduler,
-        "observedGeneration": status.observed_generation,
-        "phase": status.phase,
-        "conditions": conditions,
-        "members": {
-            "needed": counts.needed,
-            "seen": counts.seen,
-            "bound": counts.bound,
-            "running": counts.running,
-            "succeeded": counts.succeeded,
-            "failed": counts.failed,
-        },
-    }
-
-
-def _says_the_same(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
-    is_same = old.get("status") == new.get("status")
-    return is_same and _is_alike(old.get("reason"), new.get("reason"))
-
-
-def _is_alike(old: object, new: object) -> bool:
-    """Whether two reasons say the same: a proof of too little room may come and go."""
-    return old == new or (old in UNSURE and new in UNSURE)
-
-
-def news(status: Mapping[str, object], observed: Mapping[str, object]) -> list[GangCondition]:
-    """The conditions that turned, as far as people care: one line per change of state."""
-    before = {line.get("type"): line for line in _maps(observed.get("conditions"))}
-    after = {line.get("type"): line for line in _maps(status.get("conditions"))}
-    is_bound = after.get("Bound", {}).get("status") == "True"
-    conditions = []
-    for kind, line in after.items():
-        old = before.get(kind)
-        holds = line.get("status") == "True"
-        if old is not None and _says_the_same(old, line):
-            continue
-        is_implied = (
-            (kind == ConditionType.RESERVED and holds and is_bound)
-            or (kind == ConditionType.BOUND and not holds and line["reason"] != Reason.REFUSED)
-            or (kind == ConditionType.HEALTHY and holds and old is None)
-        )
-        if not is_implied:
-            conditions.append(
-                GangCondition(
-                    ConditionType(str(kind)), holds, str(line["reason"]), str(line["message"])
-                )
-            )
-    return conditions
-
-
-def patience(
-    status: Mapping[str, object],
-    observed: Mapping[str, object],
-    *,
-    quiet_for: float,
-    since_write: float,
-) -> float:
-    """For how many seconds a write may still be put off, so that changes share one.
-
-    What a gang has come to is said at once; that it waits, and counters alone, when it is quiet.
-    """
-    is_waiting = status.get("phase") == "Waiting"
-    if not is_waiting and news(status, observed):
-        return 0.0
-    return max(0.0, QUIET_SECONDS - min(quiet_for, since_write))
-
-
-def _maps(value: object) -> Iterable[Mapping[str, object]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

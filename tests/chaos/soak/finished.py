@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
 from tutti.model.cluster import Phase
-from tutti.reporting import status
+from tutti.reporting import drafts, status
 
 from ...harness import builders, fakes
 
@@ -95,7 +95,7 @@ class _Operator:
 
     async def cycle(self) -> float:
         """Answer the CPU seconds of a cycle."""
-        self.life.clock.now += status.QUIET_SECONDS
+        self.life.clock.now += drafts.QUIET_SECONDS
         began = time.process_time()
         await self.life.turn()
         seconds = time.process_time() - began
@@ -140,4 +140,4 @@ def _add_finished(state: ClusterState, number: int, node: str) -> None:
 def _said_of(gang: Gang) -> dict[str, object]:
     """The status that the PodGroup carries: nothing is left to write."""
     said = status.status_of(gang, None, None, {}, {}, scheduler="tutti")
-    return status.merged(said, {}, "2026-01-01T00:00:00Z", keep_sentences=False)
+    return drafts.merged(said, {}, "2026-01-01T00:00:00Z", keep_sentences=False)

@@ -84,6 +84,6 @@ def test_tuttis_own_words_are_those_of_its_pod_group() -> None:
     group = GangObject(made.key, made.uid, 2)
     draft = drafts.draft(made, told, group, NOW, is_fresh=False, quiet_for=0.25, since_write=9.0)
     assert made.key.kind == POD_GROUP
-    assert draft.status == draft.newest == status.merged(told, {}, NOW, keep_sentences=False)
+    assert draft.status == draft.newest == drafts.merged(told, {}, NOW, keep_sentences=False)
     assert (draft.wait, draft.version, draft.may_stay) == (0.75, "", False)
-    assert draft.news == status.news(draft.newest, {})
+    assert draft.news == drafts.news(draft.newest, {})

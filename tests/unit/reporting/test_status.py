@@ -12,7 +12,7 @@ from tutti.gang.findings import Quoted
 from tutti.model.cluster import Gang, Phase, Reservation
 from tutti.model.decisions import Reason, Rejection
 from tutti.model.keys import NodeName
-from tutti.reporting import status
+from tutti.reporting import drafts, status
 from tutti.reporting.pod_conditions import notes_of, stray_notes
 from tutti.reporting.status import ConditionType, GangCondition
 
@@ -202,16 +202,16 @@ def test_the_sentence_counts_what_is_reserved() -> None:
 def wanted(of: GangBuilder, rejection: Rejection | None, before: Mapping[str, Any], *,
            keep: bool = False) -> dict[str, Any]:  # fmt: skip
     found = spoken(of.made, None, rejection)
-    return status.merged(found, before, NOW, keep_sentences=keep)
+    return drafts.merged(found, before, NOW, keep_sentences=keep)
 
 
 def test_an_unchanged_status_is_equal_to_what_stands_there() -> None:
-    first = status.merged(spoken(bound().made, None, None), {}, THEN, keep_sentences=True)
+    first = drafts.merged(spoken(bound().made, None, None), {}, THEN, keep_sentences=True)
     assert wanted(bound(), None, first) == first
 
 
 def test_a_condition_keeps_its_time_until_its_status_turns() -> None:
-    first = status.merged(spoken(two().made, None, waits()), {}, THEN, keep_sentences=True)
+    first = drafts.merged(spoken(two().made, None, waits()), {}, THEN, keep_sentences=True)
     other = wanted(two(), waits(Reason.NO_NODE_FITS, "no node"), first)
     (line,) = other["conditions"]
     assert (line["reason"], line["lastTransitionTime"]) == ("NoNodeFits", THEN)
@@ -242,12 +242,12 @@ def test_a_status_that_somebody_broke_is_written_over(odd: Mapping[str, Any]) ->
 
 
 def turned(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    return [line.reason for line in status.news(after, before)]
+    return [line.reason for line in drafts.news(after, before)]
 
 
 def reserved() -> dict[str, Any]:
     found = spoken(two().made, HELD, None)
-    return status.merged(found, {}, NOW, keep_sentences=False)
+    return drafts.merged(found, {}, NOW, keep_sentences=False)
 
 
 def test_news_is_one_line_per_change_of_state() -> None:
@@ -264,8 +264,8 @@ def test_news_is_one_line_per_change_of_state() -> None:
 
 def test_a_refused_binding_is_news() -> None:
     found = spoken(two().made, HELD, REFUSED)
-    refused = status.merged(found, reserved(), NOW, keep_sentences=False)
-    (line,) = status.news(refused, reserved())
+    refused = drafts.merged(found, reserved(), NOW, keep_sentences=False)
+    (line,) = drafts.news(refused, reserved())
     assert line == GangCondition(
         ConditionType.BOUND,
         holds=False,
@@ -287,14 +287,14 @@ def test_waiting_is_said_when_it_is_quiet_and_a_start_at_once(
     phase: str, quiet_for: float, since_write: float, wait: float
 ) -> None:
     after = wanted(two(), waits(), {}) if phase == "Waiting" else wanted(bound(), None, {})
-    found = status.patience(after, {}, quiet_for=quiet_for, since_write=since_write)
+    found = drafts.patience(after, {}, quiet_for=quiet_for, since_write=since_write)
     assert found == pytest.approx(wait)
 
 
 def test_counters_alone_can_wait() -> None:
     before, after = wanted(bound(), None, {}), wanted(ended(RUN, Phase.PENDING), None, {})
     assert before["members"] != after["members"]
-    assert status.patience(after, before, quiet_for=9.0, since_write=0.2) == pytest.approx(0.8)
+    assert drafts.patience(after, before, quiet_for=9.0, since_write=0.2) == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize(
@@ -310,8 +310,8 @@ def test_counters_alone_can_wait() -> None:
 def test_a_finished_gang_rests_while_its_pods_are_cleared_away(
     of: GangBuilder, *, rests: bool
 ) -> None:
-    assert status.may_stay(of.made, {"phase": "Finished"}, "tutti") is rests
-    assert not status.may_stay(of.made, {"phase": "Bound"}, "tutti")
+    assert drafts.may_stay(of.made, {"phase": "Finished"}, "tutti") is rests
+    assert not drafts.may_stay(of.made, {"phase": "Bound"}, "tutti")
 
 
 def notes(of: Gang, rejection: Rejection | None) -> list[tuple[str, str, bool]]:
@@ -360,7 +360,7 @@ def test_a_stray_is_told_which_pod_group_is_missing() -> None:
 
 
 def test_a_gang_that_lost_members_says_so_while_it_is_repaired() -> None:
-    whole = status.merged(spoken(bound().made, None, None), {}, THEN, keep_sentences=False)
+    whole = drafts.merged(spoken(bound().made, None, None), {}, THEN, keep_sentences=False)
     lost = two().bound_on("n1")
     repair = reservation(two(), ("a-1", "n2"))
     found = status.status_of(lost.made, repair, None, NODES, whole, scheduler="tutti")
@@ -385,7 +385,7 @@ def test_a_status_stays_small_whatever_the_names() -> None:
     )
     rejection = waits(Reason.NO_NODE_FITS, "é" * 5000)
     found = status.status_of(named, None, rejection, {}, {}, scheduler="tutti")
-    written = status.merged(found, {}, NOW, keep_sentences=False)
+    written = drafts.merged(found, {}, NOW, keep_sentences=False)
     assert len(json.dumps(written, ensure_ascii=False).encode()) < 4096
     refused = status.status_of(
         two().bound_on("n1").made,
@@ -395,7 +395,7 @@ def test_a_status_stays_small_whatever_the_names() -> None:
         written,
         scheduler="tutti",
     )
-    written = status.merged(refused, {}, NOW, keep_sentences=False)
+    written = drafts.merged(refused, {}, NOW, keep_sentences=False)
     assert len(written["conditions"]) == 3  # type: ignore[arg-type]
     assert len(json.dumps(written).encode()) < 4096
 
@@ -435,4 +435,4 @@ SIGNED = {"schedulerName": "other"}
 def test_whoever_sees_members_speaks_for_a_gang(
     of: GangBuilder, observed: Mapping[str, object], *, is_anothers: bool
 ) -> None:
-    assert status.may_stay(of.made, observed, "tutti") is is_anothers
+    assert drafts.may_stay(of.made, observed, "tutti") is is_anothers

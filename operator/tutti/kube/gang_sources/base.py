@@ -60,7 +60,7 @@ class StatusWriter(NamedTuple):
     """How Tutti writes the status of a source's objects."""
 
     right: Right  # of the merge patch
-    # None where the words are those of Tutti's PodGroup, which ``reporting.status`` has.
+    # None where the words are those of Tutti's PodGroup, which ``reporting.drafts`` has.
     words: StatusWords | None = None
     # Whether others act upon it or write it, too: then Tutti writes it only where it binds pods.
     has_effects: bool = False
