@@ -203,7 +203,7 @@ async def test_a_crash_at_any_call_leaves_a_gang_that_can_be_completed(
         whole = lost_one()
         budget(whole, least)
         await turns(Life(whole, Clock()))
-        for number in range(1, len(whole.made) + 1):
+        for number in range(1, len(whole.calls) + 1):
             cluster, clock = lost_one(), Clock()
             budget(cluster, least)
             cluster.fault = dying_at(number, is_committed=is_committed)

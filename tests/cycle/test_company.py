@@ -28,8 +28,8 @@ async def test_a_gang_of_one_does_not_follow_a_gang_that_was_given_back_before_i
     life.cluster.before = cordon
     await life.settle()
     scenarios.assert_promises(life.cluster)
-    assert "release" in life.cluster.made
-    assert "bind" not in life.cluster.made
+    assert "release" in life.cluster.calls
+    assert "bind" not in life.cluster.calls
     life.cluster.before = lambda _: None
     life.cluster.change_node("n1", unschedulable=False)
     life.watch.catch_up()
@@ -44,7 +44,7 @@ async def a_begun_gang(*more: builders.NodeBuilder) -> tuple[Life, str]:
     life = a_life(*nodes, *more, made)
 
     def refused(_: int, name: str) -> Fault | None:
-        is_second = name == "bind" and life.cluster.made.count("bind") == 2
+        is_second = name == "bind" and life.cluster.calls.count("bind") == 2
         return Fault(errors.Conflict("not now", status=409)) if is_second else None
 
     life.cluster.fault = refused

@@ -82,11 +82,11 @@ async def test_a_driver_gets_the_podgroup_that_its_configuration_says() -> None:
         "template": {"resources": {"cpu": "3", "memory": "1408Mi"}, "labels": OWN},
     }
     assert body["metadata"]["ownerReferences"][0]["uid"] == played.pod().uid
-    calls = list(played.cluster.made)
+    calls = list(played.cluster.calls)
     assert calls[:2] == ["read_text", "declare"]
     await played.life.settle()
-    assert played.cluster.made.count("read_text") == 1
-    assert played.cluster.made.count("declare") == 1
+    assert played.cluster.calls.count("read_text") == 1
+    assert played.cluster.calls.count("declare") == 1
 
 
 async def test_a_driver_whose_executors_are_not_ours_starts_in_the_same_cycle() -> None:
@@ -104,7 +104,7 @@ async def test_a_configmap_that_is_not_there_yet_is_waited_for() -> None:
     assert played.cluster.declared == {}
     played.keep({})
     await played.pass_by(FIRST_SECONDS / 2)
-    assert played.cluster.made.count("read_text") == 1
+    assert played.cluster.calls.count("read_text") == 1
     await played.pass_by(FIRST_SECONDS / 2)
     assert WHOLE in played.cluster.declared
     await played.life.settle()
@@ -116,7 +116,7 @@ async def test_tries_become_rarer_and_never_end() -> None:
     await played.submit(driver())
     for _ in range(600):
         await played.pass_by(1.0)
-    tries = played.cluster.made.count("read_text")
+    tries = played.cluster.calls.count("read_text")
     assert 600 / LONGEST_SECONDS <= tries <= 600 / LONGEST_SECONDS + 10
     assert await played.life.turn() is not None  # the next try is due some time
 
@@ -141,7 +141,7 @@ async def test_a_gated_driver_is_left_alone_until_its_gates_are_gone() -> None:
     played.keep({})
     await played.submit(driver(gates=("spark",)))
     await played.life.settle()
-    assert "read_text" not in played.cluster.made
+    assert "read_text" not in played.cluster.calls
     played.cluster.change_pod("drv", gates=())
     played.life.watch.catch_up()
     await played.life.settle()
@@ -242,7 +242,7 @@ async def test_whoever_dies_at_the_creation_is_followed_by_one_who_ends_it(
     played.cluster.fault = lambda _number, _name: None
     await played.begin().settle()
     assert played.pod().node == NodeName("n1")
-    assert played.cluster.made.count("declare") == (1 if is_committed else 2)
+    assert played.cluster.calls.count("declare") == (1 if is_committed else 2)
     assert played.cluster.broken == []
 
 
@@ -258,7 +258,7 @@ async def test_a_podgroup_that_the_watch_has_not_shown_yet_is_waited_for() -> No
     played.cluster.fault = lambda _number, _name: None
     played.clock.now += FIRST_SECONDS
     await played.life.cycle.run_once(played.life.term)
-    assert played.cluster.made.count("declare") == 2  # the second met the first
+    assert played.cluster.calls.count("declare") == 2  # the second met the first
     await played.life.settle()
     assert played.pod().node == NodeName("n1")
 
@@ -307,7 +307,7 @@ async def test_where_nothing_is_declared_nothing_is_read_and_a_driver_starts_alo
     await played.submit(driver())
     await played.life.settle()
     assert played.pod().node == NodeName("n1")
-    assert {"read_text", "declare"}.isdisjoint(played.cluster.made)
+    assert {"read_text", "declare"}.isdisjoint(played.cluster.calls)
 
 
 async def test_a_driver_that_starts_alone_is_told_so_once() -> None:
@@ -348,7 +348,7 @@ async def test_an_explicit_podgroup_of_the_applications_name_is_taken_as_it_is()
     played.life.watch.catch_up()
     await played.submit(driver())
     assert played.pod().node == NodeName("n1")
-    assert "read_text" not in played.cluster.made
+    assert "read_text" not in played.cluster.calls
 
 
 async def test_many_drivers_take_turns() -> None:
@@ -358,9 +358,9 @@ async def test_many_drivers_take_turns() -> None:
         played.cluster.add_pod(driver(name, app=f"spark-{number}"))
     played.life.watch.catch_up()
     assert await played.life.turn() == 0.0
-    assert played.cluster.made.count("read_text") == 100
+    assert played.cluster.calls.count("read_text") == 100
     await played.life.turn()
-    assert played.cluster.made.count("read_text") == 150
+    assert played.cluster.calls.count("read_text") == 150
 
 
 def slow() -> tuple[Played, PodGroupCreator, asyncio.Event]:
@@ -388,12 +388,12 @@ def slow() -> tuple[Played, PodGroupCreator, asyncio.Event]:
 async def test_a_cycle_does_not_wait_for_whoever_takes_long() -> None:
     """What was begun goes on beside it, is not begun again, and is heard of later."""
     played, declarer, answer = slow()
-    while "read_text" not in played.cluster.made:
+    while "read_text" not in played.cluster.calls:
         await declarer.declare()
     for _ in range(3):
         await declarer.declare()
         assert declarer.next_retry() == 0.0
-    assert played.cluster.made.count("read_text") == 1
+    assert played.cluster.calls.count("read_text") == 1
     played.cluster.fault = lambda _, name: (
         Fault(errors.Unavailable("no answer")) if name == "declare" else None
     )
@@ -413,7 +413,7 @@ async def test_what_goes_on_beside_cycles_is_left_to_the_next_leader(
 ) -> None:
     played, declarer, answer = slow()
     declarer.forget()  # nothing
-    while "read_text" not in played.cluster.made:
+    while "read_text" not in played.cluster.calls:
         await declarer.declare()
     declarer.forget()
     answer.set()

@@ -58,7 +58,7 @@ def successor(name: str, group: str, **amounts: float) -> Member:
 async def test_a_gang_is_reserved_first_then_bound_then_nothing_is_held() -> None:
     life = a_life(node("n1", cpu=4), gang("a").of(2, cpu=1))
     await life.turn()
-    first, last = life.cluster.made[:4], life.cluster.made[4:]
+    first, last = life.cluster.calls[:4], life.cluster.calls[4:]
     assert first == ["reserve", "read_lease", "bind", "bind"]
     assert sorted(last) == ["release", "say", "write_status"], (
         "nobody's node waits for any of these"
@@ -90,10 +90,10 @@ async def test_nothing_is_bound_while_the_watch_is_late_by_our_own_bindings(
     turn = asyncio.create_task(life.cycle.run_once(life.term))
     for _ in range(3):
         await asyncio.wait([turn], timeout=0.1)
-        assert life.cluster.made.count("bind") == 2
+        assert life.cluster.calls.count("bind") == 2
     life.watch.catch_up()
     await turn
-    assert life.cluster.made.count("bind") == 2
+    assert life.cluster.calls.count("bind") == 2
     await life.settle()
     scenarios.assert_promises(life.cluster)
     assert scenarios.places(life.cluster, "b") == []
@@ -107,10 +107,10 @@ async def test_a_binding_that_is_never_shown_holds_up_the_next_for_a_while_only(
     life.watch.catch_up("pending", "groups", "reservations")
     life.clock.now += 1.0
     assert await life.cycle.run_once(life.term) == cycle.NEXT_SECONDS
-    assert life.cluster.made.count("bind") == 2
+    assert life.cluster.calls.count("bind") == 2
     life.clock.now += MOST_LATE
     await life.cycle.run_once(life.term)
-    assert life.cluster.made.count("bind") == 4
+    assert life.cluster.calls.count("bind") == 4
 
 
 async def test_bindings_in_line_are_left_to_the_next_cycle_once_the_watch_is_late() -> None:
@@ -122,7 +122,7 @@ async def test_bindings_in_line_are_left_to_the_next_cycle_once_the_watch_is_lat
 
     life.cluster.before = later
     assert await life.cycle.run_once(life.term) == cycle.NEXT_SECONDS
-    assert life.cluster.made.count("bind") == 2 * 64  # so many are sent at a time
+    assert life.cluster.calls.count("bind") == 2 * 64  # so many are sent at a time
     life.cluster.before = lambda _: None
     life.watch.catch_up()
     await life.settle()
@@ -134,7 +134,7 @@ async def test_room_taken_after_the_last_look_at_all_of_it_gets_no_binding() -> 
     taken = builders.resources(cpu=2)
     once_before(life, "read_lease", lambda: life.cluster.occupy("n1", taken), is_seen=True)
     await life.turn()
-    assert "bind" not in life.cluster.made
+    assert "bind" not in life.cluster.calls
     await life.settle()
     scenarios.assert_promises(life.cluster)
     assert life.cluster.reservations == {}
@@ -171,7 +171,7 @@ async def test_a_node_lost_between_reserve_and_bind_is_planned_around(trouble: s
     await life.settle()
     scenarios.assert_promises(life.cluster)
     assert scenarios.places(life.cluster, "a") == ["n2", "n2"]
-    assert "release" in life.cluster.made
+    assert "release" in life.cluster.calls
 
 
 async def test_gangs_of_one_are_not_bound_into_room_that_went_while_others_were_reserved() -> None:
@@ -258,11 +258,11 @@ async def test_a_pod_group_recreated_under_its_name_takes_the_bound_pods_over(
     if is_swapped:  # kopf tells of different objects in any order
         life.cluster.log[-2:] = reversed(life.cluster.log[-2:])
     life.watch.catch_up()
-    calls = life.cluster.made.count("bind")
+    calls = life.cluster.calls.count("bind")
     await life.settle()
     assert life.cluster.groups[GangKey(NAMESPACE, "a")].uid != known.uid
     assert phase(life, "a") == "Bound"
-    assert life.cluster.made.count("bind") == calls
+    assert life.cluster.calls.count("bind") == calls
 
 
 async def test_a_pod_group_recreated_while_reserved_is_planned_anew() -> None:
@@ -276,7 +276,7 @@ async def test_a_pod_group_recreated_while_reserved_is_planned_anew() -> None:
     once_before(life, "reserve", recreate, is_seen=True)
     await life.settle()
     scenarios.assert_promises(life.cluster)
-    assert life.cluster.made.count("reserve") == 2
+    assert life.cluster.calls.count("reserve") == 2
     assert phase(life, "a") == "Bound"
 
 
@@ -333,7 +333,7 @@ async def test_a_binding_whose_answer_was_lost_holds_its_room_until_it_is_known(
     life.cluster.fault = lambda _, name: away if name in ("bind", "read_member") else None
     for _ in range(4):
         await life.cycle.run_once(life.term)
-    assert life.cluster.made.count("bind") == 1
+    assert life.cluster.calls.count("bind") == 1
     life.cluster.fault = lambda _number, _name: None
     await life.settle()
     scenarios.assert_promises(life.cluster)
@@ -377,7 +377,7 @@ async def test_a_refused_reservation_is_said_and_asked_for_again_in_time() -> No
     for _ in range(3):
         await life.turn()
         life.clock.now += 2.0
-    assert life.cluster.made.count("reserve") == 4  # two of each gang, one after the other
+    assert life.cluster.calls.count("reserve") == 4  # two of each gang, one after the other
     answer = condition(life, "a", "Reserved")
     assert answer[:2] == ("False", "Refused")
     assert "too large" in answer[2]
@@ -395,7 +395,7 @@ async def test_a_refused_binding_is_said_and_not_asked_for_again_at_once() -> No
     for _ in range(4):
         await life.turn()
         life.clock.now += 2.0
-    assert life.cluster.made.count("bind") == 6  # each pod was asked for twice, and then no more
+    assert life.cluster.calls.count("bind") == 6  # each pod was asked for twice, and then no more
     held, reason, sentence = condition(life, "a", "Reserved")
     assert (held, reason) == ("False", "Refused")
     assert "a webhook says no" in sentence
@@ -442,7 +442,7 @@ async def test_a_webhook_that_breaks_one_binding_does_not_hold_up_other_gangs() 
 
     life.cluster.fault = fault
     await life.cycle.run_once(life.term)
-    assert life.cluster.made.count("bind") == 3
+    assert life.cluster.calls.count("bind") == 3
     assert phase(life, "b") is not None
     await life.settle()
     scenarios.assert_promises(life.cluster)
@@ -510,7 +510,7 @@ async def test_a_server_that_is_away_is_not_asked_for_everything() -> None:
     life.cluster.fault = lambda _number, _name: away
     with pytest.raises(errors.Unavailable):
         await life.cycle.run_once(life.term)
-    assert len(life.cluster.made) <= 32
+    assert len(life.cluster.calls) <= 32
 
 
 async def test_a_finished_gang_stays_finished_while_its_pods_are_cleared_away() -> None:

@@ -87,7 +87,7 @@ async def test_a_leader_paused_at_any_call_does_no_harm_when_it_wakes(
 ) -> None:
     unbroken = SCENARIOS[name]()
     await Life(unbroken, Clock()).settle()
-    for number in range(1, len(unbroken.made) + 1):
+    for number in range(1, len(unbroken.calls) + 1):
         cluster = SCENARIOS[name]()
         _first, second = await run_with_a_pause(cluster, number, change, is_committed=is_committed)
         # Another scheduler's pods may collide; nobody else may.
@@ -111,7 +111,7 @@ async def test_room_is_given_away_only_after_a_late_binding_can_no_longer_succee
     async def pause(at: int, committed: bool) -> None:  # noqa: FBT001
         if committed or at not in (3, 4):
             return
-        assert cluster.made[at - 1] == "bind"
+        assert cluster.calls[at - 1] == "bind"
         if later:
             await awake.wait()
             return
@@ -137,14 +137,14 @@ async def test_a_deposed_leader_gives_back_what_it_reserved_and_binds_nothing() 
     life = Life(cluster, Clock())
 
     async def pause(_at: int, committed: bool) -> None:  # noqa: FBT001
-        if cluster.made[-1] == "reserve" and not committed:
+        if cluster.calls[-1] == "reserve" and not committed:
             cluster.take_lease("somebody")
 
     cluster.pause = pause
     await life.settle()
     assert life.is_deposed
     assert cluster.reservations == {}
-    assert "bind" not in cluster.made
+    assert "bind" not in cluster.calls
 
 
 async def test_a_reservation_of_a_past_term_that_turns_up_late_is_deleted_not_carried_out() -> None:
@@ -155,12 +155,12 @@ async def test_a_reservation_of_a_past_term_that_turns_up_late_is_deleted_not_ca
 
     async def pause(_at: int, committed: bool) -> None:  # noqa: FBT001
         # The new leader has listed and begun before the old one's Reservation arrives.
-        if cluster.made[-1] == "reserve" and not committed and not new:
+        if cluster.calls[-1] == "reserve" and not committed and not new:
             new.append(Life(cluster, Clock(), identity="tutti-1"))
             cluster.change_node("n1", unschedulable=True)
             new[0].watch.catch_up()
             await new[0].settle()
-        if cluster.made[-1] == "read_lease" and new:
+        if cluster.calls[-1] == "read_lease" and new:
             cluster.is_dead = True  # the old leader ends before it could give anything back
 
     cluster.pause = pause
@@ -170,10 +170,10 @@ async def test_a_reservation_of_a_past_term_that_turns_up_late_is_deleted_not_ca
     cluster.pause = _never
     assert len(cluster.reservations) == 1
     cluster.change_node("n1", unschedulable=False)
-    made = len(cluster.made)
+    made = len(cluster.calls)
     new[0].watch.catch_up()
     await new[0].settle()
-    calls = cluster.made[made:]
+    calls = cluster.calls[made:]
     assert calls.index("release") < calls.index("bind")
     assert calls.count("reserve") == 1, "it was planned anew"
     scenarios.assert_promises(cluster)
@@ -187,7 +187,7 @@ async def test_a_member_recreated_under_the_same_name_is_not_bound_by_mistake() 
     replaced: list[str] = []
 
     async def pause(_at: int, committed: bool) -> None:  # noqa: FBT001
-        if cluster.made[-1] == "bind" and not committed and not replaced:
+        if cluster.calls[-1] == "bind" and not committed and not replaced:
             replaced.append("a-0")
             old = cluster.pods[builders.member("a-0", shape(cpu=1)).key]
             cluster.delete_pod("a-0")
@@ -208,7 +208,7 @@ async def test_a_member_recreated_and_bound_by_hand_is_not_taken_for_the_one_res
     replaced: list[str] = []
 
     async def pause(_at: int, committed: bool) -> None:  # noqa: FBT001
-        if cluster.made[-1] == "bind" and not committed and not replaced:
+        if cluster.calls[-1] == "bind" and not committed and not replaced:
             replaced.append("a-0")
             old = cluster.pods[builders.member("a-0", shape(cpu=1)).key]
             cluster.delete_pod("a-0")

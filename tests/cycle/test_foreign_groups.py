@@ -28,7 +28,7 @@ async def test_the_condition_of_kubernetes_own_is_written_and_stays() -> None:
     cluster = await lived(KUBERNETES, nodes=2)
     (line,) = cluster.groups[GangKey(NAMESPACE, "a", KUBERNETES)].status["conditions"]
     assert (line["type"], line["status"]) == ("PodGroupInitiallyScheduled", "True")
-    assert cluster.made.count("write_status") == 1
+    assert cluster.calls.count("write_status") == 1
 
 
 async def test_it_says_what_a_gang_waits_for() -> None:
@@ -41,4 +41,4 @@ async def test_it_says_what_a_gang_waits_for() -> None:
 async def test_the_status_of_scheduler_plugins_is_its_own_controllers() -> None:
     cluster = await lived(PLUGINS, nodes=2)
     assert all(member.node for member in cluster.pods.values())
-    assert "write_status" not in cluster.made
+    assert "write_status" not in cluster.calls

@@ -68,11 +68,11 @@ async def waiting_life() -> Life:
 
 async def test_a_worker_is_named_before_it_is_bound() -> None:
     life = await waiting_life()
-    made = len(life.cluster.made)
+    made = len(life.cluster.calls)
     make(life.cluster, "w-0")
     life.watch.catch_up()
     await life.turn()
-    calls = life.cluster.made[made : made + 4]
+    calls = life.cluster.calls[made : made + 4]
     assert calls == ["amend", "read_lease", "read_member", "bind"]
     assert sum(slot.count for slot in held(life.cluster)) == 2
 
@@ -267,7 +267,7 @@ async def test_a_worker_whose_node_closes_before_it_is_bound_gives_its_room_back
     life.cluster.before = before
     await life.turn()
     life.cluster.before = lambda _: None
-    touched = life.cluster.made.count("say_of_pod")
+    touched = life.cluster.calls.count("say_of_pod")
     assert touched == 1, "no binding that was sent before may still succeed"
     assert "w-0" not in {e.pod.name for r in life.cluster.reservations.values() for e in r.entries}
     life.cluster.change_node(node_of, unschedulable=False)
@@ -304,7 +304,7 @@ async def test_what_is_reserved_for_others_is_never_taken_after_a_crash() -> Non
     make(cluster, "w-0")
     for number in (1, 2, 3):
         life = Life(cluster, clock)
-        at = len(cluster.made) + number
+        at = len(cluster.calls) + number
         cluster.fault = lambda n, _, at=at: Fault(Crash()) if n == at else None  # type: ignore[misc]
         with pytest.raises(Crash):
             await turns(life, 3)
@@ -337,7 +337,7 @@ async def test_a_binding_that_lands_late_does_not_cost_the_workers_their_room() 
     await turns(life, 3)
     assert bound(cluster) == ["a-0"]
     assert sum(slot.count for slot in held(cluster)) == 3
-    assert "release" not in cluster.made, "it is not given back and made anew"
+    assert "release" not in cluster.calls, "it is not given back and made anew"
 
 
 async def test_a_change_that_is_refused_is_not_tried_in_every_cycle() -> None:

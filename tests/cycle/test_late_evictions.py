@@ -104,7 +104,7 @@ async def test_no_member_that_stays_is_evicted_by_a_leader_that_wakes_up_late(
     for _ in range(4):
         await life.turn()
     assert calls(whole, "evict") == 2
-    for number in range(1, len(whole.made) + 1):
+    for number in range(1, len(whole.calls) + 1):
         cluster = await run_with_a_pause(number, change, VIEWS[view], is_committed=is_committed)
         assert cluster.broken == [], number
         assert not cluster.reservations, number

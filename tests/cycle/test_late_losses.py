@@ -45,7 +45,7 @@ async def test_a_repair_is_bound_while_another_member_lives() -> None:
     cluster, life = repairing()
     await life.turn()
     assert is_bound(cluster)
-    assert cluster.made.count("read_member") == 1
+    assert cluster.calls.count("read_member") == 1
 
 
 @pytest.mark.parametrize("is_shown", [True, False], ids=["the watch shows it", "the watch is late"])
@@ -63,8 +63,8 @@ async def test_no_repair_is_bound_of_a_gang_that_lost_everybody_before_it_was_re
     cluster.before = lose
     await life.turn()
     cluster.before = lambda _call: None
-    assert "reserve" in cluster.made
-    assert "bind" not in cluster.made
+    assert "reserve" in cluster.calls
+    assert "bind" not in cluster.calls
     await life.settle()
     assert not is_bound(cluster)
     assert not cluster.reservations, "the room is given back once the losses are seen"
@@ -78,7 +78,7 @@ async def test_a_repair_waits_for_the_next_cycle_while_no_bound_member_can_be_re
         else None
     )
     await life.turn()
-    assert "bind" not in cluster.made
+    assert "bind" not in cluster.calls
     assert cluster.reservations
     cluster.fault = lambda _number, _call: None
     await life.settle()
@@ -90,4 +90,4 @@ async def test_a_gang_that_starts_whole_needs_no_look_at_its_members() -> None:
     cluster = FakeCluster()
     cluster.add(node("n1", cpu=8), gang("a").of(4, cpu=1))
     await Life(cluster, Clock()).settle()
-    assert "read_member" not in cluster.made
+    assert "read_member" not in cluster.calls

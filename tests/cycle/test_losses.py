@@ -48,8 +48,8 @@ async def test_a_node_that_turns_is_said_of_the_gang_that_runs_there(*, is_delet
 
 async def test_a_node_that_turns_elsewhere_costs_no_word() -> None:
     cluster, life = await settled()
-    calls = len(cluster.made)
+    calls = len(cluster.calls)
     cluster.change_node("n3", ready=False)
     life.watch.catch_up()
     await life.settle()
-    assert len(cluster.made) == calls
+    assert len(cluster.calls) == calls

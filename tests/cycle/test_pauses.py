@@ -76,7 +76,7 @@ class Play:
         self.cluster.add_pod(replace(made, group=name, created=age, owner=SET))
 
     async def _pause(self, at: int, committed: bool) -> None:  # noqa: FBT001 - as it is called
-        me, call = ME.get(), self.cluster.made[at - 1]
+        me, call = ME.get(), self.cluster.calls[at - 1]
         is_leader = me == len(self.lives) - 1
         if is_leader and me not in self.frozen and self._freezes(call):
             self.frozen[me] = asyncio.Event()

@@ -58,8 +58,8 @@ async def test_a_queue_has_its_finalizer_before_a_gang_starts_in_it() -> None:
     cluster.queues["vision"] = replace(cluster.queues["vision"], finalizers=("other.example/x",))
     await live(cluster)
     assert cluster.queues["vision"].finalizers == ("other.example/x", FINALIZER)
-    assert cluster.made.index("set_finalizers") < cluster.made.index("reserve")
-    assert cluster.made.count("set_finalizers") == 1
+    assert cluster.calls.index("set_finalizers") < cluster.calls.index("reserve")
+    assert cluster.calls.count("set_finalizers") == 1
 
 
 async def test_a_deleted_queue_starts_nothing_and_goes_with_its_last_gang() -> None:

@@ -45,7 +45,7 @@ def condition(cluster: FakeCluster, kind: str, name: str = "vision") -> tuple[st
 
 
 def writes(cluster: FakeCluster) -> int:
-    return cluster.made.count("write_queue_status")
+    return cluster.calls.count("write_queue_status")
 
 
 async def test_a_status_has_figures_and_conditions_and_rests() -> None:

@@ -38,7 +38,7 @@ class Choosy(FakeCluster):
 
     def _look_at(self, call: str, name: str) -> None:
         if (answer := self.refuse(call, name)) is not None:
-            self.made.append(f"{call} {name}")
+            self.calls.append(f"{call} {name}")
             raise answer
 
     async def reserve(self, reservation: Reservation) -> Reservation:
@@ -85,7 +85,7 @@ def relent(life: Life) -> None:
 
 def asked(life: Life, call: str) -> int:
     """How often the call was refused."""
-    return sum(made.startswith(call + " ") for made in life.cluster.made)
+    return sum(made.startswith(call + " ") for made in life.cluster.calls)
 
 
 async def turns(life: Life, n: int) -> None:
@@ -352,7 +352,7 @@ async def test_room_that_cannot_be_given_back_safely_is_kept_and_nobody_else_wai
     assert not life.problems
     assert scenarios.places(cluster, "b") == ["n2"]
     assert len(cluster.reservations) == 1
-    assert cluster.made.count(call) < 40
+    assert cluster.calls.count(call) < 40
     cluster.fault = lambda *_: None
     await life.settle()
     scenarios.assert_promises(cluster)
@@ -392,7 +392,7 @@ async def test_a_deletion_that_is_answered_with_a_conflict_without_a_cause_is_as
     life.cluster.before = lose_a_member
     await pass_time(life, 60)
     assert 4 <= asked(life, "release") <= 8
-    assert life.cluster.made.count("say_of_pod") < 12
+    assert life.cluster.calls.count("say_of_pod") < 12
     relent(life)
     await pass_time(life, 60)
     assert not life.cluster.reservations
@@ -408,9 +408,9 @@ async def test_a_binding_that_cannot_be_settled_is_asked_about_rarely() -> None:
     life.cluster.delete_group("a")
     life.cluster.collect()
     life.watch.catch_up()
-    before = life.cluster.made.count("say_of_pod")
+    before = life.cluster.calls.count("say_of_pod")
     await pass_time(life, 20)
-    assert life.cluster.made.count("say_of_pod") - before <= 12
+    assert life.cluster.calls.count("say_of_pod") - before <= 12
 
 
 async def test_a_clock_that_goes_back_by_hours_holds_nobody_off() -> None:
@@ -418,9 +418,9 @@ async def test_a_clock_that_goes_back_by_hours_holds_nobody_off() -> None:
         node("n1", cpu=4), gang("a").of(2, cpu=1), refuse=never("bind", "a", ANSWERS["a quota"])
     )
     await pass_time(life, 20)
-    asked = life.cluster.made.count("reserve")
+    asked = life.cluster.calls.count("reserve")
     relent(life)
     life.clock.now -= 2 * 3600.0
     await turns(life, 3)
-    assert life.cluster.made.count("reserve") >= asked
+    assert life.cluster.calls.count("reserve") >= asked
     assert scenarios.places(life.cluster, "a") == ["n1", "n1"]

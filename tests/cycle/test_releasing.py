@@ -42,7 +42,7 @@ def terminating(cluster: FakeCluster) -> list[str]:
 
 
 def calls(cluster: FakeCluster, name: str) -> int:
-    return cluster.made.count(name)
+    return cluster.calls.count(name)
 
 
 def said(cluster: FakeCluster) -> str:
@@ -61,9 +61,9 @@ async def test_it_is_written_down_and_said_before_the_first_pod_goes() -> None:
     cluster = lost_one()
     await live(cluster)
     assert terminating(cluster) == ["a-0", "a-1"]
-    first = cluster.made.index("evict")
-    assert cluster.made.index("reserve") < cluster.made.index("read_lease") < first
-    assert cluster.made.index("say") < first
+    first = cluster.calls.index("evict")
+    assert cluster.calls.index("reserve") < cluster.calls.index("read_lease") < first
+    assert cluster.calls.index("say") < first
     assert [event["reason"] for event in cluster.events.values()].count("Released") == 1
     assert not cluster.reservations, "it is done once all are on their way out"
 
@@ -90,7 +90,7 @@ async def test_a_crash_at_any_call_evicts_the_same_pods_and_leaves_nothing_behin
 ) -> None:
     whole = lost_one()
     await live(whole)
-    for number in range(1, len(whole.made) + 1):
+    for number in range(1, len(whole.calls) + 1):
         cluster, clock = lost_one(), Clock()
         cluster.fault = dying_at(number, is_committed=is_committed)
         with pytest.raises(Crash):

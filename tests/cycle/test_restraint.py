@@ -41,7 +41,7 @@ async def test_a_shadow_writes_nothing_but_reports_on_pod_groups(scenario: str) 
     cluster = scenarios.SCENARIOS[scenario]()
     before = dict(cluster.pods)
     await settled(cluster, SHADOW)
-    assert set(cluster.made) <= REPORTS
+    assert set(cluster.calls) <= REPORTS
     assert (cluster.pods, cluster.reservations) == (before, {})
 
 
@@ -150,7 +150,7 @@ async def test_without_restraint_the_gang_would_be_released() -> None:
     """Or the next test would show nothing."""
     cluster = partial()
     await Life(cluster, Clock()).turn()
-    assert "evict" in cluster.made
+    assert "evict" in cluster.calls
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ async def test_without_restraint_the_gang_would_be_released() -> None:
 async def test_nobody_is_evicted(restraint: RolloutLimits, reason: str) -> None:
     cluster = partial()
     await settled(cluster, restraint)
-    assert "evict" not in cluster.made
+    assert "evict" not in cluster.calls
     assert said(cluster, "a")[0] == reason
     assert said(cluster, "a")[1].endswith(
         "2 bound members would be evicted now, to start again whole"

@@ -195,7 +195,9 @@ async def test_a_member_that_ends_while_others_are_being_bound_keeps_them_their_
     cluster.add(node("n1", cpu=4), gang("a").of(4, cpu=1))
     life = Life(cluster, Clock())
     away = Fault(errors.Unavailable("connection refused."))
-    cluster.fault = lambda _, call: away if call == "bind" and "bind" in cluster.made[:-1] else None
+    cluster.fault = lambda _, call: (
+        away if call == "bind" and "bind" in cluster.calls[:-1] else None
+    )
     await life.turn()
     (first,) = (pod.key.name for pod in cluster.pods.values() if pod.node == NodeName("n1"))
     end(life, first, is_known=is_known)

@@ -49,9 +49,9 @@ class StageCalls(Metrics):
     def stage(self, stage: Stage) -> Iterator[None]:
         """Follow one stage."""
         self.order.append(stage)
-        made = len(self._cluster.made)
+        number = len(self._cluster.calls)
         yield
-        self.calls[stage] += self._cluster.made[made:]
+        self.calls[stage] += self._cluster.calls[number:]
         self.after.pop(stage, _nothing)()
 
 
@@ -103,7 +103,7 @@ async def test_nothing_is_called_while_it_observes_and_plans_nor_written_while_i
     assert stages.calls[Stage.OBSERVE] == []
     assert stages.calls[Stage.PLAN] == []
     assert set(stages.calls[Stage.VERIFY]) <= {"read_job"}
-    assert not WRITES.isdisjoint(cluster.made)
+    assert not WRITES.isdisjoint(cluster.calls)
     if name == "eviction":
         assert stages.calls[Stage.VERIFY] == ["read_job"]
     if name == "no answer":
@@ -134,8 +134,8 @@ async def test_what_changes_after_the_plan_is_seen_by_the_check() -> None:
 
     stages.after[Stage.PLAN] = change
     await life.turn()
-    assert "reserve" not in cluster.made
-    assert "bind" not in cluster.made
+    assert "reserve" not in cluster.calls
+    assert "bind" not in cluster.calls
 
 
 @pytest.mark.parametrize("stage", [Stage.VERIFY, Stage.RESERVE])
@@ -149,8 +149,8 @@ async def test_what_changes_after_the_check_is_seen_by_the_commit(stage: Stage) 
 
     stages.after[stage] = change
     await life.turn()
-    assert "reserve" in cluster.made
-    assert "bind" not in cluster.made
+    assert "reserve" in cluster.calls
+    assert "bind" not in cluster.calls
     assert cluster.reservations == {}, "the room is given back in the same cycle"
 
 
@@ -165,7 +165,7 @@ async def test_a_gang_of_one_is_checked_again_by_the_commit() -> None:
 
     stages.after[Stage.VERIFY] = change
     await life.turn()
-    assert "bind" not in cluster.made
+    assert "bind" not in cluster.calls
 
 
 async def test_what_changes_after_the_bindings_is_reported_in_the_same_cycle() -> None:
@@ -205,8 +205,8 @@ async def test_a_job_that_changes_after_the_plan_stops_the_eviction(stage: Stage
 
     stages.after[stage] = change
     await life.turn()
-    assert "reserve" in cluster.made
-    assert "evict" not in cluster.made
+    assert "reserve" in cluster.calls
+    assert "evict" not in cluster.calls
     assert terminating(cluster) == []
 
 
@@ -220,8 +220,8 @@ async def test_a_gang_that_becomes_whole_after_the_check_is_not_evicted() -> Non
 
     stages.after[Stage.RESERVE] = change
     await life.turn()
-    assert "reserve" in cluster.made
-    assert "evict" not in cluster.made
+    assert "reserve" in cluster.calls
+    assert "evict" not in cluster.calls
     assert cluster.reservations == {}
 
 
@@ -234,7 +234,7 @@ async def test_steps_are_worked_out_once_before_the_bindings_and_once_after(
     next_steps = progress.next_steps
 
     def counted(*given: object) -> Steps:
-        bound.append(cluster.made.count("bind"))
+        bound.append(cluster.calls.count("bind"))
         return next_steps(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(progress, "next_steps", counted)
@@ -254,7 +254,7 @@ async def test_steps_of_an_eviction_are_worked_out_as_often(
     next_steps = progress.next_steps
 
     def counted(*given: object) -> Steps:
-        evicted.append(cluster.made.count("evict"))
+        evicted.append(cluster.calls.count("evict"))
         return next_steps(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(progress, "next_steps", counted)

@@ -118,10 +118,10 @@ async def test_records_go_with_the_last_queue() -> None:
 async def test_the_next_leader_leaves_a_record_as_it_is() -> None:
     cluster = with_queue()
     await live(cluster)
-    before, calls = reservation(cluster), len(cluster.made)
+    before, calls = reservation(cluster), len(cluster.calls)
     await live(cluster, "tutti-1")
     assert reservation(cluster) == before
-    assert not {"adopt", "amend", "release", "reserve"} & {*cluster.made[calls:]}
+    assert not {"adopt", "amend", "release", "reserve"} & {*cluster.calls[calls:]}
 
 
 async def test_a_repair_is_written_into_the_reservation_with_the_record() -> None:
@@ -141,7 +141,7 @@ async def test_a_repair_is_written_into_the_reservation_with_the_record() -> Non
     assert spent.is_spent
     assert (spent.self_uid, spent.record) == (started.self_uid, started.record)
     assert (spent.generation, spent.reserved_at > started.reserved_at) == (generation, True)
-    assert cluster.made.count("reserve") == 1
+    assert cluster.calls.count("reserve") == 1
     assert not cluster.broken
 
 
@@ -232,13 +232,13 @@ async def test_what_was_inherited_and_emptied_is_filled_by_strangers_only() -> N
     life = Life(cluster, Clock(), identity="tutti-1")
     while record(cluster) is None:
         await life.turn()
-    standing, calls = reservation(cluster), len(cluster.made)
-    assert "adopt" in cluster.made
+    standing, calls = reservation(cluster), len(cluster.calls)
+    assert "adopt" in cluster.calls
     assert standing is not None
     entry = builders.reservation(gang("a").of(1), ("a-0", "n1")).entries
     await cluster.amend(replace(standing, term="a stranger", entries=entry))
     life.watch.catch_up()
     await life.settle()
     assert record(cluster) == standing.record
-    assert "adopt" not in cluster.made[calls:]
+    assert "adopt" not in cluster.calls[calls:]
     assert not cluster.broken

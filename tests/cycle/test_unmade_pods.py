@@ -46,7 +46,7 @@ async def test_a_job_that_fits_has_its_pods_made_and_they_start_whole() -> None:
     made = cluster(cpu=4)
     life = Life(made, Clock())
     await life.settle()
-    assert (phase(made), made.reservations, made.made.count("read_job_pods")) == ("Inqueue", {}, 1)
+    assert (phase(made), made.reservations, made.calls.count("read_job_pods")) == ("Inqueue", {}, 1)
     make_pods(made)
     life.watch.catch_up()
     await life.settle()
@@ -74,8 +74,8 @@ async def test_a_job_that_does_not_fit_says_so_and_is_told_once_it_does() -> Non
 async def test_where_no_gang_starts_no_pods_are_made(mode: Mode) -> None:
     made = cluster(cpu=4)
     await Life(made, Clock(), restraint=RolloutLimits(mode)).settle()
-    assert "read_job_pods" not in made.made
-    assert "write_status" not in made.made
+    assert "read_job_pods" not in made.calls
+    assert "write_status" not in made.calls
 
 
 async def test_of_groups_of_other_schedulers_nothing_is_written() -> None:
@@ -87,8 +87,8 @@ async def test_of_groups_of_other_schedulers_nothing_is_written() -> None:
     made._put_group(GangObject(other, Uid("o"), 3, status=theirs))
     await Life(made, Clock()).settle()
     assert (phase(made), made.groups[other].status) == (None, theirs)
-    assert "write_status" not in made.made
-    assert made.made.count("read_job_pods") == 1
+    assert "write_status" not in made.calls
+    assert made.calls.count("read_job_pods") == 1
 
 
 async def test_a_job_whose_group_cannot_be_placed_says_so_and_gets_no_pods() -> None:

@@ -36,7 +36,7 @@ class Halts:
         cluster.pause = self._pause
 
     async def _pause(self, at: int, is_committed: bool) -> None:  # noqa: FBT001 - as it is called
-        call = self._cluster.made[at - 1]
+        call = self._cluster.calls[at - 1]
         if call == "bind" and not is_committed:
             number = self._numbers[at] = len(self._numbers) + 1
             if (event := self._held.get(number)) is not None and not self.is_over:
@@ -268,10 +268,10 @@ async def test_a_leader_of_the_past_shortens_no_reservation_by_what_it_has_bound
         await turn
         worker(cluster, "w-1", cpu=2)
         first.watch.catch_up()
-        amended = cluster.made.count("amend")
+        amended = cluster.calls.count("amend")
         await first.turn()
         assert first.is_deposed
-        assert cluster.made.count("amend") == amended + 1
+        assert cluster.calls.count("amend") == amended + 1
         cluster.add(gang("b").of(1, cpu=1).priority(9))
         await cycles(second, 2)
         assert at(cluster, "w-0", "b-0") == ["n1", None]
@@ -299,10 +299,10 @@ async def test_who_has_signed_a_reservation_again_asks_who_leads_before_it_does_
         for name in ("n1", "n2"):
             cluster.change_node(name, unschedulable=True)
         first.watch.catch_up("reservations", "nodes")
-        calls = len(cluster.made)
+        calls = len(cluster.calls)
         await first.turn()
         assert first.is_deposed
-        assert cluster.made[calls:] == ["adopt", "read_lease"]
+        assert cluster.calls[calls:] == ["adopt", "read_lease"]
         assert len(cluster.reservations) == 1
 
 
@@ -312,11 +312,11 @@ async def test_who_leads_is_asked_again_where_nobody_knew_after_signing() -> Non
     away = Fault(errors.Unavailable("connection refused."))
     cluster.fault = lambda _, call: away if call == "read_lease" else None
     for _ in range(2):
-        calls = len(cluster.made)
+        calls = len(cluster.calls)
         with pytest.raises(errors.Unavailable):
             await life.begin()
-        assert cluster.made[calls:][-1] == "read_lease"
-    assert cluster.made.count("adopt") == 1
+        assert cluster.calls[calls:][-1] == "read_lease"
+    assert cluster.calls.count("adopt") == 1
 
 
 async def test_who_leaves_an_unsigned_reservation_is_read_once_if_it_says_who_that_is() -> None:
@@ -331,7 +331,7 @@ async def test_who_leaves_an_unsigned_reservation_is_read_once_if_it_says_who_th
         await cluster.amend(replace(held, entries=entries))
         life.watch.catch_up()
         await life.turn()
-    assert cluster.made.count("read_member") == 2
+    assert cluster.calls.count("read_member") == 2
 
 
 async def test_a_leader_knows_its_reservation_though_one_of_the_past_has_signed_it_again() -> None:
@@ -378,7 +378,7 @@ async def test_a_takeover_that_is_begun_again_forgets_nothing_that_it_has_signed
         second = Life(cluster, clock, identity="tutti-1")
         away = Fault(errors.Unavailable("connection refused."))
         cluster.fault = lambda _, call: (
-            away if call == "adopt" and cluster.made.count("adopt") == 2 else None
+            away if call == "adopt" and cluster.calls.count("adopt") == 2 else None
         )
         with pytest.raises(errors.Unavailable):
             await second.begin()

@@ -56,8 +56,10 @@ Amount = float
 
 def resources(*, pods: int = 0, **amounts: Amount) -> Resources:
     """Amounts in units that people use."""
-    named = {NAMES.get(name, name): int(n * UNITS.get(name, 1)) for name, n in amounts.items()}
-    return Resources.of({**named, "pods": pods})
+    by_resource = {
+        NAMES.get(name, name): int(n * UNITS.get(name, 1)) for name, n in amounts.items()
+    }
+    return Resources.of({**by_resource, "pods": pods})
 
 
 def shape(**amounts: Amount) -> Shape:
@@ -65,14 +67,14 @@ def shape(**amounts: Amount) -> Shape:
     return Shape(resources(pods=1, **amounts))
 
 
-def labels(**given: str) -> Labels:
+def labels(**by_name: str) -> Labels:
     """Labels by their short names."""
-    return tuple(sorted((LABELS.get(key, key), value) for key, value in given.items()))
+    return tuple(sorted((LABELS.get(key, key), value) for key, value in by_name.items()))
 
 
-def peers(namespace: str = NAMESPACE, **given: str) -> PodSelector:
+def peers(namespace: str = NAMESPACE, **by_name: str) -> PodSelector:
     """The pods of a namespace that have all of these labels."""
-    same = tuple(Requirement(key, "In", (value,)) for key, value in labels(**given))
+    same = tuple(Requirement(key, "In", (value,)) for key, value in labels(**by_name))
     return PodSelector(same, (namespace,))
 
 
@@ -88,9 +90,9 @@ class NodeBuilder:
     made: Node
     others: tuple[PlacedPod, ...] = ()
 
-    def labelled(self, **given: str) -> "NodeBuilder":
+    def labelled(self, **by_name: str) -> "NodeBuilder":
         """Add labels."""
-        merged = {**dict(self.made.labels), **dict(labels(**given))}
+        merged = {**dict(self.made.labels), **dict(labels(**by_name))}
         return self.but(labels=tuple(sorted(merged.items())))
 
     def hosting(
@@ -99,16 +101,21 @@ class NodeBuilder:
         *apart: AffinityTerm,
         namespace: str = NAMESPACE,
         scored_terms: Sequence[WeightedAffinityTerm] = (),
-        **given: str,
+        **by_name: str,
     ) -> "NodeBuilder":
         """Let another scheduler's pod with these labels run there, and keep others away."""
         uid = Uid(f"{namespace}/{name}-uid")
         terms = tuple(sorted(apart, key=term_order))
-        one = PlacedPod(
-            uid, self.made.name, namespace, labels(**given), terms, scored_terms=tuple(scored_terms)
+        pod = PlacedPod(
+            uid,
+            self.made.name,
+            namespace,
+            labels(**by_name),
+            terms,
+            scored_terms=tuple(scored_terms),
         )
         used = self.made.used + resources(pods=1)
-        return replace(self.but(used=used), others=(*self.others, one))
+        return replace(self.but(used=used), others=(*self.others, pod))
 
     def tainted(self, key: str, value: str = "", effect: str = "NoSchedule") -> "NodeBuilder":
         """Add a taint."""
@@ -121,10 +128,12 @@ class NodeBuilder:
         used = self.made.used + resources(pods=pods, **amounts)
         return replace(self.but(used=used), others=(*self.others, *more))
 
-    def listening(self, *wanted: ports.HostPort) -> "NodeBuilder":
+    def listening(self, *host_ports: ports.HostPort) -> "NodeBuilder":
         """Let another scheduler's pod use these ports of it."""
-        one = self.using(pods=1)
-        return one.but(used=one.made.used + Resources.of(ports.requested_amounts(wanted)))
+        builder = self.using(pods=1)
+        return builder.but(
+            used=builder.made.used + Resources.of(ports.requested_amounts(host_ports))
+        )
 
     def cordoned(self) -> "NodeBuilder":
         """Take no new pods."""
@@ -225,16 +234,16 @@ class GangBuilder:
             lambda m: replace(m, shape=replace(m.shape, **rules))  # type: ignore[arg-type]
         )
 
-    def listening(self, *wanted: ports.HostPort) -> "GangBuilder":
+    def listening(self, *host_ports: ports.HostPort) -> "GangBuilder":
         """Let each of its members use these ports of its node."""
-        more = Resources.of(ports.requested_amounts(wanted))
+        more = Resources.of(ports.requested_amounts(host_ports))
         return self.where(
             lambda m: replace(m, shape=replace(m.shape, requests=m.shape.requests + more))
         )
 
-    def labelled(self, **given: str) -> "GangBuilder":
+    def labelled(self, **by_name: str) -> "GangBuilder":
         """Add labels to all its members."""
-        more = dict(labels(**given))
+        more = dict(labels(**by_name))
         return self.where(
             lambda m: replace(m, labels=tuple(sorted({**dict(m.labels), **more}.items())))
         )
@@ -244,13 +253,15 @@ class GangBuilder:
 
         Required pod affinity, as ``apart`` is required anti-affinity.
         """
-        one = term(topology, self._own if of is None else of)
-        return self._ruled(by, lambda r: replace(r, affinity=_with(r.affinity, one)))
+        term_of_rule = term(topology, self._own if of is None else of)
+        return self._ruled(by, lambda r: replace(r, affinity=_with(r.affinity, term_of_rule)))
 
     def apart(self, topology: str, of: PodSelector | None = None, *, by: str = "") -> "GangBuilder":
         """Let its members, or those of a role, share no domain with such pods; its own, if None."""
-        one = term(topology, self._own if of is None else of)
-        return self._ruled(by, lambda r: replace(r, anti_affinity=_with(r.anti_affinity, one)))
+        term_of_rule = term(topology, self._own if of is None else of)
+        return self._ruled(
+            by, lambda r: replace(r, anti_affinity=_with(r.anti_affinity, term_of_rule))
+        )
 
     def even(
         self,
@@ -263,9 +274,10 @@ class GangBuilder:
     ) -> "GangBuilder":
         """Let its members, or those of a role, spread such pods evenly; its own, if None."""
         key, counted = LABELS.get(topology, topology), self._own if of is None else of
-        one = TopologySpread(key, counted, skew, **more)  # type: ignore[arg-type]
+        constraint = TopologySpread(key, counted, skew, **more)  # type: ignore[arg-type]
         return self._ruled(
-            by, lambda r: replace(r, spread=tuple(sorted({*r.spread, one}, key=spread_order)))
+            by,
+            lambda r: replace(r, spread=tuple(sorted({*r.spread, constraint}, key=spread_order))),
         )
 
     @property
@@ -323,18 +335,20 @@ def reservation(
     slots: Sequence[SlotReservation] = (),
 ) -> Reservation:
     """A standing Reservation: pairs of a pod's name and a node's."""
-    made = of.made
-    uids = {m.key.name: m.uid for m in made.members}
+    built_gang = of.made
+    uids = {m.key.name: m.uid for m in built_gang.members}
     return Reservation(
-        gang=made.key,
-        uid=made.uid,
-        generation=made.generation,
+        gang=built_gang.key,
+        uid=built_gang.uid,
+        generation=built_gang.generation,
         scheduler="tutti",
         term="term",
         reserved_at=at,
         entries=tuple(
             PodReservation(
-                PodKey(made.key.namespace, pod), uids.get(pod, Uid(f"{pod}-gone")), NodeName(on)
+                PodKey(built_gang.key.namespace, pod),
+                uids.get(pod, Uid(f"{pod}-gone")),
+                NodeName(on),
             )
             for pod, on in entries
         ),
@@ -342,13 +356,13 @@ def reservation(
     )
 
 
-def _with(terms: tuple[AffinityTerm, ...], one: AffinityTerm) -> tuple[AffinityTerm, ...]:
-    return tuple(sorted({*terms, one}, key=term_order))
+def _with(terms: tuple[AffinityTerm, ...], added: AffinityTerm) -> tuple[AffinityTerm, ...]:
+    return tuple(sorted({*terms, added}, key=term_order))
 
 
-def space(name: str, **given: str) -> Namespace:
+def space(name: str, **by_name: str) -> Namespace:
     """A namespace."""
-    return Namespace(name, labels(**given))
+    return Namespace(name, labels(**by_name))
 
 
 Part = NodeBuilder | GangBuilder | Reservation | Namespace | Queue
@@ -358,37 +372,39 @@ def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Sn
     """A Snapshot in canonical order; what bound members use is added to their nodes."""
     gangs = [part.made for part in parts if isinstance(part, GangBuilder)]
     nodes = [part.made for part in parts if isinstance(part, NodeBuilder)]
-    held = [part for part in parts if isinstance(part, Reservation)]
-    members = [m for one in gangs for m in one.members]
-    others = [one for part in parts if isinstance(part, NodeBuilder) for one in part.others]
+    reservations = [part for part in parts if isinstance(part, Reservation)]
+    members = [m for g in gangs for m in g.members]
+    others = [pod for part in parts if isinstance(part, NodeBuilder) for pod in part.others]
     spaces = [part for part in parts if isinstance(part, Namespace)]
     queues = [part for part in parts if isinstance(part, Queue)]
-    seen = Snapshot(
+    bare = Snapshot(
         taken_at=at,
         nodes=tuple(sorted(_occupied(nodes, members), key=lambda n: n.name)),
         gangs=tuple(sorted(gangs, key=lambda g: g.key)),
-        reservations=tuple(sorted((r for r in held if not r.is_spent), key=lambda r: r.gang)),
-        start_records=tuple(sorted((r for r in held if r.is_spent), key=lambda r: r.gang)),
+        reservations=tuple(
+            sorted((r for r in reservations if not r.is_spent), key=lambda r: r.gang)
+        ),
+        start_records=tuple(sorted((r for r in reservations if r.is_spent), key=lambda r: r.gang)),
         strays=tuple(strays),
-        namespaces=tuple(sorted(spaces, key=lambda one: one.name)),
+        namespaces=tuple(sorted(spaces, key=lambda namespace: namespace.name)),
         queues=tuple(sorted(queues, key=lambda queue: queue.name)),
     )
-    return _inhabited(seen, others)
+    return _inhabited(bare, others)
 
 
-def _inhabited(seen: Snapshot, others: Sequence[PlacedPod]) -> Snapshot:
+def _inhabited(bare: Snapshot, others: Sequence[PlacedPod]) -> Snapshot:
     """With whoever has a node and may count, and the namespaces, if some rule is in force."""
-    members = [*(m for one in seen.gangs for m in one.members), *seen.strays]
-    templates = (role.template for one in seen.gangs for role in one.roles)
-    declared = any(one.shape.rules != NO_RULES for one in templates if one is not None)
-    guards = [one for one in others if one.anti_affinity or one.scored_terms]
-    if declared or any(is_asking(m) for m in members):
-        found = [*others, *(one for m in members if (one := resident(m)) is not None)]
+    members = [*(m for g in bare.gangs for m in g.members), *bare.strays]
+    templates = (role.template for g in bare.gangs for role in g.roles)
+    are_declared = any(t.shape.rules != NO_RULES for t in templates if t is not None)
+    guards = [pod for pod in others if pod.anti_affinity or pod.scored_terms]
+    if are_declared or any(is_asking(m) for m in members):
+        pods = [*others, *(pod for m in members if (pod := resident(m)) is not None)]
     elif guards:
-        found = guards
+        pods = guards
     else:
-        return replace(seen, placed_pods=(), namespaces=seen.namespaces if seen.queues else ())
-    return replace(seen, placed_pods=tuple(sorted(found, key=lambda one: one.uid)))
+        return replace(bare, placed_pods=(), namespaces=bare.namespaces if bare.queues else ())
+    return replace(bare, placed_pods=tuple(sorted(pods, key=lambda pod: pod.uid)))
 
 
 def _occupied(nodes: Sequence[Node], members: Sequence[Member]) -> Sequence[Node]:
@@ -404,31 +420,35 @@ def _occupied(nodes: Sequence[Node], members: Sequence[Member]) -> Sequence[Node
 
 def applied(before: Snapshot, plan: Plan) -> Snapshot:
     """The Snapshot after all of the plan was bound; what is held for absent members stands."""
-    where = {one.uid: one.node for placement in plan.placements for one in placement.assignments}
+    where = {
+        assignment.uid: assignment.node
+        for placement in plan.placements
+        for assignment in placement.assignments
+    }
     newly = [m for g in before.gangs for m in g.members if m.uid in where]
     bound = {m.uid: replace(m, node=where[m.uid]) for m in newly}
     planned = {placement.uid: placement for placement in plan.placements}
-    known = {held.uid for held in before.reservations}
+    reserved_gangs = {old.uid for old in before.reservations}
     amended = [
-        replace(held, slots=planned[held.uid].slots) if held.uid in planned else held
-        for held in before.reservations
+        replace(old, slots=planned[old.uid].slots) if old.uid in planned else old
+        for old in before.reservations
     ]
-    made = [
+    added = [
         replace(reservation(GangBuilder(g.key), slots=planned[g.uid].slots), uid=g.uid)
         for g in before.gangs
-        if g.uid in planned and g.uid not in known and planned[g.uid].slots
+        if g.uid in planned and g.uid not in reserved_gangs and planned[g.uid].slots
     ]
-    standing = [*amended, *made]
+    standing = [*amended, *added]
     after = replace(
         before,
-        reservations=tuple(sorted(standing, key=lambda held: held.gang)),
+        reservations=tuple(sorted(standing, key=lambda old: old.gang)),
         nodes=tuple(_occupied(before.nodes, list(bound.values()))),
         gangs=tuple(
             replace(g, members=tuple(bound.get(m.uid, m) for m in g.members)) for g in before.gangs
         ),
     )
     ours = {m.uid for g in after.gangs for m in g.members} | {m.uid for m in after.strays}
-    return _inhabited(after, [one for one in before.placed_pods if one.uid not in ours])
+    return _inhabited(after, [pod for pod in before.placed_pods if pod.uid not in ours])
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,8 +464,8 @@ class Canned:
         """Answer with best fit's shares under another outcome; FAILED has none."""
         if self.outcome is Outcome.FAILED:
             return Solution(self.outcome, (), self.detail)
-        said = {"outcome": self.outcome, "detail": self.detail, "bounds": self.bounds}
-        return replace(BestFit().solve(problem, budget), **said)  # type: ignore[arg-type]
+        fields_of_answer = {"outcome": self.outcome, "detail": self.detail, "bounds": self.bounds}
+        return replace(BestFit().solve(problem, budget), **fields_of_answer)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,10 +48,10 @@ class Client:
         self.responses.append(response)
         if response.status == 200:
             name = security.cookie_name(self.port)
-            told = await response.json()
+            answer = await response.json()
             self.headers = {
                 "Cookie": f"{name}={response.cookies[name].value}",
-                security.KEY_HEADER: told["key"],
+                security.KEY_HEADER: answer["key"],
             }
         return response
 
@@ -99,8 +99,8 @@ async def console(cluster: Cluster, answers: Answers) -> AsyncIterator[Client]:
 async def console_of(text: str | bytes) -> AsyncIterator[Client]:
     """The console of a dump, opened."""
     texts = [dump.Text("standard input", text if isinstance(text, bytes) else text.encode())]
-    found = dump.read(texts)
-    answers = CommandAnswers(offline.setup_of(found), texts)
-    async with console(Files("a file", snapshot_of(found)), answers) as client:
+    objects = dump.read(texts)
+    answers = CommandAnswers(offline.setup_of(objects), texts)
+    async with console(Files("a file", snapshot_of(objects)), answers) as client:
         await client.open(client.session.token)
         yield client

@@ -113,7 +113,7 @@ class FakeCluster:
     config_maps: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     declared: dict[GangKey, dict[str, Any]] = field(default_factory=dict)  # PodGroups, as sent
     protected: set[str] = field(default_factory=set)  # names of pods that a budget protects
-    made: list[str] = field(default_factory=list)  # the names of all calls so far
+    calls: list[str] = field(default_factory=list)  # the names of all calls so far
     broken: list[str] = field(default_factory=list)  # promises that a commit has broken
     fault: Callable[[int, str], Fault | None] = lambda _number, _name: None
     before: Callable[[str], None] = lambda _name: None  # called when a call reaches the server
@@ -131,28 +131,28 @@ class FakeCluster:
             if isinstance(part, NodeBuilder):
                 self.put_node(part.made)
                 continue
-            made = part.made
-            if not made.is_single:
+            built_gang = part.made
+            if not built_gang.is_single:
                 self.add_group(part)
-            for member in made.members:
+            for member in built_gang.members:
                 self.add_pod(member)
 
     def add_group(self, part: GangBuilder) -> None:
         """Create a PodGroup without its pods."""
-        made = part.made
+        built_gang = part.made
         group = GangObject(
-            key=made.key,
+            key=built_gang.key,
             uid=self._uid(),
             generation=1,
-            min_member=made.min_member,
-            roles=made.roles,
-            created=made.created,
-            priority_class=made.priority_class,
-            timeout_seconds=made.timeout_seconds,
-            on_timeout=made.on_timeout,
-            absent_seconds=made.absent_seconds,
-            is_suspended=made.is_suspended,
-            owner_pod=made.owner_pod,
+            min_member=built_gang.min_member,
+            roles=built_gang.roles,
+            created=built_gang.created,
+            priority_class=built_gang.priority_class,
+            timeout_seconds=built_gang.timeout_seconds,
+            on_timeout=built_gang.on_timeout,
+            absent_seconds=built_gang.absent_seconds,
+            is_suspended=built_gang.is_suspended,
+            owner_pod=built_gang.owner_pod,
         )
         self._put_group(group)
 
@@ -165,8 +165,8 @@ class FakeCluster:
 
     def change_pod(self, name: str, **changes: object) -> None:
         """Change fields of a pod."""
-        known = self.pods[PodKey(NAMESPACE, name)]
-        self._put_pod(replace(known, **changes))  # type: ignore[arg-type]
+        pod = self.pods[PodKey(NAMESPACE, name)]
+        self._put_pod(replace(pod, **changes))  # type: ignore[arg-type]
 
     def delete_pod(self, name: str) -> None:
         """Delete a pod at once."""
@@ -176,8 +176,8 @@ class FakeCluster:
 
     def change_group(self, name: str, **changes: object) -> None:
         """Change fields of a PodGroup."""
-        known = self.groups[GangKey(NAMESPACE, name)]
-        self._put_group(replace(known, **changes))  # type: ignore[arg-type]
+        group = self.groups[GangKey(NAMESPACE, name)]
+        self._put_group(replace(group, **changes))  # type: ignore[arg-type]
 
     def delete_group(self, name: str) -> None:
         """Delete a PodGroup; its Reservation stays until ``collect``."""
@@ -192,14 +192,16 @@ class FakeCluster:
     def collect(self) -> None:
         """Delete Reservations whose PodGroup is gone, as the garbage collector does."""
         uids = {group.uid for group in self.groups.values()}
-        owned = [key for key, held in self.reservations.items() if held.record is None]
+        owned = [
+            key for key, reservation in self.reservations.items() if reservation.record is None
+        ]
         for key in [key for key in owned if key[1] not in uids]:
             self._drop_reservation(key)
 
     def put_node(self, node: Node) -> None:
         """Create or change a node."""
-        known = self.nodes.get(node.name)
-        item = Item(self._uid() if known is None else known.uid, self._next(), node)
+        old = self.nodes.get(node.name)
+        item = Item(self._uid() if old is None else old.uid, self._next(), node)
         self.nodes[node.name] = item
         self._tell("nodes", lambda state: state.nodes.put(item))
 
@@ -213,10 +215,10 @@ class FakeCluster:
         gone = self.nodes.pop(NodeName(name))
         self._tell("nodes", lambda state: state.nodes.drop(gone.uid))
 
-    def occupy(self, node: str, requests: Resources, **given: str) -> None:
+    def occupy(self, node: str, requests: Resources, **by_name: str) -> None:
         """Let another scheduler bind a pod with these labels."""
         uid = self._uid()
-        other = ForeignPod(uid, NodeName(node), requests, NAMESPACE, labels(**given))
+        other = ForeignPod(uid, NodeName(node), requests, NAMESPACE, labels(**by_name))
         item: Item[Any] = Item(uid, self._next(), other)
         self.others[uid] = item
         self._tell("bound", lambda state: state.bound.put(item))
@@ -233,9 +235,9 @@ class FakeCluster:
 
     def change_queue(self, name: str, **changes: object) -> None:
         """Change fields of a Queue."""
-        known = self.queues[name]
-        queue = replace(known.queue, **changes)  # type: ignore[arg-type]
-        self._put_queue(replace(known, queue=queue, generation=known.generation + 1))
+        old = self.queues[name]
+        queue = replace(old.queue, **changes)  # type: ignore[arg-type]
+        self._put_queue(replace(old, queue=queue, generation=old.generation + 1))
 
     def delete_queue(self, name: str, *, by_force: bool = False) -> None:
         """Delete a Queue, at once or once it has no finalizers."""
@@ -243,8 +245,8 @@ class FakeCluster:
             self.queues[name] = replace(self.queues[name], finalizers=())
         self.change_queue(name, is_terminating=True)
 
-    def _put_queue(self, made: QueueObject) -> QueueObject:
-        fresh = replace(made, version=str(self._next()))
+    def _put_queue(self, queue: QueueObject) -> QueueObject:
+        fresh = replace(queue, version=str(self._next()))
         uid = fresh.queue.uid
         if fresh.queue.is_terminating and not fresh.finalizers:
             del self.queues[fresh.queue.name]
@@ -255,19 +257,19 @@ class FakeCluster:
         self._tell("queues", lambda state: state.queues.put(item))
         return fresh
 
-    def _queue(self, seen: QueueObject, metadata: Mapping[str, Any]) -> QueueObject:
+    def _queue(self, queue: QueueObject, metadata: Mapping[str, Any]) -> QueueObject:
         """The Queue that is to be written to."""
-        known = self.queues.get(seen.queue.name)
-        if known is None:
+        current = self.queues.get(queue.queue.name)
+        if current is None:
             raise errors.Gone("there is no such Queue", status=404)
-        is_same = metadata["uid"] == known.queue.uid
-        if not is_same or metadata.get("resourceVersion", known.version) != known.version:
+        is_same = metadata["uid"] == current.queue.uid
+        if not is_same or metadata.get("resourceVersion", current.version) != current.version:
             raise errors.Conflict("it is another, or has changed", status=409)
-        return known
+        return current
 
-    def add_namespace(self, name: str, **given: str) -> None:
+    def add_namespace(self, name: str, **by_name: str) -> None:
         """Create a namespace."""
-        item = Item(self._uid(), self._next(), Namespace(name, labels(**given)))
+        item = Item(self._uid(), self._next(), Namespace(name, labels(**by_name)))
         self.namespaces[name] = item
         self._tell("namespaces", lambda state: state.namespaces.put(item))
 
@@ -323,7 +325,7 @@ class FakeCluster:
             if pod.key.name in self.protected:
                 raise errors.Refused("it would violate the pod's disruption budget", status=429)
             _demand(encode.eviction(member)["deleteOptions"]["preconditions"], pod)
-            if not any(pod.uid in held.evict for held in self.reservations.values()):
+            if not any(pod.uid in reservation.evict for reservation in self.reservations.values()):
                 self.broken.append(f"{pod.key} is evicted without a Reservation")
             self._put_pod(replace(pod, terminating=True))
 
@@ -339,13 +341,13 @@ class FakeCluster:
 
         return await self._call("read_job", commit)
 
-    async def read_text(self, namespace: str, kept: ConfigMapKey) -> str | None:
+    async def read_text(self, namespace: str, key: ConfigMapKey) -> str | None:
         """See ``Api.read_text``."""
 
         def commit() -> str | None:
-            if (namespace, kept.config_map) not in self.config_maps:
+            if (namespace, key.config_map) not in self.config_maps:
                 raise errors.Gone("there is no such ConfigMap", status=404)
-            return self.config_maps[namespace, kept.config_map].get(kept.key)
+            return self.config_maps[namespace, key.config_map].get(key.key)
 
         return await self._call("read_text", commit)
 
@@ -374,9 +376,9 @@ class FakeCluster:
                 raise errors.Conflict("it exists already", status=409)
             body = json.loads(json.dumps(encode.reservation(reservation)))
             body["metadata"] |= {"uid": self._uid(), "resourceVersion": str(self._next())}
-            made = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
-            self._keep_reservation(key, made)
-            return made
+            stored = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+            self._keep_reservation(key, stored)
+            return stored
 
         return await self._call("reserve", commit)
 
@@ -385,11 +387,11 @@ class FakeCluster:
 
         def commit() -> None:
             key = (reservation.gang.namespace, reservation.uid)
-            known = self.reservations.get(key)
-            if known is None:
+            stored = self.reservations.get(key)
+            if stored is None:
                 raise errors.Gone("there is no such Reservation", status=404)
-            wanted = encode.delete_options(reservation)["preconditions"]
-            if wanted != {"uid": known.self_uid, "resourceVersion": known.version}:
+            preconditions = encode.delete_options(reservation)["preconditions"]
+            if preconditions != {"uid": stored.self_uid, "resourceVersion": stored.version}:
                 raise errors.Conflict("it is another, or has changed", status=409)
             self._drop_reservation(key)
 
@@ -400,14 +402,14 @@ class FakeCluster:
 
         def commit() -> Reservation:
             key = (reservation.gang.namespace, reservation.uid)
-            known = self.reservations.get(key)
-            if known is None:
+            stored = self.reservations.get(key)
+            if stored is None:
                 raise errors.Gone("there is no such Reservation", status=404)
-            if known.version != reservation.version:
+            if stored.version != reservation.version:
                 raise errors.Conflict("it has changed", status=409)
-            made = replace(known, term=term, version=str(self._next()))
-            self._keep_reservation(key, made)
-            return made
+            adopted = replace(stored, term=term, version=str(self._next()))
+            self._keep_reservation(key, adopted)
+            return adopted
 
         return await self._call("adopt", commit)
 
@@ -416,18 +418,18 @@ class FakeCluster:
 
         def commit() -> Reservation:
             key = (reservation.gang.namespace, reservation.uid)
-            known = self.reservations.get(key)
-            if known is None:
+            stored = self.reservations.get(key)
+            if stored is None:
                 raise errors.Gone("there is no such Reservation", status=404)
             patch = json.loads(json.dumps(encode.amendment(reservation)))
-            if known.version != patch["metadata"]["resourceVersion"]:
+            if stored.version != patch["metadata"]["resourceVersion"]:
                 raise errors.Conflict("it has changed", status=409)
-            body = _merged(encode.reservation(known), patch)
-            names = {"uid": known.self_uid, "resourceVersion": str(self._next())}
+            body = _merged(encode.reservation(stored), patch)
+            names = {"uid": stored.self_uid, "resourceVersion": str(self._next())}
             body["metadata"] = {**body["metadata"], **names}
-            made = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
-            self._keep_reservation(key, made)
-            return made
+            amended = decode.decode_reservation(wire.parse_one(body, wire.Reservation))
+            self._keep_reservation(key, amended)
+            return amended
 
         return await self._call("amend", commit)
 
@@ -476,10 +478,10 @@ class FakeCluster:
 
         def commit() -> QueueObject:
             metadata = encode_finalizers(queue, finalizers)["metadata"]
-            known, wanted = self._queue(queue, metadata), tuple(metadata["finalizers"])
-            if known.queue.is_terminating and not {*wanted} <= {*known.finalizers}:
+            current, new_finalizers = self._queue(queue, metadata), tuple(metadata["finalizers"])
+            if current.queue.is_terminating and not {*new_finalizers} <= {*current.finalizers}:
                 raise errors.Refused("no new finalizers can be added", status=422)
-            return self._put_queue(replace(known, finalizers=wanted))
+            return self._put_queue(replace(current, finalizers=new_finalizers))
 
         return await self._call("set_finalizers", commit)
 
@@ -490,15 +492,15 @@ class FakeCluster:
 
         def commit() -> QueueObject:
             patch = json.loads(json.dumps(encode_status(queue, status)))
-            known, told = self._queue(queue, patch["metadata"]), patch["status"]
-            merged, declared = _merged(known.status, told), known.queue
-            if "drainingSince" in told:
+            current, new_status = self._queue(queue, patch["metadata"]), patch["status"]
+            merged, declared = _merged(current.status, new_status), current.queue
+            if "drainingSince" in new_status:
                 merged.pop("drainingSince", None)
-                since = told["drainingSince"]
+                since = new_status["drainingSince"]
                 since = None if since is None else datetime.fromisoformat(since).timestamp()
                 declared = replace(declared, draining_since=since)
-            changed = replace(known, queue=declared, status=merged)
-            return known if changed == known else self._put_queue(changed)
+            changed = replace(current, queue=declared, status=merged)
+            return current if changed == current else self._put_queue(changed)
 
         return await self._call("write_queue_status", commit)
 
@@ -524,7 +526,7 @@ class FakeCluster:
 
     def _listed(self, stream: str) -> Sequence[Item[Any]]:
         pods: list[Item[Any]] = [Item(pod.uid, int(pod.version), pod) for pod in self.pods.values()]
-        found: Mapping[str, Callable[[], Sequence[Item[Any]]]] = {
+        lists: Mapping[str, Callable[[], Sequence[Item[Any]]]] = {
             "nodes": lambda: [*self.nodes.values()],
             "classes": lambda: [*self.classes.values()],
             "namespaces": lambda: [*self.namespaces.values()],
@@ -539,7 +541,7 @@ class FakeCluster:
                 Item(Uid(str(r.self_uid)), int(r.version), r) for r in self.reservations.values()
             ],
         }
-        return found.get(stream, list)()
+        return lists.get(stream, list)()
 
     # Behind it all
 
@@ -547,8 +549,8 @@ class FakeCluster:
         await asyncio.sleep(0)
         if self.is_dead:
             raise Crash
-        self.made.append(name)
-        number = len(self.made)
+        self.calls.append(name)
+        number = len(self.calls)
         await self.pause(number, False)  # noqa: FBT003
         fault = self.fault(number, name)
         if fault is not None and not fault.is_committed:
@@ -571,14 +573,14 @@ class FakeCluster:
         """Every binding fits the node as it is, and a group's has a Reservation that names it."""
         if pod.group and not any(
             entry.uid == pod.uid and entry.node == node
-            for held in self.reservations.values()
-            for entry in held.entries
+            for reservation in self.reservations.values()
+            for entry in reservation.entries
         ):
             self.broken.append(f"{pod.key} is bound without a Reservation")
-        known = self.nodes.get(node)
-        if known is not None:
+        item = self.nodes.get(node)
+        if item is not None:
             used = Resources.total([*self._used(node), pod.shape.requests])
-            if not used.fits(known.value.allocatable):
+            if not used.fits(item.value.allocatable):
                 self.broken.append(f"{pod.key} does not fit {node}: {used}")
 
     def _used(self, node: NodeName) -> Iterable[Resources]:
@@ -612,9 +614,9 @@ class FakeCluster:
         item = Item(fresh.uid, int(fresh.version), fresh)
         self._tell("groups", lambda state: state.groups.put(item))
 
-    def _keep_reservation(self, key: tuple[str, Uid], made: Reservation) -> None:
-        self.reservations[key] = made
-        item = Item(Uid(str(made.self_uid)), int(made.version), made)
+    def _keep_reservation(self, key: tuple[str, Uid], reservation: Reservation) -> None:
+        self.reservations[key] = reservation
+        item = Item(Uid(str(reservation.self_uid)), int(reservation.version), reservation)
         self._tell("reservations", lambda state: state.reservations.put(item))
 
     def _drop_reservation(self, key: tuple[str, Uid]) -> None:
@@ -669,13 +671,13 @@ class Watch:
     def catch_up(self, *streams: str, events: int | None = None) -> None:
         """Tell what has happened, of these streams or of all; so many events of each at most."""
         for stream in streams or STREAMS:
-            told = 0
-            while self._at[stream] < len(self._cluster.log) and told != events:
+            count = 0
+            while self._at[stream] < len(self._cluster.log) and count != events:
                 event = self._cluster.log[self._at[stream]]
                 self._at[stream] += 1
                 if event.stream == stream:
                     event.tell(self._state)
-                    told += 1
+                    count += 1
 
 
 class Life:
@@ -728,26 +730,26 @@ class Life:
 
     async def turn(self) -> float | None:
         """One cycle, with what it may raise noted, then the news of it."""
-        due: float | None = 1.0
+        next_in: float | None = 1.0
         try:
             await self.begin()
-            due = await self.cycle.run_once(self.term)
+            next_in = await self.cycle.run_once(self.term)
         except errors.ApiError as problem:
             self.problems.append(problem)
         except Deposed:
             self.is_deposed = True
         self.watch.catch_up(*(stream for stream in STREAMS if stream not in self.late))
-        return due
+        return next_in
 
     async def settle(self, *, most: int = 40) -> None:
         """Cycle until nothing is called, nothing changes and nothing is due."""
         for _ in range(most):
             if self.is_deposed:
                 return
-            calls, self.is_woken = len(self.cluster.made), False
-            due = await self.turn()
-            if len(self.cluster.made) == calls and not self.is_woken:
-                if due is None:
+            calls_before, self.is_woken = len(self.cluster.calls), False
+            next_in = await self.turn()
+            if len(self.cluster.calls) == calls_before and not self.is_woken:
+                if next_in is None:
                     return
-                self.clock.now += due
-        raise AssertionError(f"not settled after {most} cycles: {self.cluster.made[-20:]}")
+                self.clock.now += next_in
+        raise AssertionError(f"not settled after {most} cycles: {self.cluster.calls[-20:]}")

@@ -47,13 +47,13 @@ ROLES = ("driver", "worker")
 PORTS = (HostPort(80), HostPort(80, ip="10.0.0.1"), HostPort(80, ip="::1"), HostPort(80, "UDP"))
 
 TROUBLES: Mapping[str, Callable[[NodeBuilder], NodeBuilder]] = {
-    "tainted": lambda made: made.tainted("dedicated", "gpu"),
-    "cordoned": lambda made: made.cordoned(),
-    "unready": lambda made: made.but(ready=False),
-    "used": lambda made: made.using(cpu=1, memory=1),
-    "overdrawn": lambda made: made.using(cpu=9),
-    "listening": lambda made: made.listening(HostPort(80)),
-    "listening at two": lambda made: made.listening(*PORTS[1:3]).listening(PORTS[1]),
+    "tainted": lambda builder: builder.tainted("dedicated", "gpu"),
+    "cordoned": lambda builder: builder.cordoned(),
+    "unready": lambda builder: builder.but(ready=False),
+    "used": lambda builder: builder.using(cpu=1, memory=1),
+    "overdrawn": lambda builder: builder.using(cpu=9),
+    "listening": lambda builder: builder.listening(HostPort(80)),
+    "listening at two": lambda builder: builder.listening(*PORTS[1:3]).listening(PORTS[1]),
 }
 MISHAPS: Mapping[str, Mapping[str, object]] = {
     "terminating": {"terminating": True},
@@ -67,7 +67,7 @@ MISHAPS: Mapping[str, Mapping[str, object]] = {
 @st.composite
 def nodes(draw: st.DrawFn, name: str) -> NodeBuilder:
     """A small node, now and then labelled, tainted, cordoned, not ready or in use by others."""
-    made = node(
+    builder = node(
         name,
         cpu=draw(st.integers(1, 8)),
         memory=draw(st.integers(2, 8)),
@@ -75,64 +75,64 @@ def nodes(draw: st.DrawFn, name: str) -> NodeBuilder:
         pods=draw(st.sampled_from([110, 110, 110, 110, 3, 1])),
     )
     if draw(st.booleans()):
-        made = made.labelled(pool=draw(st.sampled_from(POOLS)))
+        builder = builder.labelled(pool=draw(st.sampled_from(POOLS)))
     trouble = draw(st.sampled_from(["none"] * 6 + list(TROUBLES)))
-    return TROUBLES[trouble](made) if trouble in TROUBLES else made
+    return TROUBLES[trouble](builder) if trouble in TROUBLES else builder
 
 
 @st.composite
 def gangs(draw: st.DrawFn, name: str, on: Sequence[str]) -> GangBuilder:
     """A gang of up to five members, in one or two kinds, some of them in any state."""
     if draw(st.integers(0, 5)) == 0:
-        made = single(name, cpu=draw(st.integers(0, 3)), gpu=draw(st.integers(0, 1)))
+        builder = single(name, cpu=draw(st.integers(0, 3)), gpu=draw(st.integers(0, 1)))
     elif draw(st.booleans()):
-        made = gang(name)
+        builder = gang(name)
         for _ in range(draw(st.integers(1, 2))):
             count = draw(st.integers(1, 3))
             cpu, gpu = draw(st.integers(0, 3)), draw(st.sampled_from([0, 0, 0, 1, 2]))
-            made = made.of(count, cpu=cpu, gpu=gpu, memory=1)
-        made = made.needing(draw(st.integers(1, len(made.members))))
+            builder = builder.of(count, cpu=cpu, gpu=gpu, memory=1)
+        builder = builder.needing(draw(st.integers(1, len(builder.members))))
     else:
-        made = gang(name)
+        builder = gang(name)
         for role in ROLES:
             least, more = draw(st.integers(0, 2)), draw(st.integers(0, 1))
-            made = made.role(role, least, least + more, cpu=draw(st.integers(0, 2)))
+            builder = builder.role(role, least, least + more, cpu=draw(st.integers(0, 2)))
             if draw(st.integers(0, 3)) == 0:
-                made = made.at_most(max(least, draw(st.integers(1, 2))))
+                builder = builder.at_most(max(least, draw(st.integers(1, 2))))
             if draw(st.integers(0, 2)) == 0:
-                made = made.declaring(cpu=draw(st.integers(0, 2)))
-        least = sum(role.min_member for role in made.roles)
-        made = made.needing(draw(st.integers(max(least, 1), max(least, 1) + 1)))
-    made = made.priority(draw(st.integers(0, 2))).but(created=float(draw(st.integers(0, 3))))
-    if not made.made.is_single:
-        made = _with_choices(draw, made)
-    made = _with_rules(draw, made)
+                builder = builder.declaring(cpu=draw(st.integers(0, 2)))
+        least = sum(role.min_member for role in builder.roles)
+        builder = builder.needing(draw(st.integers(max(least, 1), max(least, 1) + 1)))
+    builder = builder.priority(draw(st.integers(0, 2))).but(created=float(draw(st.integers(0, 3))))
+    if not builder.made.is_single:
+        builder = _with_choices(draw, builder)
+    builder = _with_rules(draw, builder)
     if draw(st.integers(0, 8)) == 0:
-        made = made.but(terminating=True)
-    return _disturbed(draw, made, on)
+        builder = builder.but(terminating=True)
+    return _disturbed(draw, builder, on)
 
 
-def _with_rules(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
+def _with_rules(draw: st.DrawFn, builder: GangBuilder) -> GangBuilder:
     """What all its members ask of the nodes that they run on, besides room."""
     if draw(st.integers(0, 3)) == 0:
-        made = made.shaped(node_selector=(("pool", draw(st.sampled_from(POOLS))),))
+        builder = builder.shaped(node_selector=(("pool", draw(st.sampled_from(POOLS))),))
     if draw(st.integers(0, 3)) == 0:
-        made = made.shaped(tolerations=(Toleration("dedicated", "Exists"),))
+        builder = builder.shaped(tolerations=(Toleration("dedicated", "Exists"),))
     if draw(st.integers(0, 4)) == 0:
-        made = made.listening(*draw(st.sets(st.sampled_from(PORTS), min_size=1)))
-    return made
+        builder = builder.listening(*draw(st.sets(st.sampled_from(PORTS), min_size=1)))
+    return builder
 
 
-def _with_choices(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
+def _with_choices(draw: st.DrawFn, builder: GangBuilder) -> GangBuilder:
     """What a PodGroup may say besides how large it is."""
     if draw(st.integers(0, 5)) == 0:
-        made = made.of_class("named", draw(st.sampled_from([None, 0, 1, 2])))
+        builder = builder.of_class("named", draw(st.sampled_from([None, 0, 1, 2])))
     if draw(st.integers(0, 5)) == 0:
-        made = made.but(timeout_seconds=3600.0, on_timeout=draw(st.sampled_from(OnTimeout)))
-    return made
+        builder = builder.but(timeout_seconds=3600.0, on_timeout=draw(st.sampled_from(OnTimeout)))
+    return builder
 
 
-def _disturbed(draw: st.DrawFn, made: GangBuilder, on: Sequence[str]) -> GangBuilder:
+def _disturbed(draw: st.DrawFn, builder: GangBuilder, on: Sequence[str]) -> GangBuilder:
     """Let some members be in another state than waiting."""
     states = ["waiting"] * 8 + list(MISHAPS) + (["bound"] * 2 if on else [])
 
@@ -142,7 +142,7 @@ def _disturbed(draw: st.DrawFn, made: GangBuilder, on: Sequence[str]) -> GangBui
             return replace(member, node=NodeName(draw(st.sampled_from(on))))
         return replace(member, **MISHAPS.get(state, {}))  # type: ignore[arg-type]
 
-    return made.where(turned) if draw(st.booleans()) else made
+    return builder.where(turned) if draw(st.booleans()) else builder
 
 
 @st.composite
@@ -198,15 +198,15 @@ taints = st.builds(
 @st.composite
 def demanding(draw: st.DrawFn) -> Shape:
     """A shape that asks much of its node, with or without sense, but for room."""
-    made = single("any").labelled(app="x")
+    builder = single("any").labelled(app="x")
     if draw(st.integers(0, 3)) == 0:
-        made = made.near(draw(st.sampled_from(KEYS)))
+        builder = builder.near(draw(st.sampled_from(KEYS)))
     if draw(st.integers(0, 3)) == 0:
-        made = made.even(draw(st.sampled_from(KEYS)))
+        builder = builder.even(draw(st.sampled_from(KEYS)))
     chosen = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=2)
     ways = st.lists(st.lists(requirements, max_size=2).map(tuple), max_size=2).map(tuple)
     return replace(
-        made.members[0].shape,
+        builder.members[0].shape,
         requests=NOTHING,
         node_selector=tuple(sorted(draw(st.just({}) | chosen).items())),
         required=draw(st.none() | st.lists(node_terms, max_size=4).map(tuple)),
@@ -256,39 +256,39 @@ def counted(draw: st.DrawFn) -> PodSelector:
 
 
 @st.composite
-def inhabited(draw: st.DrawFn, made: NodeBuilder) -> NodeBuilder:
+def inhabited(draw: st.DrawFn, builder: NodeBuilder) -> NodeBuilder:
     """The node in a zone or in none, with up to two labelled pods of other schedulers."""
-    made = made.labelled(hostname=str(made.made.name))
+    builder = builder.labelled(hostname=str(builder.made.name))
     if draw(st.integers(0, 4)):
-        made = made.labelled(zone=draw(st.sampled_from(ZONES)))
+        builder = builder.labelled(zone=draw(st.sampled_from(ZONES)))
     for i in range(draw(st.sampled_from([0, 0, 1, 2]))):
         apart = [term(draw(TOPOLOGIES), draw(counted()))] if draw(st.integers(0, 4)) == 0 else []
-        made = made.hosting(
-            f"{made.made.name}-{i}",
+        builder = builder.hosting(
+            f"{builder.made.name}-{i}",
             *apart,
             namespace=draw(st.sampled_from(SPACES)),
             app=draw(st.sampled_from(APPS)),
         )
-    return made
+    return builder
 
 
 @st.composite
-def ruled(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
+def ruled(draw: st.DrawFn, builder: GangBuilder) -> GangBuilder:
     """The gang labelled, and now and then with rules for its members, or for those of a role."""
-    made = made.labelled(app=draw(st.sampled_from(APPS)))
+    builder = builder.labelled(app=draw(st.sampled_from(APPS)))
     for kind in draw(st.sampled_from([[], [], ["apart"], ["near"], ["even"], ["near", "apart"]])):
         by = draw(st.sampled_from(["", "", "worker"]))
         of = draw(st.none() | counted())
         topology = draw(TOPOLOGIES)
         match kind:
             case "apart":
-                made = made.apart(topology, of, by=by)
+                builder = builder.apart(topology, of, by=by)
             case "near":
-                made = made.near(topology, of, by=by)
+                builder = builder.near(topology, of, by=by)
             case _:
                 own = None if of is None else replace(of, namespaces=("ml",), namespace_labels=None)
                 own = None if own is None or own.selector == () else own
-                made = made.even(
+                builder = builder.even(
                     topology,
                     own,
                     by=by,
@@ -297,7 +297,7 @@ def ruled(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
                     honors_node_affinity=draw(st.booleans()),
                     honors_node_taints=draw(st.booleans()),
                 )
-    return made
+    return builder
 
 
 @st.composite
@@ -308,36 +308,38 @@ def growing(draw: st.DrawFn) -> Snapshot:
     break what was decided before: there is room nearly everywhere, so the rules alone forbid it.
     """
     nodes = [draw(inhabited(node(f"n{i}", cpu=draw(st.integers(1, 6))))) for i in range(4)]
-    made = []
+    builders = []
     for i in range(draw(st.integers(1, 3))):
-        one = gang(f"g{i}")
+        builder = gang(f"g{i}")
         for role in ROLES:
             least = draw(st.integers(0, 2))
-            one = one.role(role, least, least + draw(st.integers(0, 3)), cpu=1)
+            builder = builder.role(role, least, least + draw(st.integers(0, 3)), cpu=1)
         for role in draw(st.lists(st.sampled_from(ROLES), max_size=2)):
             who = peers("ml", app="x") if draw(st.booleans()) else draw(counted())
             if draw(st.booleans()):
-                one = one.near(draw(TOPOLOGIES), who, by=role)
+                builder = builder.near(draw(TOPOLOGIES), who, by=role)
             elif who.selector and who.namespaces:
-                one = one.even(draw(TOPOLOGIES), who, by=role, skew=draw(st.integers(1, 2)))
+                builder = builder.even(draw(TOPOLOGIES), who, by=role, skew=draw(st.integers(1, 2)))
             else:
-                one = one.apart(draw(TOPOLOGIES), who, by=role)
-        one = one.labelled(app=draw(st.sampled_from(["x", *APPS])))
-        least = sum(role.min_member for role in one.roles)
-        made.append(one.needing(max(least, 1)).priority(draw(st.integers(0, 1))))
-    return snapshot(*nodes, *made, space("ml"), space("other", team="a"))
+                builder = builder.apart(draw(TOPOLOGIES), who, by=role)
+        builder = builder.labelled(app=draw(st.sampled_from(["x", *APPS])))
+        least = sum(role.min_member for role in builder.roles)
+        builders.append(builder.needing(max(least, 1)).priority(draw(st.integers(0, 1))))
+    return snapshot(*nodes, *builders, space("ml"), space("other", team="a"))
 
 
 @st.composite
-def inviting(draw: st.DrawFn, made: NodeBuilder) -> NodeBuilder:
+def inviting(draw: st.DrawFn, builder: NodeBuilder) -> NodeBuilder:
     """The node with a taint that would rather not, or with likings of others' pods there."""
     if draw(st.integers(0, 2)) == 0:
-        made = made.tainted(draw(st.sampled_from(["dedicated", "busy"])), effect="PreferNoSchedule")
+        builder = builder.tainted(
+            draw(st.sampled_from(["dedicated", "busy"])), effect="PreferNoSchedule"
+        )
     others = tuple(
-        replace(one, scored_terms=draw(likings())) if draw(st.booleans()) else one
-        for one in made.others
+        replace(pod, scored_terms=draw(likings())) if draw(st.booleans()) else pod
+        for pod in builder.others
     )
-    return replace(made, others=others)
+    return replace(builder, others=others)
 
 
 @st.composite
@@ -345,14 +347,17 @@ def likings(draw: st.DrawFn) -> tuple[WeightedAffinityTerm, ...]:
     """Preferred affinity and anti-affinity, of one term or two."""
     weights = st.sampled_from([1, 50, -1, -50])
     terms = draw(st.lists(st.builds(term, TOPOLOGIES, counted()), max_size=2, unique=True))
-    return tuple(WeightedAffinityTerm(one, draw(weights)) for one in sorted(terms, key=term_order))
+    return tuple(
+        WeightedAffinityTerm(rated_term, draw(weights))
+        for rated_term in sorted(terms, key=term_order)
+    )
 
 
 @st.composite
-def wishing(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
+def wishing(draw: st.DrawFn, builder: GangBuilder) -> GangBuilder:
     """The gang with wishes for all its members, or for some of them."""
     if draw(st.integers(0, 2)) == 0:
-        return made
+        return builder
     pool = NodeTerm((Requirement("pool", "In", (draw(st.sampled_from(POOLS)),)),))
     spread = TopologySpread(
         term(draw(TOPOLOGIES), peers()).topology, peers(app=draw(st.sampled_from(APPS))), 1
@@ -362,7 +367,7 @@ def wishing(draw: st.DrawFn, made: GangBuilder) -> GangBuilder:
         draw(likings()),
         (spread,) if draw(st.booleans()) else (),
     )
-    return made.where(
+    return builder.where(
         lambda m: (
             replace(m, shape=replace(m.shape, preferences=wishes)) if draw(st.booleans()) else m
         )
@@ -379,36 +384,36 @@ def snapshots(draw: st.DrawFn, *, with_rules: bool = False, with_wishes: bool = 
     names = [f"n{i}" for i in range(draw(st.sampled_from([0, 1, 2, 2, 3, 3, 4])))]
     all_nodes = [draw(nodes(name)) for name in names]
     all_gangs = [draw(gangs(f"g{i}", names)) for i in range(draw(st.sampled_from([1, 2, 3, 4, 5])))]
-    held = [
-        draw(standing(each, [*names, "gone"]))
-        for each in all_gangs
-        if not each.made.is_single and draw(st.integers(0, 5)) == 0
+    reservations = [
+        draw(standing(builder, [*names, "gone"]))
+        for builder in all_gangs
+        if not builder.made.is_single and draw(st.integers(0, 5)) == 0
     ]
     spaces = []
     if with_rules:
-        all_nodes = [draw(inhabited(each)) for each in all_nodes]
-        all_gangs = [draw(ruled(each)) for each in all_gangs]
+        all_nodes = [draw(inhabited(builder)) for builder in all_nodes]
+        all_gangs = [draw(ruled(builder)) for builder in all_gangs]
         spaces = [space("ml"), space("other", team=draw(st.sampled_from(["a", "b"])))]
     if with_wishes:
-        all_nodes = [draw(inviting(each)) for each in all_nodes]
-        all_gangs = [draw(wishing(each)) for each in all_gangs]
+        all_nodes = [draw(inviting(builder)) for builder in all_nodes]
+        all_gangs = [draw(wishing(builder)) for builder in all_gangs]
     # Members and gangs were created within the first seconds: by then, some have waited too long.
     at = draw(st.sampled_from([0.0, 3602.0, 9e9]))
-    return snapshot(*all_nodes, *all_gangs, *held, *spaces, at=at)
+    return snapshot(*all_nodes, *all_gangs, *reservations, *spaces, at=at)
 
 
 @st.composite
 def shuffled(draw: st.DrawFn, of: Snapshot) -> Snapshot:
     """The same Snapshot with everything in another order."""
 
-    def mixed(one: Gang) -> Gang:
-        return replace(one, members=tuple(draw(st.permutations(one.members))))
+    def mixed(gang: Gang) -> Gang:
+        return replace(gang, members=tuple(draw(st.permutations(gang.members))))
 
-    found: Sequence[Node] = draw(st.permutations(of.nodes))
+    nodes: Sequence[Node] = draw(st.permutations(of.nodes))
     return replace(
         of,
-        nodes=tuple(found),
-        gangs=tuple(mixed(one) for one in draw(st.permutations(of.gangs))),
+        nodes=tuple(nodes),
+        gangs=tuple(mixed(gang) for gang in draw(st.permutations(of.gangs))),
         reservations=tuple(draw(st.permutations(of.reservations))),
     )
 
@@ -420,17 +425,17 @@ def crowded(draw: st.DrawFn) -> Snapshot:
     room = [node(n, cpu=draw(st.integers(2, 6)), gpu=draw(st.integers(0, 3))) for n in names]
     gangs = []
     for i in range(draw(st.integers(4, 8))):
-        made = gang(f"g{i}")
+        builder = gang(f"g{i}")
         for _ in range(draw(st.integers(1, 2))):
             cpu, gpu = draw(st.integers(1, 4)), draw(st.sampled_from([0, 0, 1, 2]))
-            made = made.of(draw(st.integers(1, 3)), cpu=cpu, gpu=gpu)
+            builder = builder.of(draw(st.integers(1, 3)), cpu=cpu, gpu=gpu)
         kind = draw(st.sampled_from(["waiting"] * 4 + ["elastic", "running"]))
         if kind == "elastic":
-            made = made.needing(draw(st.integers(1, len(made.members))))
+            builder = builder.needing(draw(st.integers(1, len(builder.members))))
         if kind == "running":
-            made = made.bound_on(*(draw(st.sampled_from(names)) for _ in made.members))
+            builder = builder.bound_on(*(draw(st.sampled_from(names)) for _ in builder.members))
         created = draw(st.sampled_from([0.0, 5000.0])) + i
-        gangs.append(made.priority(draw(st.sampled_from([0, 0, 1, 1, 2]))).but(created=created))
+        gangs.append(builder.priority(draw(st.sampled_from([0, 0, 1, 1, 2]))).but(created=created))
     return snapshot(*room, *gangs, at=8000.0)
 
 
@@ -438,26 +443,26 @@ def crowded(draw: st.DrawFn) -> Snapshot:
 def declaring(draw: st.DrawFn) -> Snapshot:
     """Gangs most of whose members do not exist yet, with rules and wishes, for too little room."""
     nodes = [draw(inhabited(node(f"n{i}", cpu=draw(st.integers(1, 6))))) for i in range(4)]
-    made = []
+    builders = []
     for i in range(draw(st.integers(1, 4))):
         least = draw(st.integers(1, 5))
-        one = gang(f"g{i}").role("driver", 1, cpu=1).role("worker", least, cpu=1)
-        one = one.needing(draw(st.integers(1, least + 2))).but(created=float(i))
-        one = draw(ruled(one)) if draw(st.booleans()) else one.labelled(app="x")
-        one = draw(wishing(one)) if draw(st.booleans()) else one
-        made.append(_declared(one, draw(st.integers(0, least - 1))))
-    made = [one.priority(draw(st.integers(0, 1))) for one in made]
-    return snapshot(*nodes, *made, space("ml"), space("other", team="a"))
+        builder = gang(f"g{i}").role("driver", 1, cpu=1).role("worker", least, cpu=1)
+        builder = builder.needing(draw(st.integers(1, least + 2))).but(created=float(i))
+        builder = draw(ruled(builder)) if draw(st.booleans()) else builder.labelled(app="x")
+        builder = draw(wishing(builder)) if draw(st.booleans()) else builder
+        builders.append(_declared(builder, draw(st.integers(0, least - 1))))
+    builders = [builder.priority(draw(st.integers(0, 1))) for builder in builders]
+    return snapshot(*nodes, *builders, space("ml"), space("other", team="a"))
 
 
-def _declared(made: GangBuilder, there: int) -> GangBuilder:
+def _declared(builder: GangBuilder, workers_there: int) -> GangBuilder:
     """The gang with so many workers; what the last of them is like is said by the role."""
-    driver, *workers = made.members
+    driver, *workers = builder.members
     like = Template(workers[-1].shape, workers[-1].labels)
     roles = tuple(
-        replace(role, template=like) if role.name == "worker" else role for role in made.roles
+        replace(role, template=like) if role.name == "worker" else role for role in builder.roles
     )
-    return replace(made, members=(driver, *workers[:there]), roles=roles)
+    return replace(builder, members=(driver, *workers[:workers_there]), roles=roles)
 
 
 @st.composite
@@ -466,27 +471,28 @@ def awaiting(draw: st.DrawFn) -> Snapshot:
 
     Time may be up for the others, and somebody may have deleted a Reservation.
     """
-    left = {f"n{i}": draw(st.integers(1, 5)) for i in range(draw(st.integers(1, 4)))}
-    pools = {name: draw(st.sampled_from(POOLS)) for name in left}
-    room = [node(name, cpu=cpu).labelled(pool=pools[name]) for name, cpu in left.items()]
-    room = [made.cordoned() if draw(st.integers(0, 7)) == 0 else made for made in room]
-    begun, held = [], []
+    cpu_left = {f"n{i}": draw(st.integers(1, 5)) for i in range(draw(st.integers(1, 4)))}
+    pools = {name: draw(st.sampled_from(POOLS)) for name in cpu_left}
+    room = [node(name, cpu=cpu).labelled(pool=pools[name]) for name, cpu in cpu_left.items()]
+    room = [builder.cordoned() if draw(st.integers(0, 7)) == 0 else builder for builder in room]
+    begun, reservations = [], []
     for i in range(draw(st.integers(1, 3))):
         least = draw(st.integers(1, 4))
-        made = gang(f"g{i}").role("driver", 1, cpu=1)
-        made = made.role("worker", least, draw(st.integers(0, least + 1)), cpu=1).declaring(cpu=1)
-        on = draw(st.sampled_from(sorted(left)))
-        left[on] -= 1
-        made = made.bound_on(on).needing(1 + least)
-        begun.append(made.where(lambda member: draw(arrived(member))))
-        slots = {name: draw(st.integers(0, max(0, min(2, n)))) for name, n in left.items()}
-        left = {name: n - slots[name] for name, n in left.items()}
+        builder = gang(f"g{i}").role("driver", 1, cpu=1)
+        workers = draw(st.integers(0, least + 1))
+        builder = builder.role("worker", least, workers, cpu=1).declaring(cpu=1)
+        on = draw(st.sampled_from(sorted(cpu_left)))
+        cpu_left[on] -= 1
+        builder = builder.bound_on(on).needing(1 + least)
+        begun.append(builder.where(lambda member: draw(arrived(member))))
+        slots = {name: draw(st.integers(0, max(0, min(2, n)))) for name, n in cpu_left.items()}
+        cpu_left = {name: n - slots[name] for name, n in cpu_left.items()}
         there = [SlotReservation(NodeName(name), "worker", n) for name, n in slots.items() if n]
-        held.append(reservation(made, at=float(i), slots=there))
-    gone = [one for one in held if one.slots and draw(st.integers(0, 3)) == 0]
+        reservations.append(reservation(builder, at=float(i), slots=there))
+    gone = [r for r in reservations if r.slots and draw(st.integers(0, 3)) == 0]
     at = draw(st.sampled_from([10.0, 9e9]))
-    seen = snapshot(*room, *begun, *(one for one in held if one not in gone), at=at)
-    return replace(seen, lost_reservations=frozenset(one.uid for one in gone))
+    bare = snapshot(*room, *begun, *(r for r in reservations if r not in gone), at=at)
+    return replace(bare, lost_reservations=frozenset(r.uid for r in gone))
 
 
 @st.composite

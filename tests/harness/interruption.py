@@ -18,8 +18,8 @@ INTERRUPTED = 130  # what shells expect of a program that Ctrl-C has ended
 
 def _interrupted(_number: int, _frame: FrameType | None) -> None:
     # Once is enough: a second one would interrupt the cleaning up.
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

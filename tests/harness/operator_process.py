@@ -64,7 +64,7 @@ def install(plane: ControlPlane, *values: str, crds: bool = True) -> None:
     if crds:
         plane.install_crds(CRDS)
     plane.create_namespace(NAMESPACE)
-    grant(plane, *(f"--set={one}" for one in values))
+    grant(plane, *(f"--set={value}" for value in values))
 
 
 def grant(plane: ControlPlane, *options: str) -> None:
@@ -86,10 +86,10 @@ def rights(*options: str) -> list[dict[str, Any]]:
     return [part for part in parts if part["kind"] in RIGHTS]
 
 
-def told(spec: Mapping[str, Any]) -> dict[str, str]:
+def container_environment(spec: Mapping[str, Any]) -> dict[str, str]:
     """What variables tell the container of a pod of the chart."""
     (container,) = spec["containers"]
-    return {each["name"]: each.get("value", "") for each in container["env"]}
+    return {variable["name"]: variable.get("value", "") for variable in container["env"]}
 
 
 class OperatorProcess:
@@ -121,8 +121,8 @@ class OperatorProcess:
     @property
     def gang_sources(self) -> Collection[str]:
         """The kinds of others whose gangs it reads."""
-        named = self._environment.get("TUTTI_GANG_SOURCES")
-        return TUTTI_READS if named is None else named.split(",")
+        names = self._environment.get("TUTTI_GANG_SOURCES")
+        return TUTTI_READS if names is None else names.split(",")
 
     def start(self, *, ready: bool = True) -> None:
         """Start it, and wait until it knows the cluster unless told otherwise."""

@@ -58,11 +58,11 @@ def pod(
     ``run_seconds`` is how long kwok lets it run before it succeeds; None is for ever.
     """
     labels = ({GROUP_LABEL: group} if group else {}) | ({ROLE_LABEL: role} if role else {})
-    asked = {
+    amounts = {
         "nvidia.com/gpu" if key == "gpu" else key.replace("_", "-"): str(amount)
         for key, amount in requests.items()
     }
-    resources = {"requests": asked, "limits": {k: v for k, v in asked.items() if "/" in k}}
+    resources = {"requests": amounts, "limits": {k: v for k, v in amounts.items() if "/" in k}}
     annotations = {} if run_seconds is None else {RUN_SECONDS: str(run_seconds)}
     return {
         "apiVersion": "v1",
@@ -193,7 +193,7 @@ class Rig:
 
     def bound(self, group: str = "", namespace: str = "ml") -> int:
         """How many pods of a group have a node."""
-        return sum("nodeName" in each["spec"] for each in self.pods(group, namespace))
+        return sum("nodeName" in pod_object["spec"] for pod_object in self.pods(group, namespace))
 
     def group(self, name: str, namespace: str = "ml") -> dict[str, Any]:
         """One PodGroup."""
@@ -226,16 +226,16 @@ class Rig:
     def until(self, look: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
         """Wait until something is so, and answer it."""
         deadline = time.monotonic() + seconds
-        seen: object = None
+        answer: object = None
         while time.monotonic() < deadline:
             try:
-                if seen := look():
-                    return seen
+                if answer := look():
+                    return answer
             except RequestError as problem:
-                seen = problem
+                answer = problem
             time.sleep(0.05)
         raise AssertionError(
-            f"not within {seconds} s: {what}; last seen: {seen!r}\n"
+            f"not within {seconds} s: {what}; last seen: {answer!r}\n"
             f"the operator's log ends:\n{self.operator.tail()}"
         )
 

@@ -94,7 +94,10 @@ def _rights(rules: Iterable[Mapping[str, Any]]) -> Iterator[Right]:
 
 def faults(ledger: Ledger, may: Collection[Right], *, is_whole: bool) -> list[str]:
     """What is wrong, a sentence each; of a part of a run nobody can say what it never uses."""
-    told = [(ledger.denied, "was denied"), (ledger.used - set(may), "is not granted by the chart")]
+    rights_and_faults = [
+        (ledger.denied, "was denied"),
+        (ledger.used - set(may), "is not granted by the chart"),
+    ]
     if is_whole:
-        told.append((set(may) - ledger.used, "is granted and never used"))
-    return [f"{right} {what}" for rights, what in told for right in sorted(rights)]
+        rights_and_faults.append((set(may) - ledger.used, "is granted and never used"))
+    return [f"{right} {what}" for rights, what in rights_and_faults for right in sorted(rights)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tests.harness.operator_process import told
+from tests.harness.operator_process import container_environment
 from tutti import __version__
 
 from .places import NAMESPACE, ROOT
@@ -20,7 +20,7 @@ WAIT = " --wait --timeout=60s"
 def _told(shell: Place) -> tuple[str, str, str]:
     """What the replicas are told of mode and cap, and the image that they run."""
     (pod, *_) = shell.pods()
-    variables = told(pod["spec"])
+    variables = container_environment(pod["spec"])
     (container,) = pod["spec"]["containers"]
     return variables["TUTTI_MODE"], variables["TUTTI_BINDINGS_PER_CYCLE"], container["image"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...conformance.spark_jobs import page
-from ...harness.operator_process import told
+from ...harness.operator_process import container_environment
 from .places import NAMESPACE
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def test_it_takes_back_what_the_page_says_and_tells_the_replicas(shell: Place) -
     assert _configmaps(shell) == []
     (pod, *_) = shell.pods()
     shell.run(f"helm uninstall tutti -n {NAMESPACE}{WAIT}")
-    assert told(pod["spec"])["TUTTI_SPARK_ENABLED"] == "false"
+    assert container_environment(pod["spec"])["TUTTI_SPARK_ENABLED"] == "false"
 
 
 def _configmaps(shell: Place) -> list[list[str]]:

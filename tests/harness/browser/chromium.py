@@ -58,8 +58,8 @@ def browser() -> Browser:
     Raises:
         NoBrowser: it cannot be had.
     """
-    if named := os.environ.get("TUTTI_CHROMIUM"):
-        return Browser(Path(named), dict(os.environ))
+    if path := os.environ.get("TUTTI_CHROMIUM"):
+        return Browser(Path(path), dict(os.environ))
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         raise NoBrowser("the pinned Chromium is for Linux on x86_64: set TUTTI_CHROMIUM to another")
     home = cache.root().parent / f"chromium-{VERSION}"
@@ -92,16 +92,16 @@ def _fetch(home: Path) -> None:
             if name.endswith(".tar.br"):
                 with tarfile.open(folder / name.removesuffix(".br")) as archive:
                     archive.extractall(folder, filter="data")
-        made = place / "made"
-        shutil.copytree(folder / "lib", made / "lib")
-        shutil.copytree(folder / "fonts", made / "fonts")
-        (made / "fonts" / "fonts.conf").write_text(_FONTS.format(home=home))
+        unpacked = place / "made"
+        shutil.copytree(folder / "lib", unpacked / "lib")
+        shutil.copytree(folder / "fonts", unpacked / "fonts")
+        (unpacked / "fonts" / "fonts.conf").write_text(_FONTS.format(home=home))
         for library in folder.glob("*.so*"):  # of the software renderer
-            shutil.copy(library, made)
-        shutil.copy(folder / "vk_swiftshader_icd.json", made)
-        shutil.copy(folder / "chromium", made / "chromium")
-        (made / "chromium").chmod(0o755)
-        made.replace(home)
+            shutil.copy(library, unpacked)
+        shutil.copy(folder / "vk_swiftshader_icd.json", unpacked)
+        shutil.copy(folder / "chromium", unpacked / "chromium")
+        (unpacked / "chromium").chmod(0o755)
+        unpacked.replace(home)
 
 
 def check(packed: Path) -> None:

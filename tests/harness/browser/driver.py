@@ -50,15 +50,15 @@ class Page:
 
     async def _read(self) -> None:
         async for message in self._socket:
-            told = json.loads(message.data)
-            if (number := told.get("id")) in self._answers:
-                self._answers.pop(number).set_result(told)
-            elif told.get("method") == "Runtime.exceptionThrown":
-                details = told["params"]["exceptionDetails"]
+            message_body = json.loads(message.data)
+            if (number := message_body.get("id")) in self._answers:
+                self._answers.pop(number).set_result(message_body)
+            elif message_body.get("method") == "Runtime.exceptionThrown":
+                details = message_body["params"]["exceptionDetails"]
                 text = details.get("exception", {}).get("description") or details["text"]
                 self.complaints.append(text)
-            elif told.get("method") == "Log.entryAdded":
-                entry = told["params"]["entry"]
+            elif message_body.get("method") == "Log.entryAdded":
+                entry = message_body["params"]["entry"]
                 if entry["level"] == "error":
                     self.complaints.append(f"{entry['text']} {entry.get('url', '')}")
 
@@ -70,10 +70,10 @@ class Page:
             {"id": number, "method": method, "params": params, "sessionId": self._session}
         )
         async with asyncio.timeout(SECONDS * 2):
-            told = await answer
-        if "error" in told:
-            raise PageError(f"{method}: {told['error']['message']}")
-        return told["result"]
+            response = await answer
+        if "error" in response:
+            raise PageError(f"{method}: {response['error']['message']}")
+        return response["result"]
 
     async def begin(self) -> None:
         """Have the browser tell of errors."""
@@ -86,13 +86,13 @@ class Page:
 
     async def evaluate(self, expression: str) -> Any:
         """The value of an expression, awaited."""
-        told = await self.send(
+        response = await self.send(
             "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
         )
-        if "exceptionDetails" in told:
-            details = told["exceptionDetails"]
+        if "exceptionDetails" in response:
+            details = response["exceptionDetails"]
             raise PageError(details.get("exception", {}).get("description") or details["text"])
-        return told["result"].get("value")
+        return response["result"].get("value")
 
     async def until(self, expression: str, seconds: float = SECONDS) -> Any:
         """Wait until an expression is true, and answer its value."""
@@ -162,8 +162,8 @@ class Page:
 
     async def picture(self, path: Path) -> None:
         """Write what is seen as a PNG."""
-        told = await self.send("Page.captureScreenshot", format="png")
-        await asyncio.to_thread(path.write_bytes, base64.b64decode(told["data"]))
+        response = await self.send("Page.captureScreenshot", format="png")
+        await asyncio.to_thread(path.write_bytes, base64.b64decode(response["data"]))
 
     def close(self) -> None:
         """Stop listening."""
@@ -177,16 +177,16 @@ async def chromium() -> AsyncIterator[Page]:
     Raises:
         NoBrowser: there is none.
     """
-    found = await asyncio.to_thread(browser)
+    installed = await asyncio.to_thread(browser)
     with tempfile.TemporaryDirectory(
         prefix="tutti-chromium-", ignore_cleanup_errors=True
     ) as profile:
         process = await asyncio.create_subprocess_exec(
-            found.path,
+            installed.path,
             *FLAGS,
             f"--user-data-dir={profile}",
             "about:blank",
-            env=found.environment,
+            env=installed.environment,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -214,21 +214,21 @@ async def chromium() -> AsyncIterator[Page]:
 
 
 async def _address(stream: asyncio.StreamReader) -> str:
-    told = ""
+    output = ""
     while line := await stream.readline():
-        told += line.decode(errors="replace")
-        if found := re.search(r"DevTools listening on (ws://\S+)", told):
-            return found[1]
-    raise PageError(f"Chromium does not start: {told[-1000:]}")
+        output += line.decode(errors="replace")
+        if match := re.search(r"DevTools listening on (ws://\S+)", output):
+            return match[1]
+    raise PageError(f"Chromium does not start: {output[-1000:]}")
 
 
 async def _tab(socket: aiohttp.ClientWebSocketResponse) -> Page:
     async def call(method: str, **params: Any) -> Any:
         await socket.send_json({"id": 0, "method": method, "params": params})
         while True:
-            told = await socket.receive_json()
-            if told.get("id") == 0:
-                return told["result"]
+            response = await socket.receive_json()
+            if response.get("id") == 0:
+                return response["result"]
 
     target = await call("Target.createTarget", url="about:blank")
     attached = await call("Target.attachToTarget", targetId=target["targetId"], flatten=True)

@@ -35,9 +35,9 @@ def binaries(names: Collection[str] | None = None, *, k8s: str | None = None) ->
     """The path of each named binary (all by default), built if it has to be."""
     paths: dict[str, Path] = {}
     for pin in pins_for(chosen_k8s(k8s)):
-        wanted = [tool for tool in pin.tools if names is None or tool.name in names]
+        tools = [tool for tool in pin.tools if names is None or tool.name in names]
         missing = []
-        for tool in wanted:
+        for tool in tools:
             path = _existing(pin, tool)
             if path is None:
                 missing.append(tool)
@@ -50,8 +50,8 @@ def binaries(names: Collection[str] | None = None, *, k8s: str | None = None) ->
 
 def existing(k8s: str) -> Mapping[str, Path]:
     """The binaries that are there already; nothing is built."""
-    found = {t.name: _existing(pin, t) for pin in pins_for(k8s) for t in pin.tools}
-    return {name: path for name, path in found.items() if path is not None}
+    paths = {t.name: _existing(pin, t) for pin in pins_for(k8s) for t in pin.tools}
+    return {name: path for name, path in paths.items() if path is not None}
 
 
 def _existing(pin: Pin, tool: Tool) -> Path | None:
@@ -102,7 +102,7 @@ def _build_one(pin: Pin, tool: Tool, folder: Path) -> Path:
 
 
 def _run(command: list[str], directory: Path, log: Path, label: str) -> int:
-    started = said = time.monotonic()
+    started = said_at = time.monotonic()
     tty = sys.stderr.isatty()
     with log.open("wb") as output:
         go = subprocess.Popen(
@@ -121,8 +121,8 @@ def _run(command: list[str], directory: Path, log: Path, label: str) -> int:
                     now = time.monotonic()
                 if tty:
                     print(f"\r  {label}: {now - started:.0f} s ", end="\r", file=sys.stderr)
-                elif now - said >= _QUIET_TICK_SECONDS:
-                    said = now
+                elif now - said_at >= _QUIET_TICK_SECONDS:
+                    said_at = now
                     say(f"  {label}: {now - started:.0f} s")
         finally:
             if go.poll() is None:
@@ -136,8 +136,8 @@ def _failure(label: str, code: int, log: Path) -> BuildError:
 
 
 def _fallback(tool: Tool, failure: BuildError) -> Path:
-    found = shutil.which(tool.name) if tool.name == "etcd" else None
-    if found is None:
+    path = shutil.which(tool.name) if tool.name == "etcd" else None
+    if path is None:
         raise failure
-    say(f"{failure}\nusing the system's {found} INSTEAD OF THE PINNED ONE")
-    return Path(found)
+    say(f"{failure}\nusing the system's {path} INSTEAD OF THE PINNED ONE")
+    return Path(path)

@@ -87,24 +87,24 @@ def arrivals(entries: Sequence[AuditEntry]) -> Mapping[Key, tuple[AuditEntry, ..
 def _created(
     entries: Sequence[AuditEntry], *resources: str
 ) -> Mapping[Key, tuple[AuditEntry, ...]]:
-    found: dict[Key, list[AuditEntry]] = {}
+    by_object: dict[Key, list[AuditEntry]] = {}
     for entry in entries:
         if entry.resource in resources and entry.verb == "create" and entry.succeeded:
-            found.setdefault(entry.key, []).append(entry)
-    return {key: tuple(of_pod) for key, of_pod in found.items()}
+            by_object.setdefault(entry.key, []).append(entry)
+    return {key: tuple(of_pod) for key, of_pod in by_object.items()}
 
 
 def _entries(lines: Iterable[bytes]) -> Iterator[AuditEntry]:
-    seen: set[str] = set()
+    audit_ids: set[str] = set()
     for line in lines:
         if _DENIED_MARK not in line and any(mark in line for mark in _READ_MARKS):
             continue
         if not line.endswith(b"\n"):
             continue
         raw = json.loads(line)
-        if raw.get("stage") == "RequestReceived" or raw.get("auditID") in seen:
+        if raw.get("stage") == "RequestReceived" or raw.get("auditID") in audit_ids:
             continue
-        seen.add(raw.get("auditID") or f"line {len(seen)}")
+        audit_ids.add(raw.get("auditID") or f"line {len(audit_ids)}")
         if raw.get("objectRef") or (raw.get("responseStatus") or {}).get("code") == 403:
             yield entry_of(raw)
 

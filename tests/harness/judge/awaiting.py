@@ -12,14 +12,14 @@ from .views import Pod, PodGroup, Reservation
 ENDED = ("Succeeded", "Failed")
 
 
-def why_given_back(before: Reservation, left: int, gang: Gang, at: datetime | None) -> str:
+def why_given_back(before: Reservation, slots_left: int, gang: Gang, at: datetime | None) -> str:
     """Say why fewer slots are left than before; empty where they are not, or nothing excuses it."""
-    group, there = gang.group, gang.members.values()
-    if group is None or left >= sum(before.slots.values()):
+    group, pods = gang.group, gang.members.values()
+    if group is None or slots_left >= sum(before.slots.values()):
         return ""
-    if all(pod.phase in ENDED for pod in there):
+    if all(pod.phase in ENDED for pod in pods):
         return "all its members had ended"
-    for pod in there:
+    for pod in pods:
         if pod.phase in ENDED and pod.key.name == group.owner_pod:
             return f"{pod.key.name}, which makes its members, had ended"
         if pod.is_waiting and pod.uid not in before.named and _is_larger(pod, group):
@@ -29,11 +29,11 @@ def why_given_back(before: Reservation, left: int, gang: Gang, at: datetime | No
     return ""
 
 
-def _waited(held: Reservation, until: datetime | None) -> float:
+def _waited(reservation: Reservation, until: datetime | None) -> float:
     """For how many seconds they were awaited; 0 where nothing says when it ended."""
-    if until is None or held.reserved_at is None:
+    if until is None or reservation.reserved_at is None:
         return 0
-    return (until - held.reserved_at).total_seconds()
+    return (until - reservation.reserved_at).total_seconds()
 
 
 def _is_larger(pod: Pod, group: PodGroup) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .findings import Finding, Findings, Promise
-from .quantities import Amounts, shown
+from .quantities import Amounts, format_amount
 from .replay import Step
 from .standpoint import Standpoint
 from .views import Node, Pod
@@ -24,8 +24,8 @@ class _Room:
     used: Amounts = field(default_factory=dict)
 
     def remove(self, pod: Pod) -> None:
-        known = self.pods.pop(pod.uid, None)
-        for name, value in (known.requests if known else {}).items():
+        old = self.pods.pop(pod.uid, None)
+        for name, value in (old.requests if old else {}).items():
             self.used[name] -= value
 
     def add(self, pod: Pod) -> None:
@@ -42,8 +42,8 @@ class _Room:
             for name, value in other.requests.items():
                 used[name] -= value
         return [
-            f"{name} {shown(used[name])} of {shown(offered.get(name, 0))} "
-            f"({shown(value)} by this pod)"
+            f"{name} {format_amount(used[name])} of {format_amount(offered.get(name, 0))} "
+            f"({format_amount(value)} by this pod)"
             for name, value in sorted(pod.requests.items())
             if value > 0 and used[name] > offered.get(name, 0)
         ]
@@ -118,8 +118,8 @@ def _finding(room: _Room, pod: Pod, step: Step, binder: str) -> Finding | None:
     if not shortages:
         return None
     if room.node is None:
-        left = f"was deleted at revision {room.gone_at}" if room.gone_at else "was never seen"
-        detail = f"which {left}"
+        fate = f"was deleted at revision {room.gone_at}" if room.gone_at else "was never seen"
+        detail = f"which {fate}"
     else:
         others = sorted(f"{other.key} ({other.scheduler})" for other in room.pods.values())
         there = ", ".join(others[:12]) + (f" and {len(others) - 12} more" * (len(others) > 12))

@@ -79,9 +79,9 @@ class Verdict:
             ("not provable, the watch has a gap", self.unproved),
         )
         lines = [head]
-        for title, found in sections:
-            if found:
-                lines += [f"{title}:", *(f"  {finding}" for finding in found)]
+        for title, section_findings in sections:
+            if section_findings:
+                lines += [f"{title}:", *(f"  {finding}" for finding in section_findings)]
         return "\n".join(lines)
 
 

@@ -153,9 +153,9 @@ class Follower:
         for uid in self._known.keys() - there.keys():
             self._keep(Change.DELETED, self._known[uid], upto)
         for uid, body in there.items():
-            known = self._known.get(uid)
-            if known is None or _revision(known) != _revision(body):
-                change = Change.ADDED if known is None else Change.MODIFIED
+            old = self._known.get(uid)
+            if old is None or _revision(old) != _revision(body):
+                change = Change.ADDED if old is None else Change.MODIFIED
                 self._keep(change, body, _revision(body))
         after = max(self._revision or 0, self._sure)
         if self.settled.is_set() and upto > after:

@@ -60,7 +60,9 @@ class Gang:
 
     def relies_on(self, uid: str) -> bool:
         """Whether the pod is bound, or promised a node."""
-        return uid in self.bound or any(uid in each.named for each in self.reservations.values())
+        return uid in self.bound or any(
+            uid in reservation.named for reservation in self.reservations.values()
+        )
 
     def weigh(self, revision: int, *, in_gap: bool = False) -> None:
         """Judge the gang as it is now: whole, reserved, excused by a loss, or wrong."""
@@ -87,7 +89,7 @@ class Gang:
             if self.broken is None and self.bound:
                 self.broken = self._finding(revision, f"after its commit: {_some(self.losses)}")
         elif self.by_us and self.wrong is None and not in_gap:
-            self.wrong = self._finding(revision, self._held())
+            self.wrong = self._finding(revision, self._reserved_part())
 
     def inherit(self, revision: int) -> None:
         """Accept the state in which the witness found it."""
@@ -106,14 +108,17 @@ class Gang:
 
     def unfinished(self, revision: int) -> Finding:
         """Say how much of it is bound, and what holds the rest."""
-        return self._finding(revision, self._held())
+        return self._finding(revision, self._reserved_part())
 
     @property
     def violations(self) -> tuple[Finding, ...]:
         """Each time that it was partly bound with no excuse; the last may still last."""
         if self.wrong is None:
             return tuple(self.past)
-        return (*self.past, _extended(self.wrong, f"; at rest {self._counts()}, {self._held()}"))
+        return (
+            *self.past,
+            _extended(self.wrong, f"; at rest {self._counts()}, {self._reserved_part()}"),
+        )
 
     def _end(self, revision: int) -> None:
         if self.wrong:
@@ -121,13 +126,15 @@ class Gang:
             self.wrong = None
 
     def _is_covered(self) -> bool:
-        named = {uid for each in self.reservations.values() for uid in each.named}
+        named_uids = {
+            uid for reservation in self.reservations.values() for uid in reservation.named
+        }
         slots: Counter[str] = Counter()
-        for each in self.reservations.values():
-            for (_, role), count in each.slots.items():
+        for reservation in self.reservations.values():
+            for (_, role), count in reservation.slots.items():
                 slots[role] += count
         return bool(self.reservations) and self._is_enough(
-            self.bound | (named & self.waiting), slots
+            self.bound | (named_uids & self.waiting), slots
         )
 
     def _is_enough(self, uids: set[str], slots: Counter[str] | None = None) -> bool:
@@ -143,15 +150,16 @@ class Gang:
             roles[role] >= least for role, least in needed.items()
         )
 
-    def _held(self) -> str:
+    def _reserved_part(self) -> str:
         if not self.reservations:
             return "and no Reservation holds the rest"
         parts = []
-        for each in self.reservations.values():
-            alive = sum(uid in self.waiting for uid in each.named)
+        for reservation in self.reservations.values():
+            alive = sum(uid in self.waiting for uid in reservation.named)
+            slots = sum(reservation.slots.values())
             parts.append(
-                f"and its Reservation (as of revision {each.revision}) names {alive} "
-                f"of its {len(self.waiting)} waiting members and {sum(each.slots.values())} slots"
+                f"and its Reservation (as of revision {reservation.revision}) names {alive} "
+                f"of its {len(self.waiting)} waiting members and {slots} slots"
             )
         return "; ".join(parts)
 
@@ -165,12 +173,12 @@ class Gang:
     def _counts(self) -> str:
         if self.group is None:
             return f"{len(self.bound)} members bound"
-        said = f"{len(self.bound)} of {self.group.min_member} members bound"
+        bound_members = f"{len(self.bound)} of {self.group.min_member} members bound"
         if not self.group.roles:
-            return said
+            return bound_members
         roles = Counter(self.members[uid].role for uid in self.bound)
         parts = (f"{role} {roles[role]}/{least}" for role, least in self.group.roles.items())
-        return f"{said} [{', '.join(parts)}]"
+        return f"{bound_members} [{', '.join(parts)}]"
 
 
 def _extended(finding: Finding, more: str) -> Finding:

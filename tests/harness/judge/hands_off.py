@@ -62,7 +62,7 @@ def judge_hands(
     return Findings(violations=tuple(violations), judged=judged)
 
 
-def _fault(entry: AuditEntry, known: dict[str, Pod], standpoint: Standpoint) -> str:
+def _fault(entry: AuditEntry, pods_by_uid: dict[str, Pod], standpoint: Standpoint) -> str:
     if entry.denied:
         return "was denied; the ClusterRole and the calls differ"
     if not entry.is_write or entry.group in QUESTIONS:
@@ -72,7 +72,7 @@ def _fault(entry: AuditEntry, known: dict[str, Pod], standpoint: Standpoint) -> 
     if fault := _body_fault(entry):
         return fault
     if entry.resource in ON_OUR_PODS_ONLY:
-        meant = [pod for uid, pod in known.items() if not entry.uid or entry.uid == uid]
+        meant = [pod for uid, pod in pods_by_uid.items() if not entry.uid or entry.uid == uid]
         if meant and not any(standpoint.is_ours(pod) for pod in meant):
             return f"the pod names scheduler {meant[-1].scheduler}, not us"
     return ""

@@ -53,12 +53,12 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
     reserved = judge_reserving(steps, standpoint)
     limits = judge_limits(steps, standpoint)
     hands = judge_hands(steps, heard, standpoint)
-    found = (whole, room, reserved, limits, hands)
+    all_findings = (whole, room, reserved, limits, hands)
     return Verdict(
         violations=tuple(
             sorted(
-                (each for findings in found for each in findings.violations),
-                key=lambda each: (each.revision is None, each.revision or 0),
+                (finding for findings in all_findings for finding in findings.violations),
+                key=lambda finding: (finding.revision is None, finding.revision or 0),
             )
         ),
         collisions=room.collisions,

@@ -23,9 +23,9 @@ class Door:
 def read_door(kubeconfig: Path) -> Door:
     """Read the current context; relative paths are relative to the file, as kubectl has it."""
     config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
-    context = _named(config["contexts"], config["current-context"])["context"]
-    cluster = _named(config["clusters"], context["cluster"])["cluster"]
-    user = _named(config["users"], context["user"])["user"]
+    context = _entry(config["contexts"], config["current-context"])["context"]
+    cluster = _entry(config["clusters"], context["cluster"])["cluster"]
+    user = _entry(config["users"], context["user"])["user"]
     server = str(cluster["server"]).rstrip("/")
     tls = _tls(cluster, user, kubeconfig.parent) if server.startswith("https") else None
     token = user.get("token")
@@ -34,7 +34,7 @@ def read_door(kubeconfig: Path) -> Door:
     return Door(server, tls, {"Authorization": f"Bearer {token}"} if token else {})
 
 
-def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def _entry(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next(entry for entry in entries if entry["name"] == name)
 
 

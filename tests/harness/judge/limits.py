@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .findings import Finding, Findings, Promise
-from .quantities import Amounts, shown
+from .quantities import Amounts, format_amount
 from .replay import Step
 from .standpoint import Standpoint
 from .views import Key, Pod, PodGroup, Queue, Reservation
@@ -181,5 +181,5 @@ def _excess(books: _Books, key: Key, more: Counter[str]) -> Iterator[str]:
         charged = books.charged(name)
         for resource, limit in books.limits(name).items():
             if more[resource] > 0 and charged[resource] > limit:
-                amounts = f"{shown(charged[resource])} of {shown(limit)} {resource}"
+                amounts = f"{format_amount(charged[resource])} of {format_amount(limit)} {resource}"
                 yield f"gang {key} holds more, and queue {name} is then charged {amounts}"

@@ -45,7 +45,7 @@ def amounts(quantities: Mapping[str, Any] | None) -> Amounts:
     return {name: amount(str(value)) for name, value in (quantities or {}).items()}
 
 
-def shown(nanos: int) -> str:
+def format_amount(nanos: int) -> str:
     """Write an amount for people."""
     whole, rest = divmod(abs(nanos), NANO)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
@@ -61,12 +61,12 @@ def effective_requests(spec: Body) -> Amounts:
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in spec.get("initContainers", ()):
-        asked = _requests(container)
+        requests = _requests(container)
         if container.get("restartPolicy") == "Always":
-            sidecars = _sum((sidecars, asked))
+            sidecars = _sum((sidecars, requests))
             peak = _most((peak, sidecars))
         else:
-            peak = _most((peak, _sum((sidecars, asked))))
+            peak = _most((peak, _sum((sidecars, requests))))
     total = _most((_sum((running, sidecars)), peak))
     pod_level = amounts((spec.get("resources") or {}).get("requests"))
     total |= {name: value for name, value in pod_level.items() if name.startswith(POD_LEVEL)}

@@ -53,17 +53,17 @@ def _groups(history: History) -> Collection[Key]:
     return gangs
 
 
-def _joined(seen: View, groups: Collection[Key]) -> View:
+def _joined(view: View, groups: Collection[Key]) -> View:
     """A pod that names no PodGroup of Tutti's joins the first other gang that it names, if any.
 
     It does so from its first revision on: nobody may bind it before. A pod of a Spark application
     joins the PodGroup of its application's name or none.
     """
-    if not isinstance(seen, Pod) or seen.group:
-        return seen
-    for name in filter(None, (seen.of_kubernetes, seen.app, seen.of_volcano, seen.of_plugins)):
-        if Key(seen.key.namespace, name) in groups:
-            return replace(seen, group=name)
-        if name == seen.app:
+    if not isinstance(view, Pod) or view.group:
+        return view
+    for name in filter(None, (view.of_kubernetes, view.app, view.of_volcano, view.of_plugins)):
+        if Key(view.key.namespace, name) in groups:
+            return replace(view, group=name)
+        if name == view.app:
             break
-    return seen
+    return view

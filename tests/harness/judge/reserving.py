@@ -36,13 +36,13 @@ class _Books:
         """Say what is wrong with this binding; None where a standing Reservation covers it."""
         known_uid = self.group_uids.get(gang)
         standing = [
-            each
-            for each in self.standing.get(gang, {}).values()
-            if not (known_uid and each.gang_uid) or each.gang_uid == known_uid
+            reservation
+            for reservation in self.standing.get(gang, {}).values()
+            if not (known_uid and reservation.gang_uid) or reservation.gang_uid == known_uid
         ]
         if not standing:
             return self._absence(gang, revision, is_stale=bool(self.standing.get(gang)))
-        faults = [_mismatch(each, pod) for each in standing]
+        faults = [_mismatch(reservation, pod) for reservation in standing]
         return None if None in faults else "; ".join(fault for fault in faults if fault)
 
     def _absence(self, gang: Key, revision: int, *, is_stale: bool) -> str:
@@ -50,8 +50,8 @@ class _Books:
             return "the only Reservation is for an earlier PodGroup of that name (other uid)"
         if gang in self.ended:
             at, last = self.ended[gang]
-            named = f"it named {len(last.named)} pods"
-            return f"its Reservation had been deleted at revision {at} ({named})"
+            count = f"it named {len(last.named)} pods"
+            return f"its Reservation had been deleted at revision {at} ({count})"
         later = [at for at in self.created.get(gang, ()) if at > revision]
         if later:
             return f"its first Reservation was created only later, at revision {min(later)}"
@@ -108,5 +108,7 @@ def _mismatch(reservation: Reservation, pod: Pod) -> str | None:
     if by_name:
         return f"{title} names a pod of that name with uid {by_name}"
     roles = {role for node, role in reservation.slots if node == pod.node}
-    held = ", ".join(sorted(roles)) or "none"
-    return f"{title} names {len(reservation.named)} other pods, and its slots there are: {held}"
+    role_names = ", ".join(sorted(roles)) or "none"
+    return (
+        f"{title} names {len(reservation.named)} other pods, and its slots there are: {role_names}"
+    )

@@ -51,8 +51,10 @@ class Standpoint:
         return sent.at - came.answered < timedelta(seconds=self.unseen_seconds)
 
     def _last(self, entries: Mapping[Key, Sequence[AuditEntry]], pod: Pod) -> AuditEntry | None:
-        of_pod = (one for one in entries.get(pod.key, ()) if not one.uid or one.uid == pod.uid)
-        return max(of_pod, key=lambda one: (one.at is not None, one.at), default=None)
+        of_pod = (
+            entry for entry in entries.get(pod.key, ()) if not entry.uid or entry.uid == pod.uid
+        )
+        return max(of_pod, key=lambda entry: (entry.at is not None, entry.at), default=None)
 
     def bound_by_us(self, pod: Pod) -> bool:
         """Whether Tutti bound the pod."""

@@ -118,8 +118,8 @@ class Reservation:
     @property
     def nodes(self) -> frozenset[str]:
         """The nodes on which it holds room."""
-        named = {node for _, node in self.named.values()}
-        return frozenset(named | {node for node, _ in self.slots})
+        nodes_of_pods = {node for _, node in self.named.values()}
+        return frozenset(nodes_of_pods | {node for node, _ in self.slots})
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,9 @@ def judge_wholeness(
 
 
 def _findings(gangs: Sequence[Gang], last: int) -> Findings:
-    broken = [each for gang in gangs for each in (*gang.repaired, gang.broken) if each]
+    broken = [finding for gang in gangs for finding in (*gang.repaired, gang.broken) if finding]
     return Findings(
-        violations=tuple(each for gang in gangs for each in gang.violations),
+        violations=tuple(finding for gang in gangs for finding in gang.violations),
         broken=tuple(broken),
         unfinished=tuple(gang.unfinished(last) for gang in gangs if gang.is_unfinished),
         judged=sum(gang.group is not None for gang in gangs),
@@ -81,24 +81,24 @@ class _Sweep:
 
     def _take_pod(self, step: Step) -> list[Gang]:
         before, after = step.before, step.after
-        left, joined = self._gang_of(before), self._gang_of(after)
-        touched = [gang for gang in (left, joined) if gang]
-        if left and isinstance(before, Pod):
+        old_gang, new_gang = self._gang_of(before), self._gang_of(after)
+        touched = [gang for gang in (old_gang, new_gang) if gang]
+        if old_gang and isinstance(before, Pod):
             loss = _loss(before, after, step.revision)
-            if loss and left.relies_on(before.uid):
-                left.lose(loss)
-            if left is not joined:
-                left.leave(before.uid)
-        if joined and isinstance(after, Pod):
+            if loss and old_gang.relies_on(before.uid):
+                old_gang.lose(loss)
+            if old_gang is not new_gang:
+                old_gang.leave(before.uid)
+        if new_gang and isinstance(after, Pod):
             saw_it_unbound = isinstance(before, Pod) and not before.node
             may_be = saw_it_unbound or step.initial or step.gap is not None
-            by_us = after.uid in joined.by_us or (may_be and self._standpoint.bound_by_us(after))
-            joined.join(after, by_us=by_us)
-            if by_us and joined.bound == {after.uid}:
-                self._lose_unseen(joined, after)
+            by_us = after.uid in new_gang.by_us or (may_be and self._standpoint.bound_by_us(after))
+            new_gang.join(after, by_us=by_us)
+            if by_us and new_gang.bound == {after.uid}:
+                self._lose_unseen(new_gang, after)
             if may_be and after.counts_as_bound and after.node and not by_us:
                 who = self._standpoint.binder(after)
-                joined.begin(f"{who} bound {after.key.name} at revision {step.revision}")
+                new_gang.begin(f"{who} bound {after.key.name} at revision {step.revision}")
         return touched or self._take_stranger(step)
 
     def _take_stranger(self, step: Step) -> list[Gang]:
@@ -120,7 +120,9 @@ class _Sweep:
 
         Tutti may not have known of it, nor have had a way to know, when it reserved.
         """
-        for node in {node for held in gang.reservations.values() for node in held.nodes}:
+        for node in {
+            node for reservation in gang.reservations.values() for node in reservation.nodes
+        }:
             for other in self._strangers.get(node, ()):
                 if self._standpoint.may_not_have_seen(first, other):
                     gang.lose(f"pod {other.key} took room on {node} just before")
@@ -143,7 +145,7 @@ class _Sweep:
         hit = [
             gang
             for gang in self.gangs.values()
-            if any(node in each.nodes for each in gang.reservations.values())
+            if any(node in reservation.nodes for reservation in gang.reservations.values())
         ]
         for gang in hit:
             gang.lose(sentence)
@@ -186,8 +188,8 @@ class _Sweep:
         if by != self._standpoint.operator_user:
             gang.lose(f"{by} deleted its Reservation at revision {step.revision}")
         elif isinstance(before, Reservation):
-            left = sum(after.slots.values()) if isinstance(after, Reservation) else 0
-            if why := why_given_back(before, left, gang, at):
+            slots_left = sum(after.slots.values()) if isinstance(after, Reservation) else 0
+            if why := why_given_back(before, slots_left, gang, at):
                 gang.lose(f"{why}, at revision {step.revision}")
         return [gang]
 

@@ -81,18 +81,20 @@ class Witness:
     @property
     def is_watching(self) -> bool:
         """Whether every watch runs, as it does not for a while after the API server was away."""
-        return all(each.is_watching or each.is_absent for each in self._followers)
+        return all(follower.is_watching or follower.is_absent for follower in self._followers)
 
     def history(self) -> History:
         """Give what was seen, from the start's revision to the end's."""
         if self._end is None:
             raise WitnessError("the witness has not been stopped, or could not finish")
-        gaps = [gap for each in self._followers for gap in each.gaps if gap.upto > self._start]
+        gaps = [
+            gap for follower in self._followers for gap in follower.gaps if gap.upto > self._start
+        ]
         return History.of(
             (
                 event
-                for each in self._followers
-                for event in each.events
+                for follower in self._followers
+                for event in follower.events
                 if event.revision <= self._end
             ),
             start=self._start,
@@ -115,16 +117,16 @@ class Witness:
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 break
-        self._tasks = tuple(asyncio.create_task(each.follow()) for each in self._followers)
-        await asyncio.gather(*(each.settled.wait() for each in self._followers))
+        self._tasks = tuple(asyncio.create_task(follower.follow()) for follower in self._followers)
+        await asyncio.gather(*(follower.settled.wait() for follower in self._followers))
 
     async def _begin(self, session: aiohttp.ClientSession) -> None:
         """List all kinds at one revision: that of the first, read by quorum."""
         progress = Progress()
         followers = tuple(Follower(session, kind, progress) for kind in self._kinds)
         revision = None
-        for each in followers:
-            at = await each.begin(revision)
+        for follower in followers:
+            at = await follower.begin(revision)
             revision = revision or at
         self._followers, self._start = followers, revision or 0
 
@@ -141,7 +143,7 @@ class Witness:
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 break
-        await asyncio.gather(*(each.close() for each in self._followers))
+        await asyncio.gather(*(follower.close() for follower in self._followers))
         return now or 0
 
     def _run(self, work: Coroutine[Any, Any, Answer], seconds: float) -> Answer:

@@ -37,12 +37,12 @@ def writes(call: Call) -> bool:
 
 def nth(k: int, match: Match) -> Match:
     """Match the k-th call that another match finds, and no other; the first is 1."""
-    seen = 0
+    count = 0
 
     def counted(call: Call) -> bool:
-        nonlocal seen
-        seen += match(call)
-        return seen == k and match(call)
+        nonlocal count
+        count += match(call)
+        return count == k and match(call)
 
     return counted
 

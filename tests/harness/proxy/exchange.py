@@ -120,8 +120,8 @@ async def _late(chunks: AsyncIterator[bytes], lag: float) -> AsyncIterator[bytes
     taking = asyncio.create_task(take())
     try:
         while True:
-            due, piece = await pieces.get()
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            send_at, piece = await pieces.get()
+            await asyncio.sleep(max(0.0, send_at - time.monotonic()))
             if piece is None:
                 return
             yield piece
