@@ -52,10 +52,10 @@ class Access:
             errors.NoAccess: neither can be read, in one sentence.
         """
         configuration = kubernetes_client.Configuration()
-        named = kubeconfig or os.environ.get("KUBECONFIG") or _default_kubeconfig()
-        path = _existing(named)
-        if named and not path:
-            raise errors.NoAccess(f"{NO_WAY}: kubeconfig {named} does not exist")
+        paths = kubeconfig or os.environ.get("KUBECONFIG") or _default_kubeconfig()
+        path = _existing(paths)
+        if paths and not path:
+            raise errors.NoAccess(f"{NO_WAY}: kubeconfig {paths} does not exist")
         where = f"kubeconfig {path}" if path else "no kubeconfig and no pod service account"
         try:
             if path:
@@ -114,29 +114,29 @@ async def _take_in(
         errors.NoAccess: there is no such context, or its exec plugin gives no credentials.
     """
     chosen, _ = _chosen(path, context)
-    with _said_of_plugins() as said:
+    with _log_of_plugins() as messages:
         await kubernetes_config.load_kube_config(
             config_file=path, context=chosen, client_configuration=configuration
         )
-    if said:
-        why = f"its exec plugin gives no credentials: {kubeconfig_errors.of_plugin(said[-1])}"
+    if messages:
+        why = f"its exec plugin gives no credentials: {kubeconfig_errors.of_plugin(messages[-1])}"
         raise errors.NoAccess(f"{NO_WAY}: kubeconfig {path}: {why}", "mend that, or log in anew")
 
 
 @contextmanager
-def _said_of_plugins() -> Iterator[list[str]]:
+def _log_of_plugins() -> Iterator[list[str]]:
     """What the loader logs of an exec plugin that fails, in place of its log: it would go on."""
-    said: list[str] = []
+    messages: list[str] = []
 
     def is_other(record: logging.LogRecord) -> bool:
         if record.levelno < logging.ERROR:
             return True
-        said.append(record.getMessage())
+        messages.append(record.getMessage())
         return False
 
     kube_config.logger.addFilter(is_other)
     try:
-        yield said
+        yield messages
     finally:
         kube_config.logger.removeFilter(is_other)
 
@@ -158,9 +158,9 @@ def _chosen(path: str, context: str | None) -> tuple[str, Mapping[str, Any]]:
     name = str(context or merged.get("current-context") or "")
     if name in contexts:
         return name, contexts[name] or {}
-    known = sorted(contexts)
-    some = ", ".join(known[:NAMED]) or "none"
-    more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
+    names = sorted(contexts)
+    some = ", ".join(names[:NAMED]) or "none"
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     lacking = f"no context {name}" if name else "no current context"
     where = f"kubeconfig {path} has {lacking}; it has {some}{more}"
     raise errors.NoAccess(f"{NO_WAY}: {where}")
@@ -168,8 +168,8 @@ def _chosen(path: str, context: str | None) -> tuple[str, Mapping[str, Any]]:
 
 def _existing(path: str | None) -> str | None:
     """Of several files, separated by colons, those that are there, as for kubectl."""
-    found = (file for file in (path or "").split(os.pathsep) if os.path.exists(file))  # noqa: PTH110
-    return os.pathsep.join(found) or None
+    files = (file for file in (path or "").split(os.pathsep) if os.path.exists(file))  # noqa: PTH110
+    return os.pathsep.join(files) or None
 
 
 def _default_kubeconfig() -> str | None:

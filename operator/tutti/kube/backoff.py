@@ -45,7 +45,7 @@ class ApiBackoffs:
     def __init__(self, wake: Callable[[], None]) -> None:
         """Start with none; ``wake`` is called at each: the next cycle has another plan."""
         self._wake = wake
-        self._known: dict[Uid, ApiBackoff] = {}
+        self._by_uid: dict[Uid, ApiBackoff] = {}
 
     def back_off(
         self, uid: Uid, gang: GangKey, sentence: str, *, seconds: float, now: float
@@ -54,11 +54,11 @@ class ApiBackoffs:
 
         What passes at once costs nobody its turn.
         """
-        known = self._known.get(uid)
-        if known is None or known.sentence != sentence:
+        earlier = self._by_uid.get(uid)
+        if earlier is None or earlier.sentence != sentence:
             logger.error("gang %s: %s", gang, sentence)
-        wait = 0.0 if known is None else max(seconds, min(2 * known.wait, LONGEST_SECONDS))
-        self._known[uid] = ApiBackoff(gang, sentence, wait, now + wait)
+        wait = 0.0 if earlier is None else max(seconds, min(2 * earlier.wait, LONGEST_SECONDS))
+        self._by_uid[uid] = ApiBackoff(gang, sentence, wait, now + wait)
         self._wake()
 
     @contextmanager
@@ -82,12 +82,12 @@ class ApiBackoffs:
 
     def holds_off(self, uid: Uid, now: float) -> bool:
         """Whether this gang or pod was refused a moment ago."""
-        known = self._known.get(uid)
-        return known is not None and known.stands(now)
+        refusal = self._by_uid.get(uid)
+        return refusal is not None and refusal.stands(now)
 
     def forget(self, uid: Uid) -> None:
         """It was not refused this time."""
-        self._known.pop(uid, None)
+        self._by_uid.pop(uid, None)
 
     def shown(self, now: float) -> Mapping[Uid, ApiRefusal]:
         """What was refused again at once, and has not been granted since."""
@@ -95,7 +95,7 @@ class ApiBackoffs:
             uid: ApiRefusal(
                 refusal.sentence, refusal.until if refusal.until <= now + refusal.wait else now
             )
-            for uid, refusal in self._known.items()
+            for uid, refusal in self._by_uid.items()
             if refusal.wait
         }
 
@@ -104,13 +104,13 @@ class ApiBackoffs:
 
         What others met is forgotten, and what has not been asked for again for long.
         """
-        self._known = {
+        self._by_uid = {
             uid: refusal
-            for uid, refusal in self._known.items()
+            for uid, refusal in self._by_uid.items()
             if refusal.gang in gangs and now < refusal.until + FORGOTTEN_SECONDS
         }
         return {
             refusal.gang: refusal
-            for refusal in reversed(self._known.values())
+            for refusal in reversed(self._by_uid.values())
             if refusal.stands(now)
         }

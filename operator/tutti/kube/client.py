@@ -78,7 +78,7 @@ class Api(Protocol):
     async def read_job(self, namespace: str, name: str) -> Job:
         """Read what a Job still stands; raises ``Gone`` where there is none."""
 
-    async def read_text(self, namespace: str, kept: ConfigMapKey) -> str | None:
+    async def read_text(self, namespace: str, key: ConfigMapKey) -> str | None:
         """Read a text of a ConfigMap, None where it has no such key.
 
         Raises ``Gone`` where there is no such ConfigMap.
@@ -216,11 +216,11 @@ class Client:
         body = await self._send(Call.GET_JOB, Call.GET_JOB.path(namespace, name))
         return _read(body, wire.Job, jobs.decode_job)
 
-    async def read_text(self, namespace: str, kept: ConfigMapKey) -> str | None:
+    async def read_text(self, namespace: str, key: ConfigMapKey) -> str | None:
         """See ``Api.read_text``."""
         call = Call.GET_CONFIG_MAP
-        body = await self._send(call, call.path(namespace, kept.config_map))
-        return _read(body, wire.ConfigMap, lambda one: one.data.get(kept.key))
+        body = await self._send(call, call.path(namespace, key.config_map))
+        return _read(body, wire.ConfigMap, lambda config_map: config_map.data.get(key.key))
 
     async def declare(self, namespace: str, group: Mapping[str, Any]) -> GangObject:
         """See ``Api.declare``."""
@@ -311,9 +311,9 @@ class Client:
         query = {"fieldSelector": f"metadata.name={self._lease.name}"}
         body = await self._send(Call.LIST_LEASES, Call.LIST_LEASES.path(), query=query)
         return {
-            found.metadata.namespace: decode.decode_lease(found)
-            for found in wire.parse_page(body, wire.Lease).items
-            if found.metadata.namespace != self._lease.namespace
+            lease.metadata.namespace: decode.decode_lease(lease)
+            for lease in wire.parse_page(body, wire.Lease).items
+            if lease.metadata.namespace != self._lease.namespace
         }
 
     async def write_lease(self, lease: Lease) -> Lease:
@@ -395,8 +395,8 @@ class Client:
             self._heard(call, NO_ANSWER)
             raise self._unreached(f"{call.method} {path}", problem) from problem
 
-    def _unreached(self, asked: str, problem: Exception) -> errors.Unavailable:
-        return errors.Unavailable(f"{asked}: {connection_errors.why(problem, self._server)}.")
+    def _unreached(self, request: str, problem: Exception) -> errors.Unavailable:
+        return errors.Unavailable(f"{request}: {connection_errors.why(problem, self._server)}.")
 
 
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:

@@ -40,7 +40,7 @@ class ConcurrencyLimit:
         """
         problems: list[errors.ApiError] = []
 
-        async def one(call: Calling) -> None:
+        async def limited(call: Calling) -> None:
             async with self._slots:
                 if any(is_away(problem) for problem in problems):
                     return
@@ -49,8 +49,8 @@ class ConcurrencyLimit:
                 except errors.ApiError as problem:
                     problems.append(problem)
 
-        made = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
-        for result in made:
+        results = await asyncio.gather(*(limited(call) for call in calls), return_exceptions=True)
+        for result in results:
             if isinstance(result, BaseException):
                 raise result
         if problems:

@@ -44,37 +44,37 @@ def _address(problem: Exception, server: str) -> str:
 def _outcome(problem: Exception) -> str:
     match problem:
         case aiohttp.ClientConnectorDNSError():
-            said = "is not found: there is no address of that name"
+            outcome = "is not found: there is no address of that name"
         case aiohttp.ClientConnectorCertificateError():
-            said = f"has a certificate that is not trusted{_mistrust(problem.certificate_error)}"
+            outcome = f"has a certificate that is not trusted{_mistrust(problem.certificate_error)}"
         case aiohttp.ClientSSLError():
-            said = "does not speak TLS as it should"
+            outcome = "does not speak TLS as it should"
         case TimeoutError():
-            said = TIMED_OUT
+            outcome = TIMED_OUT
         case aiohttp.ServerDisconnectedError():
-            said = CLOSED
+            outcome = CLOSED
         case aiohttp.ClientPayloadError():
-            said = "broke off in the middle of its answer"
+            outcome = "broke off in the middle of its answer"
         case aiohttp.ClientHttpProxyError():
-            said = f"is behind a proxy that answered {problem.status}"
+            outcome = f"is behind a proxy that answered {problem.status}"
         case aiohttp.ClientResponseError():
-            said = "does not answer as an API server does"
+            outcome = "does not answer as an API server does"
         case OSError():
-            said = _by_number(problem)
+            outcome = _by_number(problem)
         case _:
-            said = "gave no answer"
-    return said
+            outcome = "gave no answer"
+    return outcome
 
 
 def _mistrust(problem: Exception) -> str:
     """What is wrong with a certificate, where the engine says it."""
-    said = problem.verify_message if isinstance(problem, ssl.SSLCertVerificationError) else ""
-    return f": {said.rstrip('.')}" if said else ""
+    message = problem.verify_message if isinstance(problem, ssl.SSLCertVerificationError) else ""
+    return f": {message.rstrip('.')}" if message else ""
 
 
 def _by_number(problem: OSError) -> str:
     """What the system says; of a file, such as a token's, that it stood in the way."""
-    said = os.strerror(problem.errno) if problem.errno else "no reason is given"
+    message = os.strerror(problem.errno) if problem.errno else "no reason is given"
     if problem.filename is not None:
-        return f"was not asked: {problem.filename}: {said}"
-    return BY_NUMBER.get(problem.errno or 0, f"cannot be reached: {said}")
+        return f"was not asked: {problem.filename}: {message}"
+    return BY_NUMBER.get(problem.errno or 0, f"cannot be reached: {message}")

@@ -14,7 +14,7 @@ import yaml
 from .errors import MESSAGE_LIMIT
 
 # What the kubernetes client's loader says, and what it means.
-SAID: Sequence[tuple[re.Pattern[str], str]] = (
+MEANINGS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r".*Expected key (\S+) in .*", re.DOTALL), r"\1 is not there, or is empty"),
     (
         re.compile(r".*Expected object with name (\S+) in \S*/(\w+) list"),
@@ -45,22 +45,22 @@ def why(problem: Exception) -> str:
     return _translated(str(problem))
 
 
-def of_plugin(said: str) -> str:
+def of_plugin(message: str) -> str:
     """Why an exec plugin gave no credentials, from what the kubernetes client logs of it."""
-    if found := NOT_RUN.fullmatch(said):
-        return f"{found[2]}: {found[1]}"
-    found = ENDED.fullmatch(said)
-    if found is None:
-        return _line(said.removeprefix("exec: "))
-    words = ast.literal_eval(found[2]).decode(errors="replace") if found[2] else ""
-    return _line(f"it ended with exit code {found[1]}" + f": {words}" * bool(words))
+    if match := NOT_RUN.fullmatch(message):
+        return f"{match[2]}: {match[1]}"
+    match = ENDED.fullmatch(message)
+    if match is None:
+        return _line(message.removeprefix("exec: "))
+    words = ast.literal_eval(match[2]).decode(errors="replace") if match[2] else ""
+    return _line(f"it ended with exit code {match[1]}" + f": {words}" * bool(words))
 
 
-def _translated(said: str) -> str:
-    for pattern, meaning in SAID:
-        if found := pattern.fullmatch(said):
-            return _line(found.expand(meaning))
-    return _line(said)
+def _translated(message: str) -> str:
+    for pattern, meaning in MEANINGS:
+        if match := pattern.fullmatch(message):
+            return _line(match.expand(meaning))
+    return _line(message)
 
 
 def _line(text: str) -> str:

@@ -36,14 +36,14 @@ class Item(NamedTuple, Generic[V]):
     value: V
 
 
-def uid_of(one: wire.Object) -> Uid:
+def uid_of(wire_object: wire.Object) -> Uid:
     """The uid of a wire object."""
-    return Uid(one.metadata.uid)
+    return Uid(wire_object.metadata.uid)
 
 
-def item(one: wire.Object, value: V) -> Item[V]:
+def item(wire_object: wire.Object, value: V) -> Item[V]:
     """Label a decoded value with its object's uid and version."""
-    return Item(uid_of(one), int(one.metadata.resource_version), value)
+    return Item(uid_of(wire_object), int(wire_object.metadata.resource_version), value)
 
 
 class ReflectorSink(Protocol[V]):
@@ -103,7 +103,8 @@ async def relist(source: Source, feed: Reflector[W, V]) -> str:
                 raise errors.Unavailable(f"a list of {feed.stream.name} names no version")
             for broken in page.broken:
                 logger.error("%s: left out: %s", feed.stream.name, broken)
-            items.extend(taken for one in page.items if (taken := _item(feed, one)) is not None)
+            new_items = (_item(feed, wire_object) for wire_object in page.items)
+            items.extend(new_item for new_item in new_items if new_item is not None)
     except errors.Gone as problem:
         if not (feed.is_optional and problem.status == NOT_FOUND):
             raise
@@ -167,15 +168,15 @@ def _take(feed: Reflector[W, V], line: bytes) -> str:
     return event.version
 
 
-def put(feed: Reflector[W, V], one: W) -> None:
+def put(feed: Reflector[W, V], wire_object: W) -> None:
     """Take in an object that was made or changed."""
-    taken = _item(feed, one)
-    if taken is not None:
-        feed.sink.put(taken)
+    new_item = _item(feed, wire_object)
+    if new_item is not None:
+        feed.sink.put(new_item)
     else:
         # It may have been of interest a moment ago, as a pod that is over now was, and may be
         # again, as a gated one will.
-        feed.sink.leave(uid_of(one))
+        feed.sink.leave(uid_of(wire_object))
 
 
 def _leave_out(feed: Reflector[W, V], line: bytes) -> str:
@@ -196,12 +197,12 @@ def _leave_out(feed: Reflector[W, V], line: bytes) -> str:
     return event.version
 
 
-def _item(feed: Reflector[W, V], one: W) -> Item[V] | None:
+def _item(feed: Reflector[W, V], wire_object: W) -> Item[V] | None:
     try:
-        value = feed.decode(one)
+        value = feed.decode(wire_object)
     except errors.BadObject as broken:
         logger.error("%s: left out: %s", feed.stream.name, broken)  # noqa: TRY400
         return None
     if value is None:
         return None
-    return item(one, value)
+    return item(wire_object, value)

@@ -96,14 +96,16 @@ def is_label(key: str, value: str) -> bool:
     return _is_key(key) and (not value or _is_name(value))
 
 
-def requirements(given: Iterable[wire.Requirement]) -> tuple[Requirement, ...]:
+def requirements(wire_requirements: Iterable[wire.Requirement]) -> tuple[Requirement, ...]:
     """Sorted, without repetition."""
-    return _sorted({Requirement(r.key, r.operator, tuple(sorted(set(r.values)))) for r in given})
+    return _sorted(
+        {Requirement(r.key, r.operator, tuple(sorted(set(r.values)))) for r in wire_requirements}
+    )
 
 
-def requirement_order(each: Requirement) -> tuple[str, str, tuple[str, ...]]:
+def requirement_order(requirement: Requirement) -> tuple[str, str, tuple[str, ...]]:
     """How requirements are sorted."""
-    return each.key, each.operator, each.values
+    return requirement.key, requirement.operator, requirement.values
 
 
 def term_order(term: AffinityTerm) -> Order:
@@ -111,45 +113,51 @@ def term_order(term: AffinityTerm) -> Order:
     return term.topology, _peers_order(term.peers)
 
 
-def spread_order(one: TopologySpread) -> Order:
+def spread_order(spread: TopologySpread) -> Order:
     """How spread constraints are sorted."""
-    policies = (one.honors_node_affinity, one.honors_node_taints)
-    return one.topology, _peers_order(one.peers), one.max_skew, one.min_domains, policies
+    policies = (spread.honors_node_affinity, spread.honors_node_taints)
+    return (
+        spread.topology,
+        _peers_order(spread.peers),
+        spread.max_skew,
+        spread.min_domains,
+        policies,
+    )
 
 
-def _sorted(found: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    return tuple(sorted(found, key=requirement_order))
+def _sorted(unsorted: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    return tuple(sorted(unsorted, key=requirement_order))
 
 
 def _terms(
-    pod: wire.Pod, given: wire.PodAffinity, broken: set[str], field: str
+    pod: wire.Pod, affinity: wire.PodAffinity, broken: set[str], field: str
 ) -> tuple[AffinityTerm, ...]:
     try:
-        for preferred in given.preferred_during_scheduling_ignored_during_execution:
+        for preferred in affinity.preferred_during_scheduling_ignored_during_execution:
             read_term(pod, preferred.pod_affinity_term)
     except MalformedSelector:
         broken.add(MALFORMED + field)
-    required = given.required_during_scheduling_ignored_during_execution
+    required = affinity.required_during_scheduling_ignored_during_execution
     try:
-        return tuple(sorted({read_term(pod, each) for each in required}, key=term_order))
+        return tuple(sorted({read_term(pod, term) for term in required}, key=term_order))
     except MalformedSelector:
         broken.add(MALFORMED + field)
         return ()
 
 
-def read_term(pod: wire.Pod, given: wire.PodAffinityTerm) -> AffinityTerm:
+def read_term(pod: wire.Pod, term: wire.PodAffinityTerm) -> AffinityTerm:
     """Without namespaces and a selector of them, the pod's own is meant.
 
     What ``matchLabelKeys`` and ``mismatchLabelKeys`` add is in the selector already: the API
     server wrote it there when the pod was created, and nobody looks at the keys again.
     """
-    names: tuple[str, ...] = tuple(sorted(set(given.namespaces)))
-    if not names and given.namespace_selector is None:
+    names: tuple[str, ...] = tuple(sorted(set(term.namespaces)))
+    if not names and term.namespace_selector is None:
         names = (pod.metadata.namespace,)
     peers = PodSelector(
-        read_selector(given.label_selector), names, read_selector(given.namespace_selector)
+        read_selector(term.label_selector), names, read_selector(term.namespace_selector)
     )
-    return AffinityTerm(given.topology_key, peers)
+    return AffinityTerm(term.topology_key, peers)
 
 
 def read_spreads(pod: wire.Pod, kind: str) -> Iterator[TopologySpread]:
@@ -158,22 +166,22 @@ def read_spreads(pod: wire.Pod, kind: str) -> Iterator[TopologySpread]:
     With an empty selector it counts nobody (``countPodsMatchSelector``), as without one.
     """
     labels = pod.metadata.labels
-    for each in pod.spec.topology_spread_constraints:
-        if each.when_unsatisfiable != kind:
+    for constraint in pod.spec.topology_spread_constraints:
+        if constraint.when_unsatisfiable != kind:
             continue
-        selector = read_selector(each.label_selector)
+        selector = read_selector(constraint.label_selector)
         if selector is not None:
-            keys = (key for key in each.match_label_keys if key in labels)
+            keys = (key for key in constraint.match_label_keys if key in labels)
             same = (Requirement(key, "In", (labels[key],)) for key in keys)
             selector = _sorted({*selector, *same}) or None
-        affinity = each.node_affinity_policy
+        affinity = constraint.node_affinity_policy
         yield TopologySpread(
-            each.topology_key,
+            constraint.topology_key,
             PodSelector(selector, (pod.metadata.namespace,)),
-            each.max_skew,
-            1 if each.min_domains is None else each.min_domains,
+            constraint.max_skew,
+            1 if constraint.min_domains is None else constraint.min_domains,
             honors_node_affinity=affinity is None or affinity == HONOR,
-            honors_node_taints=each.node_taints_policy == HONOR,
+            honors_node_taints=constraint.node_taints_policy == HONOR,
         )
 
 
@@ -192,11 +200,13 @@ def read_selector(selector: wire.LabelSelector | None) -> Selector:
     return _sorted(needed)
 
 
-def _is_readable(each: Requirement) -> bool:
+def _is_readable(requirement: Requirement) -> bool:
     """Whether ``labels.NewRequirement`` would take it."""
-    if _TAKES_VALUES.get(each.operator) is not bool(each.values):
+    if _TAKES_VALUES.get(requirement.operator) is not bool(requirement.values):
         return False
-    return _is_key(each.key) and all(not value or _is_name(value) for value in each.values)
+    return _is_key(requirement.key) and all(
+        not value or _is_name(value) for value in requirement.values
+    )
 
 
 def _is_key(key: str) -> bool:
@@ -211,7 +221,9 @@ def _is_name(word: str) -> bool:
 
 
 def _selector_order(selector: Selector) -> Order:
-    return selector is not None, tuple(requirement_order(each) for each in selector or ())
+    return selector is not None, tuple(
+        requirement_order(requirement) for requirement in selector or ()
+    )
 
 
 def _peers_order(peers: PodSelector) -> Order:

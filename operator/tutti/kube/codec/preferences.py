@@ -29,12 +29,12 @@ SOFT = "ScheduleAnyway"
 def decode_wishes(pod: wire.Pod) -> Preferences:
     """What decides between the nodes on which a pod may run."""
     affinity = pod.spec.affinity
-    found = Preferences(
+    wishes = Preferences(
         _nodes(affinity.node_affinity.preferred_during_scheduling_ignored_during_execution),
         _summed(_preferred(pod)),
         _even(pod) if pod.spec.topology_spread_constraints else (),
     )
-    return NO_PREFERENCES if found == NO_PREFERENCES else _shared_wishes(found)
+    return NO_PREFERENCES if wishes == NO_PREFERENCES else _shared_wishes(wishes)
 
 
 def decode_likings(pod: wire.Pod) -> tuple[WeightedAffinityTerm, ...]:
@@ -46,12 +46,14 @@ def decode_likings(pod: wire.Pod) -> tuple[WeightedAffinityTerm, ...]:
     return _shared_likings(_summed([*_preferred(pod), *near]))
 
 
-def _nodes(given: Iterable[wire.PreferredNodeTerm]) -> tuple[tuple[NodeTerm, int], ...]:
+def _nodes(terms: Iterable[wire.PreferredNodeTerm]) -> tuple[tuple[NodeTerm, int], ...]:
     """Of an empty term nothing is wanted: it matches no node."""
     weights: dict[NodeTerm, int] = {}
-    for preferred in given:
-        wanted = preferred.preference
-        term = NodeTerm(requirements(wanted.match_expressions), requirements(wanted.match_fields))
+    for preferred in terms:
+        preference = preferred.preference
+        term = NodeTerm(
+            requirements(preference.match_expressions), requirements(preference.match_fields)
+        )
         if term != NodeTerm():
             weights[term] = weights.get(term, 0) + preferred.weight
     return tuple(
@@ -62,17 +64,17 @@ def _nodes(given: Iterable[wire.PreferredNodeTerm]) -> tuple[tuple[NodeTerm, int
 def _preferred(pod: wire.Pod) -> list[WeightedAffinityTerm]:
     """The preferred terms of both kinds; none of a kind in which a selector cannot be read."""
     affinity = pod.spec.affinity
-    found: list[WeightedAffinityTerm] = []
-    for given, sign in ((affinity.pod_affinity, 1), (affinity.pod_anti_affinity, -1)):
-        terms = given.preferred_during_scheduling_ignored_during_execution
+    likings: list[WeightedAffinityTerm] = []
+    for pod_affinity, sign in ((affinity.pod_affinity, 1), (affinity.pod_anti_affinity, -1)):
+        terms = pod_affinity.preferred_during_scheduling_ignored_during_execution
         try:
-            found += [
+            likings += [
                 WeightedAffinityTerm(read_term(pod, t.pod_affinity_term), sign * t.weight)
                 for t in terms
             ]
         except MalformedSelector:
             continue
-    return found
+    return likings
 
 
 def _summed(likings: Iterable[WeightedAffinityTerm]) -> tuple[WeightedAffinityTerm, ...]:

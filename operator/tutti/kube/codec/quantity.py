@@ -85,8 +85,8 @@ def _exactly(text: str) -> int:
     """Read a quantity as billionths, rounded up."""
     match = _GRAMMAR.fullmatch(text) if len(text) <= _LENGTH_LIMIT else None
     if match is None:
-        shown = text if len(text) <= 40 else text[:40] + "…"  # noqa: PLR2004 - enough to find it
-        raise QuantityError(f"{shown!r} is not a quantity such as 500m, 2 or 1.5Gi")
+        excerpt = text if len(text) <= 40 else text[:40] + "…"  # noqa: PLR2004 - enough to find it
+        raise QuantityError(f"{excerpt!r} is not a quantity such as 500m, 2 or 1.5Gi")
     sign, number, decimal, binary, exponent = match.groups()
     whole, _, fraction = number.partition(".")
     mantissa = int(whole + fraction)

@@ -24,16 +24,18 @@ Lookup = Callable[[wire.Container, wire.ContainerStatus | None], wire.Quantities
 def pod_requests(pod: wire.Pod) -> Resources:
     """What a pod takes of a node; raises ``QuantityError``."""
     spec = pod.spec
-    asked = _containers(pod)
+    requests = _containers(pod)
     if any(_is_pod_level(name) for name in spec.resources.requests):
-        asked.update(_pod_level(pod))
-    _add(asked, _nanos(spec.overhead))
+        requests.update(_pod_level(pod))
+    _add(requests, _nanos(spec.overhead))
     amounts = {
-        name: rounded_up(name, amount) for name, amount in asked.items() if not ports.is_port(name)
+        name: rounded_up(name, amount)
+        for name, amount in requests.items()
+        if not ports.is_port(name)
     }
     amounts[PODS] = 1
-    if wanted := host_ports(spec):
-        amounts.update(ports.requested_amounts(wanted))
+    if used_ports := host_ports(spec):
+        amounts.update(ports.requested_amounts(used_ports))
     return Resources.of(amounts)
 
 
@@ -45,14 +47,14 @@ def host_ports(spec: wire.PodSpec) -> Sequence[ports.HostPort]:
     lasting = (
         container for container in spec.init_containers if container.restart_policy == ALWAYS
     )
-    found = [
+    numbers = [
         (port.host_port or port.container_port * spec.host_network, port)
         for container in (*spec.containers, *lasting)
         for port in container.ports
     ]
     return [
         ports.HostPort(number, port.protocol or "TCP", port.host_ip or ports.ANY_IP)
-        for number, port in found
+        for number, port in numbers
         if number > 0
     ]
 
@@ -60,9 +62,9 @@ def host_ports(spec: wire.PodSpec) -> Sequence[ports.HostPort]:
 def _containers(pod: wire.Pod) -> Nanos:
     """What the containers ask for; while one is resized, the most of what it had and will have."""
     status = pod.status
-    asked = _aggregate(pod, _in_spec)
+    requests = _aggregate(pod, _in_spec)
     if not (_is_placed(pod) and (_says_resources(status) or _is_infeasible(status))):
-        return asked
+        return requests
     if status.allocated_resources is not None and status.resources and status.resources.requests:
         allocated = _nanos(status.allocated_resources)
         actual = _nanos(status.resources.requests)
@@ -71,22 +73,22 @@ def _containers(pod: wire.Pod) -> Nanos:
         allocated = _aggregate(pod, _unless(_allocated, infeasible=infeasible))
         actual = _aggregate(pod, _unless(_actual, infeasible=infeasible))
     if _is_infeasible(status):
-        asked = {}
-    _raise_to(asked, allocated)
-    _raise_to(asked, actual)
-    return asked
+        requests = {}
+    _raise_to(requests, allocated)
+    _raise_to(requests, actual)
+    return requests
 
 
 def _pod_level(pod: wire.Pod) -> Nanos:
     """What the pod as a whole asks for, instead of the sum over its containers."""
     status = pod.status
-    asked = _nanos(pod.spec.resources.requests)
+    requests = _nanos(pod.spec.resources.requests)
     if _is_placed(pod) and status.resources is not None:
         if _is_infeasible(status):
-            asked = {}
-        _raise_to(asked, _nanos(status.resources.requests))
-        _raise_to(asked, _nanos(status.allocated_resources or {}))
-    return {name: amount for name, amount in asked.items() if _is_pod_level(name)}
+            requests = {}
+        _raise_to(requests, _nanos(status.resources.requests))
+        _raise_to(requests, _nanos(status.allocated_resources or {}))
+    return {name: amount for name, amount in requests.items() if _is_pod_level(name)}
 
 
 def _is_pod_level(name: str) -> bool:
@@ -102,14 +104,14 @@ def _aggregate(pod: wire.Pod, lookup: Lookup) -> Nanos:
     sidecars: Nanos = {}
     peak: Nanos = {}
     for container in pod.spec.init_containers:
-        asked = _nanos(lookup(container, statuses.get(container.name)))
+        requests = _nanos(lookup(container, statuses.get(container.name)))
         if container.restart_policy == ALWAYS:
-            _add(total, asked)
-            _add(sidecars, asked)
+            _add(total, requests)
+            _add(sidecars, requests)
             _raise_to(peak, sidecars)
         else:
-            _add(asked, sidecars)
-            _raise_to(peak, asked)
+            _add(requests, sidecars)
+            _raise_to(peak, requests)
     _raise_to(total, peak)
     return total
 
@@ -129,12 +131,12 @@ def _actual(status: wire.ContainerStatus) -> wire.Quantities | None:
 
 
 def _unless(
-    found: Callable[[wire.ContainerStatus], wire.Quantities | None], *, infeasible: bool
+    read: Callable[[wire.ContainerStatus], wire.Quantities | None], *, infeasible: bool
 ) -> Lookup:
     """Fall back to the spec, unless the node has refused what the spec asks for."""
 
     def lookup(container: wire.Container, status: wire.ContainerStatus | None) -> wire.Quantities:
-        amounts = None if status is None else found(status)
+        amounts = None if status is None else read(status)
         if amounts is not None:
             return amounts
         return {} if infeasible else container.resources.requests

@@ -78,12 +78,12 @@ def claims(spec: wire.PodSpec, pod_name: str = "") -> tuple[str, ...]:
     """The claims that the pod's volumes name, sorted; with its name, its ephemeral ones, too."""
     if not spec.volumes:
         return ()
-    found = {name for volume in spec.volumes if (name := _claim_name(volume.get(CLAIM)))}
+    names = {name for volume in spec.volumes if (name := _claim_name(volume.get(CLAIM)))}
     if pod_name:
-        found |= {
+        names |= {
             f"{pod_name}-{volume.get('name')}" for volume in spec.volumes if volume.get("ephemeral")
         }
-    return tuple(sorted(found))
+    return tuple(sorted(names))
 
 
 def _claim_name(source: object) -> str:
@@ -139,15 +139,17 @@ def node_term_order(term: NodeTerm) -> tuple[object, ...]:
     )
 
 
-def _tolerations(given: Iterable[wire.Toleration]) -> tuple[Toleration, ...]:
+def _tolerations(wire_tolerations: Iterable[wire.Toleration]) -> tuple[Toleration, ...]:
     """Order and repetition mean nothing; an absent operator means Equal."""
-    found = frozenset((t.key, t.operator or "Equal", t.value, t.effect) for t in given)
-    return _shared_tolerations(found)
+    fields = frozenset((t.key, t.operator or "Equal", t.value, t.effect) for t in wire_tolerations)
+    return _shared_tolerations(fields)
 
 
 @lru_cache(maxsize=KNOWN)
-def _shared_tolerations(given: frozenset[tuple[str, str, str, str]]) -> tuple[Toleration, ...]:
-    return tuple(Toleration(*fields) for fields in sorted(given))
+def _shared_tolerations(
+    tolerations: frozenset[tuple[str, str, str, str]],
+) -> tuple[Toleration, ...]:
+    return tuple(Toleration(*fields) for fields in sorted(tolerations))
 
 
 @lru_cache(maxsize=KNOWN)
@@ -161,6 +163,6 @@ def _shared_shape(
     node_selector: tuple[tuple[str, str], ...],
     required: tuple[NodeTerm, ...] | None,
     tolerations: tuple[Toleration, ...],
-    asked: tuple[InterPodRules, Preferences],
+    rules_and_preferences: tuple[InterPodRules, Preferences],
 ) -> Shape:
-    return Shape(requests, node_selector, required, tolerations, *asked)
+    return Shape(requests, node_selector, required, tolerations, *rules_and_preferences)

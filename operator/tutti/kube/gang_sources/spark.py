@@ -81,8 +81,8 @@ def decode_spark(pod: wire.Pod) -> SparkPod | None:
     if not (app := app_of(labels)):
         return None
     role = labels[SPARK_LABEL]
-    given = pod.metadata.annotations.items()
-    marks = tuple(sorted((name, value) for name, value in given if name in MARKS[role]))
+    annotations = pod.metadata.annotations.items()
+    marks = tuple(sorted((name, value) for name, value in annotations if name in MARKS[role]))
     if role == EXECUTOR:
         return SparkPod(app, role, annotations=marks)
     return SparkPod(

@@ -81,16 +81,16 @@ def parse_event(raw: bytes, kind: type[T]) -> WatchEvent[T]:
     except ValidationError:
         pass  # read again below, slower and more patiently
     line = _json(raw, f"an event about a {kind.__name__}")
-    said, body = line.get("type"), line.get("object")
-    if said == "ERROR":
+    event_type, body = line.get("type"), line.get("object")
+    if event_type == "ERROR":
         raise from_status(body if isinstance(body, dict) else {})
-    if not isinstance(said, str):
+    if not isinstance(event_type, str):
         raise Unavailable(f"an event about a {kind.__name__} has no type")
-    if said == "BOOKMARK":
+    if event_type == "BOOKMARK":
         # It lacks even what every object of the kind has.
         bare = kind.model_construct(metadata=parse_one(body, Object).metadata)
-        return WatchEvent(said, cast("T", bare))  # pydantic's stub forgets the subclass
-    return WatchEvent(said, parse_one(body, kind))
+        return WatchEvent(event_type, cast("T", bare))  # pydantic's stub forgets the subclass
+    return WatchEvent(event_type, parse_one(body, kind))
 
 
 def parse_one(raw: object, kind: type[T]) -> T:
