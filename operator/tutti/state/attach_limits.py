@@ -109,14 +109,14 @@ class AttachLimits:
 
     def claims_on(self, node: NodeName) -> set[ClaimKey]:
         """The claims of the pods on a node."""
-        return {key for named in self._pods.get(node, {}).values() for key in named}
+        return {key for keys in self._pods.get(node, {}).values() for key in keys}
 
     def attached_to(self, names: Collection[str]) -> set[NodeName]:
         """The nodes to which one of these volumes is attached, whoever uses it."""
         return {
             attachment.node
-            for known in self._attachments.values()
-            for attachment in known.values()
+            for of_node in self._attachments.values()
+            for attachment in of_node.values()
             if attachment.volume in names
         }
 
@@ -131,8 +131,8 @@ class AttachLimits:
 
     def limit(self, node: NodeName, driver: str) -> int | None:
         """How many volumes of the driver the node takes; None where there is no limit."""
-        known = self._nodes.get(node, {})
-        return 0 if driver in self._needed and driver not in known else known.get(driver)
+        limits = self._nodes.get(node, {})
+        return 0 if driver in self._needed and driver not in limits else limits.get(driver)
 
     def attached(
         self, node: NodeName, handle_of: Callable[[ClaimKey], Handle | None]
@@ -143,9 +143,9 @@ class AttachLimits:
         limits = {driver: self.limit(node, driver) for driver in self.limited}
         offered = {attaching(d): PLENTY if most is None else most for d, most in limits.items()}
         used: dict[str, int] = {}
-        for found in self._there(node, handle_of):
-            if found.driver in limits:
-                used[attaching(found.driver)] = used.get(attaching(found.driver), 0) + 1
+        for handle in self._there(node, handle_of):
+            if handle.driver in limits:
+                used[attaching(handle.driver)] = used.get(attaching(handle.driver), 0) + 1
         return VolumeUsage(Resources.of(offered), Resources.of(used))
 
     def _there(
@@ -153,11 +153,11 @@ class AttachLimits:
     ) -> Iterable[Handle]:
         """The volumes of pods there, and those that are attached for whatever reason."""
         pods = self._pods.get(node, {}).values()
-        found = {
-            handle for named in pods for key in named if (handle := handle_of(key)) is not None
+        handles = {
+            handle for keys in pods for key in keys if (handle := handle_of(key)) is not None
         }
         for attachment in self._attachments.get(node, {}).values():
             volume = self._volume_of(attachment.volume)
             if volume is not None and volume.driver:
-                found.add(Handle(attachment.driver, volume.handle))
-        return found
+                handles.add(Handle(attachment.driver, volume.handle))
+        return handles

@@ -204,24 +204,24 @@ class ClaimIndex:
             user.node is None for user in self._pods.others([claim.key], uid)
         ):
             yield f"{CLAIM_FIELD} (ReadWriteOncePod, named by several pods that wait)"
-        found = self._known.handle(claim.key)
-        if found is None or found.driver not in self._limits.limited:
+        handle = self._known.handle(claim.key)
+        if handle is None or handle.driver not in self._limits.limited:
             return
         others = self._pods.others(self._known.sharing([claim.key]), uid)
         sharers = list(islice(others, MOST_SHARERS + 1))
         if len(sharers) > MOST_SHARERS or any(
-            pod.node is None or self._limits.limit(pod.node, found.driver) is not None
+            pod.node is None or self._limits.limit(pod.node, handle.driver) is not None
             for pod in sharers
         ):
-            yield f"{CLAIM_FIELD} (shared, where driver {found.driver} has a limit)"
+            yield f"{CLAIM_FIELD} (shared, where driver {handle.driver} has a limit)"
 
     def _touch(self, keys: Iterable[ClaimKey]) -> None:
         """These claims, or what they lead to, changed: whoever shares a volume looks again."""
-        found = set(keys)
-        if not (found and self._is_known):
+        changed_keys = set(keys)
+        if not (changed_keys and self._is_known):
             return
         self._shown = None
-        uids = self._pods.uids(self._known.sharing(found))
+        uids = self._pods.uids(self._known.sharing(changed_keys))
         self._nodes_touched(self._pods.nodes(uids))
         self._tell(uids)
 

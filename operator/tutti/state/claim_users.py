@@ -74,20 +74,20 @@ class ClaimUsers:
 
     def others(self, keys: Iterable[ClaimKey], than: Uid) -> Iterator[ClaimUser]:
         """The other pods that name one of these claims, each once."""
-        seen = {than}
+        passed_uids = {than}
         for uid in self._naming(keys):
-            if uid not in seen:
-                seen.add(uid)
+            if uid not in passed_uids:
+                passed_uids.add(uid)
                 yield self._pods[uid]
 
     def few(self, keys: Iterable[ClaimKey], most: int) -> set[Uid] | None:
         """The pods that name one of these claims; None if more than ``most`` do."""
-        found: set[Uid] = set()
+        uids: set[Uid] = set()
         for uid in self._naming(keys):
-            found.add(uid)
-            if len(found) > most:
+            uids.add(uid)
+            if len(uids) > most:
                 return None
-        return found
+        return uids
 
     def _naming(self, keys: Iterable[ClaimKey]) -> Iterator[Uid]:
         return (uid for key in keys for uid in self._by_claim.get(key, ()))

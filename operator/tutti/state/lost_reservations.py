@@ -29,11 +29,15 @@ class LostReservations:
     def shown(self, now: float) -> frozenset[Uid]:
         """The gangs of those that exist and whose time is not up."""
         if self._gone:
-            self._gone = {uid: held for uid, held in self._gone.items() if self._is_due(held, now)}
+            self._gone = {
+                uid: reservation
+                for uid, reservation in self._gone.items()
+                if self._is_due(reservation, now)
+            }
         return frozenset(self._gone)
 
-    def _is_due(self, held: Reservation, now: float) -> bool:
-        group = self._group(held.gang)
-        if group is None or group.uid != held.uid:
+    def _is_due(self, reservation: Reservation, now: float) -> bool:
+        group = self._group(reservation.gang)
+        if group is None or group.uid != reservation.uid:
             return False
-        return now < held.reserved_at + group.absent_seconds
+        return now < reservation.reserved_at + group.absent_seconds

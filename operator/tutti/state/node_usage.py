@@ -88,8 +88,8 @@ class NodeUsage:
 
     def node(self, name: NodeName) -> Node | None:
         """One node with what is used of it at this moment."""
-        known = self._known.get(name)
-        return None if known is None else self._with_usage(known[1])
+        entry = self._known.get(name)
+        return None if entry is None else self._with_usage(entry[1])
 
     def nodes(self) -> tuple[Node, ...]:
         """Every node with what is used of it, by name; what has not changed is the same object."""
@@ -108,13 +108,13 @@ class NodeUsage:
             self._nodes = tuple([self._shown[name] for name in self._order])
         return self._nodes
 
-    def _with_usage(self, known: Node) -> Node:
+    def _with_usage(self, node: Node) -> Node:
         """A node with what is used of it."""
-        beside, used = self._attached(known.name), self._used(known.name)
+        beside, used = self._attached(node.name), self._used(node.name)
         if beside is NOTHING_ATTACHED:
-            return replace(known, used=used)
-        offers = known.allocatable + beside.offered
-        return replace(known, allocatable=offers, used=used + beside.used)
+            return replace(node, used=used)
+        offers = node.allocatable + beside.offered
+        return replace(node, allocatable=offers, used=used + beside.used)
 
     def _used(self, node: NodeName) -> Resources:
         usage = self._usage.get(node)

@@ -15,30 +15,30 @@ from ..model.shapes import Template
 Seen = Member | ForeignPod
 
 
-def resident(one: Seen) -> PlacedPod | None:
+def resident(pod: Seen) -> PlacedPod | None:
     """A pod as rules between pods see it; None while it has no node, or once it is over."""
-    if isinstance(one, ForeignPod):
-        rules = one.anti_affinity, one.terminating, one.scored_terms
-        return PlacedPod(one.uid, one.node, one.namespace, one.labels, *rules)
-    if one.node is None or one.is_over:
+    if isinstance(pod, ForeignPod):
+        rules = pod.anti_affinity, pod.terminating, pod.scored_terms
+        return PlacedPod(pod.uid, pod.node, pod.namespace, pod.labels, *rules)
+    if pod.node is None or pod.is_over:
         return None
-    rules = one.shape.rules.anti_affinity, one.terminating, one.shape.scored_terms
-    return PlacedPod(one.uid, one.node, one.key.namespace, one.labels, *rules)
+    rules = pod.shape.rules.anti_affinity, pod.terminating, pod.shape.scored_terms
+    return PlacedPod(pod.uid, pod.node, pod.key.namespace, pod.labels, *rules)
 
 
-def is_asking(one: Seen | None) -> bool:
+def is_asking(pod: Seen | None) -> bool:
     """Whether it puts a rule between pods in force.
 
     Others' pods do by anti-affinity, which binds whoever comes later, and by what draws others to
     them or keeps them off; ours by any rule or wish about pods, with a node too: what-if and repair
     ask what would be if they had to be placed again.
     """
-    if isinstance(one, ForeignPod):
-        return bool(one.anti_affinity or one.scored_terms)
-    if one is None or one.is_over:
+    if isinstance(pod, ForeignPod):
+        return bool(pod.anti_affinity or pod.scored_terms)
+    if pod is None or pod.is_over:
         return False
-    wishes = one.shape.preferences
-    return bool(wishes.pod_affinity or wishes.spread or one.shape.rules != NO_RULES)
+    wishes = pod.shape.preferences
+    return bool(wishes.pod_affinity or wishes.spread or pod.shape.rules != NO_RULES)
 
 
 class PlacedPods:
@@ -70,10 +70,10 @@ class PlacedPods:
 
     def declared(self, uid: Uid, templates: Iterable[Template]) -> None:
         """A PodGroup came or is another now, and says what absent members will ask for."""
-        shapes = [one.shape for one in templates]
+        shapes = [template.shape for template in templates]
         if any(
-            one.rules != NO_RULES or one.preferences.pod_affinity or one.preferences.spread
-            for one in shapes
+            shape.rules != NO_RULES or shape.preferences.pod_affinity or shape.preferences.spread
+            for shape in shapes
         ):
             self._asking.add(uid)
         else:
@@ -102,7 +102,7 @@ class PlacedPods:
         self._namespaces = None
 
     def namespaces(
-        self, known: Iterable[Namespace], *, always: bool = False
+        self, all_namespaces: Iterable[Namespace], *, always: bool = False
     ) -> tuple[Namespace, ...]:
         """All namespaces by name; of two with one name, the one that was shown last is it.
 
@@ -111,26 +111,26 @@ class PlacedPods:
         if not (self._is_in_force or always):
             return ()
         if self._namespaces is None:
-            by_name = {one.name: one for one in known}
+            by_name = {namespace.name: namespace for namespace in all_namespaces}
             self._namespaces = tuple(by_name[name] for name in sorted(by_name))
         return self._namespaces
 
-    def _take(self, uids: Iterable[Uid], known: dict[Uid, PlacedPod]) -> dict[Uid, PlacedPod]:
+    def _take(self, uids: Iterable[Uid], residents: dict[Uid, PlacedPod]) -> dict[Uid, PlacedPod]:
         """Look at some pods again; what has not changed is the same object."""
         has_moved = has_grown = False
         for uid in uids:
             now = self._look(uid) if self._has_everyone or uid in self._guards else None
-            made, old = None if now is None else resident(now), known.get(uid)
-            if made == old:
+            resident_now, old = None if now is None else resident(now), residents.get(uid)
+            if resident_now == old:
                 continue
             has_moved = True
-            if made is None:
-                del known[uid]
+            if resident_now is None:
+                del residents[uid]
             else:
                 has_grown |= old is None
-                known[uid] = made
+                residents[uid] = resident_now
         if has_grown:
-            known = {uid: known[uid] for uid in sorted(known)}
+            residents = {uid: residents[uid] for uid in sorted(residents)}
         if has_moved:
-            self._residents = tuple(known.values())
-        return known
+            self._residents = tuple(residents.values())
+        return residents

@@ -58,10 +58,10 @@ def reflectors_into(
     Gangs come from these ``sources``.
     """
     ours = frozenset(served)
-    told: set[str] = set()
+    spaces_reported: set[str] = set()
 
-    def is_served(one: wire.Object) -> bool:
-        return not ours or one.metadata.namespace in ours
+    def is_served(wire_object: wire.Object) -> bool:
+        return not ours or wire_object.metadata.namespace in ours
 
     def waiting(pod: wire.Pod) -> Member | None:
         is_ours = pod.spec.scheduler_name == name and is_served(pod)
@@ -72,13 +72,13 @@ def reflectors_into(
             return decode.decode_member(pod, sources)
         return decode.decode_occupant(pod)
 
-    def promised(held: wire.Reservation) -> Reservation | None:
-        if held.spec.scheduler_name != name:
+    def promised(reservation: wire.Reservation) -> Reservation | None:
+        if reservation.spec.scheduler_name != name:
             return None
-        if is_served(held):
-            return decode.decode_reservation(held)
-        if (space := held.metadata.namespace) not in told:
-            told.add(space)
+        if is_served(reservation):
+            return decode.decode_reservation(reservation)
+        if (space := reservation.metadata.namespace) not in spaces_reported:
+            spaces_reported.add(space)
             elsewhere(space)
         return None
 
@@ -112,8 +112,8 @@ def _gangs(
 ) -> Reflector:
     """What declares gangs; several projects have PodGroups, so the names have the API group."""
 
-    def declared(one: wire.Object) -> Any:
-        return kind.decode(one) if is_served(one) else None
+    def declared(wire_object: wire.Object) -> Any:
+        return kind.decode(wire_object) if is_served(wire_object) else None
 
     name = f"{kind.title} of {kind.api.group}" if source.is_optional else kind.title
     return list_watch.Reflector(kind.stream(name=name), kind.model, declared, state.stores[kind])

@@ -53,8 +53,8 @@ class Store(Generic[V]):
 
     def put(self, item: Item[V]) -> None:
         """Take in an object unless something newer is known of it, its absence from a list too."""
-        known = self._items.get(item.uid)
-        newest = self._list_version if known is None else known.version
+        old = self._items.get(item.uid)
+        newest = self._list_version if old is None else old.version
         if item.version > newest:
             self._take(item)
 
@@ -62,9 +62,9 @@ class Store(Generic[V]):
         if item.uid in self._gone:
             return
         self._see(item.version)
-        known = self._items.get(item.uid)
+        old = self._items.get(item.uid)
         self._items[item.uid] = item
-        self._changed(item.uid, None if known is None else known.value, item.value)
+        self._changed(item.uid, None if old is None else old.value, item.value)
 
     def _see(self, version: int) -> None:
         if version > self._newest:
@@ -84,15 +84,15 @@ class Store(Generic[V]):
         self._gone[uid] = self._lists
         if len(self._gone) > MOST_GONE:
             del self._gone[next(iter(self._gone))]
-        known = self._items.pop(uid, None)
-        if known is not None:
-            self._changed(uid, known.value, None)
+        old = self._items.pop(uid, None)
+        if old is not None:
+            self._changed(uid, old.value, None)
 
     def leave(self, uid: Uid) -> None:
         """Forget an object that may come back: it left the stream's selection."""
-        known = self._items.pop(uid, None)
-        if known is not None:
-            self._changed(uid, known.value, None)
+        old = self._items.pop(uid, None)
+        if old is not None:
+            self._changed(uid, old.value, None)
 
     def expire(self) -> None:
         """Trust no list that began before now."""
@@ -117,12 +117,12 @@ class Store(Generic[V]):
             return  # a later list was faster
         listed = {item.uid: item for item in items}
         self._gone = {uid: mark for uid, mark in self._gone.items() if mark >= began}
-        for uid in [uid for uid, known in self._items.items() if uid not in listed]:
+        for uid in [uid for uid, old in self._items.items() if uid not in listed]:
             if self._items[uid].version <= version:
                 self.leave(uid)
         for uid, item in listed.items():
-            known = self._items.get(uid)
-            if known is None or (known.version <= version and known.version != item.version):
+            old = self._items.get(uid)
+            if old is None or (old.version <= version and old.version != item.version):
                 self._take(item)
         self._list_version = version
         self._see(version)

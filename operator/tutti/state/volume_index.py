@@ -20,32 +20,32 @@ class _ByName(Generic[K, V]):
 
     def __init__(self, key: Callable[[V], K]) -> None:
         self._key = key
-        self._known: dict[K, tuple[Uid, V]] = {}
+        self._by_key: dict[K, tuple[Uid, V]] = {}
 
     def changed(self, uid: Uid, old: V | None, new: V | None) -> K | None:
         """Take in what one object is now; the name, if what it stands for changed."""
-        seen = new if new is not None else old
-        if seen is None or old == new:
+        value = new if new is not None else old
+        if value is None or old == new:
             return None
-        key = self._key(seen)
+        key = self._key(value)
         if new is not None:
-            self._known[key] = uid, new
-        elif key in self._known and self._known[key][0] == uid:
-            del self._known[key]
+            self._by_key[key] = uid, new
+        elif key in self._by_key and self._by_key[key][0] == uid:
+            del self._by_key[key]
         return key
 
     def get(self, key: K) -> V | None:
         """The value of this name, if there is one."""
-        known = self._known.get(key)
-        return None if known is None else known[1]
+        entry = self._by_key.get(key)
+        return None if entry is None else entry[1]
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self._known)
+        return iter(self._by_key)
 
     def those(self, keys: Iterable[K]) -> tuple[V, ...]:
         """The values of those of these names that are there, in the order of the names."""
-        found = (self.get(key) for key in sorted(keys, key=str))
-        return tuple(value for value in found if value is not None)
+        values = (self.get(key) for key in sorted(keys, key=str))
+        return tuple(value for value in values if value is not None)
 
 
 class VolumeIndex:
@@ -68,8 +68,8 @@ class VolumeIndex:
             return []
         if old is not None:
             drop(self._naming, old.volume, key)
-        if (known := self._claims.get(key)) is not None:
-            self._naming.setdefault(known.volume, set()).add(key)
+        if (claim := self._claims.get(key)) is not None:
+            self._naming.setdefault(claim.volume, set()).add(key)
         before = self.sharing([key])
         self._file(key)
         return [*before, key]
@@ -97,12 +97,12 @@ class VolumeIndex:
         claim = self._claims.get(key)
         if claim is None:
             return
-        found = handle(
+        attached = handle(
             claim, self._volumes.get(claim.volume), self._classes.get(claim.storage_class)
         )
-        if found is not None:
-            self._filed[key] = found
-            self._sharing.setdefault(found, set()).add(key)
+        if attached is not None:
+            self._filed[key] = attached
+            self._sharing.setdefault(attached, set()).add(key)
 
     def claim(self, key: ClaimKey) -> Claim | None:
         """The claim of this name."""
@@ -123,15 +123,15 @@ class VolumeIndex:
 
     def sharing(self, keys: Iterable[ClaimKey]) -> set[ClaimKey]:
         """These claims, and those for which the same is attached."""
-        found = set(keys)
-        handles = {handle for key in found if (handle := self._filed.get(key)) is not None}
-        return found.union(*(self._sharing[handle] for handle in handles))
+        own_keys = set(keys)
+        handles = {handle for key in own_keys if (handle := self._filed.get(key)) is not None}
+        return own_keys.union(*(self._sharing[handle] for handle in handles))
 
     def waits_for_a_pod(self, claim: Claim) -> bool:
         """Whether it is bound only once a pod that names it is."""
-        found = self._classes.get(claim.storage_class)
+        storage_class = self._classes.get(claim.storage_class)
         is_free = not (claim.volume or claim.is_lost or claim.terminating)
-        return is_free and found is not None and found.waits
+        return is_free and storage_class is not None and storage_class.waits
 
     def shown(self, keys: Iterable[ClaimKey]) -> Storage:
         """What these claims lead to."""
