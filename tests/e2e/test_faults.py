@@ -87,6 +87,13 @@ def foreign_arena() -> Iterator[Arena]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def queued_arena() -> Iterator[Arena]:
+    """The same with the gangs in a tree of queues."""
+    with Arena(is_queued=True) as made:
+        yield made
+
+
 def struck(arena: Arena, trial: Trial) -> Outcome:
     """Run a trial, which must end as an unbroken run does and break no promise."""
     outcome = arena.run(trial)
@@ -106,6 +113,20 @@ def test_it_does_so_with_gangs_that_other_projects_declare(foreign_arena: Arena,
     before, after, *_ = trials.kills(k)
     assert struck(foreign_arena, before).happened
     assert struck(foreign_arena, after).happened
+
+
+@pytest.mark.parametrize("k", KILLED_AT[::3])
+def test_it_does_so_with_queues_and_exceeds_no_limit(queued_arena: Arena, k: int) -> None:
+    before, after, *_ = trials.kills(k)
+    assert struck(queued_arena, before).happened
+    assert struck(queued_arena, after).happened
+
+
+@pytest.mark.parametrize("kind", trials.QUEUE_WRITES)
+def test_faults_at_writes_of_queues_change_no_end(queued_arena: Arena, kind: Write) -> None:
+    draw = random.Random(f"{SEED}/{kind}")
+    for trial in draw.sample([*trials.answers([kind])], 2):
+        assert struck(queued_arena, trial).happened
 
 
 def test_one_killed_again_at_its_first_writes_does_too(arena: Arena) -> None:
