@@ -34,6 +34,10 @@ class _Gang:
         return _sum(members) | _sum(self.start) if members else Counter()
 
 
+def _is_over(pod: Pod) -> bool:
+    return pod.phase in ("Succeeded", "Failed")
+
+
 def _sum(pods: Mapping[str, Pod]) -> Counter[str]:
     total = Counter[str]()
     for pod in pods.values():
@@ -59,12 +63,13 @@ class _Books:
         return found
 
     def chain(self, name: str) -> Iterator[str]:
-        """The queue and those above it."""
+        """The queue and those above it; one that was moved ends it until Tutti knows of that."""
         met = set[str]()
         while name in self.queues and name not in met:
             met.add(name)
             yield name
-            name = self.queues[name][-1].parent
+            parents = {queue.parent for queue in self.queues[name]}
+            name = parents.pop() if len(parents) == 1 else ""
 
     def charged(self, name: str) -> Counter[str]:
         """What is charged to a queue and those below it."""
@@ -93,7 +98,8 @@ class _Books:
             case Reservation() as reservation:
                 gang = self.gang(reservation.gang)
                 named = step.after.named if isinstance(step.after, Reservation) else {}
-                gang.promised = {uid: self.pods[uid] for uid in named if uid in self.pods}
+                known = {uid: self.pods[uid] for uid in named if uid in self.pods}
+                gang.promised = {uid: pod for uid, pod in known.items() if not _is_over(pod)}
                 self._has_started(reservation.gang, gang)
                 return reservation.gang
         return None
@@ -119,7 +125,7 @@ class _Books:
             gang.held[after.uid] = after
         else:
             gang.held.pop(after.uid, None)
-            if after.phase in ("Succeeded", "Failed"):
+            if _is_over(after):
                 gang.promised.pop(after.uid, None)
         self._has_started(key, gang)
         return key

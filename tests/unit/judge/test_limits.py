@@ -53,6 +53,21 @@ def test_what_ended_gives_its_part_of_the_limit_back() -> None:
     assert _faults(story) == []
 
 
+def test_a_reservation_that_is_adopted_charges_nothing_for_pods_that_have_ended() -> None:
+    story = two_nodes()
+    story.queue("q", gpu="2")
+    _gang(story, "first", 2, "q")
+    nodes = {"first-0": "a", "first-1": "b"}
+    story.reserve("first", nodes)
+    for pod, node in nodes.items():
+        story.bind(pod, node)
+        story.phase(pod, "Succeeded")
+    story.reserve("first", nodes)
+    _gang(story, "second", 2, "q")
+    _start(story, "second", 2)
+    assert _faults(story) == []
+
+
 def test_a_lost_member_stays_charged_and_its_replacement_adds_nothing() -> None:
     story = _scene()
     story.drop(Kind.PODS, "uid-first-0")
@@ -84,6 +99,15 @@ def test_a_lowered_limit_counts_once_tutti_has_written_about_it() -> None:
     story = _scene("4")
     story.queue("top", gpu="1", generation=2, observed=2)
     assert _faults(story) == [], "what runs is not ended"
+
+
+def test_a_queue_that_was_moved_counts_above_once_tutti_has_written_about_it() -> None:
+    for observed, faults in ((1, 0), (2, 1)):
+        story = _scene("9")
+        story.queue("other", gpu="3")
+        story.queue("q", "other", generation=2, observed=observed)
+        _start(story, "second", 2)
+        assert len(_faults(story)) == faults
 
 
 def test_a_queue_without_limits_and_one_that_is_gone_limit_nothing() -> None:

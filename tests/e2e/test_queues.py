@@ -1,0 +1,148 @@
+"""Queues on a real API server while gangs come and go: limits that change, queues that move and go.
+
+The judge of each test replays what every queue is charged: a limit that is exceeded for one moment
+is a violation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..api.bodies import queue
+from ..harness.rig import Rig, members, pod_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUEUES = "/apis/tutti.dev/v1alpha1/queues"
+TEAMS = ("vision", "nlp", "speech")
+SHORT = 1.0  # seconds for which a member runs
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    """Twelve cores and an operator."""
+    with Rig.start() as started:
+        started.nodes(3, cpu=4)
+        yield started
+
+
+def _cpu(limit: int | None = None, guaranteed: int | None = None) -> list[dict[str, Any]]:
+    line: dict[str, Any] = {"name": "cpu"}
+    line |= {} if limit is None else {"limit": limit}
+    return [line | ({} if guaranteed is None else {"guaranteed": guaranteed})]
+
+
+def _change(rig: Rig, name: str, **spec: Any) -> None:
+    rig.plane.request("PATCH", f"{QUEUES}/{name}", {"spec": spec})
+
+
+def _gangs(rig: Rig, into: str, *names: str, seconds: float | None = SHORT) -> None:
+    for name in names:
+        group = pod_group(name, 2)
+        group["spec"]["queue"] = into
+        rig.create(group, *members(name, 2, run_seconds=seconds, cpu=1))
+
+
+def _names(rig: Rig) -> set[str]:
+    return {each["metadata"]["name"] for each in rig.plane.request("GET", QUEUES)["items"]}
+
+
+def _charged(rig: Rig, name: str) -> str:
+    status = rig.plane.request("GET", f"{QUEUES}/{name}").get("status", {})
+    return next((line.get("charged", "") for line in status.get("resources", ())), "")
+
+
+def _until_charged(rig: Rig, name: str, amount: str) -> None:
+    rig.until(lambda: _charged(rig, name) == amount, f"{name} is charged {amount}")
+
+
+def _succeeded(rig: Rig, *names: str) -> bool:
+    return all(each["status"]["phase"] == "Succeeded" for name in names for each in rig.pods(name))
+
+
+def _until_succeeded(rig: Rig, *names: str) -> None:
+    rig.until(lambda: _succeeded(rig, *names), f"{names} have succeeded")
+
+
+def _remove_queues(rig: Rig) -> None:
+    """As administrators can: without Tutti's finalizer."""
+    for each in rig.plane.request("GET", QUEUES)["items"]:
+        path = f"{QUEUES}/{each['metadata']['name']}"
+        rig.plane.request("PATCH", path, {"metadata": {"finalizers": None}})
+        rig.plane.request("DELETE", path)
+
+
+def test_teams_borrow_and_give_back_while_limits_and_queues_change(rig: Rig) -> None:
+    rig.create(queue({"resources": _cpu(limit=10)}, "top"))
+    for name in TEAMS:
+        rig.create(queue({"parent": "top", "resources": _cpu(guaranteed=3)}, name))
+    old = [f"v{i}" for i in range(10)]
+    _gangs(rig, "vision", *old)  # alone, and more than its guarantee
+    rig.until(lambda: _charged(rig, "vision") == "10", "vision borrows all up to the limit")
+    others = {name: [f"{name}{i}" for i in range(5)] for name in TEAMS[1:]}
+    for name, gangs in others.items():
+        _gangs(rig, name, *gangs)
+    _until_succeeded(rig, others["nlp"][0], others["speech"][0])
+    _change(rig, "top", resources=_cpu(limit=4))  # below use
+    more = [f"m{i}" for i in range(6)]
+    _gangs(rig, "vision", *more)
+    _until_succeeded(rig, more[0])
+    _change(rig, "nlp", parent="", resources=_cpu(limit=4, guaranteed=3))  # moved
+    _change(rig, "top", resources=_cpu(limit=8))
+    _change(rig, "vision", stop="Hold")
+    _until_succeeded(rig, *others["nlp"], *others["speech"])
+    _gangs(rig, "vision", "held")
+    _until_succeeded(rig, *(name for name in old if rig.bound(name)))
+    rig.until_says("held", "Reserved", "QueueHeld")
+    _change(rig, "vision", stop="None")
+    _until_succeeded(rig, *old, *more, "held")
+
+
+def test_queues_drain_and_are_deleted_under_load(rig: Rig) -> None:
+    for name in TEAMS:
+        rig.create(queue({"resources": _cpu(limit=4)}, name))
+        _gangs(rig, name, *(f"{name}{i}" for i in range(6)))
+    rig.until(lambda: rig.bound("vision0"), "they run")
+    _change(rig, "vision", stop="Drain")
+    _gangs(rig, "nlp", "last", seconds=5.0)
+    rig.until(lambda: rig.bound("last"), "the last one of nlp runs")
+    rig.plane.request("DELETE", f"{QUEUES}/nlp")
+    assert "nlp" in _names(rig), "it is held until its gangs have ended"
+    path = f"{QUEUES}/vision"
+    status = rig.until(
+        lambda: rig.plane.request("GET", path).get("status", {}).get("drainingSince"), "it drains"
+    )
+    assert status
+    _until_succeeded(rig, *(f"speech{i}" for i in range(6)), *(f"vision{i}" for i in range(6)))
+    _until_succeeded(rig, "last")
+    rig.until(lambda: _names(rig) == {"vision", "speech"}, "nlp is gone")
+
+
+def test_queues_come_and_go_while_gangs_run_and_nothing_ends(rig: Rig) -> None:
+    """An upgrade: gangs run, Queues are created, a limit is below use, Queues are removed."""
+    old = ("one", "two", "three")
+    for name in old:
+        rig.create(pod_group(name, 2), *members(name, 2, cpu=1))
+    for name in old:
+        rig.until_bound(name, 2)
+    before = {each["metadata"]["uid"]: each["spec"]["nodeName"] for each in rig.pods()}
+    rig.until(lambda: not rig.reservations(), "no record is kept without Queues")
+    rig.create(queue({"resources": _cpu(limit=4), "namespaces": {}, "defaultFor": {}}, "all"))
+    _until_charged(rig, "all", "6")
+    rig.create(pod_group("new", 2), *members("new", 2, cpu=1))
+    rig.until_says("new", "Reserved", "QueueAtLimit", "6 of 4 cpu are in use, 2 wanted")
+    rig.operator.kill()
+    rig.operator.start()
+    _change(rig, "all", resources=_cpu(limit=8))
+    rig.until_bound("new", 2)
+    rig.until(lambda: len(rig.reservations()) == 1, "the new one has a record")
+    rig.create(pod_group("more", 2), *members("more", 2, cpu=1))
+    rig.until_says("more", "Reserved", "QueueAtLimit", "8 of 8 cpu are in use, 2 wanted")
+    _remove_queues(rig)
+    rig.until_bound("more", 2)
+    rig.until(lambda: not rig.reservations(), "the record goes with the last Queue")
+    after = {each["metadata"]["uid"]: each["spec"]["nodeName"] for each in rig.pods()}
+    assert before.items() <= after.items()
