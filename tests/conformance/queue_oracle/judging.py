@@ -8,7 +8,7 @@ is held for a starved gang, it is not known which: the judge asks only what is l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import inf
@@ -216,9 +216,11 @@ def _borrowers(first: First | None, problems: list[str]) -> Step:
             priority = {gang.name: gang.priority for gang in world.gangs}
             keys = {g.name: (steps[g.name], -g.priority) for g in gangs}
             keys |= {_label(*x): (steps[_label(*x)], -priority[x[0]]) for x in open_ones}
-            turn = min(keys.values())
-            level = [g for g in gangs if keys[g.name] == turn]
-            extras = [x for x in open_ones if keys[_label(*x)] == turn]
+            teams = {g.name: g.team for g in gangs}
+            teams |= {_label(*x): reading.gang(x[0]).team for x in open_ones}
+            together = _next(keys, teams)
+            level = [g for g in gangs if g.name in together]
+            extras = [x for x in open_ones if _label(*x) in together]
             if level:
                 mine = [g for g in level if g.name in reading.placed]
                 top = model.best(reading.stage(level, must_be_covered=False))
@@ -235,6 +237,17 @@ def _borrowers(first: First | None, problems: list[str]) -> Step:
         yield reading
 
     return step
+
+
+def _next(keys: Mapping[str, tuple[tuple[int, ...], int]], teams: Mapping[str, str]) -> set[str]:
+    """Who is decided on next: the first turn, and those that follow it of its queue alone."""
+    together: set[str] = set()
+    for turn in sorted({*keys.values()}):
+        more = {name for name, key in keys.items() if key == turn}
+        if together and len({(teams[name], keys[name][1]) for name in together | more}) > 1:
+            break
+        together |= more
+    return together
 
 
 def _turns(
