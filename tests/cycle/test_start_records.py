@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from tutti.kube import errors
 from tutti.model.cluster import Phase, Reservation
-from tutti.model.keys import GangKey, PodKey, Uid
+from tutti.model.keys import PodKey, Uid
 from tutti.model.queues import Queue, QueueRecord
 
 from ..harness import builders
@@ -207,19 +208,164 @@ async def _crash_at(number: int, *, is_committed: bool) -> None:
     assert not cluster.broken
 
 
-async def test_a_replica_of_an_older_version_deletes_the_record_and_the_gang_runs_on() -> None:
-    """It sees a Reservation with nothing left to do. The gang then counts where it belongs now."""
+async def test_a_record_that_somebody_deletes_while_its_gang_runs_is_written_again() -> None:
+    """A replica of an older version does: it sees a Reservation with nothing left to do."""
     cluster = with_queue()
     life = await live(cluster)
+    started = record(cluster)
     cluster.delete_reservation("a")
     life.watch.catch_up()
-    cluster.add(gang("b").of(1, cpu=1))
-    cluster.change_group("b", queue="vision")
-    life.watch.catch_up()
+    add_waiting(cluster)
     await life.settle()
     assert all(is_bound(cluster, f"a-{i}") for i in range(3))
     assert not is_bound(cluster, "b-0"), "a is charged by what its members request"
-    assert GangKey(NAMESPACE, "a") in cluster.groups
+    assert record(cluster) == started
+    for i in range(3):
+        cluster.delete_pod(f"a-{i}")
+    life.watch.catch_up()
+    await life.settle()
+    assert is_bound(cluster, "b-0")
+    assert not cluster.broken
+
+
+def add_waiting(cluster: FakeCluster) -> None:
+    """A gang of one that waits at the limit."""
+    cluster.add(gang("b").of(1, cpu=1))
+    cluster.change_group("b", queue="vision")
+
+
+@pytest.mark.parametrize("label", ["", "gone", "c"])
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_a_tenant_that_changes_labels_of_running_pods_frees_nothing(
+    label: str, *, is_restarted: bool
+) -> None:
+    cluster = with_queue()
+    cluster.add_queue(Queue("nlp", Uid("nlp-1")))
+    cluster.add_group(gang("c").needing(1))
+    cluster.change_group("c", queue="nlp")
+    life = await live(cluster)
+    cluster.delete_group("a")
+    for i in range(3):
+        cluster.change_pod(f"a-{i}", group=label)
+    add_waiting(cluster)
+    life.watch.catch_up()
+    life = await live(cluster, "tutti-1") if is_restarted else life
+    await life.settle()
+    assert not is_bound(cluster, "b-0")
+    cluster.change_pod("a-1", phase=Phase.FAILED)
+    life.watch.catch_up()
+    await life.settle()
+    assert not is_bound(cluster, "b-0"), "the minimum stays charged while a member holds room"
+    for i in range(3):
+        cluster.delete_pod(f"a-{i}")
+    life.watch.catch_up()
+    await life.settle()
+    assert is_bound(cluster, "b-0")
+    assert len(cluster.reservations) == 1, "the record of a went with its last pod"
+    assert not cluster.broken
+
+
+async def test_a_pod_that_replaces_another_or_joins_is_charged_by_the_record_too() -> None:
+    cluster = with_queue(replace(VISION, limits=(("cpu", 4000),)))
+    life = await live(cluster)
+    lose_member(cluster)
+    cluster.add_pod(replace(builders.member("a-more", builders.shape(cpu=1)), group="a"))
+    life.watch.catch_up()
+    await life.settle()
+    standing = reservation(cluster)
+    assert standing is not None
+    names = ("a-0", "a-1", "a-new", "a-more")
+    pods = [cluster.pods[PodKey(NAMESPACE, name)] for name in names]
+    assert all(pod.node for pod in pods)
+    assert standing.charged == tuple(sorted(pod.uid for pod in pods))
+    for name in names:
+        cluster.change_pod(name, group="")
+    add_waiting(cluster)
+    life.watch.catch_up()
+    await life.settle()
+    assert not is_bound(cluster, "b-0")
+
+
+def before_queues() -> FakeCluster:
+    """Gangs and a pod that run, and no Queue; PodGroups name one that does not exist yet."""
+    cluster = FakeCluster()
+    cluster.add(node("n1", cpu=9), gang("a").of(3, cpu=1), gang("c").of(1, cpu=1))
+    cluster.change_group("a", queue="vision")
+    return cluster
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_a_gang_that_ran_before_the_first_queue_is_charged_to_one_queue_from_then_on(
+    *, is_restarted: bool
+) -> None:
+    cluster = before_queues()
+    life = await live(cluster)
+    assert not cluster.reservations
+    cluster.add_queue(VISION)
+    life.watch.catch_up()
+    life = await live(cluster, "tutti-1") if is_restarted else life
+    await life.settle()
+    (standing,) = cluster.reservations.values()
+    assert standing.record is not None
+    assert (standing.gang.name, standing.record.queue) == ("a", "vision")
+    cluster.add_queue(Queue("nlp", Uid("nlp-1")))
+    cluster.change_group("a", queue="nlp")
+    cluster.change_pod("a-0", group="gone")
+    add_waiting(cluster)
+    life.watch.catch_up()
+    await life.settle()
+    assert not is_bound(cluster, "b-0")
+    assert cluster.made.count("reserve") == 3, "two starts and one record"
+    assert not cluster.broken
+
+
+@pytest.mark.parametrize("is_committed", [False, True], ids=["before", "after"])
+async def test_after_a_crash_at_any_call_the_missing_records_are_written_once(
+    *, is_committed: bool
+) -> None:
+    for number in range(1, 20):
+        cluster = before_queues()
+        await live(cluster)
+        begun = len(cluster.made)
+        at = begun + number
+        cluster.fault = lambda n, _, at=at: Fault(Crash(), is_committed) if n == at else None  # type: ignore[misc]
+        cluster.add_queue(VISION)
+        for identity in ("tutti-1", "tutti-2"):
+            try:
+                await live(cluster, identity)
+            except Crash:
+                continue
+        standing = record(cluster)
+        assert standing is not None
+        assert standing.queue == "vision"
+        assert len(cluster.reservations) == 1
+
+
+async def test_a_record_that_is_refused_stops_nobody_and_is_tried_again() -> None:
+    cluster = before_queues()
+    life = await live(cluster)
+    cluster.add_queue(VISION)
+    cluster.fault = lambda _, call: Fault(errors.Refused("no")) if call == "reserve" else None
+    life.watch.catch_up()
+    await life.turn()
+    assert not cluster.reservations
+    cluster.fault = lambda _number, _call: None
+    life.clock.now += 3600.0
+    await life.settle()
+    assert record(cluster) is not None
+
+
+async def test_a_record_that_another_replica_has_written_is_left_as_it_is() -> None:
+    cluster = before_queues()
+    life = await live(cluster)
+    cluster.add_queue(VISION)
+    cluster.fault = lambda _, call: Fault(errors.Conflict("no")) if call == "reserve" else None
+    life.watch.catch_up()
+    await life.turn()
+    assert not cluster.reservations
+    cluster.fault = lambda _number, _call: None
+    await life.settle()
+    assert record(cluster) is not None
 
 
 async def test_what_was_inherited_and_emptied_is_filled_by_strangers_only() -> None:

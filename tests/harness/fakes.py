@@ -161,7 +161,8 @@ class FakeCluster:
         assert member.key not in self.pods
         self._put_pod(replace(member, uid=self._uid(), node=None))
         if member.node is not None:
-            self._put_pod(replace(self.pods[member.key], node=member.node))
+            bound_at = float(self.version)
+            self._put_pod(replace(self.pods[member.key], node=member.node, bound_at=bound_at))
 
     def change_pod(self, name: str, **changes: object) -> None:
         """Change fields of a pod."""
@@ -230,8 +231,11 @@ class FakeCluster:
         self._tell("classes", lambda state: state.classes.put(item))
 
     def add_queue(self, queue: Queue) -> None:
-        """Create a Queue."""
-        self._put_queue(QueueObject(queue, generation=1))
+        """Create a Queue, in a cluster that has the namespace of the tests."""
+        if NAMESPACE not in self.namespaces:
+            self.add_namespace(NAMESPACE)
+        made = replace(queue, created=queue.created or float(self.version))
+        self._put_queue(QueueObject(made, generation=1))
 
     def change_queue(self, name: str, **changes: object) -> None:
         """Change fields of a Queue."""
@@ -291,7 +295,12 @@ class FakeCluster:
                 raise errors.Conflict(f"pod {pod.key} cannot be bound.", status=409)
             self._judge(pod, assignment.node)
             self._put_pod(
-                replace(pod, node=assignment.node, scheduled_condition=ScheduledCondition())
+                replace(
+                    pod,
+                    node=assignment.node,
+                    scheduled_condition=ScheduledCondition(),
+                    bound_at=float(self.version),
+                )
             )
             self.bound(self.pods[pod.key])
 

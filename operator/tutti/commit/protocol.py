@@ -27,6 +27,7 @@ from .queue_lifecycle import QueueLifecycle
 from .recovery import Recovery
 from .release import Releaser
 from .reservations import ReservationWriter, entries_for, reservation_for
+from .start_records import StartRecords
 
 
 class Commit:
@@ -67,6 +68,7 @@ class Commit:
         )
         self.evictor = Evictor(state, api, give_up=self._give_up, clock=clock, in_flight=in_flight)
         self.queues = QueueLifecycle(state, api, limit=self._limit, clock=clock)
+        self.records = StartRecords(state, api, scheduler=scheduler, limit=self._limit, clock=clock)
         self.done: Sequence[Reservation] = ()  # of this cycle, with nothing left to bind or free
 
     @property

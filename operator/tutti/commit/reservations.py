@@ -89,6 +89,7 @@ class ReservationWriter:
                         replace(
                             reservation,
                             record=spent.record,
+                            charged=spent.charged,
                             version=spent.version,
                             self_uid=spent.self_uid,
                         )
@@ -114,7 +115,7 @@ class ReservationWriter:
         """
         with self._backing_off(reservation, "Reservation"):
             try:
-                self._state.hold(await self._api.amend(reservation))
+                self._state.hold(await self._api.amend(self._charging(reservation)))
             except errors.Conflict:
                 self._back_off(reservation, f"the Reservation {reservation.uid} has changed")
             except errors.Gone:
@@ -151,7 +152,7 @@ class ReservationWriter:
                 with suppress(errors.Gone):
                     if self._state.needs_record(reservation):
                         empty = replace(reservation, entries=(), slots=(), evict=())
-                        spent = await self._api.amend(empty)
+                        spent = await self._api.amend(self._charging(empty))
                     else:
                         await self._api.release(reservation)
             except errors.Conflict as answer:
@@ -166,6 +167,22 @@ class ReservationWriter:
                 else:
                     self._state.hold(spent)
                 self._state.refusals.forget(reservation.uid)
+
+    def _charging(self, reservation: Reservation) -> Reservation:
+        """The Reservation that is about to be written, with the pods that leave its placement.
+
+        They are charged while they hold room. Names of pods that are gone stay if no other is left:
+        a record that never named a pod is one of an older version.
+        """
+        before = self._state.standing(reservation)
+        if before is None or before.record is None:
+            return reservation
+        held = {entry.uid for entry in reservation.entries}
+        leaving = {entry.uid for entry in before.entries} - held
+        charged = {uid for uid in before.charged if self._state.holds_room(uid)}
+        charged |= {uid for uid in leaving if self._state.may_hold_room(uid)}
+        named = charged or {*before.charged, *leaving}
+        return replace(reservation, charged=tuple(sorted(named)))
 
     def _backing_off(self, reservation: Reservation, what: str) -> AbstractContextManager[None]:
         return self._state.refusals.backing_off_on_refusal(

@@ -255,6 +255,9 @@ def _status(value: Member) -> Raw:
             "message": value.scheduled_condition.message,
         }
         status["conditions"] = [{"type": "PodScheduled", "status": "False", **why}]
+    elif value.bound_at is not None:
+        bound = {"lastTransitionTime": timestamp(value.bound_at)}
+        status["conditions"] = [{"type": "PodScheduled", "status": "True", **bound}]
     return status
 
 

@@ -385,9 +385,15 @@ def _(finding: of.AmbiguousDefault) -> str:
 
 
 @text.register
+def _(finding: of.UnknownNamespace) -> str:
+    return f"namespace {finding.namespace} is not known yet, so neither is the queue of the gang"
+
+
+@text.register
 def _(finding: of.QueueStopped) -> str:
     if finding.is_drained:
-        return f"queue {finding.queue} drains and starts no gang that was created since it does"
+        created = "a PodGroup or pods that were created since it does"
+        return f"queue {finding.queue} drains and starts no gang with {created}"
     causes = "has stop: Hold, is being deleted, or names a parent that cannot be used"
     return f"queue {finding.queue} starts no gang now: it or a queue above it {causes}"
 

@@ -294,7 +294,7 @@ class ForbiddenQueue(Finding):
 
 @dataclass(frozen=True, slots=True)
 class QueueHasChildren(Finding):
-    """The gang names a queue with children; ``candidates`` are those below it."""
+    """The queue of the gang has children; ``candidates`` are those below it."""
 
     queue: str
     candidates: tuple[str, ...] = ()
@@ -306,6 +306,13 @@ class AmbiguousDefault(Finding):
 
     namespace: str
     candidates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownNamespace(Finding):
+    """No watch has shown the namespace of the gang yet, so nobody knows its labels."""
+
+    namespace: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 A Snapshot is immutable and complete: whatever a decision uses is in it, and nothing else is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Self
@@ -74,6 +74,7 @@ class Member:
     other_gangs: tuple[GangKey, ...] = ()  # that it names as well, and is not in
     may_preempt: bool = True  # by its preemptionPolicy; Tutti preempts nothing
     run: int = 0  # of its gang, that it was made for; older pods are no members
+    bound_at: float | None = None  # by the API server's clock; None if it has no node, or unknown
 
     @property
     def gang(self) -> GangKey:
@@ -334,6 +335,15 @@ class Reservation:
     version: str = ""  # metadata.resourceVersion; empty until the server has answered
     self_uid: Uid | None = None  # metadata.uid of the Reservation object itself
     record: QueueRecord | None = None  # of the gang's start; None if there were no Queues then
+    # The pods that have left ``entries`` because they are bound: they stay charged to the queue of
+    # the record, whatever their labels say. Sorted; some may be gone.
+    charged: tuple[Uid, ...] = ()
+
+    @property
+    def pods(self) -> Iterator[Uid]:
+        """The pods that it holds room for, and those charged to the queue of its record."""
+        yield from (entry.uid for entry in self.entries)
+        yield from self.charged
 
     @property
     def is_spent(self) -> bool:
@@ -377,19 +387,11 @@ class Snapshot:
     start_records: tuple[Reservation, ...] = ()
 
     @property
-    def older_members(self) -> Mapping[GangKey, tuple[Member, ...]]:
-        """The pods with a node that older runs have left, by gang: its queue is charged for them.
-
-        They complete no gang.
-        """
-        if not self.strays:
-            return {}
-        keys = {gang.key for gang in self.gangs}
-        older: dict[GangKey, tuple[Member, ...]] = {}
-        for pod in self.strays:
-            if pod.gang in keys and pod.node is not None and not pod.is_over:
-                older[pod.gang] = (*older.get(pod.gang, ()), pod)
-        return older
+    def recorded(self) -> Iterator[tuple[Reservation, QueueRecord]]:
+        """The Reservations with the record of a start, and the record."""
+        for reservation in (*self.reservations, *self.start_records):
+            if reservation.record is not None:
+                yield reservation, reservation.record
 
     @property
     def records(self) -> Mapping[Uid, QueueRecord]:
@@ -400,11 +402,10 @@ class Snapshot:
         """
         own: dict[Uid, QueueRecord] = {}
         earlier: dict[GangKey, tuple[float, Uid]] = {}
-        for reservation in (*self.reservations, *self.start_records):
-            if reservation.record is not None:
-                own[reservation.uid] = reservation.record
-                start = reservation.record.started, reservation.uid
-                earlier[reservation.gang] = max(start, earlier.get(reservation.gang, start))
+        for reservation, record in self.recorded:
+            own[reservation.uid] = record
+            start = record.started, reservation.uid
+            earlier[reservation.gang] = max(start, earlier.get(reservation.gang, start))
         if not own:
             return own
         inherited = {

@@ -75,6 +75,7 @@ class Reason(StrEnum):
     FORBIDDEN_QUEUE = "ForbiddenQueue"  # the queue does not admit the namespace
     QUEUE_HAS_CHILDREN = "QueueHasChildren"  # gangs start in queues without children
     AMBIGUOUS_DEFAULT = "AmbiguousDefault"  # several queues are the namespace's default
+    UNKNOWN_NAMESPACE = "UnknownNamespace"  # no watch has shown it yet
     QUEUE_HELD = "QueueHeld"
     QUEUE_DRAINS = "QueueDrains"  # and the gang is newer than the drain
     QUEUE_CHANGES = "QueueChanges"  # pods of the gang still hold room in another queue

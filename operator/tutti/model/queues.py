@@ -43,6 +43,7 @@ class Queue:
     draining_since: float | None = None  # seconds since the epoch; None until it is written down
     mode: QueueMode = QueueMode.ACTIVE
     is_terminating: bool = False
+    created: float = 0.0  # seconds since the epoch
     unreadable: tuple[str, ...] = ()  # fields: amounts that count as 0, selectors as None; sorted
 
 

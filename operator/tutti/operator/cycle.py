@@ -141,6 +141,7 @@ class Cycle:
         if not self._only_watches:
             await self._commit.recovery.recover(term)
             await self._commit.queues.prepare()
+            await self._commit.records.write_missing(term)
         await self._pod_group_creator.declare()
 
     def _observe(self) -> Snapshot:

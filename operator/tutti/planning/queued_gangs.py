@@ -3,10 +3,11 @@
 The second stage of a plan. Where there are no Queues it changes nothing.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
-from ..gang import timeouts
+from ..gang import demand, timeouts
 from ..gang.demand import MemberCounts
 from ..gang.findings import (
     AmbiguousDefault,
@@ -15,6 +16,7 @@ from ..gang.findings import (
     QueueChanges,
     QueueHasChildren,
     QueueStopped,
+    UnknownNamespace,
     UnknownQueue,
 )
 from ..gang.order import by_age, waiting_since
@@ -26,6 +28,7 @@ from ..model.resources import Resources
 from ..queues import admission, charge, limits, use
 from ..queues.admission import Membership, Refusal
 from ..queues.at_limit import NO_GANGS, LimitedGangs, WaitingGang
+from ..queues.attribution import ChargedPods
 from ..queues.charge import GangCharge
 from ..queues.cover import QueuedGang
 from ..queues.limits import QueueLimit
@@ -33,7 +36,7 @@ from ..queues.tree import QueueTree
 from ..queues.use import ChargedGangs
 from .observed_demand import ObservedDemand
 
-NO_QUEUE = Membership("")
+NO_PODS = ChargedPods(())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +51,7 @@ class QueuedGangs:
     use: tuple[QueueUse, ...] = ()
     stopped: Mapping[GangKey, Rejection] = field(default_factory=dict)  # they run and do not grow
     uids: Mapping[str, Uid] = field(default_factory=dict)  # of the queues, by name
+    pods: ChargedPods = NO_PODS
 
     @property
     def credit_of(self) -> Mapping[GangKey, Resources]:
@@ -61,10 +65,11 @@ class QueuedGangs:
     def start_record(self, members: MemberCounts, placed: Sequence[Member]) -> QueueRecord | None:
         """What is written down of a gang that starts with these members.
 
-        Nothing of a gang that runs, of a pod without a PodGroup, or while there are no Queues.
+        Nothing of a gang that is charged by now, of a pod without a PodGroup, or while there are
+        no Queues.
         """
         gang = members.gang
-        if members.is_committed or gang.is_single or not self.uids:
+        if gang.key in self.charges or gang.is_single or not self.uids:
             return None
         queue = self.queues[gang.key]
         minimum = charge.start_charge(gang, placed)
@@ -102,16 +107,16 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
     if not snapshot.queues:
         return QueuedGangs(observed)
     tree = QueueTree.of(snapshot.queues)
-    memberships = _memberships(tree, snapshot)
+    pods, records = ChargedPods.of(snapshot), snapshot.records
+    memberships = admission.memberships(tree, snapshot.namespaces, pods.gangs)
     reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
-    records, older = snapshot.records, snapshot.older_members
     charges: dict[GangKey, GangCharge] = {}
     queues: dict[GangKey, str] = {}
-    gangs = (*snapshot.gangs, *_gone_gangs(snapshot))
-    for gang in gangs:
-        membership, record = memberships.get(gang.key, NO_QUEUE), records.get(gang.uid)
-        reservation, left = reservations.get(gang.uid), older.get(gang.key, ())
-        gang_charge = charge.gang_charge(gang, reservation, record, left)
+    for gang in pods.gangs:
+        membership, record = memberships[gang.key], records.get(gang.uid)
+        others = pods.others.get(gang.key, ())
+        started = charge.as_started(gang, record)
+        gang_charge = charge.gang_charge(started, reservations.get(gang.uid), record, others)
         if gang_charge.total.amounts:
             charges[gang.key] = gang_charge
             queues[gang.key] = admission.charged_queue(tree, record, membership)
@@ -119,88 +124,161 @@ def queue_gangs(observed: ObservedDemand) -> QueuedGangs:
             queues[gang.key] = membership.queue
     running = tuple(
         _running(gang, queues[gang.key], charges[gang.key], records.get(gang.uid))
-        for gang in gangs
+        for gang in pods.gangs
         if gang.key in charges
     )
     totals = Resources.total(node.allocatable for node in snapshot.nodes)
     charged = ChargedGangs(tree, dict(totals.amounts), running, charges)
     rejections: dict[GangKey, Rejection] = {}
     stopped: dict[GangKey, Rejection] = {}
+    counts: list[MemberCounts] = []
     for members in observed.gangs:
-        rejection = _rejection(tree, members, memberships[members.gang.key], queues)
-        if rejection is None or members.gang.terminating:
-            continue
-        if members.is_committed:
-            stopped[members.gang.key] = replace(rejection, only_extra_members=True)
+        gang = members.gang
+        admitted = _without_strangers(members, pods.strangers)
+        is_running = any(not member.is_over for member in admitted.bound)
+        created = inf
+        if is_running:
+            admitted = _as_started(admitted, records.get(gang.uid))
+        elif admitted.is_committed:
+            admitted = replace(admitted, gang=charge.without_minimum(gang))
         else:
-            rejections[members.gang.key] = rejection
+            before, admitted = admitted, _undrained(tree, admitted, queues.get(gang.key, ROOT))
+            created = inf if _is_kept_out(before, admitted) else gang.created
+        counts.append(admitted)
+        rejection = _rejection(
+            tree, gang, created, memberships[gang.key], queues, is_running=is_running
+        )
+        if rejection is None or gang.terminating:
+            continue
+        if is_running:
+            stopped[gang.key] = replace(rejection, only_extra_members=True)
+        else:
+            rejections[gang.key] = rejection
+    observed = replace(observed, gangs=counts)
     return QueuedGangs(
         _without(observed, rejections),
         queues,
         charges,
         limits.limits(tree, queues, {key: one.total for key, one in charges.items()}),
         charged,
-        use.queue_use(charged, _waiting(snapshot, queues, charges)),
+        use.queue_use(charged, _waiting(pods.gangs, queues, charges)),
         stopped,
         {name: queue.uid for name, queue in tree.queues.items()},
+        pods,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class UnrecordedGang:
+    """A gang that runs without a record, the record that it lacks, and the pods charged to it."""
+
+    gang: Gang
+    record: QueueRecord
+    pods: tuple[Uid, ...]  # sorted
+
+
+def unrecorded_gangs(snapshot: Snapshot) -> Sequence[UnrecordedGang]:
+    """The gangs that started before there were Queues and belong to a Queue by now.
+
+    Those in the root wait for a Queue that they belong to, and those with a Reservation until it
+    ends.
+    """
+    known = snapshot.records.keys() | {reservation.uid for reservation in snapshot.reservations}
+    candidates = [
+        gang
+        for gang in snapshot.gangs
+        if not gang.is_single and gang.uid not in known and any(map(_has_node, gang.members))
+    ]
+    if not (snapshot.queues and candidates):
+        return ()
+    tree, pods = QueueTree.of(snapshot.queues), ChargedPods.of(snapshot)
+    uids = {gang.uid for gang in candidates}
+    gangs = [gang for gang in pods.gangs if gang.uid in uids]
+    memberships = admission.memberships(tree, snapshot.namespaces, gangs)
+    unrecorded = []
+    for gang in gangs:
+        queue = memberships[gang.key].queue
+        own = [member for member in gang.members if _has_node(member)]
+        if queue in ("", ROOT) or not own:
+            continue
+        started, minimum = charge.started_at(gang), charge.start_charge(gang, own)
+        record = QueueRecord(queue, tree.queues[queue].uid, started, minimum)
+        named = (*own, *pods.others.get(gang.key, ()))
+        uids_of_pods = tuple(sorted(member.uid for member in named))
+        unrecorded.append(UnrecordedGang(gang, record, uids_of_pods))
+    return unrecorded
+
+
+def _has_node(member: Member) -> bool:
+    return member.node is not None and not member.is_over
+
+
 def _running(gang: Gang, queue: str, charged: GangCharge, record: QueueRecord | None) -> QueuedGang:
-    """A gang that runs, as the walk sees it; without a record it started when it was created."""
-    started = gang.created if record is None else record.started
+    """A gang that runs, as the walk sees it."""
+    started = charge.started_at(gang) if record is None else record.started
     return QueuedGang(gang.key, queue, gang.priority, charged.minimum, charged.extras, started)
 
 
 def _waiting(
-    snapshot: Snapshot, queues: Mapping[GangKey, str], charges: Collection[GangKey]
+    gangs: Iterable[Gang], queues: Mapping[GangKey, str], charges: Collection[GangKey]
 ) -> Sequence[str]:
     """The queue of each gang with pods that has not started."""
     return [
         queues[gang.key]
-        for gang in snapshot.gangs
+        for gang in gangs
         if gang.key in queues and gang.key not in charges and not (gang.is_idle or gang.terminating)
     ]
 
 
-def _gone_gangs(snapshot: Snapshot) -> Iterator[Gang]:
-    """The gangs with a record whose PodGroup is gone; their pods may run on."""
-    keys = {gang.key for gang in snapshot.gangs}
-    members: dict[GangKey, list[Member]] = {}
-    for pod in snapshot.strays:
-        members.setdefault(pod.gang, []).append(pod)
-    for reservation in (*snapshot.reservations, *snapshot.start_records):
-        if reservation.record is not None and reservation.gang not in keys:
-            own = members.get(reservation.gang, ())
-            yield charge.recorded_gang(reservation, reservation.record, own)
+def _without_strangers(members: MemberCounts, strangers: Collection[Uid]) -> MemberCounts:
+    """The members without pods with a node that are charged to another gang, or by themselves."""
+    own = tuple(member for member in members.bound if member.uid not in strangers)
+    return members if len(own) == len(members.bound) else replace(members, bound=own)
 
 
-def _memberships(tree: QueueTree, snapshot: Snapshot) -> Mapping[GangKey, Membership]:
-    """The queue of each gang if it started now."""
-    labels = {namespace.name: dict(namespace.labels) for namespace in snapshot.namespaces}
-    known: dict[tuple[str, str], Membership] = {}
-    memberships = {}
-    for gang in snapshot.gangs:
-        names = gang.key.namespace, gang.queue
-        if names not in known:
-            known[names] = admission.membership(tree, gang.queue, labels.get(names[0], {}))
-        memberships[gang.key] = known[names]
-    return memberships
+def _as_started(members: MemberCounts, record: QueueRecord | None) -> MemberCounts:
+    """The members of a gang that runs; those beyond what it started with replace nobody."""
+    gang = charge.as_started(members.gang, record)
+    return members if gang is members.gang else replace(members, gang=gang)
+
+
+def _undrained(tree: QueueTree, members: MemberCounts, queue: str) -> MemberCounts:
+    """The members of a gang that waits, without the pods that are newer than a drain."""
+    since = tree.draining_since(queue)
+    ready = tuple(member for member in members.ready if member.created < since)
+    return members if len(ready) == len(members.ready) else replace(members, ready=ready)
+
+
+def _is_kept_out(members: MemberCounts, admitted: MemberCounts) -> bool:
+    """Whether the gang could start with all of its members and not with those admitted."""
+    return (
+        admitted is not members
+        and demand.start_request(admitted) is None
+        and demand.start_request(members) is not None
+    )
 
 
 def _rejection(
-    tree: QueueTree, members: MemberCounts, membership: Membership, queues: Mapping[GangKey, str]
+    tree: QueueTree,
+    gang: Gang,
+    created: float,
+    membership: Membership,
+    queues: Mapping[GangKey, str],
+    *,
+    is_running: bool,
 ) -> Rejection | None:
-    """Why the gang may not start in its queue, or not grow if it runs; None if it may."""
-    gang = members.gang
+    """Why the gang may not start in its queue, or not grow if it runs; None if it may.
+
+    A drain keeps it out if it began before ``created``.
+    """
     if membership.refusal is not None:
         reason, finding = _refusal(gang, membership)
         return Rejection(gang.key, reason, (finding,))
     queue = queues[gang.key]
-    if queue != membership.queue and not members.is_committed:
+    if queue != membership.queue and not is_running:
         finding = QueueChanges(queue, membership.queue)
         return Rejection(gang.key, Reason.QUEUE_CHANGES, (finding,))
-    match tree.stop_of(queue, gang.created):
+    match tree.stop_of(queue, created):
         case Stop.HOLD:
             return Rejection(gang.key, Reason.QUEUE_HELD, (QueueStopped(queue),))
         case Stop.DRAIN:
@@ -210,17 +288,19 @@ def _rejection(
 
 
 def _refusal(gang: Gang, membership: Membership) -> tuple[Reason, Finding]:
-    candidates = membership.candidates
+    queue, candidates = membership.refused, membership.candidates
     match membership.refusal:
         case Refusal.FORBIDDEN:
-            finding = ForbiddenQueue(gang.queue, gang.key.namespace, candidates)
+            finding = ForbiddenQueue(queue, gang.key.namespace, candidates)
             return Reason.FORBIDDEN_QUEUE, finding
         case Refusal.NOT_A_LEAF:
-            return Reason.QUEUE_HAS_CHILDREN, QueueHasChildren(gang.queue, candidates)
+            return Reason.QUEUE_HAS_CHILDREN, QueueHasChildren(queue, candidates)
         case Refusal.AMBIGUOUS:
             return Reason.AMBIGUOUS_DEFAULT, AmbiguousDefault(gang.key.namespace, candidates)
+        case Refusal.UNKNOWN_NAMESPACE:
+            return Reason.UNKNOWN_NAMESPACE, UnknownNamespace(gang.key.namespace)
         case _:
-            return Reason.UNKNOWN_QUEUE, UnknownQueue(gang.queue, candidates)
+            return Reason.UNKNOWN_QUEUE, UnknownQueue(queue, candidates)
 
 
 def _without(observed: ObservedDemand, rejections: Mapping[GangKey, Rejection]) -> ObservedDemand:

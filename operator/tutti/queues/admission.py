@@ -4,11 +4,13 @@ A gang that waits belongs to the queue that it names, or else to its namespace's
 that runs is charged to the queue that was written down when it started.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ..filters.node_rules import label_holds
+from ..model.cluster import Gang, Namespace
+from ..model.keys import GangKey
 from ..model.queues import ROOT, QueueRecord, Selector
 from .tree import QueueTree
 
@@ -20,46 +22,106 @@ class Refusal(StrEnum):
     FORBIDDEN = "ForbiddenQueue"  # the queue does not admit the namespace
     NOT_A_LEAF = "QueueHasChildren"
     AMBIGUOUS = "AmbiguousDefault"  # several queues are the namespace's default
+    UNKNOWN_NAMESPACE = "UnknownNamespace"  # no watch has shown the namespace yet
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The queue of a gang; empty if there is a refusal, and then ``candidates`` would do."""
+    """The queue of a gang; empty if there is a refusal, and then ``candidates`` would do.
+
+    ``refused`` is the queue that the refusal is about, if there is one. ``fallback`` is charged for
+    what runs without a record, so that a refusal lifts no limit.
+    """
 
     queue: str
     refusal: Refusal | None = None
     candidates: tuple[str, ...] = ()  # sorted
+    refused: str = ""
+    fallback: str = ROOT
+
+    @property
+    def charged(self) -> str:
+        """The queue that is charged for what runs and has no record."""
+        return self.queue or self.fallback
 
 
-def membership(tree: QueueTree, named: str, labels: Mapping[str, str]) -> Membership:
-    """The queue of a gang that names one, or names none; ``labels`` are its namespace's.
+def membership(tree: QueueTree, named: str, labels: Mapping[str, str] | None) -> Membership:
+    """The queue of a gang that names one, or names none.
 
-    A namespace that is the default of no queue puts its gangs into the root.
+    ``labels`` are its namespace's; None if the namespace is not known. A namespace that is the
+    default of no queue puts its gangs into the root.
     """
+    if labels is None:
+        return Membership("", Refusal.UNKNOWN_NAMESPACE)
     if not named:
-        defaults = _usable(tree, labels, defaults_only=True)
-        if len(defaults) > 1:
-            return Membership("", Refusal.AMBIGUOUS, defaults)
-        return Membership(defaults[0] if defaults else ROOT)
+        return _default(tree, labels)
     queue = tree.queues.get(named)
     if queue is None or named == ROOT:
-        return Membership("", Refusal.UNKNOWN, _usable(tree, labels))
-    if not selects(queue.namespaces, labels):
-        return Membership("", Refusal.FORBIDDEN, _usable(tree, labels))
-    if not tree.is_leaf(named):
-        below = (name for name in _usable(tree, labels) if named in tree.path(name))
-        return Membership("", Refusal.NOT_A_LEAF, tuple(below))
-    return Membership(named)
+        refusal = Refusal.UNKNOWN
+    elif not selects(queue.namespaces, labels):
+        refusal = Refusal.FORBIDDEN
+    elif not tree.is_leaf(named):
+        return _not_a_leaf(tree, named, labels)
+    else:
+        return Membership(named)
+    fallback = _default(tree, labels).charged
+    return Membership("", refusal, _usable(tree, labels), named, fallback)
+
+
+def _default(tree: QueueTree, labels: Mapping[str, str]) -> Membership:
+    """The default of a namespace.
+
+    A queue that is the default of all namespaces is that of those which no other has chosen. Gangs
+    do not start in a default with children, unless it has a child that is the default.
+    """
+    queues = [
+        queue
+        for queue in tree.queues.values()
+        if queue.name != ROOT
+        and selects(queue.default_for, labels)
+        and selects(queue.namespaces, labels)
+    ]
+    chosen = [queue for queue in queues if queue.default_for or queue.namespaces] or queues
+    defaults = [queue for queue in chosen if tree.is_leaf(queue.name)]
+    if len(defaults) == 1:
+        return Membership(defaults[0].name)
+    if not chosen:
+        return Membership(ROOT)
+    oldest = min(defaults or chosen, key=lambda queue: (queue.created, queue.name)).name
+    if not defaults:
+        return _not_a_leaf(tree, oldest, labels)
+    names = tuple(sorted(queue.name for queue in defaults))
+    return Membership("", Refusal.AMBIGUOUS, names, fallback=oldest)
+
+
+def _not_a_leaf(tree: QueueTree, name: str, labels: Mapping[str, str]) -> Membership:
+    below = tuple(leaf for leaf in _usable(tree, labels) if name in tree.path(leaf))
+    return Membership("", Refusal.NOT_A_LEAF, below, name, name)
+
+
+def memberships(
+    tree: QueueTree, namespaces: Iterable[Namespace], gangs: Iterable[Gang]
+) -> Mapping[GangKey, Membership]:
+    """The queue of each gang if it started now."""
+    labels = {namespace.name: dict(namespace.labels) for namespace in namespaces}
+    known: dict[tuple[str, str], Membership] = {}
+    found = {}
+    for gang in gangs:
+        names = gang.key.namespace, gang.queue
+        if names not in known:
+            known[names] = membership(tree, gang.queue, labels.get(gang.key.namespace))
+        found[gang.key] = known[names]
+    return found
 
 
 def charged_queue(tree: QueueTree, record: QueueRecord | None, now: Membership) -> str:
     """The queue that a gang is charged to which runs.
 
-    Without a record (it started before there were queues) it is the queue to which it would
-    belong now. The root is charged where there is none, or the queue of the record is gone.
+    Without a record it is the queue to which it would belong now. The root is charged where there
+    is none, or the queue of the record is gone.
     """
     if record is None:
-        return now.queue or ROOT
+        return now.charged
     queue = tree.queues.get(record.queue)
     return ROOT if queue is None or queue.uid != record.queue_uid else queue.name
 
@@ -71,17 +133,12 @@ def selects(selector: Selector | None, labels: Mapping[str, str]) -> bool:
     )
 
 
-def _usable(
-    tree: QueueTree, labels: Mapping[str, str], *, defaults_only: bool = False
-) -> tuple[str, ...]:
-    """The queues that gangs of such a namespace may name, or of which it is the default."""
+def _usable(tree: QueueTree, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """The queues that gangs of such a namespace may name."""
     return tuple(
         sorted(
             queue.name
             for queue in tree.queues.values()
-            if queue.name != ROOT
-            and tree.is_leaf(queue.name)
-            and selects(queue.namespaces, labels)
-            and (not defaults_only or selects(queue.default_for, labels))
+            if queue.name != ROOT and tree.is_leaf(queue.name) and selects(queue.namespaces, labels)
         )
     )

@@ -6,13 +6,13 @@ quota, so they are left out.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..gang import demand, slots
 from ..gang.order import by_age
 from ..model import ports
-from ..model.cluster import Gang, Member, Phase, Reservation, Role
+from ..model.cluster import Gang, Member, Phase, Reservation
 from ..model.queues import QueueRecord, RoleAtStart
 from ..model.resources import NOTHING, Resources
 from ..model.volumes import is_attaching
@@ -30,7 +30,7 @@ class GangCharge:
 
     minimum: Resources = NOTHING
     extras: tuple[tuple[str, Resources], ...] = ()  # by pod, the oldest first
-    # Of terminating members and of pods of older runs, what the lost members do not make up.
+    # Of terminating members and of pods that are no members, what the lost ones do not make up.
     leaving: Resources = NOTHING
     held_minimum: Resources = NOTHING
     credit: Resources = NOTHING
@@ -45,13 +45,14 @@ def gang_charge(
     gang: Gang,
     reservation: Reservation | None,
     record: QueueRecord | None,
-    older: Sequence[Member] = (),
+    others: Sequence[Member] = (),
 ) -> GangCharge:
     """What a gang that has started is charged now.
 
     Members count that have a node or room in the Reservation, and slots. ``record`` says what the
     gang started with; without it, lost members are not charged. Once nobody holds room, nothing is
-    charged. ``older`` are pods with a node that older runs have left: they count as terminating.
+    charged. ``others`` are pods with a node that are charged to the gang and are no members of it,
+    as those of older runs: they count as terminating.
     """
     promised = {entry.uid for entry in reservation.entries} if reservation is not None else set()
     holders = [
@@ -63,7 +64,7 @@ def gang_charge(
     slotted = Counter[str]()
     for slot in reservation.slots if reservation is not None else ():
         slotted[slot.role] += slot.count
-    if not (holders or slotted or older):
+    if not (holders or slotted or others):
         return GangCharge()
     succeeded = _by_role(gang, _succeeded(gang))
     needed = _needed(gang, staying, slotted + succeeded)
@@ -75,24 +76,13 @@ def gang_charge(
     )
     minimum = held.at_least(_recorded(record, succeeded))
     terminating = [member for member in holders if member.terminating]
-    leaving = Resources.total(requests_of(member) for member in (*terminating, *older))
+    leaving = Resources.total(requests_of(member) for member in (*terminating, *others))
     surplus = held + leaving - minimum
     roles = [*slotted.elements(), *succeeded.elements(), *(member.role for member in needed)]
     uids = {member.uid for member in needed}
     extras = ((m.key.name, requests_of(m)) for m in staying if m.uid not in uids)
     credit = NOTHING if _is_exchange(gang, roles) else (minimum - held - leaving).at_least(NOTHING)
     return GangCharge(minimum, tuple(extras), surplus.at_least(NOTHING), held, credit)
-
-
-def recorded_gang(reservation: Reservation, record: QueueRecord, members: Iterable[Member]) -> Gang:
-    """A gang whose PodGroup is gone, as far as the record of its start says what it was."""
-    return Gang(
-        reservation.gang,
-        reservation.uid,
-        sum(start.members for start in record.minimum),
-        roles=tuple(Role(start.role, start.members) for start in record.minimum if start.role),
-        members=tuple(members),
-    )
 
 
 def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ...]:
@@ -107,6 +97,37 @@ def start_charge(gang: Gang, members: Iterable[Member]) -> tuple[RoleAtStart, ..
         RoleAtStart(role, len(amounts), Resources.total(amounts))
         for role, amounts in sorted(requests.items())
     )
+
+
+def as_started(gang: Gang, record: QueueRecord | None) -> Gang:
+    """The gang with no larger minimum than it started with; as it is without a record.
+
+    A minimum that is raised while the gang runs makes extras of the members that come for it.
+    """
+    if record is None:
+        return gang
+    started = {start.role: start.members for start in record.minimum}
+    roles = tuple(
+        replace(role, min_member=min(role.min_member, started.get(role.name, 0)))
+        for role in gang.roles
+    )
+    least = min(gang.min_member, sum(started.values()))
+    if roles == gang.roles and least == gang.min_member:
+        return gang
+    return replace(gang, min_member=least, roles=roles)
+
+
+def without_minimum(gang: Gang) -> Gang:
+    """A gang of which members have succeeded and none holds room: all others are extras."""
+    return replace(
+        gang, min_member=1, roles=tuple(replace(role, min_member=0) for role in gang.roles)
+    )
+
+
+def started_at(gang: Gang) -> float:
+    """When a gang without a record started: its first member got a node, or else was created."""
+    bound = (member.bound_at for member in gang.members if member.node is not None)
+    return min((at for at in bound if at is not None), default=gang.created)
 
 
 def requests_of(member: Member) -> Resources:

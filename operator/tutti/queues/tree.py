@@ -7,6 +7,7 @@ from the root and starts nothing.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 
 from ..model.keys import Uid
 from ..model.queues import ROOT, Queue, QueueMode, Stop
@@ -94,8 +95,8 @@ class QueueTree:
     def stop_of(self, name: str, created: float) -> Stop:
         """Why a gang created at this time does not start in the queue, if by a stop at all.
 
-        A stop holds for all queues below. A queue that drains still starts the gangs that were
-        there when the drain began.
+        A stop holds for all queues below. A queue that drains still starts what was there when the
+        drain began.
         """
         path = [self.queues[step] for step in self.path(name)]
         if any(
@@ -103,13 +104,14 @@ class QueueTree:
             for queue in path
         ):
             return Stop.HOLD
-        is_late = any(
-            queue.stop is Stop.DRAIN
-            and queue.draining_since is not None
-            and created >= queue.draining_since
-            for queue in path
-        )
-        return Stop.DRAIN if is_late else Stop.NONE
+        since = self.draining_since(name)
+        return Stop.DRAIN if since < inf and created >= since else Stop.NONE
+
+    def draining_since(self, name: str) -> float:
+        """When the first drain began of the queue and those above it; infinity if none drains."""
+        path = (self.queues[step] for step in self.path(name))
+        starts = (queue.draining_since for queue in path if queue.stop is Stop.DRAIN)
+        return min((since for since in starts if since is not None), default=inf)
 
 
 def findings(queues: Sequence[Queue], capacity: Mapping[str, int]) -> Sequence[Finding]:

@@ -176,7 +176,7 @@ def _own_stops(tree: QueueTree, queue: Queue) -> Iterator[tuple[str, str]]:
     if queue.stop is Stop.DRAIN:
         yield (
             Why.DRAINING,
-            "it has stop: Drain, so gangs that were created after the drain began do not start",
+            "it has stop: Drain, so PodGroups and pods created after the drain began do not start",
         )
 
 

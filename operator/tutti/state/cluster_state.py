@@ -103,6 +103,7 @@ class ClusterState:
         self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
         self._spent: dict[Uid, Reservation] = {}  # those that hold nothing any more, by gang
         self._start_records: tuple[Reservation, ...] = ()  # the same, sorted
+        self._lost_records: dict[Uid, Reservation] = {}  # deleted while they counted, by gang
         self._queues: tuple[Queue, ...] = ()  # sorted by name
 
     @property
@@ -184,10 +185,33 @@ class ClusterState:
         return [held for held in self._spent.values() if not self.needs_record(held)]
 
     def needs_record(self, reservation: Reservation) -> bool:
-        """Whether the record of a start still counts: Queues exist, and a member holds room."""
+        """Whether the record of a start still counts: Queues exist, and a pod of it holds room."""
         if reservation.record is None or not self._queues:
             return False
-        return self._gangs.holds_room(reservation.gang)
+        return any(self.holds_room(uid) for uid in reservation.pods)
+
+    def lost_records(self) -> Sequence[Reservation]:
+        """Reservations that others have deleted, and whose record still counts."""
+        standing = {held.uid for held in self.reservations}
+        self._lost_records = {
+            uid: held
+            for uid, held in self._lost_records.items()
+            if uid not in standing and self.needs_record(held)
+        }
+        return tuple(self._lost_records.values())
+
+    def holds_room(self, uid: Uid) -> bool:
+        """Whether a pod that names our scheduler has a node and is not over."""
+        said = self._said(uid)
+        return isinstance(said, Member) and said.node is not None and not said.is_over
+
+    def may_hold_room(self, uid: Uid) -> bool:
+        """The same; also true of a pod that no list shows."""
+        return self.holds_room(uid) or not self.is_known(uid)
+
+    def standing(self, reservation: Reservation) -> Reservation | None:
+        """What the API server last showed of a Reservation."""
+        return None if reservation.self_uid is None else self.reservations.get(reservation.self_uid)
 
     def undeclared(self) -> tuple[Member, ...]:
         """Pods of Spark that wait for their PodGroup to be made, and say how large it is."""
@@ -291,6 +315,8 @@ class ClusterState:
             self._spent.pop(old.uid, None)
         if new is not None and new.is_spent:
             self._spent[new.uid] = new
+        if old is not None and new is None and old.record is not None:
+            self._lost_records[old.uid] = old
         # One that is spent holds nothing: for all but its record, it is as if it were deleted.
         old, new = (None if held is None or held.is_spent else held for held in (old, new))
         self._bereft.changed(old, new)
@@ -396,5 +422,6 @@ class ClusterState:
             return bound
         pending = self.pending.get(uid)
         if (assumed := self._assumed.get(uid)) is not None:
-            return replace(pending or assumed.member, node=assumed.node)
+            member = pending or assumed.member
+            return replace(member, node=assumed.node, bound_at=assumed.confirmed)
         return pending

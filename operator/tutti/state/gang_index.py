@@ -75,11 +75,6 @@ class GangIndex:
         """Whether the job of a gang was claimed."""
         return self._own_jobs.get(key) == uid
 
-    def holds_room(self, key: GangKey) -> bool:
-        """Whether some member has a node and is not over, also where the PodGroup is gone."""
-        members = self._by_gang.get(key, {}).values()
-        return any(member.node is not None and not member.is_over for member in members)
-
     def look(self) -> None:
         """Bring what is shown up to date."""
         if not (self._stale or self._is_moved):

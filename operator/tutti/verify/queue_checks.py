@@ -14,7 +14,7 @@ from math import ceil
 from ..filters.node_rules import label_holds
 from ..model.cluster import Gang, Member, Phase, Reservation, Role, Snapshot
 from ..model.decisions import GangCap, Placement
-from ..model.keys import GangKey, Uid
+from ..model.keys import POD, GangKey, Uid
 from ..model.queues import ROOT, Queue, QueueMode, QueueRecord, Selector, Stop
 from . import cap_checks, lookup
 
@@ -44,9 +44,10 @@ def faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangK
         return {}
     tree, records, sentences = QueueChains.of(snapshot), snapshot.records, dict[GangKey, str]()
     held = {reservation.uid: reservation for reservation in snapshot.reservations}
-    starting = {placement.gang for placement in placements}
+    starts = {placement.gang: placement for placement in placements}
     for gang in with_charged_pods(snapshot).gangs:
-        if gang.key not in starting or any(member.counts_as_bound for member in gang.members):
+        placement = starts.get(gang.key)
+        if placement is None or any(map(_runs, gang.members)):
             continue
         if not tree.of_gang(gang):
             sentences[gang.key] = f"gang {gang.key}: it belongs to no queue"
@@ -54,41 +55,117 @@ def faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangK
         name = tree.charged(gang, held.get(gang.uid), records.get(gang.uid))
         if name != tree.of_gang(gang):
             sentences[gang.key] = f"gang {gang.key}: its pods are charged to queue {name}"
-        elif any(tree.is_stopped(queue, gang) for queue in tree.chain(name)):
+        elif any(tree.is_stopped(queue, gang, placement) for queue in tree.chain(name)):
             sentences[gang.key] = f"gang {gang.key}: queue {name} does not start it"
+        elif tree.is_stale(placement, name):
+            sentences[gang.key] = f"gang {gang.key}: its record is not that of queue {name}"
     return sentences
 
 
+def _runs(member: Member) -> bool:
+    return member.counts_as_bound and not member.is_over
+
+
 def with_charged_pods(snapshot: Snapshot) -> Snapshot:
-    """The Snapshot with a gang for each record whose PodGroup is gone, and that has pods left.
+    """The Snapshot in which each pod with room is a member of the gang that it is charged to.
 
-    The pods that older runs of a gang have left are among its members, as if they terminated.
+    Pods that are there by a record alone are members as if they terminated. A gang whose PodGroup
+    is gone has what its record says; a pod that is charged by itself is a gang of its own.
     """
-    if not snapshot.strays:
+    if not snapshot.queues:
         return snapshot
-    known = {gang.key for gang in snapshot.gangs}
-    members = defaultdict[GangKey, list[Member]](list)
+    charged_to = _ChargedTo.of(snapshot)
+    stay, moved = defaultdict[GangKey, list[Member]](list), defaultdict[GangKey, list[Member]](list)
+    for gang in snapshot.gangs:
+        for pod in gang.members:
+            key = charged_to.key(pod, gang.key)
+            (stay if key == gang.key else moved)[key].append(pod)
     for pod in snapshot.strays:
-        members[pod.gang].append(pod)
-    gone = [
-        Gang(
-            held.gang,
-            held.uid,
-            sum(start.members for start in held.record.minimum),
-            roles=tuple(
-                Role(start.role, start.members) for start in held.record.minimum if start.role
-            ),
-            members=tuple(members[held.gang]),
-        )
-        for held in (*snapshot.reservations, *snapshot.start_records)
-        if held.record is not None and held.gang not in known and held.gang in members
+        if charged_to.has_room(pod) or pod.is_over:
+            moved[charged_to.key(pod, pod.gang)].append(pod)
+    gangs = [
+        _with_leaving(replace(gang, members=tuple(stay[gang.key])), moved.pop(gang.key, ()))
+        for gang in snapshot.gangs
     ]
-    gangs = [_with_older(gang, members[gang.key]) for gang in snapshot.gangs]
-    return replace(snapshot, gangs=(*gangs, *gone))
+    starts = {held.gang: held for held in _by_start(snapshot)}
+    for key, pods in moved.items():
+        if key.kind != POD and (start := starts.get(key)) is not None:
+            gangs.append(_gone_gang(start, pods))
+        else:
+            gangs += (_alone(pod) for pod in pods if not pod.is_over)
+    records = snapshot.records
+    return replace(snapshot, gangs=tuple(_as_started(g, records.get(g.uid)) for g in gangs))
 
 
-def _with_older(gang: Gang, pods: Sequence[Member]) -> Gang:
-    leaving = [replace(pod, terminating=True) for pod in pods if pod.node is not None]
+@dataclass(frozen=True, slots=True)
+class _ChargedTo:
+    """What says which gang a pod is charged to."""
+
+    gangs: Mapping[Uid, GangKey]  # by pod, from records
+    named: Collection[GangKey]  # gangs of which records name pods
+    reserved: Collection[Uid]  # pods with room in a Reservation
+    first_queue: float  # when it was created
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "_ChargedTo":
+        gangs = {uid: held.gang for held in _by_start(snapshot) for uid in held.pods}
+        return cls(
+            gangs,
+            frozenset(gangs.values()),
+            {entry.uid for held in snapshot.reservations for entry in held.entries},
+            min(queue.created for queue in snapshot.queues),
+        )
+
+    def has_room(self, pod: Member) -> bool:
+        return not pod.is_over and (pod.node is not None or pod.uid in self.reserved)
+
+    def key(self, pod: Member, label: GangKey) -> GangKey:
+        """The gang of the record that names it, or else that of its label, or itself."""
+        if not self.has_room(pod):
+            return label
+        if pod.uid in self.gangs or pod.node is None:
+            return self.gangs.get(pod.uid, label)
+        is_old = pod.bound_at is None or pod.bound_at <= self.first_queue
+        is_own = is_old and label not in self.named
+        return label if is_own else GangKey(pod.key.namespace, pod.key.name, POD)
+
+
+def _by_start(snapshot: Snapshot) -> Sequence[Reservation]:
+    """The Reservations with a record, the last start last."""
+    starts = ((record.started, held.uid, held) for held, record in snapshot.recorded)
+    return [held for _, _, held in sorted(starts, key=lambda start: start[:2])]
+
+
+def _gone_gang(held: Reservation, pods: Sequence[Member]) -> Gang:
+    minimum = () if held.record is None else held.record.minimum
+    named = frozenset(held.pods)
+    own = [pod for pod in pods if pod.uid in named or not named]
+    gang = Gang(
+        held.gang,
+        held.uid,
+        sum(start.members for start in minimum),
+        roles=tuple(Role(start.role, start.members) for start in minimum if start.role),
+        members=tuple(own),
+    )
+    return _with_leaving(gang, [pod for pod in pods if pod not in own])
+
+
+def _alone(pod: Member) -> Gang:
+    key = GangKey(pod.key.namespace, pod.key.name, POD)
+    return Gang(key, pod.uid, 1, members=(pod,), created=pod.created)
+
+
+def _as_started(gang: Gang, record: QueueRecord | None) -> Gang:
+    """The gang with no larger minimum than it started with."""
+    if record is None:
+        return gang
+    started = Counter({start.role: start.members for start in record.minimum})
+    roles = (replace(r, min_member=min(r.min_member, started[r.name])) for r in gang.roles)
+    return replace(gang, min_member=min(gang.min_member, started.total()), roles=tuple(roles))
+
+
+def _with_leaving(gang: Gang, pods: Sequence[Member]) -> Gang:
+    leaving = [replace(pod, terminating=True) for pod in pods if not pod.is_over]
     return replace(gang, members=(*gang.members, *leaving)) if leaving else gang
 
 
@@ -174,23 +251,53 @@ class QueueChains:
 
     def of_gang(self, gang: Gang) -> str:
         """The queue in which the gang starts; empty if there is none, or no single one."""
-        labels = self.labels.get(gang.key.namespace, {})
-        usable = [
+        labels = self.labels.get(gang.key.namespace)
+        if labels is None:
+            return ""
+        if gang.queue:
+            queue = self.queues.get(gang.queue)
+            is_usable = queue is not None and _selects(queue.namespaces, labels)
+            return gang.queue if is_usable and gang.queue not in self.parents else ""
+        defaults = self._defaults(labels)
+        leaves = [queue.name for queue in defaults if queue.name not in self.parents]
+        if len(leaves) == 1 or not defaults:
+            return next(iter(leaves), ROOT)
+        return ""
+
+    def _defaults(self, labels: Labels) -> Sequence[Queue]:
+        """The defaults of a namespace; those of all namespaces if there are no others."""
+        defaults = [
             queue
             for queue in self.queues.values()
-            if queue.name not in self.parents and _selects(queue.namespaces, labels)
+            if _selects(queue.namespaces, labels) and _selects(queue.default_for, labels)
         ]
-        if gang.queue:
-            return next((queue.name for queue in usable if queue.name == gang.queue), "")
-        defaults = [queue.name for queue in usable if _selects(queue.default_for, labels)]
-        return "" if len(defaults) > 1 else next(iter(defaults), ROOT)
+        return [
+            queue for queue in defaults if (queue.namespaces, queue.default_for) != ((), ())
+        ] or defaults
+
+    def without_record(self, gang: Gang) -> str:
+        """The queue that a gang without a record is charged to if it runs."""
+        if name := self.of_gang(gang):
+            return name
+        labels = self.labels.get(gang.key.namespace)
+        named = self.queues.get(gang.queue)
+        if labels is None:
+            return ROOT
+        if named is not None and _selects(named.namespaces, labels):
+            return named.name
+        defaults = self._defaults(labels)
+        leaves = [queue for queue in defaults if queue.name not in self.parents]
+        ordered = sorted(leaves or defaults, key=lambda queue: (queue.created, queue.name))
+        return next((queue.name for queue in ordered), ROOT)
 
     def charged(self, gang: Gang, held: Reservation | None, record: QueueRecord | None) -> str:
         """The queue that the gang is charged to: that of its record while it holds room."""
         has_node = any(member.node is not None and not member.is_over for member in gang.members)
         has_room = held is not None and bool(held.entries or held.slots)
-        if record is None or not (has_node or has_room):
+        if not (has_node or has_room):
             return self.of_gang(gang)
+        if record is None:
+            return self.without_record(gang)
         queue = self.queues.get(record.queue)
         return queue.name if queue is not None and queue.uid == record.queue_uid else ROOT
 
@@ -210,12 +317,23 @@ class QueueChains:
             name = self.queues[name].parent
         return queue.name in met
 
-    def is_stopped(self, queue: Queue, gang: Gang) -> bool:
-        """Whether the queue starts nothing, or nothing as new as the gang."""
+    def is_stopped(self, queue: Queue, gang: Gang, placement: Placement) -> bool:
+        """Whether the queue starts nothing, or nothing as new as the gang or a pod of it."""
         if queue.is_terminating or queue.stop is Stop.HOLD or self.is_astray(queue):
             return True
-        since = queue.draining_since
-        return queue.stop is Stop.DRAIN and since is not None and since <= gang.created
+        if queue.stop is not Stop.DRAIN or queue.draining_since is None:
+            return False
+        uids = {assignment.uid for assignment in placement.assignments}
+        pods = (member.created for member in gang.members if member.uid in uids)
+        return max([gang.created, *pods]) >= queue.draining_since
+
+    def is_stale(self, placement: Placement, name: str) -> bool:
+        """Whether the record of a start is not that of the queue in which the gang starts now."""
+        if placement.gang.kind == POD:
+            return False
+        record, queue = placement.record, self.queues.get(name)
+        uid = "" if queue is None else queue.uid
+        return record is not None and (record.queue, record.queue_uid) != (name, uid)
 
 
 def _selects(selector: Selector | None, labels: Labels) -> bool:

@@ -256,7 +256,7 @@ def _charges(
     records = snapshot.records
     held = {reservation.uid: reservation for reservation in snapshot.reservations}
     chains, charges = {}, {}
-    for gang in snapshot.gangs:
+    for gang in queue_checks.with_charged_pods(snapshot).gangs:
         standing = held.get(gang.uid)
         name = queues.charged(gang, standing, records.get(gang.uid))
         chains[gang.key] = tuple(_names(queues, name))

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from ..kube.codec.quantity import QuantityError, granted
-from ..model.cluster import Snapshot
+from ..model.cluster import Namespace, Snapshot
 from ..model.queues import ROOT, Amounts, Queue, QueueMode, Stop
 from .edits import WrongChange
 
@@ -45,7 +45,10 @@ def with_queue(of: Snapshot, queue: Queue) -> Snapshot:
     uid = queue.uid if namesake is None else namesake.uid
     others = (other for other in of.queues if other.name != queue.name)
     queues = sorted((*others, replace(queue, uid=uid)), key=lambda other: other.name)
-    return replace(of, queues=tuple(queues))
+    # Where there were no queues, no namespaces are shown.
+    names = sorted({gang.key.namespace for gang in of.gangs})
+    namespaces = of.namespaces if of.queues else (*map(Namespace, names),)
+    return replace(of, queues=tuple(queues), namespaces=namespaces)
 
 
 def _named(of: Snapshot, where: str, words: str) -> Queue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from tutti.model.cluster import Gang, Member, Node, Reservation, Snapshot
+from tutti.model.cluster import Gang, Member, Namespace, Node, Reservation, Snapshot
 from tutti.model.decisions import Plan, Policy
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.queues import QueueRecord, RoleAtStart
@@ -107,6 +107,7 @@ def snapshot(world: World, now: float = NOW) -> Snapshot:
         nodes,
         tuple(gangs),
         start_records=tuple(sorted(records, key=lambda held: held.gang)),
+        namespaces=(Namespace(NAMESPACE),),
         queues=tuple(sorted(queues(world), key=lambda queue: queue.name)),
     )
 

@@ -136,6 +136,7 @@ RAY = ApiKind("ray.io", "RayCluster")
 # One value that is not the default, for every field that a decision may look at.
 MEMBER: dict[str, Any] = {
     "run": 3,
+    "bound_at": 1_767_225_600.25,
     "may_preempt": False,
     "shape": shapes.Shape(
         resources(pods=1, cpu=1.5, memory=1, gpu=2) + Resources.of(ports.requested_amounts(PORTS)),
@@ -243,6 +244,7 @@ RESERVATION: dict[str, Any] = {
     "slots": (SlotReservation(NodeName("n1"), "worker", 2),),
     "evict": (Uid("u-1"),),
     "version": "17",
+    "charged": (Uid("ml/a-1-uid"),),
     "record": QueueRecord(
         "vision",
         Uid("q-1"),
@@ -266,6 +268,7 @@ QUEUE: dict[str, Any] = {
     "draining_since": 1_767_225_600.25,
     "mode": QueueMode.SHADOW,
     "is_terminating": True,
+    "created": 1_767_225_601.0,
     "unreadable": ("spec.defaultFor",),
 }
 
@@ -297,6 +300,8 @@ def test_no_field_of_a_member_is_lost(name: str) -> None:
     made = gang("a").of(2, cpu=1).last(1, **{name: MEMBER[name]})
     if name == "failure":
         made = made.last(1, phase=Phase.FAILED)
+    if name == "bound_at":
+        made = made.last(1, node=NodeName("n1"))
     if name == "ended":
         made = made.last(1, phase=Phase.SUCCEEDED)
     if name == "role":

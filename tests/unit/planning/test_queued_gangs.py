@@ -1,5 +1,6 @@
 """The queue of each gang in a plan: who is refused, who is stopped, what is charged."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tutti.gang.finding_text import sentence
-from tutti.model.cluster import Gang, OnTimeout, Phase, Reservation, Role, SlotReservation, Snapshot
+from tutti.model.cluster import (
+    Gang,
+    Member,
+    OnTimeout,
+    Phase,
+    Reservation,
+    Role,
+    SlotReservation,
+    Snapshot,
+)
 from tutti.model.decisions import GangCap, Plan, Reason
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
@@ -16,11 +26,12 @@ from tutti.model.queues import Queue, QueueMode, QueueRecord, RoleAtStart, Stop
 from tutti.model.resources import Resources
 from tutti.planning import observed_demand
 from tutti.planning.plan import plan
-from tutti.planning.queued_gangs import QueuedGangs, queue_gangs
+from tutti.planning.queued_gangs import QueuedGangs, queue_gangs, unrecorded_gangs
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, Strategy
-from tutti.verify.plan_checks import violations
+from tutti.verify import queue_checks
+from tutti.verify.plan_checks import upheld, violations
 
 from ...harness import generators
 from ...harness.builders import (
@@ -35,6 +46,7 @@ from ...harness.builders import (
     snapshot,
     space,
 )
+from ..verify.test_plan_checks import placing
 
 BEST_FIT = BestFit()
 TEAM_A = (Requirement("team", "In", ("a",)),)
@@ -82,10 +94,9 @@ def test_a_gang_starts_in_the_queue_that_it_names_or_in_its_default_or_in_the_ro
         gang("b").of(1, cpu=1),
         single("p", cpu=1),
         gang("c", "other").of(1, cpu=1),
-        gang("d", "gone").of(1, cpu=1),
     )
     queues = {key.name: name for key, name in seen.queues.items()}
-    assert queues == {"a": "vision", "b": "nlp", "p": "nlp", "c": "root", "d": "root"}
+    assert queues == {"a": "vision", "b": "nlp", "p": "nlp", "c": "root"}
     assert not seen.observed.refused
 
 
@@ -184,8 +195,128 @@ def test_a_queue_that_drains_starts_what_was_there_when_the_drain_began() -> Non
     assert (started(made), reasons(made)) == ({"a"}, {"b": Reason.QUEUE_DRAINS})
     (rejection,) = made.rejections
     assert sentence(rejection) == (
-        "queue vision drains and starts no gang that was created since it does"
+        "queue vision drains and starts no gang with a PodGroup or pods that were created since "
+        "it does"
     )
+
+
+def test_a_drain_keeps_out_new_pods_of_an_old_podgroup() -> None:
+    drains = queue("vision", stop=Stop.DRAIN, draining_since=10.0)
+    reused = in_vision(gang("a").of(2, cpu=1).each(created=11.0))
+    partly = in_vision(gang("b").of(3, cpu=1)).needing(2).last(1, created=11.0)
+    runs = in_vision(gang("c").of(2, cpu=1)).needing(1).bound_on("n1")
+    broken = in_vision(gang("d").of(2, cpu=1)).bound_on("n1").last(1, created=11.0)
+    few = in_vision(gang("e").of(1, cpu=1)).needing(2).each(created=11.0)
+    made = planned(ROOM, ML, drains, reused, partly, runs, broken, few)
+    placed = {one.gang.name: len(one.assignments) for one in made.placements}
+    assert placed == {"b": 2, "d": 1}
+    waiting = {"a": Reason.QUEUE_DRAINS, "c": Reason.QUEUE_DRAINS, "e": Reason.WAITING_FOR_MEMBERS}
+    assert reasons(made) == waiting
+    world = snapshot(ROOM, ML, drains, reused, at=60.0)
+    forced = replace(made, placements=(placing(reused, ("a-0", "n1"), ("a-1", "n1")),))
+    assert violations(world, forced) == ("gang ml/a: queue vision does not start it",)
+
+
+def test_a_gang_of_a_namespace_that_is_not_known_yet_waits() -> None:
+    made = planned(ROOM, VISION, gang("a").of(1, cpu=1))
+    (rejection,) = made.rejections
+    assert (started(made), rejection.reason) == (set(), Reason.UNKNOWN_NAMESPACE)
+    assert sentence(rejection) == (
+        "namespace ml is not known yet, so neither is the queue of the gang"
+    )
+    world = snapshot(ROOM, VISION, gang("a").of(1, cpu=1))
+    forced = replace(made, placements=(placing(gang("a").of(1, cpu=1), ("a-0", "n1")),))
+    assert violations(world, forced) == ("gang ml/a: it belongs to no queue",)
+
+
+def test_a_default_with_children_lifts_no_limit() -> None:
+    """Neither for gangs that wait nor for pods and gangs that run without a record."""
+    parent = queue("vision", default_for=TEAM_A, limits=(("pods", 2),))
+    child = queue("speech", parent="vision")
+    runs = single("p", cpu=1).bound_on("n1")
+    waits = gang("b").of(2, cpu=1).but(queue="speech")
+    made = planned(ROOM, ML, parent, child, runs, gang("a").of(1, cpu=1), waits)
+    assert started(made) == set()
+    assert reasons(made) == {"a": Reason.QUEUE_HAS_CHILDREN, "b": Reason.QUEUE_AT_LIMIT}
+
+
+def test_two_defaults_lift_no_limit_for_what_runs() -> None:
+    defaults = [
+        queue(name, default_for=TEAM_A, limits=(("pods", 2),)) for name in ("nlp", "vision")
+    ]
+    older, newer = replace(defaults[1], created=1.0), replace(defaults[0], created=2.0)
+    runs = single("p", cpu=1).bound_on("n1")
+    waits = gang("b").of(2, cpu=1).but(queue="vision")
+    world = snapshot(ROOM, ML, older, newer, runs, waits)
+    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    assert reasons(made) == {"b": Reason.QUEUE_AT_LIMIT}
+    forced = replace(made, placements=(placing(waits, ("b-0", "n1"), ("b-1", "n1")),))
+    assert violations(world, forced)
+
+
+def resized(limit: int = 100, **changes: Any) -> tuple[Part, ...]:
+    """A gang that started with one member wants four by now."""
+    grown = in_vision(gang("a").of(4, cpu=1)).needing(4).bound_on("n1")
+    record = charging(started_in(VISION, grown, 1), replace(grown, members=grown.members[:1]))
+    vision = queue("vision", limits=(("pods", limit),), **changes)
+    return (ROOM, ML, vision, queue("nlp", guaranteed=(("cpu", 4000),)), grown, record)
+
+
+def test_members_for_a_minimum_that_was_raised_are_extras() -> None:
+    """They obey limits, start in no queue that holds, and come after gangs that are covered."""
+    assert len(planned(*resized(3)).placements[0].assignments) == 2
+    assert started(planned(*resized(stop=Stop.HOLD))) == set()
+    drained = resized(stop=Stop.DRAIN, draining_since=50.0)
+    assert started(planned(*drained)) == set()
+    covered = gang("b").of(4, cpu=1).but(queue="nlp")
+    _, *tree = resized()
+    made = planned(node("n1", cpu=6), *tree, covered)
+    assert {one.gang.name: len(one.assignments) for one in made.placements} == {"a": 1, "b": 4}
+
+
+def test_a_gang_of_which_nobody_runs_is_admitted_anew() -> None:
+    """Members that succeeded long ago start no others past a stop, a refusal or their turn."""
+    over = in_vision(gang("a").of(3, cpu=1)).needing(3)
+    over = over.only("a-0", phase=Phase.SUCCEEDED)
+    held = queue("vision", stop=Stop.HOLD)
+    assert reasons(planned(ROOM, ML, held, over)) == {"a": Reason.QUEUE_HELD}
+    assert reasons(planned(ROOM, ML, queue("nlp"), over)) == {"a": Reason.UNKNOWN_QUEUE}
+    made = planned(ROOM, ML, VISION, over)
+    (placement,) = made.placements
+    assert len(placement.assignments) == 2
+    assert placement.record is not None
+
+
+def test_a_single_pod_counts_as_started_when_it_was_bound() -> None:
+    """Else an old pod would take the cover of a gang that runs."""
+    guarantee = queue("top", guaranteed=(("cpu", 2000),))
+    tree = (ROOM, ML, guarantee, queue("vision", parent="top"))
+    default = queue("nlp", parent="top", default_for=TEAM_A)
+    runs = in_vision(gang("a").of(2, cpu=1).bound_on("n1", "n1"))
+    record = charging(started_in(VISION, runs, 2), runs)
+    late = single("p", cpu=1).bound_on("n1").each(bound_at=50.0, created=-9.0).but(created=-9.0)
+    use = {one.name: one for one in planned(*tree, default, runs, record, late).queues}
+    assert (use["vision"].covered["cpu"], use["nlp"].covered["cpu"]) == (2000, 0)
+    waits = late.each(node=None, bound_at=None)
+    made = planned(*tree, default, runs, record, waits)
+    assert started(made) == {"p"}
+
+
+def test_a_gang_that_ran_before_there_were_queues_gets_a_record_of_its_queue() -> None:
+    runs = in_vision(gang("a").of(3, cpu=1)).needing(2).bound_on("n1", "n1", "n1")
+    runs = runs.each(bound_at=5.0)
+    world = snapshot(ROOM, ML, OLDER, runs, gang("w").of(1, cpu=1))
+    (unrecorded,) = unrecorded_gangs(world)
+    two = RoleAtStart("", 2, resources(cpu=2, pods=2))
+    assert unrecorded.record == QueueRecord("vision", OLDER.uid, 5.0, (two,))
+    assert unrecorded.pods == tuple(sorted(member.uid for member in runs.members))
+    assert not unrecorded_gangs(snapshot(ROOM, ML, runs)), "there are no queues"
+    assert not unrecorded_gangs(snapshot(ROOM, ML, OLDER, runs.but(queue=""))), "it is in the root"
+    assert not unrecorded_gangs(snapshot(ROOM, ML, OLDER, runs.each(bound_at=11.0)))
+    record = started_in(VISION, runs, 3)
+    assert not unrecorded_gangs(snapshot(ROOM, ML, OLDER, runs, record))
+    standing = reservation(runs, ("a-0", "n1"))
+    assert not unrecorded_gangs(snapshot(ROOM, ML, OLDER, runs, standing))
 
 
 def test_a_gang_that_is_refused_is_given_up_in_time() -> None:
@@ -420,14 +551,115 @@ def test_pods_whose_podgroup_is_gone_stay_charged() -> None:
     assert started(plan(world, BEST_FIT, BEST_FIT, Budget())) == {"b"}
 
 
-def test_a_pod_that_runs_is_charged_where_its_label_says() -> None:
-    """So its old queue has room for another gang: docs/queues.md says what helps."""
-    earlier = in_vision(gang("a").of(3, cpu=1).bound_on("n1", "n1", "n1"))
-    relabelled = gang("other").of(3, cpu=1).bound_on("n1", "n1", "n1").but(queue="nlp")
+def charging(start: Reservation, *pods: GangBuilder) -> Reservation:
+    """The record with the pods that it names."""
+    uids = (member.uid for part in pods for member in part.members)
+    return replace(start, charged=tuple(sorted(uids)))
+
+
+def charges(*parts: Part, strays: Sequence[Member] = ()) -> dict[str, tuple[str, int]]:
+    """The queue of each gang that is charged, and how many pods it is charged for."""
+    world = snapshot(*parts, strays=strays, at=60.0)
+    seen = queue_gangs(observed_demand.observe(world))
+    return {key.name: (seen.queues[key], one.total["pods"]) for key, one in seen.charges.items()}
+
+
+def named(of: GangBuilder, group: str) -> GangBuilder:
+    """Its pods with the label of another PodGroup, or of none."""
+    return of.each(group=group)
+
+
+OLDER = Queue("vision", Uid("vision-1"), limits=(("cpu", 3000),), created=10.0)
+
+
+@pytest.mark.parametrize("label", ["other", "gone", ""])
+def test_a_pod_that_runs_is_charged_where_it_started_whatever_its_label_says(label: str) -> None:
+    """To its own gang, also if its new gang exists, does not exist, or it is in none."""
+    runs = in_vision(gang("a").of(3, cpu=1).bound_on("n1", "n1", "n1"))
+    record = charging(started_in(VISION, runs, 3), runs)
+    rest = replace(runs, members=())
     waits = in_vision(gang("b").of(1, cpu=1))
-    tree = (ROOM, ML, limited(cpu=3000), queue("nlp"))
-    assert reasons(planned(*tree, earlier, waits)) == {"b": Reason.QUEUE_AT_LIMIT}
-    assert started(planned(*tree, relabelled, waits, started_in(VISION, earlier, 3))) == {"b"}
+    tree = (ROOM, ML, OLDER, queue("nlp"), waits, rest, record)
+    moved = named(runs, label).members
+    other = gang("other").of(0).but(queue="nlp")
+    parts: tuple[Part, ...] = ()
+    strays: tuple[Member, ...] = ()
+    if label == "other":
+        parts = (replace(other, members=moved),)
+    elif label == "gone":
+        strays = moved
+    else:
+        parts = tuple(replace(single(pod.key.name), members=(pod,)) for pod in moved)
+    assert charges(*tree, *parts, strays=strays) == {"a": ("vision", 3)}
+    world = snapshot(*tree, *parts, strays=strays, at=60.0)
+    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    assert reasons(made)["b"] is Reason.QUEUE_AT_LIMIT
+    forced = replace(made, placements=(placing(waits, ("b-0", "n1")),))
+    assert any("queue vision" in fault for fault in violations(world, forced))
+    assert upheld(world, forced.placements) == ()
+
+
+def test_a_single_pod_that_takes_the_label_of_a_gang_stays_in_the_default_queue() -> None:
+    """Else it would leave the limit of the default of its namespace, and start its new gang."""
+    default = queue("vision", default_for=(), limits=(("pods", 1),), created=10.0)
+    pod = single("p", cpu=1).bound_on("n1").each(bound_at=20.0, group="x").members[0]
+    joined = gang("x").of(2, cpu=1).but(queue="nlp")
+    joined = replace(joined, members=(pod, *joined.members[:1]))
+    tree = (ROOM, ML, default, queue("nlp"), single("q", cpu=1))
+    assert charges(*tree, joined) == {"p": ("vision", 1)}
+    assert charges(*tree, strays=(pod,)) == {"p": ("vision", 1)}
+    world = snapshot(*tree, joined, at=60.0)
+    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    assert started(made) == set(), "a stranger makes the gang neither started nor whole"
+    assert reasons(made)["q"] is Reason.QUEUE_AT_LIMIT
+    forced = replace(made, placements=(placing(single("q", cpu=1), ("q", "n1")),))
+    assert violations(world, forced)
+
+
+def test_a_pod_that_ran_before_there_were_queues_is_charged_to_the_gang_of_its_label() -> None:
+    runs = gang("a").of(2, cpu=1).bound_on("n1", "n1").but(queue="vision")
+    for bound_at, expected in ((None, {"a"}), (10.0, {"a"}), (10.5, {"a-0", "a-1"})):
+        assert charges(ROOM, ML, OLDER, runs.each(bound_at=bound_at)).keys() == expected
+
+
+def test_a_pod_that_the_record_of_its_gang_does_not_name_is_charged_by_itself() -> None:
+    runs = in_vision(gang("a").of(2, cpu=1).bound_on("n1", "n1"))
+    record = replace(started_in(VISION, runs, 1), charged=(runs.members[0].uid,))
+    seen = charges(ROOM, ML, OLDER, runs, record)
+    assert seen == {"a": ("vision", 1), "a-1": ("root", 1)}
+
+
+def test_all_records_of_a_gang_whose_podgroup_is_gone_count() -> None:
+    """Deleting and creating it again and again frees nothing."""
+    runs = in_vision(gang("a").of(2, cpu=1).bound_on("n1", "n1"))
+    first, second = runs.members
+    older = replace(started_in(VISION, runs, 1), charged=(first.uid,))
+    newer = replace(started_in(VISION, runs.but(uid=Uid("b")), 1), charged=(second.uid,))
+    seen = charges(ROOM, ML, OLDER, older, newer, strays=(first, second))
+    assert seen == {"a": ("vision", 2)}
+    world = snapshot(ROOM, ML, OLDER, older, newer, strays=(first, second))
+    (cap,) = queue_checks.caps(queue_checks.with_charged_pods(world))
+    assert len(cap.gangs) == 1
+
+
+def test_a_pod_with_room_that_takes_another_label_before_it_is_bound_stays_charged() -> None:
+    waits = in_vision(gang("a").of(1, cpu=1))
+    record = QueueRecord("vision", VISION.uid, 0.0, (RoleAtStart("", 1, resources(cpu=1, pods=1)),))
+    standing = replace(reservation(waits, ("a-0", "n1")), record=record)
+    moved = replace(gang("x").but(queue="nlp"), members=named(waits, "x").members)
+    tree = (ROOM, ML, OLDER, queue("nlp"), standing, replace(waits, members=()))
+    assert charges(*tree, moved) == {"a": ("vision", 1)}
+
+
+def test_a_gang_whose_members_left_it_starts_anew_within_the_limit_alone() -> None:
+    runs = in_vision(gang("a").of(2, cpu=1).bound_on("n1", "n1"))
+    record = charging(started_in(VISION, runs, 2), runs)
+    again = in_vision(gang("a").of(4, cpu=1)).needing(2)
+    again = replace(again, members=again.members[2:])
+    tree = (ROOM, ML, replace(OLDER, limits=(("cpu", 3000),)), again, record)
+    world = snapshot(*tree, strays=named(runs, "gone").members, at=60.0)
+    made = plan(world, BEST_FIT, BEST_FIT, Budget())
+    assert reasons(made) == {"a": Reason.QUEUE_AT_LIMIT}
 
 
 def two_runs() -> tuple[GangBuilder, GangBuilder]:

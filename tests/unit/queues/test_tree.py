@@ -1,6 +1,7 @@
 """Queues as a tree, and what is wrong with them."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -75,7 +76,9 @@ def test_a_drain_lets_the_gangs_start_that_were_there_before(
     since: float | None, created: float, expected: Stop
 ) -> None:
     draining = replace(queue("a"), stop=Stop.DRAIN, draining_since=since)
-    assert QueueTree.of([draining]).stop_of("a", created) is expected
+    tree = QueueTree.of([draining, queue("b")])
+    assert tree.stop_of("a", created) is expected
+    assert tree.stop_of("b", inf) is Stop.NONE
 
 
 def test_guarantees_beyond_the_parent_and_beyond_the_cluster_are_findings() -> None:

@@ -67,8 +67,8 @@ def queued() -> tuple[Snapshot, Plan]:
     """A gang that runs in a queue, and one that waits without."""
     vision = Queue("vision", Uid("v"), guaranteed=(("cpu", 1000),), limits=(("memory", 4 << 30),))
     runs = gang("a").of(1, cpu=2, memory=1).bound_on("n1").but(queue="vision")
-    made = snapshot(node("n1", cpu=4, memory=8), space(NAMESPACE), runs, gang("b").of(1, cpu=9))
-    made = replace(made, queues=(vision,))
+    waits = gang("b").of(1, cpu=9)
+    made = snapshot(node("n1", cpu=4, memory=8), space(NAMESPACE), vision, runs, waits)
     return made, Plan(queues=queue_gangs(observe(made)).use)
 
 

@@ -825,20 +825,29 @@ def test_a_spent_reservation_is_a_record_and_for_all_else_as_one_deleted() -> No
     assert not one.seen.lost_reservations
 
 
-def test_a_record_is_needed_while_queues_exist_and_a_member_holds_room() -> None:
+def test_a_record_is_needed_while_queues_exist_and_a_pod_that_it_names_holds_room() -> None:
     one = Observed()
     group = one.group()
     record = QueueRecord("vision", Uid("q"), 0.0)
     bare = replace(reservation(gang("a").of(1)), uid=group.uid, self_uid=Uid("r"))
-    spent = replace(bare, record=record)
-    one.state.reservations.put(Item(Uid("r"), one.next(), spent))
     bound = one.bind(one.pend("a-0"))
+    spent = replace(bare, record=record, charged=(bound.uid,))
+    one.state.reservations.put(Item(Uid("r"), one.next(), spent))
     assert not one.state.needs_record(spent)
     one.state.queues.put(Item(Uid("q"), one.next(), QueueObject(Queue("vision", Uid("q")))))
     assert one.state.needs_record(spent)
     assert not one.state.needs_record(bare)
+    assert not one.state.needs_record(replace(spent, charged=())), "it names no pod"
     one.state.groups.drop(group.uid)
     assert one.state.needs_record(spent), "a pod of a PodGroup that is gone holds room still"
     assert one.state.unneeded_records() == []
+    one.state.reservations.drop(Uid("r"))
+    assert one.state.lost_records() == (spent,), "somebody else has deleted it"
+    one.state.reservations.put(Item(Uid("r2"), one.next(), replace(spent, self_uid=Uid("r2"))))
+    assert one.state.lost_records() == ()
+    one.state.reservations.drop(Uid("r2"))
     one.state.bound.drop(bound.uid)
-    assert one.state.unneeded_records() == [spent]
+    assert one.state.lost_records() == (), "nobody holds room any more"
+    last = replace(spent, self_uid=Uid("r3"))
+    one.state.reservations.put(Item(Uid("r3"), one.next(), last))
+    assert one.state.unneeded_records() == [last]

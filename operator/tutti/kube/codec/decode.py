@@ -96,6 +96,7 @@ def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
         ended=_ended(pod) if phase is Phase.SUCCEEDED else None,
         may_preempt=spec.preemption_policy != "Never",
         run=membership.run,
+        bound_at=_bound_at(pod.status) if spec.node_name else None,
     )
 
 
@@ -176,6 +177,7 @@ def decode_reservation(held: wire.Reservation) -> Reservation:
         version=metadata.resource_version,
         self_uid=Uid(metadata.uid),
         record=None if spec.queue is None else _record(spec.queue, name),
+        charged=tuple(sorted(map(Uid, spec.charged))),
     )
 
 
@@ -247,6 +249,15 @@ def _ended(pod: wire.Pod) -> float | None:
     """When the last container of a pod that is over ended, by its node's clock."""
     moments = [each.state.terminated.finished_at for each in pod.status.container_statuses]
     return max((seconds_of(at) for at in moments if at is not None), default=None)
+
+
+def _bound_at(status: wire.PodStatus) -> float | None:
+    """When the API server took the binding, which no tenant can write."""
+    for condition in status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "True":
+            moment = condition.last_transition_time
+            return None if moment is None else seconds_of(moment)
+    return None
 
 
 def _said(status: wire.PodStatus) -> ScheduledCondition:

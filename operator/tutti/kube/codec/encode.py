@@ -100,6 +100,8 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         spec["evict"] = list(value.evict)
     if value.record is not None:
         spec["queue"] = _record(value.record)
+    if value.charged:
+        spec["charged"] = list(value.charged)
     body = {
         "apiVersion": API_VERSION,
         "kind": "Reservation",
@@ -206,6 +208,7 @@ def amendment(value: Reservation) -> Mapping[str, Any]:
             "term": value.term,
             "reservedAt": spec["reservedAt"],
             "evict": spec.get("evict"),
+            "charged": spec.get("charged"),
         }
     return {"metadata": {"resourceVersion": value.version}, "spec": changed}
 

@@ -86,6 +86,7 @@ def _declared(queue: wire.Queue) -> Queue:
         draining_since=None if since is None else seconds_of(since),
         mode=QueueMode.SHADOW if spec.mode == QueueMode.SHADOW else QueueMode.ACTIVE,
         is_terminating=metadata.deletion_timestamp is not None,
+        created=seconds_of(metadata.creation_timestamp),
         unreadable=tuple(sorted(unreadable)),
     )
 
@@ -111,6 +112,8 @@ def encode_queue(queue: Queue, taken_at: float) -> dict[str, Any]:
         elif selector is not None:
             spec[name] = {"matchExpressions": [*map(_requirement, selector)]}
     metadata = {"name": queue.name, "uid": queue.uid}
+    if queue.created:
+        metadata["creationTimestamp"] = moment(queue.created)
     if queue.is_terminating:
         metadata["deletionTimestamp"] = moment(taken_at)
     raw = {

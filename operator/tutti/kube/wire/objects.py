@@ -81,6 +81,7 @@ class ReservationSpec(Wire):
     placement: tuple[Held, ...] = ()
     evict: tuple[str, ...] = ()
     queue: QueueRecord | None = None
+    charged: tuple[str, ...] = ()
 
 
 class Reservation(Object):

@@ -128,12 +128,18 @@ class ContainerStatus(Wire):
     resources: ResourceAmounts | None = None
 
 
+class PodCondition(Condition):
+    """One line of a pod's status, and since when it says so."""
+
+    last_transition_time: AwareDatetime | None = None
+
+
 class PodStatus(Wire):
     """How far a pod has come."""
 
     phase: str = "Pending"
     reason: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     allocated_resources: Quantities | None = None

@@ -35,7 +35,6 @@ class QueueLedger:
     counts: Mapping[GangKey, MemberCounts]  # of the gangs to decide on
     reservations: Mapping[Uid, Reservation]
     records: Mapping[Uid, QueueRecord]
-    older: Mapping[GangKey, Sequence[Member]]  # the pods that older runs of the gangs have left
     begun: frozenset[GangKey]  # the gangs to decide on that run, or start by the plan
     minimums: dict[GangKey, Resources]  # of gangs that wait, once they are known
 
@@ -55,7 +54,6 @@ class QueueLedger:
             by_gang,
             {reservation.uid: reservation for reservation in snapshot.reservations},
             snapshot.records,
-            snapshot.older_members,
             frozenset(key for key, members in by_gang.items() if members.is_committed),
             {},
         )
@@ -128,10 +126,12 @@ class QueueLedger:
     ) -> GangCharge:
         gang = members.gang
         new = {m.uid: replace(m, node=assigned[m.uid].node) for m in placed}
-        there = (member for member in gang.members if member.uid not in new)
+        pods = self.queued.pods
+        elsewhere = new.keys() | pods.strangers
+        there = (member for member in gang.members if member.uid not in elsewhere)
         with_nodes = replace(gang, members=(*there, *new.values()))
         reservation, record = self.reservations.get(gang.uid), self.records.get(gang.uid)
-        return charge.gang_charge(with_nodes, reservation, record, self.older.get(gang.key, ()))
+        return charge.gang_charge(with_nodes, reservation, record, pods.others.get(gang.key, ()))
 
     def _queued_gang(self, members: MemberCounts, own: GangCharge) -> QueuedGang:
         gang = members.gang
@@ -143,10 +143,9 @@ class QueueLedger:
     def _new(
         self, gang: Gang, minimum: Resources, extras: tuple[tuple[str, Resources], ...] = ()
     ) -> QueuedGang:
-        """A gang that starts; nothing is written down of a pod without a PodGroup."""
-        started = gang.created if gang.is_single else inf
+        """A gang that starts."""
         queue = self.queued.queue_of(gang)
-        return QueuedGang(gang.key, queue, gang.priority, minimum, extras, started)
+        return QueuedGang(gang.key, queue, gang.priority, minimum, extras)
 
 
 def extra_of(want: PlacementRequest) -> tuple[str, Resources]:

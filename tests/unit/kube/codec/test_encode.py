@@ -199,6 +199,9 @@ def test_only_a_reservation_with_a_record_is_filled_anew() -> None:
         "term": bare.term,
         "reservedAt": "1970-01-01T00:01:00Z",
         "evict": None,
+        "charged": None,
     }
+    charged = replace(recorded, charged=(Uid("a"),))
+    assert encode.amendment(charged)["spec"]["charged"] == ["a"]
     evicting = replace(recorded, evict=(Uid("a"),))
     assert encode.amendment(evicting)["spec"]["evict"] == ["a"]

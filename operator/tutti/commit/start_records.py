@@ -1,0 +1,107 @@
+"""Records of starts that are missing: of gangs that ran before there were Queues, and deleted ones.
+
+A plan obeys the records, so they are written before it. Each is one object that is created once:
+after a crash, the next cycle writes those that are still missing.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from ..kube import errors
+from ..kube.backoff import Clock
+from ..kube.client import Api
+from ..kube.concurrency import ConcurrencyLimit
+from ..model.cluster import Reservation
+from ..model.keys import LeaderTerm
+from ..planning.queued_gangs import UnrecordedGang, unrecorded_gangs
+from ..state.cluster_state import ClusterState
+
+logger = logging.getLogger(__name__)
+
+WRITES_PER_CYCLE = 500  # so that thousands of gangs do not delay the next plan for long
+
+
+class StartRecords:
+    """Writes records that Reservations lack; a refusal is tried again later, and stops no plan."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        api: Api,
+        *,
+        scheduler: str,
+        limit: ConcurrencyLimit,
+        clock: Clock,
+    ) -> None:
+        """``scheduler`` says whose Reservations these are."""
+        self._state = state
+        self._api = api
+        self._scheduler = scheduler
+        self._limit = limit
+        self._clock = clock
+
+    async def write_missing(self, term: LeaderTerm) -> None:
+        """Write the records that are missing, some of them if there are very many.
+
+        Raises:
+            errors.Unavailable: the API server is away.
+        """
+        now = self._clock()
+        missing = [
+            reservation
+            for reservation in (*self._deleted(term), *self._never_written(term, now))
+            if not self._state.refusals.holds_off(reservation.uid, now)
+        ]
+        await self._limit.all(
+            partial(self._write, reservation) for reservation in missing[:WRITES_PER_CYCLE]
+        )
+
+    def _deleted(self, term: LeaderTerm) -> Iterator[Reservation]:
+        """Records that others have deleted while pods of the start held room."""
+        for lost in self._state.lost_records():
+            charged = tuple(sorted(filter(self._state.holds_room, lost.pods)))
+            yield replace(
+                lost,
+                term=term,
+                entries=(),
+                slots=(),
+                evict=(),
+                version="",
+                self_uid=None,
+                charged=charged,
+            )
+
+    def _never_written(self, term: LeaderTerm, now: float) -> Iterator[Reservation]:
+        """Those of gangs that started before there were Queues."""
+        for unrecorded in unrecorded_gangs(self._state.snapshot(now)):
+            yield self._reservation(unrecorded, term, now)
+
+    def _reservation(self, unrecorded: UnrecordedGang, term: LeaderTerm, now: float) -> Reservation:
+        gang = unrecorded.gang
+        return Reservation(
+            gang=gang.key,
+            uid=gang.uid,
+            generation=gang.generation,
+            scheduler=self._scheduler,
+            term=term,
+            reserved_at=now,
+            entries=(),
+            record=unrecorded.record,
+            charged=unrecorded.pods,
+        )
+
+    async def _write(self, reservation: Reservation) -> None:
+        what = "record of its start"
+        with self._state.refusals.backing_off_on_refusal(
+            reservation.uid, reservation.gang, what, self._clock
+        ):
+            try:
+                self._state.hold(await self._api.reserve(reservation))
+            except (errors.Conflict, errors.Gone):
+                return  # the watch will show that it exists, or that its namespace does not
+            record = reservation.record
+            queue = "" if record is None else record.queue
+            logger.info("gang %s: recorded that it runs in queue %s", reservation.gang, queue)
+            self._state.refusals.forget(reservation.uid)

@@ -1,0 +1,126 @@
+"""To which gang each pod with room is charged, whatever its labels say by now.
+
+A Reservation with the record of a start names the pods that are charged to its gang. A pod that
+none names is charged by itself, unless it may have got its node before there were Queues: then it
+is charged to the gang of its label.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..model.cluster import Gang, Member, Reservation, Role, Snapshot
+from ..model.keys import POD, GangKey, Uid
+from ..model.queues import QueueRecord
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChargedPods:
+    """The gangs with the pods that are charged to them."""
+
+    # Those of the Snapshot, those with a record whose PodGroup is gone, and pods by themselves.
+    gangs: Sequence[Gang]
+    # By gang: pods that are charged to it and are no members of it. They count as terminating.
+    others: Mapping[GangKey, Sequence[Member]] = field(default_factory=dict)
+    # Members of gangs to which they are not charged.
+    strangers: frozenset[Uid] = frozenset()
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "ChargedPods":
+        """Attribute all pods of a Snapshot with Queues."""
+        recorded = _RecordedPods.of(snapshot)
+        gangs: list[Gang] = []
+        others: dict[GangKey, list[Member]] = defaultdict(list)
+        strangers: list[Member] = []
+        for gang in snapshot.gangs:
+            leaving = [pod for pod in gang.members if recorded.gang_of(pod, gang.key) != gang.key]
+            if leaving:
+                uids = {pod.uid for pod in leaving}
+                own = tuple(pod for pod in gang.members if pod.uid not in uids)
+                gang = replace(gang, members=own)  # noqa: PLW2901
+                strangers += leaving
+            gangs.append(gang)
+        keys = {gang.key for gang in gangs}
+        gone = recorded.latest(keys)
+        for pod in (*strangers, *filter(recorded.has_room, snapshot.strays)):
+            key = recorded.gang_of(pod, pod.gang)
+            if key.kind == POD or not (key in keys or key in gone):
+                gangs.append(_alone(pod))
+            else:
+                others[key].append(pod)
+        over = [pod for pod in snapshot.strays if pod.is_over]
+        for key, (reservation, record) in gone.items():
+            named = frozenset(reservation.pods)
+            pods = (*others.pop(key, ()), *(pod for pod in over if pod.gang == key))
+            own = tuple(pod for pod in pods if pod.uid in named or not named)
+            others[key] = [pod for pod in pods if not (pod.is_over or pod in own)]
+            gangs.append(_recorded_gang(reservation, record, own))
+        charged = {key: pods for key, pods in others.items() if pods}
+        return cls(gangs, charged, frozenset(pod.uid for pod in strangers))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RecordedPods:
+    """The pods that Reservations with a record name."""
+
+    starts: Sequence[tuple[Reservation, QueueRecord]]
+    gangs: Mapping[Uid, GangKey]  # by pod
+    naming: Collection[GangKey]  # the gangs of which some pod is named
+    promised: Collection[Uid]  # the pods that have room in a Reservation
+    since: float  # when the first Queue was created
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "_RecordedPods":
+        starts = tuple(snapshot.recorded)
+        gangs = {uid: reservation.gang for reservation, _ in starts for uid in reservation.pods}
+        return cls(
+            starts,
+            gangs,
+            frozenset(gangs.values()),
+            frozenset(entry.uid for held in snapshot.reservations for entry in held.entries),
+            min((queue.created for queue in snapshot.queues), default=0.0),
+        )
+
+    def has_room(self, pod: Member) -> bool:
+        """Whether a pod has a node, or room in a Reservation."""
+        return not pod.is_over and (pod.node is not None or pod.uid in self.promised)
+
+    def gang_of(self, pod: Member, own: GangKey) -> GangKey:
+        """The gang that a pod is charged to; its ``own``, by its label, if it has no room."""
+        if not self.has_room(pod):
+            return own
+        if (key := self.gangs.get(pod.uid)) is not None:
+            return key
+        if pod.node is None:
+            return own
+        is_later = pod.bound_at is not None and pod.bound_at > self.since
+        return _key_alone(pod) if is_later or own in self.naming else own
+
+    def latest(
+        self, keys: Collection[GangKey]
+    ) -> Mapping[GangKey, tuple[Reservation, QueueRecord]]:
+        """The last start of each gang with a record that is none of these."""
+        ordered = sorted(self.starts, key=lambda start: (start[1].started, start[0].uid))
+        return {start[0].gang: start for start in ordered if start[0].gang not in keys}
+
+
+def _key_alone(pod: Member) -> GangKey:
+    return GangKey(pod.key.namespace, pod.key.name, POD)
+
+
+def _alone(pod: Member) -> Gang:
+    """A pod that is charged as a pod without a PodGroup."""
+    return Gang(_key_alone(pod), pod.uid, 1, members=(pod,), created=pod.created)
+
+
+def _recorded_gang(
+    reservation: Reservation, record: QueueRecord, members: tuple[Member, ...]
+) -> Gang:
+    """A gang whose PodGroup is gone, as far as the record of its start says what it was."""
+    return Gang(
+        reservation.gang,
+        reservation.uid,
+        sum(start.members for start in record.minimum),
+        roles=tuple(Role(start.role, start.members) for start in record.minimum if start.role),
+        members=members,
+    )
