@@ -44,7 +44,7 @@ def plan(world: World) -> Answer:
     left = [j for j in waiting if j not in covered]
     borrowing: list[Job] = []
     tried: dict[str, tuple[int, ...]] = {}
-    while left:
+    while left := _that_may_borrow(world, (running, room), [*covered, *borrowing], left):
         there = [*running, *covered, *borrowing]
         steps = reference.turns(world, there, left)
         level = _next(steps, left)
@@ -86,10 +86,11 @@ def _borrow(
     found: set[frozenset[str]],
 ) -> None:
     """All ways in which the borrowers that are left may start."""
+    running, room = there
+    left = _that_may_borrow(world, there, before, left)
     if not left:
         found.add(frozenset(j.name for j in before))
         return
-    running, room = there
     steps = reference.turns(world, [*running, *before], left)
     level = _next(steps, left)
     others = [j for j in left if j not in level]
@@ -99,6 +100,23 @@ def _borrow(
         lambda some: is_lawful(world, running, [*before, *some], room),
     ):
         _borrow(world, there, [*before, *more], others, found)
+
+
+def _that_may_borrow(
+    world: World, there: tuple[list[Job], list[Amounts]], before: list[Job], left: list[Job]
+) -> list[Job]:
+    """Who would start if it alone could say where all others are, as far as totals tell."""
+    running, room = there
+    rest = [
+        sum(node[r] for node in room) - sum(j.size[r] for j in before) for r in world.resources
+    ]
+    return [
+        j
+        for j in left
+        if all(n <= most for n, most in zip(j.size, rest, strict=True))
+        and is_lawful(world, running, [j], room)
+        and reference.within_limits(world, running, [*running, *before, j])
+    ]
 
 
 def _next(steps: dict[str, tuple[int, ...]], left: list[Job]) -> list[Job]:
