@@ -75,6 +75,7 @@ class Member:
     may_preempt: bool = True  # by its preemptionPolicy; Tutti preempts nothing
     run: int = 0  # of its gang, that it was made for; older pods are no members
     bound_at: float | None = None  # by the API server's clock; None if it has no node, or unknown
+    unread_gang: GangKey | None = None  # that it names, of a kind that is turned off
 
     @property
     def gang(self) -> GangKey:

@@ -12,6 +12,7 @@ from ..kube import errors
 from ..kube.client import Api
 from ..kube.codec import encode
 from ..kube.concurrency import is_away
+from ..kube.gang_sources import crd_of
 from ..model.cluster import Gang, Member, Phase
 from ..model.keys import GangKey, Uid
 
@@ -46,6 +47,8 @@ def notices_of(gang: Gang, is_declared: Callable[[GangKey], bool]) -> Iterable[P
             continue
         if gang.is_single and _starts_alone(member):
             yield PodNotice(member, STARTS_ALONE, ALONE)
+        if gang.is_single and member.unread_gang is not None:
+            yield PodNotice(member, STARTS_ALONE, _unread(member.unread_gang))
         for other in filter(is_declared, member.other_gangs):
             sentence = (
                 f"The pod is a member of {_name(gang.key)}. It also names {_name(other)}, which "
@@ -58,6 +61,15 @@ def _starts_alone(member: Member) -> bool:
     """Whether it is a driver that gets no PodGroup; one that waits for a PodGroup says so."""
     is_driver = member.spark is not None and member.spark.is_driver
     return is_driver and not member.size_unknown_because
+
+
+def _unread(key: GangKey) -> str:
+    """What a pod is told whose gang is declared by objects that are not read."""
+    return (
+        f"Tutti starts this pod alone, although it names {_name(key)} of {key.kind.group}, because "
+        f"gangs of this kind are turned off. Turn them on (add {crd_of(key.kind)} to "
+        "settings.gangSources in the chart, to TUTTI_GANG_SOURCES elsewhere)."
+    )
 
 
 def _name(key: GangKey) -> str:

@@ -233,7 +233,7 @@ class GangIndex:
 
     def _gang(self, key: GangKey) -> Gang | None:
         members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda one: one.key))
-        if key.kind != POD_GROUP:
+        if key.kind != POD:
             newest = _newest_run(members)
             members = tuple(one for one in members if one.run == newest or one.is_over)
         if key.kind == POD:
@@ -247,7 +247,8 @@ class GangIndex:
         class_value = group.priority_value
         if class_value is None:
             class_value = self._value_of(group.priority_class)
-        gang = self._in_its_run(Gang.of(self._queued(group), members, class_value))
+        group = _in_stage(self._queued(group), members)
+        gang = self._in_its_run(Gang.of(group, members, class_value))
         if key not in self._made and (recalled := finished_members.recalled(gang, group.status)):
             self._finished[key] = list(recalled)
         roles = [member.role for member in self._finished.get(key, ())]
@@ -272,6 +273,18 @@ class GangIndex:
 def _newest_run(members: Iterable[Member]) -> int:
     """The number of the newest run: pods that live and were made for older ones are no members."""
     return max((member.run for member in members), default=0)
+
+
+def _in_stage(group: GangObject, members: Iterable[Member]) -> GangObject:
+    """The group with the roles of the newest stage that has pods: those that stay, if any do."""
+    if not group.stages:
+        return group
+    stage_of = {role.name: n for n, roles in enumerate(group.stages) for role in roles}
+    pods = [member for member in members if member.role in stage_of]
+    pods = [pod for pod in pods if not pod.is_over] or pods
+    pods = [pod for pod in pods if not pod.terminating] or pods
+    roles = group.stages[max((stage_of[pod.role] for pod in pods), default=0)]
+    return replace(group, roles=roles, min_member=max(1, sum(role.min_member for role in roles)))
 
 
 def _is_older(one: GangObject, other: GangObject) -> bool:

@@ -9,15 +9,18 @@ import sys
 import traceback
 
 from .cases import CASES, play
+from .owner_gangs import OWNERS, enact_owner
 from .scenes import SCENES, act
 from .volcano_gangs import ROUNDS, enact
+
+_PLAYS = ((CASES, play), (SCENES, act), (ROUNDS, enact), (OWNERS, enact_owner))
 
 
 def main(names: list[str]) -> int:
     """Check what these controllers make, or all, and what Tutti does; 1 if something fails."""
     failed = 0
-    for name in names or dict.fromkeys([*CASES, *SCENES, *ROUNDS]):
-        for cases, run in ((CASES, play), (SCENES, act), (ROUNDS, enact)):
+    for name in names or dict.fromkeys([*CASES, *SCENES, *ROUNDS, *OWNERS]):
+        for cases, run in _PLAYS:
             if name not in cases:
                 continue
             try:

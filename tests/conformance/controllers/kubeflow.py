@@ -164,6 +164,12 @@ def pytorch(name: str, workers: int) -> dict[str, Any]:
     return _object("kubeflow.org/v1/pytorchjobs", "PyTorchJob", name, spec)
 
 
+def staged_training(name: str) -> Iterator[dict[str, Any]]:
+    """A TrainJob of an initializer of one CPU and then two nodes of two, and its runtime."""
+    yield _runtime(f"{name}-runtime")
+    yield _train_job(name, f"{name}-runtime")
+
+
 def _train_job(name: str, runtime: str) -> dict[str, Any]:
     reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": runtime}
     spec = {"runtimeRef": reference}
@@ -204,6 +210,14 @@ def labelled_jobset(name: str, pods: int, cpu: int) -> Iterator[dict[str, Any]]:
     job = _replicated_job("workers", pods, cpu=cpu, group=name, retries=6)
     yield _object(GROUPS, "PodGroup", name, {"minMember": pods})
     yield _object(JOBSETS, "JobSet", name, {"replicatedJobs": [job]})
+
+
+def bare_jobset(name: str, pods: int, cpu: int) -> dict[str, Any]:
+    """A JobSet whose template names no PodGroup, and which starts anew after a failure."""
+    job = _replicated_job("workers", pods, cpu=cpu)
+    del job["template"]["spec"]["template"]["metadata"]
+    spec = {"replicatedJobs": [job], "failurePolicy": {"maxRestarts": 3}}
+    return _object(JOBSETS, "JobSet", name, spec)
 
 
 def _step(name: str, step: str, cpu: int) -> dict[str, Any]:

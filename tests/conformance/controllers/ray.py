@@ -75,15 +75,15 @@ def volcano_job(ground: Ground) -> None:
     ground.until_gone(VOLCANO_GROUPS)
 
 
-def ray_cluster(name: str, workers: int) -> dict[str, Any]:
-    """A RayCluster with a head of one CPU and workers of two."""
-    return _object("RayCluster", name, _cluster_spec(workers))
+def ray_cluster(name: str, workers: int, **spec: Any) -> dict[str, Any]:
+    """A RayCluster with a head of one CPU and workers of two; keywords are for its templates."""
+    return _object("RayCluster", name, _cluster_spec(workers, **spec))
 
 
-def rayjob_manifest(name: str) -> dict[str, Any]:
-    """A RayJob of a head and two workers."""
-    spec = {"entrypoint": "python -c 1", "rayClusterSpec": _cluster_spec(workers=2)}
-    return _object("RayJob", name, spec)
+def rayjob_manifest(name: str, **spec: Any) -> dict[str, Any]:
+    """A RayJob of a head and two workers; keywords are for its templates."""
+    made = {"entrypoint": "python -c 1", "rayClusterSpec": _cluster_spec(workers=2, **spec)}
+    return _object("RayJob", name, made)
 
 
 def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -96,14 +96,14 @@ def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _cluster_spec(workers: int) -> dict[str, Any]:
+def _cluster_spec(workers: int, **spec: Any) -> dict[str, Any]:
     worker_group = {
         "groupName": "small",
         "replicas": workers,
         "minReplicas": 1,
         "maxReplicas": 4,
         "rayStartParams": {},
-        "template": template(cpu=2, container="ray-worker"),
+        "template": template(cpu=2, container="ray-worker", **spec),
     }
-    head = {"rayStartParams": {}, "template": template(cpu=1, container="ray-head")}
+    head = {"rayStartParams": {}, "template": template(cpu=1, container="ray-head", **spec)}
     return {"rayVersion": "2.46.0", "headGroupSpec": head, "workerGroupSpecs": [worker_group]}

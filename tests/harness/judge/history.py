@@ -25,6 +25,8 @@ class Kind(StrEnum):
     KUBERNETES_GROUPS = "/apis/scheduling.k8s.io/v1beta1/podgroups"
     PLUGINS_GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
     VOLCANO_GROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
+    RAY_CLUSTERS = "/apis/ray.io/v1/rayclusters"
+    JOB_SETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
 
     @property
     def api_group(self) -> str:
@@ -35,8 +37,14 @@ class Kind(StrEnum):
 
 # By the name by which Tutti is told to read them.
 FOREIGN = {
-    f"podgroups.{kind.api_group}": kind
-    for kind in (Kind.KUBERNETES_GROUPS, Kind.PLUGINS_GROUPS, Kind.VOLCANO_GROUPS)
+    f"{kind.value.rpartition('/')[2]}.{kind.api_group}": kind
+    for kind in (
+        Kind.KUBERNETES_GROUPS,
+        Kind.PLUGINS_GROUPS,
+        Kind.VOLCANO_GROUPS,
+        Kind.RAY_CLUSTERS,
+        Kind.JOB_SETS,
+    )
 }
 TUTTI_READS = ("podgroups.scheduling.k8s.io",)  # unless it is told otherwise
 

@@ -61,7 +61,11 @@ def _joined(view: View, groups: Collection[Key]) -> View:
     """
     if not isinstance(view, Pod) or view.group:
         return view
-    for name in filter(None, (view.of_kubernetes, view.app, view.of_volcano, view.of_plugins)):
+    names = (
+        *(view.of_kubernetes, view.app),
+        *(view.of_ray, view.of_jobset, view.of_volcano, view.of_plugins),
+    )
+    for name in filter(None, names):
         if Key(view.key.namespace, name) in groups:
             return replace(view, group=name)
         if name == view.app:

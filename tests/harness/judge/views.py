@@ -3,7 +3,7 @@
 Separate from the replay so that the names of API fields stand in one place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -14,6 +14,8 @@ from .quantities import Amounts, amounts, effective_requests
 GROUP_LABEL = "tutti.dev/pod-group"
 VOLCANO_ANNOTATION, TASK_ANNOTATION = "scheduling.k8s.io/group-name", "volcano.sh/task-spec"
 PLUGINS_LABEL = "scheduling.x-k8s.io/pod-group"
+RAY_LABEL, RAY_TYPE, RAY_GROUP = "ray.io/cluster", "ray.io/node-type", "ray.io/group"
+JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 SPARK_APP, SPARK_ROLE = "spark-app-selector", "spark-role"
 ROLE_LABEL = "tutti.dev/role"
 ABSENT_SECONDS = 600  # where a PodGroup does not say for how long absent members are awaited
@@ -48,6 +50,8 @@ class Pod:
     of_kubernetes: str = ""
     of_plugins: str = ""
     of_volcano: str = ""
+    of_ray: str = ""
+    of_jobset: str = ""
 
     @property
     def gang(self) -> Key | None:
@@ -148,6 +152,8 @@ def view(kind: Kind, body: Body, revision: int) -> View:
             return _pod_group(body)
         case Kind.KUBERNETES_GROUPS | Kind.PLUGINS_GROUPS | Kind.VOLCANO_GROUPS:
             return _foreign_group(kind, body)
+        case Kind.RAY_CLUSTERS | Kind.JOB_SETS:
+            return _owner(kind, body)
         case Kind.RESERVATIONS:
             return _reservation(body, revision)
         case Kind.QUEUES:
@@ -167,13 +173,16 @@ def _pod(body: Body) -> Pod:
     volcano = "" if is_tuttis else annotations.get(VOLCANO_ANNOTATION, "")
     if volcano == f"podgroup-{metadata['uid']}":  # Volcano makes it for every pod without a group
         volcano = ""
+    ray = labels.get(RAY_LABEL, "") if labels.get(RAY_TYPE) in ("head", "worker") else ""
+    ray_role = labels.get(RAY_GROUP, "") if ray else ""
+    task = annotations.get(TASK_ANNOTATION, "")
     native = "" if is_tuttis else (spec.get("schedulingGroup") or {}).get("podGroupName", "")
     return Pod(
         key=_key(body),
         uid=metadata["uid"],
         scheduler=spec.get("schedulerName") or "default-scheduler",
         group=labels.get(GROUP_LABEL, ""),
-        role=labels.get(ROLE_LABEL, "") or spark_role or annotations.get(TASK_ANNOTATION, ""),
+        role=labels.get(ROLE_LABEL, "") or spark_role or ray_role or task,
         node=spec.get("nodeName") or "",
         phase=(body.get("status") or {}).get("phase") or "Pending",
         terminating=bool(metadata.get("deletionTimestamp")),
@@ -181,6 +190,8 @@ def _pod(body: Body) -> Pod:
         app="" if is_tuttis or not spark_role else labels.get(SPARK_APP, ""),
         of_kubernetes=foreign(Kind.KUBERNETES_GROUPS, native),
         of_volcano=foreign(Kind.VOLCANO_GROUPS, volcano),
+        of_ray="" if is_tuttis else foreign(Kind.RAY_CLUSTERS, ray),
+        of_jobset="" if is_tuttis else foreign(Kind.JOB_SETS, labels.get(JOBSET_LABEL, "")),
         of_plugins="" if is_tuttis else foreign(Kind.PLUGINS_GROUPS, labels.get(PLUGINS_LABEL, "")),
     )
 
@@ -244,6 +255,44 @@ def _foreign_group(kind: Kind, body: Body) -> PodGroup:
         templates={},
         absent_seconds=ABSENT_SECONDS,
         owner_pod="",
+    )
+
+
+def _owner(kind: Kind, body: Body) -> PodGroup:
+    """A job whose pods are a gang; of one with stages the smallest is judged."""
+    spec = body.get("spec") or {}
+    roles = _ray_roles(spec) if kind is Kind.RAY_CLUSTERS else {}
+    least = sum(roles.values()) if roles else _smallest_stage(spec.get("replicatedJobs") or ())
+    key = _key(body)
+    return PodGroup(
+        key=Key(key.namespace, foreign(kind, key.name)),
+        uid=body["metadata"]["uid"],
+        min_member=least,
+        roles=roles,
+        templates={},
+        absent_seconds=ABSENT_SECONDS,
+        owner_pod="",
+    )
+
+
+def _ray_roles(spec: Body) -> Mapping[str, int]:
+    """What a RayCluster needs: with the autoscaler, the least that it keeps of each group."""
+    roles = {"headgroup": 1}
+    for group in spec.get("workerGroupSpecs") or ():
+        least = group.get("minReplicas", 0)
+        number = least if spec.get("enableInTreeAutoscaling") else group.get("replicas", 0)
+        number = max(least, min(number, group.get("maxReplicas", number)))
+        idle = group.get("suspend", False)
+        roles[group["groupName"]] = 0 if idle else number * group.get("numOfHosts", 1)
+    return roles
+
+
+def _smallest_stage(jobs: Sequence[Body]) -> int:
+    """The fewest pods with which any of its stages starts; 1 where a job waits for another."""
+    if any("dependsOn" in job for job in jobs):
+        return 1
+    return sum(
+        job.get("replicas", 1) * job["template"]["spec"].get("parallelism", 1) for job in jobs
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tutti.model.cluster import Phase
-from tutti.model.keys import GangKey
+from tutti.model.keys import ApiKind, GangKey
 from tutti.model.spark import SparkPod
 from tutti.reporting.events import SEVERAL_GANGS, STARTS_ALONE, notices_of
 
@@ -48,3 +48,17 @@ def test_a_second_gang_is_named_only_where_it_exists() -> None:
     assert reasons(both) == []
     assert reasons(both, OTHER) == [SEVERAL_GANGS]
     assert reasons(replace(both).each(phase=Phase.SUCCEEDED), OTHER) == []
+
+
+@pytest.mark.parametrize("kind", ["volcano.sh", "x-k8s.io"])
+def test_a_pod_whose_kind_of_gang_is_turned_off_is_told_which_setting_turns_it_on(
+    kind: str,
+) -> None:
+    unread = GangKey("ml", "pi", ApiKind(f"scheduling.{kind}", "PodGroup"))
+    alone = single("p", cpu=1).each(unread_gang=unread)
+    (notice,) = notices_of(alone.made, lambda _: False)
+    assert notice.reason == STARTS_ALONE
+    assert f"names PodGroup pi of scheduling.{kind}" in notice.message
+    assert f"podgroups.scheduling.{kind} to settings.gangSources" in notice.message
+    assert reasons(alone.each(phase=Phase.RUNNING)) == []
+    assert reasons(gang("a").of(1, cpu=1).each(unread_gang=unread)) == []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tutti.kube.codec.queues import QueueObject
 from tutti.kube.gang_sources import GangObject
 from tutti.kube.list_watch import Item
+from tutti.model.cluster import Phase, Role
 from tutti.model.keys import POD, ApiKind, GangKey, NodeName, Uid
 from tutti.model.queues import Queue
 from tutti.model.spark import SparkPod
@@ -127,3 +128,46 @@ def test_a_queue_that_counts_if_it_exists_follows_the_queues() -> None:
     assert queue() == "default"
     world.state.queues.drop(Uid("d"))
     assert queue() == ""
+
+
+FIRST, SECOND = (Role("init", 1),), (Role("late", 0), Role("node", 2))
+
+
+def staged(world: Observed) -> GangObject:
+    """A group of two stages."""
+    group = replace(world.group(basic=False), stages=(FIRST, SECOND), roles=FIRST, min_member=1)
+    world.state.learn_group(replace(group, version="99"))
+    return group
+
+
+def roles(world: Observed) -> tuple[tuple[Role, ...], int, list[str]]:
+    """The roles, the size and the members that the gang has now."""
+    (gang,) = world.state.snapshot(0.0).gangs
+    return gang.roles, gang.min_member, [one.key.name for one in gang.members if gang.accepts(one)]
+
+
+def test_the_members_are_those_of_the_newest_stage_that_has_pods() -> None:
+    world = Observed()
+    world.version = 10
+    staged(world)
+    assert roles(world) == (FIRST, 1, [])
+    world.pod("i", role="init", node=NodeName("n1"))
+    assert roles(world) == (FIRST, 1, ["i"])
+    world.pod("i", role="init", node=NodeName("n1"), phase=Phase.SUCCEEDED)
+    assert roles(world) == (FIRST, 1, ["i"])
+    world.pod("a", role="node")
+    world.pod("b", role="node")
+    assert roles(world) == (SECOND, 2, ["a", "b"])
+    world.pod("a", role="node", node=NodeName("n1"), terminating=True)
+    world.pod("b", role="node", terminating=True)
+    assert roles(world)[0] == SECOND
+    world.pod("i2", role="init")  # restarted, while the old pods go
+    assert roles(world) == (FIRST, 1, ["i", "i2"])
+
+
+def test_a_pod_of_no_role_changes_no_stage() -> None:
+    world = Observed()
+    world.version = 10
+    staged(world)
+    world.pod("odd", role="other")
+    assert roles(world) == (FIRST, 1, [])

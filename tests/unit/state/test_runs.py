@@ -166,3 +166,12 @@ def test_a_gang_that_goes_waits_for_no_room() -> None:
     assert seen.waiting() == [group.uid]
     seen.state.gang_objects[KIND.api].drop(group.uid)
     assert not seen.waiting()
+
+
+def test_a_pod_of_the_old_run_is_no_member_of_a_podgroup_of_tutti_either() -> None:
+    seen = Observed()
+    key = GangKey(NAMESPACE, "train")
+    seen.state.learn_group(GangObject(key, Uid("t"), 2, version="50"))
+    seen.pod("old", group_kind=key.kind, node=NODE)
+    seen.pod("new", group_kind=key.kind, run=1)
+    assert (seen.members(), seen.strays()) == (["new"], ["old"])

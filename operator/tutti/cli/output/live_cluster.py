@@ -9,9 +9,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ..inputs import say
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...kube.client import Source
     from ...operator.settings import Settings
     from ...state.cluster_state import ClusterState
+    from ...state.reflectors import Reflectors
 
 NO_SUCH_KIND = 404  # what the API server answers for a kind that it does not know
 FORBIDDEN, STRANGER = 403, 401
@@ -33,13 +39,39 @@ async def _listed(settings: Settings, kubeconfig: str | None, context: str | Non
     state, sources = ClusterState(lambda: None), chosen(settings.gang_sources)
     access = await Access.load(kubeconfig, context)
     async with Client(access) as api:
-        for reflector in reflectors_into(
-            state, settings.scheduler_name, settings.namespaces, sources=sources
-        ):
-            await list_watch.relist(api, reflector)
+        await list_all(
+            api,
+            reflectors_into(state, settings.scheduler_name, settings.namespaces, sources=sources),
+            lambda sentence: say(sentence, aside=True),
+        )
         for reflector in storage_into(state) if state.storage.are_wanted else ():
             await list_watch.relist(api, reflector)
     return state
+
+
+async def list_all(api: Source, feeds: Reflectors, warn: Callable[[str], None]) -> None:
+    """List everything once; gangs of an optional kind that may not be listed are left out.
+
+    ``warn`` gets a sentence for each of these kinds, which names the right that is missing.
+
+    Raises:
+        errors.ApiError: something else could not be listed.
+    """
+    from ...kube import errors, list_watch
+
+    for feed in feeds:
+        try:
+            await list_watch.relist(api, feed)
+        except errors.ApiError as problem:
+            may_lack = feed.is_optional and feed in feeds.gangs
+            if not (may_lack and problem.status == FORBIDDEN):
+                raise
+            right = feed.stream.lists
+            warn(
+                f"gangs of {right.resource}.{right.group} are left out, because you may not list "
+                f"{right.resource} of {right.group}: ask for this right. Their pods are shown as "
+                "pods whose PodGroup does not exist"
+            )
 
 
 def look(settings: Settings, kubeconfig: str | None, context: str | None) -> ClusterState:

@@ -4,7 +4,7 @@ The counterpart of ``encode``. What cannot be read raises ``errors.BadObject`` w
 nothing here guesses in favour of a placement.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from sys import intern
 
@@ -27,7 +27,7 @@ from ...model.shapes import NO_PREFERENCES, Taint
 from ...model.spark import DRIVER
 from .. import wire
 from ..errors import BadObject
-from ..gang_sources import ALWAYS, FIELDS, GangSource, membership_of
+from ..gang_sources import ALWAYS, FIELDS, GangSource, membership_of, unread_gang_of
 from ..gang_sources.spark import SPARK_LABEL, decode_spark, role_of
 from .inter_pod import decode_apart, decode_labels, decode_rules
 from .metadata import named, seconds_of
@@ -55,7 +55,7 @@ def decode_node(node: wire.Node) -> Node:
     )
 
 
-def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Member:
+def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Member:
     """Read a pod that names our scheduler; its gang is that of the first of these sources."""
     name = named(pod)
     metadata, spec = pod.metadata, pod.spec
@@ -97,6 +97,7 @@ def decode_member(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
         may_preempt=spec.preemption_policy != "Never",
         run=membership.run,
         bound_at=_bound_at(pod.status) if spec.node_name else None,
+        unread_gang=None if membership.group else unread_gang_of(pod, sources),
     )
 
 

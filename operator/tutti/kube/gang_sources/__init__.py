@@ -1,6 +1,6 @@
 """Where gangs come from: one module for each source. To add a source, add its module."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import NamedTuple
@@ -9,6 +9,7 @@ from ...model.keys import POD_GROUP, ApiKind, GangKey
 from .. import wire
 from ..calls import CORE_VERSION, api_version
 from .base import GangObject, GangOutcome, GangSource, JobKind, JobPods, StatusWriter
+from .spark import role_of as labelled_role
 
 __all__ = [
     "ALWAYS",
@@ -26,9 +27,11 @@ __all__ = [
     "UnknownSourceError",
     "api_version_of",
     "chosen",
+    "crd_of",
     "job_kind",
     "membership_of",
     "status_writer",
+    "unread_gang_of",
 ]
 
 _modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
@@ -45,6 +48,7 @@ DEFAULT = tuple(source for source in SOURCES if source.is_default)
 # By the field of pods that only it reads: the name of the source.
 FIELDS = {source.pod_field: source.name for source in SOURCES if source.pod_field}
 
+_NAMING = tuple(source for source in SOURCES if source.names_group)
 _KINDS = {kind.api: kind for source in SOURCES for kind in source.kinds}
 _JOB_KINDS = {kind.api: source.job_kind for source in SOURCES for kind in source.kinds}
 _WRITERS = {kind.api: source.status for source in SOURCES for kind in source.kinds}
@@ -90,16 +94,37 @@ def membership_of(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Memb
     if not named:
         return ALONE
     (source, first), *rest = named
-    others = tuple(dict.fromkeys(key for _, key in rest if key != first))
+    same = {first} if source.same_gangs is None else {first, *source.same_gangs(pod)}
+    others = tuple(dict.fromkeys(key for _, key in rest if key not in same))
     if not source.is_awaited:
         return Membership(others=others)
-    role = None if source.role_of is None else source.role_of(pod)
-    run = 0 if source.run_of is None else source.run_of(pod)
-    return Membership(first.name, first.kind, others, role, run)
+    sources = [source for source, _ in named]
+    run = max((source.run_of(pod) for source in sources if source.run_of is not None), default=0)
+    return Membership(first.name, first.kind, others, _role(pod, *sources), run)
+
+
+def _role(pod: wire.Pod, source: GangSource, *others: GangSource) -> str:
+    """The role by the source of the gang; by another one where Tutti's labels name none."""
+    if source.role_of is not None:
+        return source.role_of(pod)
+    roles = (other.role_of(pod) for other in others if other.role_of is not None)
+    return labelled_role(pod.metadata.labels) or next(filter(None, roles), "")
 
 
 def _is_automatic(source: GangSource, pod: wire.Pod) -> bool:
     return source.is_automatic is not None and source.is_automatic(pod)
+
+
+def unread_gang_of(pod: wire.Pod, sources: Collection[GangSource]) -> GangKey | None:
+    """The group that a pod names and that no object can declare: its source is not one of these."""
+    unread = (source for source in _NAMING if source not in sources)
+    named = (source.gang_of(pod) for source in unread if not _is_automatic(source, pod))
+    return next((key for key in named if key is not None), None)
+
+
+def crd_of(kind: ApiKind) -> str:
+    """The name of the source whose objects of this kind declare gangs."""
+    return _KINDS[kind].crd
 
 
 def job_kind(kind: ApiKind) -> JobKind | None:

@@ -3,7 +3,7 @@
 Separate from the sources so that each can be read, and added, by itself.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -12,6 +12,9 @@ from ...model.keys import GangKey, Uid
 from ...model.resources import NOTHING, Resources
 from .. import wire
 from ..calls import Kind, Right
+
+# Roles of one gang: with more that have a minimum each, counting them would take too long.
+MOST_ROLES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,9 @@ class GangObject(GangDeclaration):
     job_awaiting_room: tuple[str, Uid] | None = None
     min_resources: Resources = NOTHING  # of all members that it needs, by its controller
     queue_if_exists: str = ""  # the queue that it is in if there is a Queue of this name
+    # The roles of pods that never live beside those of another stage: the members are those of the
+    # newest stage that has pods. None where the roles are always the same.
+    stages: tuple[tuple[Role, ...], ...] = ()
 
 
 class GangOutcome(NamedTuple):
@@ -106,6 +112,11 @@ class GangSource(NamedTuple):
     is_automatic: Callable[[wire.Pod], bool] | None = None
     # What makes the pods of gangs that wait for room, if any do.
     job_kind: JobKind | None = None
+    # Whether the gang is a group of the name that the pod gives: then a pod starts alone only by
+    # mistake where the source is not read, and says so.
+    names_group: bool = False
+    # Gangs of other sources that are the same gang: the pod's controller has made them as well.
+    same_gangs: Callable[[wire.Pod], Iterable[GangKey]] | None = None
     # The role of a pod in a gang of this source; None: by Tutti's and Spark's labels.
     role_of: Callable[[wire.Pod], str] | None = None
     # The number of the run that a pod was made for: of the pods of a gang that live, only those of

@@ -58,4 +58,4 @@ KIND = Kind(
     decode_group,
     version="v1alpha1",
 )
-SOURCE = GangSource(KIND.crd, 90, _gang_of, (KIND,), is_optional=True)
+SOURCE = GangSource(KIND.crd, 90, _gang_of, (KIND,), names_group=True, is_optional=True)

@@ -25,7 +25,7 @@ from ..codec.preferences import decode_wishes
 from ..codec.quantity import QuantityError, requested
 from ..codec.shapes import decode_shape, unmodelled
 from ..errors import BadObject
-from .base import GangObject, GangOutcome, GangSource, JobKind, JobPods, StatusWriter
+from .base import MOST_ROLES, GangObject, GangOutcome, GangSource, JobKind, JobPods, StatusWriter
 
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 TASK_ANNOTATION = "volcano.sh/task-spec"
@@ -33,8 +33,6 @@ RUN_ANNOTATION = "volcano.sh/job-version"
 PENDING, INQUEUE, RUNNING, COMPLETED = "Pending", "Inqueue", "Running", "Completed"
 GET_JOB = Right("batch.volcano.sh", "jobs", "get", "v1alpha1")
 JOB_VERSION = api_version(GET_JOB.group, GET_JOB.version)
-# With more tasks than this that have a minimum each, counting them would take too long.
-MOST_TASKS = 100
 # The queue of whoever names none, by Volcano's webhook: so it may stand where users chose nothing.
 DEFAULT_QUEUE = "default"
 _LONGEST_RUN = 9  # digits: the version is an int32
@@ -104,14 +102,14 @@ def decode_group(group: PodGroup) -> GangObject | None:
     fields = {
         "spec.networkTopology": spec.network_topology is not None,
         "spec.subGroupPolicy": bool(spec.sub_group_policy),
-        f"spec.minTaskMember of more than {MOST_TASKS} tasks": len(minimums) > MOST_TASKS,
+        f"spec.minTaskMember of more than {MOST_ROLES} tasks": len(minimums) > MOST_ROLES,
     }
     return GangObject(
         key=GangKey(metadata.namespace, metadata.name, KIND.api),
         uid=Uid(metadata.uid),
         generation=metadata.generation,
         min_member=max(1, spec.min_member),
-        roles=tuple(Role(task, max(0, n)) for task, n in sorted(minimums.items()))[:MOST_TASKS],
+        roles=tuple(Role(task, max(0, n)) for task, n in sorted(minimums.items()))[:MOST_ROLES],
         created=seconds_of(metadata.creation_timestamp),
         terminating=metadata.deletion_timestamp is not None,
         priority_class=spec.priority_class_name,
@@ -286,6 +284,7 @@ SOURCE = GangSource(
     status=StatusWriter(KIND.right("patch"), status_of, has_effects=True),
     job_kind=JobKind(GET_JOB, Job, pods_of, {"phase": INQUEUE}),
     is_automatic=_is_automatic,
+    names_group=True,
     role_of=_role_of,
     run_of=_run_of,
     is_optional=True,

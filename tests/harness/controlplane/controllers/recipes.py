@@ -254,6 +254,11 @@ RECIPES: Mapping[str, Recipe] = {
         processes={"kuberay": _kuberay},
         manifests=(_RAY, _POD_GROUPS),
     ),
+    # The same without groups of others: pods then keep the scheduler of their templates.
+    "kuberay-alone": Recipe(
+        processes={"kuberay": partial(_kuberay, groups="")},
+        manifests=(_RAY,),
+    ),
     # The same with Volcano's groups: one of the two at a time.
     "kuberay-volcano": Recipe(
         processes={"kuberay": partial(_kuberay, groups="volcano")},

@@ -43,8 +43,9 @@ def test_the_first_source_in_the_written_order_counts(
 
 def test_only_what_a_source_says_so_of_has_a_status_that_tutti_writes() -> None:
     """What else declares gangs has a controller of its own."""
-    writers = [gang_sources.status_writer(kind) for kind in (POD_GROUP, POD, RAY)]
-    assert [writer is not None for writer in writers] == [True, False, False]
+    kinds = (POD_GROUP, POD, RAY, ApiKind("jobset.x-k8s.io", "JobSet"))
+    writers = [gang_sources.status_writer(kind) for kind in kinds]
+    assert [writer is not None for writer in writers] == [True, False, False, False]
 
 
 def test_a_source_of_another_api_is_one_more_entry() -> None:
@@ -74,3 +75,46 @@ def test_a_source_that_is_not_there_cannot_be_chosen() -> None:
         gang_sources.chosen(["jobs.example.com"])
     assert gang_sources.chosen(()) == gang_sources.ALWAYS
     assert gang_sources.chosen(gang_sources.OPTIONAL) == gang_sources.SOURCES
+
+
+PLUGINS = "podgroups.scheduling.x-k8s.io"
+VOLCANO = "podgroups.scheduling.volcano.sh"
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "names", "unread"),
+    [
+        ({}, {}, [], ""),
+        ({"scheduling.x-k8s.io/pod-group": "g"}, {}, [], "x-k8s.io"),
+        ({"scheduling.x-k8s.io/pod-group": "g"}, {}, [VOLCANO], "x-k8s.io"),
+        ({"scheduling.x-k8s.io/pod-group": "g"}, {}, [PLUGINS], ""),
+        ({}, {"scheduling.k8s.io/group-name": "g"}, [], "volcano.sh"),
+        ({}, {"scheduling.k8s.io/group-name": "podgroup-o"}, [], ""),
+        ({"tutti.dev/pod-group": "a", "scheduling.x-k8s.io/pod-group": "g"}, {}, [], ""),
+        ({"jobset.sigs.k8s.io/jobset-name": "g"}, {}, [], ""),
+    ],
+)
+def test_a_pod_knows_the_group_that_it_names_and_that_is_not_read(
+    labels: dict[str, str], annotations: dict[str, str], names: list[str], unread: str
+) -> None:
+    """But for a group that Volcano makes for any pod, and for an owner that users do not name."""
+    body = objects.merged(objects.POD, {"metadata": {"namespace": "ml"}})
+    owners = [{"kind": "ReplicaSet", "name": "x", "uid": "o"}]
+    body["metadata"] |= {"labels": labels, "annotations": annotations, "ownerReferences": owners}
+    member = decode_member(wire.parse_one(body, wire.Pod), gang_sources.chosen(names))
+    kind = ApiKind(f"scheduling.{unread}", "PodGroup")
+    assert member.unread_gang == (GangKey("ml", "g", kind) if unread else None)
+
+
+def test_role_and_run_of_volcano_count_in_a_gang_of_another_source() -> None:
+    """A pod of an earlier run is no member there either."""
+    body = objects.merged(objects.POD, {"metadata": {"namespace": "ml"}})
+    task, run = "volcano.sh/task-spec", "volcano.sh/job-version"
+    marks = {"scheduling.k8s.io/group-name": "g", task: "work", run: "2"}
+    body["metadata"] |= {"labels": {"tutti.dev/pod-group": "a"}, "annotations": marks}
+    sources = gang_sources.chosen([VOLCANO])
+    member = decode_member(wire.parse_one(body, wire.Pod), sources)
+    assert (member.gang, member.role, member.run) == (GangKey("ml", "a"), "work", 2)
+    body["metadata"]["labels"]["tutti.dev/role"] = "own"
+    member = decode_member(wire.parse_one(body, wire.Pod), sources)
+    assert (member.role, member.run) == ("own", 2)

@@ -1,0 +1,150 @@
+"""Gangs of JobSets (jobset.x-k8s.io), which Kubeflow's Trainer makes too: each stage is a gang.
+
+A replicated job that depends on another one's completion never lives beside it: the two are of
+different stages, and only the pods of the newest stage are members. One that waits until another
+is ready cannot start together with it: its pods are extras of the same stage. The number of pods
+is that of batch/v1. The status belongs to JobSet's controller.
+"""
+
+from ...model.cluster import Role
+from ...model.keys import ApiKind, GangKey, Uid
+from .. import wire
+from ..calls import Kind
+from ..codec.metadata import named, seconds_of
+from . import coscheduling, volcano
+from .base import MOST_ROLES, GangObject, GangSource
+
+NAME_LABEL = "jobset.sigs.k8s.io/jobset-name"
+ROLE_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
+RUN_LABEL = "jobset.sigs.k8s.io/restart-attempt"
+COMPLETE, IN_ORDER = "Complete", "InOrder"
+_LONGEST_RUN = 9  # digits: the attempt is an int32
+
+
+class JobSpec(wire.Wire):
+    """How many pods a Job has at a time."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+
+
+class JobTemplate(wire.Wire):
+    """What the Jobs will be."""
+
+    spec: JobSpec = JobSpec()
+
+
+class Dependency(wire.Wire):
+    """Which replicated job comes before, and what it must have come to."""
+
+    name: str = ""
+    status: str = ""
+
+
+class ReplicatedJob(wire.Wire):
+    """Equal Jobs."""
+
+    name: str = ""
+    replicas: int = 1
+    template: JobTemplate = JobTemplate()
+    depends_on: tuple[Dependency, ...] = ()
+
+
+class StartupPolicy(wire.Wire):
+    """Whether each replicated job waits until the one before it is ready."""
+
+    startup_policy_order: str = ""
+
+
+class JobSetSpec(wire.Wire):
+    """What a JobSet consists of."""
+
+    replicated_jobs: tuple[ReplicatedJob, ...] = ()
+    startup_policy: StartupPolicy = StartupPolicy()
+
+
+class JobSet(wire.Object):
+    """A JobSet."""
+
+    spec: JobSetSpec = JobSetSpec()
+
+
+def decode_set(jobset: JobSet) -> GangObject:
+    """Read a JobSet; its roles are those of the first stage while no pod tells of a later one."""
+    named(jobset)
+    metadata = jobset.metadata
+    stages = _stages(jobset.spec)
+    first = stages[0] if stages else ()
+    has_too_many = len(jobset.spec.replicated_jobs) > MOST_ROLES
+    return GangObject(
+        key=GangKey(metadata.namespace, metadata.name, KIND.api),
+        uid=Uid(metadata.uid),
+        generation=metadata.generation,
+        min_member=max(1, sum(role.min_member for role in first)),
+        roles=first[:MOST_ROLES],
+        created=seconds_of(metadata.creation_timestamp),
+        terminating=metadata.deletion_timestamp is not None,
+        unsupported_fields=("more than 100 replicatedJobs",) if has_too_many else (),
+        version=metadata.resource_version,
+        stages=() if has_too_many else stages,
+    )
+
+
+def _stages(spec: JobSetSpec) -> tuple[tuple[Role, ...], ...]:
+    """The roles of each stage; a job depends on earlier ones of the list alone."""
+    in_order = spec.startup_policy.startup_policy_order == IN_ORDER
+    number: dict[str, int] = {}
+    stages: dict[int, list[Role]] = {}
+    for job in spec.replicated_jobs:
+        before = [(number.get(one.name, 0), one.status == COMPLETE) for one in job.depends_on]
+        stage = max((at + is_complete for at, is_complete in before), default=0)
+        # The same stage: it is made while the other runs.
+        is_later = (in_order and bool(number)) or any(at == stage for at, _ in before)
+        number[job.name] = stage
+        stages.setdefault(stage, []).append(Role(job.name, 0 if is_later else _pods(job)))
+    return tuple(
+        tuple(sorted(stages[stage], key=lambda role: role.name)) for stage in sorted(stages)
+    )
+
+
+def _pods(job: ReplicatedJob) -> int:
+    """How many pods a replicated job has at a time; as batch/v1, no more than completions."""
+    spec = job.template.spec
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    completions = parallelism if spec.completions is None else spec.completions
+    return max(0, job.replicas) * max(0, min(parallelism, completions))
+
+
+def _gang_of(pod: wire.Pod) -> GangKey | None:
+    labels = pod.metadata.labels
+    name = labels.get(NAME_LABEL)
+    return GangKey(pod.metadata.namespace, name, KIND.api) if name else None
+
+
+def _same_gangs(pod: wire.Pod) -> tuple[GangKey, ...]:
+    """The PodGroups that Trainer makes of a TrainJob, which has the name of its JobSet."""
+    space, name = pod.metadata.namespace, pod.metadata.labels[NAME_LABEL]
+    return tuple(GangKey(space, name, kind.api) for kind in (coscheduling.KIND, volcano.KIND))
+
+
+def _role_of(pod: wire.Pod) -> str:
+    return pod.metadata.labels.get(ROLE_LABEL, "")
+
+
+def _run_of(pod: wire.Pod) -> int:
+    """How often the JobSet had been restarted when it made the pod."""
+    text = pod.metadata.labels.get(RUN_LABEL, "")
+    return int(text) if text.isdecimal() and len(text) <= _LONGEST_RUN else 0
+
+
+KIND = Kind(ApiKind("jobset.x-k8s.io", "JobSet"), "jobsets", JobSet, decode_set, version="v1alpha2")
+SOURCE = GangSource(
+    KIND.crd,
+    50,
+    _gang_of,
+    (KIND,),
+    role_of=_role_of,
+    run_of=_run_of,
+    same_gangs=_same_gangs,
+    is_optional=True,
+)

@@ -1,0 +1,116 @@
+"""Gangs of KubeRay's RayClusters (ray.io): the head, and the workers that the cluster needs.
+
+KubeRay's PodGroups are made once and never updated, so the RayCluster itself is read. Without the
+autoscaler a cluster needs the pods that KubeRay makes (``GetWorkerGroupDesiredReplicas``), with it
+the minimum of each worker group; further workers are extras. RayJobs and RayServices make
+RayClusters. The status belongs to KubeRay.
+"""
+
+from collections.abc import Iterator
+
+from ...model.cluster import Role
+from ...model.keys import ApiKind, GangKey, Uid
+from .. import wire
+from ..calls import Kind
+from ..codec.metadata import named, seconds_of
+from . import coscheduling, volcano
+from .base import MOST_ROLES, GangObject, GangSource
+
+CLUSTER_LABEL = "ray.io/cluster"
+TYPE_LABEL = "ray.io/node-type"
+GROUP_LABEL = "ray.io/group"
+TYPES = ("head", "worker")  # of members; "redis-cleanup" comes after the cluster
+HEAD = "headgroup"
+_ANY = 2**31 - 1
+
+
+class WorkerGroup(wire.Wire):
+    """Equal workers."""
+
+    group_name: str = ""
+    replicas: int | None = None
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+    num_of_hosts: int = 1  # pods of each replica
+    suspend: bool | None = None
+
+
+class RayClusterSpec(wire.Wire):
+    """What a cluster consists of."""
+
+    enable_in_tree_autoscaling: bool | None = None
+    worker_group_specs: tuple[WorkerGroup, ...] = ()
+
+
+class RayCluster(wire.Object):
+    """A RayCluster."""
+
+    spec: RayClusterSpec = RayClusterSpec()
+
+
+def decode_cluster(cluster: RayCluster) -> GangObject:
+    """Read a RayCluster; a suspended one has no pods, and so nothing to start."""
+    named(cluster)
+    metadata, spec = cluster.metadata, cluster.spec
+    roles = [Role(HEAD, 1)]
+    roles += [
+        Role(group.group_name, _needed(group, is_scaled=bool(spec.enable_in_tree_autoscaling)))
+        for group in spec.worker_group_specs
+    ]
+    has_too_many = len(roles) > MOST_ROLES
+    return GangObject(
+        key=GangKey(metadata.namespace, metadata.name, KIND.api),
+        uid=Uid(metadata.uid),
+        generation=metadata.generation,
+        min_member=sum(role.min_member for role in roles),
+        roles=tuple(sorted(roles, key=lambda role: role.name))[:MOST_ROLES],
+        created=seconds_of(metadata.creation_timestamp),
+        terminating=metadata.deletion_timestamp is not None,
+        unsupported_fields=("more than 99 worker groups",) if has_too_many else (),
+        version=metadata.resource_version,
+    )
+
+
+def _needed(group: WorkerGroup, *, is_scaled: bool) -> int:
+    """How many pods of a worker group the cluster cannot start without."""
+    if group.suspend:
+        return 0
+    least = group.min_replicas or 0
+    most = _ANY if group.max_replicas is None else group.max_replicas
+    wanted = least if is_scaled or group.replicas is None else group.replicas
+    return max(0, least if wanted < least else min(wanted, most)) * max(1, group.num_of_hosts)
+
+
+def _gang_of(pod: wire.Pod) -> GangKey | None:
+    labels = pod.metadata.labels
+    name = labels.get(CLUSTER_LABEL)
+    if not name or labels.get(TYPE_LABEL) not in TYPES:
+        return None
+    return GangKey(pod.metadata.namespace, name, KIND.api)
+
+
+def _same_gangs(pod: wire.Pod) -> Iterator[GangKey]:
+    """What KubeRay has made of the cluster for another scheduler, and the pod names."""
+    metadata = pod.metadata
+    yield GangKey(metadata.namespace, metadata.labels[CLUSTER_LABEL], coscheduling.KIND.api)
+    group = metadata.annotations.get(volcano.GROUP_ANNOTATION, "")
+    if group.startswith("ray-") and group.endswith("-pg"):
+        yield GangKey(metadata.namespace, group, volcano.KIND.api)
+
+
+def _role_of(pod: wire.Pod) -> str:
+    return pod.metadata.labels.get(GROUP_LABEL, "")
+
+
+KIND = Kind(
+    ApiKind("ray.io", "RayCluster"), "rayclusters", RayCluster, decode_cluster, version="v1"
+)
+SOURCE = GangSource(
+    KIND.crd,
+    40,
+    _gang_of,
+    (KIND,),
+    role_of=_role_of,
+    same_gangs=_same_gangs,
+    is_optional=True,
+)

@@ -1,0 +1,66 @@
+"""A live cluster of which the user may not list everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tutti.cli.output import live_cluster
+from tutti.kube import errors, gang_sources
+from tutti.state.cluster_state import ClusterState
+from tutti.state.reflectors import reflectors_into
+
+if TYPE_CHECKING:
+    from tutti.kube.calls import Stream
+
+EMPTY = b'{"metadata": {"resourceVersion": "1"}, "items": []}'
+
+
+class Listed:
+    """An API server without objects, which refuses to list some kinds."""
+
+    def __init__(self, status: int, *refused: str) -> None:
+        self.status = status
+        self.refused = refused
+        self.listed: list[str] = []
+
+    async def page(self, stream: Stream, _more: str = "") -> bytes:
+        """An empty list, or a refusal."""
+        name = f"{stream.lists.resource}.{stream.lists.group}"
+        if name in self.refused:
+            raise errors.Refused("it is forbidden", status=self.status)
+        self.listed.append(name)
+        return EMPTY
+
+
+async def warnings(api: Listed) -> list[str]:
+    """What is said while everything is listed, with the sources that are read by default."""
+    sentences: list[str] = []
+    sources = gang_sources.chosen(source.name for source in gang_sources.DEFAULT)
+    feeds = reflectors_into(ClusterState(lambda: None), "tutti", sources=sources)
+    await live_cluster.list_all(api, feeds, sentences.append)  # type: ignore[arg-type]
+    return sentences
+
+
+async def test_gangs_of_another_project_that_may_not_be_listed_are_left_out_with_a_warning() -> (
+    None
+):
+    api = Listed(403, "podgroups.scheduling.k8s.io")
+    (sentence,) = await warnings(api)
+    assert "you may not list podgroups of scheduling.k8s.io" in sentence
+    assert "podgroups.tutti.dev" in api.listed
+    assert await warnings(Listed(403)) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "name"),
+    [
+        (403, "podgroups.tutti.dev"),
+        (403, "queues.tutti.dev"),
+        (503, "podgroups.scheduling.k8s.io"),
+    ],
+)
+async def test_without_anything_else_there_is_no_answer(status: int, name: str) -> None:
+    with pytest.raises(errors.Refused):
+        await warnings(Listed(status, name))

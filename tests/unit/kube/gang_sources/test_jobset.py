@@ -1,0 +1,142 @@
+"""JobSets and their stages, and the pods that name them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tutti.kube import gang_sources, wire
+from tutti.kube.codec.decode import decode_member
+from tutti.kube.gang_sources.jobset import KIND, JobSet, decode_set
+from tutti.model.cluster import Role
+from tutti.model.keys import POD, POD_GROUP, GangKey
+
+from .. import objects
+
+NAME, PLUGINS = "jobsets.jobset.x-k8s.io", "podgroups.scheduling.x-k8s.io"
+KEY = GangKey("ml", "tune", KIND.api)
+PREFIX = "jobset.sigs.k8s.io/"
+LABELS = {f"{PREFIX}jobset-name": "tune", f"{PREFIX}replicatedjob-name": "node"}
+INITIALIZERS = ("dataset", "model")
+
+
+def jobset(*jobs: dict[str, Any], **spec: Any) -> JobSet:
+    metadata = {"name": "tune", "namespace": "ml", "uid": "u", "resourceVersion": "7"}
+    body = {"metadata": metadata, "spec": {"replicatedJobs": jobs, **spec}}
+    return wire.parse_one(body, JobSet)
+
+
+def job(name: str, pods: int, replicas: int = 1, **after: str) -> dict[str, Any]:
+    """A replicated job; the keywords are what it comes after, and the status that these need."""
+    return {
+        "name": name,
+        "replicas": replicas,
+        "template": {"spec": {"parallelism": pods, "completions": pods}},
+        "dependsOn": [{"name": before, "status": status} for before, status in after.items()],
+    }
+
+
+def pod(labels: dict[str, str]) -> wire.Pod:
+    body = objects.merged(objects.POD, {"metadata": {"namespace": "ml", "name": "a-0"}})
+    body["metadata"]["labels"] = labels
+    return wire.parse_one(body, wire.Pod)
+
+
+def test_a_set_of_jobs_is_a_gang() -> None:
+    gang = decode_set(jobset(job("work", 2, replicas=3), job("head", 1)))
+    assert (gang.key, gang.uid, gang.version, gang.min_member) == (KEY, "u", "7", 7)
+    assert gang.stages == (gang.roles,) == ((Role("head", 1), Role("work", 6)),)
+
+
+def test_jobs_that_wait_for_the_end_of_others_are_a_stage_of_their_own() -> None:
+    initializers = [job(name, 1) for name in INITIALIZERS]
+    after = dict.fromkeys(INITIALIZERS, "Complete")
+    gang = decode_set(
+        jobset(*initializers, job("node", 4, **after), job("end", 1, node="Complete"))
+    )
+    first = (Role("dataset", 1), Role("model", 1))
+    assert gang.stages == (first, (Role("node", 4),), (Role("end", 1),))
+    assert (gang.min_member, gang.roles) == (2, first)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        decode_set(jobset(job("node", 2), job("launcher", 1, node="Ready"))),
+        decode_set(
+            jobset(
+                job("node", 2),
+                job("launcher", 1),
+                startupPolicy={"startupPolicyOrder": "InOrder"},
+            )
+        ),
+    ],
+    ids=["dependsOn", "startupPolicy"],
+)
+def test_jobs_that_wait_until_others_are_ready_are_extras_of_the_same_stage(found: Any) -> None:
+    assert found.stages == ((Role("launcher", 0), Role("node", 2)),)
+    assert found.min_member == 2
+
+
+def test_what_comes_after_a_later_stage_is_in_it() -> None:
+    found = decode_set(
+        jobset(job("first", 1), job("node", 2, first="Complete"), job("last", 1, node="Ready"))
+    )
+    assert found.stages == ((Role("first", 1),), (Role("last", 0), Role("node", 2)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods"),
+    [
+        ({}, 1),
+        ({"parallelism": 3}, 3),
+        ({"completions": 3}, 1),
+        ({"parallelism": 3, "completions": 2}, 2),
+        ({"parallelism": 0}, 0),
+    ],
+)
+def test_pods_are_counted_as_jobs_make_them(spec: dict[str, Any], pods: int) -> None:
+    body = {"name": "work", "template": {"spec": spec}}
+    found = decode_set(jobset(body))
+    assert (found.roles, found.min_member) == ((Role("work", pods),), max(1, pods))
+
+
+def test_odd_sets_are_read_all_the_same() -> None:
+    assert decode_set(jobset()).min_member == 1
+    loop = decode_set(jobset(job("a", 1, b="Complete"), job("b", 1, a="Complete")))
+    assert [len(stage) for stage in loop.stages] == [1, 1]
+    many = decode_set(jobset(*(job(f"j{i}", 1) for i in range(101))))
+    assert (many.unsupported_fields, many.stages) == (("more than 100 replicatedJobs",), ())
+    assert len(many.roles) == 100
+
+
+@pytest.mark.parametrize(
+    ("labels", "gang", "role", "run"),
+    [
+        (LABELS, KEY, "node", 0),
+        ({**LABELS, f"{PREFIX}restart-attempt": "2"}, KEY, "node", 2),
+        ({**LABELS, f"{PREFIX}restart-attempt": "-2"}, KEY, "node", 0),
+        ({}, GangKey("ml", "a-0", POD), "", 0),
+        ({**LABELS, "tutti.dev/pod-group": "own"}, GangKey("ml", "own", POD_GROUP), "node", 0),
+        (
+            {**LABELS, "tutti.dev/pod-group": "own", f"{PREFIX}restart-attempt": "1"},
+            GangKey("ml", "own", POD_GROUP),
+            "node",
+            1,
+        ),
+    ],
+)
+def test_pods_name_the_set_their_role_and_their_run(
+    labels: dict[str, str], gang: GangKey, role: str, run: int
+) -> None:
+    member = decode_member(pod(labels), gang_sources.chosen([NAME]))
+    assert (member.gang, member.role, member.run) == (gang, role, run)
+
+
+def test_the_pod_group_of_its_train_job_is_no_other_gang() -> None:
+    """It counts the pods of all stages."""
+    sources = gang_sources.chosen([NAME, PLUGINS])
+    labels = {**LABELS, "scheduling.x-k8s.io/pod-group": "tune"}
+    member = decode_member(pod(labels), sources)
+    assert (member.gang, member.other_gangs) == (KEY, ())
