@@ -1,12 +1,14 @@
 """Gangs that objects of other projects declare: what is written into these, and when."""
 
-from tutti.model.keys import ApiKind, GangKey
+from tutti.kube.gang_sources import GangObject
+from tutti.model.keys import ApiKind, GangKey, PodKey, Uid
 
-from ..harness.builders import NAMESPACE, gang, node
+from ..harness.builders import NAMESPACE, gang, node, single
 from ..harness.fakes import Clock, FakeCluster, Life
 
 KUBERNETES = ApiKind("scheduling.k8s.io", "PodGroup")
 PLUGINS = ApiKind("scheduling.x-k8s.io", "PodGroup")
+VOLCANO = ApiKind("scheduling.volcano.sh", "PodGroup")
 
 
 async def lived(kind: ApiKind, nodes: int) -> FakeCluster:
@@ -42,3 +44,22 @@ async def test_the_status_of_scheduler_plugins_is_its_own_controllers() -> None:
     cluster = await lived(PLUGINS, nodes=2)
     assert all(member.node for member in cluster.pods.values())
     assert "write_status" not in cluster.calls
+
+
+async def test_a_pod_that_names_its_group_too_late_may_start_alone_and_is_a_member_then() -> None:
+    """Volcano writes the group of a ReplicaSet into pods that exist: Tutti cannot know of it."""
+    cluster, clock = FakeCluster(), Clock()
+    cluster.add(node("n1", cpu=1), single("a", cpu=1))
+    life = Life(cluster, clock)
+    await life.settle()
+    assert cluster.pods[PodKey(NAMESPACE, "a")].node == "n1"
+
+    cluster._put_group(GangObject(GangKey(NAMESPACE, "g", VOLCANO), Uid("g"), 2))
+    cluster.add(single("b", cpu=1))
+    for name in ("a", "b"):
+        cluster.change_pod(name, group="g", group_kind=VOLCANO)
+    life.watch.catch_up()
+    await life.settle()
+    status = cluster.groups[GangKey(NAMESPACE, "g", VOLCANO)].status
+    assert (cluster.pods[PodKey(NAMESPACE, "b")].node, status["phase"]) == (None, "Inqueue")
+    assert "1/2 tasks in gang unschedulable" in status["conditions"][0]["message"]

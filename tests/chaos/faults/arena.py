@@ -49,7 +49,7 @@ class Arena:
     ) -> None:
         """``source`` is where the operator's package is: a mutant may be struck, too.
 
-        ``is_foreign`` lets PodGroups of Kubernetes and of scheduler-plugins declare the gangs,
+        ``is_foreign`` lets PodGroups of other projects declare the gangs,
         ``is_queued`` puts them into a tree of queues.
         """
         self._is_foreign = is_foreign
@@ -60,7 +60,8 @@ class Arena:
         try:
             values = [f"settings.gangSources={{{','.join(foreign.SOURCES)}}}"] * is_foreign
             if is_foreign:
-                self._plane.install_crds(foreign.CRD)
+                for crd in foreign.CRDS:
+                    self._plane.install_crds(crd)
             operator_process.install(self._plane, *values)
             more_nodes = queued.nodes() if is_queued else []
             self._plane.create([*scenario.nodes(), *more_nodes, scenario.priority_class()])
@@ -118,7 +119,7 @@ class Arena:
             run.operator.kill()
             witness.stop()
         verdict = self._judge(witness, heard, namespace)
-        groups = (foreign.KUBERNETES, foreign.PLUGINS) if self._is_foreign else ()
+        groups = (foreign.KUBERNETES, foreign.PLUGINS, foreign.VOLCANO) if self._is_foreign else ()
         for kind in (*LEFT_BEHIND, *(GROUPS.format(version, "{}") for version in groups)):
             self._connection.request("DELETE", kind.format(namespace))
         if self._is_queued:

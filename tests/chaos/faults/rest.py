@@ -53,15 +53,16 @@ def look(
     pods = request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
     ours = f"/apis/tutti.dev/v1alpha1/namespaces/{namespace}"
     groups = request("GET", f"{ours}/podgroups")["items"]
-    natives = (
-        request("GET", f"/apis/{foreign.KUBERNETES}/namespaces/{namespace}/podgroups")["items"]
+    paths = [
+        f"/apis/{version}/namespaces/{namespace}/podgroups"
+        for version in (foreign.KUBERNETES, foreign.VOLCANO)
         if is_foreign
-        else []
-    )
+    ]
+    foreigners = [group for path in paths for group in request("GET", path)["items"]]
     started = [each for each in pods if _has_started(each)]
     counts = Counter(_gang(each) for each in started)
     said = {each["metadata"]["name"]: _said(each) for each in groups}
-    said |= {each["metadata"]["name"]: foreign.said(each) for each in natives}
+    said |= {each["metadata"]["name"]: foreign.said(each) for each in foreigners}
     said |= {_name(each): _why(each) for each in pods if "nodeName" not in each["spec"]}
     said |= queued.said(request, namespace) if is_queued else {}
     held = request("GET", f"{ours}/reservations")["items"]

@@ -36,7 +36,7 @@ _ADDRESSES = (
     (Write.BIND, r"POST .*/pods/[^/]+/binding"),
     (Write.EVICT, r"POST .*/pods/[^/]+/eviction"),
     (Write.POD_STATUS, r"PATCH .*/pods/[^/]+/status"),
-    (Write.GROUP_STATUS, r"PATCH .*/podgroups/[^/]+/status"),
+    (Write.GROUP_STATUS, r"PATCH .*/podgroups/[^/]+(/status)?"),  # of Volcano's, the object
     (Write.QUEUE_FINALIZER, r"PATCH .*/queues/[^/]+"),
     (Write.QUEUE_STATUS, r"PATCH .*/queues/[^/]+/status"),
     (Write.EVENT, r"POST .*/events"),
