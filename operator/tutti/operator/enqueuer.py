@@ -160,10 +160,11 @@ class Enqueuer:
     def _next_moment(
         self, waiting: Iterable[tuple[GangObject, Gang]], due: Collection[tuple[GangObject, Gang]]
     ) -> float | None:
-        """When a job has starved, is worth another try, or has its turn."""
+        """When a job has starved, is worth another try, has its turn, or counts no more."""
         now = self._clock()
         moments = [gang.created + self._starvation_seconds for _, gang in waiting]
         moments += self._put_off.values()
+        moments += (until for _, until in self._told.values())
         if len(due) > MOST_JOBS:
             is_all_tried = all(group.uid in self._tried for group, _ in due)
             moments.append(now + (AGAIN_SECONDS if is_all_tried else LOOK_SECONDS))

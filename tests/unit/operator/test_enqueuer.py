@@ -206,6 +206,9 @@ async def test_what_one_job_was_told_of_is_not_free_for_another_until_its_pods_a
     world.now += LOOK_SECONDS
     await enqueuer.enqueue(CLUSTER, world.plan)
     assert len(world.names) == 1
+    until = enqueuer.next_retry()
+    assert until is not None
+    assert 0 < until <= TOLD_SECONDS
     world.now += TOLD_SECONDS  # no pods have come; the room is nobody's
     await enqueuer.enqueue(CLUSTER, world.plan)
     assert world.names == ["a", "b"]
