@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ...harness.judge import Kind, Promise
+from ...harness.judge.views import PodGroup, view
 from .writing import Story, two_nodes
 
 NATIVE: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": 2}}}
@@ -75,3 +76,52 @@ def test_a_group_of_tuttis_comes_before_others_of_the_same_name() -> None:
     pod(story, "sum-0", "sum", **{"tutti.dev/pod-group": "sum"})
     story.bind("sum-0", "a")
     assert not story.verdict().of(Promise.WHOLE)
+
+
+RAY: dict[str, Any] = {"workerGroupSpecs": [{"groupName": "small", "replicas": 1}]}
+JOBS: dict[str, Any] = {
+    "replicatedJobs": [{"name": "node", "template": {"spec": {"parallelism": 2}}}]
+}
+LABELS: dict[Kind, list[dict[str, str]]] = {
+    Kind.RAY_CLUSTERS: [
+        {"ray.io/cluster": "sum", "ray.io/node-type": "head", "ray.io/group": "headgroup"},
+        {"ray.io/cluster": "sum", "ray.io/node-type": "worker", "ray.io/group": "small"},
+    ],
+    Kind.JOB_SETS: [{"jobset.sigs.k8s.io/jobset-name": "sum"}] * 2,
+}
+
+
+@pytest.mark.parametrize(("kind", "spec"), [(Kind.RAY_CLUSTERS, RAY), (Kind.JOB_SETS, JOBS)])
+def test_a_member_of_an_owners_gang_alone_is_a_violation(kind: Kind, spec: dict[str, Any]) -> None:
+    """Also where the group that it names has fewer members."""
+    story = two_nodes()
+    group(story, kind, "sum", spec)
+    group(story, Kind.PLUGINS_GROUPS, "other", {"minMember": 1})
+    for i, labels in enumerate(LABELS[kind]):
+        pod(story, f"sum-{i}", "other", **labels)
+    story.bind("sum-0", "a")
+    (found,) = story.verdict().of(Promise.WHOLE)
+    assert f"gang ml/{kind.api_group}/sum: 1 of 2 members bound" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "needed"),
+    [
+        ({}, 3),
+        ({"replicas": 9}, 5),
+        ({"replicas": 0}, 2),
+        ({"suspend": True}, 1),
+        ({"numOfHosts": 2}, 5),
+    ],
+)
+def test_a_raycluster_needs_what_kuberay_makes(changes: dict[str, Any], needed: int) -> None:
+    worker = {"groupName": "w", "replicas": 2, "minReplicas": 1, "maxReplicas": 4, **changes}
+    spec = {"workerGroupSpecs": [worker]}
+    body = {"metadata": {"name": "r", "namespace": "ml", "uid": "u"}, "spec": spec}
+    read = view(Kind.RAY_CLUSTERS, body, 1)
+    assert isinstance(read, PodGroup)
+    assert read.min_member == needed
+    scaled = {**body, "spec": {**spec, "enableInTreeAutoscaling": True}}
+    read = view(Kind.RAY_CLUSTERS, scaled, 1)
+    assert isinstance(read, PodGroup)
+    assert read.min_member <= needed
