@@ -126,6 +126,7 @@ async def _following(
     settings: Settings, kubeconfig: str | None, context: str | None
 ) -> AsyncIterator[LiveCluster]:
     """The cluster, listed once and then followed; one that cannot be reached ends the command."""
+    import gc
     import logging
     import time
 
@@ -158,6 +159,7 @@ async def _following(
             await cluster.is_listed.wait()
             if (trouble := cluster.trouble) is not None:
                 fail(live_cluster.what_to_do(trouble.status, str(trouble)), NO_CLUSTER)
+            gc.freeze()  # what was listed stays: the collector need not walk it again and again
             yield cluster
         finally:
             following.cancel()

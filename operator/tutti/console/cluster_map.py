@@ -6,7 +6,8 @@ On a node with devices that is the device that most members ask for, elsewhere i
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ..gang import slots
 from ..gang.quantities import listed, quantity
@@ -33,12 +34,17 @@ def unit_of(node: Node, demand: Mapping[str, int]) -> str:
     return min(devices, key=lambda name: (-demand.get(name, 0), name), default=CPU)
 
 
+@lru_cache(maxsize=1024)
+def _is_level(label: str) -> bool:
+    return any(word in label.lower() for word in WORDS_OF_LEVELS)
+
+
 def group_labels(nodes: Sequence[Node]) -> Sequence[str]:
     """The labels by which the map can group nodes: those of topology, the usual ones first."""
     values: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         for label, value in node.labels:
-            if any(word in label.lower() for word in WORDS_OF_LEVELS):
+            if _is_level(label):
                 values[label].add(value)
     usual = [label for label in TOPOLOGY if label in values]
     few = [label for label in sorted(values) if len(values[label]) <= max(2, len(nodes) // 2)]
@@ -55,6 +61,19 @@ def rows(snapshot: Snapshot, plan: Plan | None = None) -> Mapping[NodeName, Row]
 
     With a ``plan``, also what it would start.
     """
+    labels = group_labels(snapshot.nodes)
+    return {use.node.name: _row(use, labels) for use in _uses(snapshot, plan)}
+
+
+class Use(NamedTuple):
+    """What the row of a node follows from, but for the labels of the map."""
+
+    node: Node
+    unit: str
+    holdings: Mapping[tuple[str, str], tuple[int, int]]  # by gang and status: amount, members
+
+
+def _uses(snapshot: Snapshot, plan: Plan | None = None) -> Iterator[Use]:
     demand = Counter(
         name
         for gang in snapshot.gangs
@@ -63,24 +82,16 @@ def rows(snapshot: Snapshot, plan: Plan | None = None) -> Mapping[NodeName, Row]
         if "/" in name
     )
     units = {node.name: unit_of(node, demand) for node in snapshot.nodes}
-    labels = group_labels(snapshot.nodes)
-    holds: dict[NodeName, dict[tuple[str, str], tuple[int, int]]] = defaultdict(dict)
+    holdings: dict[NodeName, dict[tuple[str, str], tuple[int, int]]] = defaultdict(dict)
     for node, gang, status, requests in _places(snapshot, plan):
         amount = requests[units.get(node, CPU)]
-        sum_of_amounts, members = holds[node].get((gang, status), (0, 0))
-        holds[node][gang, status] = (sum_of_amounts + amount, members + 1)
-    return {
-        node.name: _row(node, units[node.name], labels, holds.get(node.name, {}))
-        for node in snapshot.nodes
-    }
+        sum_of_amounts, members = holdings[node].get((gang, status), (0, 0))
+        holdings[node][gang, status] = (sum_of_amounts + amount, members + 1)
+    return (Use(node, units[node.name], holdings.get(node.name, {})) for node in snapshot.nodes)
 
 
-def _row(
-    node: Node,
-    unit: str,
-    labels: Sequence[str],
-    holdings: Mapping[tuple[str, str], tuple[int, int]],
-) -> Row:
+def _row(use: Use, labels: Sequence[str]) -> Row:
+    node, unit, holdings = use
     labels_of_node = dict(node.labels)
     holds: list[Hold] = [(*who, n, members) for who, (n, members) in sorted(holdings.items())]
     ours = sum(amount for _, status, amount, _ in holds if status == BOUND)
@@ -145,7 +156,7 @@ class MapHistory:
 
     version: int = 0
     _labels: Sequence[str] = ()
-    _rows: dict[NodeName, tuple[Row, int]] = field(default_factory=dict)
+    _rows: dict[NodeName, tuple[Row, int, Use]] = field(default_factory=dict)
     _gone: dict[NodeName, int] = field(default_factory=dict)
     _begin: int = 0  # who knows less than this version gets everything
 
@@ -155,19 +166,21 @@ class MapHistory:
             return
         labels = group_labels(snapshot.nodes)
         if labels != self._labels:
-            self._labels, self._begin, self._gone = labels, version, {}
-        new_rows = rows(snapshot)
-        for name in self._rows.keys() - new_rows.keys():
+            self._labels, self._begin, self._gone, self._rows = labels, version, {}, {}
+        newest = {use.node.name: self._newest(use, version) for use in _uses(snapshot)}
+        for name in self._rows.keys() - newest.keys():
             self._gone[name] = version
-        old_rows = self._rows
-        self._rows = {
-            name: old_rows[name]
-            if name in old_rows and old_rows[name][0] == row
-            else (row, version)
-            for name, row in new_rows.items()
-        }
-        self._gone = {name: at for name, at in self._gone.items() if name not in new_rows}
+        self._rows = newest
+        self._gone = {name: at for name, at in self._gone.items() if name not in newest}
         self.version = version
+
+    def _newest(self, use: Use, version: int) -> tuple[Row, int, Use]:
+        """The row of a node; the same one while nothing about the node changes."""
+        old_row, since, old_use = self._rows.get(use.node.name, (None, version, None))
+        if old_row is not None and old_use == use:
+            return old_row, since, use
+        row = _row(use, self._labels)
+        return row, since if row == old_row else version, use
 
     def since(self, version: int) -> Mapping[str, Any]:
         """What a reader lacks who has seen this version; everything if it has seen none."""
@@ -176,7 +189,7 @@ class MapHistory:
             "version": self.version,
             "whole": is_whole,
             "labels": self._labels,
-            "nodes": [row for row, at in self._rows.values() if is_whole or at > version],
+            "nodes": [row for row, at, _ in self._rows.values() if is_whole or at > version],
             "gone": [] if is_whole else [name for name, at in self._gone.items() if at > version],
         }
 

@@ -10,6 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from . import cluster_map, gang_views, page_data, security
+from .latest import Latest
 from .observation import Answers, Cluster, Observation, WrongQuestion
 from .planning_jobs import PlanningJobs
 
@@ -48,12 +49,13 @@ class Console:
     ) -> None:
         self.port = 0  # known once the server listens
         self._cluster = cluster
-        self._answers = answers
         self._session = session
         self._jobs = PlanningJobs(answers, monotonic)
         self._files = page_files()
         self._map = cluster_map.MapHistory()
-        self._status: tuple[int, Mapping[str, Any]] = (0, {})
+        self._map_turn = asyncio.Lock()
+        self._status = Latest(answers.status)
+        self._queues = Latest(answers.queues)
 
     def application(self) -> web.Application:
         """The application that answers."""
@@ -127,11 +129,6 @@ class Console:
 
         return handle
 
-    def _observe(self) -> Observation:
-        observation = self._cluster.observe()
-        self._map.take(observation.version, observation.snapshot)
-        return observation
-
     async def _about(self, _request: web.Request) -> Mapping[str, Any]:
         observation = self._cluster.observe()
         return {
@@ -141,17 +138,17 @@ class Console:
         }
 
     async def _tell_status(self, _request: web.Request) -> Mapping[str, Any]:
-        return self._status_of(self._cluster.observe())
-
-    def _status_of(self, observation: Observation) -> Mapping[str, Any]:
-        if self._status[0] != observation.version:
-            self._status = observation.version, self._answers.status(observation)
-        return self._status[1]
+        return await self._status.of(self._cluster.observe())
 
     async def _tell_map(self, request: web.Request) -> Mapping[str, Any]:
-        self._observe()
         since = request.query.get("since", "")
-        return self._map.since(int(since) if since.isdecimal() else 0)
+        seen = int(since) if since.isdecimal() else 0
+        async with self._map_turn:
+            return await asyncio.to_thread(self._map_since, self._cluster.observe(), seen)
+
+    def _map_since(self, observation: Observation, seen: int) -> Mapping[str, Any]:
+        self._map.take(observation.version, observation.snapshot)
+        return self._map.since(seen)
 
     async def _tell_node(self, request: web.Request) -> Mapping[str, Any]:
         name = request.query.get("name", "")
@@ -162,13 +159,13 @@ class Console:
 
     async def _tell_waiting(self, _request: web.Request) -> Mapping[str, Any]:
         observation = self._cluster.observe()
-        status = self._status_of(observation)
+        status = await self._status.of(observation)
         states = status["states"]
         gangs = gang_views.waiting(observation, status)
         return {"takenAt": observation.snapshot.taken_at, "states": states, "gangs": gangs}
 
     async def _tell_queues(self, _request: web.Request) -> Mapping[str, Any]:
-        return self._answers.queues(self._cluster.observe())
+        return await self._queues.of(self._cluster.observe())
 
     async def _tell_gang(self, request: web.Request) -> Mapping[str, Any]:
         observation = self._cluster.observe()

@@ -30,7 +30,18 @@ FLAGS = (
 )
 START_SECONDS = 30.0
 SECONDS = 15.0  # in which what is waited for has to come
-KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowDown": 40, "ArrowLeft": 37}
+KEYS = {
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    "Space": 32,
+    "End": 35,
+    "Home": 36,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}
 
 
 class PageError(AssertionError):
@@ -110,34 +121,41 @@ class Page:
         """What people read there."""
         return str(await self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText"))
 
-    async def click(self, selector: str, *, at: tuple[float, float] | None = None) -> None:
-        """Click the middle of an element, or a point of it."""
+    async def point(self, selector: str, *, at: tuple[float, float] | None = None) -> list[float]:
+        """Where the middle of an element is, or a point of it, once it can be seen."""
         where = json.dumps(selector)
         await self.until(f"document.querySelector({where}) !== null")
-        box = await self.evaluate(
+        x, y, width, height = await self.evaluate(
             f"(() => {{ const e = document.querySelector({where}); e.scrollIntoView({{block: "
             "'nearest'}); const b = e.getBoundingClientRect(); "
             "return [b.left, b.top, b.width, b.height]; })()"
         )
-        x, y = (box[0] + box[2] / 2, box[1] + box[3] / 2)
-        if at is not None:
-            x, y = box[0] + at[0], box[1] + at[1]
+        return [x + width / 2, y + height / 2] if at is None else [x + at[0], y + at[1]]
+
+    async def click(self, selector: str, *, at: tuple[float, float] | None = None) -> None:
+        """Click the middle of an element, or a point of it."""
+        await self.click_at(*await self.point(selector, at=at))
+
+    async def click_at(self, x: float, y: float) -> None:
+        """Click a point of the window."""
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             await self.send(
                 "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
             )
 
-    async def press(self, key: str) -> None:
-        """Press a key."""
+    async def press(self, key: str, *, shift: bool = False) -> None:
+        """Press a key: one of ``KEYS``, or the one of a character."""
+        text = {"Enter": "\r", "Space": " "}.get(key, key if key not in KEYS else "")
+        code = KEYS.get(key) or ord(key.upper())
         for kind in ("keyDown", "keyUp"):
-            more = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
-            code = KEYS[key]
+            more = {"text": text} if text and kind == "keyDown" else {}
             await self.send(
                 "Input.dispatchKeyEvent",
                 type=kind,
-                key=key,
+                key=" " if key == "Space" else key,
                 code=key,
                 windowsVirtualKeyCode=code,
+                modifiers=8 if shift else 0,
                 **more,
             )
 

@@ -16,6 +16,8 @@ const VIEWS = {
   'what-if': ['What if', plans.whatIf],
 };
 
+const FILL_AFTER = 100; // milliseconds after the picture of a view, when its long tables are filled
+
 export const state = {
   view: 'map',
   path: '', // what follows the view in the address
@@ -24,6 +26,7 @@ export const state = {
   news: { version: 0, missing: [] },
   lost: null, // why the console does not answer
   data: {}, // what was fetched, by its address
+  isFresh: true, // the view has just been opened: the rest of long tables follows its picture
 };
 
 // Fetches what a view needs and draws it once it is here; the old answer is shown meanwhile.
@@ -87,6 +90,7 @@ function read() {
     state.path = '';
   }
   state.query = new URLSearchParams(words);
+  state.isFresh ||= isNew;
   draw();
   if (isNew) document.querySelector('#content')?.focus();
 }
@@ -101,6 +105,15 @@ export function draw() {
     document.title = `${title} · Tutti`;
     render(page(), document.querySelector('#app'));
   });
+}
+
+let filling = 0;
+export function fillSoon() {
+  filling ||= setTimeout(() => {
+    filling = 0;
+    state.isFresh = false;
+    draw();
+  }, FILL_AFTER);
 }
 
 function page() {
@@ -192,6 +205,7 @@ async function begin() {
   addEventListener('popstate', read);
   read();
   if (state.lost?.status === 401) return;
+  requestIdleCallback(() => need('/api/waiting')); // the first answer of a large cluster takes time
   follow({
     changed: async (news) => {
       const isBack = state.lost !== null;

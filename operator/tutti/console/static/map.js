@@ -10,6 +10,7 @@ const SIZES = [[24, 196, 58], [240, 92, 32], [1200, 36, 20], [4000, 20, 14], [In
 const TALLEST = 58; // pixels of a tile, where few nodes are shown
 const FEW = 480; // pixels that few nodes may take together
 const LARGEST = 12_000; // pixels of a canvas in one direction that every browser can draw
+const MOST_TILES = 1500; // drawn in one frame, where nobody looks
 const WORDS = { bound: 'bound', reserved: 'reserved', planned: 'would start here' };
 const FLAGS = { notready: 'not ready', cordoned: 'cordoned' };
 
@@ -63,7 +64,8 @@ export function grouped(rows, by, labels) {
 class ClusterMap extends HTMLElement {
   #scene = { groups: [], colour: 'gang' };
   #blocks = []; // of groups: where their tiles are
-  #drawn = []; // the rows of the tiles, as they were drawn
+  #drawn = []; // the rows of the tiles, as they were drawn; null: not yet
+  #total = 0; // how many tiles there are
   #tones = null; // colours of the theme; null: everything is to be drawn anew
   #rings = []; // what is drawn on the overlay
   #hover = -1;
@@ -73,6 +75,7 @@ class ClusterMap extends HTMLElement {
   #words;
   #isQueued = false;
 
+  // What is on the canvas stays there while the element is out of the page.
   connectedCallback() {
     if (!this.#canvas) this.#build();
     this.resizing = new ResizeObserver(() => {
@@ -85,11 +88,14 @@ class ClusterMap extends HTMLElement {
     this.resizing.observe(this);
     this.theme = matchMedia('(prefers-color-scheme: dark)');
     this.theme.addEventListener('change', this.redraw);
+    if (this.#tones && this.#tones.dark !== isDark()) this.#tones = null;
+    this.#queue();
   }
 
   disconnectedCallback() {
     this.resizing.disconnect();
     this.theme.removeEventListener('change', this.redraw);
+    if (this.#canvas) this.#mark(-1);
   }
 
   // {groups, colour: gang or use, gang: the one to stress, node: the chosen one}
@@ -98,6 +104,11 @@ class ClusterMap extends HTMLElement {
     if (!isSame) this.#tones = null;
     this.#scene = scene;
     this.#queue();
+  }
+
+  // Whether the newest scene can be seen in the window.
+  get isDrawn() {
+    return this.#tones !== null && this.#drawn.length > 0;
   }
 
   #row(index) {
@@ -136,29 +147,31 @@ class ClusterMap extends HTMLElement {
     this.#isQueued = true;
     requestAnimationFrame(() => {
       this.#isQueued = false;
-      if (this.#tones) this.#drawChanged();
-      else {
+      if (!this.isConnected) return;
+      if (!this.#tones) {
         this.#arrange();
-        this.#draw();
+        this.#begin();
       }
-      this.#mark(this.#hover < this.#drawn.length ? this.#hover : -1);
+      if (this.#drawTiles()) this.#queue();
+      this.#mark(this.#hover < this.#total ? this.#hover : -1);
     });
   }
 
   #arrange() {
     const width = Math.max(100, this.clientWidth);
     const total = this.#scene.groups.reduce((sum, group) => sum + group.rows.length, 0);
+    this.#total = total;
     const [, wide, high] = SIZES.find(([most]) => total <= most);
     const columns = Math.max(1, Math.floor((width + GAP) / (wide + GAP)));
     const tile = columns * (wide + GAP) > width - wide ? (width + GAP) / columns - GAP : wide;
     this.#blocks = [];
-    this.#drawn = [];
+    this.#drawn = new Array(total).fill(null);
     const lines = this.#scene.groups.reduce((n, one) => n + Math.ceil(one.rows.length / columns), 0);
     const tall = wide < 80 ? high : Math.max(high, Math.min(TALLEST, Math.floor(FEW / lines)));
-    let top = 0;
+    let [top, first] = [0, 0];
     for (const group of this.#scene.groups) {
-      this.#blocks.push({ group, top, first: this.#drawn.length, columns, tile, high: tall });
-      for (const row of group.rows) this.#drawn.push(row);
+      this.#blocks.push({ group, top, first, columns, tile, high: tall });
+      first += group.rows.length;
       top += HEAD + Math.ceil(group.rows.length / columns) * (tall + GAP) + 10;
     }
     this.size = { width, height: Math.max(60, top) };
@@ -196,7 +209,7 @@ class ClusterMap extends HTMLElement {
     ];
   }
 
-  #draw() {
+  #begin() {
     const pen = (this.pen = this.#prepare(this.#canvas));
     this.marker = this.#prepare(this.#overlay);
     this.#rings = [];
@@ -210,28 +223,39 @@ class ClusterMap extends HTMLElement {
         ),
       ),
     });
+    pen.fillStyle = tones.text;
+    pen.font = '600 13px system-ui, sans-serif';
     for (const block of this.#blocks) {
-      pen.fillStyle = tones.text;
-      pen.font = '600 13px system-ui, sans-serif';
       const title = `${visible(block.group.title)} · ${count(block.group.rows.length, 'node')}`;
       pen.fillText(title, 0, block.top + HEAD / 2, this.size.width);
-      block.group.rows.forEach((row, i) =>
-        this.#tile(pen, row, this.#place(block.first + i), tones),
-      );
     }
   }
 
-  // Only tiles whose rows are new: a change of one node costs one tile.
-  #drawChanged() {
-    for (const { group, first } of this.#blocks) {
-      group.rows.forEach((row, i) => {
-        if (this.#drawn[first + i] === row) return;
+  // Draws the tiles whose rows are new: all that can be seen, and some of the others; answers
+  // whether more are left.
+  #drawTiles() {
+    const top = this.#canvas.getBoundingClientRect().top;
+    let left = MOST_TILES;
+    let isMore = false;
+    for (const { group, first, columns, tile, high, top: begin } of this.#blocks) {
+      for (let i = 0; i < group.rows.length; i += 1) {
+        const row = group.rows[i];
+        const before = this.#drawn[first + i];
+        if (before === row) continue;
+        const x = (i % columns) * (tile + GAP);
+        const y = begin + HEAD + Math.floor(i / columns) * (high + GAP);
+        const isSeen = top + y + high > 0 && top + y < innerHeight;
+        if (!isSeen && left <= 0) {
+          isMore = true;
+          continue;
+        }
+        if (!isSeen) left -= 1;
+        if (before) this.pen.clearRect(x - 0.5, y, tile + 1, high);
         this.#drawn[first + i] = row;
-        const [x, y, w, h] = this.#place(first + i);
-        this.pen.clearRect(x - 0.5, y, w + 1, h);
-        this.#tile(this.pen, row, [x, y, w, h], this.#tones);
-      });
+        this.#tile(this.pen, row, [x, y, tile, high], this.#tones);
+      }
     }
+    return isMore;
   }
 
   #tile(pen, row, [x, y, w, h], tones) {
@@ -296,7 +320,7 @@ class ClusterMap extends HTMLElement {
   #mark(index, event) {
     this.#hover = index;
     const pen = this.marker;
-    if (!pen) return;
+    if (!pen) return [];
     for (const [x, y, w, h] of this.#rings) pen.clearRect(x - 4, y - 4, w + 8, h + 8);
     this.#rings = [];
     const ring = (at, width) => {
@@ -307,10 +331,13 @@ class ClusterMap extends HTMLElement {
       this.#rings.push([x, y, w, h]);
     };
     const { node } = this.#scene;
-    const chosen = node ? this.#drawn.findIndex((row) => row[0] === node) : -1;
+    const chosen = node ? this.#drawn.findIndex((row) => row?.[0] === node) : -1;
     if (chosen >= 0) ring(chosen, 3);
     this.#tip.hidden = index < 0;
-    if (index < 0) return;
+    if (index < 0) {
+      this.#words.textContent = '';
+      return [];
+    }
     ring(index, 2);
     const told = sentences(this.#row(index));
     this.#tip.replaceChildren(
@@ -324,7 +351,12 @@ class ClusterMap extends HTMLElement {
     const left = Math.min(event ? x + w / 2 : x, this.size.width - this.#tip.offsetWidth);
     this.#tip.style.left = `${Math.max(0, left)}px`;
     this.#tip.style.top = `${y + h + 6}px`;
-    if (!event) this.#words.textContent = told.join('. ');
+    return told;
+  }
+
+  // As #mark, and said to those who do not see it.
+  #tell(index) {
+    this.#words.textContent = this.#mark(index).join('. ');
   }
 
   #key(event) {
@@ -340,8 +372,8 @@ class ClusterMap extends HTMLElement {
     if (event.key === 'Enter') this.#choose();
     else if (event.key === 'Escape') this.#mark(-1);
     else if (event.key in steps && block) {
-      const last = this.#drawn.length - 1;
-      this.#mark(this.#hover < 0 ? 0 : Math.min(last, Math.max(0, this.#hover + steps[event.key])));
+      const last = this.#total - 1;
+      this.#tell(this.#hover < 0 ? 0 : Math.min(last, Math.max(0, this.#hover + steps[event.key])));
     } else return;
     event.preventDefault();
   }
@@ -365,3 +397,16 @@ function fitted(pen, text, width) {
 }
 
 customElements.define('cluster-map', ClusterMap);
+
+// The map of a view: its canvas is drawn once, and shown again when the view is.
+const maps = new Map();
+export function mapOf(view, scene, choose) {
+  let found = maps.get(view);
+  if (!found) {
+    maps.set(view, (found = document.createElement('cluster-map')));
+    found.addEventListener('node-chosen', (event) => found.choose?.(event.detail));
+  }
+  found.scene = scene;
+  found.choose = choose;
+  return found;
+}

@@ -78,7 +78,7 @@ export function planner() {
       : html`<p class="quiet">No gang that waits could start at all.</p>`}
     <h2>What the plan would start, on the map</h2>
     ${legend(maps[0].nodes, state.query, WOULD_START)}
-    ${drawing(maps[0].nodes, maps[0].labels, state.query, { choose: false })}
+    ${drawing('plan', maps[0].nodes, maps[0].labels, state.query)}
     <h2>Gangs</h2>
     ${table(
       'Gangs of the plan',
@@ -277,7 +277,7 @@ function result() {
         (map, i) => html`<section class="panel" aria-label=${titles[i]}>
           <h2>${titles[i]}</h2>
           ${summary(i ? plan.after : plan.before)} ${legend(map.nodes, state.query, WOULD_START)}
-          ${drawing(map.nodes, map.labels, state.query, { choose: false })}
+          ${drawing(titles[i], map.nodes, map.labels, state.query)}
         </section>`,
       )}
     </div>

@@ -15,11 +15,15 @@ export const gangLink = (gang) =>
 export const nodeLink = (node) =>
   html`<a href=${`#/map?node=${encodeURIComponent(node)}`}>${name(node)}</a>`;
 
-export const count = (n, noun) => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
+// Made once: Intl takes longer to make a format than to use it.
+const digits = new Intl.NumberFormat('en');
+const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
+
+export const count = (n, noun) => `${digits.format(n)} ${noun}${n === 1 ? '' : 's'}`;
 
 export function amount(unit, n) {
   if (unit === 'cpu') return `${+(n / 1000).toFixed(1)} CPU`;
-  return `${n.toLocaleString('en')} ${visible(unit).split('/').pop()}`;
+  return `${digits.format(n)} ${visible(unit).split('/').pop()}`;
 }
 
 const STEPS = [[86400 * 2, 86400, 'd'], [7200, 3600, 'h'], [120, 60, 'm'], [0, 1, 's']];
@@ -30,7 +34,7 @@ export function age(since, now) {
   return `${Math.floor(seconds / size)} ${unit}`;
 }
 
-export const moment = (seconds) => new Date(seconds * 1000).toLocaleString();
+export const moment = (seconds) => dates.format(new Date(seconds * 1000));
 
 export const isDark = () => matchMedia('(prefers-color-scheme: dark)').matches;
 

@@ -1,13 +1,14 @@
 // What is: the map, the gangs that wait, one gang.
 
 import { html, nothing } from './vendor/lit-html.js';
-import { draw, go, need, state } from './app.js';
+import { draw, fillSoon, go, need, state } from './app.js';
 import { explain, get } from './server.js';
-import { freeOf, grouped, groupOf, rowName } from './map.js';
+import { freeOf, grouped, groupOf, mapOf, rowName } from './map.js';
 import {
   age, amount, colour, count, gangLink, isDark, moment, name, nodeLink, problem, visible,
 } from './text.js';
 
+const FIRST_ROWS = 40; // of a table in the first picture of a view
 const MOST_ROWS = 200; // of a table at once; more are a click away
 const MOST_IN_LEGEND = 12;
 const RESTS = 3; // times as long as an answer took, before the next question
@@ -60,12 +61,24 @@ function take(news) {
   known.all = [...known.rows.values()];
 }
 
+// Of rows that never change, as those of a plan are.
+const ofPlans = new WeakMap();
+function groupsOfPlan(all, by, labels) {
+  const found = ofPlans.get(all);
+  if (found?.by === by) return found.groups;
+  const { groups } = grouped(all, by, labels);
+  ofPlans.set(all, { by, groups });
+  return groups;
+}
+
 function groupsOf(all, by, labels) {
-  if (all !== known.all) return grouped(all, by, labels).groups;
+  if (all !== known.all) return groupsOfPlan(all, by, labels);
   let found = known.groups.get(by);
   if (!found) known.groups.set(by, (found = grouped(all, by, labels)));
   return found.groups;
 }
+
+const openNode = (node) => go({ node }, { focus: '#node' });
 
 export function map() {
   const { all, labels } = mapRows();
@@ -75,30 +88,31 @@ export function map() {
     <h1>Cluster map</h1>
     ${tools(labels, query)} ${legend(all, query)}
     <div>
-      ${query.get('as') === 'table' ? nodeTable(all) : drawing(all, labels, query)}
+      ${query.get('as') === 'table' ? nodeTable(all) : drawing('map', all, labels, query, openNode)}
       ${chosen ? nodePanel(chosen) : nothing}
     </div>
   `;
 }
 
-export function drawing(all, labels, query, { by = query.get('by'), choose = true } = {}) {
+// The map of some rows; ``which`` tells maps apart that are shown beside each other.
+export function drawing(which, all, labels, query, choose) {
   if (!all.length) return html`<p>There is no node to show.</p>`;
-  const scene = {
-    groups: groupsOf(all, by ?? 'kind', labels),
-    colour: query.get('colour') ?? 'gang',
-    gang: query.get('gang'),
-    node: query.get('node'),
-  };
-  return html`<cluster-map
-    .scene=${scene}
-    @node-chosen=${(event) => choose && go({ node: event.detail }, { focus: '#node' })}
-  ></cluster-map>`;
+  return mapOf(
+    which,
+    {
+      groups: groupsOf(all, query.get('by') ?? 'kind', labels),
+      colour: query.get('colour') ?? 'gang',
+      gang: query.get('gang'),
+      node: query.get('node'),
+    },
+    choose,
+  );
 }
 
 function tools(labels, query) {
   const select = (title, key, options) => html`<label
     >${title}
-    <select @change=${(event) => go({ [key]: event.target.value }, { replace: true })}>
+    <select id=${key} @change=${(event) => go({ [key]: event.target.value }, { replace: true })}>
       ${options.map(
         ([value, text]) =>
           html`<option value=${value} ?selected=${(query.get(key) ?? options[0][0]) === value}>
@@ -188,7 +202,8 @@ function nodeTable(all) {
 // A table of as many rows as fit a page; the rest comes in steps.
 const lengths = {};
 export function table(title, columns, rows, cells) {
-  const shown = lengths[title] ?? MOST_ROWS;
+  const shown = state.isFresh ? FIRST_ROWS : (lengths[title] ?? MOST_ROWS);
+  if (state.isFresh && rows.length > FIRST_ROWS) fillSoon();
   return html`<div class="wide" tabindex="0" role="region" aria-label=${title}>
     <table class="cards">
       <thead>
@@ -209,7 +224,7 @@ export function table(title, columns, rows, cells) {
         )}
       </tbody>
     </table>
-    ${rows.length > shown
+    ${!state.isFresh && rows.length > shown
       ? html`<p>
           ${count(rows.length - shown, 'more row')}.
           <button
@@ -225,18 +240,25 @@ export function table(title, columns, rows, cells) {
   </div>`;
 }
 
+// One element, before and after the answer is here, so that it keeps the focus.
 function nodePanel(chosen) {
   const entry = need('/api/node', { name: chosen });
-  const close = html`<button @click=${() => go({ node: '' })}>Close</button>`;
-  const node = entry.value;
-  if (!node || entry.problem) return html`<aside class="panel node" id="node" tabindex="-1">${loading(entry)} ${close}</aside>`;
   return html`<aside
     class="panel node"
     aria-label="Node"
     id="node"
     tabindex="-1"
-    @keydown=${(event) => event.key === 'Escape' && go({ node: '' }, { focus: '.marks' })}
+    @keydown=${(event) => event.key === 'Escape' && closeNode()}
   >
+    ${entry.value && !entry.problem ? nodeFacts(entry.value) : loading(entry)}
+    <button @click=${closeNode}>Close</button>
+  </aside>`;
+}
+
+const closeNode = () => go({ node: '' }, { focus: '.marks' });
+
+function nodeFacts(node) {
+  return html`
     <h2>${name(node.name)}</h2>
     <p>
       ${node.ready ? 'Ready' : 'Not ready'}${node.cordoned ? ', cordoned' : ''}.
@@ -283,8 +305,7 @@ function nodePanel(chosen) {
         ${Object.entries(node.labels).map(([key, value]) => html`<li>${name(`${key}=${value}`)}</li>`)}
       </ul>
     </details>
-    ${close}
-  </aside>`;
+  `;
 }
 
 const badge = (word) => html`<span class=${`badge ${word}`}>${word}</span>`;
