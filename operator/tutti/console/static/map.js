@@ -320,7 +320,7 @@ class ClusterMap extends HTMLElement {
   #mark(index, event) {
     this.#hover = index;
     const pen = this.marker;
-    if (!pen) return [];
+    if (!pen || !this.#tones) return [];
     for (const [x, y, w, h] of this.#rings) pen.clearRect(x - 4, y - 4, w + 8, h + 8);
     this.#rings = [];
     const ring = (at, width) => {

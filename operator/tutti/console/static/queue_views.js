@@ -38,29 +38,67 @@ function rows(queue, totals) {
   const guaranteed = Object.keys(queue.guaranteed).filter((key) => number(queue.guaranteed[key]));
   const quotas = new Set([...guaranteed, ...Object.keys(queue.limits)]);
   const named = [...quotas].sort();
-  return (named.length ? named : ['']).map(
-    (resource, i) => html`<tr>
+  return (named.length ? named : ['']).map((resource, i) => {
+    const cell = (title, value, kind = '') =>
+      html`<td class=${kind} data-title=${title}><span>${value}</span></td>`;
+    const amount = (key) =>
+      resource ? (queue[key][resource] ?? (key === 'limits' ? '–' : '0')) : '–';
+    return html`<tr>
       ${i
-        ? html`<td></td>`
+        ? html`<td class="again"></td>`
         : html`<th scope="row">
             ${Array.from({ length: queue.depth }, () => html`<span class="indent"></span>`)}
             ${name(queue.name)}
+            ${queue.mode === 'Shadow' ? html`<span class="badge">shadow</span>` : nothing}
           </th>`}
-      <td>${name(resource || '–')}</td>
-      <td>${resource ? bar(queue, resource, totals) : nothing}</td>
-      ${['charged', 'covered', 'guaranteed', 'limits'].map(
-        (key) => html`<td class="number">
-          ${resource ? queue[key][resource] ?? (key === 'limits' ? '–' : '0') : '–'}
-        </td>`,
-      )}
-      <td class="number">${i ? nothing : queue.waiting}</td>
-      <td class="number">${i ? nothing : `${Math.floor(100 * queue.share)} %`}</td>
-      <td>${i || !queue.parent ? nothing : visible(queue.state)}</td>
-    </tr>`,
-  );
+      ${cell('Resource', name(resource || '–'))}
+      ${cell('Use', resource ? bar(queue, resource, totals) : '–')}
+      ${QUOTAS.map(([title, key]) => cell(title, amount(key), 'number'))}
+      ${i ? cell('Waiting', '', 'number again') : cell('Waiting', queue.waiting, 'number')}
+      ${i
+        ? cell('Share', '', 'number again')
+        : cell('Share', `${Math.floor(100 * queue.share)} %`, 'number')}
+      ${i || !queue.parent ? cell('State', '', 'again') : cell('State', visible(queue.state))}
+    </tr>`;
+  });
 }
 
-const COLUMNS = ['Queue', 'Resource', 'Use', 'Charged', 'Covered', 'Guaranteed', 'Limit', 'Waiting', 'Share', 'State'];
+const QUOTAS = [
+  ['Charged', 'charged'],
+  ['Covered', 'covered'],
+  ['Borrowed', 'borrowed'],
+  ['Guaranteed', 'guaranteed'],
+  ['Limit', 'limits'],
+];
+const COLUMNS = [
+  ['Queue'], ['Resource'], ['Use'], ...QUOTAS.map(([title]) => [title, 'number']),
+  ['Waiting', 'number'], ['Share', 'number'], ['State'],
+];
+
+// What the limits of queues in shadow would have stopped: nothing is done to these gangs.
+function wouldStop(all) {
+  const shadows = all.filter((queue) => queue.mode === 'Shadow');
+  if (!shadows.length) return nothing;
+  return html`
+    <h2>In shadow</h2>
+    <p class="quiet">
+      The guarantees and limits of these queues count for nothing yet. Were they to count, their
+      limits would have stopped these gangs.
+    </p>
+    <ul id="would-stop">
+      ${shadows.map(
+        (queue) => html`<li>
+          ${name(queue.name)}:
+          ${queue.wouldStop.length
+            ? queue.wouldStop.map((gang, i) => html`${i ? ', ' : ''}${linkOf(gang)}`)
+            : 'none'}
+        </li>`,
+      )}
+    </ul>
+  `;
+}
+
+const linkOf = ({ gang, kind }) => gangLink(kind === 'PodGroup' ? gang : `${gang}/${kind}`);
 
 export function queues() {
   const entry = need('/api/queues');
@@ -80,14 +118,14 @@ export function queues() {
       A bar ends at the limit, or else at what all nodes have. The dark part is covered by a
       guarantee, and the line is the guarantee of the queue.
     </p>
-    <div class="wide">
-      <table id="queues">
+    <div class="wide" tabindex="0" role="region" aria-label="Queues">
+      <table id="queues" class="cards">
         <caption>
           Queues, with all below them
         </caption>
         <thead>
           <tr>
-            ${COLUMNS.map((title) => html`<th scope="col">${title}</th>`)}
+            ${COLUMNS.map(([title, kind = '']) => html`<th class=${kind} scope="col">${title}</th>`)}
           </tr>
         </thead>
         <tbody>
@@ -98,13 +136,14 @@ export function queues() {
     ${all.flatMap((queue) =>
       queue.faults.map((fault) => problem(`queue ${queue.name}: ${fault}`)),
     )}
+    ${wouldStop(all)}
     <h2>Gangs</h2>
     ${table(
       'Gangs of the queues',
       [['Gang'], ['Queue'], ['State'], ['Priority', 'number'], ['Charged']],
       gangs,
       (row) => [
-        gangLink(row.kind === 'PodGroup' ? row.gang : `${row.gang}/${row.kind}`),
+        linkOf(row),
         name(row.queue),
         Object.keys(row.charged).length ? 'runs' : 'waits',
         row.priority,
