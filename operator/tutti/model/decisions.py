@@ -146,6 +146,39 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True)
+class Victim:
+    """Members of a gang that are to end, so that another starts: all of them, or some extras."""
+
+    gang: GangKey
+    uid: Uid
+    members: tuple[Member, ...]
+    is_whole: bool  # otherwise the gang runs on with at least the members that it needs
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A gang that starts once its victims have gone, and nobody else takes their room.
+
+    ``cost`` is the work that is lost: seconds, times the share of the cluster that each member
+    requests. No other victims cost less than ``bound``.
+    """
+
+    gang: GangKey
+    uid: Uid
+    generation: int
+    assignments: tuple[Assignment, ...]
+    victims: tuple[Victim, ...]  # sorted by gang; none if the room of members suffices that leave
+    by_guarantee: bool  # otherwise by its priority alone
+    cost: Fraction
+    bound: Fraction
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether no other victims lose less work."""
+        return self.bound >= self.cost
+
+
+@dataclass(frozen=True, slots=True)
 class Level:
     """What was admitted of one priority's gangs that could start, in the objective's own units.
 

@@ -27,6 +27,14 @@ class QueueMode(StrEnum):
     SHADOW = "Shadow"  # they only say what they would have stopped
 
 
+class Preemption(StrEnum):
+    """What gangs that wait in a queue may have ended, so that they start."""
+
+    OFF = "Off"  # nothing
+    RECLAIM = "Reclaim"  # what borrows, if a guarantee covers them
+    FULL = "Full"  # also borrowers of their own queue with a lower priority
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """What an administrator declares of a queue; names of queues are unique in the cluster."""

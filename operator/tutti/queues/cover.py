@@ -25,6 +25,7 @@ class QueuedGang:
     minimum: Resources
     extras: tuple[tuple[str, Resources], ...] = ()  # by pod
     started: float = inf  # seconds since the epoch
+    is_protected: bool = False  # from eviction; then it comes first in its own queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +116,13 @@ def _covered_here(tree: QueueTree, queue: str, rest: _Rest, found: Cover) -> _Re
     spare = dict(left)
     over = _Rest()
     extras = rest.extras
-    for gang in sorted(rest.gangs, key=_order):
+    for gang in sorted(rest.gangs, key=lambda gang: _order_in(queue, gang)):
         if _take(left, gang.minimum):
             found.gangs[gang.key] = queue
             extras += [(gang, pod, requests) for pod, requests in gang.extras]
         else:
             over.gangs.append(gang)
-    for gang, pod, requests in sorted(extras, key=lambda extra: _order(extra[0])):
+    for gang, pod, requests in sorted(extras, key=lambda extra: _order_in(queue, extra[0])):
         if _take(left, requests):
             found.extras[gang.key, pod] = queue
         else:
@@ -143,6 +144,13 @@ def _take(left: dict[str, int], requests: Resources) -> bool:
 
 def _order(gang: QueuedGang) -> tuple[int, float, GangKey]:
     return (-gang.priority, gang.started, gang.key)
+
+
+def _order_in(queue: str, gang: QueuedGang) -> tuple[bool, tuple[int, float, GangKey]]:
+    """In which order a queue takes gangs; its own protected ones come first, by start alone."""
+    if gang.is_protected and gang.queue == queue:
+        return False, (0, gang.started, gang.key)
+    return True, _order(gang)
 
 
 def _trimmed(tree: QueueTree, gang: QueuedGang) -> QueuedGang:

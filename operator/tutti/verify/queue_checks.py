@@ -191,9 +191,8 @@ def charge_of(
         return cap_checks.use(gang, seen, held, new)
     members = cap_checks.holders(gang, seen, held, new)
     slots = cap_checks.slots_by_role(held, new)
-    done = Counter(member.role for member in gang.members if member.phase is Phase.SUCCEEDED)
-    done.update(gang.finished)
-    extras = _extras(gang, members, slots + done)
+    done = done_by_role(gang)
+    extras = extras_of(gang, members, slots + done)
     basis, beyond = Counter[str](), Counter[str]()
     for member in members:
         (beyond if member.uid in extras else basis).update(lookup.needs(member.shape))
@@ -203,7 +202,14 @@ def charge_of(
     return (basis | _at_start(record, gang, done)) + beyond
 
 
-def _extras(gang: Gang, members: Sequence[Member], there: Counter[str]) -> Collection[Uid]:
+def done_by_role(gang: Gang) -> Counter[str]:
+    """How many members of each role have succeeded in this run."""
+    done = Counter(member.role for member in gang.members if member.phase is Phase.SUCCEEDED)
+    done.update(gang.finished)
+    return done
+
+
+def extras_of(gang: Gang, members: Sequence[Member], there: Counter[str]) -> Collection[Uid]:
     """The members that stay and that the gang does not need, beside those that are there."""
     staying = sorted(
         (member for member in members if not member.terminating),

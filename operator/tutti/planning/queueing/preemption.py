@@ -1,0 +1,282 @@
+"""Which gangs end so that others start: claims one by one, on the room that those before leave.
+
+Not active: no plan of the operator has claims yet. ``docs/preemption.md`` says what is missing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...gang import order
+from ...gang.demand import PlacementRequest
+from ...model.decisions import Claim, Victim
+from ...model.keys import GangKey
+from ...model.queues import ROOT, Preemption
+from ...model.resources import NOTHING, Resources
+from ...queues import charge, claims, share
+from ...queues.claims import Entitlement
+from ...queues.cover import QueuedGang
+from ...queues.tree import QueueTree
+from ...queues.use import ChargedGangs
+from ..compile import problems
+from ..compile.quotas import Quotas
+from ..compiled_demand import CompiledDemand
+from ..queued_gangs import QueuedGangs
+from ..search import round_answer
+from ..search.limits import SearchLimits
+from ..search.partial_plan import PartialPlan
+from . import victims
+from .ledger import QueueLedger
+from .victim_pool import PreemptionRules, Room, VictimPool, holders
+from .victims import Candidate, Victims
+
+MOST_CLAIMANTS = 64  # gangs whose victims one plan looks for
+SHARES = 16  # each search for a place may take one of so many shares of the plan's seconds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClaimedPlan:
+    """What a plan claims so far; room and limits are as if all had left that leave.
+
+    ``plan`` has the place of no claimant among its assignments: nobody starts before the victims
+    have gone.
+    """
+
+    pool: VictimPool
+    rules: PreemptionRules
+    limits: SearchLimits
+    plan: PartialPlan
+    ledger: QueueLedger
+    room: Room  # negative where a node is overdrawn
+    claims: tuple[Claim, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        compiled: CompiledDemand,
+        plan: PartialPlan,
+        ledger: QueueLedger,
+        rules: PreemptionRules,
+        limits: SearchLimits,
+    ) -> "ClaimedPlan":
+        """The plan before its first claim; the ledger has what it has started.
+
+        A gang of which no member stays has ended: it is neither covered nor charged.
+        """
+        pool = VictimPool(compiled.snapshot, compiled.grid, plan, rules.spent)
+        room: Room = pool.room_once_gone() + (plan.room - compiled.blank.free)
+        ended = {
+            gang.key
+            for gang in compiled.snapshot.gangs
+            if gang.key in ledger.gangs and not (holders(gang) or gang.key in ledger.begun)
+        }
+        leaving = {
+            key: charged.total if key in ended else charged.leaving
+            for key, charged in ledger.charges.items()
+            if key not in ledger.older
+        }
+        gangs = {k: _marked(rules, gang) for k, gang in ledger.gangs.items() if k not in ended}
+        charges = {k: charged for k, charged in ledger.charges.items() if k not in ended}
+        return cls(
+            pool,
+            rules,
+            limits.with_share(SHARES),
+            replace(plan, hold=None, quotas=_less(plan.quotas, leaving)),
+            replace(ledger, gangs=gangs, charges=charges),
+            room,
+        )
+
+
+def charged_gangs(queued: QueuedGangs) -> ChargedGangs:
+    """The gangs that run in their queues; where there are no Queues, all are in the root."""
+    if queued.charged is not None:
+        return queued.charged
+    snapshot = queued.observed.snapshot
+    reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
+    records, older = snapshot.records, snapshot.older_members
+    charges, running = {}, []
+    for gang in snapshot.gangs:
+        record = records.get(gang.uid)
+        left = older.get(gang.key, ())
+        own = charge.gang_charge(gang, reservations.get(gang.uid), record, left)
+        if own.total.amounts:
+            started = gang.created if record is None else record.started
+            charges[gang.key] = own
+            running.append(
+                QueuedGang(gang.key, ROOT, gang.priority, own.minimum, own.extras, started)
+            )
+    totals = Resources.total(node.allocatable for node in snapshot.nodes)
+    return ChargedGangs(QueueTree.of(()), dict(totals.amounts), tuple(running), charges)
+
+
+def claim_by_guarantee(
+    claimed: ClaimedPlan, wants: Sequence[PlacementRequest], first: GangKey | None = None
+) -> ClaimedPlan:
+    """The claims of gangs that would be covered: the ``first``, then by priority, age and name."""
+    ordered = sorted(
+        wants,
+        key=lambda want: (
+            want.gang.key != first,
+            -want.gang.priority,
+            order.waiting_since(want.gang, want.members),
+            want.gang.key,
+        ),
+    )
+    return _claim(claimed, ordered, by_guarantee=True)
+
+
+def claim_by_priority(claimed: ClaimedPlan, wants: Sequence[PlacementRequest]) -> ClaimedPlan:
+    """The claims of gangs that would borrow, by the turns of their queues."""
+    ledger = claimed.ledger
+    borrowers = {ledger.borrower(w): w for w in wants if w.gang.key not in ledger.begun}
+    turns = share.turns(ledger.shares, borrowers)
+    return _claim(claimed, [borrowers[turn.gang] for turn in turns], by_guarantee=False)
+
+
+def _claim(
+    claimed: ClaimedPlan, wants: Sequence[PlacementRequest], *, by_guarantee: bool
+) -> ClaimedPlan:
+    """The plan with the claims of these gangs that can be met; each changes those after it."""
+    searches = 0
+    for want in wants:
+        if not _may_claim(claimed, want):
+            continue
+        entitlement = claims.entitlement(
+            claimed.ledger.tree,
+            claimed.ledger.running,
+            _marked(claimed.rules, claimed.ledger.started(want)),
+            claimed.rules.modes.get(claimed.ledger.queued.queue_of(want.gang), Preemption.OFF),
+        )
+        if entitlement is None or entitlement.by_guarantee is not by_guarantee:
+            continue
+        claimed = _claimed(claimed, want, entitlement)
+        searches += 1
+        if searches == MOST_CLAIMANTS:
+            break
+    return claimed
+
+
+def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:
+    """Whether the gang waits with all its members, and its place depends on no leaving pod."""
+    rules, ledger = claimed.plan.base.rules, claimed.ledger
+    return not (
+        want.gang.key in ledger.begun
+        or any(member.node is not None and not member.is_over for member in want.gang.members)
+        or ledger.counts[want.gang.key].absent
+        or rules.affinity
+        or rules.spread
+    )
+
+
+def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlement) -> ClaimedPlan:
+    """The plan with the claim of a gang, if some victims suffice."""
+    candidates = claimed.pool.candidates(want, claimed.ledger, entitlement)
+    freed = {id(candidate): claimed.pool.freed(candidate) for candidate in candidates}
+
+    def room_without(some: Sequence[Candidate]) -> Room:
+        room = claimed.room.copy()
+        for candidate in some:
+            rows, amounts = freed[id(candidate)]
+            np.add.at(room, rows, amounts)
+        return room
+
+    def placed(some: Sequence[Candidate]) -> PartialPlan | None:
+        quotas = _less(claimed.plan.quotas, _charges(some))
+        if problems.exceeded(claimed.plan.base, want, quotas):
+            return None
+        room = np.maximum(room_without(some), 0)
+        before = replace(claimed.plan, free=room, quotas=quotas)
+        after = round_answer.answer_round(before, [want], claimed.limits)
+        return after if after.has_placed(want) else None
+
+    chosen = victims.cheapest(candidates, placed)
+    if chosen is None:
+        return claimed
+    room, after = room_without(chosen.candidates), chosen.answer
+    left: Room = after.free + np.minimum(room, 0)
+    return replace(
+        claimed,
+        pool=claimed.pool.with_claim(want.gang.key, chosen.candidates),
+        plan=replace(after, assigned=claimed.plan.assigned),
+        ledger=_ledger_after(claimed, want, chosen),
+        room=left,
+        claims=(*claimed.claims, _decision(claimed, want, entitlement, chosen)),
+    )
+
+
+def _less(quotas: Quotas, charges: Mapping[GangKey, Resources]) -> Quotas:
+    """The limits without what is charged for these gangs."""
+    limits = tuple(
+        replace(
+            limit,
+            in_use=limit.in_use
+            - sum(charges[gang][limit.resource] for gang in limit.gangs & charges.keys()),
+        )
+        for limit in quotas.limits
+    )
+    return replace(quotas, limits=limits)
+
+
+def _charges(some: Sequence[Candidate]) -> Mapping[GangKey, Resources]:
+    charges: dict[GangKey, Resources] = {}
+    for candidate in some:
+        charges[candidate.gang] = charges.get(candidate.gang, NOTHING) + candidate.charge
+    return charges
+
+
+def _ledger_after(
+    claimed: ClaimedPlan,
+    want: PlacementRequest,
+    chosen: Victims[PartialPlan],
+) -> QueueLedger:
+    """The ledger once the victims have gone and the claimant runs."""
+    gangs, charges = dict(claimed.ledger.gangs), dict(claimed.ledger.charges)
+    for candidate in chosen.candidates:
+        key, pods = candidate.gang, {member.key.name for member in candidate.members}
+        if candidate.is_whole:
+            del gangs[key], charges[key]
+            continue
+        extras = tuple(extra for extra in gangs[key].extras if extra[0] not in pods)
+        gangs[key] = replace(gangs[key], extras=extras)
+        charges[key] = replace(charges[key], extras=extras)
+    ledger = replace(claimed.ledger, gangs=gangs, charges=charges)
+    ledger = ledger.with_assigned([want.gang.key], chosen.answer.assigned)
+    start = _marked(claimed.rules, ledger.gangs[want.gang.key])
+    return replace(ledger, gangs={**ledger.gangs, want.gang.key: start})
+
+
+def _decision(
+    claimed: ClaimedPlan,
+    want: PlacementRequest,
+    entitlement: Entitlement,
+    chosen: Victims[PartialPlan],
+) -> Claim:
+    uids = {gang.key: gang.uid for gang in claimed.pool.snapshot.gangs}
+    by_gang: dict[GangKey, list[Candidate]] = {}
+    for candidate in chosen.candidates:
+        by_gang.setdefault(candidate.gang, []).append(candidate)
+    assigned = chosen.answer.assigned
+    return Claim(
+        want.gang.key,
+        want.gang.uid,
+        want.gang.generation,
+        tuple(assigned[member.uid] for member in want.members if member.uid in assigned),
+        tuple(
+            Victim(
+                key,
+                uids[key],
+                tuple(member for candidate in some for member in candidate.members),
+                is_whole=some[0].is_whole,
+            )
+            for key, some in sorted(by_gang.items())
+        ),
+        by_guarantee=entitlement.by_guarantee,
+        cost=chosen.cost.work,
+        bound=chosen.bound.work,
+    )
+
+
+def _marked(rules: PreemptionRules, gang: QueuedGang) -> QueuedGang:
+    """The gang, protected if users say so."""
+    return replace(gang, is_protected=True) if gang.key in rules.protected else gang

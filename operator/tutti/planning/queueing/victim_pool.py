@@ -1,0 +1,145 @@
+"""What may be ended so that a gang starts: what its end costs, and what room it gives back."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...gang.demand import PlacementRequest
+from ...model.cluster import Gang, Member, Snapshot
+from ...model.keys import GangKey, NodeName, Uid
+from ...model.queues import Preemption
+from ...model.resources import NOTHING, Resources
+from ...queues.charge import requests_of
+from ...queues.claims import Entitlement
+from ...queues.cover import QueuedGang
+from ..compile import grids
+from ..compile.grids import Grid
+from ..search.partial_plan import PartialPlan
+from .ledger import QueueLedger
+from .victims import Candidate, Cost
+
+Room = NDArray[np.int64]  # [node, resource]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreemptionRules:
+    """What users declare about preemption, and what is known of gangs that were ended before."""
+
+    modes: Mapping[str, Preemption]  # by queue; one that is missing is off
+    protected: frozenset[GangKey] = frozenset()  # gangs that cannot be ended
+    spent: Mapping[GangKey, Fraction] = field(default_factory=dict)  # work lost by earlier ends
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VictimPool:
+    """The gangs that run, with what the end of each would cost and free.
+
+    A gang to which the plan gives a node, or a place by a claim, is no victim in it, nor is one that
+    is being bound.
+    """
+
+    snapshot: Snapshot
+    grid: Grid
+    plan: PartialPlan
+    spent: Mapping[GangKey, Fraction]
+    claimants: frozenset[GangKey] = frozenset()
+    ended: frozenset[Uid] = frozenset()  # members that end by a claim already
+
+    def with_claim(self, claimant: GangKey, victims: Iterable[Candidate]) -> "VictimPool":
+        """The pool once the gang has a place, and these end."""
+        more = {member.uid for candidate in victims for member in candidate.members}
+        return replace(self, claimants=self.claimants | {claimant}, ended=self.ended | more)
+
+    def candidates(
+        self, want: PlacementRequest, ledger: QueueLedger, entitlement: Entitlement
+    ) -> Sequence[Candidate]:
+        """What the gang may have ended, as far as that can help it."""
+        gangs = {gang.key: gang for gang in self.snapshot.gangs}
+        placed = {reservation.gang for reservation in self.snapshot.reservations} | self.claimants
+        allowed, limited = self._allowed_nodes(want), self._limited_gangs(want.gang.key)
+        found: list[Candidate] = []
+        for key in sorted(entitlement.gangs | {gang for gang, _ in entitlement.extras}):
+            gang = gangs.get(key)
+            if gang is None or key in placed or self._is_given_a_node(gang):
+                continue
+            found += [
+                candidate
+                for candidate in self._candidates_of(gang, ledger, entitlement)
+                if key in limited or any(member.node in allowed for member in candidate.members)
+            ]
+        return found
+
+    def freed(self, candidate: Candidate) -> tuple[NDArray[np.intp], Room]:
+        """The rows of nodes that the end of a candidate gives room, and how much; rounded down."""
+        rows = {node.name: row for row, node in enumerate(self.grid.nodes)}
+        places = [(rows[m.node], m) for m in candidate.members if m.node in rows]
+        where = np.array([row for row, _ in places], dtype=np.intp)
+        requests = [grids.footprint(member.shape) for _, member in places]
+        units = np.array(self.grid.units, dtype=object)
+        amounts = grids.amounts(requests, self.grid.resources) // units
+        return where, np.minimum(amounts, grids.AMOUNT_LIMIT).astype(np.int64)
+
+    def room_once_gone(self) -> Room:
+        """The room of each node once all pods of gangs have gone that terminate.
+
+        It is negative where a node is overdrawn.
+        """
+        promised = grids.reserved_room(self.snapshot)
+        leaving: dict[NodeName, list[Resources]] = {}
+        for gang in self.snapshot.gangs:
+            for member in gang.members:
+                if member.node is not None and member.terminating and not member.is_over:
+                    leaving.setdefault(member.node, []).append(grids.footprint(member.shape))
+        taken = [
+            node.used
+            + promised.get(node.name, NOTHING)
+            - Resources.total(leaving.get(node.name, ()))
+            for node in self.grid.nodes
+        ]
+        return grids.room_less(self.grid, taken)
+
+    def _candidates_of(
+        self, gang: Gang, ledger: QueueLedger, entitlement: Entitlement
+    ) -> Iterator[Candidate]:
+        queued, charged = ledger.gangs[gang.key], ledger.charges[gang.key]
+        members = {m.key.name: m for m in holders(gang) if m.uid not in self.ended}
+        work = {pod: self._work(queued, ledger, member) for pod, member in members.items()}
+        if gang.key in entitlement.gangs:
+            cost = Cost(sum(work.values(), self.spent.get(gang.key, Fraction(0))), len(members), 1)
+            charge = Resources.total((charged.minimum, *(amount for _, amount in charged.extras)))
+            yield Candidate(gang.key, tuple(members.values()), cost, charge)
+        for pod, amount in charged.extras:
+            if (gang.key, pod) in entitlement.extras:
+                cost = Cost(work[pod], 1, 0)
+                yield Candidate(gang.key, (members[pod],), cost, amount, is_whole=False)
+
+    def _work(self, gang: QueuedGang, ledger: QueueLedger, member: Member) -> Fraction:
+        """The work that is lost if the member ends: its share of the cluster by whole seconds."""
+        seconds = max(int(self.snapshot.taken_at - max(gang.started, member.created)), 0)
+        totals = ledger.totals
+        amounts = requests_of(member).amounts
+        parts = [Fraction(n, totals[name]) for name, n in amounts if totals.get(name, 0)]
+        return max(parts, default=Fraction(0)) * seconds
+
+    def _is_given_a_node(self, gang: Gang) -> bool:
+        return any(member.uid in self.plan.assigned for member in gang.members)
+
+    def _allowed_nodes(self, want: PlacementRequest) -> set[NodeName | None]:
+        """The nodes on which some member of the gang may run."""
+        rows = [self.grid.shapes[group[0].shape] for group in want.alike]
+        allowed = self.grid.allowed[rows].any(axis=0)
+        return {self.grid.nodes[row].name for row in np.flatnonzero(allowed)}
+
+    def _limited_gangs(self, gang: GangKey) -> set[GangKey]:
+        """The gangs below a limit that counts the gang, too."""
+        quotas = self.plan.quotas
+        rows = [quotas.limits[index] for index in quotas.of_gang.get(gang, ())]
+        return {key for limit in rows for key in limit.gangs}
+
+
+def holders(gang: Gang) -> Sequence[Member]:
+    """The members that hold room and stay."""
+    return [m for m in gang.members if m.node is not None and not (m.is_over or m.terminating)]

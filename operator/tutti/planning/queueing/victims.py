@@ -1,0 +1,165 @@
+"""The victims that cost least: sets of them in the order of their cost, until one suffices.
+
+What suffices is asked of the caller, who places the gang. Where too many sets cost less, the answer
+is found by leaving victims out of all of them, and the sets that were tried are its bound.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from heapq import heappop, heappush
+from typing import Generic, NamedTuple, TypeVar
+
+from ...model.cluster import Member
+from ...model.keys import GangKey
+from ...model.resources import NOTHING, Resources
+
+MOST_SETS = 1_000  # that are tried in the order of their cost
+
+
+class Cost(NamedTuple):
+    """What the end of some members costs; compared from the left."""
+
+    work: Fraction  # seconds, times the share of the cluster that each member requests
+    members: int
+    gangs: int
+
+    def plus(self, other: "Cost") -> "Cost":
+        """The cost of both."""
+        return Cost(self.work + other.work, self.members + other.members, self.gangs + other.gangs)
+
+
+FREE = Cost(Fraction(0), 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A whole gang with its extras, or one extra, that may be ended."""
+
+    gang: GangKey
+    members: tuple[Member, ...]  # that would end
+    cost: Cost
+    charge: Resources = NOTHING  # what its queue is charged for them
+    is_whole: bool = True
+
+    @property
+    def name(self) -> tuple[GangKey, str]:
+        """The gang, and the pod of an extra."""
+        return self.gang, "" if self.is_whole else self.members[0].key.name
+
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Victims(Generic[Answer]):
+    """Victims that suffice, none of which can be spared, and the answer to which they lead.
+
+    No victims that suffice cost less than ``bound``.
+    """
+
+    candidates: tuple[Candidate, ...]
+    answer: Answer
+    bound: Cost
+
+    @property
+    def cost(self) -> Cost:
+        """What their end costs."""
+        return _total(self.candidates)
+
+
+def cheapest(
+    candidates: Sequence[Candidate],
+    suffice: Callable[[Sequence[Candidate]], Answer | None],
+    most_sets: int = MOST_SETS,
+) -> Victims[Answer] | None:
+    """The victims that cost least of those that ``suffice``; None if not even all do.
+
+    More victims are taken to suffice wherever fewer do. Of equal costs, the set wins whose victims
+    come first by cost and name.
+    """
+    if suffice(_without_parts(candidates)) is None:
+        return None
+    ordered = sorted(candidates, key=lambda one: (one.cost, one.name))
+    bound = FREE
+    for tried, (cost, some) in enumerate(_by_cost(ordered)):
+        bound = cost
+        if tried == most_sets:
+            break
+        if (answer := suffice(some)) is not None:
+            return Victims(tuple(some), answer, cost)
+    return _few(ordered, suffice, bound)
+
+
+def _by_cost(ordered: Sequence[Candidate]) -> Iterator[tuple[Cost, Sequence[Candidate]]]:
+    """All sets without a gang beside its own extras, the cheapest first, the empty one included."""
+    yield FREE, ()
+    heap: list[tuple[Cost, tuple[int, ...]]] = []
+    if ordered:
+        heappush(heap, (ordered[0].cost, (0,)))
+    while heap:
+        cost, places = heappop(heap)
+        *first, last = places
+        if not _has_parts([ordered[place] for place in places]):
+            yield cost, [ordered[place] for place in places]
+        if last + 1 < len(ordered):
+            following = ordered[last + 1].cost
+            heappush(heap, (cost.plus(following), (*places, last + 1)))
+            before = _total([ordered[place] for place in first])
+            heappush(heap, (before.plus(following), (*first, last + 1)))
+
+
+def _few(
+    ordered: Sequence[Candidate],
+    suffice: Callable[[Sequence[Candidate]], Answer | None],
+    bound: Cost,
+) -> Victims[Answer] | None:
+    """Victims none of which can be spared: the dearest are left out first, in blocks."""
+    chosen = [*_enough(ordered, suffice)]
+    blocks = [[*reversed(chosen)]]  # a gang comes before its extras, which cost less
+    while blocks:
+        block = blocks.pop()
+        left_out = {id(one) for one in block}
+        others = [one for one in chosen if id(one) not in left_out]
+        if suffice(_without_parts(others)) is not None:
+            chosen = others
+        elif len(block) > 1:
+            half = len(block) // 2
+            blocks += [block[half:], block[:half]]
+    chosen = _without_parts(chosen)
+    answer = suffice(chosen)
+    if answer is None:  # more victims did not suffice where fewer do
+        return None
+    return Victims(tuple(chosen), answer, min(bound, _total(chosen)))
+
+
+def _enough(
+    ordered: Sequence[Candidate], suffice: Callable[[Sequence[Candidate]], object]
+) -> Sequence[Candidate]:
+    """The shortest head of the candidates that suffices, by cost."""
+    low, high = 0, len(ordered)
+    while low < high:
+        middle = (low + high) // 2
+        if suffice(_without_parts(ordered[:middle])) is None:
+            low = middle + 1
+        else:
+            high = middle
+    return ordered[:high]
+
+
+def _has_parts(some: Sequence[Candidate]) -> bool:
+    """Whether a gang is among these beside its own extras."""
+    return len(_without_parts(some)) < len(some)
+
+
+def _without_parts(some: Sequence[Candidate]) -> list[Candidate]:
+    """The same without extras of gangs that end whole."""
+    whole = {one.gang for one in some if one.is_whole}
+    return [one for one in some if one.is_whole or one.gang not in whole]
+
+
+def _total(some: Sequence[Candidate]) -> Cost:
+    total = FREE
+    for one in some:
+        total = total.plus(one.cost)
+    return total

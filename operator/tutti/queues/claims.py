@@ -1,0 +1,127 @@
+"""What a gang that waits may have ended, so that it starts. ``docs/preemption.md`` states the same.
+
+By its guarantee: whatever borrows once the gang is counted as running. By its priority: what
+borrows in its own queue with a lower priority.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..model.keys import GangKey
+from ..model.queues import Preemption
+from . import cover
+from .cover import Cover, QueuedGang
+from .tree import QueueTree
+
+PROTECTED, MINIMUM, EXTRA = range(3)  # kinds of covered items, the first first
+Counts = Counter[tuple[int, int, int]]  # covered items by depth, kind and priority, all negated
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlement:
+    """What a gang may have ended: whole gangs with all their extras, and extras."""
+
+    by_guarantee: bool
+    gangs: frozenset[GangKey]
+    extras: frozenset[tuple[GangKey, str]]  # by gang and pod; also those of ``gangs``
+
+
+def entitlement(
+    tree: QueueTree,
+    running: Sequence[QueuedGang],
+    start: QueuedGang,
+    preemption: Preemption,
+) -> Entitlement | None:
+    """What the gang may have ended beside those that run; None if it has no claim at all.
+
+    A gang has a claim by its guarantee if it would be covered, and more would be covered with it
+    than without. A gang that must not borrow has no other claim.
+    """
+    if preemption is Preemption.OFF:
+        return None
+    after = cover.walk(tree, (*running, start))
+    if _is_covered_start(tree, running, start, after) and _raises(tree, running, start, after):
+        victims = [
+            (gang, gang.queue != start.queue or gang.priority < start.priority) for gang in running
+        ]
+        return _entitlement(after, victims, by_guarantee=True)
+    if preemption is not Preemption.FULL or not may_borrow(tree, start):
+        return None
+    below = [
+        (gang, True)
+        for gang in running
+        if gang.queue == start.queue and gang.priority < start.priority
+    ]
+    return _entitlement(after, below, by_guarantee=False)
+
+
+def may_borrow(tree: QueueTree, gang: QueuedGang) -> bool:
+    """Whether the gang may start without cover: while there are Queues, no protected one may."""
+    return not gang.is_protected or len(tree.queues) == 1
+
+
+def may_start_covered(tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang) -> bool:
+    """Whether the gang would be covered, by its own queue if it is protected."""
+    return _is_covered_start(tree, running, start, cover.walk(tree, (*running, start)))
+
+
+def _is_covered_start(
+    tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang, after: Cover
+) -> bool:
+    queue = after.gangs.get(start.key)
+    if queue is None or (start.is_protected and queue != start.queue):
+        return False
+    return cover.would_be_covered(tree, running, [start])
+
+
+def _entitlement(
+    after: Cover, victims: Sequence[tuple[QueuedGang, bool]], *, by_guarantee: bool
+) -> Entitlement:
+    """What borrows of these gangs: a whole gang only if it is marked so and not protected."""
+    gangs = frozenset(
+        gang.key
+        for gang, may_end_whole in victims
+        if may_end_whole and not gang.is_protected and gang.key not in after.gangs
+    )
+    extras = frozenset(
+        (gang.key, pod)
+        for gang, _ in victims
+        for pod, _ in gang.extras
+        if (gang.key, pod) not in after.extras
+    )
+    return Entitlement(by_guarantee, gangs, extras)
+
+
+def _raises(
+    tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang, after: Cover
+) -> bool:
+    """Whether more is covered once the gang runs: by depth, kind and priority.
+
+    It always is if the gang comes after those that run. A pod without a PodGroup, which counts as
+    started when it was created, may come before them.
+    """
+    old = _counts(tree, running, cover.walk(tree, running))
+    new = _counts(tree, (*running, start), after)
+    for key in sorted({*old, *new}):
+        if old[key] != new[key]:
+            return new[key] > old[key]
+    return False
+
+
+def _counts(tree: QueueTree, gangs: Collection[QueuedGang], covered: Cover) -> Counts:
+    return Counter(_covered_items(tree, gangs, covered))
+
+
+def _covered_items(
+    tree: QueueTree, gangs: Collection[QueuedGang], covered: Cover
+) -> Iterator[tuple[int, int, int]]:
+    by_key = {gang.key: gang for gang in gangs}
+    for key, queue in covered.gangs.items():
+        gang = by_key[key]
+        if gang.is_protected and gang.queue == queue:
+            yield -tree.depths[queue], PROTECTED, 0
+        else:
+            yield -tree.depths[queue], MINIMUM, -gang.priority
+    for (key, _), queue in covered.extras.items():
+        yield -tree.depths[queue], EXTRA, -by_key[key].priority

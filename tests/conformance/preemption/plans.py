@@ -1,0 +1,240 @@
+"""One plan by enumeration: starts, claims by guarantee, borrowers, claims by priority."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import rules
+from .rules import RULES, Amounts, Extra, Item, Job, Rules, World
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class Leaving(NamedTuple):
+    """A member that terminates: what it requests, where, until when, and of which gang."""
+
+    each: Amounts
+    node: int
+    until: int
+    job: str
+
+
+@dataclass(frozen=True)
+class State:
+    """A cluster at a moment: all gangs, and the members that still leave."""
+
+    world: World
+    jobs: tuple[Job, ...]
+    leaving: tuple[Leaving, ...] = ()
+    now: int = 1
+
+    @property
+    def running(self) -> list[Job]:
+        """The gangs that run."""
+        return [job for job in self.jobs if job.start is not None]
+
+    @property
+    def waiting(self) -> list[Job]:
+        """The gangs that wait and whose members have all gone, by priority and age."""
+        gone = {member.job for member in self.leaving}
+        waiting = [j for j in self.jobs if j.start is None and j.name not in gone]
+        return sorted(waiting, key=lambda j: (-j.priority, j.since, j.name))
+
+    def with_job(self, job: Job) -> State:
+        """The same with one gang as it is now."""
+        return replace(self, jobs=tuple(job if j.name == job.name else j for j in self.jobs))
+
+    def room(self, *, once_gone: bool, without: frozenset[Item] = frozenset()) -> list[list[int]]:
+        """What nodes have left: now, or once all have gone that leave; without these items."""
+        left = [list(node) for node in self.world.nodes]
+        used = [(j.each, n) for j in self.running if (j.name, 0) not in without for n in j.nodes]
+        used += [
+            (j.each, e.node)
+            for j in self.running
+            for e in j.extras
+            if not {(j.name, 0), (j.name, e.number)} & without
+        ]
+        used += [] if once_gone else [(member.each, member.node) for member in self.leaving]
+        for each, node in used:
+            for r, n in enumerate(each):
+                left[node][r] -= n
+        return left
+
+    def keeps_limits(
+        self,
+        job: Job,
+        wanted: Amounts,
+        *,
+        once_gone: bool,
+        without: frozenset[Item] = frozenset(),
+    ) -> bool:
+        """Whether no limit above the gang is exceeded if it is charged this, too."""
+        teams = {j.name: j.team for j in self.jobs}
+        charges = [(j.team, j.size) for j in self.running if (j.name, 0) not in without]
+        charges += [
+            (j.team, j.each)
+            for j in self.running
+            for e in j.extras
+            if not {(j.name, 0), (j.name, e.number)} & without
+        ]
+        charges += [] if once_gone else [(teams[m.job], m.each) for m in self.leaving]
+        for name in self.world.above(job.team):
+            for r, limit in enumerate(self.world.teams[name].limit):
+                used = sum(size[r] for team, size in charges if name in self.world.above(team))
+                if limit is not None and wanted[r] and used + wanted[r] > limit:
+                    return False
+        return True
+
+
+class Ended(NamedTuple):
+    """The claim of a gang that the plan places, and the victims that it ends."""
+
+    claimant: str
+    claim: rules.Claim
+    victims: frozenset[Item]
+    before: State
+
+
+@dataclass
+class Plan:
+    """A plan in the making."""
+
+    state: State
+    chance: Random
+    rules: Rules = RULES
+    delays: bool = False
+    is_least: bool = True  # otherwise any victims that suffice
+    ended: list[Ended] = field(default_factory=list)
+
+
+def plan(state: State, chance: Random, rule: Rules = RULES, *, delays: bool = False) -> Plan:
+    """Go through all stages; ``chance`` decides what the page leaves open."""
+    made = Plan(state, chance, rule, delays)
+    for job in state.waiting:
+        if rules.is_covered_start(state.world, made.state.running, job, state.now, rule):
+            _start(made, job)
+    _grow(made, only_covered=True)
+    for job in made.state.waiting:
+        _claim(made, job, by_guarantee=True)
+    order = made.state.waiting
+    chance.shuffle(order)
+    for job in order:
+        if rules.may_borrow(state.world, job, rule):
+            _start(made, job)
+    _grow(made, only_covered=False)
+    for job in made.state.waiting:
+        _claim(made, job, by_guarantee=False)
+    return made
+
+
+def places(job: Job, room: list[list[int]], members: int) -> tuple[int, ...] | None:
+    """A node for each of so many members; None if there is no room."""
+    left = [list(node) for node in room]
+    found: list[int] = []
+    for index, node in enumerate(left):
+        while len(found) < members and all(n <= node[r] for r, n in enumerate(job.each) if n):
+            found.append(index)
+            for r, n in enumerate(job.each):
+                node[r] -= n
+    return tuple(found) if len(found) == members else None
+
+
+def _start(made: Plan, job: Job) -> None:
+    state = made.state
+    nodes = places(job, state.room(once_gone=False), job.members)
+    # Room that a claimant waits for is counted twice here: as its own, and as of those who leave.
+    if nodes is not None and state.keeps_limits(job, job.size, once_gone=False):
+        made.state = state.with_job(replace(job, start=state.now, nodes=nodes))
+
+
+def _grow(made: Plan, *, only_covered: bool) -> None:
+    for job in sorted(made.state.running, key=lambda j: (-j.priority, j.name)):
+        grown = job
+        while len(grown.extras) < job.wishes:
+            state = made.state
+            number = 1 + max((e.number for e in grown.extras), default=0)
+            nodes = places(job, state.room(once_gone=False), 1)
+            if nodes is None or not state.keeps_limits(job, job.each, once_gone=False):
+                break
+            extra = Extra(number, nodes[0], state.now)
+            larger = replace(grown, extras=(*grown.extras, extra))
+            after = state.with_job(larger)
+            covered = rules.cover(state.world, after.running, state.now, made.rules)
+            if only_covered and (job.name, number) not in covered:
+                break
+            if not only_covered and made.chance.random() < 0.2:
+                break
+            grown, made.state = larger, after
+
+
+def _claim(made: Plan, job: Job, *, by_guarantee: bool) -> None:
+    state = made.state
+    claim = rules.claim(state.world, state.running, job, state.now, made.rules)
+    if claim is None or claim.by_guarantee is not by_guarantee:
+        return
+    answer = cheapest(state, job, claim)
+    if answer is None:
+        return
+    victims, nodes = answer
+    made.ended.append(Ended(job.name, claim, victims, state))
+    until = state.now + (made.chance.randint(1, 3) if made.delays else 0)
+    made.state = after_claim(state, job, victims, nodes, until)
+
+
+def cheapest(
+    state: State, job: Job, claim: rules.Claim
+) -> tuple[frozenset[Item], tuple[int, ...]] | None:
+    """The least victims with which the gang has room, and its nodes; by trying all sets."""
+    best = None
+    for victims in victim_sets(state, claim):
+        cost = rules.cost(state.world, state.running, victims, state.now)
+        if best is not None and cost >= best[0]:
+            continue
+        nodes = room_with(state, job, victims)
+        if nodes is not None:
+            best = cost, victims, nodes
+    return None if best is None else best[1:]
+
+
+def room_with(state: State, job: Job, victims: frozenset[Item]) -> tuple[int, ...] | None:
+    """Nodes for the gang once these victims, and all that leave, have gone."""
+    if not state.keeps_limits(job, job.size, once_gone=True, without=victims):
+        return None
+    return places(job, state.room(once_gone=True, without=victims), job.members)
+
+
+def victim_sets(state: State, claim: rules.Claim) -> set[frozenset[Item]]:
+    """All sets of victims: who loses the minimum loses all extras."""
+    extras = {j.name: [(j.name, e.number) for e in j.extras] for j in state.running}
+    items = sorted(claim.items)
+    subsets = chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))
+    return {
+        frozenset(some) | {extra for name, n in some if n == 0 for extra in extras[name]}
+        for some in subsets
+    }
+
+
+def after_claim(
+    state: State, job: Job, victims: frozenset[Item], nodes: tuple[int, ...], until: int = 0
+) -> State:
+    """The state once the claimant is decided on and its victims have begun to leave."""
+    jobs, leaving = [], list(state.leaving)
+    for other in state.jobs:
+        is_over = (other.name, 0) in victims
+        gone = [e for e in other.extras if (other.name, e.number) in victims or is_over]
+        places = (*(other.nodes if is_over else ()), *(e.node for e in gone))
+        leaving += [Leaving(other.each, node, until, other.name) for node in places]
+        left = tuple(e for e in other.extras if e not in gone)
+        if is_over:
+            ended = frozenset({(other.name, 0)})
+            work = rules.cost(state.world, [other], ended, state.now)[0]
+            jobs.append(replace(other, start=None, nodes=(), extras=(), lost=work))
+        elif other.name == job.name:
+            jobs.append(replace(job, start=state.now, nodes=nodes))
+        else:
+            jobs.append(replace(other, extras=left))
+    staying = tuple(member for member in leaving if member.until > state.now)
+    return replace(state, jobs=tuple(jobs), leaving=staying)
