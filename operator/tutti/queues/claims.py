@@ -61,11 +61,6 @@ def may_borrow(tree: QueueTree, gang: QueuedGang) -> bool:
     return not gang.is_protected or len(tree.queues) == 1
 
 
-def may_start_covered(tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang) -> bool:
-    """Whether the gang would be covered, by its own queue if it is protected."""
-    return _is_covered_start(tree, running, start, cover.walk(tree, (*running, start)))
-
-
 def _is_covered_start(
     tree: QueueTree, running: Sequence[QueuedGang], start: QueuedGang, after: Cover
 ) -> bool:

@@ -6,29 +6,60 @@ import argparse
 from collections import Counter
 from time import monotonic
 
-from . import attacks
+from . import attacks, planner
 
 SHOWN = 20  # breaches in full
+LEAST = 200  # evictions of each kind, or the run says nothing
+PROVED = 0.95  # of the claims, at least
 
 
 def main() -> int:
     """Attack, print the counts, and say whether anything does not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.preemption")
     parser.add_argument("--histories", type=int, default=4_000)
+    parser.add_argument(
+        "--judged", type=int, default=1_000, help="histories that Tutti decides too"
+    )
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    began, wrong, tally = monotonic(), 0, Counter[str]()
-    kinds = Counter[str]()
-    for seed in range(asked.seed, asked.seed + asked.histories):
+    given = parser.parse_args()
+    began = monotonic()
+    wrong = _histories(range(given.seed, given.seed + given.histories))
+    wrong += _claims(range(given.seed, given.seed + given.judged))
+    print(f"{wrong} wrong, {monotonic() - began:.0f} s")
+    return int(wrong > 0)
+
+
+def _histories(seeds: range) -> int:
+    wrong, tally = 0, Counter[str]()
+    for seed in seeds:
         report = attacks.history(seed)
         tally.update(report.tally)
-        wrong += bool(report.breaches)
+        wrong += len(report.breaches)
         for breach in report.breaches[:1] if wrong <= SHOWN else ():
             print(f"seed {seed}: {breach}")
-        kinds.update({" ".join(b.split()[1:4]) for b in report.breaches})
     print(", ".join(f"{n} {what}" for what, n in tally.items()))
-    print(f"{wrong} histories with breaches, {monotonic() - began:.0f} s", dict(kinds))
-    return int(wrong > 0)
+    kinds = [tally["evictions by guarantee"], tally["evictions by priority"]]
+    if min(kinds) < LEAST * len(seeds) // 4_000:
+        print("there are too few evictions")
+        return wrong + 1
+    return wrong
+
+
+def _claims(seeds: range) -> int:
+    wrong, tally = 0, Counter[str]()
+    for seed in seeds:
+        for state in attacks.history(seed).states:
+            claimed = planner.claim(state)
+            tally["states"] += 1
+            tally["claims"] += len(claimed.claims)
+            tally["proved claims"] += sum(claim.is_proved for claim in claimed.claims)
+            tally["victims"] += sum(len(claim.victims) for claim in claimed.claims)
+            for difference in planner.differences(state, claimed):
+                wrong += 1
+                if wrong <= SHOWN:
+                    print(f"seed {seed} at {state.now}: {difference}")
+    print(", ".join(f"{n} {what}" for what, n in tally.items()))
+    return wrong + int(tally["proved claims"] < PROVED * tally["claims"])
 
 
 if __name__ == "__main__":

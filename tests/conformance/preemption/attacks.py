@@ -25,6 +25,7 @@ class Report:
 
     breaches: list[str] = field(default_factory=list)
     tally: Counter[str] = field(default_factory=Counter)
+    states: list[State] = field(default_factory=list)  # before plans with claims, and some others
 
 
 def history(seed: int, rule: Rules = RULES) -> Report:
@@ -53,6 +54,8 @@ def _come_to_rest(
         made = plans.plan(state, chance, rule, delays=delays)
         report.breaches += _breaches(state, made)
         report.tally["plans"] += 1
+        if made.ended or state.leaving or (state.waiting and state.now % 5 == 0):
+            report.states.append(state)
         for ended in made.ended:
             kind = "by guarantee" if ended.claim.by_guarantee else "by priority"
             report.tally[f"claims {kind}"] += bool(ended.victims)

@@ -37,8 +37,8 @@ class PreemptionRules:
 class VictimPool:
     """The gangs that run, with what the end of each would cost and free.
 
-    A gang to which the plan gives a node, or a place by a claim, is no victim in it, nor is one that
-    is being bound.
+    No victims are gangs to which the plan gives a node, or a place by a claim, and gangs that are
+    being bound.
     """
 
     snapshot: Snapshot

@@ -1,0 +1,127 @@
+"""A sample of the attack, what earlier statements do, and that it shares no code with the project.
+
+All of it: ``python -m tests.conformance.preemption``.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tutti.model.decisions import Claim
+
+from . import attacks, planner, plans, rules
+from .plans import State
+from .rules import RULES, Extra, Job, Team, World
+
+SAMPLE, PART = 120, 30
+SPEAKS_TO_THE_PROJECT = {"planner.py"}
+FREE = (None,)  # no limit
+
+
+def running(name: str, team: str, size: int, priority: int = 0, *, start: int = 1) -> Job:
+    return Job(name, team, priority, size, (1,), start=start, nodes=(0,) * size)
+
+
+def waiting(name: str, team: str, size: int, priority: int = 0) -> Job:
+    return Job(name, team, priority, size, (1,), since=2)
+
+
+def state(teams: dict[str, Team], room: int, *jobs: Job) -> State:
+    return State(World(teams, ((room,),)), jobs, now=5)
+
+
+def ended(before: State, rule: rules.Rules = RULES) -> set[rules.Item]:
+    made = plans.plan(before, Random(1), rule)
+    return {item for end in made.ended for item in end.victims}
+
+
+@pytest.mark.parametrize("first", range(1, SAMPLE + 1, PART))
+def test_what_the_page_claims_holds_in_histories(first: int) -> None:
+    for seed in range(first, first + PART):
+        assert attacks.history(seed).breaches == [], seed
+
+
+@pytest.mark.parametrize(
+    ("rule", "seed"),
+    [
+        ("counted", 25),
+        ("spares_own", 31),
+        ("strips_nobody", 28),
+        ("own_queue_only", 1),
+    ],
+)
+def test_the_attack_finds_a_rule_that_is_off(rule: str, seed: int) -> None:
+    assert attacks.history(seed, replace(RULES, **{rule: False})).breaches
+
+
+def test_tutti_claims_what_the_enumeration_claims() -> None:
+    claims: list[Claim] = []
+    for seed in range(1, SAMPLE + 1):
+        for before in attacks.history(seed).states:
+            claimed = planner.claim(before)
+            assert [*planner.differences(before, claimed)] == [], seed
+            claims += claimed.claims
+    assert sum(bool(claim.victims) for claim in claims) > SAMPLE / 2
+    assert all(claim.is_proved for claim in claims)
+
+
+def test_an_extra_of_its_own_queue_makes_way_for_a_minimum_of_the_same_priority() -> None:
+    teams = {"a": Team("root", (3,), FREE)}
+    elastic = replace(running("old", "a", 2), wishes=1, extras=(Extra(1, 0, 2),))
+    before = state(teams, 3, elastic, waiting("new", "a", 1))
+    assert ended(before) == {("old", 1)}
+    assert ended(before, replace(RULES, extras_first=False)) == set()
+
+
+def test_who_borrows_is_asked_once_the_claimant_is_counted() -> None:
+    teams = {
+        "p": Team("root", (4,), FREE),
+        "a": Team("p", FREE, FREE),
+        "b": Team("p", FREE, FREE),
+    }
+    before = state(teams, 4, running("old", "a", 4), waiting("new", "b", 4, 1))
+    assert ended(before) == {("old", 0)}
+    assert ended(before, replace(RULES, counted=False)) == set()
+
+
+def test_an_old_pod_without_a_pod_group_ends_nobody_if_fewer_were_covered_with_it() -> None:
+    teams = {
+        "p": Team("root", (4,), FREE),
+        "a": Team("p", FREE, FREE, rules.RECLAIM),
+        "b": Team("p", FREE, FREE),
+    }
+    pod = Job("pod", "a", 0, 1, (4,), single=True, since=0)
+    before = state(teams, 4, running("b1", "b", 2), running("b2", "b", 2), pod)
+    assert ended(before) == set()
+    assert ended(before, replace(RULES, rises=False)) == {("b1", 0), ("b2", 0)}
+
+
+def test_a_protected_gang_keeps_the_cover_of_its_queue_so_that_others_can_be_ended() -> None:
+    teams = {"a": Team("root", (4,), FREE), "b": Team("root", (4,), FREE)}
+    old = replace(running("old", "a", 4), protected=True)
+    before = state(teams, 8, old, running("above", "a", 4, 9, start=2), waiting("new", "b", 4))
+    assert ended(before) == {("above", 0)}
+    assert ended(before, replace(RULES, protected_first=False)) == set()
+
+
+def test_a_protected_gang_does_not_borrow() -> None:
+    teams = {"a": Team("root", (2,), FREE)}
+    before = state(teams, 4, replace(waiting("new", "a", 4), protected=True))
+    assert plans.plan(before, Random(1)).state.running == []
+    lax = replace(RULES, protected_covered=False)
+    assert [job.name for job in plans.plan(before, Random(1), lax).state.running] == ["new"]
+
+
+def test_it_shares_no_code_with_what_it_attacks() -> None:
+    for path in Path(__file__).parent.glob("*.py"):
+        if path.name in SPEAKS_TO_THE_PROJECT or path.name == Path(__file__).name:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert not any(name.split(".")[0] == "tutti" for name in names), path.name
