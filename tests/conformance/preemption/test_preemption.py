@@ -9,14 +9,16 @@ import ast
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
-
-from tutti.model.decisions import Claim
 
 from . import attacks, planner, plans, rules
 from .plans import State
 from .rules import RULES, Extra, Job, Team, World
+
+if TYPE_CHECKING:
+    from tutti.model.decisions import Claim
 
 SAMPLE, PART = 120, 30
 SPEAKS_TO_THE_PROJECT = {"planner.py"}
