@@ -11,7 +11,7 @@ from math import inf
 
 from ..filters.node_rules import fits_node
 from ..model.cluster import Gang, Member, Snapshot
-from ..model.decisions import Claim
+from ..model.decisions import Claim, Victim
 from ..model.keys import GangKey, Uid
 from ..model.queues import Preemption, QueueMode
 from . import cover_walk, lookup, queue_checks, room_ledger
@@ -48,6 +48,7 @@ class _Judge:
     ledger: room_ledger.Ledger
     over: set[Uid]  # members that have ended, or leave
     claimed: set[GangKey]
+    being_bound: Collection[GangKey]
 
     @classmethod
     def of(cls, snapshot: Snapshot, modes: Modes, protected: Collection[GangKey]) -> "_Judge":
@@ -57,7 +58,8 @@ class _Judge:
         for reservation in snapshot.reservations:
             for node, asked in lookup.held_room(reservation, seen):
                 ledger.take(node, asked)
-        judge = cls(seen.gangs, queues, modes, protected, {}, ledger, set(), set())
+        bound = {reservation.gang for reservation in snapshot.reservations}
+        judge = cls(seen.gangs, queues, modes, protected, {}, ledger, set(), set(), bound)
         records = snapshot.records
         held = {reservation.uid: reservation for reservation in snapshot.reservations}
         for gang in snapshot.gangs:
@@ -102,8 +104,9 @@ class _Judge:
             )
         )
         for victim in claim.victims:
-            self._end(victim.members)
-            self._leave(victim.gang, victim.members, is_whole=victim.is_whole)
+            members = self._members(victim)
+            self._end(members)
+            self._leave(victim.gang, members, is_whole=victim.is_whole)
         for sentence in (*self._room(claim, gang), *self._limits(counted)):
             yield f"gang {claim.gang}: {sentence}"
         self.claimed.add(claim.gang)
@@ -150,10 +153,10 @@ class _Judge:
         after = cover_walk.covered(self.queues, [*self.running.values(), counted])
         for victim in claim.victims:
             gang = self.running.get(victim.gang)
-            if gang is None or victim.gang in self.claimed:
-                yield f"its victim {victim.gang} does not run"
+            if gang is None or victim.gang in self.claimed or victim.gang in self.being_bound:
+                yield f"its victim {victim.gang} does not run, or not yet"
                 continue
-            names = {member.key.name for member in victim.members}
+            names = {member.key.name for member in self._members(victim)}
             yield from self._victim(claim, counted, gang, names, is_whole=victim.is_whole)
             ending = [(victim.gang, name) for name in names & gang.extras.keys()]
             ending += [(victim.gang, "")] if victim.is_whole else []
@@ -169,9 +172,9 @@ class _Judge:
         *,
         is_whole: bool,
     ) -> Iterator[str]:
-        staying = {m.key.name for m in _holders(self.gangs[other.key]) if m.uid not in self.over}
-        if not names or not names <= staying:
-            yield f"of its victim {other.key} a member ends that does not run"
+        staying = {m.key.name for m in self._staying(other.key)}
+        if not names:
+            yield f"of its victim {other.key} no member that runs ends"
         elif is_whole and names != staying:
             yield f"its victim {other.key} would be half a gang"
         elif not is_whole and not names <= other.extras.keys():
@@ -218,6 +221,15 @@ class _Judge:
         return ItemGang(
             gang.key, queue, gang.priority, started, minimum, {}, len(placed), is_protected
         )
+
+    def _members(self, victim: Victim) -> Sequence[Member]:
+        """The members that end, as the Snapshot has them."""
+        uids = {member.uid for member in victim.members}
+        return [member for member in self._staying(victim.gang) if member.uid in uids]
+
+    def _staying(self, key: GangKey) -> Sequence[Member]:
+        gang = self.gangs.get(key)
+        return [m for m in _holders(gang) if m.uid not in self.over] if gang is not None else []
 
     def _end(self, members: Collection[Member]) -> None:
         for member in members:

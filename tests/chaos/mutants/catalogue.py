@@ -272,8 +272,130 @@ UNLAWFUL_QUEUE_MUTANTS = (
     IGNORES_WEIGHTS,
 )
 
+ENDS_ITS_OWN_PRIORITY = Mutant(
+    "ends gangs of the same queue with no lower priority",
+    (
+        Patch(
+            "queues/claims.py",
+            "(gang, gang.queue != start.queue or gang.priority < start.priority) for",
+            "(gang, True) for",
+        ),
+    ),
+)
+ENDS_PROTECTED_GANGS = Mutant(
+    "ends gangs that cannot be ended",
+    (
+        Patch(
+            "queues/claims.py",
+            "if may_end_whole and not gang.is_protected and gang.key",
+            "if may_end_whole and gang.key",
+        ),
+    ),
+)
+ENDS_OTHER_QUEUES_BY_PRIORITY = Mutant(
+    "ends gangs of other queues by priority",
+    (
+        Patch(
+            "queues/claims.py",
+            "if gang.queue == start.queue and gang.priority < start.priority",
+            "if gang.priority < start.priority",
+        ),
+    ),
+)
+ENDS_COVERED_GANGS = Mutant(
+    "ends what a guarantee covers",
+    (Patch("queues/claims.py", "and gang.key not in after.gangs", ""),),
+)
+CLAIMS_WITHOUT_COVER = Mutant(
+    "claims by a guarantee that it strips others of",
+    (
+        Patch(
+            "queues/claims.py",
+            "return cover.would_be_covered(tree, running, [start])",
+            "return True",
+        ),
+    ),
+)
+COVERS_PROTECTED_GANGS_LATE = Mutant(
+    "covers protected gangs by priority",
+    (Patch("queues/cover.py", "if gang.is_protected and gang.queue == queue:", "if False:"),),
+)
+ENDS_HALF_GANGS = Mutant(
+    "ends some members of a gang",
+    (
+        Patch(
+            "planning/queueing/victim_pool.py",
+            "yield Candidate(gang.key, tuple(members.values()), cost, charge)",
+            "yield Candidate(gang.key, tuple(members.values())[:1], cost, charge)",
+        ),
+    ),
+)
+GIVES_ROOM_TWICE = Mutant(
+    "gives the room of a victim to two claimants",
+    (
+        Patch(
+            "planning/queueing/victim_pool.py",
+            "for m in holders(gang) if m.uid not in self.ended",
+            "for m in holders(gang)",
+        ),
+    ),
+)
+CLAIMS_BEYOND_LIMITS = Mutant(
+    "claims beyond limits",
+    (
+        Patch(
+            "planning/queueing/preemption.py",
+            "quotas = _less(claimed.plan.quotas, _charges(some))",
+            "quotas = replace(claimed.plan.quotas, limits=(), of_gang={})",
+        ),
+    ),
+)
+# Found out by ``verify``.
+UNLAWFUL_CLAIM_MUTANTS = (
+    ENDS_ITS_OWN_PRIORITY,
+    ENDS_PROTECTED_GANGS,
+    ENDS_OTHER_QUEUES_BY_PRIORITY,
+    ENDS_COVERED_GANGS,
+    CLAIMS_WITHOUT_COVER,
+    COVERS_PROTECTED_GANGS_LATE,
+    ENDS_HALF_GANGS,
+    GIVES_ROOM_TWICE,
+    CLAIMS_BEYOND_LIMITS,
+)
+FORGETS_EARLIER_EVICTIONS = Mutant(
+    "forgets what earlier evictions lost",
+    (
+        Patch(
+            "planning/queueing/victim_pool.py",
+            "self.spent.get(gang.key, Fraction(0))",
+            "Fraction(0)",
+        ),
+    ),
+)
+ENDS_THE_FIRST_THAT_SUFFICE = Mutant(
+    "ends victims that are not the cheapest",
+    (Patch("planning/queueing/victims.py", "MOST_SETS = 1_000", "MOST_SETS = 0"),),
+)
+COUNTS_NO_LEAVING_ROOM = Mutant(
+    "ends others beside those that leave",
+    (
+        Patch(
+            "planning/queueing/victim_pool.py",
+            "if member.node is not None and member.terminating and not member.is_over:",
+            "if False:",
+        ),
+    ),
+)
+CLAIM_MUTANTS = (
+    *UNLAWFUL_CLAIM_MUTANTS,
+    FORGETS_EARLIER_EVICTIONS,
+    ENDS_THE_FIRST_THAT_SUFFICE,
+    COUNTS_NO_LEAVING_ROOM,
+)
+
 MUTANTS = (
     *UNLAWFUL_QUEUE_MUTANTS,
+    *CLAIM_MUTANTS,
     *UNFENCED,
     SKIPS_THE_RESERVATION,
     IGNORES_CAPACITY,

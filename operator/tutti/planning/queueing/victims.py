@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
+from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from ...model.cluster import Member
@@ -78,25 +79,24 @@ def cheapest(
     More victims are taken to suffice wherever fewer do. Of equal costs, the set wins whose victims
     come first by cost and name.
     """
-    if suffice(_without_parts(candidates)) is None:
+    answer = suffice(_without_parts(candidates))
+    if answer is None:
         return None
     ordered = sorted(candidates, key=lambda one: (one.cost, one.name))
-    bound = FREE
-    for tried, (cost, some) in enumerate(_by_cost(ordered)):
-        bound = cost
-        if tried == most_sets:
-            break
-        if (answer := suffice(some)) is not None:
-            return Victims(tuple(some), answer, cost)
-    return _few(ordered, suffice, bound)
+    tried, bound = 0, FREE
+    for cost, some in islice(_by_cost(ordered), most_sets):
+        if (least := suffice(some)) is not None:
+            return Victims(tuple(some), least, cost)
+        tried, bound = tried + 1, cost
+    if tried < most_sets:  # all sets were tried: what sufficed at first does so no more
+        return None
+    return _few(ordered, suffice, answer, bound)
 
 
 def _by_cost(ordered: Sequence[Candidate]) -> Iterator[tuple[Cost, Sequence[Candidate]]]:
     """All sets without a gang beside its own extras, the cheapest first, the empty one included."""
     yield FREE, ()
-    heap: list[tuple[Cost, tuple[int, ...]]] = []
-    if ordered:
-        heappush(heap, (ordered[0].cost, (0,)))
+    heap: list[tuple[Cost, tuple[int, ...]]] = [(candidate.cost, (0,)) for candidate in ordered[:1]]
     while heap:
         cost, places = heappop(heap)
         *first, last = places
@@ -112,39 +112,26 @@ def _by_cost(ordered: Sequence[Candidate]) -> Iterator[tuple[Cost, Sequence[Cand
 def _few(
     ordered: Sequence[Candidate],
     suffice: Callable[[Sequence[Candidate]], Answer | None],
+    answer: Answer,
     bound: Cost,
-) -> Victims[Answer] | None:
-    """Victims none of which can be spared: the dearest are left out first, in blocks."""
-    chosen = [*_enough(ordered, suffice)]
-    blocks = [[*reversed(chosen)]]  # a gang comes before its extras, which cost less
+) -> Victims[Answer]:
+    """Victims none of which can be spared; ``answer`` is that of all.
+
+    The dearest are left out first, in blocks. A gang comes before its extras, which cost less.
+    """
+    chosen = [*ordered]
+    blocks = [[*reversed(ordered)]]
     while blocks:
         block = blocks.pop()
         left_out = {id(one) for one in block}
         others = [one for one in chosen if id(one) not in left_out]
-        if suffice(_without_parts(others)) is not None:
-            chosen = others
+        if (kept := suffice(_without_parts(others))) is not None:
+            chosen, answer = others, kept
         elif len(block) > 1:
             half = len(block) // 2
             blocks += [block[half:], block[:half]]
-    chosen = _without_parts(chosen)
-    answer = suffice(chosen)
-    if answer is None:  # more victims did not suffice where fewer do
-        return None
-    return Victims(tuple(chosen), answer, min(bound, _total(chosen)))
-
-
-def _enough(
-    ordered: Sequence[Candidate], suffice: Callable[[Sequence[Candidate]], object]
-) -> Sequence[Candidate]:
-    """The shortest head of the candidates that suffices, by cost."""
-    low, high = 0, len(ordered)
-    while low < high:
-        middle = (low + high) // 2
-        if suffice(_without_parts(ordered[:middle])) is None:
-            low = middle + 1
-        else:
-            high = middle
-    return ordered[:high]
+    found = _without_parts(chosen)
+    return Victims(tuple(found), answer, min(bound, _total(found)))
 
 
 def _has_parts(some: Sequence[Candidate]) -> bool:

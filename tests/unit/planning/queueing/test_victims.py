@@ -1,0 +1,129 @@
+"""The victims that cost least, with numbers in the place of rooms."""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti.model.cluster import Member
+from tutti.model.keys import GangKey, PodKey, Uid
+from tutti.model.resources import Resources
+from tutti.model.shapes import Shape
+from tutti.planning.queueing.victims import FREE, Candidate, Cost, cheapest
+
+SHAPE = Shape(Resources.of({"cpu": 1}))
+
+
+def member(name: str) -> Member:
+    return Member(PodKey("ml", name), Uid(name), "1", SHAPE, 0.0)
+
+
+def whole(name: str, members: int, work: int) -> Candidate:
+    pods = tuple(member(f"{name}-{i}") for i in range(members))
+    return Candidate(GangKey("ml", name), pods, Cost(Fraction(work), members, 1))
+
+
+def extra(name: str, pod: str, work: int) -> Candidate:
+    key = GangKey("ml", name)
+    return Candidate(key, (member(pod),), Cost(Fraction(work), 1, 0), is_whole=False)
+
+
+def freed(some: Sequence[Candidate]) -> int:
+    return len({m.uid for one in some for m in one.members})
+
+
+def enough(wanted: int) -> Callable[[Sequence[Candidate]], int | None]:
+    """Whether so many members suffice; the answer is how many end."""
+    return lambda some: freed(some) if freed(some) >= wanted else None
+
+
+def names(some: Sequence[Candidate]) -> list[str]:
+    return [one.name[1] or one.gang.name for one in some]
+
+
+def test_nobody_ends_where_there_is_room_already() -> None:
+    found = cheapest([whole("a", 1, 1)], enough(0))
+    assert found is not None
+    assert (found.candidates, found.cost, found.bound) == ((), FREE, FREE)
+
+
+def test_nobody_ends_where_not_even_all_suffice() -> None:
+    assert cheapest([whole("a", 2, 1)], enough(3)) is None
+    assert cheapest([], enough(1)) is None
+
+
+def test_two_cheap_gangs_end_rather_than_a_dear_one() -> None:
+    gangs = [whole("a", 4, 9), whole("b", 2, 3), whole("c", 2, 4)]
+    found = cheapest(gangs, enough(4))
+    assert found is not None
+    assert names(found.candidates) == ["b", "c"]
+    assert found.bound == found.cost == Cost(Fraction(7), 4, 2)
+
+
+def test_of_equal_work_fewer_members_end_then_fewer_gangs_then_the_first_name() -> None:
+    found = cheapest([whole("a", 3, 4), whole("b", 2, 4)], enough(2))
+    assert found is not None
+    assert names(found.candidates) == ["b"]
+    found = cheapest([whole("a", 1, 2), whole("b", 1, 2), whole("c", 2, 4)], enough(2))
+    assert found is not None
+    assert names(found.candidates) == ["c"]
+    found = cheapest([whole("b", 1, 2), whole("a", 1, 2)], enough(1))
+    assert found is not None
+    assert names(found.candidates) == ["a"]
+
+
+def test_an_extra_ends_rather_than_its_gang_and_never_beside_it() -> None:
+    own = Candidate(GangKey("ml", "a"), (member("a-0"), member("x0")), Cost(Fraction(2), 2, 1))
+    found = cheapest([own, extra("a", "x0", 1)], enough(1))
+    assert found is not None
+    assert names(found.candidates) == ["x0"]
+    for most_sets in (100, 0):
+        found = cheapest([own, extra("a", "x0", 1)], enough(2), most_sets)
+        assert found is not None
+        assert names(found.candidates) == ["a"]
+
+
+def test_beyond_so_many_sets_the_answer_has_a_bound_and_spares_whom_it_can() -> None:
+    gangs = [whole("a", 4, 9), whole("b", 2, 3), whole("c", 2, 4), whole("d", 1, 1)]
+    found = cheapest(gangs, enough(5), most_sets=4)
+    assert found is not None
+    assert names(found.candidates) == ["d", "b", "c"]
+    assert found.bound == Cost(Fraction(4), 2, 1)
+    assert found.answer == 5
+
+
+def test_nobody_ends_by_a_search_that_contradicts_itself() -> None:
+    answers = iter([1, None, None, None, None])
+    gangs = [whole("a", 1, 1), whole("b", 1, 1)]
+    assert cheapest(gangs, lambda _: next(answers)) is None
+
+
+GANGS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), max_size=6)
+
+
+@given(GANGS, st.integers(0, 12), st.sampled_from([0, 3, 1_000]))
+def test_no_victim_can_be_spared_and_a_proof_holds(
+    sizes: list[tuple[int, int]], wanted: int, most_sets: int
+) -> None:
+    gangs = [whole(f"g{i}", members, work) for i, (members, work) in enumerate(sizes)]
+    found = cheapest(gangs, enough(wanted), most_sets)
+    sets = [some for n in range(len(gangs) + 1) for some in combinations(gangs, n)]
+    costs = [
+        (
+            sum(one.cost.work for one in some),
+            sum(one.cost.members for one in some),
+            len(some),
+        )
+        for some in sets
+        if freed(some) >= wanted
+    ]
+    if not costs:
+        assert found is None
+        return
+    assert found is not None
+    assert found.bound <= min(costs) <= found.cost
+    assert most_sets < 1_000 or found.cost == min(costs)
+    for one in found.candidates:
+        assert freed([other for other in found.candidates if other is not one]) < wanted

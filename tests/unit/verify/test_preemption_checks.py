@@ -1,0 +1,281 @@
+"""What the check of claims says of each way in which a claim can be wrong."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from tutti.model.cluster import Gang, Phase, Snapshot
+from tutti.model.decisions import Assignment, Claim, Victim
+from tutti.model.keys import GangKey, NodeName, Uid
+from tutti.model.queues import Preemption, Queue, QueueMode, QueueRecord, RoleAtStart
+from tutti.verify import preemption_checks
+
+from ...harness.builders import (
+    GPU,
+    NAMESPACE,
+    GangBuilder,
+    Part,
+    gang,
+    node,
+    reservation,
+    resources,
+    single,
+    snapshot,
+    space,
+)
+
+FULL = dict.fromkeys(("a", "b", "root"), Preemption.FULL)
+ZERO = Fraction(0)
+
+
+def queue(name: str, gpu: int | None = None, **changes: Any) -> Queue:
+    guaranteed = () if gpu is None else ((GPU, gpu),)
+    return replace(Queue(name, Uid(name), guaranteed=guaranteed), **changes)
+
+
+def key(name: str) -> GangKey:
+    return GangKey(NAMESPACE, name)
+
+
+def runs(builder: GangBuilder, into: str, start: float = 1.0) -> tuple[Part, Part]:
+    """A gang on the first node, and the record of its start."""
+    bound = builder.but(queue=into).each(node=NodeName("n1"))
+    made = bound.made
+    needed = tuple(m.shape.requests for m in made.members[: made.min_member])
+    total = resources()
+    for requests in needed:
+        total += requests
+    record = QueueRecord(into, Uid(into), start, (RoleAtStart("", len(needed), total),))
+    return bound, replace(reservation(bound), record=record)
+
+
+def scene(*parts: Part, room: int = 8) -> Snapshot:
+    return snapshot(space(NAMESPACE), node("n1", gpu=room, cpu=9), *parts, at=60.0)
+
+
+def claims(
+    seen: Snapshot,
+    *victims: str | tuple[str, ...],
+    by_guarantee: bool = True,
+    name: str = "new",
+    on: str = "n1",
+    **changes: Any,
+) -> Claim:
+    """A claim of all members of a gang; a tuple is a gang and some of its members."""
+    made = found(seen, name)
+    assignments = tuple(Assignment(m.key, m.uid, m.version, NodeName(on)) for m in made.members)
+    chosen = []
+    for victim in victims:
+        other = found(seen, victim if isinstance(victim, str) else victim[0])
+        some = [m for m in other.members if isinstance(victim, str) or m.key.name in victim[1:]]
+        is_whole = isinstance(victim, str)
+        chosen.append(Victim(other.key, other.uid, tuple(some), is_whole=is_whole))
+    claim = Claim(
+        made.key,
+        made.uid,
+        0,
+        assignments,
+        tuple(chosen),
+        by_guarantee=by_guarantee,
+        cost=ZERO,
+        bound=ZERO,
+    )
+    return replace(claim, **changes)
+
+
+def found(seen: Snapshot, name: str) -> Gang:
+    return next(one for one in seen.gangs if one.key.name == name)
+
+
+def said(
+    seen: Snapshot, *made: Claim, protected: Sequence[str] = (), modes: Any = FULL
+) -> tuple[str, ...]:
+    return preemption_checks.violations(seen, made, modes, {key(name) for name in protected})
+
+
+OLD = runs(gang("old").of(8, gpu=1), "b")
+NEW = gang("new").of(4, gpu=1).but(queue="a")
+A, B = queue("a", 4), queue("b", 4)
+
+
+def test_a_claim_by_guarantee_ends_what_borrows() -> None:
+    seen = scene(A, B, NEW, *OLD)
+    claim = claims(seen, "old")
+    assert said(seen, claim) == ()
+    assert claim.is_proved
+    assert not replace(claim, cost=Fraction(1)).is_proved
+
+
+def test_a_claim_of_a_gang_that_does_not_wait_is_wrong() -> None:
+    seen = scene(A, B, NEW, *OLD)
+    claim = claims(seen, "old")
+    for wrong in (replace(claim, uid=Uid("x")), replace(claim, gang=key("x"))):
+        (sentence,) = said(seen, wrong)[:1]
+        assert "there is no such gang that waits" in sentence
+    assert "there is no such gang" in said(seen, claim, claim)[0]
+    assert "does not wait, or one twice" in said(seen, claims(seen, name="old"))[0]
+    twice = replace(claim, assignments=claim.assignments[:1] * 4)
+    assert "does not wait, or one twice" in said(seen, twice)[0]
+    stranger = replace(claim.assignments[0], uid=Uid("x"))
+    assert "does not wait" in said(seen, replace(claim, assignments=(stranger,)))[0]
+
+
+def test_a_claim_places_all_members_that_the_gang_needs() -> None:
+    seen = scene(A, B, NEW, *OLD)
+    claim = claims(seen, "old")
+    few = replace(claim, assignments=claim.assignments[:3])
+    assert "fewer members than the gang needs" in said(seen, few)[0]
+    roles = gang("new").role("x", 1, 2, gpu=1).role("y", 1, gpu=1)
+    seen = scene(A, B, roles.but(queue="a", min_member=0), *OLD)
+    claim = claims(seen, "old")
+    assert said(seen, claim) == ()
+    assert "fewer" in said(seen, replace(claim, assignments=claim.assignments[:2]))[0]
+
+
+def test_a_claim_has_nodes_on_which_its_members_may_run_and_have_room() -> None:
+    seen = scene(A, B, NEW, *OLD, node("n2", gpu=8).cordoned())
+    assert "may not run on n2" in said(seen, claims(seen, "old", on="n2"))[0]
+    assert "may not run on n3" in said(seen, claims(seen, "old", on="n3"))[0]
+    assert "n1 has too little nvidia.com/gpu" in said(seen, claims(seen))[0]
+
+
+def test_room_that_a_reservation_holds_is_taken() -> None:
+    starting = gang("starting").of(2, gpu=2).but(queue="b")
+    held = reservation(starting, ("starting-0", "n1"), ("starting-1", "n1"))
+    seen = scene(A, B, NEW, *runs(gang("old").of(4, gpu=1), "b"), starting)
+    seen = replace(seen, reservations=(held,))
+    sentences = said(seen, claims(seen))
+    assert any("n1 has too little nvidia.com/gpu" in sentence for sentence in sentences)
+    assert any(
+        "starting does not run, or not yet" in s for s in said(seen, claims(seen, "starting"))
+    )
+
+
+def test_the_mode_of_the_claimant_s_queue_counts() -> None:
+    seen = scene(A, B, NEW, *OLD)
+    assert "lets it end nobody" in said(seen, claims(seen, "old"), modes={})[0]
+    reclaim = {"a": Preemption.RECLAIM}
+    assert said(seen, claims(seen, "old"), modes=reclaim) == ()
+    sentences = said(seen, claims(seen, "old", by_guarantee=False), modes=reclaim)
+    assert "end nobody by priority" in sentences[0]
+    assert any("is of another queue" in sentence for sentence in sentences)
+
+
+def test_a_guarantee_that_does_not_cover_gives_no_claim() -> None:
+    seen = scene(queue("a", 3), B, NEW, *OLD)
+    assert "by a guarantee that does not cover it" in said(seen, claims(seen, "old"))[0]
+    shadow = queue("a", 4, mode=QueueMode.SHADOW)
+    seen = scene(shadow, B, NEW, *OLD)
+    assert "by a guarantee that does not cover it" in said(seen, claims(seen, "old"))[0]
+
+
+def test_a_claim_takes_the_cover_of_no_gang_of_its_queue() -> None:
+    parent, leaf = queue("p", 6), queue("a", 2, parent="p")
+    above = runs(gang("above").of(5, gpu=1).priority(9), "a")
+    small = gang("new").of(2, gpu=1).but(queue="a")
+    seen = scene(parent, leaf, small, *above, *runs(gang("old").of(3, gpu=1), "b", 2), B)
+    assert "above of its queue would lose its cover" in said(seen, claims(seen, "old"))[0]
+
+
+def test_a_protected_gang_neither_borrows_nor_ends() -> None:
+    seen = scene(A, B, NEW, *OLD)
+    assert "old cannot be ended" in said(seen, claims(seen, "old"), protected=["old"])[0]
+    seen = scene(queue("p", 4), queue("a", parent="p"), B, NEW, *OLD)
+    assert said(seen, claims(seen, "old")) == ()
+    assert "and it would borrow" in said(seen, claims(seen, "old"), protected=["new"])[0]
+
+
+def test_a_protected_gang_is_covered_first_in_its_own_queue() -> None:
+    old = runs(gang("old").of(4, gpu=1), "b")
+    above = runs(gang("above").of(4, gpu=1).priority(9), "b", 2)
+    seen = scene(A, B, NEW, *old, *above)
+    assert said(seen, claims(seen, "above"), protected=["old"]) == ()
+    assert "above would not borrow" in said(seen, claims(seen, "above"))[0]
+
+
+def test_what_a_guarantee_covers_does_not_end() -> None:
+    seen = scene(A, B, NEW, *runs(gang("old").of(4, gpu=1), "b"))
+    assert "its victim old would not borrow" in " ".join(said(seen, claims(seen, "old"))).replace(
+        "ml/", ""
+    )
+
+
+def test_no_gang_of_its_queue_without_a_lower_priority_ends() -> None:
+    own = runs(gang("own").of(8, gpu=1), "a")
+    seen = scene(A, B, NEW, *own)
+    assert "has no lower priority" in said(seen, claims(seen, "own"))[0]
+    seen = scene(A, B, NEW.priority(1), *own)
+    assert said(seen, claims(seen, "own")) == ()
+
+
+def test_an_extra_of_its_queue_ends_by_guarantee_alone() -> None:
+    own = runs(gang("own").of(8, gpu=1).needing(2), "a")
+    seen = scene(queue("a", 6), B, NEW, *own)
+    four = ("own", "own-4", "own-5", "own-6", "own-7")
+    assert said(seen, claims(seen, *[four])) == ()
+    assert "no lower priority" in said(seen, claims(seen, *[four], by_guarantee=False))[0]
+    needed = ("own", "own-0", "own-1")
+    assert "lose members that it needs" in said(seen, claims(seen, *[needed]))[0]
+    assert "no member that runs ends" in said(seen, claims(seen, *[("own", "x")]))[0]
+
+
+def test_no_gang_is_left_half_and_no_gang_ends_that_does_not_run() -> None:
+    seen = scene(A, B, NEW, *OLD, gang("idle").of(1, gpu=1).but(queue="b"))
+    claim = claims(seen, "old")
+    half = replace(claim.victims[0], members=claim.victims[0].members[:4])
+    assert "would be half a gang" in said(seen, replace(claim, victims=(half,)))[0]
+    assert "idle does not run" in said(seen, claims(seen, "old", "idle"))[0]
+    gone = replace(claim.victims[0], gang=key("gone"))
+    assert "gone does not run" in said(seen, replace(claim, victims=(gone,)))[0]
+
+
+def test_limits_hold_once_the_victims_have_gone() -> None:
+    limited = queue("a", 4, limits=((GPU, 3), ("cpu", 1)))
+    seen = scene(limited, B, NEW, *OLD)
+    assert (
+        "queue a would use more nvidia.com/gpu than its limit" in said(seen, claims(seen, "old"))[0]
+    )
+    idle = queue("a", 4, limits=((GPU, 3),), mode=QueueMode.ACTIVE)
+    other = gang("new").of(1, cpu=1).but(queue="a")
+    seen = scene(idle, B, other, *runs(gang("own").of(4, gpu=1), "a"))
+    assert said(seen, claims(seen)) == ()
+
+
+def test_gangs_end_only_if_the_plan_comes_closer_to_rest() -> None:
+    parent = queue("p", 4)
+    pod = single("new", gpu=4).but(queue="a", created=0.0)
+    first = runs(gang("b1").of(2, gpu=1), "b")
+    second = runs(gang("b2").of(2, gpu=1), "b")
+    parts = (parent, queue("a", parent="p"), queue("b", parent="p"), *first, *second)
+    seen = scene(*parts, pod, room=4)
+    claim = claims(seen, "b1", "b2")
+    assert said(seen, claim) == ("gangs end, and the plan comes no closer to rest",)
+
+
+def test_without_queues_a_higher_priority_ends_a_lower_one() -> None:
+    old = gang("old").of(8, gpu=1).each(node=NodeName("n1"))
+    seen = scene(gang("new").of(4, gpu=1).priority(1), old)
+    assert said(seen, claims(seen, "old", by_guarantee=False)) == ()
+    seen = scene(gang("new").of(4, gpu=1), old)
+    sentences = said(seen, claims(seen, "old", by_guarantee=False))
+    assert "has no lower priority" in sentences[0]
+
+
+def test_what_terminates_has_gone() -> None:
+    old = gang("old").of(8, gpu=1).but(queue="b").each(node=NodeName("n1")).each(terminating=True)
+    seen = scene(A, B, NEW, old)
+    assert said(seen, claims(seen)) == ()
+    unbound = gang("old").of(1, gpu=1).but(queue="b").each(terminating=True)
+    assert said(scene(A, B, NEW, unbound), claims(scene(A, B, NEW, unbound))) == ()
+    over = gang("over").of(8, gpu=1).but(queue="b").each(node=NodeName("n1"))
+    over = over.each(terminating=True, phase=Phase.SUCCEEDED)
+    assert said(scene(A, B, NEW, over), claims(scene(A, B, NEW, over))) == ()
+
+
+@pytest.mark.parametrize("lines", [{}, {"gpu": 0}])
+def test_a_queue_that_guarantees_nothing_covers_nobody(lines: dict[str, int]) -> None:
+    seen = scene(queue("a", **lines), B, NEW, *OLD)
+    assert "by a guarantee that does not cover it" in said(seen, claims(seen, "old"))[0]
