@@ -372,9 +372,15 @@ FORGETS_EARLIER_EVICTIONS = Mutant(
         ),
     ),
 )
-ENDS_THE_FIRST_THAT_SUFFICE = Mutant(
-    "ends victims that are not the cheapest",
-    (Patch("planning/queueing/victims.py", "MOST_SETS = 1_000", "MOST_SETS = 0"),),
+ENDS_THE_FIRST_BY_NAME = Mutant(
+    "tries victims by name, not by cost",
+    (
+        Patch(
+            "planning/queueing/victims.py",
+            "sorted(candidates, key=lambda one: (one.cost, one.name))",
+            "sorted(candidates, key=lambda one: one.name)",
+        ),
+    ),
 )
 COUNTS_NO_LEAVING_ROOM = Mutant(
     "ends others beside those that leave",
@@ -389,7 +395,7 @@ COUNTS_NO_LEAVING_ROOM = Mutant(
 CLAIM_MUTANTS = (
     *UNLAWFUL_CLAIM_MUTANTS,
     FORGETS_EARLIER_EVICTIONS,
-    ENDS_THE_FIRST_THAT_SUFFICE,
+    ENDS_THE_FIRST_BY_NAME,
     COUNTS_NO_LEAVING_ROOM,
 )
 

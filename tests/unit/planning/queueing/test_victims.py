@@ -85,6 +85,20 @@ def test_an_extra_ends_rather_than_its_gang_and_never_beside_it() -> None:
         assert names(found.candidates) == ["a"]
 
 
+def test_sets_with_a_gang_beside_its_extras_are_not_tried() -> None:
+    own = Candidate(GangKey("ml", "a"), (member("a-0"), member("x0")), Cost(Fraction(2), 2, 1))
+    tried = list[list[str]]()
+
+    def suffice(some: Sequence[Candidate]) -> int | None:
+        tried.append(names(some))
+        return enough(4)(some)
+
+    found = cheapest([own, extra("a", "x0", 1), whole("c", 4, 9)], suffice)
+    assert found is not None
+    assert names(found.candidates) == ["c"]
+    assert tried == [["a", "c"], [], ["x0"], ["a"], ["c"]]
+
+
 def test_beyond_so_many_sets_the_answer_has_a_bound_and_spares_whom_it_can() -> None:
     gangs = [whole("a", 4, 9), whole("b", 2, 3), whole("c", 2, 4), whole("d", 1, 1)]
     found = cheapest(gangs, enough(5), most_sets=4)
