@@ -8,8 +8,7 @@ from importlib import import_module
 from types import MappingProxyType
 
 from . import plugins
-from .baselines import FirstFit, Spread
-from .best_fit import BestFit
+from .best_fit import BestFit, FirstFit, Spread
 from .plugins import StrategyError
 from .problem import Strategy
 

@@ -1,14 +1,20 @@
-"""Best fit, gang by gang: the fast answer, and the one that needs no engine.
+"""Best fit, first fit and spread: gang by gang, fast, and without an engine.
 
 Demands are taken in their order, whole or not at all. Members go to the nodes that they leave
 the least room on, and away from nodes with resources that they do not ask for (GPUs). Where there
 are rules between members, ``best_fit_inter_pod`` places them.
+
+First fit and spread are two simple rules of choosing nodes, to compare with and for small needs.
+First fit puts every member on the first node that takes it. Spread uses as many nodes as there are,
+the emptiest first: one member goes to each node before any node gets a second, so a lost node takes
+few members of a gang with it.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .best_fit_inter_pod import WorkBudget, place_by_rules
 from .capacity import FreeCapacity, most_placeable
@@ -17,7 +23,7 @@ from .problem import Budget, Outcome, Problem, Shares, Solution
 
 TRY_SECONDS = 3.0  # of a budget, for each try of a search that makes several
 
-__all__ = ["BestFit", "NodeScoring", "best_fit", "most_placeable"]
+__all__ = ["BestFit", "FirstFit", "NodeScoring", "Spread", "best_fit", "most_placeable"]
 
 
 class BestFit:
@@ -80,3 +86,47 @@ def with_a_resource(problem: Problem) -> Problem:
         free=nothing.repeat(len(problem.free), axis=0),
         requests=nothing.repeat(len(problem.requests), axis=0),
     )
+
+
+class NodeOrder(NodeScoring):
+    """The nodes in their order."""
+
+    def keys(
+        self,
+        room: FreeCapacity,  # noqa: ARG002 - room does not matter
+        shape: int,  # noqa: ARG002 - nor does the shape
+        nodes: NDArray[np.intp],
+        take: NDArray[np.int64],  # noqa: ARG002 - nor how many
+    ) -> list[NDArray[np.float64]]:
+        """The number of the node."""
+        return [nodes.astype(np.float64)]
+
+
+class FirstFit(BestFit):
+    """Greedy like best fit, but it ignores what is left over."""
+
+    name = "firstfit"
+    scoring = NodeOrder
+
+
+class EmptiestFirst(NodeScoring):
+    """The nodes by the room that they have left, each for one member at a time."""
+
+    at_once = 1
+
+    def keys(
+        self,
+        room: FreeCapacity,
+        shape: int,  # noqa: ARG002 - the emptiest node is so for all
+        nodes: NDArray[np.intp],
+        take: NDArray[np.int64],  # noqa: ARG002 - it is one
+    ) -> list[NDArray[np.float64]]:
+        """Free room as shares of the free total, the most first."""
+        return [-room.spare[nodes]]
+
+
+class Spread(BestFit):
+    """Greedy like best fit, but it prefers the emptiest nodes."""
+
+    name = "spread"
+    scoring = EmptiestFirst

@@ -15,7 +15,7 @@ import numpy as np
 from .capacity import FreeCapacity
 from .greedy import GreedyPlacement, NodeScoring, first
 from .inter_pod_state import InterPodState
-from .problem import Affinity, Budget, Demand, Part, Problem, Share, Shares
+from .problem import Affinity, Budget, Demand, Problem, Share, Shares
 from .shape_demand import Flags
 
 MOST_DOMAINS = 8  # that are tried for one gang
@@ -108,13 +108,14 @@ class _Attempt(GreedyPlacement):
         shapes = {part.shape for part in self._demand.parts}
         if self._patience.is_over and any(map(self._state.concerns, shapes)):
             return ()
-        for region in self._regions():
-            mark, self._region = self._room.mark(), region
-            if self._is_placed() and self._state.holds(sorted(shapes)):
-                return self._found()
-            for (index, node), count in self._shares.items():
-                self._state.add(self._demand.parts[index].shape, node, -count)
-            self._undo(mark)
+        for _ in self._regions_tried():
+            for region in self._regions():
+                mark, self._region = self._room.mark(), region
+                if self._is_placed() and self._state.holds(sorted(shapes)):
+                    return self._found()
+                for (index, node), count in self._shares.items():
+                    self._state.add(self._demand.parts[index].shape, node, -count)
+                self._undo(mark)
         return ()
 
     def _regions(self) -> Iterator[_Region]:
@@ -159,11 +160,18 @@ class _Attempt(GreedyPlacement):
             open_to &= self._region.nodes
         return open_to
 
-    def _most(self, part: Part) -> int:
+    def _most(self, index: int) -> int:
+        part = self._demand.parts[index]
         if not self._state.concerns(part.shape):
-            return super()._most(part)
-        fits = self._room.fits(part.shape)[self._open(part.shape)]
+            return super()._most(index)
+        fits = self._room.fits(part.shape)[self._open_to(index)]
         return min(part.available, int(fits.sum()))
+
+    def _open_to(self, index: int) -> Flags:
+        """[node]: where the part may go now, its domain included."""
+        within = self._within[index]
+        open_to = self._open(self._demand.parts[index].shape)
+        return open_to if within is None else open_to & within
 
     def _spread(self, index: int, count: int) -> None:
         shape, state = self._demand.parts[index].shape, self._state
@@ -174,7 +182,7 @@ class _Attempt(GreedyPlacement):
         while self._placed[index] < until and not self._patience.is_over:
             fits = self._room.fits(shape)
             self._patience.looks -= len(fits)
-            found = self._open(shape) & (fits > 0)
+            found = self._open_to(index) & (fits > 0)
             if self._region.nodes is None:
                 found &= state.affinity_now(shape)
             nodes = state.emptiest(shape, np.flatnonzero(found))

@@ -3,10 +3,11 @@
 Separate from the integer program because none of it needs an engine.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
+from . import domains
 from .capacity import CapUsage, caps_by_demand, least_use, most_placeable
 from .inter_pod_state import rules_hold
 from .problem import (
@@ -30,37 +31,19 @@ def possible(problem: Problem) -> list[int]:
         most_placeable(problem.free, requests[shape], allowed[shape])[0]
         for shape in range(len(requests))
     ]
-    caps = caps_by_demand(problem)
+    caps, fits = caps_by_demand(problem), domains.empty_fits(problem)
     return [
         i
         for i, demand in enumerate(problem.demands)
-        if _could_start_alone(demand, most)
+        if domains.could_start(demand, [(part.shape, most[part.shape]) for part in demand.parts])
         and all(_holds(problem.caps[index], demand) for index in caps.get(i, ()))
+        and (not demand.same_domain or any(True for _ in domains.regions(problem, demand, fits)))
     ]
 
 
 def _holds(cap: Cap, demand: Demand) -> bool:
     """Whether a cap lets the demand start, if no other one does."""
     return least_use(demand, cap) <= cap.room
-
-
-def _could_start_alone(demand: Demand, most: Sequence[int]) -> bool:
-    """Whether enough members exist and fit, shape by shape; False is a proof, True is none."""
-    found: dict[tuple[int, int], int] = {}
-    for part in demand.parts:
-        key = (part.role, part.shape)
-        found[key] = found.get(key, 0) + part.available
-    roles = [0] * len(demand.role_minimum)
-    shapes: dict[int, int] = {}
-    for (role, shape), available in found.items():
-        roles[role] += min(available, most[shape])
-        shapes[shape] = shapes.get(shape, 0) + available
-    roles = [min(n, demand.maximum(role)) for role, n in enumerate(roles)]
-    by_shape = sum(min(n, most[shape]) for shape, n in shapes.items())
-    placeable = min(sum(roles), by_shape)
-    return placeable >= demand.need >= sum(demand.role_minimum) and all(
-        count >= minimum for count, minimum in zip(roles, demand.role_minimum, strict=True)
-    )
 
 
 def wanted(problem: Problem, candidates: Iterable[int]) -> ShapeDemand:
@@ -75,10 +58,10 @@ def wanted(problem: Problem, candidates: Iterable[int]) -> ShapeDemand:
 
 
 def is_sound(problem: Problem, shares: Shares) -> bool:
-    """Whether demands are whole or absent, members fit where they are, caps and rules are kept."""
+    """Whether demands are whole or absent, members fit where they are, caps and rules hold."""
     taken: list[tuple[int, int, int]] = []  # node, shape, members
     for demand, own in zip(problem.demands, shares, strict=True):
-        if own and not _is_whole(demand, own):
+        if own and not (_is_whole(demand, own) and domains.are_together(problem, demand, own)):
             return False
         taken.extend((share.node, demand.parts[share.part].shape, share.count) for share in own)
     nodes, shapes, counts = np.array(taken, dtype=np.int64).reshape(-1, 3).T

@@ -16,6 +16,7 @@ from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 from .best_fit import BestFit, best_fit
 from .capacity import FreeCapacity
 from .checks import possible
+from .domains import has_domains
 from .problem import Budget, Demand, Outcome, Problem, Share, Solution
 
 MOST_FLOWS = 8  # of one priority; each tries again what did not hold, and later ones add little
@@ -40,7 +41,7 @@ class Flow:
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
         """Admit priority by priority; where all are admitted, nothing better can exist."""
-        if problem.rules:  # a flow cannot say who is where together
+        if problem.rules or has_domains(problem):  # a flow cannot say who is where together
             return BestFit().solve(problem, budget)
         room, candidates = FreeCapacity(problem), possible(problem)
         found: list[tuple[Share, ...]] = [()] * len(problem.demands)

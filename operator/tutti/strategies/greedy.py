@@ -4,12 +4,17 @@ Separate from best fit because the placing under rules refines it.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .capacity import UNBOUNDED, FreeCapacity
+from .domains import Region, regions
 from .problem import Part, Problem, Share
+from .shape_demand import Flags
+
+MOST_REGIONS = 8  # that are tried for one gang
 
 
 class NodeScoring:
@@ -27,10 +32,15 @@ class NodeScoring:
         self.sizes = [float(row.max()) for row in shares]
 
     def spread(
-        self, room: FreeCapacity, shape: int, count: int
+        self, room: FreeCapacity, shape: int, count: int, within: Flags | None = None
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64]]]:
-        """Nodes with the members that each takes, tightest first, at most ``count`` in all."""
+        """Nodes with the members that each takes, tightest first, at most ``count`` in all.
+
+        ``within`` says which nodes may take any; None is all.
+        """
         fits = room.fits(shape)
+        if within is not None:
+            fits = np.where(within, fits, 0)
         nodes = np.flatnonzero(fits)
         fits = fits[nodes]
         while count > 0 and nodes.size:
@@ -88,7 +98,8 @@ class GreedyPlacement:
     ) -> None:
         """``room`` is what is left by now; a demand that is placed is taken off."""
         demand = problem.demands[index]
-        self._demand, self._index = demand, index
+        self._problem, self._demand, self._index = problem, demand, index
+        self._within: list[Flags | None] = [None] * len(demand.parts)
         self._room, self._caps, self._scoring = room, room.caps, scoring
         self._placed = [0] * len(demand.parts)
         self._of_role = [0] * len(demand.role_minimum)  # the same by role
@@ -99,11 +110,23 @@ class GreedyPlacement:
 
     def shares(self) -> tuple[Share, ...]:
         """The demand's shares, or none, with all room given back."""
-        mark = self._room.mark()
-        if self._is_placed():
-            return self._found()
-        self._undo(mark)
+        for _ in self._regions_tried():
+            mark = self._room.mark()
+            if self._is_placed():
+                return self._found()
+            self._undo(mark)
         return ()
+
+    def _regions_tried(self) -> Iterator[Region]:
+        """The regions in which members may be together, one after the other."""
+        demand = self._demand
+        if not demand.same_domain:
+            yield Region()
+            return
+        for region in islice(regions(self._problem, demand, self._room.fits), MOST_REGIONS):
+            parts = range(len(demand.parts))
+            self._within = [region.nodes(self._problem, demand, part) for part in parts]
+            yield region
 
     def _undo(self, mark: int) -> None:
         """Give back the room since the mark, and what members use of caps."""
@@ -133,7 +156,7 @@ class GreedyPlacement:
         demand, parts = self._demand, self._demand.parts
         wanted, missing = [0] * len(parts), demand.need
         of_role = [0] * len(demand.role_minimum)
-        most = [self._most(part) for part in parts]
+        most = [self._most(index) for index in range(len(parts))]
         for role, minimum in [*enumerate(demand.role_minimum), (None, demand.need)]:
             lacking = min(minimum, missing)
             for index in self._smallest_first:
@@ -154,9 +177,11 @@ class GreedyPlacement:
         role = self._demand.maximum(part.role) - of_role[part.role]
         return min(role, self._caps.most(self._index, part.shape))
 
-    def _most(self, part: Part) -> int:
+    def _most(self, index: int) -> int:
         """How many members of the part could be placed if it were alone."""
-        return min(part.available, int(self._room.fits(part.shape).sum()))
+        part, within = self._demand.parts[index], self._within[index]
+        fits = self._room.fits(part.shape)
+        return min(part.available, int((fits if within is None else fits[within]).sum()))
 
     def _place(self, index: int, count: int) -> None:
         """Place up to ``count`` members of one part, no more than its role and caps allow."""
@@ -173,7 +198,8 @@ class GreedyPlacement:
         before = -1
         while before < self._placed[index] < until:
             before = self._placed[index]
-            for nodes, counts in self._scoring.spread(self._room, shape, until - before):
+            missing, within = until - before, self._within[index]
+            for nodes, counts in self._scoring.spread(self._room, shape, missing, within):
                 self._room.take(shape, nodes, counts)
                 self._placed[index] += int(counts.sum())
                 for node, taken in zip(nodes.tolist(), counts.tolist(), strict=True):

@@ -29,11 +29,23 @@ class DemandLevel(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SameDomain:
+    """All members of these parts get nodes of one domain of a level, whichever domain it is.
+
+    A node whose domain is -1 is in no domain, and none of these members may go there.
+    """
+
+    level: int  # index into Problem.domains
+    parts: tuple[int, ...]  # indices into Demand.parts
+
+
+@dataclass(frozen=True, slots=True)
 class Demand:
     """A gang as numbers: choose exactly ``need`` members from its parts, or none at all.
 
     ``role_minimum[r]`` of them at least come from role r, and at most ``role_maximum[r]``. A gang
     without roles has one role of minimum 0. Where ``role_maximum`` is empty, no role has one.
+    Every rule of ``same_domain`` holds for the members that are chosen.
     """
 
     need: int
@@ -42,6 +54,7 @@ class Demand:
     level: DemandLevel  # larger comes first
     value: int  # what admitting it is worth within its level; positive
     role_maximum: tuple[int, ...] = ()
+    same_domain: tuple[SameDomain, ...] = ()
 
     def maximum(self, role: int) -> int:
         """How many members of a role may start, at most."""
@@ -166,6 +179,7 @@ class Problem:
     demands: tuple[Demand, ...]
     rules: Rules = NO_RULES
     caps: tuple[Cap, ...] = ()
+    domains: tuple[NDArray[np.intp], ...] = ()  # [level][node]: which domain it is in, or -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +230,10 @@ class Strategy(Protocol):
         """The name by which settings choose it."""
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
-        """Answer with whole demands only, never over ``free`` or a cap, only where ``allowed``."""
+        """Answer with whole demands only, never over ``free`` or a cap, only where ``allowed``.
+
+        The rules between members and those of domains hold in the answer.
+        """
 
 
 def admitted_value(problem: Problem, solution: Solution) -> Sequence[tuple[DemandLevel, int]]:

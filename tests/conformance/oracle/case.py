@@ -55,6 +55,14 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """All pods of these kinds are in one place, and none is outside of every place."""
+
+    place: tuple[int, ...]  # of each node; below zero: none
+    kinds: frozenset[int]  # by their number in the gang
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """A gang: ``need`` pods of these kinds, so many of each role among them, or none."""
 
@@ -65,6 +73,7 @@ class Ask:
     value: int
     most: int | None = None  # pods, if more than needed may start with them
     most_of_role: tuple[int, ...] = ()  # pods by role; none: as many as there are
+    together: tuple[Together, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +144,10 @@ def _ask(problem: Problem, demand: Demand) -> Ask:
         level=demand.level.priority,  # nobody starves: that is another promise
         value=demand.value,
         most_of_role=demand.role_maximum,
+        together=tuple(
+            Together(tuple(problem.domains[rule.level].tolist()), frozenset(rule.parts))
+            for rule in demand.same_domain
+        ),
     )
 
 

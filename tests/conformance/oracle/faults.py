@@ -67,6 +67,10 @@ def _of_one(ask: Ask, shares: tuple[Share, ...]) -> Iterator[str]:
         yield "two shares of one part on one node"
     if shares:
         yield from _not_whole(ask, shares)
+    for rule in ask.together:
+        places = {rule.place[share.node] for share in shares if share.part in rule.kinds}
+        if len(places) > 1 or any(place < 0 for place in places):
+            yield f"kinds {sorted(rule.kinds)} in places {sorted(places)}"
 
 
 def _not_whole(ask: Ask, shares: tuple[Share, ...]) -> Iterator[str]:

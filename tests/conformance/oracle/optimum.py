@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 from . import together
 
 if TYPE_CHECKING:
-    from .case import Ask, Case, Limit, Worth
+    from .case import Ask, Case, Limit, Together, Worth
 
 
 class NoAnswerError(Exception):
@@ -73,6 +73,8 @@ def _add_gang(
                     model.add(count == 0)
                 elif amount:
                     used.setdefault((node, resource), []).append(amount * count)
+    for rule in ask.together:
+        _keep_together(model, ask, rule, placed)
     everyone = [count for counts in of_role.values() for count in counts]
     if ask.most is None:
         model.add(sum(everyone) == ask.need * start)
@@ -84,6 +86,20 @@ def _add_gang(
     for role, most in enumerate(ask.most_of_role):
         model.add(sum(of_role[role]) <= most)
     return placed
+
+
+def _keep_together(
+    model: cp_model.CpModel, ask: Ask, rule: Together, placed: list[together.Placed]
+) -> None:
+    """Let pods of the rule's kinds be in one place alone, whichever that is."""
+    is_chosen = {place: model.new_bool_var("") for place in set(rule.place) if place >= 0}
+    model.add_at_most_one(is_chosen.values())
+    kinds = [ask.kinds[number] for number in rule.kinds]
+    for one in placed:
+        if any(one.kind is kind for kind in kinds):
+            place = rule.place[one.node]
+            flag = is_chosen[place] if place >= 0 else 0
+            model.add(one.number <= one.kind.count * flag)
 
 
 def _add_limit(

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tutti.strategies.baselines import FirstFit, Spread
-from tutti.strategies.best_fit import BestFit, best_fit
+from tutti.strategies.best_fit import BestFit, FirstFit, Spread, best_fit
 from tutti.strategies.best_fit_inter_pod import LOOKS_PER_SECOND, WorkBudget
 from tutti.strategies.checks import is_sound
 from tutti.strategies.problem import (

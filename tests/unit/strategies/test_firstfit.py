@@ -1,6 +1,6 @@
 """Where first fit puts members."""
 
-from tutti.strategies.baselines import FirstFit
+from tutti.strategies.best_fit import FirstFit
 from tutti.strategies.problem import Budget, Outcome, Share
 
 from .generators import gang, problem_of

@@ -1,6 +1,6 @@
 """Where spread puts members."""
 
-from tutti.strategies.baselines import Spread
+from tutti.strategies.best_fit import Spread
 from tutti.strategies.problem import Budget, Problem, Share
 
 from .generators import gang, problem_of

@@ -1,21 +1,27 @@
 """Exact and joint: which demands start is one integer program over all of them.
 
 Best fit first. Where that leaves out what could start, ``levels`` looks for the best, level by
-level; where members have rules between them, ``inter_pod_search`` does. A function of its
-arguments unless the clock ends it.
+level; where members have rules between them, ``inter_pod_search`` does, and where they must be in
+one domain, ``DomainSearch``. A function of its arguments unless the clock ends it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
 
-from ..best_fit import best_fit
+from ..best_fit import best_fit, with_a_resource
 from ..best_fit_inter_pod import WorkBudget
 from ..checks import has_all, possible, worth
-from ..problem import Budget, Outcome, Problem, Solution
+from ..domains import Alternatives, without_domains
+from ..problem import Budget, DemandLevel, Outcome, Problem, Shares, Solution
 from ..work import Work
 from .engine import Cbc, Engine, SolverLimits
 from .inter_pod_search import InterPodSearch
-from .levels import LevelSearch
+from .levels import LevelResult, LevelSearch
+from .relaxation import without_rules
+
+TOO_MANY_DOMAINS = "gangs may start in too many domains for a proof"
+MOST_ALTERNATIVES = 300  # pairs of a kind of gangs and a domain, of one program
 
 
 class IlpStrategy:
@@ -33,8 +39,7 @@ class IlpStrategy:
         best, candidates = best_fit(problem, patience=half), possible(problem)
         if has_all(best, candidates):
             return Solution(Outcome.PROVED, best, bounds=tuple(worth(problem, best)))
-        kind = InterPodSearch if problem.rules else LevelSearch
-        search = kind(problem, candidates, self._engine, best, Work.within(budget, until))
+        search = self._search(problem, candidates, best, Work.within(budget, until))
         settled = []
         for level in search.levels:
             # Half of the time left, so that the levels below have some, too.
@@ -53,3 +58,100 @@ class IlpStrategy:
         )
         detail = f"{why}; a better admission may exist"
         return Solution(Outcome.BUDGET_EXHAUSTED, search.best, detail, bounds)
+
+    def _search(
+        self, problem: Problem, candidates: Sequence[int], best: Shares, work: Work
+    ) -> "LevelSearch | InterPodSearch | SingleGangSearch | DomainSearch":
+        """What looks for the best answer to a problem of this kind."""
+        if any(problem.demands[index].same_domain for index in candidates):
+            if len(candidates) == 1 and not problem.rules:
+                return SingleGangSearch(problem, candidates[0], self._engine, best, work)
+            return DomainSearch(problem, candidates, self._engine, best, work)
+        kind = InterPodSearch if problem.rules else LevelSearch
+        return kind(problem, candidates, self._engine, best, work)
+
+
+class SingleGangSearch:
+    """One gang whose members must be in one domain: complete, however many domains there are."""
+
+    def __init__(
+        self, problem: Problem, candidate: int, engine: Engine, best: Shares, work: Work
+    ) -> None:
+        self._problem, self._candidate, self._engine = problem, candidate, engine
+        self._work, self.best = work, best
+        self.levels = [problem.demands[candidate].level]
+
+    def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
+        """Try every region that counting does not rule out; best fit has placed nobody."""
+        until, is_proved, detail = monotonic() + effort.seconds, True, ""
+        value = self._problem.demands[self._candidate].value
+        for region in Alternatives.one_by_one(self._problem, self._candidate):
+            nobody = ((),)
+            search = LevelSearch(region.problem, [0], self._engine, nobody, self._work)
+            result = search.find(level, replace(effort, seconds=until - monotonic()))
+            if result.outcome is Outcome.FAILED:
+                return result
+            if all(search.best):
+                self.best = region.with_domains(search.best)
+                return LevelResult(level, Outcome.PROVED, value)
+            if result.outcome is not Outcome.PROVED:
+                is_proved, detail = False, detail or result.detail
+        if is_proved:
+            return LevelResult(level, Outcome.PROVED, 0)
+        return LevelResult(level, Outcome.BUDGET_EXHAUSTED, value, detail)
+
+
+class DomainSearch:
+    """One problem in which members of gangs must be in one domain, and the best answer so far.
+
+    Where gangs have few alternatives, one program decides on all of them, exactly. Otherwise the
+    program without domains and rules bounds what can be had, and its gangs are tried by best fit.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Sequence[int],
+        engine: Engine,
+        best: Shares,
+        work: Work,
+    ) -> None:
+        self._problem, self._candidates, self.best = problem, candidates, best
+        few = None if problem.rules else Alternatives.of(problem, candidates, MOST_ALTERNATIVES)
+        if few is None:
+            relaxed = without_rules(with_a_resource(without_domains(problem)))
+            self._search = LevelSearch(relaxed, candidates, engine, best, work)
+        else:
+            every = range(len(few.problem.demands))
+            self._search = LevelSearch(few.problem, every, engine, few.without(best), work)
+        self._alternatives, self.levels = few, self._search.levels
+
+    def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
+        """Find the best of one level that takes nothing from those above."""
+        found = self._search.find(level, effort)
+        if found.outcome is Outcome.FAILED:
+            return found
+        self._take_in(level)
+        own = (self._problem.demands[index] for index in self._candidates)
+        most = sum(demand.value for demand in own if demand.level == level)
+        bound, value = min(found.bound, most), dict(worth(self._problem, self.best))[level]
+        if self._alternatives is None:
+            self._search.turn_to(self.best)
+        self._search.keep(level)
+        if bound <= value:
+            return LevelResult(level, Outcome.PROVED, value)
+        detail = found.detail or ("" if found.outcome is not Outcome.PROVED else TOO_MANY_DOMAINS)
+        return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound, detail)
+
+    def _take_in(self, level: DemandLevel) -> None:
+        """Keep what the search came to, as far as domains and rules let it, if it is worth more."""
+        shares = self._search.best
+        if self._alternatives is not None:
+            shares = self._alternatives.with_domains(shares)
+        else:
+            started = [index for index, own in enumerate(shares) if own]
+            rest = [index for index in self._candidates if not shares[index]]
+            rest = [index for index in rest if self._problem.demands[index].level <= level]
+            shares = best_fit(self._problem, [*started, *rest])
+        if worth(self._problem, shares) > worth(self._problem, self.best):
+            self.best = shares
