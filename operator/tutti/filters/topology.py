@@ -81,6 +81,39 @@ class TopologyDomains:
         return self._counting_nodes[key]
 
 
+class NestedDomains:
+    """Domains told by several labels: nodes with the same value for each of them."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        """Look at nobody's labels yet."""
+        self._nodes = nodes
+        self._known: dict[tuple[str, ...], tuple[Domains, Sequence[tuple[str, ...]]]] = {}
+
+    def domains(self, labels: tuple[str, ...]) -> Domains:
+        """By node its domain, numbered by the values; one that lacks a label is in none."""
+        return self._of(labels)[0]
+
+    def values(self, labels: tuple[str, ...], domain: int) -> tuple[str, ...]:
+        """What the nodes of a domain have as values of these labels."""
+        return self._of(labels)[1][domain]
+
+    def _of(self, labels: tuple[str, ...]) -> tuple[Domains, Sequence[tuple[str, ...]]]:
+        if labels not in self._known:
+            paths = [path_of(node, labels) for node in self._nodes]
+            names = sorted({path for path in paths if path is not None})
+            numbers = {path: number for number, path in enumerate(names)}
+            row = [-1 if path is None else numbers[path] for path in paths]
+            self._known[labels] = np.array(row, dtype=np.intp), names
+        return self._known[labels]
+
+
+def path_of(node: Node, labels: Sequence[str]) -> tuple[str, ...] | None:
+    """The node's values of these labels; None if it lacks one."""
+    values = dict(node.labels)
+    path = tuple(values[label] for label in labels if label in values)
+    return path if labels and len(path) == len(labels) else None
+
+
 def _renumbered(domains: Domains, counts: Mask) -> Domains:
     """The domains that have a node which counts, without gaps; other nodes are in none."""
     numbers = np.full_like(domains, -1)

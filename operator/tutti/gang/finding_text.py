@@ -78,6 +78,14 @@ def _(finding: room.ShortOf) -> str:
 
 
 @text.register
+def _(finding: room.LargestDomain) -> str:
+    if not finding.domain:
+        return f"no node is in a domain of the level {finding.level}"
+    share = f"{finding.members} of {count(finding.needed, 'member')}"
+    return f"the largest domain of {finding.level} is {finding.domain}: it has room for {share}"
+
+
+@text.register
 def _(_: room.NoWayTogether) -> str:
     return "no way was found to place them together"
 
@@ -239,6 +247,12 @@ def _(finding: of.Unsupported) -> str:
 @text.register
 def _(finding: of.UnsupportedInGroup) -> str:
     return f"the PodGroup uses {', '.join(finding.fields)}, which Tutti does not place by yet"
+
+
+@text.register
+def _(finding: of.UnknownLevel) -> str:
+    known = f"the levels are {', '.join(finding.known)}" if finding.known else "there is none"
+    return f"no Topology has the level {finding.level}: {known}"
 
 
 @text.register

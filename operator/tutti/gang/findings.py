@@ -129,6 +129,14 @@ class UnsupportedInGroup(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownLevel(Finding):
+    """The gang names a level that no topology has; ``known`` are all levels."""
+
+    level: str
+    known: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MembersDiffer(Finding):
     """A pod has another value of a field than its gang, whose members must have the same."""
 

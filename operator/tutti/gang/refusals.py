@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from ..model.cluster import ApiRefusal, Gang, Snapshot
 from ..model.decisions import Reason, Rejection
 from ..model.keys import GangKey
+from . import domain_rules
 from .findings import MembersDiffer, Quoted, UnsupportedInGroup
 
 SUSPENDED = "the PodGroup says spec.suspend: true; the gang starts once that is false"
@@ -25,9 +26,9 @@ def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
     unsound = {
         gang.key: rejection
         for gang in snapshot.gangs
-        if (gang.unsupported_fields or gang.needs_equal_members)
+        if (gang.unsupported_fields or gang.needs_equal_members or gang.same_domain)
         and gang.key not in reserved_gangs
-        and (rejection := _unsound(gang)) is not None
+        and (rejection := _unsound(gang) or domain_rules.unknown_level(gang, snapshot)) is not None
     }
     refused = {
         gang.key: Rejection(gang.key, Reason.REFUSED, (Quoted(refusal.sentence),))

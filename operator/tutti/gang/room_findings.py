@@ -61,6 +61,19 @@ class NoWayTogether(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class LargestDomain(Finding):
+    """Members must be in one domain of a level, and this one has room for most of them.
+
+    Without ``domain`` no node is in any domain of the level.
+    """
+
+    level: str
+    domain: str
+    members: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
 class PortTaken(Finding):
     """A host port is taken on so many of the nodes that would do."""
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Self
 
 from . import ports
-from .inter_pod import AffinityTerm, Labels, WeightedAffinityTerm
+from .inter_pod import AffinityTerm, DomainRule, Labels, Topology, WeightedAffinityTerm
 from .keys import POD, POD_GROUP, ApiKind, GangKey, NodeName, PodKey, Uid
 from .owners import Owner
 from .queues import Queue, QueueRecord
@@ -239,6 +239,7 @@ class GangDeclaration:
     unsupported_fields: tuple[str, ...] = ()  # of it, whose rules we do not know yet
     needs_equal_members: bool = False  # of its own priority, and of one preemption policy
     is_one_by_one: bool = False  # its pods start as pods that name no gang
+    same_domain: tuple[DomainRule, ...] = ()  # sorted, without repetition
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +387,7 @@ class Snapshot:
     queues: tuple[Queue, ...] = ()  # sorted by name; while there are any, namespaces are shown
     # Reservations that hold nothing any more and keep the record of a start, sorted by gang.
     start_records: tuple[Reservation, ...] = ()
+    topologies: tuple[Topology, ...] = ()  # sorted by name
 
     @property
     def recorded(self) -> Iterator[tuple[Reservation, QueueRecord]]:

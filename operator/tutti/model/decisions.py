@@ -66,6 +66,7 @@ class Reason(StrEnum):
     NOT_ENOUGH_ROOM = "NotEnoughRoom"
     NO_NODE_FITS = "NoNodeFits"
     NOT_MODELLED = "NotModelled"
+    UNKNOWN_LEVEL = "UnknownLevel"  # of a topology
     MEMBERS_DIFFER = "MembersDiffer"  # in what its kind of gang wants to be equal
     BUDGET_EXHAUSTED = "BudgetExhausted"
     TIMED_OUT = "TimedOut"

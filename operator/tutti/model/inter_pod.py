@@ -1,4 +1,8 @@
-"""What pods ask of one another: which of them count, and how far apart or together they may be."""
+"""What pods ask of one another: which of them count, and how far apart or together they may be.
+
+Affinity and spread stand at pods. A rule on domains stands at a gang, and names a level of a
+topology.
+"""
 
 from dataclasses import dataclass
 
@@ -63,6 +67,26 @@ class InterPodRules:
     affinity: tuple[AffinityTerm, ...] = ()  # required pod affinity
     anti_affinity: tuple[AffinityTerm, ...] = ()  # required pod anti-affinity
     spread: tuple[TopologySpread, ...] = ()  # those that must hold (DoNotSchedule)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The levels of the cluster's network.
+
+    Nodes are in one domain of a level if they have the same values for its label and for those of
+    all wider levels.
+    """
+
+    name: str
+    levels: tuple[str, ...]  # labels of nodes, the widest first
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DomainRule:
+    """Members of a gang have their nodes in one domain of a level, whichever domain it is."""
+
+    level: str  # a label of nodes
+    roles: tuple[str, ...] = ()  # of those members, sorted; none if it is all members
 
 
 NO_RULES = InterPodRules()

@@ -91,10 +91,12 @@ def _rejection(
     left = context.left_for(census.gang)
     findings = (
         *capacity.not_enough_room(context.empty, left, want),
+        *_domains(left, want),
         *inter_pod_obstacles.findings(context.inter_pod, left, want),
         *_held(context, want),
     )
     might_fit = capacity.short(context.before, want) is None
+    might_fit = might_fit and capacity.domain_shortage(context.before, want) is None
     return _no_room(context, want, findings, might_fit=might_fit)
 
 
@@ -154,6 +156,12 @@ def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, .
         QueueAtLimit(limit.queue, limit.resource, limit.in_use, limit.limit, wanted, hold.gang.key)
         for limit, wanted in problems.exceeded(base, want, held)
     )
+
+
+def _domains(left: FitByShape, want: PlacementRequest) -> tuple[Finding, ...]:
+    """The domain that comes closest, where none has room for the gang by counting."""
+    largest = capacity.domain_shortage(left, want)
+    return () if largest is None else (largest,)
 
 
 def _nowhere(

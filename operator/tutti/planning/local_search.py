@@ -38,6 +38,7 @@ class MemberPlace:
     shape: Shape
     row: int  # of the shape that it was placed by, in the Grid
     node: int
+    within: Mask | None = None  # [node]: where its gang is to be; None if anywhere
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +77,8 @@ class LocalSearch:
         self._end = InterPodState(problem)
         shapes = (place.shape for place in places)
         selectors = preferred_groups(context.snapshot, context.placed_pods, shapes)
-        kinds: dict[MemberClass, int] = {}
+        kinds: dict[tuple[MemberClass, bytes], int] = {}
+        self._within: list[Mask | None] = []  # by kind
         self._seats: dict[tuple[int, int], list[Uid]] = {}  # by kind and node
         self._kinds_on: dict[int, set[int]] = {}  # by node: who is, or was, there
         self._first: dict[Uid, int] = {}
@@ -84,10 +86,13 @@ class LocalSearch:
             member = place.member
             groups = selectors.among(member.key.namespace, member.labels)
             kind = MemberClass(place.row, place.shape, groups)
-            number = kinds.setdefault(kind, len(kinds))
+            region = b"" if place.within is None else place.within.tobytes()
+            number = kinds.setdefault((kind, region), len(kinds))
+            if number == len(self._within):
+                self._within.append(place.within)
             self._seats.setdefault((number, place.node), []).append(member.uid)
             self._first[member.uid] = place.node
-        self._kinds = tuple(kinds)
+        self._kinds = tuple(kind for kind, _ in kinds)
         will_do = [self._will_do(base, kind.row) for kind in self._kinds]
         self._scorer = Scorer(base.nodes, selectors, self._kinds, will_do)
         self._scorer.begin(context.placed_pods)
@@ -141,6 +146,8 @@ class LocalSearch:
         self._leave(kind, node)
         scores = self._scores(kind)
         better = self._allowed[row] & (scores > scores[node])
+        if (within := self._within[kind]) is not None:
+            better &= within
         roomy = self._room.fits(row) > 0
         if self._end.concerns(row):
             better &= self._end.open_to(row) & self._end.affinity_now(row)
@@ -203,7 +210,9 @@ class LocalSearch:
         return [self._kinds[kind].row for kind in kinds]
 
     def _takes(self, kind: int, node: int) -> bool:
-        return bool(self._room.fits(self._kinds[kind].row)[node] > 0)
+        within = self._within[kind]
+        is_inside = within is None or bool(within[node])
+        return is_inside and bool(self._room.fits(self._kinds[kind].row)[node] > 0)
 
     def _worth(self, kind: int, node: int) -> int:
         """The score of a member of the kind on this node, if it came last."""

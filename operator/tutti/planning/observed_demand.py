@@ -3,15 +3,20 @@
 Members that came for the room of a standing Reservation have taken it before anything is planned.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..gang import demand, order, refusals
+from ..filters.node_rules import fits_node
+from ..filters.topology import path_of
+from ..gang import demand, domain_rules, order, refusals
 from ..gang.demand import MemberCounts
-from ..model.cluster import Snapshot
+from ..model.cluster import Gang, Member, Snapshot
 from ..model.decisions import Rejection
-from ..model.keys import GangKey
-from .compile import slot_assignment
+from ..model.inter_pod import DomainRule
+from ..model.keys import GangKey, NodeName
+from ..model.shapes import Shape
+from .compile import grids, slot_assignment
 from .compile.slot_assignment import SlotAssignments
 
 
@@ -52,6 +57,91 @@ def _gangs(slots: SlotAssignments, refused: Collection[GangKey]) -> Sequence[Mem
         and not (gang.key in reserved or gang.key in refused)
     )
     counts = [demand.count_members(gang, promised, slots.room(gang)) for gang in gangs]
-    return [
+    counts = [
         members if slots.awaits(members.gang) else replace(members, absent=()) for members in counts
     ]
+    fixed = _FixedDomains(snapshot)
+    return [fixed.with_node_rules(members) for members in counts]
+
+
+class _FixedDomains:
+    """The domains of gangs that have started, as node rules of their waiting members."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._nodes = {node.name: node for node in snapshot.nodes}
+        self._reservations = {held.uid: held for held in snapshot.reservations}
+
+    def with_node_rules(self, members: MemberCounts) -> MemberCounts:
+        """The members, each of which may run in the domain of its gang alone."""
+        if not members.gang.same_domain or not members.is_committed:
+            return members
+        fixed = [
+            (rule, dict(zip(labels, domain, strict=True)))
+            for rule in members.gang.same_domain
+            if (labels := domain_rules.labels_of(rule.level, self._snapshot.topologies))
+            and (domain := self._domain(members, rule, labels)) is not None
+        ]
+        return replace(
+            members,
+            ready=tuple(_with_labels(member, fixed) for member in members.ready),
+            absent=tuple(_with_labels(member, fixed) for member in members.absent),
+        )
+
+    def _domain(
+        self, members: MemberCounts, rule: DomainRule, labels: tuple[str, ...]
+    ) -> tuple[str, ...] | None:
+        """Where most members of the rule are; if none has a node, where most of them fit."""
+        paths = Counter(
+            path
+            for name in self._nodes_of(members.gang, rule)
+            if (node := self._nodes.get(name)) is not None
+            and (path := path_of(node, labels)) is not None
+        )
+        waiting = [m for m in members.waiting if domain_rules.covers(rule, m.role)]
+        if not paths and waiting:
+            paths = self._room(waiting[0].shape, labels)
+        return min(paths, key=lambda path: (-paths[path], path), default=None)
+
+    def _nodes_of(self, gang: Gang, rule: DomainRule) -> Iterator[NodeName]:
+        """The nodes of its members, and those that its Reservation holds for them."""
+        roles = {member.uid: member.role for member in gang.members}
+        for member in domain_rules.members_on_nodes(gang):
+            if member.node is not None and domain_rules.covers(rule, member.role):
+                yield member.node
+        reservation = self._reservations.get(gang.uid)
+        for entry in () if reservation is None else reservation.entries:
+            if entry.uid in roles and domain_rules.covers(rule, roles[entry.uid]):
+                yield entry.node
+        for slot in () if reservation is None else reservation.slots:
+            if domain_rules.covers(rule, slot.role):
+                yield slot.node
+
+    def _room(self, shape: Shape, labels: tuple[str, ...]) -> Counter[tuple[str, ...]]:
+        """By domain: how many members of the shape fit there, each node by itself."""
+        room = Counter[tuple[str, ...]]()
+        requests = grids.footprint(shape)
+        for node in self._snapshot.nodes:
+            path = path_of(node, labels)
+            if path is not None and fits_node(shape, node) is None:
+                free = [
+                    (node.offers(name) - node.used[name]) // n
+                    for name, n in requests.amounts
+                    if n > 0
+                ]
+                room[path] += max(0, min(free))
+        return room
+
+
+def _with_labels(member: Member, fixed: Sequence[tuple[DomainRule, Mapping[str, str]]]) -> Member:
+    """The member with what the rules of its role demand of a node's labels."""
+    wanted = [
+        pair
+        for rule, labels in fixed
+        if domain_rules.covers(rule, member.role)
+        for pair in labels.items()
+    ]
+    if not wanted:
+        return member
+    selector = tuple(sorted({*member.shape.node_selector, *wanted}))
+    return replace(member, shape=replace(member.shape, node_selector=selector))

@@ -8,6 +8,8 @@ goes on as long as the sum of all scores grows and work is left; nothing about i
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from ..filters.topology import Mask
+from ..gang import domain_rules
 from ..gang.demand import MemberCounts
 from ..model.cluster import Member
 from ..model.decisions import Assignment
@@ -75,11 +77,24 @@ def member_places(
     """The members that were given a node, with what they prefer."""
     rows = {node.name: row for row, node in enumerate(base.nodes)}
     return [
-        MemberPlace(member, shape, base.shapes[member.shape], rows[assigned[member.uid].node])
+        MemberPlace(member, shape, base.shapes[member.shape], row, _within(base, member, gang, row))
         for gang in gangs
         for member, shape in _pod_shapes(gang)
         if member.uid in assigned
+        for row in (rows[assigned[member.uid].node],)
     ]
+
+
+def _within(base: Grid, member: Member, members: MemberCounts, row: int) -> Mask | None:
+    """[node]: the domains in which the member has to stay; None if there is no such rule."""
+    within: Mask | None = None
+    for rule in members.gang.same_domain:
+        labels = domain_rules.labels_of(rule.level, base.topologies)
+        if labels and domain_rules.covers(rule, member.role):
+            domain = base.domains.domains(labels)
+            inside = domain == domain[row]
+            within = inside if within is None else within & inside
+    return within
 
 
 def _pod_shapes(gang: MemberCounts) -> Iterator[tuple[Member, Shape]]:

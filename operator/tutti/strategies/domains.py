@@ -73,7 +73,8 @@ def _choices(
     others = sum(p.available for i, p in enumerate(demand.parts) if i not in rule.parts)
     enough = np.flatnonzero(holds + others >= demand.need)
     order = enough[np.lexsort((room[enough], -np.minimum(holds[enough], demand.need)))]
-    for number in order.tolist() if len(room) else [NO_DOMAIN]:
+    numbers = order.tolist() if len(room) else [NO_DOMAIN]
+    for number in numbers if rule.domain is None else [rule.domain]:
         yield from _choices(problem, demand, fits, rules[1:], {**chosen, rule: number})
 
 
@@ -144,7 +145,7 @@ def are_together(problem: Problem, demand: Demand, shares: Iterable[Share]) -> b
     for rule in demand.same_domain:
         domain = problem.domains[rule.level]
         used = {int(domain[share.node]) for share in shares if share.part in rule.parts}
-        if len(used) > 1 or -1 in used:
+        if len(used) > 1 or -1 in used or (used and rule.domain not in (None, *used)):
             return False
     return True
 

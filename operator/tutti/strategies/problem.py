@@ -37,6 +37,7 @@ class SameDomain:
 
     level: int  # index into Problem.domains
     parts: tuple[int, ...]  # indices into Demand.parts
+    domain: int | None = None  # it must be this one; None if any will do
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ class SnapshotLookup:
     def __init__(self, snapshot: Snapshot) -> None:
         self.nodes = {node.name: node for node in snapshot.nodes}
         self.gangs = {gang.key: gang for gang in snapshot.gangs}
+        self.topologies = snapshot.topologies
         self._snapshot = snapshot
         self._members: dict[GangKey, Mapping[Uid, Member]] = {}
         self._everyone: dict[Uid, Member] = {}

@@ -16,7 +16,16 @@ from ..gang.slots import Places
 from ..model.cluster import Gang, Member, Node, Reservation, Snapshot
 from ..model.decisions import Assignment, GangCap, Placement, Plan
 from ..model.keys import GangKey, NodeName, Uid
-from . import cap_checks, inter_pod, lookup, queue_checks, queue_order, room_ledger, slot_checks
+from . import (
+    cap_checks,
+    domain_checks,
+    inter_pod,
+    lookup,
+    queue_checks,
+    queue_order,
+    room_ledger,
+    slot_checks,
+)
 
 
 def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> tuple[str, ...]:
@@ -172,6 +181,8 @@ def _faults(
     yield from slot_checks.faults(new, gang, seen.nodes, books.ledger)
     yield from _incomplete(gang, placement)
     yield from _overfull(gang, placement)
+    held = books.open.get(gang.key)
+    yield from domain_checks.faults(seen.topologies, seen.nodes, gang, placement, held)
 
 
 def _wrong(

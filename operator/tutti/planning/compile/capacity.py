@@ -12,11 +12,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ...gang import domain_rules
 from ...gang.demand import PlacementRequest
 from ...gang.room_findings import (
     Asked,
     EmptyClusterRoom,
     Excluded,
+    LargestDomain,
     LargestNode,
     MixedAsked,
     MorePortsTaken,
@@ -29,10 +31,12 @@ from ...gang.room_findings import (
 from ...model import ports
 from ...model.cluster import Member
 from ...model.decisions import Finding
+from ...model.inter_pod import DomainRule
 from ...model.resources import Resources
 from ...model.shapes import Shape
 from ...strategies.capacity import fits_per_node
 from .grids import Grid, footprint
+from .problems import parts
 
 MOST_KINDS = 3  # kinds of obstacles, or shapes, that are named
 
@@ -137,6 +141,44 @@ def short(rooms: CountedFit, want: PlacementRequest) -> ShapeShortage | None:
 def _shortest(found: Sequence[ShapeShortage]) -> ShapeShortage | None:
     lacking = [block for block in found if block.lacking]
     return max(lacking, key=lambda block: (block.lacking, block.room.members), default=None)
+
+
+def domain_shortage(rooms: FitByShape, want: PlacementRequest) -> LargestDomain | None:
+    """The rule of the gang that no domain has room for by counting; None if there is none.
+
+    A gang that has started has no choice of domains.
+    """
+    if not want.gang.same_domain or any(m.counts_as_bound for m in want.gang.members):
+        return None
+    base = rooms.base
+    for rule in want.gang.same_domain:
+        labels = domain_rules.labels_of(rule.level, base.topologies)
+        covered = [group for group in parts(want) if domain_rules.covers(rule, group[0].role)]
+        needed = _needed(want, rule)
+        if not labels or needed <= 0:
+            continue
+        domain = base.domains.domains(labels)
+        inside = domain >= 0
+        most = np.zeros(int(domain.max(initial=-1)) + 1, dtype=np.int64)
+        alike: dict[Shape, int] = {}
+        for group in covered:
+            alike[group[0].shape] = alike.get(group[0].shape, 0) + len(group)
+        for shape, members in alike.items():
+            row = base.shapes[shape]
+            fits = fits_per_node(rooms.free, base.requests[row], base.allowed[row])[inside]
+            sums = np.bincount(domain[inside], fits, len(most)).astype(np.int64)
+            most += np.minimum(sums, members)
+        if int(most.max(initial=0)) < needed:
+            name = "/".join(base.domains.values(labels, int(most.argmax()))) if len(most) else ""
+            return LargestDomain(rule.level, name, int(most.max(initial=0)), needed)
+    return None
+
+
+def _needed(want: PlacementRequest, rule: DomainRule) -> int:
+    """How many members of the rule start at least, whichever start."""
+    others = sum(not domain_rules.covers(rule, member.role) for member in want.members)
+    in_roles = sum(n for role, n in want.minimums if domain_rules.covers(rule, role))
+    return max(want.need - others, in_roles)
 
 
 def not_enough_room(

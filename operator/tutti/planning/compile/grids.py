@@ -5,7 +5,7 @@ Amounts are 64-bit integers; everything is in the order of the nodes' names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from ...filters.node_index import Mask, NodeIndex
 from ...filters.node_rules import topologies
+from ...filters.topology import NestedDomains
 from ...gang import slots
 from ...model import ports
 from ...model.cluster import Gang, Member, Node, Reservation, Snapshot
+from ...model.inter_pod import Topology
 from ...model.keys import NodeName, Uid
 from ...model.resources import NOTHING, Resources
 from ...model.shapes import Shape
@@ -46,6 +48,8 @@ class Grid:
     units: tuple[int, ...]  # [resource]: what all of the above count it in
     is_rounded: bool = False  # some request is no whole number of units, and counts as more
     rules: Rules = NO_RULES
+    topologies: tuple[Topology, ...] = ()
+    domains: NestedDomains = field(default_factory=lambda: NestedDomains(()))  # of the nodes
 
 
 def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
@@ -74,6 +78,8 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
         index=by_label,
         units=units,
         is_rounded=bool(fractions.any()),
+        topologies=snapshot.topologies,
+        domains=NestedDomains(nodes),
     )
 
 

@@ -1,20 +1,28 @@
 """From what gangs ask for to a Problem: the demands of one round, their levels and their caps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...filters.topology import Domains
+from ...gang import domain_rules
 from ...gang.demand import PlacementRequest
 from ...model.cluster import Member
+from ...model.decisions import Assignment
+from ...model.inter_pod import DomainRule
 from ...model.keys import Uid
 from ...model.shapes import Shape
 from ...queues.limits import QueueLimit
 from ...strategies.capacity import least_use
-from ...strategies.problem import Cap, Demand, DemandLevel, Part, Problem
+from ...strategies.problem import Cap, Demand, DemandLevel, Part, Problem, SameDomain
 from .grids import Grid
 from .quotas import NO_QUOTAS, Quotas
+
+NOBODY: Mapping[Uid, Assignment] = MappingProxyType({})
 
 
 class ExceededLimit(NamedTuple):
@@ -30,19 +38,72 @@ def problem(
     wants: Sequence[PlacementRequest],
     worths: Sequence[int],
     quotas: Quotas = NO_QUOTAS,
+    *,
+    placed: Mapping[Uid, Assignment] = NOBODY,
 ) -> Problem:
-    """The numbers of one round: these demands, worth so much, on the room that is free by now."""
+    """The numbers of one round: these demands, worth so much, on the room that is free by now.
+
+    Members that are ``placed`` fix the domains of their gangs.
+    """
+    levels_used = _LevelNumbers(base, placed)
     return Problem(
         free=free,
         requests=base.requests,
         allowed=base.allowed,
         demands=tuple(
-            _demand(base, want, level, worth)
+            replace(_demand(base, want, level, worth), same_domain=levels_used.rules(want))
+            if want.gang.same_domain
+            else _demand(base, want, level, worth)
             for want, level, worth in zip(wants, levels(wants), worths, strict=True)
         ),
         rules=base.rules,
         caps=(*_caps(base, wants), *(row.cap for row in quotas.caps(base, wants))),
+        domains=levels_used.domains(),
     )
+
+
+class _LevelNumbers:
+    """The levels that the gangs of a Problem name, numbered as they come."""
+
+    def __init__(self, base: Grid, placed: Mapping[Uid, Assignment]) -> None:
+        self._base, self._placed = base, placed
+        self._numbers: dict[tuple[str, ...], int] = {}
+
+    def rules(self, want: PlacementRequest) -> tuple[SameDomain, ...]:
+        """Which members of the request must be in one domain.
+
+        None of a gang that has started: its members carry the domain as a rule of their own.
+        """
+        if any(member.counts_as_bound for member in want.gang.members):
+            return ()
+        rules = []
+        for rule in want.gang.same_domain:
+            covered = tuple(
+                number
+                for number, group in enumerate(parts(want))
+                if domain_rules.covers(rule, group[0].role)
+            )
+            labels = domain_rules.labels_of(rule.level, self._base.topologies)
+            if covered and labels:
+                level = self._numbers.setdefault(labels, len(self._numbers))
+                rules.append(SameDomain(level, covered, self._fixed(want, rule, labels)))
+        return tuple(rules)
+
+    def _fixed(
+        self, want: PlacementRequest, rule: DomainRule, labels: tuple[str, ...]
+    ) -> int | None:
+        """The domain of the members of the gang that are placed; None if none is."""
+        own = {member.uid for member in want.members}
+        for member in want.gang.members if self._placed else ():
+            place = self._placed.get(member.uid) if member.uid not in own else None
+            if place is not None and domain_rules.covers(rule, member.role):
+                row = self._base.index.rows[place.node]
+                return int(self._base.domains.domains(labels)[row])
+        return None
+
+    def domains(self) -> tuple[Domains, ...]:
+        """[level][node]: the domains of the levels that were named."""
+        return tuple(self._base.domains.domains(labels) for labels in self._numbers)
 
 
 def exceeded(base: Grid, want: PlacementRequest, quotas: Quotas) -> Sequence[ExceededLimit]:
@@ -81,7 +142,7 @@ def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
 
 def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
     """The want's members by role and shape, in the order in which the oldest of each came."""
-    if not want.minimums:
+    if not want.minimums and not want.gang.same_domain:
         return want.alike
     groups = dict[tuple[str, Shape], list[Member]]()
     for member in want.members:

@@ -47,6 +47,7 @@ class Above:
             want
             for want in wants
             if capacity.short(rooms, want) is None
+            and capacity.domain_shortage(rooms, want) is None
             and not problems.exceeded(self.base, want, self.quotas)
         ]
 

@@ -30,11 +30,17 @@ def answer_round(
     The plan is not proved where members that come ``later`` might let more gangs start.
     """
     rooms = FitByShape(plan.base, plan.room)
-    wants = [want for want in wants if capacity.short(rooms, want) is None]
+    wants = [
+        want
+        for want in wants
+        if capacity.short(rooms, want) is None and capacity.domain_shortage(rooms, want) is None
+    ]
     if not wants:
         return plan
     worths = gang_value.worths(plan.base, wants, limits.policy, limits.taken_at)
-    problem = problems.problem(plan.base, plan.room, wants, worths, plan.quotas)
+    problem = problems.problem(
+        plan.base, plan.room, wants, worths, plan.quotas, placed=plan.assigned
+    )
     solution = limits.ask(problem)
     shortfall = _shortfall_of(solution, limits)
     if solution.outcome is Outcome.FAILED:

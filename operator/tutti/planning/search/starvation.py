@@ -7,6 +7,7 @@ no gang of the same or a lower priority; that is why what is missing of it never
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
+from operator import itemgetter
 from typing import Protocol
 
 import numpy as np
@@ -133,26 +134,56 @@ def hold(one: StarvedGang, free: NDArray[np.int64]) -> HeldCapacity:
     members have rules for one another, it is the room of a placement that depends on nothing that
     starts or ends.
     """
-    seated = None if one.is_ruled else _seated(one, free)
+    seated = None if one.is_ruled else _best_seated(one, free)
     needed = _as_placed(one) if seated is None else seated
     nodes = int(np.count_nonzero(needed.any(axis=1)))
     return HeldCapacity(one.want.gang, np.minimum(free, needed), nodes)
 
 
-def _seated(one: StarvedGang, free: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """The room of the seats that miss least; None in a dead end."""
+def _best_seated(one: StarvedGang, free: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """The room of the seats that miss least, of all domains if the gang must be in one.
+
+    None in a dead end, and where a rule speaks of some members alone.
+    """
+    demand = problems.problem(one.base, one.vacant, [one.want], [1])
+    rules = demand.demands[0].same_domain
+    if not rules:
+        seats = _seated(one, free, None)
+        return None if seats is None else seats[0]
+    if len(rules) > 1 or len(rules[0].parts) < len(demand.demands[0].parts):
+        return None
+    domain = demand.domains[rules[0].level]
+    options = (_seated(one, free, domain == n) for n in range(int(domain.max(initial=-1)) + 1))
+    least = min((seats for seats in options if seats is not None), key=itemgetter(1), default=None)
+    return None if least is None else least[0]
+
+
+def _seated(
+    one: StarvedGang, free: NDArray[np.int64], within: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.int64], int] | None:
+    """The room of the seats that miss least, and what they miss; None in a dead end."""
     base = one.base
     needed = np.zeros_like(free)
+    missing = 0
     vacant, left = one.vacant, free
     for row, count in _by_shape(one):
         request = base.requests[row]
-        chosen = members_per_node(vacant, left, base.allowed[row], (request, count))
+        allowed = base.allowed[row] if within is None else base.allowed[row] & within
+        chosen = members_per_node(vacant, left, allowed, (request, count))
         if int(chosen.sum()) < count:
             return None
         used = chosen[:, None] * request
+        missing += _missing(chosen, left, request)
         needed = needed + used
         vacant, left = vacant - used, np.maximum(left - used, 0)
-    return needed
+    return needed, missing
+
+
+def _missing(chosen: NDArray[np.int64], free: NDArray[np.int64], request: NDArray[np.int64]) -> int:
+    """How much of these members has no free room, in portions."""
+    used = np.flatnonzero(request)
+    portions = (free[:, used] * PORTIONS // request[used]).min(axis=1)
+    return int(np.maximum(chosen * PORTIONS - portions, 0).sum())
 
 
 def falls_due(want: PlacementRequest, policy: Policy) -> float:
@@ -177,7 +208,7 @@ def _looked(
     rooms = FitByShape(base, vacant)
     doubtful: list[tuple[PlacementRequest, Problem]] = []
     for want in level:
-        if capacity.short(rooms, want) is None:
+        if capacity.short(rooms, want) is None and capacity.domain_shortage(rooms, want) is None:
             problem = problems.problem(base, vacant, [want], [1])
             if shares := trials.look(problem):
                 return _Looked(doubtful, StarvedGang(want, base, vacant, tuple(shares)))
