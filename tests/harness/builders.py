@@ -26,10 +26,12 @@ from tutti.model.decisions import Plan
 from tutti.model.inter_pod import (
     NO_RULES,
     AffinityTerm,
+    DomainRule,
     InterPodRules,
     Labels,
     PodSelector,
     Requirement,
+    Topology,
     TopologySpread,
     WeightedAffinityTerm,
 )
@@ -241,6 +243,12 @@ class GangBuilder:
             lambda m: replace(m, shape=replace(m.shape, requests=m.shape.requests + more))
         )
 
+    def together(self, level: str, *roles: str) -> "GangBuilder":
+        """Let its members, or those of roles, be in one domain of a level."""
+        rule = DomainRule(LABELS.get(level, level), tuple(sorted(roles)))
+        rules = {*self.changes.get("same_domain", ()), rule}  # type: ignore[misc]
+        return self.but(same_domain=tuple(sorted(rules)))
+
     def labelled(self, **by_name: str) -> "GangBuilder":
         """Add labels to all its members."""
         more = dict(labels(**by_name))
@@ -365,7 +373,12 @@ def space(name: str, **by_name: str) -> Namespace:
     return Namespace(name, labels(**by_name))
 
 
-Part = NodeBuilder | GangBuilder | Reservation | Namespace | Queue
+def topology(*levels: str, name: str = "network") -> Topology:
+    """A topology of these levels, the widest first."""
+    return Topology(name, tuple(LABELS.get(level, level) for level in levels))
+
+
+Part = NodeBuilder | GangBuilder | Reservation | Namespace | Queue | Topology
 
 
 def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Snapshot:
@@ -377,6 +390,7 @@ def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Sn
     others = [pod for part in parts if isinstance(part, NodeBuilder) for pod in part.others]
     spaces = [part for part in parts if isinstance(part, Namespace)]
     queues = [part for part in parts if isinstance(part, Queue)]
+    topologies = [part for part in parts if isinstance(part, Topology)]
     bare = Snapshot(
         taken_at=at,
         nodes=tuple(sorted(_occupied(nodes, members), key=lambda n: n.name)),
@@ -388,6 +402,7 @@ def snapshot(*parts: Part, strays: Sequence[Member] = (), at: float = 0.0) -> Sn
         strays=tuple(strays),
         namespaces=tuple(sorted(spaces, key=lambda namespace: namespace.name)),
         queues=tuple(sorted(queues, key=lambda queue: queue.name)),
+        topologies=tuple(sorted(topologies, key=lambda topology: topology.name)),
     )
     return _inhabited(bare, others)
 

@@ -9,9 +9,10 @@ watch in the chart: a test says so. What pods, nodes and volumes have is more, a
 from typing import Any, TypeAlias
 
 from ..model.cluster import Namespace, PriorityClass
+from ..model.inter_pod import Topology
 from ..model.keys import POD_GROUP, ApiKind
 from . import gang_sources, wire
-from .calls import TUTTI_VERSION, Call, Kind, Right, Stream
+from .calls import TUTTI_VERSION, Call, Kind, Right, Stream, api_version
 from .codec import decode, queues, volumes
 from .codec.inter_pod import decode_labels
 from .codec.metadata import named
@@ -78,6 +79,52 @@ QUEUE = Kind(
     version=TUTTI_VERSION,
     is_optional=True,
 )
+
+
+class LevelSpec(wire.Wire):
+    """One level of the network."""
+
+    node_label: str
+
+
+class TopologySpec(wire.Wire):
+    """The levels, the widest first."""
+
+    levels: tuple[LevelSpec, ...] = ()
+
+
+class TopologyObject(wire.Object):
+    """A tutti.dev Topology."""
+
+    spec: TopologySpec = TopologySpec()
+
+
+def decode_topology(read: TopologyObject) -> Topology:
+    """Read a Topology; of a label that it names twice, the first counts."""
+    named(read)
+    labels = dict.fromkeys(level.node_label for level in read.spec.levels)
+    return Topology(read.metadata.name, tuple(labels))
+
+
+def encode_topology(topology: Topology) -> dict[str, Any]:
+    """A Topology as the API has it; for dumps."""
+    return {
+        "apiVersion": api_version(POD_GROUP.group, TUTTI_VERSION),
+        "kind": "Topology",
+        "metadata": {"name": topology.name, "uid": f"topology-{topology.name}"},
+        "spec": {"levels": [{"nodeLabel": label} for label in topology.levels]},
+    }
+
+
+TOPOLOGY = Kind(
+    ApiKind(POD_GROUP.group, "Topology"),
+    "topologies",
+    TopologyObject,
+    decode_topology,
+    is_namespaced=False,
+    version=TUTTI_VERSION,
+    is_optional=True,
+)
 CLAIM = Kind(
     ApiKind("", "PersistentVolumeClaim"),
     "persistentvolumeclaims",
@@ -125,7 +172,7 @@ GANGS = {kind.api: kind for source in gang_sources.SOURCES for kind in source.ki
 # What declares gangs in every cluster.
 PRESENT_GANGS = tuple(kind for source in gang_sources.ALWAYS for kind in source.kinds)
 # What the cluster state always has, beside pods and what declares gangs.
-CLUSTER: tuple[AnyKind, ...] = (NODE, RESERVATION, PRIORITY_CLASS, NAMESPACE, QUEUE)
+CLUSTER: tuple[AnyKind, ...] = (NODE, RESERVATION, PRIORITY_CLASS, NAMESPACE, QUEUE, TOPOLOGY)
 # What is listed and watched only once a pod of ours names a claim.
 STORAGE: tuple[AnyKind, ...] = (
     CLAIM,

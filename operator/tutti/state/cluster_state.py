@@ -78,6 +78,7 @@ class ClusterState:
         self.classes: Store[PriorityClass] = Store(self._class_changed, self._listed)
         self.namespaces: Store[Namespace] = Store(self._namespace_changed, self._listed)
         self.queues: Store[QueueObject] = Store(self._queue_changed, self._listed)
+        self.topologies: Store[Topology] = Store(self._topology_changed, self._listed)
         self.reservations: Store[Reservation] = Store(self._reservation_changed, self._listed)
         self.storage = ClaimIndex(self._refresh, self._attached_changed, wake)
         self.gang_objects: Mapping[ApiKind, Store[GangObject]] = {
@@ -91,6 +92,7 @@ class ClusterState:
             kinds.PRIORITY_CLASS: self.classes,
             kinds.NAMESPACE: self.namespaces,
             kinds.QUEUE: self.queues,
+            kinds.TOPOLOGY: self.topologies,
             **self.storage.stores,
         }
         self._occupancy = NodeUsage(self.storage.attached)
@@ -355,6 +357,10 @@ class ClusterState:
             by_name = {one.queue.name: one.queue for one in self.queues}
             self._queues = tuple(by_name[name] for name in sorted(by_name))
             self._gangs.queues_changed(frozenset(by_name))
+            self._wake()
+
+    def _topology_changed(self, _uid: Uid, old: Topology | None, new: Topology | None) -> None:
+        if old != new:
             self._wake()
 
     def _bound_changed(

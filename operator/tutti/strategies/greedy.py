@@ -126,7 +126,14 @@ class GreedyPlacement:
         for region in islice(regions(self._problem, demand, self._room.fits), MOST_REGIONS):
             parts = range(len(demand.parts))
             self._within = [region.nodes(self._problem, demand, part) for part in parts]
+            # Members with the fewest nodes to choose from come first.
+            self._largest_first.sort(key=self._choice)
             yield region
+
+    def _choice(self, index: int) -> int:
+        """How many nodes the region leaves to the part."""
+        within = self._within[index]
+        return len(self._room.free) if within is None else int(np.count_nonzero(within))
 
     def _undo(self, mark: int) -> None:
         """Give back the room since the mark, and what members use of caps."""

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from ...model.cluster import ABSENT_SECONDS, GangDeclaration, OnPartial, OnTimeout, Role
+from ...model.inter_pod import DomainRule
 from ...model.keys import POD_GROUP, GangKey, Uid
 from ...model.shapes import Template
 from .. import wire
@@ -35,6 +36,26 @@ class TemplateSpec(wire.Wire):
     labels: dict[str, str] = Field(default_factory=dict)
 
 
+class RoleTopologySpec(wire.Wire):
+    """The level at which the members of a role are in one domain."""
+
+    required: str = ""
+
+
+class RoleGroupSpec(wire.Wire):
+    """Roles whose members are in one domain of a level together."""
+
+    roles: tuple[str, ...] = ()
+    required: str = ""
+
+
+class TopologySpec(wire.Wire):
+    """Which members of a gang are in one domain."""
+
+    required: str = ""
+    role_groups: tuple[RoleGroupSpec, ...] = ()
+
+
 class RoleSpec(wire.Wire):
     """A named part of a gang."""
 
@@ -42,6 +63,7 @@ class RoleSpec(wire.Wire):
     min_member: int = 0
     max_member: int | None = None
     template: TemplateSpec | None = None
+    topology: RoleTopologySpec = RoleTopologySpec()
 
 
 class PodGroupSpec(wire.Wire):
@@ -56,6 +78,7 @@ class PodGroupSpec(wire.Wire):
     absent_member_timeout_seconds: int | None = None
     suspend: bool = False
     queue: str = ""
+    topology: TopologySpec = TopologySpec()
 
 
 class PodGroup(wire.Object):
@@ -93,6 +116,7 @@ def decode_group(group: PodGroup) -> GangObject:
         is_suspended=spec.suspend,
         owner_pod=next((each.name for each in metadata.owner_references if each.kind == "Pod"), ""),
         queue=spec.queue,
+        same_domain=_same_domain(spec),
         status=group.status,
         owner=next((Uid(o.uid) for o in metadata.owner_references if o.kind == "Pod"), None),
     )
@@ -114,7 +138,33 @@ def encode_spec(gang: GangDeclaration, roles: Sequence[Mapping[str, Any]]) -> di
         spec["suspend"] = True
     if gang.queue:
         spec["queue"] = gang.queue
+    if gang.same_domain:
+        spec["topology"] = _topology(gang.same_domain)
     return spec
+
+
+def _same_domain(spec: PodGroupSpec) -> tuple[DomainRule, ...]:
+    """The rules of the gang, of its roles, and of several roles together."""
+    whole = [DomainRule(spec.topology.required)]
+    roles = [DomainRule(role.topology.required, (role.name,)) for role in spec.roles]
+    groups = [
+        DomainRule(group.required, tuple(sorted(set(group.roles))))
+        for group in spec.topology.role_groups
+        if group.roles
+    ]
+    return tuple(sorted({rule for rule in (*whole, *roles, *groups) if rule.level}))
+
+
+def _topology(rules: Sequence[DomainRule]) -> dict[str, Any]:
+    """The same rules; those of one role are written as a group of it."""
+    topology: dict[str, Any] = {}
+    for rule in rules:
+        if rule.roles:
+            group = {"roles": [*rule.roles], "required": rule.level}
+            topology.setdefault("roleGroups", []).append(group)
+        else:
+            topology["required"] = rule.level
+    return topology
 
 
 def _role(role: RoleSpec, group: wire.Metadata) -> Role:

@@ -1,0 +1,296 @@
+"""Gangs in one domain from end to end: planned, and verified by code that shares nothing with it."""
+
+import pytest
+
+from tutti.gang import finding_text
+from tutti.model.cluster import Phase, SlotReservation, Snapshot
+from tutti.model.decisions import Plan, Policy, Reason
+from tutti.model.keys import NodeName
+from tutti.planning.plan import plan
+from tutti.strategies import STRATEGIES
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.problem import Budget
+from tutti.verify import plan_checks
+
+from ...harness.builders import (
+    NodeBuilder,
+    Part,
+    gang,
+    node,
+    reservation,
+    snapshot,
+    topology,
+)
+
+NETWORK = topology("block", "rack")
+EVERY = pytest.mark.parametrize("name", ["bestfit", "ilp", "flow"])
+EXACT = pytest.mark.parametrize("name", ["ilp", "ilp-highs"])
+
+
+def rack(name: str, nodes: int, *, block: str = "b1", cpu: int = 4) -> list[NodeBuilder]:
+    """So many nodes of one rack."""
+    return [
+        node(f"{block}-{name}-{i}", cpu=cpu).labelled(block=block, rack=name) for i in range(nodes)
+    ]
+
+
+def planned(seen: Snapshot, name: str = "ilp", policy: Policy | None = None) -> Plan:
+    made = plan(seen, STRATEGIES[name](), BestFit(), Budget(), policy or Policy())
+    assert plan_checks.violations(seen, made) == ()
+    return made
+
+
+def nodes_of(made: Plan, name: str) -> set[str]:
+    """The nodes of a gang's members."""
+    placements = (placement for placement in made.placements if placement.gang.name == name)
+    return {one.node for placement in placements for one in placement.assignments}
+
+
+def racks_of(made: Plan, name: str) -> set[str]:
+    return {on.rsplit("-", 1)[0] for on in nodes_of(made, name)}
+
+
+def why(made: Plan, name: str) -> tuple[Reason, str]:
+    (rejection,) = [one for one in made.rejections if one.gang.name == name]
+    return rejection.reason, finding_text.sentence(rejection)
+
+
+@EVERY
+def test_a_gang_starts_in_the_rack_that_holds_it(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 2), NETWORK]
+    made = planned(snapshot(*parts, gang("a").of(8, cpu=1).together("rack")), name)
+    assert racks_of(made, "a") == {"b1-r2"}
+
+
+@EVERY
+def test_domains_of_one_and_two_nodes_hold_a_gang_of_two(name: str) -> None:
+    """kueue#5375: the first domain is too small, and the second is not."""
+    parts: list[Part] = [*rack("r1", 1, cpu=1), *rack("r2", 2, cpu=1), NETWORK]
+    made = planned(snapshot(*parts, gang("a").of(2, cpu=1).together("rack")), name)
+    assert racks_of(made, "a") == {"b1-r2"}
+
+
+@EXACT
+def test_pods_of_two_one_and_one_share_a_rack_of_two_nodes(name: str) -> None:
+    """kueue#4474: members of several sizes."""
+    parts: list[Part] = [*rack("r1", 3, cpu=1), *rack("r2", 2, cpu=2), NETWORK]
+    made = gang("a").of(1, cpu=1).of(1, cpu=2).of(1, cpu=1).together("rack")
+    assert racks_of(planned(snapshot(*parts, made), name), "a") == {"b1-r2"}
+
+
+def test_small_gangs_share_a_rack_and_leave_the_others_whole() -> None:
+    """Kueue PR#10406: pods of one GPU scattered over racks; here a small gang is never cut."""
+    parts: list[Part] = [*rack("r1", 4, cpu=1), *rack("r2", 4, cpu=1), NETWORK]
+    small = [gang(f"s{i}").of(2, cpu=1).together("rack") for i in range(2)]
+    large = gang("z").of(4, cpu=1).together("rack")
+    made = planned(snapshot(*parts, *small, large))
+    assert racks_of(made, "s0") == racks_of(made, "s1") != racks_of(made, "z") != set()
+
+
+@EVERY
+def test_a_refusal_names_the_largest_domain(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 3), NETWORK]
+    made = planned(snapshot(*parts, gang("a").of(16, cpu=1).together("rack")), name)
+    reason, sentence = why(made, "a")
+    assert reason is Reason.NOT_ENOUGH_ROOM
+    assert "the largest domain of rack is b1/r2: it has room for 12 of 16 members" in sentence
+
+
+def test_without_labels_no_node_is_in_a_domain() -> None:
+    made = planned(snapshot(node("n", cpu=4), NETWORK, gang("a").of(2, cpu=1).together("rack")))
+    assert "no node is in a domain of the level rack" in why(made, "a")[1]
+
+
+def test_a_rack_of_the_same_name_in_another_block_is_another_rack() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r1", 1, block="b2"), NETWORK]
+    made = planned(snapshot(*parts, gang("a").of(8, cpu=1).together("rack")))
+    assert made.placements == ()
+    wide = topology("rack")
+    made = planned(snapshot(*parts[:-1], wide, gang("a").of(8, cpu=1).together("rack")))
+    assert racks_of(made, "a") == {"b1-r1", "b2-r1"}
+
+
+def test_an_unknown_level_keeps_a_gang_waiting() -> None:
+    made = planned(snapshot(node("n", cpu=4), NETWORK, gang("a").of(2, cpu=1).together("row")))
+    expected = "no Topology has the level row: the levels are block, rack"
+    assert why(made, "a") == (Reason.UNKNOWN_LEVEL, expected)
+    made = planned(snapshot(node("n", cpu=4), gang("a").of(2, cpu=1).together("row")))
+    assert why(made, "a")[1] == "no Topology has the level row: there is none"
+
+
+def test_an_unknown_level_ends_nothing_that_runs() -> None:
+    made = planned(
+        snapshot(
+            *rack("r1", 1), gang("a").of(2, cpu=1).together("row").bound_on("b1-r1-0", "b1-r1-0")
+        )
+    )
+    assert made.rejections == ()
+
+
+@EXACT
+def test_two_gangs_start_jointly_where_one_by_one_the_second_would_not(name: str) -> None:
+    """The first would take the wide rack by its size alone: the second fits nowhere else."""
+    parts: list[Part] = [*rack("r1", 3, cpu=2), *rack("r2", 2, cpu=3), NETWORK]
+    first = gang("a").of(2, cpu=2).of(2, cpu=1).together("rack")
+    second = gang("b").of(2, cpu=3).together("rack")
+    made = planned(snapshot(*parts, first, second), name)
+    assert (racks_of(made, "a"), racks_of(made, "b")) == ({"b1-r1"}, {"b1-r2"})
+    assert made.proved
+
+
+@EVERY
+def test_roles_have_domains_of_their_own_inside_that_of_the_gang(name: str) -> None:
+    parts: list[Part] = [
+        *rack("r1", 2),
+        *rack("r2", 1),
+        *rack("r3", 2, block="b2"),
+        NETWORK,
+    ]
+    made = gang("a").role("driver", 1, cpu=4).role("worker", 8, cpu=1)
+    made = made.together("block").together("rack", "worker")
+    found = planned(snapshot(*parts, made), name)
+    assert racks_of(found, "a") == {"b1-r1", "b1-r2"}
+
+
+@EVERY
+def test_roles_together_leave_a_third_role_free(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, block="b2"), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, cpu=1).role("store", 1, cpu=2)
+    found = planned(snapshot(*parts, made.together("rack", "driver", "worker")), name)
+    assert len(racks_of(found, "a")) == 2
+
+
+@EVERY
+def test_a_replacement_returns_to_the_domain_of_the_bound_members(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
+    made = gang("a").of(3, cpu=2).together("rack").bound_on("b1-r2-0", "b1-r2-0")
+    assert nodes_of(planned(snapshot(*parts, made), name), "a") == {"b1-r2-1"}
+
+
+def test_a_replacement_waits_while_its_domain_is_full() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 1), NETWORK]
+    made = gang("a").of(3, cpu=2).together("rack").bound_on("b1-r2-0", "b1-r2-0")
+    found = planned(snapshot(*parts, made))
+    assert found.placements == ()
+    assert why(found, "a")[0] is Reason.NOT_ENOUGH_ROOM
+
+
+def test_where_bound_members_are_in_several_domains_most_of_them_count() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
+    made = gang("a").of(4, cpu=1).together("rack").bound_on("b1-r1-0", "b1-r2-0", "b1-r2-0")
+    assert racks_of(planned(snapshot(*parts, made)), "a") == {"b1-r2"}
+
+
+def test_replacements_of_all_members_of_a_role_go_to_one_domain() -> None:
+    parts: list[Part] = [*rack("r1", 1, cpu=2), *rack("r2", 1), *rack("r3", 1, cpu=3), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, cpu=1).together("rack", "worker")
+    made = made.only("a-0", node=NodeName("b1-r1-0"))
+    assert racks_of(planned(snapshot(*parts, made)), "a") == {"b1-r2"}
+
+
+def test_members_that_have_ended_fix_no_domain() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
+    made = gang("a").of(3, cpu=3).together("rack").bound_on("b1-r1-0", "b1-r1-0")
+    made = made.only("a-0", phase=Phase.SUCCEEDED).only("a-1", phase=Phase.SUCCEEDED)
+    full = snapshot(*parts, made, gang("other").of(1, cpu=4).bound_on("b1-r1-0"))
+    assert racks_of(planned(full), "a") == {"b1-r2"}
+
+
+@EVERY
+def test_further_members_join_the_domain_in_which_the_gang_starts(name: str) -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 2, cpu=3), NETWORK]
+    made = gang("a").of(6, cpu=1).needing(5).together("rack")
+    found = planned(snapshot(*parts, made), name)
+    assert racks_of(found, "a") == {"b1-r2"}
+    assert sum(len(placement.assignments) for placement in found.placements) == 6
+
+
+def test_a_further_member_does_not_leave_the_domain() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1, cpu=3), NETWORK]
+    made = gang("a").of(6, cpu=1).needing(4).together("rack")
+    found = planned(snapshot(*parts, made))
+    assert racks_of(found, "a") == {"b1-r1"}
+    assert sum(len(placement.assignments) for placement in found.placements) == 4
+
+
+def test_a_gang_that_grows_above_a_border_stays_in_one_domain() -> None:
+    """The program of the border decides on the gang and its further members together."""
+    parts: list[Part] = [*rack("r1", 2, cpu=2), *rack("r2", 2, cpu=3), NETWORK]
+    high = gang("a").of(3, cpu=1).needing(2).together("rack").priority(1)
+    low = gang("b").of(2, cpu=2).together("rack")
+    found = planned(snapshot(*parts, high, low))
+    assert len(racks_of(found, "a")) == len(racks_of(found, "b")) == 1
+
+
+def test_room_for_absent_members_is_held_in_the_domain() -> None:
+    parts: list[Part] = [*rack("r1", 2, cpu=1), *rack("r2", 2, cpu=2), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, 0, cpu=1).declaring(cpu=1)
+    found = planned(snapshot(*parts, made.together("rack")))
+    assert racks_of(found, "a") == {"b1-r2"}
+    (placement,) = found.placements
+    assert {slot.node.rsplit("-", 1)[0] for slot in placement.slots} == {"b1-r2"}
+
+
+def test_members_move_to_nodes_that_they_prefer_inside_their_domain_alone() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
+    nice = [part.labelled(nice="yes") if i in (1, 2) else part for i, part in enumerate(parts[:4])]  # type: ignore[union-attr]
+    made = gang("a").of(2, cpu=4).together("rack")
+    tainted = [
+        one.tainted("slow", effect="PreferNoSchedule") if i in (0, 3) else one
+        for i, one in enumerate(nice)
+    ]
+    found = planned(snapshot(*tainted, NETWORK, made))
+    assert len(racks_of(found, "a")) == 1
+
+
+def test_room_for_a_starved_gang_is_held_in_the_domain_that_lacks_least() -> None:
+    policy = Policy(starvation_seconds=100.0)
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
+    running = [
+        gang("x").of(1, cpu=4).bound_on("b1-r1-0"),
+        gang("y").of(1, cpu=2).bound_on("b1-r2-0"),
+    ]
+    starved = gang("a").of(4, cpu=2).together("rack")
+    small = [gang(f"s{i}").of(1, cpu=2).but(created=150.0).each(created=150.0) for i in range(5)]
+    found = planned(snapshot(*parts, *running, starved, *small, at=200.0), policy=policy)
+    taken = [on for one in found.placements for on in {a.node for a in one.assignments}]
+    assert taken == ["b1-r1-1", "b1-r1-1"]
+
+
+def test_what_breaks_a_domain_is_refused_before_it_is_written() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
+    free = gang("a").of(5, cpu=1)
+    made = planned(snapshot(*parts, free))
+    bound = snapshot(*parts, free.together("rack"))
+    expected = "gang team-a/a: it would be in these domains of rack: b1/r1, b1/r2"
+    assert [one.split(": ", 1)[1] for one in plan_checks.violations(bound, made)] == [
+        expected.split(": ", 1)[1]
+    ]
+    assert plan_checks.upheld(bound, made.placements) == ()
+    unknown = snapshot(*parts[:-1], free.together("rack"))
+    assert any("no topology has the level" in one for one in plan_checks.violations(unknown, made))
+
+
+def test_a_replacement_beside_its_domain_is_refused() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
+    free = gang("a").of(3, cpu=2).bound_on("b1-r2-0", "b1-r2-0")
+    made = planned(snapshot(*parts, free))
+    assert racks_of(made, "a") == {"b1-r1"}
+    assert plan_checks.violations(snapshot(*parts, free.together("rack")), made) != ()
+
+
+def test_a_reservation_fixes_the_domain_of_a_gang_that_has_started() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, 2, cpu=1).declaring(cpu=1)
+    made = made.together("rack", "worker").bound_on("b1-r1-0")
+    held = reservation(made, slots=[SlotReservation(NodeName("b1-r2-0"), "worker", 1)])
+    assert racks_of(planned(snapshot(*parts, made, held)), "a") == {"b1-r2"}
+
+
+def test_a_promised_member_fixes_the_domain_of_a_gang_that_has_started() -> None:
+    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 3, 2, cpu=1).declaring(cpu=1)
+    made = made.together("rack", "worker").bound_on("b1-r1-0")
+    slots = [SlotReservation(NodeName("b1-r2-0"), "worker", 1)]
+    held = reservation(made, ("a-1", "b1-r2-1"), slots=slots)
+    assert racks_of(planned(snapshot(*parts, made, held)), "a") == {"b1-r2"}
