@@ -40,6 +40,16 @@ def queue(spec: object, name: str = "vision") -> dict[str, Any]:
     }
 
 
+def topology(*labels: str) -> dict[str, Any]:
+    """A Topology of these levels."""
+    return {
+        "apiVersion": "tutti.dev/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": "network"},
+        "spec": {"levels": [{"nodeLabel": label} for label in labels]},
+    }
+
+
 def held(placement: object = (), *, name: str | None = None, **changed: object) -> dict[str, Any]:
     """A Reservation, named after its gang's uid unless told otherwise."""
     uid = str(uuid.uuid4())
@@ -98,6 +108,21 @@ def templated(template: object) -> dict[str, object]:
 QUANTITIES = "each of the template's resources is a quantity of at least 0, such as 500m, 2 or 4Gi"
 
 REFUSED_GROUPS = {
+    "a rack for a role that there is not": (
+        {
+            "roles": [{"name": "driver", "minMember": 1}],
+            "topology": {"roleGroups": [{"roles": ["worker"], "required": "rack"}]},
+        },
+        "topology.roleGroups names a role that the gang does not have: add it to roles",
+    ),
+    "a rack for roles of a gang without roles": (
+        {"minMember": 1, "topology": {"roleGroups": [{"roles": ["worker"], "required": "rack"}]}},
+        "topology.roleGroups names a role that the gang does not have: add it to roles",
+    ),
+    "a role in a domain of no level": (
+        {"roles": [{"name": "driver", "minMember": 1, "topology": {}}]},
+        "topology.required: Required value",
+    ),
     "a template of nothing": (templated({}), "template.resources: Required value"),
     "a template without an amount": (
         templated({"resources": {}}),
@@ -241,6 +266,16 @@ TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernet
 
 ACCEPTED_GROUPS: dict[str, dict[str, object]] = {
     "a queue": {"minMember": 1, "queue": "vision"},
+    "a rack for all": {"minMember": 2, "topology": {"required": "example.com/rack"}},
+    "a rack for a role, and a block for two": {
+        "roles": [
+            {"name": "driver", "minMember": 1},
+            {"name": "worker", "minMember": 2, "topology": {"required": "example.com/rack"}},
+        ],
+        "topology": {
+            "roleGroups": [{"roles": ["driver", "worker"], "required": "example.com/block"}]
+        },
+    },
     "absent members": templated({"resources": {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": 1}}),
     "absent members that are thrifty": templated(
         {"resources": {"cpu": "2"}, "affinity": cheapest()}

@@ -27,6 +27,7 @@ from .bodies import (
     held,
     nameless,
     queue,
+    topology,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ CRDS = Path(__file__).parents[2] / "charts" / "tutti" / "crds"
 NAMESPACE = "crds"
 SERVED_SECONDS = 20
 QUEUES = "/apis/tutti.dev/v1alpha1/queues"
+TOPOLOGIES = "/apis/tutti.dev/v1alpha1/topologies"
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +202,16 @@ def test_a_queue_that_makes_sense_is_kept_as_written(
     """Nothing is added to what the administrator wrote."""
     answer = server.request("POST", f"{QUEUES}?dryRun=All", queue(spec))
     assert answer["spec"] == spec
+
+
+def test_a_topology_names_each_label_once(server: ControlPlane) -> None:
+    """And has a level at least."""
+    path = f"{TOPOLOGIES}?dryRun=All"
+    made = topology("zone", "example.com/rack")
+    assert server.request("POST", path, made)["spec"] == made["spec"]
+    sentence = "two levels have the same label: name each label once"
+    assert sentence in _refusal(server, "POST", path, topology("rack", "rack"))
+    assert "should have at least 1 items" in _refusal(server, "POST", path, topology())
 
 
 def test_no_queue_has_the_name_of_the_built_in_one(server: ControlPlane) -> None:

@@ -33,6 +33,7 @@ LISTED = (
     ("scheduling.k8s.io", "priorityclasses"),
     ("scheduling.k8s.io", "podgroups"),
     ("tutti.dev", "queues"),
+    ("tutti.dev", "topologies"),
     ("tutti.dev", "podgroups"),
     ("tutti.dev", "reservations"),
 )
@@ -148,7 +149,7 @@ def test_the_plan_in_it_is_reproduced_a_hundred_times_in_any_order(taken: Path) 
 def test_what_kubectl_prints_is_planned_like_a_dump(rig: Rig, taken: Path, tmp_path: Path) -> None:
     """The same answers from `kubectl get -o yaml`."""
     kinds = "nodes,namespaces,pods,priorityclasses,podgroups.tutti.dev,reservations.tutti.dev"
-    kinds += ",queues.tutti.dev"
+    kinds += ",queues.tutti.dev,topologies.tutti.dev"
     printed = tmp_path / "all.yaml"
     printed.write_text(rig.plane.kubectl("get", kinds, "-A", "-o", "yaml"))
     seen = [

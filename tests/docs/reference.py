@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference.md"
-KINDS = ("podgroup", "queue", "reservation")
+KINDS = ("podgroup", "queue", "reservation", "topology")
 # Written as in a pod, field by field; the page does not repeat Kubernetes' own reference.
 AS_IN_A_POD = ("affinity",)
 INTRODUCTION = """# Reference of the API

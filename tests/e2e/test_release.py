@@ -70,9 +70,9 @@ def test_the_wheel_holds_the_package_and_the_crds_and_nothing_else(made: Path) -
     assert {"tutti/console/static/index.html", "tutti/console/static/vendor/lit-html.js"} <= static
     ours = {name for name in names if name.startswith("tutti/")} - static
     assert all(name.endswith(kinds) for name in ours)
-    assert {f"tutti/crds/{name}.yaml" for name in ("podgroup", "queue", "reservation")} <= set(
-        names
-    )
+    assert {
+        f"tutti/crds/{name}.yaml" for name in ("podgroup", "queue", "reservation", "topology")
+    } <= set(names)
 
 
 def test_the_sdist_holds_what_the_wheel_is_built_from(made: Path) -> None:

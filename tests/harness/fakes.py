@@ -30,6 +30,7 @@ from tutti.model.cluster import (
     ScheduledCondition,
 )
 from tutti.model.decisions import Assignment, RolloutLimits
+from tutti.model.inter_pod import Topology
 from tutti.model.keys import GangKey, LeaderTerm, Lease, NodeName, PodKey, Uid
 from tutti.model.owners import Job
 from tutti.model.queues import Queue
@@ -55,6 +56,7 @@ STREAMS = (
     "classes",
     "namespaces",
     "queues",
+    "topologies",
 )
 
 
@@ -105,6 +107,7 @@ class FakeCluster:
     reservations: dict[tuple[str, Uid], Reservation] = field(default_factory=dict)
     classes: dict[str, Item[PriorityClass]] = field(default_factory=dict)
     queues: dict[str, QueueObject] = field(default_factory=dict)
+    topologies: dict[str, Item[Topology]] = field(default_factory=dict)
     namespaces: dict[str, Item[Namespace]] = field(default_factory=dict)
     events: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: dict[tuple[str, str], Job] = field(default_factory=dict)
@@ -270,6 +273,12 @@ class FakeCluster:
         if not is_same or metadata.get("resourceVersion", current.version) != current.version:
             raise errors.Conflict("it is another, or has changed", status=409)
         return current
+
+    def add_topology(self, topology: Topology) -> None:
+        """Create a Topology."""
+        item = Item(self._uid(), self._next(), topology)
+        self.topologies[topology.name] = item
+        self._tell("topologies", lambda state: state.topologies.put(item))
 
     def add_namespace(self, name: str, **by_name: str) -> None:
         """Create a namespace."""
@@ -546,6 +555,7 @@ class FakeCluster:
             ],
             "groups": lambda: [Item(g.uid, int(g.version), g) for g in self.groups.values()],
             "queues": lambda: [Item(q.queue.uid, int(q.version), q) for q in self.queues.values()],
+            "topologies": lambda: [*self.topologies.values()],
             "reservations": lambda: [
                 Item(Uid(str(r.self_uid)), int(r.version), r) for r in self.reservations.values()
             ],

@@ -51,6 +51,7 @@ def test_the_crds_of_the_chart_are_those_that_the_command_prints() -> None:
         "podgroup.yaml",
         "queue.yaml",
         "reservation.yaml",
+        "topology.yaml",
     }
 
 

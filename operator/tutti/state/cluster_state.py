@@ -23,6 +23,7 @@ from ..model.cluster import (
     Reservation,
     Snapshot,
 )
+from ..model.inter_pod import Topology
 from ..model.keys import POD_GROUP, ApiKind, GangKey, NodeName, Uid
 from ..model.resources import NOTHING
 from .claim_index import ClaimIndex
@@ -107,6 +108,7 @@ class ClusterState:
         self._start_records: tuple[Reservation, ...] = ()  # the same, sorted
         self._lost_records: dict[Uid, Reservation] = {}  # deleted while they counted, by gang
         self._queues: tuple[Queue, ...] = ()  # sorted by name
+        self._topologies: tuple[Topology, ...] = ()  # sorted by name
 
     @property
     def is_synced(self) -> bool:
@@ -141,6 +143,7 @@ class ClusterState:
             settled=self._gangs.settled,
             queues=self._queues,
             start_records=self._start_records,
+            topologies=self._topologies,
         )
 
     def node(self, name: NodeName) -> Node | None:
@@ -361,6 +364,9 @@ class ClusterState:
 
     def _topology_changed(self, _uid: Uid, old: Topology | None, new: Topology | None) -> None:
         if old != new:
+            # Of a name, the latest is it.
+            by_name = {topology.name: topology for topology in self.topologies}
+            self._topologies = tuple(by_name[name] for name in sorted(by_name))
             self._wake()
 
     def _bound_changed(

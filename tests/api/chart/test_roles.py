@@ -32,12 +32,15 @@ RESERVATIONS = f"/apis/tutti.dev/v1alpha1/namespaces/{USERS}/reservations"
 LOOKS = frozenset({"get", "list", "watch"})
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 RESOURCES = tuple(
-    f"{kind}{part}" for kind in ("podgroups", "queues", "reservations") for part in ("", "/status")
+    f"{kind}{part}"
+    for kind in ("podgroups", "queues", "reservations", "topologies")
+    for part in ("", "/status")
 )
+READS = dict.fromkeys(("queues", "reservations", "topologies"), LOOKS)
 MAY: Mapping[str, Mapping[str, frozenset[str]]] = {
-    "view": {"podgroups": LOOKS, "queues": LOOKS, "reservations": LOOKS},
-    "edit": {"podgroups": LOOKS | WRITES, "queues": LOOKS, "reservations": LOOKS},
-    "admin": {"podgroups": LOOKS | WRITES, "queues": LOOKS, "reservations": LOOKS},
+    "view": {"podgroups": LOOKS, **READS},
+    "edit": {"podgroups": LOOKS | WRITES, **READS},
+    "admin": {"podgroups": LOOKS | WRITES, **READS},
 }
 
 

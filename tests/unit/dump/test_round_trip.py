@@ -33,9 +33,11 @@ from tutti.model.cluster import (
 from tutti.model.decisions import Objective, Policy
 from tutti.model.inter_pod import (
     AffinityTerm,
+    DomainRule,
     InterPodRules,
     PodSelector,
     Requirement,
+    Topology,
     TopologySpread,
     WeightedAffinityTerm,
 )
@@ -234,6 +236,11 @@ GANG: dict[str, Any] = {
     "terminating": True,
     "on_partial": OnPartial.RELEASE,
     "finished": ("worker", "worker"),
+    "same_domain": (
+        DomainRule("block"),
+        DomainRule("rack", ("driver", "worker")),
+        DomainRule("rack", ("worker",)),
+    ),
 }
 FOREIGN: dict[str, Any] = {
     "priority_value": 7,
@@ -465,6 +472,12 @@ def test_every_rule_that_is_not_modelled_is_still_not_modelled_in_a_dump() -> No
 @pytest.mark.parametrize("at", [0.0, 1_767_225_600.0, 1_767_225_600.1234567, 1_763_707_445.000001])
 def test_the_moment_of_a_dump_is_kept_to_the_last_bit(at: float) -> None:
     assert found(dump.write(snapshot(at=at), SETUP)).taken_at == at
+
+
+def test_no_topology_is_lost() -> None:
+    made = [Topology("a", ("block", "rack")), Topology("b", ("zone",))]
+    kept = snapshot(node("n1", cpu=8), *made)
+    assert read(dump.write(kept, SETUP)) == kept
 
 
 @pytest.mark.parametrize("name", QUEUE)

@@ -1,4 +1,4 @@
-"""Gangs in one domain from end to end: planned, and verified by code that shares nothing with it."""
+"""Gangs in one domain from end to end: planned, and verified by code of its own."""
 
 import pytest
 
@@ -6,6 +6,7 @@ from tutti.gang import finding_text
 from tutti.model.cluster import Phase, SlotReservation, Snapshot
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.keys import NodeName
+from tutti.model.shapes import Toleration
 from tutti.planning.plan import plan
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
@@ -231,16 +232,25 @@ def test_room_for_absent_members_is_held_in_the_domain() -> None:
     assert {slot.node.rsplit("-", 1)[0] for slot in placement.slots} == {"b1-r2"}
 
 
-def test_members_move_to_nodes_that_they_prefer_inside_their_domain_alone() -> None:
-    parts: list[Part] = [*rack("r1", 2), *rack("r2", 2), NETWORK]
-    nice = [part.labelled(nice="yes") if i in (1, 2) else part for i, part in enumerate(parts[:4])]  # type: ignore[union-attr]
-    made = gang("a").of(2, cpu=4).together("rack")
-    tainted = [
-        one.tainted("slow", effect="PreferNoSchedule") if i in (0, 3) else one
-        for i, one in enumerate(nice)
-    ]
-    found = planned(snapshot(*tainted, NETWORK, made))
-    assert len(racks_of(found, "a")) == 1
+def test_members_move_to_better_nodes_inside_their_domain_alone() -> None:
+    """Another rack has better nodes still; the gang is where best fit put it, in the tighter one."""
+    slow = [part.tainted("slow", effect="PreferNoSchedule") for part in rack("r1", 2, cpu=2)]
+    fast = rack("r1", 1, cpu=3)[0].but(name=NodeName("b1-r1-9"))
+    other = rack("r2", 4, cpu=5)
+    made = gang("a").of(2, cpu=1).together("rack")
+    found = planned(snapshot(*slow, fast, *other, NETWORK, made))
+    assert nodes_of(found, "a") == {"b1-r1-9"}
+
+
+def test_members_of_two_racks_do_not_change_places() -> None:
+    """Each would be better off in the other rack, by its own preference."""
+    nodes = [*rack("r1", 1, cpu=2), *rack("r2", 1, cpu=2)]
+    nodes[0] = nodes[0].tainted("a", effect="PreferNoSchedule")
+    nodes[1] = nodes[1].tainted("b", effect="PreferNoSchedule")
+    first = gang("a").of(2, cpu=1).together("rack").shaped(tolerations=(Toleration("b"),))
+    second = gang("b").of(2, cpu=1).together("rack").shaped(tolerations=(Toleration("a"),))
+    found = planned(snapshot(*nodes, NETWORK, first, second))
+    assert len(racks_of(found, "a")) == len(racks_of(found, "b")) == 1
 
 
 def test_room_for_a_starved_gang_is_held_in_the_domain_that_lacks_least() -> None:

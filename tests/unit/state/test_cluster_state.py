@@ -20,7 +20,7 @@ from tutti.model.cluster import (
     SlotReservation,
     Snapshot,
 )
-from tutti.model.inter_pod import NO_RULES, InterPodRules
+from tutti.model.inter_pod import NO_RULES, InterPodRules, Topology
 from tutti.model.keys import POD, GangKey, NodeName, Uid
 from tutti.model.queues import Queue, QueueRecord
 from tutti.model.resources import NOTHING, Resources
@@ -114,7 +114,7 @@ class Observed:
 def test_an_empty_world_is_not_synced_until_every_stream_was_listed() -> None:
     state = ClusterState(lambda: None)
     stores = ("nodes", "pending", "bound", "pinned", "groups", "reservations", "classes")
-    for name in (*stores, "namespaces", "queues"):
+    for name in (*stores, "namespaces", "queues", "topologies"):
         assert not state.is_synced
         store = getattr(state, name)
         store.replace([], 1, store.began())
@@ -759,6 +759,20 @@ def test_a_gang_has_the_priority_of_its_class_once_there_is_one() -> None:
     assert [(g.class_value, g.priority) for g in one.seen.gangs] == [(9, 9)]
     one.state.classes.drop(Uid("c"))
     assert [g.priority for g in one.seen.gangs] == [3]
+
+
+def test_topologies_are_shown_by_name_and_wake_when_they_change() -> None:
+    one = Observed()
+    wakes = one.wakes
+    for name, uid in (("b", "t-1"), ("a", "t-2"), ("b", "t-3")):
+        one.state.topologies.put(Item(Uid(uid), one.next(), Topology(name, (uid,))))
+    assert one.seen.topologies == (Topology("a", ("t-2",)), Topology("b", ("t-3",)))
+    assert one.wakes == wakes + 3
+    one.state.topologies.put(Item(Uid("t-2"), one.next(), Topology("a", ("t-2",))))
+    assert one.wakes == wakes + 3
+    for uid in ("t-1", "t-2", "t-3"):
+        one.state.topologies.drop(Uid(uid))
+    assert not any(one.seen.topologies)
 
 
 def test_queues_are_shown_by_name_with_the_namespaces_that_they_choose_from() -> None:
