@@ -32,10 +32,10 @@ def more(cluster: FakeCluster, name: str) -> None:
 async def test_without_queues_gangs_that_run_are_left_alone() -> None:
     cluster = running()
     await live(cluster)
-    before, calls = bound(cluster), len(cluster.made)
+    before, calls = bound(cluster), len(cluster.calls)
     await live(cluster, "tutti-1")
     assert bound(cluster) == before
-    assert not {"bind", "reserve", "release", "evict", "amend"} & {*cluster.made[calls:]}
+    assert not {"bind", "reserve", "release", "evict", "amend"} & {*cluster.calls[calls:]}
 
 
 async def test_queues_that_are_created_while_gangs_run_end_nobody_and_stop_starts() -> None:
@@ -88,7 +88,7 @@ async def test_a_crash_at_any_call_after_queues_were_created_ends_nobody(
         cluster.change_queue("all", limits=(("cpu", 8000),))
         more(cluster, "d")
         more(cluster, "e")
-        first = len(cluster.made)
+        first = len(cluster.calls)
         at = first + number
         cluster.fault = lambda n, _, at=at: Fault(Crash(), is_committed) if n == at else None  # type: ignore[misc]
         for identity in ("tutti-1", "tutti-2"):

@@ -315,7 +315,7 @@ async def test_a_gang_that_ran_before_the_first_queue_is_charged_to_one_queue_fr
     life.watch.catch_up()
     await life.settle()
     assert not is_bound(cluster, "b-0")
-    assert cluster.made.count("reserve") == 3, "two starts and one record"
+    assert cluster.calls.count("reserve") == 3, "two starts and one record"
     assert not cluster.broken
 
 
@@ -326,7 +326,7 @@ async def test_after_a_crash_at_any_call_the_missing_records_are_written_once(
     for number in range(1, 20):
         cluster = before_queues()
         await live(cluster)
-        begun = len(cluster.made)
+        begun = len(cluster.calls)
         at = begun + number
         cluster.fault = lambda n, _, at=at: Fault(Crash(), is_committed) if n == at else None  # type: ignore[misc]
         cluster.add_queue(VISION)

@@ -19,7 +19,7 @@ import pytest
 
 from tests.docs import commands
 from tests.docs.commands import Kind
-from tests.harness.operator_process import OperatorProcess, told
+from tests.harness.operator_process import OperatorProcess, container_environment
 
 from .places import NAMESPACE, ROOT
 
@@ -147,7 +147,7 @@ class Reader:
         plane = self._shell.plane
         account = plane.kubeconfig_for_service_account(NAMESPACE, "tutti")
         (pod, *_) = self._shell.pods()
-        variables = told(pod["spec"]).items()
+        variables = container_environment(pod["spec"]).items()
         settings = {name: value for name, value in variables if value and name not in ITS_OWN}
         self._operator = OperatorProcess(plane, environment=settings, kubeconfig=account)
         self._operator.start()

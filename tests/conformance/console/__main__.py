@@ -14,6 +14,7 @@ import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from tests.api.bodies import queue
 from tests.harness.browser.driver import chromium
@@ -141,7 +142,7 @@ async def on_files(pictures: Path | None) -> Sequence[str]:
                 "node-markup": walk.views("", MARKUP, "")["node"],
                 "gang-markup": walk.views("ml/" + SCRIPT, "", "")["gang"],
                 "gang-long": walk.views("ml/" + LONG, "", "")["gang"],
-                "more-markup": "what-if?remove=" + walk.quote(MARKUP, safe=""),
+                "more-markup": "what-if?remove=" + quote(MARKUP, safe=""),
             }
             return [*await walk.look(page, addresses, pictures), *await unchanged(page)]
 
@@ -163,9 +164,10 @@ async def main() -> int:
     folder = parser.parse_args().pictures
     places: list[Path | None] = [None, None]
     if folder is not None:
-        places = [folder / "cluster", folder / "files"]
-        for place in places:
+        folders = [folder / "cluster", folder / "files"]
+        for place in folders:
             place.mkdir(parents=True, exist_ok=True)
+        places = [*folders]
     faults = [*await on_files(places[1])]
     print(f"on files: {len(faults)} faults", flush=True)
     with await asyncio.to_thread(Rig.start) as rig:

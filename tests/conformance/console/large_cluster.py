@@ -17,7 +17,7 @@ from aiohttp import web
 
 from tests.harness.controlplane.nodes import node_manifest
 from tests.harness.rig import pod, pod_group
-from tutti.kube import kinds
+from tutti.kube import gang_sources, kinds
 
 ZONE, KIND = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
 GPUS, MEMBERS, WAITING_MEMBERS = 8, 8, 4
@@ -25,7 +25,7 @@ CREATED = "2026-01-01T00:00:00Z"
 NODES, PODS, GROUPS = (
     kinds.NODE.stream().path,
     kinds.POD.stream().path,
-    kinds.gang_sources.ALWAYS[0].kinds[0].stream().path,
+    gang_sources.ALWAYS[0].kinds[0].stream().path,
 )
 
 Manifest = dict[str, Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from tutti.model.cluster import Phase
@@ -133,7 +134,7 @@ def _queued(jobs: list[Job]) -> list[cover.QueuedGang]:
             job.priority,
             _resources(job.size),
             tuple((str(n), _resources(job.each)) for n in range(1, job.extras + 1)),
-            **({} if job.start is None else {"started": float(job.start)}),
+            started=inf if job.start is None else float(job.start),
         )
         for job in jobs
     ]

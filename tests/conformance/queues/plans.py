@@ -107,9 +107,7 @@ def _that_may_borrow(
 ) -> list[Job]:
     """Who would start if it alone could say where all others are, as far as totals tell."""
     running, room = there
-    rest = [
-        sum(node[r] for node in room) - sum(j.size[r] for j in before) for r in world.resources
-    ]
+    rest = [sum(node[r] for node in room) - sum(j.size[r] for j in before) for r in world.resources]
     return [
         j
         for j in left

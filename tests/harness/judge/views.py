@@ -3,7 +3,7 @@
 Separate from the replay so that the names of API fields stand in one place.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -144,20 +144,13 @@ View = Pod | Node | PodGroup | Reservation | Queue
 def view(kind: Kind, body: Body, revision: int) -> View:
     """Read one object."""
     match kind:
-        case Kind.PODS:
-            return _pod(body)
-        case Kind.NODES:
-            return _node(body)
-        case Kind.POD_GROUPS:
-            return _pod_group(body)
         case Kind.KUBERNETES_GROUPS | Kind.PLUGINS_GROUPS | Kind.VOLCANO_GROUPS:
             return _foreign_group(kind, body)
         case Kind.RAY_CLUSTERS | Kind.JOB_SETS:
             return _owner(kind, body)
         case Kind.RESERVATIONS:
             return _reservation(body, revision)
-        case Kind.QUEUES:
-            return _queue(body)
+    return _READERS[kind](body)
 
 
 def _key(body: Body) -> Key:
@@ -339,3 +332,11 @@ def _queue(body: Body) -> Queue:
         generation=int(metadata.get("generation") or 1),
         observed=int((body.get("status") or {}).get("observedGeneration") or 0),
     )
+
+
+_READERS: Mapping[Kind, Callable[[Body], View]] = {
+    Kind.PODS: _pod,
+    Kind.NODES: _node,
+    Kind.POD_GROUPS: _pod_group,
+    Kind.QUEUES: _queue,
+}

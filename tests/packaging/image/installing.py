@@ -21,7 +21,7 @@ from ...harness import rig as rigs
 from ...harness.controlplane import build
 from ...harness.controlplane.cluster import ControlPlane
 from ...harness.judge.audit import binders, read_audit
-from ...harness.operator_process import NAMESPACE, OperatorProcess, told
+from ...harness.operator_process import NAMESPACE, OperatorProcess, container_environment
 from . import root
 from .building import PROJECT
 from .trying import WrongError
@@ -138,7 +138,7 @@ class Replica(OperatorProcess):
         variables = {
             "PATH": root.PATH,
             "HOME": "/",
-            **told(spec),
+            **container_environment(spec),
             "KUBERNETES_SERVICE_HOST": host,
             "KUBERNETES_SERVICE_PORT": port,
             "TUTTI_PROBE_PORT": environment["TUTTI_PROBE_PORT"],

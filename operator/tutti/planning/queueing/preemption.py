@@ -15,6 +15,7 @@ from ...model.keys import GangKey
 from ...model.queues import ROOT, Preemption
 from ...model.resources import NOTHING, Resources
 from ...queues import charge, claims, share
+from ...queues.attribution import ChargedPods
 from ...queues.claims import Entitlement
 from ...queues.cover import QueuedGang
 from ...queues.tree import QueueTree
@@ -74,7 +75,7 @@ class ClaimedPlan:
         leaving = {
             key: charged.total if key in ended else charged.leaving
             for key, charged in ledger.charges.items()
-            if key not in ledger.older
+            if key not in ledger.queued.pods.others
         }
         gangs = {k: _marked(rules, gang) for k, gang in ledger.gangs.items() if k not in ended}
         charges = {k: charged for k, charged in ledger.charges.items() if k not in ended}
@@ -94,11 +95,11 @@ def charged_gangs(queued: QueuedGangs) -> ChargedGangs:
         return queued.charged
     snapshot = queued.observed.snapshot
     reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
-    records, older = snapshot.records, snapshot.older_members
+    records, others = snapshot.records, ChargedPods.of(snapshot).others
     charges, running = {}, []
     for gang in snapshot.gangs:
         record = records.get(gang.uid)
-        left = older.get(gang.key, ())
+        left = others.get(gang.key, ())
         own = charge.gang_charge(gang, reservations.get(gang.uid), record, left)
         if own.total.amounts:
             started = gang.created if record is None else record.started

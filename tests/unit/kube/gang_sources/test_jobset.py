@@ -27,7 +27,7 @@ def jobset(*jobs: dict[str, Any], **spec: Any) -> JobSet:
     return wire.parse_one(body, JobSet)
 
 
-def job(name: str, pods: int, replicas: int = 1, **after: str) -> dict[str, Any]:
+def job(name: str, pods: int, *, replicas: int = 1, **after: str) -> dict[str, Any]:
     """A replicated job; the keywords are what it comes after, and the status that these need."""
     return {
         "name": name,
@@ -51,7 +51,7 @@ def test_a_set_of_jobs_is_a_gang() -> None:
 
 def test_jobs_that_wait_for_the_end_of_others_are_a_stage_of_their_own() -> None:
     initializers = [job(name, 1) for name in INITIALIZERS]
-    after = dict.fromkeys(INITIALIZERS, "Complete")
+    after: Any = dict.fromkeys(INITIALIZERS, "Complete")
     gang = decode_set(
         jobset(*initializers, job("node", 4, **after), job("end", 1, node="Complete"))
     )
