@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tutti.gang.findings import QueueAtLimit
-from tutti.model.cluster import Reservation
+from tutti.model.cluster import Namespace, Reservation
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.queues import Queue, QueueRecord, RoleAtStart
 
@@ -62,10 +62,13 @@ def with_queues(picture: Snapshot, gpu: str, seed: int) -> Snapshot:
         free -= sum(member.shape.requests[gpu] for member in gang.members)
         if free < least_free:
             break
+    gangs = tuple(sorted((*waiting, *running), key=lambda gang: gang.key))
+    names = sorted({gang.key.namespace for gang in gangs})
     return replace(
         picture,
         nodes=tuple(nodes.values()),
-        gangs=tuple(sorted((*waiting, *running), key=lambda gang: gang.key)),
+        gangs=gangs,
+        namespaces=tuple(map(Namespace, names)),
         queues=tuple(sorted(queues, key=lambda queue: queue.name)),
         start_records=tuple(_start_record(gang) for gang in running),
     )
@@ -73,7 +76,7 @@ def with_queues(picture: Snapshot, gpu: str, seed: int) -> Snapshot:
 
 def without_queues(picture: Snapshot) -> Snapshot:
     """The same gangs, waiting and running, without any Queue."""
-    return replace(picture, queues=(), start_records=())
+    return replace(picture, queues=(), start_records=(), namespaces=())
 
 
 def at_a_limit(plan: Plan) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tutti.model.cluster import Gang, Member, Node, Reservation, Snapshot
+from tutti.model.cluster import Gang, Member, Namespace, Node, Reservation, Snapshot
 from tutti.model.decisions import Objective, Plan, Policy
 from tutti.model.keys import GangKey, NodeName, PodKey, Uid
 from tutti.model.queues import Queue, QueueRecord, RoleAtStart
@@ -72,7 +72,14 @@ def snapshot(world: World) -> Snapshot:
         sorted((_record(gang) for gang in world.gangs if gang.at_start), key=lambda one: one.gang)
     )
     queues = tuple(sorted(_queues(world), key=lambda queue: queue.name))
-    return Snapshot(float(world.now), nodes, gangs, start_records=records, queues=queues)
+    return Snapshot(
+        float(world.now),
+        nodes,
+        gangs,
+        namespaces=(Namespace(NAMESPACE),),
+        start_records=records,
+        queues=queues,
+    )
 
 
 def _queues(world: World) -> Iterator[Queue]:
