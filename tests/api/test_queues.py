@@ -77,7 +77,7 @@ def test_a_limit_stops_a_gang_until_it_is_raised_and_ends_nobody(place: Place) -
 
 
 def test_a_gang_that_runs_stays_in_the_queue_that_it_started_in(place: Place) -> None:
-    """Also without its PodGroup: the record of its start goes with its last pod."""
+    """Also without its PodGroup and its labels: the record of its start goes with its last pod."""
     place.nodes(1, cpu=16)
     _queue(place, "vision", resources=[{"name": "cpu", "limit": 4}])
     _queue(place, "nlp")
@@ -92,7 +92,15 @@ def test_a_gang_that_runs_stays_in_the_queue_that_it_started_in(place: Place) ->
     place.delete("ptg", "first")
     _gang(place, "third", 2, "vision")
     place.until_waiting("third", "QueueAtLimit", words)
+    for number, label in enumerate((None, "gone", "second")):
+        path = f"/api/v1/namespaces/{place.name}/pods/first-{number}"
+        labels = {"tutti.dev/pod-group": label}
+        place.rig.plane.request("PATCH", path, {"metadata": {"labels": labels}})
+    _gang(place, "fourth", 2, "vision")
+    place.until_waiting("fourth", "QueueAtLimit", words)
     assert [*_until_records(place, 1)] == [before]
+    assert len(before["charged"]) == 3
+    place.delete("ptg", "fourth")
     for number in range(3):
         place.delete("pod", f"first-{number}")
     place.until_bound("second", 2)

@@ -587,7 +587,7 @@ def test_a_pod_that_runs_is_charged_where_it_started_whatever_its_label_says(lab
     if label == "other":
         parts = (replace(other, members=moved),)
     elif label == "gone":
-        strays = moved
+        strays = (*moved, *gang("gone").of(1, cpu=1).members)
     else:
         parts = tuple(replace(single(pod.key.name), members=(pod,)) for pod in moved)
     assert charges(*tree, *parts, strays=strays) == {"a": ("vision", 3)}

@@ -9,8 +9,8 @@ from tutti.model.cluster import Phase, Reservation, SlotReservation
 from tutti.model.decisions import Placement, Plan
 from tutti.model.inter_pod import Requirement
 from tutti.model.keys import NodeName, Uid
-from tutti.model.queues import Queue, QueueMode, QueueRecord, RoleAtStart, Stop
-from tutti.verify import plan_checks
+from tutti.model.queues import ROOT, Queue, QueueMode, QueueRecord, RoleAtStart, Stop
+from tutti.verify import plan_checks, queue_checks
 
 from ...harness.builders import (
     GangBuilder,
@@ -19,6 +19,7 @@ from ...harness.builders import (
     node,
     reservation,
     resources,
+    single,
     snapshot,
     space,
 )
@@ -249,3 +250,37 @@ def test_no_gang_starts_while_pods_of_its_name_are_charged_to_another_queue() ->
     assert broken(*queues, held, leaving.but(queue="nlp")) == (
         "gang ml/a: its pods are charged to queue vision",
     )
+
+
+def test_a_placement_whose_record_is_stale_is_not_upheld() -> None:
+    """The queue was made anew, or the gang names another, since the plan was made."""
+    start = starting(A)
+    vision, other = queue("a"), queue("b")
+    for written, expected in (
+        (None, ["a"]),
+        (QueueRecord("a", vision.uid, 0.0), ["a"]),
+        (QueueRecord("a", Uid("a-0"), 0.0), []),
+        (QueueRecord("b", other.uid, 0.0), []),
+        (QueueRecord(ROOT, Uid(""), 0.0), []),
+    ):
+        world = snapshot(ROOMY, ML, vision, other, A)
+        kept = plan_checks.upheld(world, [replace(start, record=written)])
+        assert [placement.gang.name for placement in kept] == expected
+    alone = single("p", cpu=1)
+    assert upheld(vision, alone) == ["p"]
+
+
+def test_what_runs_without_a_record_is_charged_somewhere_whatever_it_names() -> None:
+    default = capped("b", 2000, default_for=(), created=1.0)
+    later = capped("c", 2000, default_for=(), created=2.0)
+    runs = A.bound_on("n1", "n1")
+    for named, above in (("a", "a"), ("gone", "b"), ("", "b")):
+        parents = (capped("a", 2000), queue("d", parent="a"), default, later)
+        seen = snapshot(ROOMY, ML, *parents, runs.but(queue=named))
+        holding = [cap.name for cap in queue_checks.caps(seen) if runs.key in cap.gangs]
+        assert holding == [f"queue {above}"]
+    inner = (capped("a", 2000, default_for=()), queue("d", parent="a"))
+    seen = snapshot(ROOMY, ML, *inner, runs.but(queue=""))
+    assert [cap.gangs for cap in queue_checks.caps(seen)] == [{runs.key}]
+    unseen = snapshot(ROOMY, *inner, runs.but(queue=""))
+    assert queue_checks.caps(unseen) == []
