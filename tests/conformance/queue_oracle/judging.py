@@ -8,7 +8,7 @@ is held for a starved gang, it is not known which: the judge asks only what is l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import inf
@@ -212,42 +212,48 @@ def _borrowers(first: First | None, problems: list[str]) -> Step:
         gangs = [g for g in reading.waiting if not _is(first, g)]
         open_ones = reading.extras([g for g in reading.now if has_begun(g)])
         while gangs or open_ones:
-            steps = turns(world, use(world, reading.now), _turns(reading, gangs, open_ones))
-            priority = {gang.name: gang.priority for gang in world.gangs}
-            keys = {g.name: (steps[g.name], -g.priority) for g in gangs}
-            keys |= {_label(*x): (steps[_label(*x)], -priority[x[0]]) for x in open_ones}
-            teams = {g.name: g.team for g in gangs}
-            teams |= {_label(*x): reading.gang(x[0]).team for x in open_ones}
-            together = _next(keys, teams)
-            level = [g for g in gangs if g.name in together]
-            extras = [x for x in open_ones if _label(*x) in together]
-            if level:
-                mine = [g for g in level if g.name in reading.placed]
-                top = model.best(reading.stage(level, must_be_covered=False))
-                if model.worth(world, level, mine) != top:
-                    names = [g.name for g in level]
-                    problems.append(f"borrowers {names}: the best is worth {_text(top)}")
-                    return
-                reading = reading.with_starts(mine)
+            gangs = [g for g in gangs if any(model.best(reading.stage([g], must_be_covered=False)))]
+            for together in _groups(reading, gangs, open_ones):
+                level = [g for g in gangs if g.name in together]
+                extras = [x for x in open_ones if _label(*x) in together]
                 gangs = [g for g in gangs if g not in level]
-                open_ones = [*open_ones, *reading.extras(mine)]
-            joined = [x for x in extras if x[1] in reading.placed.get(x[0], ())]
-            reading = replace(reading, joined=(*reading.joined, *joined))
-            open_ones = [x for x in open_ones if x not in extras]
+                open_ones = [x for x in open_ones if x not in extras]
+                mine = [g for g in level if g.name in reading.placed]
+                if level:
+                    top = model.best(reading.stage(level, must_be_covered=False))
+                    if model.worth(world, level, mine) != top:
+                        names = [g.name for g in level]
+                        problems.append(f"borrowers {names}: the best is worth {_text(top)}")
+                        return
+                reading = reading.with_starts(mine)
+                more = reading.extras(mine)
+                open_ones = [*open_ones, *more]
+                joined = [x for x in extras if x[1] in reading.placed.get(x[0], ())]
+                reading = replace(reading, joined=(*reading.joined, *joined))
+                if more or len(mine) < len(level) or len(joined) < len(extras):
+                    break
         yield reading
 
     return step
 
 
-def _next(keys: Mapping[str, tuple[tuple[int, ...], int]], teams: Mapping[str, str]) -> set[str]:
-    """Who is decided on next: the first turn, and those that follow it of its queue alone."""
-    together: set[str] = set()
+def _groups(
+    reading: Reading, gangs: Sequence[Gang], extras: Sequence[tuple[str, int]]
+) -> Sequence[set[str]]:
+    """Who is decided on together: one turn, and those that follow it of its queue alone."""
+    world = reading.world
+    waiting = {one.name: one for one in _turns(reading, gangs, extras)}
+    steps = turns(world, use(world, reading.now), [*waiting.values()])
+    keys = {name: (steps[name], -one.priority) for name, one in waiting.items()}
+    groups: list[set[str]] = []
     for turn in sorted({*keys.values()}):
         more = {name for name, key in keys.items() if key == turn}
-        if together and len({(teams[name], keys[name][1]) for name in together | more}) > 1:
-            break
-        together |= more
-    return together
+        before = groups[-1] if groups else set()
+        if before and len({(waiting[n].team, waiting[n].priority) for n in before | more}) == 1:
+            before |= more
+        else:
+            groups.append(more)
+    return groups
 
 
 def _turns(
