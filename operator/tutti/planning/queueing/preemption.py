@@ -173,13 +173,14 @@ def _may_claim(claimed: ClaimedPlan, want: PlacementRequest) -> bool:
 def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlement) -> ClaimedPlan:
     """The plan with the claim of a gang, if some victims suffice."""
     candidates = claimed.pool.candidates(want, claimed.ledger, entitlement)
-    freed = {id(candidate): claimed.pool.freed(candidate) for candidate in candidates}
+    freed = claimed.pool.freed(candidates)
+    quick = replace(claimed.limits, strategy=claimed.limits.fallback)  # any place will do
 
     def room_without(some: Sequence[Candidate]) -> Room:
         room = claimed.room.copy()
-        for candidate in some:
-            rows, amounts = freed[id(candidate)]
-            np.add.at(room, rows, amounts)
+        if some:
+            rows, amounts = zip(*(freed[candidate.name] for candidate in some), strict=True)
+            np.add.at(room, np.concatenate(rows), np.concatenate(amounts))
         return room
 
     def placed(some: Sequence[Candidate]) -> PartialPlan | None:
@@ -188,8 +189,11 @@ def _claimed(claimed: ClaimedPlan, want: PlacementRequest, entitlement: Entitlem
             return None
         room = np.maximum(room_without(some), 0)
         before = replace(claimed.plan, free=room, quotas=quotas)
-        after = round_answer.answer_round(before, [want], claimed.limits)
-        return after if after.has_placed(want) else None
+        for limits in (quick, claimed.limits):
+            after = round_answer.answer_round(before, [want], limits)
+            if after.has_placed(want):
+                return after
+        return None
 
     chosen = victims.cheapest(candidates, placed)
     if chosen is None:

@@ -22,6 +22,8 @@ from .ledger import QueueLedger
 from .victims import Candidate, Cost
 
 Room = NDArray[np.int64]  # [node, resource]
+CandidateName = tuple[GangKey, str]
+Freed = tuple[NDArray[np.intp], Room]  # the rows of nodes, and what each of them gains
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,15 +74,23 @@ class VictimPool:
             ]
         return found
 
-    def freed(self, candidate: Candidate) -> tuple[NDArray[np.intp], Room]:
-        """The rows of nodes that the end of a candidate gives room, and how much; rounded down."""
+    def freed(self, candidates: Sequence[Candidate]) -> Mapping[CandidateName, Freed]:
+        """The rows of nodes that the end of each gives room, and how much; rounded down."""
         rows = {node.name: row for row, node in enumerate(self.grid.nodes)}
-        places = [(rows[m.node], m) for m in candidate.members if m.node in rows]
-        where = np.array([row for row, _ in places], dtype=np.intp)
-        requests = [grids.footprint(member.shape) for _, member in places]
         units = np.array(self.grid.units, dtype=object)
-        amounts = grids.amounts(requests, self.grid.resources) // units
-        return where, np.minimum(amounts, grids.AMOUNT_LIMIT).astype(np.int64)
+        shapes = {member.shape for candidate in candidates for member in candidate.members}
+        gains = {
+            shape: grids.amounts([grids.footprint(shape)], self.grid.resources) // units
+            for shape in shapes
+        }
+        freed = {}
+        for candidate in candidates:
+            placed = [(rows[m.node], gains[m.shape]) for m in candidate.members if m.node in rows]
+            where = np.array([row for row, _ in placed], dtype=np.intp)
+            table = np.concatenate([gain for _, gain in placed] or [np.zeros((0, len(units)))])
+            whole = np.minimum(table, grids.AMOUNT_LIMIT).astype(np.int64)
+            freed[candidate.name] = where, whole
+        return freed
 
     def room_once_gone(self) -> Room:
         """The room of each node once all pods of gangs have gone that terminate.

@@ -221,6 +221,14 @@ def test_only_victims_that_help_end() -> None:
     assert plan(seen(*parts[:4], node("n3"), *old("y", 8, on="n2"), gpu=3)) == ()
 
 
+def test_members_on_nodes_that_are_gone_free_nothing() -> None:
+    lost = old("x", 8)
+    half = gang("x").of(8, gpu=1).each(node=NodeName("n1")).last(1, node=NodeName("gone"))
+    assert ends(plan(seen(A, B, waits("new", "a", 4), half.but(queue="b"), lost[1]))) == {
+        "new": ["x"]
+    }
+
+
 def test_a_limit_makes_a_gang_on_another_node_end() -> None:
     parent = queue("p", limits=((GPU, 8),))
     own, other = queue("a", **gpus(4), parent="p"), queue("b", parent="p")
