@@ -60,15 +60,12 @@ def claim(state: State, strategy: str = "ilp") -> Claimed:
     return Claimed(seen, declared, claimed.claims)
 
 
-def violations(_: State, claimed: Claimed) -> Iterator[str]:
-    """What ``verify`` says of the claims."""
-    modes, protected = claimed.rules.modes, claimed.rules.protected
-    yield from preemption_checks.violations(claimed.seen, claimed.claims, modes, protected)
-
-
 def differences(state: State, claimed: Claimed) -> Iterator[str]:
     """Where the claims are not those of the enumeration, each asked after those before it."""
-    yield from violations(state, claimed)
+    declared = claimed.rules
+    yield from preemption_checks.violations(
+        claimed.seen, claimed.claims, declared.modes, declared.protected
+    )
     last = True
     for made in claimed.claims:
         job = next(job for job in state.jobs if job.name == made.gang.name)
