@@ -13,12 +13,32 @@ from ..filters.node_rules import fits_node
 from ..model.cluster import Gang, Member, Snapshot
 from ..model.decisions import Claim, Victim
 from ..model.keys import GangKey, Uid
-from ..model.queues import Preemption, QueueMode
-from . import cover_walk, lookup, queue_checks, room_ledger
-from .cover_walk import Amounts, ItemGang
+from ..model.queues import ROOT, Preemption, QueueMode
+from . import lookup, queue_checks, room_ledger
 from .queue_checks import QueueChains
 
+Amounts = Counter[str]
+Item = tuple[GangKey, str]  # a gang, and the name of an extra; empty for its minimum
 Modes = Mapping[str, Preemption]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemGang:
+    """A gang that runs, or is claimed for: what its minimum and each extra are charged."""
+
+    key: GangKey
+    queue: str
+    priority: int
+    started: float  # seconds since the epoch
+    minimum: Amounts
+    extras: Mapping[str, Amounts]  # by pod, the oldest first
+    members: int
+    is_protected: bool
+
+    @property
+    def charge(self) -> Amounts:
+        """All of it."""
+        return sum(self.extras.values(), self.minimum)
 
 
 def violations(
@@ -73,7 +93,7 @@ class _Judge:
             extras = _extras(staying)
             judge.running[gang.key] = ItemGang(
                 gang.key,
-                queues.charged(gang, standing, record),
+                queues.charged(gang, standing, record) or ROOT,
                 gang.priority,
                 gang.created if record is None else record.started,
                 charge - sum(extras.values(), Counter()),
@@ -86,7 +106,7 @@ class _Judge:
     def measure(self) -> tuple[Sequence[int], Sequence[int]]:
         """What rises with every plan that ends something."""
         priorities = sorted({gang.priority for gang in self.gangs.values()}, reverse=True)
-        return cover_walk.measure(self.queues, [*self.running.values()], priorities)
+        return _measure(self.queues, [*self.running.values()], priorities)
 
     def judged(self, claim: Claim) -> Iterator[str]:
         """What is wrong with one claim; it is carried out afterwards."""
@@ -130,8 +150,8 @@ class _Judge:
 
     def _rights(self, claim: Claim, counted: ItemGang) -> Iterator[str]:
         """Whether the gang has the claim at all."""
-        before = cover_walk.covered(self.queues, [*self.running.values()])
-        after = cover_walk.covered(self.queues, [*self.running.values(), counted])
+        before = _covered(self.queues, [*self.running.values()])
+        after = _covered(self.queues, [*self.running.values(), counted])
         mode = self.modes.get(counted.queue, Preemption.OFF)
         queue = after.get((counted.key, ""))
         if mode is Preemption.OFF:
@@ -150,7 +170,7 @@ class _Judge:
 
     def _victims(self, claim: Claim, counted: ItemGang) -> Iterator[str]:
         """Whether the gang may end its victims, and whether none of them is left as half a gang."""
-        after = cover_walk.covered(self.queues, [*self.running.values(), counted])
+        after = _covered(self.queues, [*self.running.values(), counted])
         for victim in claim.victims:
             gang = self.running.get(victim.gang)
             if gang is None or victim.gang in self.claimed or victim.gang in self.being_bound:
@@ -216,7 +236,7 @@ class _Judge:
         for member in placed:
             minimum.update(lookup.needs(member.shape))
         started = gang.created if gang.is_single else inf
-        queue = self.queues.of_gang(gang)
+        queue = self.queues.of_gang(gang) if self.queues.queues else ROOT
         is_protected = gang.key in self.protected
         return ItemGang(
             gang.key, queue, gang.priority, started, minimum, {}, len(placed), is_protected
@@ -257,3 +277,88 @@ def _extras(gang: Gang) -> Mapping[str, Amounts]:
     members = {member.uid: member for member in _holders(gang)}
     uids = queue_checks.extras_of(gang, [*members.values()], queue_checks.done_by_role(gang))
     return {members[uid].key.name: Counter(lookup.needs(members[uid].shape)) for uid in uids}
+
+
+def _covered(queues: QueueChains, gangs: Sequence[ItemGang]) -> Mapping[Item, str]:
+    """The queue that covers each item; what borrows is absent."""
+    covers: dict[Item, str] = {}
+    sizes = {(gang.key, ""): gang.minimum for gang in gangs}
+    sizes |= {(gang.key, pod): amounts for gang in gangs for pod, amounts in gang.extras.items()}
+    lines = {line for name in queues.queues for line, n in _declared(queues, name).items() if n}
+    for name in sorted(queues.queues, key=lambda name: (-_depth(queues, name), name)):
+        left = Counter({line: _guarantee(queues, name, line) for line in lines})
+        if not any(left.values()):
+            continue
+        for item, queue in covers.items():
+            if name in _names(queues, queue):
+                left.subtract({line: sizes[item][line] for line in lines})
+        inside = [gang for gang in gangs if name in _names(queues, gang.queue)]
+        inside.sort(key=lambda gang: _order(gang, name))
+        minimums = [(gang.key, "") for gang in inside]
+        for item in (*minimums, *((gang.key, pod) for gang in inside for pod in gang.extras)):
+            wanted = {line: sizes[item][line] for line in lines if sizes[item][line]}
+            is_open = item not in covers and (not item[1] or (item[0], "") in covers)
+            if is_open and all(n <= left[line] for line, n in wanted.items()):
+                covers[item] = name
+                left.subtract(wanted)
+    return covers
+
+
+def _measure(
+    queues: QueueChains, gangs: Sequence[ItemGang], priorities: Sequence[int]
+) -> tuple[Sequence[int], Sequence[int]]:
+    """What rises with every plan that ends something; ``priorities`` are all that there are.
+
+    How much is covered, by depth, kind and priority, then how many members run.
+    """
+    covers, by_key = _covered(queues, gangs), {gang.key: gang for gang in gangs}
+    counts = []
+    for level in sorted({_depth(queues, name) for name in queues.queues}, reverse=True):
+        kinds = Counter(
+            _kind(by_key[item[0]], item, queue)
+            for item, queue in covers.items()
+            if _depth(queues, queue) == level
+        )
+        counts.append(kinds[0, 0])
+        counts += [kinds[kind, priority] for kind in (1, 2) for priority in priorities]
+    use = [
+        sum(g.members for g in gangs if g.queue == name and g.priority == priority)
+        for name in sorted({ROOT, *queues.queues})
+        for priority in priorities
+    ]
+    return counts, use
+
+
+def _depth(queues: QueueChains, queue: str) -> int:
+    """How far below the root."""
+    return len(_names(queues, queue))
+
+
+def _kind(gang: ItemGang, item: Item, queue: str) -> tuple[int, int]:
+    """The kind of a covered item, and its priority where that counts."""
+    if item[1]:
+        return 2, gang.priority
+    return (0, 0) if gang.is_protected and gang.queue == queue else (1, gang.priority)
+
+
+def _order(gang: ItemGang, queue: str) -> tuple[bool, int, float, GangKey]:
+    is_first = gang.is_protected and gang.queue == queue
+    return not is_first, 0 if is_first else -gang.priority, gang.started, gang.key
+
+
+def _names(queues: QueueChains, queue: str) -> Sequence[str]:
+    return [step.name for step in queues.chain(queue)]
+
+
+def _declared(queues: QueueChains, name: str) -> Mapping[str, int]:
+    queue = queues.queues[name]
+    return dict(queue.guaranteed) if queue.mode is QueueMode.ACTIVE else {}
+
+
+def _guarantee(queues: QueueChains, name: str, line: str) -> int:
+    """What a queue guarantees: declared, or what its children do together."""
+    declared = _declared(queues, name)
+    if line in declared:
+        return declared[line]
+    children = [child for child in queues.queues if _names(queues, child)[1:2] == [name]]
+    return sum(_guarantee(queues, child, line) for child in children)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from tutti.model.cluster import Gang, Member, Node, Reservation, Snapshot
+from tutti.model.cluster import Gang, Member, Namespace, Node, Reservation, Snapshot
 from tutti.model.decisions import Claim, Policy
 from tutti.model.keys import POD, GangKey, NodeName, PodKey, Uid
 from tutti.model.queues import Preemption, Queue, QueueRecord, RoleAtStart
@@ -169,6 +169,7 @@ def snapshot(state: State) -> Snapshot:
         nodes,
         tuple(sorted(gangs, key=lambda gang: gang.key)),
         start_records=tuple(sorted(records, key=lambda held: held.gang)),
+        namespaces=(Namespace(NAMESPACE),),
         queues=tuple(_queue(state, name) for name in sorted(state.world.teams)),
     )
 
