@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0  # between two plans that ask for jobs without pods
 AGAIN_SECONDS = 5.0  # until a job is looked at again that could not be told, or has had its turn
-TOLD_SECONDS = 10.0  # for which a job that was told counts as if its pods were there
+ENQUEUED_SECONDS = 10.0  # for which an enqueued job counts as if its pods were there
 UNREAD_SECONDS = 60.0  # until a job is read again that is gone, or could not be read
 MOST_JOBS = 100  # that one plan asks for; the others have their turn after them
 MOST_REMEMBERED = 1_000  # jobs whose templates are kept
@@ -73,7 +73,7 @@ class Enqueuer:
         self._foreign: set[Uid] = set()  # gangs of jobs that name another scheduler
         self._tried: dict[Uid, float] = {}  # when a job had its turn last
         self._put_off: dict[Uid, float] = {}  # until when a job is left alone
-        self._told: dict[Uid, tuple[WaitingJob, float]] = {}  # and until when it counts
+        self._enqueued: dict[Uid, tuple[WaitingJob, float]] = {}  # and until when it counts
         self._look_at = 0.0  # when the next plan may ask for jobs
         self._next: float | None = None
 
@@ -95,7 +95,8 @@ class Enqueuer:
         if waiting and now < self._look_at:
             self._next = self._look_at
             return
-        self._forget_all_but({group.uid for group, _ in waiting})
+        uids = {group.uid for group, _ in waiting}
+        self._forget_all_but(uids)
         waiting = [one for one in waiting if one[0].uid not in self._foreign]
         if not waiting:
             return
@@ -104,20 +105,21 @@ class Enqueuer:
         jobs = [job for job in await self._read(due, now) if not job.group.unsupported_fields]
         starved = [job for job in jobs if self._is_starved(job.group, job.gang, now)]
         others = [job for job in jobs if job not in starved]
-        with_room = await self._with_room(snapshot, others, self._expected(snapshot, now), plan_of)
-        await self._gate.all(partial(self._tell, job.group) for job in (*starved, *with_room))
-        self._told.update((job.group.uid, (job, now + TOLD_SECONDS)) for job in with_room)
+        expected = [job for job in self._expected(snapshot, now) if job.group.uid not in uids]
+        with_room = await self._with_room(snapshot, others, expected, plan_of)
+        await self._gate.all(partial(self._write_room, job.group) for job in (*starved, *with_room))
+        self._enqueued.update((job.group.uid, (job, now + ENQUEUED_SECONDS)) for job in with_room)
         self._next = self._next_moment(waiting, due)
 
     def _expected(self, snapshot: Snapshot, now: float) -> list[WaitingJob]:
-        """The jobs that were told a moment ago and have not all the pods yet that they need."""
+        """The jobs that were enqueued a moment ago and do not yet have the pods that they need."""
         members = {gang.uid: len(gang.members) for gang in snapshot.gangs}
-        self._told = {
+        self._enqueued = {
             uid: (job, until)
-            for uid, (job, until) in self._told.items()
+            for uid, (job, until) in self._enqueued.items()
             if now < until and members.get(uid, 0) < demand.min_members(job.gang)
         }
-        return [job for job, _ in self._told.values()]
+        return [job for job, _ in self._enqueued.values()]
 
     async def _with_room(
         self,
@@ -131,15 +133,15 @@ class Enqueuer:
         A plan places the jobs with roles. Of the others only the sum of their resources counts.
         """
         planned = [job for job in jobs if job.roles]
-        beside = [job for job in expected if job.roles]
-        has_sums = len(beside) < len(expected)
-        placed = await self._placed(snapshot, (*planned, *beside), plan_of) if planned else ()
+        with_roles = [job for job in expected if job.roles]
+        has_sized_job = len(with_roles) < len(expected)
+        placed = await self._placed(snapshot, (*planned, *with_roles), plan_of) if planned else ()
         free = _free(snapshot) - Resources.total(job.group.min_resources for job in expected)
         with_room = []
         for job in (*planned, *(job for job in jobs if not job.roles)):
             has_room = job.group.min_resources.fits(free)
             if job.roles:
-                has_room = job.gang.key in placed and (has_room or not has_sums)
+                has_room = job.gang.key in placed and (has_room or not has_sized_job)
             if has_room:
                 with_room.append(job)
                 free -= job.group.min_resources
@@ -164,7 +166,7 @@ class Enqueuer:
         now = self._clock()
         moments = [gang.created + self._starvation_seconds for _, gang in waiting]
         moments += self._put_off.values()
-        moments += (until for _, until in self._told.values())
+        moments += (until for _, until in self._enqueued.values())
         if len(due) > MOST_JOBS:
             is_all_tried = all(group.uid in self._tried for group, _ in due)
             moments.append(now + (AGAIN_SECONDS if is_all_tried else LOOK_SECONDS))
@@ -223,7 +225,7 @@ class Enqueuer:
         plan = await plan_of(replace(snapshot, gangs=everyone))
         return frozenset(p.gang for p in plan.placements if p.gang in gangs)
 
-    async def _tell(self, group: GangObject) -> None:
+    async def _write_room(self, group: GangObject) -> None:
         kind = job_kind(group.key.kind)
         if kind is None:
             return

@@ -16,9 +16,9 @@ from tutti.model.resources import Resources
 from tutti.model.shapes import Template
 from tutti.operator.enqueuer import (
     AGAIN_SECONDS,
+    ENQUEUED_SECONDS,
     LOOK_SECONDS,
     MOST_JOBS,
-    TOLD_SECONDS,
     UNREAD_SECONDS,
     Enqueuer,
 )
@@ -208,8 +208,8 @@ async def test_what_one_job_was_told_of_is_not_free_for_another_until_its_pods_a
     assert len(world.names) == 1
     until = enqueuer.next_retry()
     assert until is not None
-    assert 0 < until <= TOLD_SECONDS
-    world.now += TOLD_SECONDS  # no pods have come; the room is nobody's
+    assert 0 < until <= ENQUEUED_SECONDS
+    world.now += ENQUEUED_SECONDS  # no pods have come; the room is nobody's
     await enqueuer.enqueue(CLUSTER, world.plan)
     assert world.names == ["a", "b"]
 
@@ -349,6 +349,18 @@ async def test_a_job_that_could_not_be_told_is_told_later(
     world.refusal, world.now = None, world.now + seconds
     await enqueuer.enqueue(CLUSTER, world.plan)
     assert (world.names, world.read) == (["a"], ["a"])  # what it is was read once
+
+
+async def test_a_job_that_could_not_be_told_does_not_take_its_own_room() -> None:
+    """It is sized by minResources, and fits once."""
+    sized = job("a", min_resources=Resources.of({"cpu": 6000}))
+    refusal = errors.Conflict("newer", status=409)
+    world = World({"a": JobPods(OURS, problem="odd")}, [sized], refusal=refusal)
+    enqueuer = world.enqueuer()
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    world.refusal, world.now = None, world.now + LOOK_SECONDS
+    await enqueuer.enqueue(CLUSTER, world.plan)
+    assert world.names == ["a"]
 
 
 async def test_a_group_that_is_gone_by_then_is_left_alone() -> None:
