@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from tests.harness.operator_process import ROOT, OperatorProcess
@@ -93,7 +94,8 @@ class Forked:
     def send_signal(self, sig: int, /) -> None:
         """See `Process`."""
         if not self._has_ended(0.0):
-            os.kill(self.pid, sig)
+            with suppress(ProcessLookupError):  # it has ended since, by a fault in another thread
+                os.kill(self.pid, sig)
 
     def kill(self) -> None:
         """See `Process`."""
