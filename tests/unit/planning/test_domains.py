@@ -233,7 +233,7 @@ def test_room_for_absent_members_is_held_in_the_domain() -> None:
 
 
 def test_members_move_to_better_nodes_inside_their_domain_alone() -> None:
-    """Another rack has better nodes; the gang is where best fit put it, in the tighter rack."""
+    """Another rack has better nodes; the gang stays where best fit put it, in the tighter one."""
     slow = [part.tainted("slow", effect="PreferNoSchedule") for part in rack("r1", 2, cpu=2)]
     fast = rack("r1", 1, cpu=3)[0].but(name=NodeName("b1-r1-9"))
     other = rack("r2", 4, cpu=5)

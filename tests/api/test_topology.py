@@ -1,0 +1,49 @@
+"""Gangs in one rack on a real API server: the Topology comes late, and a replacement returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..harness.rig import Rig, pod_group
+from .bodies import topology
+from .places import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RACK = "example.com/rack"
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    """A cluster of two racks: one node, and two nodes."""
+    with Rig.start() as started:
+        yield started
+
+
+def test_a_gang_starts_in_one_rack_and_its_replacement_returns_there(rig: Rig) -> None:
+    """Without the level it waits; with it, it starts where all of it fits."""
+    place = Place(rig)
+    for rack, nodes in (("r1", 1), ("r2", 2)):
+        labels = {"pool": place.name, RACK: rack}
+        rig.nodes(nodes, f"{place.name}-{rack}", labels=labels, cpu=2, memory="32Gi")
+    made = pod_group("train", 4, namespace=place.name)
+    made["spec"]["topology"] = {"required": RACK}
+    rig.create(made)
+    place.members("train", 4, cpu=1)
+    place.until_waiting("train", "UnknownLevel", f"no Topology has the level {RACK}")
+    rig.create(topology(RACK))
+    place.until_bound("train", 4)
+    large = pod_group("large", 6, namespace=place.name)
+    large["spec"]["topology"] = {"required": RACK}
+    rig.create(large)
+    place.members("large", 6, cpu=1)
+    words = f"the largest domain of {RACK} is r1: it has room for 2 of 6 members"
+    place.until_waiting("large", "NotEnoughRoom", words)
+    place.delete("pod", "train-0")
+    place.members("train", 1, first=4, cpu=1)
+    place.until_pod_bound("train-4")
+    nodes = {rig.pod(f"train-{i}", place.name)["spec"]["nodeName"] for i in range(1, 5)}
+    assert {name.rsplit("-", 2)[-2] for name in nodes} == {"r2"}
