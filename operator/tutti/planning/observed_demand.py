@@ -4,7 +4,7 @@ Members that came for the room of a standing Reservation have taken it before an
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..filters.node_rules import fits_node
@@ -103,19 +103,18 @@ class _FixedDomains:
             paths = self._room(waiting[0].shape, labels)
         return min(paths, key=lambda path: (-paths[path], path), default=None)
 
-    def _nodes_of(self, gang: Gang, rule: DomainRule) -> Iterator[NodeName]:
+    def _nodes_of(self, gang: Gang, rule: DomainRule) -> Sequence[NodeName]:
         """The nodes of its members, and those that its Reservation holds for them."""
         roles = {member.uid: member.role for member in gang.members}
-        for member in domain_rules.members_on_nodes(gang):
-            if member.node is not None and domain_rules.covers(rule, member.role):
-                yield member.node
+        places = [(m.role, m.node) for m in domain_rules.members_on_nodes(gang)]
         reservation = self._reservations.get(gang.uid)
-        for entry in () if reservation is None else reservation.entries:
-            if entry.uid in roles and domain_rules.covers(rule, roles[entry.uid]):
-                yield entry.node
-        for slot in () if reservation is None else reservation.slots:
-            if domain_rules.covers(rule, slot.role):
-                yield slot.node
+        if reservation is not None:
+            entries = [entry for entry in reservation.entries if entry.uid in roles]
+            places += [(roles[entry.uid], entry.node) for entry in entries]
+            places += [(slot.role, slot.node) for slot in reservation.slots]
+        return [
+            node for role, node in places if node is not None and domain_rules.covers(rule, role)
+        ]
 
     def _room(self, shape: Shape, labels: tuple[str, ...]) -> Counter[tuple[str, ...]]:
         """By domain: how many members of the shape fit there, each node by itself."""

@@ -54,22 +54,16 @@ def _new(
 ) -> Iterator[NodeName]:
     """The nodes on which the placement adds members of the rule."""
     roles = {member.uid: member.role for member in gang.members}
-    for assignment in placement.assignments:
-        if domain_rules.covers(rule, roles.get(assignment.uid, "")):
-            yield assignment.node
     before = slots.places(() if held is None else held.slots)
-    for node, role in slots.places(placement.slots) - before:
-        if domain_rules.covers(rule, role):
-            yield node
+    places = [(roles.get(one.uid, ""), one.node) for one in placement.assignments]
+    places += [(role, node) for node, role in slots.places(placement.slots) - before]
+    return (node for role, node in places if domain_rules.covers(rule, role))
 
 
 def _standing(gang: Gang, rule: DomainRule, held: Reservation | None) -> Iterator[NodeName]:
     """The nodes of the rule's members that have one: bound, or by a standing Reservation."""
     roles = {member.uid: member.role for member in gang.members}
-    for member in gang.members:
-        is_alive = member.node is not None and not member.is_over
-        if is_alive and member.node is not None and domain_rules.covers(rule, member.role):
-            yield member.node
-    for entry in () if held is None else held.entries:
-        if entry.uid in roles and domain_rules.covers(rule, roles[entry.uid]):
-            yield entry.node
+    places = [(m.role, m.node) for m in gang.members if m.node is not None and not m.is_over]
+    entries = [] if held is None else [one for one in held.entries if one.uid in roles]
+    places += [(roles[entry.uid], entry.node) for entry in entries]
+    return (node for role, node in places if domain_rules.covers(rule, role))

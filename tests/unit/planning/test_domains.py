@@ -304,3 +304,35 @@ def test_a_promised_member_fixes_the_domain_of_a_gang_that_has_started() -> None
     slots = [SlotReservation(NodeName("b1-r2-0"), "worker", 1)]
     held = reservation(made, ("a-1", "b1-r2-1"), slots=slots)
     assert racks_of(planned(snapshot(*parts, made, held)), "a") == {"b1-r2"}
+
+
+def test_members_of_roles_without_a_rule_go_anywhere() -> None:
+    """The driver is lost, and so are the workers, whose rack another one has left."""
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), node("bare", cpu=9), NETWORK]
+    made = gang("a").role("driver", 1, 2, cpu=4).role("worker", 3, cpu=1)
+    made = made.together("rack", "worker").bound_on("b1-r1-0")
+    made = made.only("a-2", node=NodeName("b1-r2-0"))
+    found = planned(snapshot(*parts, made))
+    assert nodes_of(found, "a") == {"bare", "b1-r2-0"}
+
+
+def test_lost_members_that_no_domain_holds_wait() -> None:
+    parts: list[Part] = [*rack("r1", 1), node("bare", cpu=9), NETWORK]
+    made = gang("a").role("driver", 1, cpu=4).role("worker", 3, cpu=1).together("rack", "worker")
+    assert planned(snapshot(*parts, made.bound_on("b1-r1-0"))).placements == ()
+
+
+def test_a_level_of_the_second_topology_counts_and_a_rule_of_nobody_does_not() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 2), topology("zone", name="first"), NETWORK]
+    made = gang("a").role("worker", 8, cpu=1).role("ghost", 0)
+    made = made.together("rack").together("block", "ghost")
+    assert racks_of(planned(snapshot(*parts, made)), "a") == {"b1-r2"}
+
+
+def test_a_role_in_two_racks_is_refused_and_other_roles_are_not_judged() -> None:
+    parts: list[Part] = [*rack("r1", 1), *rack("r2", 1), NETWORK]
+    free = gang("a").role("driver", 1, cpu=4).role("worker", 4, cpu=1)
+    made = planned(snapshot(*parts, free))
+    assert racks_of(made, "a") == {"b1-r1", "b1-r2"}
+    assert plan_checks.violations(snapshot(*parts, free.together("rack", "worker")), made) == ()
+    assert plan_checks.violations(snapshot(*parts, free.together("rack")), made) != ()

@@ -1,0 +1,170 @@
+"""Domains as numbers: what counting leaves, what the program proves, and where it stops."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from pulp import LpProblem
+
+from tutti.strategies import domains
+from tutti.strategies.best_fit import BestFit
+from tutti.strategies.domains import Alternatives, Region, empty_fits, regions
+from tutti.strategies.ilp import strategy as ilp
+from tutti.strategies.ilp.engine import Answer, SolverLimits
+from tutti.strategies.ilp.strategy import IlpStrategy
+from tutti.strategies.problem import (
+    Budget,
+    Demand,
+    DemandLevel,
+    Outcome,
+    Part,
+    Problem,
+    SameDomain,
+    Share,
+)
+
+from ...conformance.oracle.case import by_number, case_of
+from ...conformance.oracle.comparing import compared, wrong_bounds
+from ...conformance.oracle.faults import faults, worth
+from ...conformance.oracle.optimum import optimum
+from ...conformance.topology.instances import problem
+from .generators import cap, gang, problem_of
+
+
+def with_racks(made: Problem, *racks: int, rules: tuple[SameDomain, ...] | None = None) -> Problem:
+    """The problem with one level; all members of each gang in one domain, if no rules are given."""
+    demands = tuple(
+        replace(
+            demand,
+            same_domain=(SameDomain(0, tuple(range(len(demand.parts)))),)
+            if rules is None
+            else rules,
+        )
+        for demand in made.demands
+    )
+    return replace(made, demands=demands, domains=(np.array(racks, dtype=np.intp),))
+
+
+class Broken:
+    """An engine that fails."""
+
+    name = "broken"
+
+    def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
+        """Answer nothing."""
+        del program, effort, relaxed
+        return Answer(Outcome.FAILED, {}, "it broke")
+
+
+def knotted(racks: int) -> Problem:
+    """One gang of three members of 3 and three of 2: each kind fits on 5, 5 and 4, not both."""
+    demand = Demand(6, (Part(0, 0, 3), Part(1, 0, 3)), (0,), DemandLevel(0), 1)
+    free = [[5], [5], [4]] * racks
+    made = problem_of(free, [[3], [2]], demand)
+    return with_racks(made, *(n // 3 for n in range(3 * racks)))
+
+
+def test_regions_come_the_tightest_first() -> None:
+    made = with_racks(problem_of([[9], [4], [6], [2], [9]], [[1]], gang(4)), 0, 1, 2, 3, -1)
+    found = list(regions(made, made.demands[0], empty_fits(made)))
+    assert found == [Region((1,)), Region((2,)), Region((0,))]
+
+
+def test_where_there_is_no_domain_only_those_start_that_need_none() -> None:
+    parts = (Part(0, 0, 2), Part(0, 1, 1))
+    demand = Demand(1, parts, (0, 1), DemandLevel(0), 1)
+    made = problem_of([[4]], [[1]], demand)
+    role = with_racks(made, -1, rules=(SameDomain(0, (0,)),))
+    whole = with_racks(made, -1)
+    for strategy in (BestFit(), IlpStrategy()):
+        assert worth(role, strategy.solve(role, Budget())) == ((0, 1),)
+        assert worth(whole, strategy.solve(whole, Budget())) == ((0, 0),)
+
+
+def test_a_domain_that_is_fixed_is_the_only_one() -> None:
+    made = problem_of([[4], [4]], [[1]], gang(2))
+    fixed = with_racks(made, 0, 1, rules=(SameDomain(0, (0,), domain=1),))
+    for strategy in (BestFit(), IlpStrategy()):
+        (shares,) = strategy.solve(fixed, Budget()).shares
+        assert {share.node for share in shares} == {1}
+    assert not domains.are_together(fixed, fixed.demands[0], [Share(0, 0, 2)])
+    assert domains.are_together(fixed, fixed.demands[0], ())
+
+
+def test_equal_gangs_share_their_alternatives() -> None:
+    made = with_racks(problem_of([[4], [2], [9]], [[1]], *[gang(2)] * 3), 0, 1, -1)
+    found = Alternatives.of(made, range(3), 2)
+    assert found is not None
+    # One fits into the rack of two, and two into the rack of four: three, so no cap is needed.
+    assert sorted(region.domains for region in found.regions) == [(0,), (0,), (1,)]
+    assert found.problem.caps == ()
+    assert Alternatives.of(made, range(3), 1) is None
+
+
+def test_an_answer_in_alternatives_is_the_same_answer() -> None:
+    made = with_racks(problem_of([[4], [4]], [[1]], *[gang(2)] * 2, gang(3)), 0, 1)
+    found = Alternatives.of(made, range(3), 9)
+    assert found is not None
+    answer = ((Share(0, 1, 2),), (), (Share(0, 0, 3),))
+    assert found.with_domains(found.without(answer)) == answer
+
+
+def test_a_cap_counts_every_alternative_as_its_gang() -> None:
+    made = with_racks(problem_of([[4], [4], [4]], [[1]], *[gang(3)] * 3), 0, 1, 2)
+    limited = cap(made, 6, 0, 1, 2)
+    assert worth(limited, IlpStrategy().solve(limited, Budget())) == ((0, 6),)
+
+
+@pytest.mark.parametrize("first", [1, 61])
+def test_above_the_stated_size_the_bound_holds(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ilp, "MOST_ALTERNATIVES", 0)
+    exact, outcomes = IlpStrategy(), set()
+    for seed in range(first, first + 60):
+        asked = problem(seed)
+        solution, best = exact.solve(asked, Budget()), optimum(case_of(asked))
+        assert faults(asked, solution) == []
+        assert list(wrong_bounds(by_number(solution.bounds), best)) == []
+        outcomes.add(solution.outcome)
+        assert solution.outcome is not Outcome.PROVED or worth(asked, solution) == best
+    assert outcomes == {Outcome.PROVED, Outcome.BUDGET_EXHAUSTED}
+
+
+def test_above_the_stated_size_it_says_why_there_is_no_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ilp, "MOST_ALTERNATIVES", 0)
+    made = with_racks(problem_of([[3], [3], [3], [3]], [[1]], *[gang(4)] * 3), 0, 0, 1, 1)
+    solution = IlpStrategy().solve(made, Budget())
+    assert solution.outcome is Outcome.BUDGET_EXHAUSTED
+    assert ilp.TOO_MANY_DOMAINS in solution.detail
+
+
+def test_one_gang_is_searched_for_in_every_domain() -> None:
+    """Racks that counting leaves and no placement fits, and at last one that has a place."""
+    made = knotted(12)
+    roomy = replace(made, free=np.concatenate([made.free[:-3], [[5], [5], [5]]]))
+    for asked in (made, roomy):
+        answer = compared(asked, IlpStrategy())
+        assert (answer.wrong, answer.is_proved) == ((), True)
+
+
+def test_one_gang_whose_search_has_no_time_is_not_proved_impossible() -> None:
+    solution = IlpStrategy().solve(knotted(3), Budget(seconds=0.0))
+    assert solution.outcome is Outcome.BUDGET_EXHAUSTED
+    assert list(wrong_bounds(by_number(solution.bounds), optimum(case_of(knotted(3))))) == []
+
+
+def test_an_engine_that_breaks_is_a_failure() -> None:
+    broken = IlpStrategy(Broken())
+    joint = with_racks(problem_of([[4], [4]], [[1]], gang(3), gang(3), gang(2)), 0, 1)
+    both = replace(joint, demands=(*joint.demands[:2], replace(joint.demands[2], value=9)))
+    for asked in (knotted(2), both):
+        solution = broken.solve(asked, Budget())
+        assert (solution.outcome, solution.detail) == (Outcome.FAILED, "it broke")
+
+
+def test_members_of_several_levels_keep_the_narrow_domain_in_the_wide_one() -> None:
+    for first, second in pairwise(range(40, 60)):
+        asked = problem(first * second)
+        assert faults(asked, BestFit().solve(asked, Budget())) == []
