@@ -188,9 +188,7 @@ class _Noting:
         except errors.ApiError as problem:
             self._note(stream, stream.lists, problem)
             raise
-        self.problems.pop(stream.name, None)
-        if self.missing.pop(stream.name, None) is not None:
-            self._wake()
+        self._answered(stream)
         return body
 
     async def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:
@@ -204,8 +202,14 @@ class _Noting:
             self._note(stream, stream.watches, problem)
             raise errors.Gone(str(problem), retry_after=problem.retry_after) from problem
 
+    def _answered(self, stream: Stream) -> None:
+        self.problems.pop(stream.name, None)
+        if self.missing.pop(stream.name, None) is not None:
+            self._wake()
+
     def _note(self, stream: Stream, right: Right, problem: errors.ApiError) -> None:
         if problem.status == NOT_FOUND and stream.name in self._optional:
+            self._answered(stream)
             return
         self.problems[stream.name] = problem
         group = f".{right.group}" if right.group else ""

@@ -21,7 +21,7 @@ from tests.harness.browser.driver import chromium
 from tests.harness.builders import Part, gang, node, single, snapshot
 from tests.harness.console_process import tutti_ui
 from tests.harness.proxy import Proxy
-from tests.harness.rig import Rig, members, pod_group
+from tests.harness.rig import Rig, members, pod, pod_group
 from tutti import dump
 from tutti.model.decisions import Policy
 
@@ -38,7 +38,24 @@ SCRIPT = '"><svg onload=hacked=2>${hacked=3}'
 TURNED = "abc\u202egpj.exe"
 LONG = "l" * 253
 QUOTA = {"name": "cpu", "guaranteed": 6, "limit": 10}
+OURS = {"matchLabels": {"kubernetes.io/metadata.name": "ml"}}
 QUEUE_CHANGE = "team.limit.cpu=64"
+PERSON = {"kind": "ServiceAccount", "name": "person", "namespace": "ml"}
+RBAC = "rbac.authorization.k8s.io"
+RIGHTS = (
+    {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "person", "namespace": "ml"},
+    },
+    {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "person"},
+        "subjects": [PERSON],
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
+    },
+)
 EVENT = {
     "apiVersion": "v1",
     "kind": "Event",
@@ -60,14 +77,19 @@ def cluster(rig: Rig) -> None:
     for zone in ("a", "b"):
         rig.nodes(3, prefix=f"node-{zone}", cpu=8, memory="32Gi", labels={ZONE: zone})
     rig.create(
+        *RIGHTS,
         queue({"resources": [QUOTA]}, "team"),
-        queue({"resources": [QUOTA], "mode": "Shadow", "parent": "team"}, "trial"),
+        queue({"resources": [QUOTA], "mode": "Shadow", "namespaces": OURS}, "trial"),
     )
+    tried = pod_group("tried", 2)
+    tried["spec"]["queue"] = "trial"
+    rig.create(tried, *members("tried", 2, cpu=6))
+    rig.until_bound("tried", 2)
     rig.create(pod_group("runs", 4), *members("runs", 4, cpu=2))
     rig.until_bound("runs", 4)
-    rig.create(pod_group("waits", 4), *members("waits", 4, cpu=9), EVENT)
+    rig.create(pod_group("waits", 7), *members("waits", 7, cpu=5), EVENT)
     rig.until_waiting("waits", "NotEnoughRoom")
-    rig.create(pod_group(LONG[:63], 2), *members(LONG[:60], 2, cpu=1))
+    rig.create(pod_group(LONG[:63], 2), pod(LONG, LONG[:63], cpu=99))
 
 
 def hostile() -> str:
@@ -100,7 +122,9 @@ async def on_a_cluster(rig: Rig, pictures: Path | None) -> Sequence[str]:
     await asyncio.to_thread(cluster, rig)
     faults: list[str] = []
     with Proxy(rig.plane.server, rig.plane.authority) as proxy:
-        config = await asyncio.to_thread(proxy.kubeconfig, rig.plane.kubeconfig)
+        token = rig.plane.kubeconfig_for_service_account
+        account = await asyncio.to_thread(token, "ml", "person")
+        config = await asyncio.to_thread(proxy.kubeconfig, account)
         async with opened("--kubeconfig", str(config)) as page:
 
             async def lives() -> None:

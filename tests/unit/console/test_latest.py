@@ -17,6 +17,6 @@ async def test_those_who_ask_at_the_same_time_get_the_same_answer() -> None:
 
     latest = Latest(function)
     old, new = (Observation(version, snapshot()) for version in (1, 2))
-    answers = await asyncio.gather(latest.of(old), latest.of(old), latest.of(new))
-    assert list(answers) == [1, 1, 2]
+    answers = [*await asyncio.gather(latest.of(old), latest.of(old), latest.of(new))]
+    assert answers == [1, 1, 2]
     assert versions == [1, 2]

@@ -177,6 +177,21 @@ async def test_a_cluster_without_tutti_is_trouble_and_one_without_an_optional_ki
             assert cluster.observe().missing == []
 
 
+async def test_a_kind_that_the_cluster_does_not_have_is_not_missed_after_a_lost_connection() -> (
+    None
+):
+    source = Source({NODES: [NODE]})
+    name, optional = next(iter(gang_sources.OPTIONAL.items()))
+    paths = [kind.stream().path for kind in optional.kinds]
+    source.problems = dict.fromkeys(paths, AWAY)
+    async with followed(source, sources=gang_sources.chosen([name])) as cluster:
+        await until(cluster, lambda seen: seen.missing)
+        unknown = errors.Gone("the server could not find the requested resource", status=404)
+        source.problems = dict.fromkeys(paths, unknown)
+        await until(cluster, lambda seen: not seen.missing)
+        assert cluster.trouble is None
+
+
 async def test_the_newest_event_about_a_gang_is_first_and_odd_ones_do_no_harm() -> None:
     events = [
         {"lastTimestamp": "2026-01-01T00:00:00Z", "reason": "Old", "message": "m", "count": 3},
