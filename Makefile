@@ -95,7 +95,7 @@ soak: $(STAMP)  ## Break it for hours: faults at every write, 1,000 at random, l
 	exit $$failed
 
 .PHONY: conformance
-conformance: $(STAMP)  ## Compare with kube-scheduler, Spark, a solver and a brute force; count collisions; scrape; run controllers
+conformance: $(STAMP)  ## Compare with kube-scheduler, Spark, a solver and a brute force; count collisions; scrape; run controllers; use the console
 	@$(BIN)/python -m tests.harness.controlplane build --k8s $(K8S) $(TEST_BINARIES)
 	@failed=0; \
 	$(BIN)/python -m tests.conformance.unchanged check || failed=1; \
@@ -112,6 +112,7 @@ conformance: $(STAMP)  ## Compare with kube-scheduler, Spark, a solver and a bru
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.spark_jobs || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.prometheus || failed=1; \
 	K8S=$(K8S) $(BIN)/python -m tests.conformance.controllers || failed=1; \
+	K8S=$(K8S) $(BIN)/python -m tests.conformance.console || failed=1; \
 	exit $$failed
 
 .PHONY: image-check

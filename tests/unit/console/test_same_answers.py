@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,10 @@ from tutti.cli.output import watch
 from tutti.cli.output.gang_rows import rows
 from tutti.cli.output.watch import View
 from tutti.dump.load import snapshot_of
+from tutti.model.decisions import Policy
+from tutti.model.queues import QueueMode
 
+from ...conformance.queues import instances, planner
 from ...conformance.unchanged import cases
 from ...harness.console import Client, console_of
 
@@ -114,6 +118,20 @@ async def test_the_page_says_of_queues_what_the_commands_say() -> None:
         assert [one["gang"] for one in changed["difference"]] == ["vision/sweep"]
         wrong = await client.post("/api/what-if", {"queues": ["vision.max=1"]})
         assert "max is no such field" in wrong["problem"]
+
+
+@pytest.mark.parametrize("seed", range(1, NUMBER + 1))
+async def test_the_page_says_of_generated_queues_what_the_commands_say(seed: int) -> None:
+    picture = planner.snapshot(instances.world(seed))
+    if seed % 2:
+        shadows = [replace(queue, mode=QueueMode.SHADOW) for queue in picture.queues]
+        picture = replace(picture, queues=tuple(shadows))
+    text = dump.write(picture, dump.PlannerConfig("tutti", "bestfit", Policy(), {})).encode()
+    async with console_of(text) as client:
+        told = await client.get("/api/queues")
+        assert told == tutti("queue", "-f", "-", text=text)
+        assert len(told["queues"]) == len(picture.queues) + 1, "and the root"
+        assert (await client.get("/api/plan"))["plan"] == tutti("plan", "-f", "-", text=text)
 
 
 async def _what_if(client: Client, snapshot: Any, text: bytes, folder: Path) -> None:
