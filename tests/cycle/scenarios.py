@@ -64,10 +64,10 @@ def replacement() -> FakeCluster:
 def stray() -> FakeCluster:
     """A pod whose PodGroup does not exist, one of an unknown role, one with an unknown rule."""
     cluster = _of(node("n1", cpu=9), gang("a").role("worker", 2, cpu=1))
-    lost = builders.member("lost", builders.shape(cpu=1))
-    cluster.add_pod(replace(lost, group="nowhere"))
-    cluster.add_pod(replace(lost, key=lost.key._replace(name="odd"), group="a", role="cook"))
-    odd = replace(lost, key=lost.key._replace(name="ports"), unsupported_fields=("hostPort",))
+    base = builders.member("lost", builders.shape(cpu=1))
+    cluster.add_pod(replace(base, group="nowhere"))
+    cluster.add_pod(replace(base, key=base.key._replace(name="odd"), group="a", role="cook"))
+    odd = replace(base, key=base.key._replace(name="ports"), unsupported_fields=("hostPort",))
     cluster.add_pod(odd)
     return cluster
 
@@ -90,16 +90,16 @@ def _driven(batches: Mapping[str, Mapping[str, int]]) -> FakeCluster:
 
     def bound(pod: Member) -> None:
         for name, cpu in batches.get(pod.key.name, {}).items():
-            one = builders.member(name, builders.shape(cpu=cpu), role="worker")
-            cluster.add_pod(replace(one, group="a", created=cluster.version))
+            worker = builders.member(name, builders.shape(cpu=cpu), role="worker")
+            cluster.add_pod(replace(worker, group="a", created=cluster.version))
 
     cluster.bound = bound
     return cluster
 
 
 SCENARIOS: Mapping[str, Callable[[], FakeCluster]] = {
-    made.__name__: made
-    for made in (fits, more_than_fit, roles, extras, singles, replacement, stray, late, larger)
+    scenario.__name__: scenario
+    for scenario in (fits, more_than_fit, roles, extras, singles, replacement, stray, late, larger)
 }
 
 

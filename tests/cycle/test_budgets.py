@@ -13,7 +13,7 @@ from ..harness import builders
 from ..harness.builders import NAMESPACE
 from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 from .test_refused import pass_time
-from .test_releasing import SET, calls, dying_at, lost_one, moments, said, terminating
+from .test_releasing import SET, calls, dying_at, lost_one, moments, reserved_message, terminating
 
 HOUR = 3600.0
 
@@ -50,7 +50,7 @@ def bound_says(cluster: FakeCluster) -> str:
     return next(str(line["reason"]) for line in lines if line["type"] == "Bound")
 
 
-def told(cluster: FakeCluster) -> list[str]:
+def event_messages(cluster: FakeCluster) -> list[str]:
     """The sentences of the Events that say what is to be evicted."""
     return [
         str(event["message"]) for event in cluster.events.values() if event["reason"] == "Released"
@@ -59,8 +59,8 @@ def told(cluster: FakeCluster) -> list[str]:
 
 async def turns(life: Life, n: int = 4) -> float | None:
     for _ in range(n):
-        due = await life.turn()
-    return due
+        next_in = await life.turn()
+    return next_in
 
 
 async def test_a_gang_that_a_budget_keeps_is_completed_once_there_is_room() -> None:
@@ -88,18 +88,18 @@ async def test_that_nobody_has_gone_is_said_with_the_words_of_the_budget() -> No
     await turns(life, 1)
     for _ in range(10):
         await turns(life)
-        assert said(cluster).endswith(
+        assert reserved_message(cluster).endswith(
             "; to be released: 2 bound members to evict, to start again whole; but not yet: "
             "pod ml/a-0: it would violate the pod's disruption budget"
         )
         assert bound_says(cluster) == "Binding"
         clock.now += 30.0
     assert calls(cluster, "evict") == 20, "twice in 30 seconds"
-    (sentence,) = told(cluster)
+    (sentence,) = event_messages(cluster)
     assert sentence.startswith("2 bound members to evict: others were lost")
     clock.now += HOUR
     await turns(life)
-    assert len(told(cluster)) == 2, "the first is forgotten by now"
+    assert len(event_messages(cluster)) == 2, "the first is forgotten by now"
 
 
 async def test_a_gang_that_a_budget_lets_go_later_is_released_then() -> None:
@@ -127,7 +127,7 @@ async def test_the_rest_of_a_gang_is_asked_once_more_before_it_is_left() -> None
     assert terminating(cluster) == ["a-0"]
     assert calls(cluster, "evict") == 2
     assert cluster.reservations, "the rest is still to be done"
-    assert said(cluster) == "evicting 2 bound members, to start again whole"
+    assert reserved_message(cluster) == "evicting 2 bound members, to start again whole"
     budget(cluster, least=0)
     clock.now += 25.0
     await turns(life)
@@ -152,7 +152,7 @@ async def test_a_gang_of_which_some_have_gone_is_completed_as_far_as_there_is_ro
     cluster, clock = lost_one(), Clock()
     life = await half_gone(cluster, clock)
     assert bound(cluster) == 2
-    assert said(cluster).endswith(
+    assert reserved_message(cluster).endswith(
         "; but not yet: pod ml/a-1: it would violate the pod's disruption budget; "
         "1 other had gone, so nobody else is evicted within an hour"
     )
@@ -238,7 +238,7 @@ async def test_an_eviction_that_met_a_problem_is_not_one_that_has_gone() -> None
     await turns(life)
     assert life.problems == []
     assert not cluster.reservations
-    assert "had gone" not in said(cluster)
+    assert "had gone" not in reserved_message(cluster)
 
 
 @pytest.mark.parametrize("least", [3, 1])

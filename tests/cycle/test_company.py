@@ -39,9 +39,9 @@ async def test_a_gang_of_one_does_not_follow_a_gang_that_was_given_back_before_i
 
 async def a_begun_gang(*more: builders.NodeBuilder) -> tuple[Life, str]:
     """A gang of two: one is bound, then a pod comes that the other minds. And where the one is."""
-    made = gang("a").of(2, cpu=1).apart("hostname", peers("ml", app="b"))
+    builder = gang("a").of(2, cpu=1).apart("hostname", peers("ml", app="b"))
     nodes = [node(name, cpu=1).labelled(hostname=name) for name in ("n1", "n2")]
-    life = a_life(*nodes, *more, made)
+    life = a_life(*nodes, *more, builder)
 
     def refused(_: int, name: str) -> Fault | None:
         is_second = name == "bind" and life.cluster.calls.count("bind") == 2
@@ -67,12 +67,12 @@ async def test_where_no_node_will_do_the_slot_waits_and_nothing_is_held() -> Non
     life, bound = await a_begun_gang()
     assert scenarios.places(life.cluster, "a") == [bound]
     assert life.cluster.reservations == {}
-    said = {
+    reasons = {
         pod.scheduled_condition.reason
         for pod in scenarios.members(life.cluster, "a")
         if pod.node is None
     }
-    assert said == {"Unschedulable"}
+    assert reasons == {"Unschedulable"}
     life.cluster.add(node("n3", cpu=1).labelled(hostname="n3"))
     life.watch.catch_up()
     await life.settle()

@@ -9,7 +9,7 @@ from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
 from .scenarios import SCENARIOS
 
-named = pytest.mark.parametrize("name", SCENARIOS)
+for_each_scenario = pytest.mark.parametrize("name", SCENARIOS)
 moments = pytest.mark.parametrize("is_committed", [False, True], ids=["before", "after"])
 
 
@@ -31,7 +31,7 @@ async def dies(life: Life, number: int, *, is_committed: bool) -> None:
     assert life.cluster.broken == []
 
 
-@named
+@for_each_scenario
 @moments
 async def test_a_crash_at_any_call_ends_as_an_unbroken_run_does(
     name: str, *, is_committed: bool
@@ -46,7 +46,7 @@ async def test_a_crash_at_any_call_ends_as_an_unbroken_run_does(
         assert scenarios.admitted(cluster) == scenarios.admitted(whole), number
 
 
-@named
+@for_each_scenario
 @moments
 async def test_a_second_crash_while_recovering_changes_nothing(
     name: str, *, is_committed: bool
@@ -66,7 +66,7 @@ async def test_a_second_crash_while_recovering_changes_nothing(
             assert scenarios.admitted(cluster) == scenarios.admitted(whole), (first, more)
 
 
-@named
+@for_each_scenario
 @moments
 @pytest.mark.parametrize("status", [0, 429, 500])
 async def test_a_call_that_gets_no_good_answer_ends_as_if_it_had(
@@ -82,7 +82,7 @@ async def test_a_call_that_gets_no_good_answer_ends_as_if_it_had(
         assert scenarios.admitted(cluster) == scenarios.admitted(whole), number
 
 
-@named
+@for_each_scenario
 async def test_a_conflict_at_any_call_is_got_over(name: str) -> None:
     whole = await unbroken(name)
     for number in range(1, len(whole.calls) + 1):
@@ -94,7 +94,7 @@ async def test_a_conflict_at_any_call_is_got_over(name: str) -> None:
         assert scenarios.admitted(cluster) == scenarios.admitted(whole), number
 
 
-@named
+@for_each_scenario
 async def test_whatever_is_refused_once_is_got_over_in_time(name: str) -> None:
     whole = await unbroken(name)
     for number in range(1, len(whole.calls) + 1):
@@ -106,7 +106,7 @@ async def test_whatever_is_refused_once_is_got_over_in_time(name: str) -> None:
         assert scenarios.admitted(cluster) == scenarios.admitted(whole), number
 
 
-@named
+@for_each_scenario
 async def test_five_more_cycles_do_nothing(name: str) -> None:
     cluster, clock = SCENARIOS[name](), Clock()
     life = Life(cluster, clock)
@@ -123,7 +123,7 @@ async def test_five_more_cycles_do_nothing(name: str) -> None:
     assert life.problems == []
 
 
-@named
+@for_each_scenario
 async def test_a_restart_writes_nothing(name: str) -> None:
     cluster, clock = SCENARIOS[name](), Clock()
     await Life(cluster, clock).settle()
@@ -134,7 +134,7 @@ async def test_a_restart_writes_nothing(name: str) -> None:
     assert cluster.calls[calls:] == []
 
 
-@named
+@for_each_scenario
 async def test_after_a_crash_pods_without_a_pod_group_are_changed_and_nothing_else(
     name: str,
 ) -> None:

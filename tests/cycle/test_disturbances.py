@@ -51,8 +51,8 @@ def phase(life: Life, gang_name: str) -> object:
 
 
 def successor(name: str, group: str, **amounts: float) -> Member:
-    made = builders.member(name, builders.shape(**amounts))
-    return replace(made, group=group, created=50.0)
+    pod = builders.member(name, builders.shape(**amounts))
+    return replace(pod, group=group, created=50.0)
 
 
 async def test_a_gang_is_reserved_first_then_bound_then_nothing_is_held() -> None:
@@ -131,8 +131,8 @@ async def test_bindings_in_line_are_left_to_the_next_cycle_once_the_watch_is_lat
 
 async def test_room_taken_after_the_last_look_at_all_of_it_gets_no_binding() -> None:
     life = a_life(node("n1", cpu=2), gang("a").of(2, cpu=1))
-    taken = builders.resources(cpu=2)
-    once_before(life, "read_lease", lambda: life.cluster.occupy("n1", taken), is_seen=True)
+    requests = builders.resources(cpu=2)
+    once_before(life, "read_lease", lambda: life.cluster.occupy("n1", requests), is_seen=True)
     await life.turn()
     assert "bind" not in life.cluster.calls
     await life.settle()
@@ -241,8 +241,8 @@ async def test_the_pods_of_a_deleted_pod_group_wait_and_say_so() -> None:
     life.cluster.delete_group("a")
     life.watch.catch_up()
     await life.settle()
-    said = {pod.scheduled_condition.reason for pod in scenarios.members(life.cluster, "a")}
-    assert said == {"PodGroupNotFound"}
+    reasons = {pod.scheduled_condition.reason for pod in scenarios.members(life.cluster, "a")}
+    assert reasons == {"PodGroupNotFound"}
 
 
 @pytest.mark.parametrize("is_swapped", [True, False], ids=["late delete", "in order"])

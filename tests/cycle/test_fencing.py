@@ -19,7 +19,7 @@ from ..harness.fakes import Clock, Crash, FakeCluster, Fault, Life
 from . import scenarios
 from .scenarios import SCENARIOS
 
-named = pytest.mark.parametrize("name", SCENARIOS)
+for_each_scenario = pytest.mark.parametrize("name", SCENARIOS)
 moments = pytest.mark.parametrize("is_committed", [False, True], ids=["before", "after"])
 
 Change = Callable[[FakeCluster], None]
@@ -79,7 +79,7 @@ async def _never(_at: int, _committed: bool) -> None:  # noqa: FBT001
     pass
 
 
-@named
+@for_each_scenario
 @moments
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 async def test_a_leader_paused_at_any_call_does_no_harm_when_it_wakes(

@@ -34,7 +34,7 @@ class Fickle:
 def reserved(life: Life, name: str) -> tuple[str, str]:
     """Why the gang waits, as it says itself."""
     status = life.cluster.groups[GangKey(NAMESPACE, name)].status
-    (line,) = [one for one in status["conditions"] if one["type"] == "Reserved"]
+    (line,) = [condition for condition in status["conditions"] if condition["type"] == "Reserved"]
     return line["reason"], line["message"]
 
 
@@ -47,15 +47,15 @@ def events_of(life: Life, name: str) -> Sequence[str]:
     ]
 
 
-async def told(life: Life, name: str, *, seconds: int) -> Sequence[tuple[str, str]]:
+async def conditions_over(life: Life, name: str, *, seconds: int) -> Sequence[tuple[str, str]]:
     """What the gang says of itself, second by second, each saying once."""
-    said: list[tuple[str, str]] = []
+    conditions: list[tuple[str, str]] = []
     for _ in range(seconds):
         life.clock.now += 1.0
         await life.turn()
-        if not said or said[-1] != reserved(life, name):
-            said.append(reserved(life, name))
-    return said
+        if not conditions or conditions[-1] != reserved(life, name):
+            conditions.append(reserved(life, name))
+    return conditions
 
 
 async def waiting() -> Life:
@@ -85,9 +85,9 @@ async def test_a_proof_that_comes_and_goes_is_said_once_a_minute_at_most_and_is_
     for _ in range(5):
         life.clock.now += 1.0
         await life.turn()
-    assert len(await told(life, "c", seconds=50)) == 1
+    assert len(await conditions_over(life, "c", seconds=50)) == 1
     assert len(events_of(life, "c")) == 1
-    assert len(await told(life, "c", seconds=300)) <= 6
+    assert len(await conditions_over(life, "c", seconds=300)) <= 6
     assert len(events_of(life, "c")) == 1
     messages = [record.message for record in caplog.records]
     assert 2 <= messages.count("the plan is not proved to be the best: spent") <= 7
@@ -100,8 +100,8 @@ async def test_a_gang_that_could_not_be_reserved_does_not_say_that_members_are_m
     life.cluster.fault = lambda _, name: busy if name == "reserve" else None
     life.cluster.delete_pod("a-0")
     life.watch.catch_up()
-    said = await told(life, "b", seconds=20)
-    assert [reason for reason, _ in said] == ["NotEnoughRoom", "Refused"]
+    conditions = await conditions_over(life, "b", seconds=20)
+    assert [reason for reason, _ in conditions] == ["NotEnoughRoom", "Refused"]
     life.cluster.fault = lambda _number, _name: None
     await life.settle()
     assert reserved(life, "b")[0] == "Reserved"
@@ -145,8 +145,8 @@ async def test_what_is_left_of_the_room_is_told_once_a_minute_at_most() -> None:
     for cpu in (0.5, 0.25):
         life.cluster.occupy("n1", builders.resources(cpu=cpu))
         life.watch.catch_up()
-        assert await told(life, "c", seconds=20) == [before]
-    assert len(await told(life, "c", seconds=60)) == 2
+        assert await conditions_over(life, "c", seconds=20) == [before]
+    assert len(await conditions_over(life, "c", seconds=60)) == 2
 
 
 async def test_after_a_restart_another_sentence_waits_for_a_minute_too() -> None:
@@ -154,27 +154,27 @@ async def test_after_a_restart_another_sentence_waits_for_a_minute_too() -> None
     before = reserved(life, "c")
     life.cluster.occupy("n1", builders.resources(cpu=0.5))
     again = Life(life.cluster, life.clock)
-    assert await told(again, "c", seconds=20) == [before]
-    assert len(await told(again, "c", seconds=60)) == 2
+    assert await conditions_over(again, "c", seconds=20) == [before]
+    assert len(await conditions_over(again, "c", seconds=60)) == 2
 
 
 async def test_that_claims_are_being_listed_is_said_no_longer_than_it_is_so() -> None:
     cluster, clock = FakeCluster(), Clock()
-    made = gang("data").of(2, cpu=1).each(claims=("c",), created=clock.now)
-    cluster.add(node("n1", cpu=4), made.but(created=clock.now))
+    builder = gang("data").of(2, cpu=1).each(claims=("c",), created=clock.now)
+    cluster.add(node("n1", cpu=4), builder.but(created=clock.now))
     life = Life(cluster, clock)
     clock.now += 10.0
     await life.turn()
     listing = "2 pods wait for volumes: claims and volumes are still being listed"
     assert reserved(life, "data") == ("WaitingForVolumes", listing)
-    known = life.state.storage
-    for store in (known.claims, known.volumes, known.classes):
+    storage = life.state.storage
+    for store in (storage.claims, storage.volumes, storage.classes):
         store.replace([], 1, store.began())
-    for place in (known.nodes, known.drivers, known.attachments):
+    for place in (storage.nodes, storage.drivers, storage.attachments):
         place.replace([], 1, place.began())
     clock.now += 2.0
     await life.turn()
     lacking = "2 pods wait for volumes: claim c does not exist"
     assert reserved(life, "data") == ("WaitingForVolumes", lacking)
-    said = {pod.scheduled_condition.message for pod in cluster.pods.values()}
-    assert said == {"1 pod waits for volumes: claim c does not exist"}
+    messages = {pod.scheduled_condition.message for pod in cluster.pods.values()}
+    assert messages == {"1 pod waits for volumes: claim c does not exist"}

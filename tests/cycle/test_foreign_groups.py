@@ -14,9 +14,9 @@ VOLCANO = ApiKind("scheduling.volcano.sh", "PodGroup")
 async def lived(kind: ApiKind, nodes: int) -> FakeCluster:
     """A gang of two that was scheduled for some minutes."""
     cluster, clock = FakeCluster(), Clock()
-    made = gang("a").of(2, cpu=1).each(group_kind=kind)
+    builder = gang("a").of(2, cpu=1).each(group_kind=kind)
     cluster.add(*(node(f"n{number}", cpu=1) for number in range(nodes)))
-    cluster.add(made.but(key=GangKey(NAMESPACE, "a", kind)))
+    cluster.add(builder.but(key=GangKey(NAMESPACE, "a", kind)))
     life = Life(cluster, clock)
     life.watch.catch_up()
     for _ in range(4):

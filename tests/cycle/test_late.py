@@ -34,8 +34,8 @@ def cluster_of(*parts: builders.NodeBuilder | builders.GangBuilder) -> FakeClust
 def make(cluster: FakeCluster, *names: str, cpu: float = 1) -> None:
     """Make workers, as a driver would."""
     for name in names:
-        one = builders.member(name, builders.shape(cpu=cpu), role="worker")
-        cluster.add_pod(replace(one, group="a", created=float(cluster.version)))
+        worker = builders.member(name, builders.shape(cpu=cpu), role="worker")
+        cluster.add_pod(replace(worker, group="a", created=float(cluster.version)))
 
 
 async def turns(life: Life, n: int) -> None:
@@ -43,9 +43,9 @@ async def turns(life: Life, n: int) -> None:
         await life.turn()
 
 
-def held(cluster: FakeCluster) -> tuple[SlotReservation, ...]:
-    (one,) = cluster.reservations.values()
-    return one.slots
+def reserved_slots(cluster: FakeCluster) -> tuple[SlotReservation, ...]:
+    (reservation,) = cluster.reservations.values()
+    return reservation.slots
 
 
 def events(cluster: FakeCluster, reason: str) -> list[str]:
@@ -62,19 +62,19 @@ async def waiting_life() -> Life:
     life = Life(cluster, Clock())
     await turns(life, 2)
     assert bound(cluster) == ["a-0"]
-    assert sum(slot.count for slot in held(cluster)) == 3
+    assert sum(slot.count for slot in reserved_slots(cluster)) == 3
     return life
 
 
 async def test_a_worker_is_named_before_it_is_bound() -> None:
     life = await waiting_life()
-    made = len(life.cluster.calls)
+    calls_before = len(life.cluster.calls)
     make(life.cluster, "w-0")
     life.watch.catch_up()
     await life.turn()
-    calls = life.cluster.calls[made : made + 4]
+    calls = life.cluster.calls[calls_before : calls_before + 4]
     assert calls == ["amend", "read_lease", "read_member", "bind"]
-    assert sum(slot.count for slot in held(life.cluster)) == 2
+    assert sum(slot.count for slot in reserved_slots(life.cluster)) == 2
 
 
 async def test_those_that_never_come_are_given_up_and_that_is_said() -> None:
@@ -119,8 +119,8 @@ async def test_pods_are_told_of_a_template_that_cannot_be_read() -> None:
 
 def last_one_is_bound_by_hand(life: Life) -> None:
     life.cluster.change_node("n1", allocatable=builders.resources(cpu=3, pods=110))
-    one = builders.member("w-2", builders.shape(cpu=1), role="worker")
-    life.cluster.add_pod(replace(one, group="a", node=N1))
+    worker = builders.member("w-2", builders.shape(cpu=1), role="worker")
+    life.cluster.add_pod(replace(worker, group="a", node=N1))
 
 
 def two_are_enough_by_now(life: Life) -> None:
@@ -137,7 +137,7 @@ async def test_slots_that_a_whole_gang_does_not_need_are_given_back(
     make(life.cluster, "w-0", "w-1")
     life.watch.catch_up()
     await turns(life, 4)
-    assert sum(slot.count for slot in held(life.cluster)) == 1
+    assert sum(slot.count for slot in reserved_slots(life.cluster)) == 1
     change(life)
     life.cluster.add(gang("b").of(1, cpu=1))
     life.watch.catch_up()
@@ -156,7 +156,7 @@ async def test_a_pause_takes_no_slot_from_those_that_are_there() -> None:
     await paused.settle()
     life.clock.now += 100.0
     await turns(paused, 3)
-    assert sum(slot.count for slot in held(life.cluster)) == 3
+    assert sum(slot.count for slot in reserved_slots(life.cluster)) == 3
     assert bound(life.cluster) == ["a-0"]
     await Life(life.cluster, life.clock).settle()
     assert bound(life.cluster) == ["a-0", "w-0"]
@@ -213,7 +213,7 @@ async def test_those_whose_reservation_somebody_deleted_get_room_again() -> None
     life.cluster.add(gang("b").of(1, cpu=1).priority(9))
     life.watch.catch_up()
     await turns(life, 2)
-    assert sum(slot.count for slot in held(life.cluster)) == 3
+    assert sum(slot.count for slot in reserved_slots(life.cluster)) == 3
     make(life.cluster, "w-0", "w-1", "w-2")
     life.watch.catch_up()
     await life.settle()
@@ -249,15 +249,15 @@ async def test_a_slot_whose_node_is_closed_is_held_elsewhere() -> None:
     life.cluster.change_node("n1", unschedulable=True)
     life.watch.catch_up()
     await turns(life, 2)
-    assert N1 not in {slot.node for slot in held(life.cluster)}
-    assert sum(slot.count for slot in held(life.cluster)) == 3
+    assert N1 not in {slot.node for slot in reserved_slots(life.cluster)}
+    assert sum(slot.count for slot in reserved_slots(life.cluster)) == 3
 
 
 async def test_a_worker_whose_node_closes_before_it_is_bound_gives_its_room_back() -> None:
     life = await waiting_life()
     make(life.cluster, "w-0")
     life.watch.catch_up()
-    (node_of,) = {slot.node for slot in held(life.cluster)[:1]}
+    (node_of,) = {slot.node for slot in reserved_slots(life.cluster)[:1]}
 
     def before(name: str) -> None:
         if name == "amend":
@@ -336,7 +336,7 @@ async def test_a_binding_that_lands_late_does_not_cost_the_workers_their_room() 
     life.watch.catch_up()
     await turns(life, 3)
     assert bound(cluster) == ["a-0"]
-    assert sum(slot.count for slot in held(cluster)) == 3
+    assert sum(slot.count for slot in reserved_slots(cluster)) == 3
     assert "release" not in cluster.calls, "it is not given back and made anew"
 
 
@@ -354,8 +354,8 @@ async def test_a_change_that_is_refused_is_not_tried_in_every_cycle() -> None:
 
     def before(name: str) -> None:
         if name == "amend":  # so what it names cannot be bound, and is to be given back
-            for one in ("n1", "n2"):
-                life.cluster.change_node(one, unschedulable=True)
+            for node_name in ("n1", "n2"):
+                life.cluster.change_node(node_name, unschedulable=True)
             life.watch.catch_up("nodes")
 
     life.cluster.fault, life.cluster.before = fault, before

@@ -64,16 +64,16 @@ class Play:
         self._succeed("a")
 
     def _add(self, name: str, n: int) -> None:
-        wanted = self.chance.randrange(3)
-        self.cluster.add(gang(name).of(n, cpu=1).priority(wanted).each(owner=SET))
+        priority = self.chance.randrange(3)
+        self.cluster.add(gang(name).of(n, cpu=1).priority(priority).each(owner=SET))
 
     def _succeed(self, name: str) -> None:
-        made = builders.member(
+        new_pod = builders.member(
             f"{name}-{self.cluster.version}",
             builders.shape(cpu=2 if self._is_partial else 1),
         )
         age = self.clock.now if self.chance.random() < 0.5 else 0.0
-        self.cluster.add_pod(replace(made, group=name, created=age, owner=SET))
+        self.cluster.add_pod(replace(new_pod, group=name, created=age, owner=SET))
 
     async def _pause(self, at: int, committed: bool) -> None:  # noqa: FBT001 - as it is called
         me, call = ME.get(), self.cluster.calls[at - 1]
@@ -188,6 +188,10 @@ async def test_leaders_that_wake_at_any_time_do_no_harm(seed: int) -> None:
         play.clock.now += 40.0
     assert play.wrong() == []
     assert last.problems == []
-    stands = [held.gang.name for held in play.cluster.reservations.values() if held.entries]
+    stands = [
+        reservation.gang.name
+        for reservation in play.cluster.reservations.values()
+        if reservation.entries
+    ]
     assert stands == [], "whoever is reserved is bound, or freed"
     assert all(GangKey(NAMESPACE, name) not in play.cluster.groups for name in play.gone)

@@ -83,11 +83,11 @@ async def test_figures_are_written_more_rarely_than_conditions() -> None:
     cluster.add(gang("b").of(1, cpu=1))
     cluster.change_group("b", queue="vision")
     life.watch.catch_up()
-    due: float | None = 0.0
+    next_in: float | None = 0.0
     while writes(cluster) == before:
-        assert due is not None
-        life.clock.now += due
-        due = await life.turn()
+        assert next_in is not None
+        life.clock.now += next_in
+        next_in = await life.turn()
     assert 1.0 <= life.clock.now - began <= 2 * FIGURE_SECONDS
     await life.settle()
     assert status(cluster)["use"] == "3/3 cpu"
@@ -129,10 +129,10 @@ async def test_a_refused_status_is_tried_again_later_and_stops_nobody() -> None:
         Fault(refusals.pop()) if refusals and name == "write_queue_status" else None
     )
     life = Life(cluster, Clock())
-    due = await life.turn()
+    next_in = await life.turn()
     assert not life.problems
-    assert due is not None
-    assert due <= AGAIN_SECONDS
+    assert next_in is not None
+    assert next_in <= AGAIN_SECONDS
     began = life.clock.now
     await life.settle()
     assert life.clock.now - began >= AGAIN_SECONDS

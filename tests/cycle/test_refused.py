@@ -83,7 +83,7 @@ def relent(life: Life) -> None:
     life.cluster.refuse = nothing
 
 
-def asked(life: Life, call: str) -> int:
+def refusals_of(life: Life, call: str) -> int:
     """How often the call was refused."""
     return sum(made.startswith(call + " ") for made in life.cluster.calls)
 
@@ -98,9 +98,9 @@ async def pass_time(life: Life, seconds: float) -> None:
     end = life.clock.now + seconds
     while life.clock.now < end:
         life.is_woken = False
-        due = await life.turn()
+        next_in = await life.turn()
         left = end - life.clock.now
-        wait = 0.0 if life.is_woken else left if due is None else due
+        wait = 0.0 if life.is_woken else left if next_in is None else next_in
         life.clock.now += min(max(wait, 0.1), left)
 
 
@@ -150,7 +150,7 @@ async def test_a_gang_that_is_refused_for_ever_is_asked_for_more_and_more_rarely
         refuse=never("reserve", "a", ANSWERS["a quota"]),
     )
     await pass_time(life, 3600)
-    assert 10 <= asked(life, "reserve") <= 20
+    assert 10 <= refusals_of(life, "reserve") <= 20
     relent(life)
     await pass_time(life, backoff.LONGEST_SECONDS)
     assert scenarios.places(life.cluster, "a") == ["n1", "n1"]
@@ -165,11 +165,11 @@ async def test_who_comes_while_a_refused_gang_is_asked_for_again_waits_two_cycle
     await turns(life, 3)
     for i in range(20):
         life.clock.now += backoff.LONGEST_SECONDS
-        refused = asked(life, "reserve")
+        refused = refusals_of(life, "reserve")
         life.cluster.add(gang(f"b{i}").of(2, cpu=2).but(created=life.clock.now))
         life.watch.catch_up()
         await turns(life, 2)
-        assert asked(life, "reserve") == refused + 1
+        assert refusals_of(life, "reserve") == refused + 1
         assert scenarios.places(life.cluster, f"b{i}") == ["n1", "n1"]
         for pod in scenarios.members(life.cluster, f"b{i}"):
             life.cluster.delete_pod(pod.key.name)
@@ -262,7 +262,7 @@ async def test_a_reservation_that_cannot_be_adopted_holds_up_nobody_else(
     assert scenarios.places(cluster, "c") == [], "its room is counted"
     assert scenarios.places(cluster, "a") == [], "nobody carries it out"
     assert len(cluster.reservations) == 1, "nor discards it"
-    assert 2 <= asked(life, "adopt") <= 8
+    assert 2 <= refusals_of(life, "adopt") <= 8
     status = cluster.groups[GangKey(NAMESPACE, "a")].status["conditions"]
     assert any("adoption of its Reservation" in line["message"] for line in status)
     relent(life)
@@ -320,13 +320,13 @@ async def test_a_reservation_that_cannot_be_deleted_holds_up_nobody_else() -> No
         refuse=never("release", "a", ANSWERS["a webhook that is down"]),
     )
     await turns(life, 4)
-    assert asked(life, "release") == 2
+    assert refusals_of(life, "release") == 2
     life.cluster.add(gang("b").of(2, cpu=1))
     life.watch.catch_up()
     await pass_time(life, 60)
     assert scenarios.places(life.cluster, "b") == ["n1", "n1"]
     assert not life.problems
-    assert asked(life, "release") < 10
+    assert refusals_of(life, "release") < 10
     relent(life)
     await life.settle()
     scenarios.assert_promises(life.cluster)
@@ -391,7 +391,7 @@ async def test_a_deletion_that_is_answered_with_a_conflict_without_a_cause_is_as
 
     life.cluster.before = lose_a_member
     await pass_time(life, 60)
-    assert 4 <= asked(life, "release") <= 8
+    assert 4 <= refusals_of(life, "release") <= 8
     assert life.cluster.calls.count("say_of_pod") < 12
     relent(life)
     await pass_time(life, 60)
@@ -418,9 +418,9 @@ async def test_a_clock_that_goes_back_by_hours_holds_nobody_off() -> None:
         node("n1", cpu=4), gang("a").of(2, cpu=1), refuse=never("bind", "a", ANSWERS["a quota"])
     )
     await pass_time(life, 20)
-    asked = life.cluster.calls.count("reserve")
+    reserve_calls = life.cluster.calls.count("reserve")
     relent(life)
     life.clock.now -= 2 * 3600.0
     await turns(life, 3)
-    assert life.cluster.calls.count("reserve") >= asked
+    assert life.cluster.calls.count("reserve") >= reserve_calls
     assert scenarios.places(life.cluster, "a") == ["n1", "n1"]

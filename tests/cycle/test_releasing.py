@@ -45,7 +45,7 @@ def calls(cluster: FakeCluster, name: str) -> int:
     return cluster.calls.count(name)
 
 
-def said(cluster: FakeCluster) -> str:
+def reserved_message(cluster: FakeCluster) -> str:
     lines = cluster.groups[GangKey(NAMESPACE, "a")].status["conditions"]
     return next(str(line["message"]) for line in lines if line["type"] == "Reserved")
 
@@ -120,7 +120,7 @@ async def test_a_job_that_would_fail_is_spared_and_asked_again_later(
         due = await life.turn()
     assert not terminating(cluster)
     assert calls(cluster, "read_job") == 1, "not in every cycle"
-    assert "but not yet: Job a" in said(cluster)
+    assert "but not yet: Job a" in reserved_message(cluster)
     assert due is not None
     assert not calls(cluster, "reserve")
     cluster.jobs[KEY] = Job("a", 3)
@@ -167,7 +167,7 @@ async def test_a_job_that_has_failed_more_since_is_spared_at_the_last_moment() -
     assert not terminating(cluster)
     assert not cluster.reservations
     assert calls(cluster, "reserve") == 1
-    assert "but not yet: Job a" in said(cluster)
+    assert "but not yet: Job a" in reserved_message(cluster)
 
 
 Change = Callable[[FakeCluster], object]

@@ -21,7 +21,7 @@ SHADOW, PAUSED = RolloutLimits(Mode.SHADOW), RolloutLimits(Mode.PAUSED)
 REPORTS = {"write_status", "say"}  # on PodGroups
 
 
-def said(cluster: FakeCluster, name: str) -> tuple[str, str]:
+def reserved_condition(cluster: FakeCluster, name: str) -> tuple[str, str]:
     """What a gang's condition Reserved says: reason and sentence."""
     conditions: Any = cluster.groups[GangKey(NAMESPACE, name)].status["conditions"]
     (line,) = (each for each in conditions if each["type"] == "Reserved")
@@ -50,10 +50,10 @@ async def test_a_shadow_says_who_would_start_and_why_others_would_wait() -> None
     await settled(cluster, SHADOW)
     watching = "Tutti only watches (TUTTI_MODE=shadow), so nothing starts; "
     now = f"{watching}otherwise 4 members would start now on 1 node"
-    assert said(cluster, "c") == ("WouldStart", now)
-    reasons = Counter(said(cluster, name)[0] for name in ("a", "b"))
+    assert reserved_condition(cluster, "c") == ("WouldStart", now)
+    reasons = Counter(reserved_condition(cluster, name)[0] for name in ("a", "b"))
     assert reasons == {"WouldStart": 1, "NotEnoughRoom": 1}
-    assert said(cluster, "b")[1].startswith(watching)
+    assert reserved_condition(cluster, "b")[1].startswith(watching)
 
 
 async def test_after_the_shadow_what_it_has_said_is_done() -> None:
@@ -115,11 +115,13 @@ async def test_every_gang_that_waits_says_the_pause() -> None:
     )
     await settled(cluster, PAUSED)
     for name in ("fits", "large", "lacks"):
-        reason, sentence = said(cluster, name)
+        reason, sentence = reserved_condition(cluster, name)
         assert reason == "Paused"
         assert sentence.startswith("Tutti is paused (TUTTI_MODE=paused), so nothing starts; ")
-    assert said(cluster, "fits")[1].endswith("; otherwise 2 members would start now on 1 node")
-    assert "no node of the kinds present fits" in said(cluster, "large")[1]
+    assert reserved_condition(cluster, "fits")[1].endswith(
+        "; otherwise 2 members would start now on 1 node"
+    )
+    assert "no node of the kinds present fits" in reserved_condition(cluster, "large")[1]
     assert {pod.scheduled_condition.reason for pod in cluster.pods.values()} == {"Paused"}
 
 
@@ -128,7 +130,7 @@ async def test_a_gang_whose_time_is_up_says_so_in_a_pause_too() -> None:
     cluster.add(node("n1", cpu=1), gang("late").of(1, cpu=1))
     cluster.change_group("late", timeout_seconds=10.0, on_timeout=OnTimeout.FAIL)
     await settled(cluster, PAUSED)
-    assert said(cluster, "late")[0] == "TimedOut"
+    assert reserved_condition(cluster, "late")[0] == "TimedOut"
     assert cluster.groups[GangKey(NAMESPACE, "late")].status["phase"] == "Failed"
 
 
@@ -162,8 +164,8 @@ async def test_nobody_is_evicted(restraint: RolloutLimits, reason: str) -> None:
     cluster = partial()
     await settled(cluster, restraint)
     assert "evict" not in cluster.calls
-    assert said(cluster, "a")[0] == reason
-    assert said(cluster, "a")[1].endswith(
+    assert reserved_condition(cluster, "a")[0] == reason
+    assert reserved_condition(cluster, "a")[1].endswith(
         "2 bound members would be evicted now, to start again whole"
     )
 

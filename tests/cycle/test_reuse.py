@@ -26,9 +26,9 @@ def make(life: Life, number: int, count: int, *, is_bare: bool, first: int = 0) 
     """Make the pods of one run, as a Job would, or by hand."""
     names = [f"run-{number}-{i}" for i in range(first, first + count)]
     for name in names:
-        one = builders.member(name, builders.shape(cpu=1))
+        new_pod = builders.member(name, builders.shape(cpu=1))
         owner = None if is_bare else job(number)
-        life.cluster.add_pod(replace(one, group="a", created=life.clock.now, owner=owner))
+        life.cluster.add_pod(replace(new_pod, group="a", created=life.clock.now, owner=owner))
     life.watch.catch_up()
     return names
 
@@ -48,8 +48,9 @@ def bound(life: Life, *names: str) -> list[bool]:
 
 
 def status(life: Life) -> tuple[str, int, int]:
-    said = life.cluster.groups[GangKey(NAMESPACE, "a")].status
-    return said["phase"], said["members"]["bound"], said["members"]["succeeded"]
+    group_status = life.cluster.groups[GangKey(NAMESPACE, "a")].status
+    members = group_status["members"]
+    return group_status["phase"], members["bound"], members["succeeded"]
 
 
 async def first_run(*, is_bare: bool) -> tuple[Life, list[str]]:

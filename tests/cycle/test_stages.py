@@ -191,8 +191,8 @@ async def test_jobs_are_read_again_right_before_the_eviction() -> None:
         await life.turn()
     assert terminating(cluster) == ["a-0", "a-1"]
     assert stages.calls[Stage.VERIFY] == ["read_job"]
-    made = stages.calls[Stage.BIND]
-    assert made[made.index("read_job") :][:3] == ["read_job", "say", "evict"]
+    bind_calls = stages.calls[Stage.BIND]
+    assert bind_calls[bind_calls.index("read_job") :][:3] == ["read_job", "say", "evict"]
 
 
 @pytest.mark.parametrize("stage", [Stage.VERIFY, Stage.RESERVE])
@@ -233,9 +233,9 @@ async def test_steps_are_worked_out_once_before_the_bindings_and_once_after(
     bound: list[int] = []
     next_steps = progress.next_steps
 
-    def counted(*given: object) -> Steps:
+    def counted(*arguments: object) -> Steps:
         bound.append(cluster.calls.count("bind"))
-        return next_steps(*given)  # type: ignore[arg-type]
+        return next_steps(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(progress, "next_steps", counted)
     await life.turn()
@@ -253,9 +253,9 @@ async def test_steps_of_an_eviction_are_worked_out_as_often(
     evicted: list[int] = []
     next_steps = progress.next_steps
 
-    def counted(*given: object) -> Steps:
+    def counted(*arguments: object) -> Steps:
         evicted.append(cluster.calls.count("evict"))
-        return next_steps(*given)  # type: ignore[arg-type]
+        return next_steps(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(progress, "next_steps", counted)
     await life.turn()
@@ -268,17 +268,17 @@ async def test_check_commit_and_report_each_take_a_snapshot_of_their_own(
 ) -> None:
     cluster = one_gang()
     life, stages = life_of(cluster)
-    taken: dict[Stage, int] = defaultdict(int)
+    snapshots_taken: dict[Stage, int] = defaultdict(int)
     snapshot = type(life.state).snapshot
 
     def counted(state: ClusterState, now: float) -> object:
-        taken[stages.order[-1]] += 1
+        snapshots_taken[stages.order[-1]] += 1
         return snapshot(state, now)
 
     monkeypatch.setattr(type(life.state), "snapshot", counted)
     await life.turn()
-    assert taken[Stage.OBSERVE] == 1
-    assert taken[Stage.PLAN] == 0
-    assert taken[Stage.VERIFY] == 1
-    assert taken[Stage.BIND] == 2, "one before the bindings, one after them"
-    assert taken[Stage.REPORT] == 1
+    assert snapshots_taken[Stage.OBSERVE] == 1
+    assert snapshots_taken[Stage.PLAN] == 0
+    assert snapshots_taken[Stage.VERIFY] == 1
+    assert snapshots_taken[Stage.BIND] == 2, "one before the bindings, one after them"
+    assert snapshots_taken[Stage.REPORT] == 1

@@ -89,7 +89,7 @@ async def test_a_podgroup_that_is_created_again_frees_nothing_of_the_limit() -> 
     life.watch.catch_up()
     await life.settle()
     assert [is_bound(cluster, name) for name in ("b-0", "c-0")] == [False, True]
-    assert started in [held.record for held in cluster.reservations.values()]
+    assert started in [stored.record for stored in cluster.reservations.values()]
     for name in ("a-0", "a-1", "a-2"):
         cluster.change_pod(name, phase=Phase.SUCCEEDED)
     life.watch.catch_up()

@@ -29,12 +29,12 @@ async def test_planning_and_looking_at_reservations_keep_no_loop_busy(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str
 ) -> None:
     threads = []
-    known = getattr(module, name)
+    original = getattr(module, name)
 
-    def watched(snapshot: Snapshot, *others: Any, **named: Any) -> Any:
+    def watched(snapshot: Snapshot, *others: Any, **keywords: Any) -> Any:
         if name != "next_steps" or snapshot.reservations:
             threads.append(threading.current_thread())
-        return known(snapshot, *others, **named)
+        return original(snapshot, *others, **keywords)
 
     monkeypatch.setattr(module, name, watched)
     cluster = FakeCluster()

@@ -20,8 +20,8 @@ async def test_a_gang_is_told_in_turn_while_newer_ones_keep_coming() -> None:
         clock.now += 1.0
         names = [f"a-{cycle:02}-{i:02}" for i in range(CROWD)]
         for name in [*names, "zulu"] if cycle == SOON else names:
-            made = gang(name).of(1, cpu=9).each(created=clock.now)
-            cluster.add(made.but(created=clock.now))
+            builder = gang(name).of(1, cpu=9).each(created=clock.now)
+            cluster.add(builder.but(created=clock.now))
         await life.turn()
     assert cluster.groups[GangKey(NAMESPACE, "zulu")].status["phase"] == "Waiting"
 
@@ -52,8 +52,8 @@ async def test_a_pod_is_told_in_turn_while_newer_ones_keep_coming() -> None:
 @pytest.mark.parametrize("ahead", [0.0, 2.0, 60.0, 600.0])
 async def test_a_gang_is_told_soon_where_the_api_server_is_ahead_of_our_clock(ahead: float) -> None:
     cluster, clock = FakeCluster(), Clock()
-    made = gang("a").of(2, cpu=2).each(created=clock.now + ahead).but(created=clock.now + ahead)
-    cluster.add(node("n1", cpu=1), made)
+    builder = gang("a").of(2, cpu=2).each(created=clock.now + ahead).but(created=clock.now + ahead)
+    cluster.add(node("n1", cpu=1), builder)
     life = Life(cluster, clock)
     for _ in range(5):
         await life.turn()

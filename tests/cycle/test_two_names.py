@@ -10,8 +10,8 @@ KEY = GangKey(NAMESPACE, "a")
 
 async def test_the_status_is_left_to_whoever_sees_members() -> None:
     cluster, clock = FakeCluster(), Clock()
-    made = gang("a").of(2, cpu=1)
-    cluster.add_group(made)
+    builder = gang("a").of(2, cpu=1)
+    cluster.add_group(builder)
     await cluster.write_status(KEY, {"schedulerName": "other", "phase": "Running"})
     life = Life(cluster, clock)
     life.watch.catch_up()
@@ -20,9 +20,9 @@ async def test_the_status_is_left_to_whoever_sees_members() -> None:
         await life.turn()
     assert cluster.groups[KEY].status == {"schedulerName": "other", "phase": "Running"}
 
-    cluster.add_pod(made.made.members[0])
+    cluster.add_pod(builder.made.members[0])
     for _ in range(3):
         clock.now += 60.0
         await life.turn()
-    told = cluster.groups[KEY].status
-    assert (told["schedulerName"], told["phase"]) == ("tutti", "Waiting")
+    status = cluster.groups[KEY].status
+    assert (status["schedulerName"], status["phase"]) == ("tutti", "Waiting")

@@ -20,83 +20,83 @@ KEY = GangKey(NAMESPACE, "train", KIND.api)
 
 def cluster(cpu: int) -> FakeCluster:
     """A job of two pods with two CPUs each, and a node."""
-    made = FakeCluster()
-    made.add(node("n1", cpu=cpu))
+    fake = FakeCluster()
+    fake.add(node("n1", cpu=cpu))
     group = GangObject(
         KEY, Uid("g"), 2, roles=(Role("work", 2),), job_awaiting_room=("train", Uid("j"))
     )
-    made._put_group(group)
-    made.roles[KEY] = (Role("work", 2, 2, Template(shape(cpu=2))),)
-    return made
+    fake._put_group(group)
+    fake.roles[KEY] = (Role("work", 2, 2, Template(shape(cpu=2))),)
+    return fake
 
 
-def make_pods(made: FakeCluster) -> None:
+def make_pods(fake: FakeCluster) -> None:
     """What the job's controller does."""
     for name in ("a", "b"):
         pod = member(name, shape(cpu=2), role="work")
-        made.add_pod(replace(pod, group="train", group_kind=KIND.api))
+        fake.add_pod(replace(pod, group="train", group_kind=KIND.api))
 
 
-def phase(made: FakeCluster) -> object:
+def phase(fake: FakeCluster) -> object:
     """What the status says."""
-    return made.groups[KEY].status.get("phase")
+    return fake.groups[KEY].status.get("phase")
 
 
 async def test_a_job_that_fits_has_its_pods_made_and_they_start_whole() -> None:
-    made = cluster(cpu=4)
-    life = Life(made, Clock())
+    fake = cluster(cpu=4)
+    life = Life(fake, Clock())
     await life.settle()
-    assert (phase(made), made.reservations, made.calls.count("read_job_pods")) == ("Inqueue", {}, 1)
-    make_pods(made)
+    assert (phase(fake), fake.reservations, fake.calls.count("read_job_pods")) == ("Inqueue", {}, 1)
+    make_pods(fake)
     life.watch.catch_up()
     await life.settle()
-    assert {pod.node for pod in made.pods.values()} == {"n1"}
-    assert (phase(made), life.problems, made.broken) == ("Running", [], [])
+    assert {pod.node for pod in fake.pods.values()} == {"n1"}
+    assert (phase(fake), life.problems, fake.broken) == ("Running", [], [])
 
 
 async def test_a_job_that_does_not_fit_says_so_and_is_told_once_it_does() -> None:
-    made = cluster(cpu=4)
-    made.add(gang("other").of(1, cpu=3).bound_on("n1"))
+    fake = cluster(cpu=4)
+    fake.add(gang("other").of(1, cpu=3).bound_on("n1"))
     clock = Clock()
-    life = Life(made, clock)
+    life = Life(fake, clock)
     for _ in range(3):  # to settle would be to wait until it has starved
         await life.turn()
         clock.now += 2.0
-    (line,) = made.groups[KEY].status["conditions"]
-    assert (phase(made), line["type"]) == ("Pending", "Unschedulable")
-    made.delete_pod("other-0")
+    (line,) = fake.groups[KEY].status["conditions"]
+    assert (phase(fake), line["type"]) == ("Pending", "Unschedulable")
+    fake.delete_pod("other-0")
     life.watch.catch_up()
     await life.turn()
-    assert phase(made) == "Inqueue"
+    assert phase(fake) == "Inqueue"
 
 
 @pytest.mark.parametrize("mode", [Mode.SHADOW, Mode.PAUSED])
 async def test_where_no_gang_starts_no_pods_are_made(mode: Mode) -> None:
-    made = cluster(cpu=4)
-    await Life(made, Clock(), restraint=RolloutLimits(mode)).settle()
-    assert "read_job_pods" not in made.calls
-    assert "write_status" not in made.calls
+    fake = cluster(cpu=4)
+    await Life(fake, Clock(), restraint=RolloutLimits(mode)).settle()
+    assert "read_job_pods" not in fake.calls
+    assert "write_status" not in fake.calls
 
 
 async def test_of_groups_of_other_schedulers_nothing_is_written() -> None:
     """Whether their pods exist: these are not ours, so that no member is."""
-    made = cluster(cpu=4)
-    made.job_scheduler = "volcano"
+    fake = cluster(cpu=4)
+    fake.job_scheduler = "volcano"
     theirs = {"phase": "Running", "running": 3}
     other = GangKey(NAMESPACE, "other", KIND.api)
-    made._put_group(GangObject(other, Uid("o"), 3, status=theirs))
-    await Life(made, Clock()).settle()
-    assert (phase(made), made.groups[other].status) == (None, theirs)
-    assert "write_status" not in made.calls
-    assert made.calls.count("read_job_pods") == 1
+    fake._put_group(GangObject(other, Uid("o"), 3, status=theirs))
+    await Life(fake, Clock()).settle()
+    assert (phase(fake), fake.groups[other].status) == (None, theirs)
+    assert "write_status" not in fake.calls
+    assert fake.calls.count("read_job_pods") == 1
 
 
 async def test_a_job_whose_group_cannot_be_placed_says_so_and_gets_no_pods() -> None:
-    made = cluster(cpu=4)
-    made._put_group(replace(made.groups[KEY], unsupported_fields=("spec.x",)))
-    await Life(made, Clock()).settle()
-    (line,) = made.groups[KEY].status["conditions"]
-    assert phase(made) == "Pending"
+    fake = cluster(cpu=4)
+    fake._put_group(replace(fake.groups[KEY], unsupported_fields=("spec.x",)))
+    await Life(fake, Clock()).settle()
+    (line,) = fake.groups[KEY].status["conditions"]
+    assert phase(fake) == "Pending"
     assert "spec.x" in line["message"]
 
 
@@ -104,16 +104,16 @@ TEAM = Queue("team", Uid("team-1"))
 
 
 async def test_a_job_of_an_unknown_queue_has_no_pods_and_names_the_queues_that_would_do() -> None:
-    made = cluster(cpu=4)
-    made.add_queue(TEAM)
-    made._put_group(replace(made.groups[KEY], queue="tema"))
+    fake = cluster(cpu=4)
+    fake.add_queue(TEAM)
+    fake._put_group(replace(fake.groups[KEY], queue="tema"))
     clock = Clock()
-    life = Life(made, clock)
+    life = Life(fake, clock)
     for _ in range(3):
         await life.turn()
         clock.now += 2.0
-    (line,) = made.groups[KEY].status["conditions"]
-    assert phase(made) == "Pending"
+    (line,) = fake.groups[KEY].status["conditions"]
+    assert phase(fake) == "Pending"
     assert "queue tema does not exist" in line["message"]
     assert "name team" in line["message"]
 
@@ -122,10 +122,10 @@ async def test_a_job_of_an_unknown_queue_has_no_pods_and_names_the_queues_that_w
 async def test_the_default_queue_of_volcano_counts_where_there_is_a_queue_of_its_name(
     queue: Queue,
 ) -> None:
-    made = cluster(cpu=4)
-    made.add_queue(queue)
-    made._put_group(replace(made.groups[KEY], queue_if_exists="default"))
-    life = Life(made, Clock())
+    fake = cluster(cpu=4)
+    fake.add_queue(queue)
+    fake._put_group(replace(fake.groups[KEY], queue_if_exists="default"))
+    life = Life(fake, Clock())
     await life.turn()
     await life.turn()
-    assert phase(made) == ("Inqueue" if queue is TEAM else "Pending")
+    assert phase(fake) == ("Inqueue" if queue is TEAM else "Pending")
