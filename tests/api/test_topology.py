@@ -45,5 +45,5 @@ def test_a_gang_starts_in_one_rack_and_its_replacement_returns_there(rig: Rig) -
     place.delete("pod", "train-0")
     place.members("train", 1, first=4, cpu=1)
     place.until_pod_bound("train-4")
-    nodes = {rig.pod(f"train-{i}", place.name)["spec"]["nodeName"] for i in range(1, 5)}
-    assert {name.rsplit("-", 2)[-2] for name in nodes} == {"r2"}
+    names = {rig.pod(f"train-{i}", place.name)["spec"]["nodeName"] for i in range(1, 5)}
+    assert {name.rsplit("-", 2)[-2] for name in names} == {"r2"}
