@@ -188,10 +188,9 @@ async def main() -> int:
     folder = parser.parse_args().pictures
     places: list[Path | None] = [None, None]
     if folder is not None:
-        folders = [folder / "cluster", folder / "files"]
-        for place in folders:
-            place.mkdir(parents=True, exist_ok=True)
-        places = [*folders]
+        places = [folder / "cluster", folder / "files"]
+        for name in ("cluster", "files"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
     faults = [*await on_files(places[1])]
     print(f"on files: {len(faults)} faults", flush=True)
     with await asyncio.to_thread(Rig.start) as rig:
