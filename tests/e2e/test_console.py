@@ -139,6 +139,12 @@ async def test_hover_click_keys_and_explain_tell_what_the_commands_tell(
             "document.querySelector('#explanation').innerText"
         )
         assert "3 members need 3 cpu each" in told
+        lists = await page.evaluate(
+            "[...document.querySelectorAll('#explanation ul')]"
+            ".map((list) => list.previousElementSibling.innerText)"
+        )
+        assert all(line.endswith(":") for line in lists), "each list follows what it is a list of"
+        assert lists
         assert await page.evaluate("location.hash") == "#/waiting?explain=ml%2Ftrain"
         told = await _shown(page, "what-if?add=2%3An1")
         assert "starts now" in told

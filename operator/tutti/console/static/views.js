@@ -424,16 +424,23 @@ export function explanation(gang) {
 // The sentences of `tutti explain`; lines that begin with a dash are a list.
 function answered(answer) {
   const plans = answer.gangs[0].advice?.diagnosis?.plans;
-  const isItem = (line) => line.trimStart().startsWith('- ');
+  const parts = []; // each sentence, with the list that follows it
+  for (const line of answer.sentences) {
+    const words = line.trimStart();
+    if (words.startsWith('- ') && parts.length) parts.at(-1).items.push(words.slice(2));
+    else parts.push({ line, items: [] });
+  }
   return html`
-    ${answer.sentences
-      .filter((line) => !isItem(line))
-      .map((line) => html`<div class="message">${visible(line)}</div>`)}
-    <ul>
-      ${answer.sentences
-        .filter(isItem)
-        .map((line) => html`<li class="message">${visible(line.trimStart().slice(2))}</li>`)}
-    </ul>
+    ${parts.map(
+      ({ line, items }) => html`
+        <div class="message">${visible(line)}</div>
+        ${items.length
+          ? html`<ul>
+              ${items.map((item) => html`<li class="message">${visible(item)}</li>`)}
+            </ul>`
+          : nothing}
+      `,
+    )}
     ${plans
       ? html`<p class="quiet">
           ${count(plans, 'plan')} made. “proved” means that no smaller change of this kind is enough.
