@@ -53,6 +53,11 @@ class _Books:
     groups: dict[Key, PodGroup] = field(default_factory=dict)
     gangs: dict[Key, _Gang] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
+    charged_to: dict[str, Key] = field(default_factory=dict)  # by uid, from the first room held
+
+    def key_of(self, pod: Pod) -> Key | None:
+        """The gang that a pod is charged to, whatever its labels say by now."""
+        return self.charged_to.get(pod.uid, pod.gang)
 
     def gang(self, key: Key) -> _Gang:
         """The gang, with its queue if nobody holds room so far."""
@@ -93,8 +98,8 @@ class _Books:
             case PodGroup() as group:
                 if isinstance(step.after, PodGroup):
                     self.groups[group.key] = step.after
-            case Pod() as pod if pod.gang is not None:
-                return self._take_pod(pod.gang, pod, step.after)
+            case Pod() as pod if (key := self.key_of(pod)) is not None:
+                return self._take_pod(key, pod, step.after)
             case Reservation() as reservation:
                 gang = self.gang(reservation.gang)
                 named = step.after.named if isinstance(step.after, Reservation) else {}
@@ -117,12 +122,14 @@ class _Books:
         if not isinstance(after, Pod):
             for pods in (self.pods, gang.held, gang.promised):
                 pods.pop(before.uid, None)
+            self.charged_to.pop(before.uid, None)
             return key
         self.pods[after.uid] = after
         if after.phase == "Succeeded":
             gang.start.pop(after.uid, None)
         if after.takes_room:
             gang.held[after.uid] = after
+            self.charged_to[after.uid] = key
         else:
             gang.held.pop(after.uid, None)
             if _is_over(after):
@@ -153,7 +160,7 @@ def judge_limits(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
     unproved: list[Finding] = []
     judged = 0
     for step in steps:
-        key = _gang_of(step)
+        key = _gang_of(step, books)
         old = books.gang(key).charge if key is not None else Counter[str]()
         books.take(step)
         if key is None or step.initial or not standpoint.looks_at(key.namespace):
@@ -168,10 +175,10 @@ def judge_limits(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
     return Findings(tuple(violations), unproved=tuple(unproved), judged=judged)
 
 
-def _gang_of(step: Step) -> Key | None:
+def _gang_of(step: Step, books: _Books) -> Key | None:
     match step.before or step.after:
         case Pod() as pod:
-            return pod.gang
+            return books.key_of(pod)
         case Reservation() as reservation:
             return reservation.gang
     return None
