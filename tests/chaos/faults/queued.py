@@ -28,6 +28,14 @@ MORE_ROOM: Mapping[str, Mapping[str, Any]] = {
     "gpu-more": {"cpu": 8, "gpus": 8},
     "plain-more": {"cpu": 8},
 }
+# What the status of each queue says in the end; it is written a while after the last binding.
+CHARGED: Mapping[str, str] = {
+    "queue -top": "cpu 11",
+    "queue -lab": f"{GPU} 6",
+    "queue -train": f"{GPU} 4",
+    "queue -rest": f"{GPU} 2",
+    "queue -plain": "cpu 5",
+}
 SURPLUS = "train-more"  # a member that the limit of its queue never lets start
 
 

@@ -28,7 +28,9 @@ class Rest:
     @property
     def is_promised(self) -> bool:
         """Whether it is an end that an unbroken run can reach."""
-        return self.started == STARTED and not self.reservations
+        charged = queued.CHARGED.items()
+        is_said = all(amount in self.said.get(name, amount) for name, amount in charged)
+        return self.started == STARTED and not self.reservations and is_said
 
     def difference(self, other: Rest) -> str:
         """What is not as it is in the other, in words; empty where they are alike."""
