@@ -15,10 +15,10 @@ from math import inf
 from typing import NamedTuple
 
 from . import model
-from .lawful import Placed, faults, has_begun, repair_faults, use
+from .lawful import Placed, faults, free, has_begun, repair_faults, use
 from .reading import Hold, Reading
 from .starved import First, first_of, taken
-from .world import Gang, Turn, World, are_covered, start_of, turns, walk
+from .world import Gang, Turn, World, are_covered, minus, plus, start_of, turns, walk
 
 Step = Callable[[Reading], Iterator[Reading]]
 
@@ -212,7 +212,7 @@ def _borrowers(first: First | None, problems: list[str]) -> Step:
         gangs = [g for g in reading.waiting if not _is(first, g)]
         open_ones = reading.extras([g for g in reading.now if has_begun(g)])
         while gangs or open_ones:
-            gangs = [g for g in gangs if any(model.best(reading.stage([g], must_be_covered=False)))]
+            gangs = [g for g in gangs if _takes_a_turn(reading, g)]
             for together in _groups(reading, gangs, open_ones):
                 level = [g for g in gangs if g.name in together]
                 extras = [x for x in open_ones if _label(*x) in together]
@@ -235,6 +235,20 @@ def _borrowers(first: First | None, problems: list[str]) -> Step:
         yield reading
 
     return step
+
+
+def _takes_a_turn(reading: Reading, gang: Gang) -> bool:
+    """Whether limits and all nodes together leave enough, and it has room if it starts alone."""
+    world, left = reading.world, reading.left
+    for team in world.chain(gang.team):
+        limits = zip(gang.minimum, left[team], strict=True)
+        if any(n and limit is not None and n > limit for n, limit in limits):
+            return False
+    started = [reading.gang(name).minimum for name in reading.starts]
+    rest = minus(plus(*reading.room), plus(*started)) if started else plus(*reading.room)
+    if any(n > has for n, has in zip(gang.minimum, rest, strict=True)):
+        return False
+    return model.fit(free(world, world.gangs), [gang])
 
 
 def _groups(
