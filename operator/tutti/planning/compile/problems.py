@@ -108,8 +108,7 @@ class _LevelNumbers:
 
 def exceeded(base: Grid, want: PlacementRequest, quotas: Quotas) -> Sequence[ExceededLimit]:
     """The limits that the request exceeds whichever of its members start."""
-    rows = [*quotas.caps(base, [want])]
-    if not rows:
+    if not quotas.may_exceed(want) or not (rows := [*quotas.caps(base, [want])]):
         return ()
     (level,) = levels([want])
     demand = _demand(base, want, level, 1)

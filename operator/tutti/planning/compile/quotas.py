@@ -92,6 +92,16 @@ class Quotas:
             limits[index] = replace(limits[index], held=requests[limits[index].resource])
         return replace(self, limits=tuple(limits))
 
+    def may_exceed(self, want: PlacementRequest) -> bool:
+        """Whether a choice of members might exceed a limit, or amounts are too large to tell."""
+        limits = [self.limits[index] for index in self.of_gang.get(want.gang.key, ())]
+        kinds = [charged(group[0].shape.requests) for group in want.alike] if limits else []
+        for limit in limits:
+            largest = max(kind[limit.resource] for kind in kinds)
+            if largest * want.need > limit.room or largest >= AMOUNT_LIMIT // 2:
+                return True
+        return False
+
     def caps(self, base: Grid, wants: Sequence[PlacementRequest]) -> Iterator["LimitCap"]:
         """The limits that these requests could exceed, each as a cap over them."""
         requests: dict[int, list[int]] = {}

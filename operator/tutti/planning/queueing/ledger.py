@@ -9,7 +9,7 @@ from ...gang import demand, order
 from ...gang.demand import MemberCounts, PlacementRequest
 from ...model.cluster import Gang, Member, Reservation
 from ...model.decisions import Assignment
-from ...model.keys import GangKey, Uid
+from ...model.keys import GangKey, NodeName, Uid
 from ...model.queues import QueueRecord
 from ...model.resources import NOTHING, Resources
 from ...queues import charge
@@ -37,6 +37,8 @@ class QueueLedger:
     records: Mapping[Uid, QueueRecord]
     begun: frozenset[GangKey]  # the gangs to decide on that run, or start by the plan
     minimums: dict[GangKey, Resources]  # of gangs that wait, once they are known
+    # What gangs are charged with their members on these nodes, once it is known.
+    starts: dict[tuple[GangKey, tuple[tuple[Uid, NodeName], ...]], GangCharge]
 
     @classmethod
     def of(
@@ -55,6 +57,7 @@ class QueueLedger:
             {reservation.uid: reservation for reservation in snapshot.reservations},
             snapshot.records,
             frozenset(key for key, members in by_gang.items() if members.is_committed),
+            {},
             {},
         )
 
@@ -75,7 +78,10 @@ class QueueLedger:
             numbered = demand.numbered(self.counts[key], assigned)
             placed = [member for member in numbered.waiting if member.uid in assigned]
             if placed:
-                charges[key] = self._charge(numbered, placed, assigned)
+                start = key, tuple((m.uid, assigned[m.uid].node) for m in placed)
+                if start not in self.starts:
+                    self.starts[start] = self._charge(numbered, placed, assigned)
+                charges[key] = self.starts[start]
                 gangs[key] = self._queued_gang(numbered, charges[key])
                 begun.add(key)
         return replace(self, gangs=gangs, charges=charges, begun=frozenset(begun))
