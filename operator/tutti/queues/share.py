@@ -4,8 +4,9 @@ All comparisons are exact. Source of the measure: dominant resource fairness (Gh
 over the guarantee instead of from nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
 from typing import NamedTuple
@@ -110,6 +111,35 @@ def decided_together(turns: Iterable[Turn]) -> Sequence[Sequence[Borrower]]:
             found[-1] += gangs
         else:
             found.append(gangs)
+    return found
+
+
+def decided_in_fact(
+    shares: Shares,
+    borrowers: Iterable[Borrower],
+    started: AbstractSet[Borrower],
+    exceeding: Callable[[Collection[Borrower], Collection[Borrower]], Collection[Borrower]],
+) -> Sequence[Sequence[Borrower]]:
+    """Who is decided on together, in which order, if these start and all others do not.
+
+    Those who do not start no longer count for the others once they are decided on, or once they
+    are ``exceeding``: these are gangs that exceed limits or room beside some that start.
+    """
+    found: list[Sequence[Borrower]] = []
+    left, before = [*borrowers], list[Borrower]()
+    charges = dict(shares.charges)
+    while left:
+        for level in decided_together(turns(replace(shares, charges=charges), left)):
+            found.append(level)
+            for gang in level:
+                if gang in started:
+                    before.append(gang)
+                    charges[gang.queue] = charges.get(gang.queue, NOTHING) + gang.minimum
+            left = [gang for gang in left if gang not in level]
+            over = exceeding(before, [gang for gang in left if gang not in started])
+            left = [gang for gang in left if gang not in over]
+            if over or not started.issuperset(level):
+                break
     return found
 
 

@@ -1,5 +1,6 @@
 """Who borrows first."""
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from tutti.model.queues import ROOT
 from tutti.model.resources import NOTHING, Resources
-from tutti.queues.share import Borrower, Shares, turns
+from tutti.queues.share import Borrower, Shares, decided_in_fact, decided_together, turns
 from tutti.queues.tree import QueueTree
 
 from .builders import key, queue
@@ -136,3 +137,34 @@ def test_within_a_queue_the_order_is_by_priority_and_age(
     for name in ("v", "n", "s", ROOT):
         own = [gang for gang in found if gang.queue == name]
         assert own == sorted(own, key=lambda gang: (-gang.priority, gang.waiting_since))
+
+
+def names(levels: Iterable[Sequence[Borrower]]) -> list[str]:
+    return ["".join(gang.key.name for gang in level) for level in levels]
+
+
+def test_turns_of_one_queue_and_priority_that_follow_each_other_are_decided_together() -> None:
+    shares = Shares(TREE, TOTALS, {"s": gpus(12)})
+    own = [borrower("a", "v", 16), borrower("b", "v", 9), borrower("c", "v", 1)]
+    assert names(decided_together(turns(shares, own))) == ["abc"]
+    other = borrower("d", "s", 1)
+    assert names(decided_together(turns(shares, [*own, other]))) == ["ab", "d", "c"]
+    low = borrower("e", "v", 1, priority=-1)
+    assert names(decided_together(turns(shares, [*own, low]))) == ["abc", "e"]
+
+
+def test_who_does_not_start_no_longer_counts_once_decided_on_or_once_too_large() -> None:
+    shares = Shares(TREE, TOTALS, {"s": gpus(12)})
+    a, b, c = borrower("a", "v", 40), borrower("b", "v", 1, priority=-1), borrower("d", "s", 1)
+    assert names(decided_together(turns(shares, [a, b, c]))) == ["a", "d", "b"]
+
+    def nobody(*_: object) -> set[Borrower]:
+        return set()
+
+    assert names(decided_in_fact(shares, [a, b, c], {a, b, c}, nobody)) == ["a", "d", "b"]
+    assert names(decided_in_fact(shares, [a, b, c], {b, c}, nobody)) == ["a", "b", "d"]
+
+    def too_large(started: Collection[Borrower], others: Collection[Borrower]) -> set[Borrower]:
+        return {*others} if started else set()
+
+    assert names(decided_in_fact(shares, [a, b, c], {a}, too_large)) == ["a"]

@@ -42,6 +42,7 @@ class RoundContext:
     held: HeldCover | None
     limits: SearchLimits
     later: LaterRounds
+    started: Sequence[QueuedGang] = ()  # covered together with what this round starts
 
 
 class CoveredRound(NamedTuple):
@@ -117,8 +118,9 @@ class _Covered(_Borrowing):
 
     def allows(self, starts: Sequence[QueuedGang]) -> bool:
         """Whether these would be covered together, and leave a starved gang its cover."""
-        tree, running = self.context.ledger.tree, self.running(starts)
-        is_covered = not starts or cover.would_be_covered(tree, running, starts)
+        tree, together = self.context.ledger.tree, (*self.context.started, *starts)
+        running = self.running(together)
+        is_covered = not starts or cover.would_be_covered(tree, running, together)
         return is_covered and _Borrowing.allows(self, starts)
 
 

@@ -28,12 +28,17 @@ def decide(
     """The plan with the best of these gangs, within further rows; its tally is of them alone."""
     if not wants:
         return replace(plan, tally={})
-    before = _with_rows(plan, rows)
+    before = with_rows(plan, rows)
     answer = round_answer.answer_round(before, wants, limits, later)
     totals = room_in_total(before)
     left_out = (want for want in wants if not answer.has_placed(want))
     if any(fits_by_totals(before, want, totals) for want in left_out):
         answer = round_answer.with_border(before, answer, Round(tuple(wants)), limits)
+    return fixed(plan, answer, wants)
+
+
+def fixed(plan: PartialPlan, answer: PartialPlan, wants: Sequence[PlacementRequest]) -> PartialPlan:
+    """The answer to a round, in which what starts of these stays started."""
     placed = [borders.as_placed(want, answer.assigned) for want in wants if answer.has_placed(want)]
     above = replace(
         plan.above, wants=(), joined=(*plan.above.joined, *placed), quotas=plan.above.quotas
@@ -61,7 +66,7 @@ def fits_by_totals(plan: PartialPlan, want: PlacementRequest, totals: NDArray[np
     return bool((least <= totals).all())
 
 
-def _with_rows(plan: PartialPlan, rows: Sequence[QueueLimit]) -> PartialPlan:
+def with_rows(plan: PartialPlan, rows: Sequence[QueueLimit] = ()) -> PartialPlan:
     """The plan with rows beside its limits, and with what is held of these."""
     quotas, above = plan.quotas, plan.above
     known = above.quotas

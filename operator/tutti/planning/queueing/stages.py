@@ -4,7 +4,7 @@ The starved gang if it is entitled, covered gangs, the starved gang if it is not
 turns. Each stage is decided in the room and the limits that those before it leave.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...gang import demand
@@ -14,6 +14,7 @@ from ...model.decisions import Policy
 from ...model.keys import GangKey
 from ...queues import cover, share
 from ...queues.cover import QueuedGang
+from ...queues.share import Borrower
 from ...queues.use import ChargedGangs
 from ..compile import capacity, problems
 from ..compile.capacity import FitByShape
@@ -24,7 +25,7 @@ from ..search.partial_plan import PartialPlan
 from ..search.round_order import Round
 from ..search.round_proof import LaterRounds
 from ..search.starvation import StarvedGang
-from . import covered_round, fixed_round
+from . import covered_round, fixed_round, turns_round
 from .covered_round import HeldCover, RoundContext
 from .ledger import QueueLedger, extra_of
 
@@ -189,6 +190,8 @@ class _Stage:
         left = [*self.waiting, *self._extras(self._growing(None))]
         while left := [*self._that_may_start(left)]:
             borrowers = {self.ledger.borrower(want): want for want in left}
+            if self._start_all_turns(borrowers):
+                return
             turns = share.turns(self.ledger.shares, borrowers)
             for together in share.decided_together(turns):
                 level = [borrowers[gang] for gang in together]
@@ -196,8 +199,21 @@ class _Stage:
                 left = [want for want in left if id(want) not in tried]
                 more = self._borrow(level)
                 left += more
-                if more or not all(self.plan.has_placed(want) for want in level):
+                is_whole = all(self.plan.has_placed(want) for want in level)
+                if more or not is_whole or len(self._that_may_start(left)) < len(left):
                     break
+
+    def _start_all_turns(self, borrowers: Mapping[Borrower, PlacementRequest]) -> bool:
+        """Start the gangs of all turns by one decision, if that is proved and nobody grows."""
+        plan, rules = self.plan, self.plan.base.rules
+        is_open = plan.proved and self.limits.strategy is not self.limits.fallback
+        growing = self._growing({borrower.key for borrower in borrowers}) if is_open else ()
+        if not is_open or self.held is not None or growing or rules.affinity or rules.spread:
+            return False
+        answer = turns_round.decide(plan, borrowers, self.ledger.shares, self.limits)
+        if answer is not None:
+            self._take(answer, [*borrowers.values()])
+        return answer is not None
 
     def _borrow(self, level: Wants) -> Wants:
         """Start the gangs of one turn, and let members join; those of new gangs wait for a turn."""
@@ -212,10 +228,14 @@ class _Stage:
         return self._extras([self.ledger.counts[key] for key in new])
 
     def _start_together(self, wants: Wants) -> None:
+        started: list[GangKey] = []
         while wants := self._that_may_start(wants):
-            answer = covered_round.covered_round(self.plan, wants, self._context(wants))
+            context = self._context(wants)
+            context = replace(context, started=[self.ledger.gangs[key] for key in started])
+            answer = covered_round.covered_round(self.plan, wants, context)
             self._take(answer.plan, answer.decided)
             decided = {want.gang.key for want in answer.decided}
+            started += (key for key in decided if key in self.ledger.gangs)
             wants = [want for want in wants if want.gang.key not in decided]
 
     def _context(self, wants: Wants) -> RoundContext:

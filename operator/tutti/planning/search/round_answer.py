@@ -100,15 +100,23 @@ def _decide_border(plan: PartialPlan, step: Round, limits: SearchLimits) -> Part
     plan = replace(plan, proved=is_best, shortfall=shortfall, tally=settle(raised, priorities))
     if worth <= worth_before:
         return plan
-    assignments = answers.assignments(above.base, joint.wants, solution)
-    inter_pod = above.inter_pod.with_placed(answers.placed_counts(joint.wants, solution))
+    return with_joint(plan, joint.wants, solution)
+
+
+def with_joint(
+    plan: PartialPlan, wants: Sequence[PlacementRequest], solution: Solution
+) -> PartialPlan:
+    """The plan with the answer to a program over these and all above them."""
+    above = plan.above
+    assignments = answers.assignments(above.base, wants, solution)
+    inter_pod = above.inter_pod.with_placed(answers.placed_counts(wants, solution))
     return replace(
         plan,
         inter_pod=inter_pod,
         base=above.base if inter_pod is above.inter_pod else inter_pod.grid(),
-        free=answers.room_left(above.base, above.free, joint.wants, solution),
+        free=answers.room_left(above.base, above.free, wants, solution),
         assigned={pod.uid: pod for gang in assignments for pod in gang},
-        quotas=above.quotas.with_started(answers.started(joint.wants, solution)),
+        quotas=above.quotas.with_started(answers.started(wants, solution)),
     )
 
 

@@ -9,8 +9,10 @@ from tutti.gang.finding_text import sentence
 from tutti.model.cluster import Phase
 from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.queues import Queue, QueueRecord, RoleAtStart
+from tutti.model.resources import NOTHING
 from tutti.planning.plan import plan
-from tutti.planning.queueing import covered_round
+from tutti.planning.queueing import covered_round, turns_round
+from tutti.queues.share import Borrower
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget
@@ -30,6 +32,7 @@ from ....harness.builders import (
     snapshot,
     space,
 )
+from ...queues.builders import key
 from ..test_queued_gangs import queue
 
 ML = space("ml")
@@ -121,6 +124,52 @@ def test_gangs_of_one_queue_are_not_chosen_together_across_the_turn_of_another()
     old, others = waits("x", "c", 5, created=NOW - 9), [waits(f"y{i}", "c", 4) for i in range(2)]
     made = planned(eight(), queue("c"), queue("d"), old, *others, waits("z", "d", 3))
     assert started(made) == {"x", "z"}
+
+
+def test_a_gang_that_its_limit_keeps_out_stands_between_no_turns() -> None:
+    old, others = waits("x", "c", 5, created=NOW - 9), [waits(f"y{i}", "c", 4) for i in range(2)]
+    full = queue("d", limits=((GPU, 2),))
+    made = planned(eight(), queue("c"), full, old, *others, waits("z", "d", 3))
+    assert started(made) == {"y0", "y1"}
+
+
+def contended() -> tuple[Part, ...]:
+    """Two queues, each with gangs of which not all fit."""
+    nodes = node("n1", gpu=5), node("n2", gpu=4)
+    sizes = {"c": (3, 3, 2), "d": (4, 4, 1)}
+    gangs = [waits(f"{q}{i}", q, n) for q, own in sizes.items() for i, n in enumerate(own)]
+    return (*nodes, queue("c"), queue("d"), *gangs)
+
+
+def test_all_turns_are_one_program() -> None:
+    made = planned(*contended())
+    assert made.proved
+    assert [level.admitted == level.bound for level in made.levels] == [True]
+
+
+@pytest.mark.parametrize("step", ["_by_order", "_is_as_good"])
+def test_without_one_program_each_turn_is_decided_by_itself(
+    monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    together = planned(*contended())
+    monkeypatch.setattr(turns_round, step, lambda *_: None)
+    assert started(planned(*contended())) == started(together)
+
+
+def test_a_strategy_without_proof_decides_turn_by_turn() -> None:
+    seen = snapshot(ML, *contended(), at=NOW)
+    made = plan(seen, BestFit(), BestFit(), Budget(), POLICY)
+    assert violations(seen, made) == ()
+    assert not made.proved
+
+
+def test_an_order_is_as_good_if_nobody_who_waits_comes_before_more_that_start() -> None:
+    a, b, c = (Borrower(key(name), "q", 0, 0, NOTHING) for name in "abc")
+    assert turns_round._is_as_good([[a], [b], [c]], [[b], [a], [c]], {a, b})
+    assert turns_round._is_as_good([[a], [b], [c]], [[a, b], [c]], {a, b})
+    assert not turns_round._is_as_good([[a], [b], [c]], [[b], [a], [c]], {a})
+    assert not turns_round._is_as_good([[a], [b], [c]], [[a, b], [c]], {a, c})
+    assert turns_round._is_as_good([[a, b], [c]], [[a], [b], [c]], {a})
 
 
 def test_a_gang_that_does_not_fit_lets_others_of_its_queue_borrow() -> None:
@@ -326,6 +375,18 @@ def test_high_priorities_that_all_start_are_decided_before_the_others() -> None:
     made = planned(node("n1", gpu=5), node("n2", gpu=5), *some)
     assert made.proved
     assert {"x", "y"} <= started(made)
+
+
+def test_lower_priorities_are_covered_together_with_those_decided_before_them() -> None:
+    """With w and the extras of r, nothing of the guarantee is left that covers x."""
+    parent, a, b = queue("p"), queue("pa", parent="p"), queue("pb", parent="p", **gpus(6))
+    bound = gang("r").of(3, gpu=1).needing(1).bound_on("n1", "n1", "n1").but(queue="pb")
+    starts = (RoleAtStart("", 1, resources(gpu=1, pods=1)),)
+    r = bound, replace(reservation(bound), record=QueueRecord("pb", b.uid, 1.0, starts))
+    x, w = waits("x", "pa", 2, priority=1), waits("w", "pb", 3, created=NOW - 9)
+    other = queue("c"), waits("y", "c", 3, priority=1)
+    made = planned(node("n1", gpu=8), parent, a, b, *r, x, w, *other)
+    assert started(made) == {"x", "y"}
 
 
 def test_members_join_that_leave_an_entitled_gang_its_cover() -> None:
