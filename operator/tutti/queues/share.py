@@ -138,7 +138,7 @@ def decided_in_fact(
             left = [gang for gang in left if gang not in level]
             over = exceeding(before, [gang for gang in left if gang not in started])
             left = [gang for gang in left if gang not in over]
-            if over or not started.issuperset(level):
+            if over or any(gang not in started for gang in level):
                 break
     return found
 

@@ -34,10 +34,10 @@ class RoomBound:
         """The bound while nobody has started."""
         requests, allowed = base.requests, base.allowed
         sizes = _sizes(requests)
-        larger = (requests[:, None, :] >= sizes[None, :, :]).all(axis=2)
+        larger = np.all(requests[:, None, :] >= sizes[None, :, :], axis=2)
         room = np.zeros(len(sizes), dtype=np.int64)
         for column, size in enumerate(sizes):
-            nodes = allowed[larger[:, column]].any(axis=0)
+            nodes = np.any(allowed[larger[:, column]], axis=0)
             room[column] = fits_per_node(free, size, nodes).sum()
         ratios = requests[:, None, :] // np.maximum(sizes, 1)[None, :, :]
         ratios = np.where(sizes[None] > 0, ratios, np.iinfo(np.int64).max)
