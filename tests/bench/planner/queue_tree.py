@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tutti.model.cluster import Gang, Node, Snapshot
     from tutti.model.decisions import Plan
+    from tutti.model.keys import NodeName
     from tutti.model.resources import Resources
 
 TEAMS, GROUPS, LEAVES = 4, 4, 5  # children of the root, of each team, and of each group
