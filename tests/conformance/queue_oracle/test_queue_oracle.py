@@ -104,7 +104,6 @@ def test_a_gang_that_cannot_start_by_itself_takes_no_turn() -> None:
     assert planner.judged(cluster, load("ilp"))[0].wrong == ()
 
 
-@pytest.mark.xfail(reason="a member that replaces a lost one still parts priorities as an extra")
 def test_covered_gangs_are_decided_jointly_where_a_lost_member_is_replaced() -> None:
     """A gang of priority 1 would be covered together with one of priority 0, and not alone."""
     assert planner.judged(drawing.world(905), load("ilp"))[0].wrong == ()

@@ -28,6 +28,16 @@ kind: Queue
 metadata: {name: research}
 spec: {resources: [{name: nvidia.com/gpu, guaranteed: 1}]}
 """
+SHADOW_QUEUE = """
+apiVersion: tutti.dev/v1alpha1
+kind: Queue
+metadata: {name: vision}
+spec:
+  mode: Shadow
+  namespaces: {matchLabels: {team: vision}}
+  defaultFor: {matchLabels: {team: vision}}
+  resources: [{name: nvidia.com/gpu, limit: 1}]
+"""
 ANY = r"[^\[\]]+"  # what <name> stands for; names of resources have dots
 
 
@@ -79,9 +89,11 @@ def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> It
     (tmp_path / "app.json").write_text(app())
     files = (CLUSTER, str(tmp_path / "app.json"))
     if command == "queue":
-        (tmp_path / "more.yaml").write_text(LATE_QUEUE)
         yield from printed(lines(command, "-f", QUEUES))
-        yield from printed(lines(command, "-f", QUEUES, "-f", str(tmp_path / "more.yaml")))
+        for number, queue in enumerate((LATE_QUEUE, SHADOW_QUEUE)):
+            file = tmp_path / f"{number}.yaml"
+            file.write_text(queue)
+            yield from printed(lines(command, "-f", QUEUES, "-f", str(file)))
         return
     if command in ("plan", "explain"):
         for file in files:

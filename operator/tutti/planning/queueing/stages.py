@@ -289,8 +289,14 @@ class _Stage:
             for key, counts in self.ledger.counts.items()
             if (key in self.ledger.begun or (among is not None and key in among))
             and key not in self.stages.stopped
-            and demand.may_grow(counts)
+            and self._may_grow(counts)
         ]
+
+    def _may_grow(self, counts: MemberCounts) -> bool:
+        """Whether members beyond those needed wait; one that replaces a lost member is needed."""
+        if counts.is_committed:
+            return bool(demand.growth_requests(counts, self.plan.assigned))
+        return demand.may_grow(counts)
 
     def _extras(self, growing: Iterable[MemberCounts]) -> Wants:
         return [
