@@ -40,7 +40,7 @@ def cluster(*queues: Queue) -> Snapshot:
         gang("c").of(1, gpu=1),
         gang("none").but(queue="vision"),
     )
-    return replace(made, queues=queues or QUEUES)
+    return replace(made, queues=queues or QUEUES, namespaces=(space("ml"),))
 
 
 def tutti(*words: str, of: Snapshot | None = None) -> Result:

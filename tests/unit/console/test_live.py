@@ -153,7 +153,7 @@ async def test_a_cluster_that_nobody_can_reach_is_trouble() -> None:
     source = Source({})
     for path in ("nodes", "namespaces", "pods"):
         source.problems[f"/api/v1/{path}"] = AWAY
-    for path in ("podgroups", "queues", "reservations"):
+    for path in ("podgroups", "queues", "reservations", "topologies"):
         source.problems[f"/apis/tutti.dev/v1alpha1/{path}"] = AWAY
     source.problems["/apis/scheduling.k8s.io/v1/priorityclasses"] = AWAY
     async with followed(source) as cluster:

@@ -291,9 +291,10 @@ def _differs(kind: type[Any], values: dict[str, Any]) -> list[str]:
 
 
 def test_every_field_of_the_model_has_an_example_here() -> None:
-    # Every gang of the builders has the first; of claims the tests of storage tell.
+    # Every gang of the builders has the first; of claims the tests of storage tell. The last is for
+    # an Event alone: no plan reads it.
     assert _differs(Member, MEMBER) == [
-        *("group", "claims", "volume_problems", "group_kind"),
+        *("group", "claims", "volume_problems", "group_kind", "unread_gang"),
     ]
     assert _differs(Node, NODE) == []
     # The gangs of a Snapshot start whole; other kinds than PodGroups have the others.
@@ -305,6 +306,8 @@ def test_every_field_of_the_model_has_an_example_here() -> None:
 @pytest.mark.parametrize("name", MEMBER)
 def test_no_field_of_a_member_is_lost(name: str) -> None:
     made = gang("a").of(2, cpu=1).last(1, **{name: MEMBER[name]})
+    if name == "run":  # pods of an older run are no members
+        made = made.where(lambda m: replace(m, run=MEMBER["run"]))
     if name == "failure":
         made = made.last(1, phase=Phase.FAILED)
     if name == "bound_at":
