@@ -91,9 +91,9 @@ def told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> It
     if command == "queue":
         yield from printed(lines(command, "-f", QUEUES))
         for number, queue in enumerate((LATE_QUEUE, SHADOW_QUEUE)):
-            file = tmp_path / f"{number}.yaml"
-            file.write_text(queue)
-            yield from printed(lines(command, "-f", QUEUES, "-f", str(file)))
+            more = tmp_path / f"{number}.yaml"
+            more.write_text(queue)
+            yield from printed(lines(command, "-f", QUEUES, "-f", str(more)))
         return
     if command in ("plan", "explain"):
         for file in files:
