@@ -39,6 +39,9 @@ def scraped() -> str:
         rig.create(pod_group("waits", 9), *members("waits", 9, cpu=1))
         rig.until_bound("starts", 2)
         rig.until_waiting("waits", "NotEnoughRoom")
+        # A cycle writes conditions first, and its metrics of queues last.
+        waiting = 'tutti_queue_waiting_gangs{queue="root"} 1.0'
+        rig.until(lambda: waiting in rig.operator.probe("metrics"), "queues are measured")
         text = rig.operator.probe("metrics")
         assert rig.operator.probe("readyz") == "ok"
         return text

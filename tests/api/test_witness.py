@@ -109,7 +109,7 @@ def test_a_gang_bound_as_it_should_be_is_seen_in_order_and_judged(plane: Control
     ]
     verdict = judge(history, audit=plane.audit_log, operator_user=ADMIN)
     assert verdict.bindings == 2
-    assert [len(verdict.of(promise)) for promise in Promise] == [1, 0, len(_others(verdict)), 1]
+    assert [len(verdict.of(promise)) for promise in Promise] == [1, 0, len(_others(verdict)), 1, 0]
     assert not judge(history, audit=plane.audit_log, operator_user="nobody").violations
 
 

@@ -159,11 +159,11 @@ def test_queues_come_and_go_while_gangs_run_and_nothing_ends(rig: Rig) -> None:
     rig.operator.start()
     _change(rig, "all", resources=_cpu(limit=8))
     rig.until_bound("new", 2)
-    rig.until(lambda: len(rig.reservations()) == 1, "the new one has a record")
+    rig.until(lambda: len(rig.reservations()) == 4, "each gang that runs has a record")
     rig.create(pod_group("more", 2), *members("more", 2, cpu=1))
     rig.until_says("more", "Reserved", "QueueAtLimit", "8 of 8 cpu are in use, 2 wanted")
     _remove_queues(rig)
     rig.until_bound("more", 2)
-    rig.until(lambda: not rig.reservations(), "the record goes with the last Queue")
+    rig.until(lambda: not rig.reservations(), "the records go with the last Queue")
     after = {each["metadata"]["uid"]: each["spec"]["nodeName"] for each in rig.pods()}
     assert before.items() <= after.items()

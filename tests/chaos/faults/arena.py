@@ -100,6 +100,7 @@ class Arena:
             assert not first.violations, "\n".join([*first.violations, first.log])
         number = next(self._numbers)
         namespace = f"run-{number}"
+        self._connection.close()  # the API server ends one that was idle for long; it opens anew
         self._prepare(namespace)
         operator = ForkedOperator(self._origin, self._plane, self._kubeconfig, self._environment)
         operator.log = self._plane.directory / f"{namespace}.log"
