@@ -355,11 +355,12 @@ class ClusterState:
 
     def _queue_changed(self, _uid: Uid, old: QueueObject | None, new: QueueObject | None) -> None:
         before, after = (None if seen is None else seen.queue for seen in (old, new))
-        if before != after:  # a status that was written changes no decision
+        if before != after:
             # Of a name, the latest is it.
             by_name = {one.queue.name: one.queue for one in self.queues}
             self._queues = tuple(by_name[name] for name in sorted(by_name))
             self._gangs.queues_changed(frozenset(by_name))
+        if old != new:  # a status that others wrote, or a late write of ours, is set right
             self._wake()
 
     def _topology_changed(self, _uid: Uid, old: Topology | None, new: Topology | None) -> None:

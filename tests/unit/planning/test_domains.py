@@ -242,6 +242,16 @@ def test_members_move_to_better_nodes_inside_their_domain_alone() -> None:
     assert nodes_of(found, "a") == {"b1-r1-9"}
 
 
+def test_a_rule_on_some_roles_does_not_keep_members_of_others_from_better_nodes() -> None:
+    slow = [part.tainted("slow", effect="PreferNoSchedule") for part in rack("r1", 2, cpu=2)]
+    other = rack("r2", 4, cpu=5)
+    made = gang("a").role("driver", 1, cpu=1).role("worker", 2, cpu=2).together("rack", "worker")
+    found = planned(snapshot(*slow, *other, NETWORK, made))
+    (placement,) = found.placements
+    racks = [(one.pod.name.split("-")[1], one.node[:5]) for one in placement.assignments]
+    assert sorted(racks) == [("0", "b1-r2"), ("1", "b1-r1"), ("2", "b1-r1")]
+
+
 def test_members_of_two_racks_do_not_change_places() -> None:
     """Each would be better off in the other rack, by its own preference."""
     nodes = [*rack("r1", 1, cpu=2), *rack("r2", 1, cpu=2)]
@@ -265,6 +275,17 @@ def test_room_for_a_starved_gang_is_held_in_the_domain_that_lacks_least() -> Non
     found = planned(snapshot(*parts, *running, starved, *small, at=200.0), policy=policy)
     taken = [on for one in found.placements for on in {a.node for a in one.assignments}]
     assert taken == ["b1-r1-1", "b1-r1-1"]
+
+
+def test_for_a_starved_gang_with_a_rule_on_some_roles_room_is_held_all_the_same() -> None:
+    policy = Policy(starvation_seconds=100.0)
+    parts: list[Part] = [*rack("r1", 2), NETWORK]
+    running = gang("x").of(1, cpu=4).bound_on("b1-r1-0")
+    starved = gang("a").role("driver", 1, cpu=2).role("worker", 3, cpu=2)
+    small = gang("s").of(2, cpu=2).but(created=150.0).each(created=150.0)
+    parts += [running, starved.together("rack", "worker"), small]
+    found = planned(snapshot(*parts, at=200.0), policy=policy)
+    assert not found.placements
 
 
 def test_what_breaks_a_domain_is_refused_before_it_is_written() -> None:
