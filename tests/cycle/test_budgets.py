@@ -154,7 +154,7 @@ async def test_a_gang_of_which_some_have_gone_is_completed_as_far_as_there_is_ro
     assert bound(cluster) == 2
     assert reserved_message(cluster).endswith(
         "; but not yet: pod ml/a-1: it would violate the pod's disruption budget; "
-        "1 other had gone, so nobody else is evicted within an hour"
+        "1 other had left, so no other member is evicted within an hour"
     )
     cluster.change_node("n2", unschedulable=False)
     life.watch.catch_up()

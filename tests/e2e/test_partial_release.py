@@ -83,7 +83,7 @@ def test_bare_pods_are_never_evicted_and_that_is_said(corner: Corner) -> None:
     _lose_one_for_good(corner, "train")
     corner.rig.create(corner.pod("train-3", "train", cpu=1))
     said = corner.until_says("train", "Reserved", "NotEnoughRoom", "not released")
-    assert "has no controller that would make it anew" in said
+    assert "has no controller that creates it again" in said
     assert corner.running("train") == 2
     assert corner.evictions() == 0
     corner.nodes(1, "new", cpu=1)

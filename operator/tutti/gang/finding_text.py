@@ -308,8 +308,8 @@ def _(finding: of.MembersSucceeded) -> str:
 @text.register
 def _(finding: of.NotMadeAgain) -> str:
     if finding.is_driver:
-        return f"{finding.pod} is a Spark driver, which nobody makes anew"
-    return f"{finding.pod} has no controller that would make it anew"
+        return f"{finding.pod} is a Spark driver, which no controller creates again"
+    return f"{finding.pod} has no controller that creates it again"
 
 
 @text.register
@@ -329,7 +329,7 @@ def _(finding: of.EvictionPutOff) -> str:
 
 @text.register
 def _(finding: of.JobNotRead) -> str:
-    return f"Job {finding.job} cannot be read, so what it stands is not known"
+    return f"Job {finding.job} cannot be read, so its backoffLimit is unknown"
 
 
 @text.register
@@ -346,7 +346,7 @@ def _(finding: of.EvictionRefused) -> str:
     if not finding.gone:
         return finding.message
     others = count(finding.gone, "other")
-    return f"{finding.message}; {others} had gone, so nobody else is evicted within an hour"
+    return f"{finding.message}; {others} had left, so no other member is evicted within an hour"
 
 
 @text.register

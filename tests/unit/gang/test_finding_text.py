@@ -40,7 +40,7 @@ LARGEST = room_findings.LargestNode("cpu", 2000, 1500, NodeName("n1"))
         (room_findings.MorePortsTaken(4), "4 more host ports are taken"),
         (
             findings.EvictionPutOff(findings.JobNotRead("train")),
-            "but not yet: Job train cannot be read, so what it stands is not known",
+            "but not yet: Job train cannot be read, so its backoffLimit is unknown",
         ),
         (
             findings.EvictionPutOff(findings.JobWouldFail("train", 2, 3)),
@@ -53,7 +53,7 @@ LARGEST = room_findings.LargestNode("cpu", 2000, 1500, NodeName("n1"))
         (findings.EvictionPutOff(findings.EvictionRefused("no")), "but not yet: no"),
         (
             findings.EvictionPutOff(findings.EvictionRefused("no", 2)),
-            "but not yet: no; 2 others had gone, so nobody else is evicted within an hour",
+            "but not yet: no; 2 others had left, so no other member is evicted within an hour",
         ),
         (
             room_findings.NoNodeFits(POD, "", CPU, NOWHERE, 0),
@@ -99,7 +99,7 @@ LARGEST = room_findings.LargestNode("cpu", 2000, 1500, NodeName("n1"))
         ),
         (
             findings.NotReleased(findings.NotMadeAgain("a-0", is_driver=True)),
-            "not released: a-0 is a Spark driver, which nobody makes anew",
+            "not released: a-0 is a Spark driver, which no controller creates again",
         ),
         (
             findings.NotReleased(findings.RoomAfterOther(POD, OTHER)),

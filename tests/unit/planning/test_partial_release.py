@@ -101,14 +101,14 @@ def test_a_gang_whose_replacement_is_of_the_right_role_is_released() -> None:
 
 
 OBSTACLES = {
-    "bare pods": (lost_one(owner=None), "a-0 has no controller that would make it anew"),
+    "bare pods": (lost_one(owner=None), "a-0 has no controller that creates it again"),
     "one bare pod": (
         lost_one().only("a-1", owner=None),
-        "a-1 has no controller that would make it anew",
+        "a-1 has no controller that creates it again",
     ),
     "a driver": (
         lost_one().only("a-1", is_driver=True),
-        "a-1 is a Spark driver, which nobody makes anew",
+        "a-1 is a Spark driver, which no controller creates again",
     ),
     "a finishing gang": (
         lost_one().only("a-0", phase=Phase.SUCCEEDED).needing(3),
