@@ -5,11 +5,71 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.harness.rig import Rig, pod
 
 CRD = Path(__file__).parents[1] / "bench" / "e2e" / "coscheduling-crd.yaml"
 NAME = "podgroups.scheduling.x-k8s.io"
 LABEL = "scheduling.x-k8s.io/pod-group"
+
+RAY = "rayclusters.ray.io"
+JOBSET = "jobsets.jobset.x-k8s.io"
+RAY_LABELS = {"ray.io/cluster": "gang", "ray.io/node-type": "worker", "ray.io/group": "small"}
+JOBSET_LABELS = {
+    "jobset.sigs.k8s.io/jobset-name": "gang",
+    "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+}
+
+
+def crd_of(name: str, kind: str, version: str) -> dict[str, Any]:
+    """A CRD that accepts any spec; the whole CRDs are those of `make conformance`."""
+    plural, group = name.split(".", 1)
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": name,
+            # the API server asks for it below the groups of Kubernetes' projects
+            "annotations": {"api-approved.kubernetes.io": "unapproved, of a test"},
+        },
+        "spec": {
+            "group": group,
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+def ray_cluster() -> dict[str, Any]:
+    """A head and two workers."""
+    worker_group = {"groupName": "small", "replicas": 2}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": "gang", "namespace": "ml"},
+        "spec": {"headGroupSpec": {}, "workerGroupSpecs": [worker_group]},
+    }
+
+
+def jobset() -> dict[str, Any]:
+    """Three workers."""
+    job = {"name": "workers", "replicas": 1, "template": {"spec": {"parallelism": 3}}}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "gang", "namespace": "ml"},
+        "spec": {"replicatedJobs": [job]},
+    }
 
 
 def foreign_group(name: str, n: int) -> dict[str, Any]:
@@ -53,3 +113,37 @@ def test_scheduler_plugins_pod_groups_start_whole_once_their_crd_is_there() -> N
         rig.until(lambda: rig.pod_says("large-1").get("reason") == "PodGroupNotFound", "it is gone")
         rig.create(pod("late", cpu="0"))
         rig.until(lambda: "nodeName" in rig.pod("late")["spec"], "other pods are served")
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "labels"),
+    [
+        (
+            RAY,
+            ray_cluster(),
+            [
+                RAY_LABELS | {"ray.io/node-type": "head", "ray.io/group": "headgroup"},
+                RAY_LABELS,
+                RAY_LABELS,
+            ],
+        ),
+        (JOBSET, jobset(), [JOBSET_LABELS] * 3),
+    ],
+    ids=["ray", "jobset"],
+)
+def test_gangs_of_owners_start_whole(
+    name: str, declared: dict[str, Any], labels: list[dict[str, str]]
+) -> None:
+    """The object that makes the pods is the gang: no PodGroup is needed."""
+    chosen = {"TUTTI_GANG_SOURCES": name}
+    with Rig.start(values=[f"settings.gangSources={{{name}}}"], environment=chosen) as rig:
+        rig.nodes(1, cpu=4, memory="16Gi")
+        version = declared["apiVersion"].split("/")[1]
+        rig.plane.install([crd_of(name, declared["kind"], version)])
+        members = [pod(f"gang-{index}", cpu=1) for index in range(3)]
+        for member_pod, own in zip(members, labels, strict=True):
+            member_pod["metadata"]["labels"] = own
+        rig.create(declared, *members[:2])
+        rig.until(lambda: rig.pod_says("gang-0").get("reason") == "WaitingForMembers", "it waits")
+        rig.create(members[2])
+        rig.until(lambda: rig.bound() == 3, "the gang starts whole")
