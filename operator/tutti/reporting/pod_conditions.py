@@ -71,10 +71,8 @@ def stray_notes(strays: Iterable[Member]) -> Iterable[PodCondition]:
     """What pods say whose PodGroup does not exist."""
     for member in strays:
         if member.is_waiting:
-            sentence = (
-                f"PodGroup {member.key.namespace}/{member.group} does not exist; "
-                "the pod waits until it does"
-            )
+            owner = f"{member.group_kind.kind} {member.key.namespace}/{member.group}"
+            sentence = f"{owner} does not exist; the pod waits until it does"
             yield PodCondition(
                 member, "PodGroupNotFound", sentence, is_its_own=True, may_change=True
             )

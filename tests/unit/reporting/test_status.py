@@ -11,7 +11,7 @@ from tutti.gang import health
 from tutti.gang.findings import Quoted
 from tutti.model.cluster import Gang, Phase, Reservation
 from tutti.model.decisions import Reason, Rejection
-from tutti.model.keys import NodeName
+from tutti.model.keys import ApiKind, NodeName
 from tutti.reporting import drafts, status
 from tutti.reporting.pod_conditions import notes_of, stray_notes
 from tutti.reporting.status import ConditionType, GangCondition
@@ -356,7 +356,9 @@ def test_a_stray_is_told_which_pod_group_is_missing() -> None:
     lost = replace(member("p", shape(cpu=1)), group="nowhere")
     (note,) = stray_notes([lost, replace(lost, gates=("hold",))])
     assert note.reason == "PodGroupNotFound"
-    assert "ml/nowhere does not exist" in note.message
+    assert "PodGroup ml/nowhere does not exist" in note.message
+    (note,) = stray_notes([replace(lost, group_kind=ApiKind("jobset.x-k8s.io", "JobSet"))])
+    assert "JobSet ml/nowhere does not exist" in note.message
 
 
 def test_a_gang_that_lost_members_says_so_while_it_is_repaired() -> None:
