@@ -1,7 +1,7 @@
-"""Whether a plan keeps limits on what gangs use together, counted gang by gang in plain Python.
+"""Whether a plan keeps limits on the use of several gangs, counted gang by gang in plain Python.
 
-Use that is above a limit already is no fault of a plan, as long as the plan adds none: nothing that
-runs is ended for a limit.
+Where use is above a limit before the plan, only a plan that adds use is wrong: no running pod is
+ended for a limit.
 """
 
 from collections import Counter
@@ -24,14 +24,16 @@ def faults(
     use_of: UseOf | None = None,
 ) -> Iterator[str]:
     """One sentence for each cap and resource of which the placements use too much."""
-    seen, use_of = lookup.SnapshotLookup(snapshot), use_of or use
-    held = {reservation.gang: reservation for reservation in snapshot.reservations}
-    new = {placement.gang: placement for placement in placements}
-    before = {gang.key: use_of(gang, seen, held.get(gang.key), None) for gang in snapshot.gangs}
+    index, use_of = lookup.SnapshotLookup(snapshot), use_of or use
+    reservations = {reservation.gang: reservation for reservation in snapshot.reservations}
+    new_placements = {placement.gang: placement for placement in placements}
+    before = {
+        gang.key: use_of(gang, index, reservations.get(gang.key), None) for gang in snapshot.gangs
+    }
     after = {
-        gang.key: use_of(gang, seen, held.get(gang.key), new[gang.key])
+        gang.key: use_of(gang, index, reservations.get(gang.key), new_placements[gang.key])
         for gang in snapshot.gangs
-        if gang.key in new
+        if gang.key in new_placements
     }
     for cap in caps:
         used = _total(before, cap.gangs)
@@ -49,40 +51,43 @@ def within(
     use_of: UseOf | None = None,
 ) -> list[Placement]:
     """The placements that exceed no cap, counted together, the first ones first."""
-    seen, use_of = lookup.SnapshotLookup(snapshot), use_of or use
-    held = {reservation.gang: reservation for reservation in snapshot.reservations}
-    usage = {gang.key: use_of(gang, seen, held.get(gang.key), None) for gang in snapshot.gangs}
+    index, use_of = lookup.SnapshotLookup(snapshot), use_of or use
+    reservations = {reservation.gang: reservation for reservation in snapshot.reservations}
+    usage = {
+        gang.key: use_of(gang, index, reservations.get(gang.key), None) for gang in snapshot.gangs
+    }
     used = [_total(usage, cap.gangs) for cap in caps]
-    sound: list[Placement] = []
+    valid: list[Placement] = []
     for placement in placements:
-        gang = seen.gangs[placement.gang]
-        more = use_of(gang, seen, held.get(gang.key), placement)
-        more.subtract(usage[gang.key])
-        counting = [i for i, cap in enumerate(caps) if gang.key in cap.gangs]
-        if all(_has_room(caps[i], used[i], more) for i in counting):
-            sound.append(placement)
-            for i in counting:
-                used[i].update(more)
-    return sound
+        gang = index.gangs[placement.gang]
+        increase = use_of(gang, index, reservations.get(gang.key), placement)
+        increase.subtract(usage[gang.key])
+        cap_indices = [i for i, cap in enumerate(caps) if gang.key in cap.gangs]
+        if all(_has_room(caps[i], used[i], increase) for i in cap_indices):
+            valid.append(placement)
+            for i in cap_indices:
+                used[i].update(increase)
+    return valid
 
 
-def _has_room(cap: GangCap, used: Counter[str], more: Counter[str]) -> bool:
+def _has_room(cap: GangCap, used: Counter[str], increase: Counter[str]) -> bool:
     return all(
-        more[name] <= 0 or used[name] + more[name] <= limit for name, limit in cap.limits.items()
+        increase[name] <= 0 or used[name] + increase[name] <= limit
+        for name, limit in cap.limits.items()
     )
 
 
 def use(
     gang: Gang,
-    seen: lookup.SnapshotLookup,
-    held: Reservation | None,
-    new: Placement | None,
+    index: lookup.SnapshotLookup,
+    reservation: Reservation | None,
+    placement: Placement | None,
 ) -> Counter[str]:
-    """What a gang uses: bound members, and members and slots with a node that is held."""
+    """What a gang uses: its bound members, and the members and slots that have a reserved node."""
     usage = Counter[str]()
-    for member in holders(gang, seen, held, new):
+    for member in holders(gang, index, reservation, placement):
         usage.update(lookup.needs(member.shape))
-    for role, count in slots_by_role(held, new).items():
+    for role, count in slots_by_role(reservation, placement).items():
         for name, n in lookup.needs_of_slot(gang, role).items():
             usage[name] += n * count
     return usage
@@ -90,27 +95,27 @@ def use(
 
 def holders(
     gang: Gang,
-    seen: lookup.SnapshotLookup,
-    held: Reservation | None,
-    new: Placement | None,
+    index: lookup.SnapshotLookup,
+    reservation: Reservation | None,
+    placement: Placement | None,
 ) -> list[Member]:
-    """The members of a gang that have a node, or for which one is held."""
+    """The members of a gang that have a node, bound or reserved."""
     members = [member for member in gang.members if member.node is not None and not member.is_over]
-    for entry in held.entries if held is not None else ():
-        promised = seen.member(entry.uid, gang.key)
-        if promised is not None and promised.node is None:
-            members.append(promised)
-    own = seen.members(gang.key)
-    assigned = new.assignments if new is not None else ()
+    for entry in reservation.entries if reservation is not None else ():
+        member = index.member(entry.uid, gang.key)
+        if member is not None and member.node is None:
+            members.append(member)
+    own = index.members(gang.key)
+    assigned = placement.assignments if placement is not None else ()
     members += [own[assignment.uid] for assignment in assigned if assignment.uid in own]
     return members
 
 
-def slots_by_role(held: Reservation | None, new: Placement | None) -> Counter[str]:
-    """For how many absent members of each role room is held."""
+def slots_by_role(reservation: Reservation | None, placement: Placement | None) -> Counter[str]:
+    """The number of absent members of each role that room is reserved for."""
     counts = Counter[str]()
-    standing = held.slots if held is not None else ()
-    for slot in standing if new is None else new.slots:
+    held_slots = reservation.slots if reservation is not None else ()
+    for slot in held_slots if placement is None else placement.slots:
         counts[slot.role] += slot.count
     return counts
 

@@ -16,54 +16,70 @@ def faults(
     nodes: Mapping[NodeName, Node],
     gang: Gang,
     placement: Placement,
-    held: Reservation | None,
+    reservation: Reservation | None,
 ) -> Iterator[str]:
-    """The rules of the gang that the new members of a placement break.
+    """One sentence for each domain rule of the gang that the new members of a placement break.
 
-    They are in one domain, and it has members of the rule already, if any domain has. ``held`` is
-    the Reservation that stands for the gang.
+    The new members must be in one domain. If members of the rule have nodes already, it must be a
+    domain of theirs. ``reservation``: the standing Reservation of the gang.
     """
     for rule in gang.same_domain:
         labels = domain_rules.labels_of(rule.level, topologies)
         if not labels:
             yield f"gang {gang.key}: no topology has the level {rule.level}"
             continue
-        before = slots.places(() if held is None else held.slots)
-        new = {_domain(nodes, node, labels) for node in _new(gang, rule, placement, held)}
-        there = {_domain(nodes, node, labels) for node in _standing(gang, rule, held)} - {None}
-        stays = {
+        before = slots.places(() if reservation is None else reservation.slots)
+        new = {
+            _domain(nodes, node, labels) for node in _new_nodes(gang, rule, placement, reservation)
+        }
+        occupied = {
+            _domain(nodes, node, labels) for node in _current_nodes(gang, rule, reservation)
+        } - {None}
+        kept_domains = {
             _domain(nodes, node, labels)
             for node, role in before & slots.places(placement.slots)
             if domain_rules.covers(rule, role)
         } - {None}
-        if None in new or len(new) > 1 or (new and (there | stays) and not new & (there | stays)):
+        if (
+            None in new
+            or len(new) > 1
+            or (new and (occupied | kept_domains) and not new & (occupied | kept_domains))
+        ):
             names = ", ".join(sorted("/".join(name or ("none",)) for name in new))
             yield f"gang {gang.key}: it would be in these domains of {rule.level}: {names}"
 
 
 def _domain(nodes: Mapping[NodeName, Node], name: NodeName, labels: tuple[str, ...]) -> Domain:
-    """The domain of a node; None if it is in none, or there is no such node."""
-    known = dict(nodes[name].labels) if name in nodes else {}
-    values = [known.get(label) for label in labels]
-    named = tuple(value for value in values if value is not None)
-    return named if len(named) == len(labels) else None
+    """The domain of a node; None if the node is in no domain, or does not exist."""
+    label_values = dict(nodes[name].labels) if name in nodes else {}
+    values = [label_values.get(label) for label in labels]
+    domain = tuple(value for value in values if value is not None)
+    return domain if len(domain) == len(labels) else None
 
 
-def _new(
-    gang: Gang, rule: DomainRule, placement: Placement, held: Reservation | None
+def _new_nodes(
+    gang: Gang, rule: DomainRule, placement: Placement, reservation: Reservation | None
 ) -> Iterator[NodeName]:
     """The nodes on which the placement adds members of the rule."""
     roles = {member.uid: member.role for member in gang.members}
-    before = slots.places(() if held is None else held.slots)
-    places = [(roles.get(one.uid, ""), one.node) for one in placement.assignments]
+    before = slots.places(() if reservation is None else reservation.slots)
+    places = [
+        (roles.get(assignment.uid, ""), assignment.node) for assignment in placement.assignments
+    ]
     places += [(role, node) for node, role in slots.places(placement.slots) - before]
     return (node for role, node in places if domain_rules.covers(rule, role))
 
 
-def _standing(gang: Gang, rule: DomainRule, held: Reservation | None) -> Iterator[NodeName]:
-    """The nodes of the rule's members that have one: bound, or by a standing Reservation."""
+def _current_nodes(
+    gang: Gang, rule: DomainRule, reservation: Reservation | None
+) -> Iterator[NodeName]:
+    """The nodes of the rule's members that are bound or reserved."""
     roles = {member.uid: member.role for member in gang.members}
     places = [(m.role, m.node) for m in gang.members if m.node is not None and not m.is_over]
-    entries = [] if held is None else [one for one in held.entries if one.uid in roles]
+    entries = (
+        []
+        if reservation is None
+        else [entry for entry in reservation.entries if entry.uid in roles]
+    )
     places += [(roles[entry.uid], entry.node) for entry in entries]
     return (node for role, node in places if domain_rules.covers(rule, role))

@@ -1,9 +1,9 @@
-"""May a pod stay where it is, looked at as if it came last: rules between pods, counted anew.
+"""Rules between pods, counted again: may a pod have its node if it came last?
 
-A part of ``plan_checks``, apart from it because it is of one piece; it shares nothing with what
-turns the same rules into a plan's numbers but the questions whether a selector selects, and which
-nodes a shape may run on. Nobody is counted before a rule asks for it, and who leaves is taken off
-the counts. Sources: InterPodAffinity and PodTopologySpread of kube-scheduler 1.37.
+A part of ``plan_checks``. With the code that plans by the same rules it shares only whether a
+selector matches, and which nodes a shape may run on. Pods are counted when a rule first needs the
+count; removing a pod updates the counts.
+Sources: InterPodAffinity and PodTopologySpread of kube-scheduler 1.37.
 """
 
 from collections import defaultdict
@@ -20,216 +20,236 @@ from ..model.inter_pod import AffinityTerm, Labels, PodSelector, TopologySpread
 from ..model.keys import NodeName
 from ..model.shapes import Shape
 
-Seat = tuple[Member, NodeName]  # a member and the node that it is to have
+PlacedMember = tuple[Member, NodeName]  # a member and the node that it is to have
 Traits = tuple[str, Labels]  # a namespace and labels: what selectors see of a pod
-Heads = defaultdict[NodeName, int]  # pods by their node
-Places = Mapping[NodeName, str]  # the domains of the nodes that count
+PodsPerNode = defaultdict[NodeName, int]  # pods by their node
+Domains = Mapping[NodeName, str]  # the domain of each node that counts
 
 
 class InterPodChecker:
-    """Pods on their nodes, and what the rules of one say of all the others."""
+    """Pods on their nodes, and whether the rules of each allow all others."""
 
-    def __init__(self, snapshot: Snapshot, seats: Iterable[Seat]) -> None:
-        """Take in all who have a node, and these; nodes that do not exist are in no domain."""
+    def __init__(self, snapshot: Snapshot, members: Iterable[PlacedMember]) -> None:
+        """Count the placed pods and these members; nodes that do not exist are in no domain."""
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._index = NodeIndex(snapshot.nodes)
-        seats = tuple(seats)
-        self._residents = snapshot.placed_pods
+        members = tuple(members)
+        self._placed_pods = snapshot.placed_pods
         self._spaces = spaces(snapshot.namespaces)
-        self._holders: dict[AffinityTerm, Heads] = {}
-        guards = (
-            (one.anti_affinity, one.node) for one in snapshot.placed_pods if one.anti_affinity
+        self._pods_by_term: dict[AffinityTerm, PodsPerNode] = {}
+        placed_terms = (
+            (pod.anti_affinity, pod.node) for pod in snapshot.placed_pods if pod.anti_affinity
         )
-        for apart, node in (
-            *guards,
-            *((one.shape.rules.anti_affinity, node) for one, node in seats),
+        for terms, node in (
+            *placed_terms,
+            *((member.shape.rules.anti_affinity, node) for member, node in members),
         ):
-            for term in apart:
-                self._holders.setdefault(term, defaultdict(int))[node] += 1
-        shapes = {id(member.shape): member.shape for member, _ in seats}
-        asked = {peers for shape in shapes.values() for peers in _peers(shape)}
-        asked.update(term.peers for term in self._holders)
-        self._keys = {one.key for peers in asked for one in peers.selector or ()}
-        self._there: dict[Traits, tuple[Heads, Heads]] = {}  # who stay, and who terminate
-        for member, node in seats:
-            self._seat(_traits(member, self._keys), node)
-        self._shunned = self._shunning(_SelectorIndex(self._there, self._spaces))
-        self._everyone: _SelectorIndex | None = (
-            None  # None: those who have a node are not counted yet
-        )
-        self._places: dict[object, Places] = {}
+            for term in terms:
+                self._pods_by_term.setdefault(term, defaultdict(int))[node] += 1
+        shapes = {id(member.shape): member.shape for member, _ in members}
+        selectors = {selector for shape in shapes.values() for selector in _selectors(shape)}
+        selectors.update(term.peers for term in self._pods_by_term)
+        self._keys = {
+            requirement.key for selector in selectors for requirement in selector.selector or ()
+        }
+        # Pods that stay, and pods that terminate.
+        self._pods: dict[Traits, tuple[PodsPerNode, PodsPerNode]] = {}
+        for member, node in members:
+            self._add(_traits(member, self._keys), node)
+        self._terms_by_traits = self._match_terms(_SelectorIndex(self._pods, self._spaces))
+        # None: the placed pods are not counted yet.
+        self._selector_index: _SelectorIndex | None = None
+        self._domains_by_key: dict[object, Domains] = {}
         self._counts: dict[object, _Count] = {}
 
     def faults(self, member: Member, node: NodeName) -> Iterator[str]:
-        """What forbids a member its node, if it came last; it is one of those counted."""
+        """The rules that forbid a member its node if it came last; the member is counted."""
         if node not in self._nodes:
             return
         traits, rules = _traits(member, self._keys), member.shape.rules
         where = f"pod {member.key}: node {node} is forbidden by"
         for term in rules.anti_affinity:
-            if self._others(traits, node, (term.peers,), term.topology) > 0:
+            if self._count_others(traits, node, (term.peers,), term.topology) > 0:
                 yield f"{where} its anti-affinity on {term.topology}"
-        for term in self._shunned.get(traits, ()):
+        for term in self._terms_by_traits.get(traits, ()):
             count = self._count(term, self._domains(term.topology))
-            if (count.near(node) or 0) > (term in rules.anti_affinity):
+            if (count.in_domain_of(node) or 0) > (term in rules.anti_affinity):
                 yield f"{where} others' anti-affinity on {term.topology}"
-        if not self._has_company(traits, node, rules.affinity):
+        if not self._meets_affinity(traits, node, rules.affinity):
             yield f"{where} its affinity"
         for spread in rules.spread:
-            if not self._is_even(traits, node, member.shape, spread):
+            if not self._meets_spread(traits, node, member.shape, spread):
                 yield f"{where} its spread over {spread.topology}"
 
-    def leave(self, member: Member, node: NodeName) -> None:
-        """Count the member no longer; it is one of those counted."""
-        traits, apart = _traits(member, self._keys), member.shape.rules.anti_affinity
-        self._there[traits][False][node] -= 1
-        for term in apart:
-            self._holders[term][node] -= 1
+    def remove(self, member: Member, node: NodeName) -> None:
+        """Take a counted member off the counts."""
+        traits, terms = _traits(member, self._keys), member.shape.rules.anti_affinity
+        self._pods[traits][False][node] -= 1
+        for term in terms:
+            self._pods_by_term[term][node] -= 1
         for count in self._counts.values():
             of = count.of
-            if of in apart if isinstance(of, AffinityTerm) else traits in self._among(of):
+            if of in terms if isinstance(of, AffinityTerm) else traits in self._traits_of(of):
                 count.drop(node)
 
-    def _seat(self, traits: Traits, node: NodeName, *, terminating: bool = False) -> None:
-        if traits not in self._there:
-            self._there[traits] = defaultdict(int), defaultdict(int)
-        self._there[traits][terminating][node] += 1
+    def _add(self, traits: Traits, node: NodeName, *, terminating: bool = False) -> None:
+        if traits not in self._pods:
+            self._pods[traits] = defaultdict(int), defaultdict(int)
+        self._pods[traits][terminating][node] += 1
 
-    def _shunning(self, seats: "_SelectorIndex") -> Mapping[Traits, Sequence[AffinityTerm]]:
-        """The anti-affinity of anybody to those who are to have a node."""
-        shunned: dict[Traits, list[AffinityTerm]] = {}
-        for term in self._holders:
-            for traits in seats.among((term.peers,)):
-                shunned.setdefault(traits, []).append(term)
-        return shunned
+    def _match_terms(self, index: "_SelectorIndex") -> Mapping[Traits, Sequence[AffinityTerm]]:
+        """The anti-affinity terms of any pod that match each of the new members."""
+        terms_by_traits: dict[Traits, list[AffinityTerm]] = {}
+        for term in self._pods_by_term:
+            for traits in index.traits_of((term.peers,)):
+                terms_by_traits.setdefault(traits, []).append(term)
+        return terms_by_traits
 
-    def _others(self, traits: Traits, node: NodeName, group: Group, topology: str) -> int:
-        """How many others of the group are in the node's domain."""
-        here = self._count(group, self._domains(topology)).near(node)
-        return 0 if here is None else here - (traits in self._among(group))
+    def _count_others(self, traits: Traits, node: NodeName, group: Group, topology: str) -> int:
+        """The number of other pods of the group in the node's domain."""
+        count = self._count(group, self._domains(topology)).in_domain_of(node)
+        return 0 if count is None else count - (traits in self._traits_of(group))
 
-    def _has_company(self, traits: Traits, node: NodeName, terms: Sequence[AffinityTerm]) -> bool:
-        """Whether somebody who matches all terms is there, for each of them; or it is the first."""
+    def _meets_affinity(
+        self, traits: Traits, node: NodeName, terms: Sequence[AffinityTerm]
+    ) -> bool:
+        """Whether each domain has a pod that matches all terms, or the pod is the first of them."""
         group = tuple(term.peers for term in terms)
         topologies = {term.topology for term in terms}
-        if all(self._others(traits, node, group, topology) > 0 for topology in topologies):
+        if all(self._count_others(traits, node, group, topology) > 0 for topology in topologies):
             return True
         counts = [self._count(group, self._domains(topology)) for topology in topologies]
-        return traits in self._among(group) and all(
-            count.total == 1 and count.near(node) is not None for count in counts
+        return traits in self._traits_of(group) and all(
+            count.total == 1 and count.in_domain_of(node) is not None for count in counts
         )
 
-    def _is_even(
+    def _meets_spread(
         self, traits: Traits, node: NodeName, shape: Shape, spread: TopologySpread
     ) -> bool:
-        """Whether the node's domain has no more than so many above the emptiest."""
+        """Whether the node's domain has at most ``max_skew`` pods more than the emptiest."""
         if not spread.peers.selector:
-            return True  # one for everyone counts nobody but the pod itself
+            return True  # an empty selector counts only the pod itself
         group = (spread.peers,)
-        count = self._count(group, self._domains_for(shape, spread), leaving=False)
-        if (here := count.near(node)) is None:
+        counts = self._count(group, self._domains_for(shape, spread), with_terminating=False)
+        if (count := counts.in_domain_of(node)) is None:
             return False
-        itself = traits in self._among(group)
-        least = count.least(here, itself) if len(count.domains) >= spread.min_domains else 0
-        return here - least <= spread.max_skew
+        itself = traits in self._traits_of(group)
+        least = counts.least(count, itself) if len(counts.domains) >= spread.min_domains else 0
+        return count - least <= spread.max_skew
 
     def _count(
-        self, of: "Group | AffinityTerm", places: Places, *, leaving: bool = True
+        self, of: "Group | AffinityTerm", domains: Domains, *, with_terminating: bool = True
     ) -> "_Count":
-        """Pods by domain: a group, with or without those who terminate, or who has a term."""
-        key = of, id(places), leaving  # the same question gives the same places, which are kept
+        """Pods by domain: of a group, with or without terminating pods, or with a term."""
+        key = of, id(domains), with_terminating  # Domains are cached, so ids are stable
         if key not in self._counts:
-            self._counts[key] = _Count(of, places, self._heads(of, leaving=leaving))
+            self._counts[key] = _Count(
+                of, domains, self._pods_per_node(of, with_terminating=with_terminating)
+            )
         return self._counts[key]
 
-    def _heads(self, of: "Group | AffinityTerm", *, leaving: bool) -> Iterable[Heads]:
+    def _pods_per_node(
+        self, of: "Group | AffinityTerm", *, with_terminating: bool
+    ) -> Iterable[PodsPerNode]:
         if isinstance(of, AffinityTerm):
-            return [self._holders[of]]
-        ways = (False, True) if leaving else (False,)
-        return [self._there[traits][way] for traits in self._among(of) for way in ways]
+            return [self._pods_by_term[of]]
+        states = (False, True) if with_terminating else (False,)
+        return [
+            self._pods[traits][is_terminating]
+            for traits in self._traits_of(of)
+            for is_terminating in states
+        ]
 
-    def _among(self, group: Group) -> frozenset[Traits]:
-        """Those who are there and of the group, by what selectors see of them."""
-        if self._everyone is None:
-            for one in self._residents:
-                self._seat(_traits(one, self._keys), one.node, terminating=one.terminating)
-            self._everyone = _SelectorIndex(self._there, self._spaces)
-        return self._everyone.among(group)
+    def _traits_of(self, group: Group) -> frozenset[Traits]:
+        """The traits of the pods of a group."""
+        if self._selector_index is None:
+            for pod in self._placed_pods:
+                self._add(_traits(pod, self._keys), pod.node, terminating=pod.terminating)
+            self._selector_index = _SelectorIndex(self._pods, self._spaces)
+        return self._selector_index.traits_of(group)
 
-    def _domains(self, topology: str) -> Places:
-        """Nodes by one label."""
-        if topology not in self._places:
+    def _domains(self, topology: str) -> Domains:
+        """The domains by a label."""
+        if topology not in self._domains_by_key:
             labels = ((name, node.labels) for name, node in self._nodes.items())
-            self._places[topology] = {
+            self._domains_by_key[topology] = {
                 name: value for name, own in labels for key, value in own if key == topology
             }
-        return self._places[topology]
+        return self._domains_by_key[topology]
 
-    def _domains_for(self, shape: Shape, spread: TopologySpread) -> Places:
-        """Nodes by the spread's label, those alone that count for a pod of this shape."""
-        needed = tuple(each.topology for each in shape.rules.spread)
-        asked = shape.node_selector, shape.required, shape.tolerations
-        key = spread.topology, needed, spread.honors_node_affinity, spread.honors_node_taints, asked
-        if key not in self._places:
-            needs = [self._domains(topology) for topology in needed]
-            rows, counts = self._index.rows, self._counting(shape, spread)
-            self._places[key] = {
+    def _domains_for(self, shape: Shape, spread: TopologySpread) -> Domains:
+        """The domains by the spread's label, of the nodes that count for a pod of this shape."""
+        topologies = tuple(rule.topology for rule in shape.rules.spread)
+        constraints = shape.node_selector, shape.required, shape.tolerations
+        key = (
+            spread.topology,
+            topologies,
+            spread.honors_node_affinity,
+            spread.honors_node_taints,
+            constraints,
+        )
+        if key not in self._domains_by_key:
+            domain_maps = [self._domains(topology) for topology in topologies]
+            rows, counts = self._index.rows, self._eligible_nodes(shape, spread)
+            self._domains_by_key[key] = {
                 name: domain
                 for name, domain in self._domains(spread.topology).items()
-                if all(name in each for each in needs) and counts[rows[name]]
+                if all(name in domains for domains in domain_maps) and counts[rows[name]]
             }
-        return self._places[key]
+        return self._domains_by_key[key]
 
-    def _counting(self, shape: Shape, spread: TopologySpread) -> Mask:
-        """The nodes that the constraint's policies leave in."""
-        found = np.ones(len(self._nodes), np.bool_)
+    def _eligible_nodes(self, shape: Shape, spread: TopologySpread) -> Mask:
+        """The nodes that the constraint's policies count."""
+        mask = np.ones(len(self._nodes), np.bool_)
         if spread.honors_node_affinity:
-            found &= self._index.wanted(shape)
+            mask &= self._index.wanted(shape)
         if spread.honors_node_taints:
-            found &= self._index.tolerated(shape)
-        return found
+            mask &= self._index.tolerated(shape)
+        return mask
 
 
 class _Count:
-    """Some pods, by domain."""
+    """A number of pods by domain."""
 
-    def __init__(self, of: Group | AffinityTerm, places: Places, heads: Iterable[Heads]) -> None:
+    def __init__(
+        self, of: Group | AffinityTerm, domains: Domains, pods_per_node: Iterable[PodsPerNode]
+    ) -> None:
         self.of = of
-        self._places = places
-        self._found: defaultdict[str, int] = defaultdict(int)
-        for some in heads:
-            for node, n in some.items():
-                if (domain := places.get(node)) is not None:
-                    self._found[domain] += n
-        self.total = sum(self._found.values())
-        self._lowest: Sequence[int] = ()  # the two smallest, once somebody asks
+        self._domain_of = domains
+        self._by_domain: defaultdict[str, int] = defaultdict(int)
+        for pods in pods_per_node:
+            for node, n in pods.items():
+                if (domain := domains.get(node)) is not None:
+                    self._by_domain[domain] += n
+        self.total = sum(self._by_domain.values())
+        self._lowest: Sequence[int] = ()  # the two smallest, when they are known
 
     @cached_property
     def domains(self) -> frozenset[str]:
-        """All domains, with those that nobody is in."""
-        return frozenset(self._places.values())
+        """All domains, empty ones too."""
+        return frozenset(self._domain_of.values())
 
-    def near(self, node: NodeName) -> int | None:
-        """How many are in the node's domain; None if it is in none."""
-        domain = self._places.get(node)
-        return None if domain is None else self._found[domain]
+    def in_domain_of(self, node: NodeName) -> int | None:
+        """The number of pods in the node's domain; None if the node is in no domain."""
+        domain = self._domain_of.get(node)
+        return None if domain is None else self._by_domain[domain]
 
     def least(self, own: int, itself: int) -> int:
-        """The fewest in any domain, if one that has ``own`` goes without the pod itself."""
-        self._lowest = self._lowest or nsmallest(2, map(self._found.__getitem__, self.domains))
-        others = self._lowest[1:] if own == self._lowest[0] else self._lowest[:1]
-        return min((own - itself, *others))
+        """The fewest pods in any domain, if a domain with ``own`` pods loses ``itself`` of them."""
+        self._lowest = self._lowest or nsmallest(2, map(self._by_domain.__getitem__, self.domains))
+        minima = self._lowest[1:] if own == self._lowest[0] else self._lowest[:1]
+        return min((own - itself, *minima))
 
     def drop(self, node: NodeName) -> None:
-        """One of them leaves the node."""
-        if (domain := self._places.get(node)) is not None:
-            self._found[domain] -= 1
+        """Count one pod less on the node."""
+        if (domain := self._domain_of.get(node)) is not None:
+            self._by_domain[domain] -= 1
             self.total -= 1
             self._lowest = ()
 
 
 class _SelectorIndex:
-    """What selectors see of pods, found by the peers that a rule is about."""
+    """The traits of pods, indexed for selectors."""
 
     def __init__(self, known: Iterable[Traits], spaces: Spaces) -> None:
         self._all, self._spaces = tuple(known), spaces
@@ -239,36 +259,40 @@ class _SelectorIndex:
                 self._by_label.setdefault(label, []).append(traits)
         self._known: dict[Group, frozenset[Traits]] = {}
 
-    def among(self, group: Group) -> frozenset[Traits]:
-        """Those who are among all of these peers."""
+    def traits_of(self, group: Group) -> frozenset[Traits]:
+        """The traits that all selectors of the group match."""
         if group not in self._known:
             self._known[group] = frozenset(
                 (space, labels)
-                for space, labels in self._likely(group)
-                if all(is_counted(one, space, dict(labels), self._spaces) for one in group)
+                for space, labels in self._candidates(group)
+                if all(
+                    is_counted(selector, space, dict(labels), self._spaces) for selector in group
+                )
             )
         return self._known[group]
 
-    def _likely(self, group: Group) -> Iterable[Traits]:
-        """Those who have a label that the peers must have; all, if they need none."""
-        for one in (one for peers in group for one in peers.selector or ()):
-            if one.operator == "In":
+    def _candidates(self, group: Group) -> Iterable[Traits]:
+        """The traits with a label that a selector requires; all, if no selector requires any."""
+        for requirement in (
+            requirement for selector in group for requirement in selector.selector or ()
+        ):
+            if requirement.operator == "In":
                 return [
                     traits
-                    for value in one.values
-                    for traits in self._by_label.get((one.key, value), ())
+                    for value in requirement.values
+                    for traits in self._by_label.get((requirement.key, value), ())
                 ]
         return self._all
 
 
 def _traits(pod: Member | PlacedPod, keys: Collection[str]) -> Traits:
-    """All that selectors by these keys can see of a pod."""
+    """The traits of a pod, with the labels of these keys."""
     space = pod.namespace if isinstance(pod, PlacedPod) else pod.key.namespace
     return space, tuple([label for label in pod.labels if label[0] in keys])
 
 
-def _peers(shape: Shape) -> Iterator[PodSelector]:
-    """Whom the shape's rules are about."""
+def _selectors(shape: Shape) -> Iterator[PodSelector]:
+    """The selectors of the shape's rules."""
     rules = shape.rules
-    yield from (rule.peers for rule in (*rules.anti_affinity, *rules.affinity))
+    yield from (term.peers for term in (*rules.anti_affinity, *rules.affinity))
     yield from (spread.peers for spread in rules.spread)

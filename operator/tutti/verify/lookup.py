@@ -1,7 +1,6 @@
-"""A Snapshot by name, and what standing Reservations hold in it, for the checks.
+"""A Snapshot by name, and what standing Reservations hold in it.
 
-Apart from them because the check of a plan and that of standing promises read the same; it shares
-nothing with what makes plans.
+The checks of plans and of Reservations both use it. It shares nothing with the planner.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,12 +10,12 @@ from ..gang import slots
 from ..model.cluster import Gang, Member, PodReservation, Reservation, Snapshot
 from ..model.keys import GangKey, NodeName, Uid
 from ..model.shapes import Shape
-from .inter_pod import Seat
+from .inter_pod import PlacedMember
 from .room_ledger import Amounts
 
 
 class SnapshotLookup:
-    """A Snapshot by name; whom nobody asks about is not looked up."""
+    """The nodes, gangs and members of a Snapshot by name; members are indexed at the first use."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.nodes = {node.name: node for node in snapshot.nodes}
@@ -24,7 +23,7 @@ class SnapshotLookup:
         self.topologies = snapshot.topologies
         self._snapshot = snapshot
         self._members: dict[GangKey, Mapping[Uid, Member]] = {}
-        self._everyone: dict[Uid, Member] = {}
+        self._members_by_uid: dict[Uid, Member] = {}
 
     def members(self, key: GangKey) -> Mapping[Uid, Member]:
         """The members of one gang."""
@@ -38,19 +37,19 @@ class SnapshotLookup:
         return self.members(expected_in).get(uid) or self._anywhere().get(uid)
 
     def _anywhere(self) -> Mapping[Uid, Member]:
-        if not self._everyone:
-            self._everyone.update((member.uid, member) for member in self._snapshot.strays)
+        if not self._members_by_uid:
+            self._members_by_uid.update((member.uid, member) for member in self._snapshot.strays)
             for gang in self._snapshot.gangs:
-                self._everyone.update((member.uid, member) for member in gang.members)
-        return self._everyone
+                self._members_by_uid.update((member.uid, member) for member in gang.members)
+        return self._members_by_uid
 
 
-def are_ruled(snapshot: Snapshot) -> bool:
-    """Whether some rule between pods may be in force."""
+def may_have_rules(snapshot: Snapshot) -> bool:
+    """Whether a rule between pods may be in force."""
     members = (*snapshot.strays, *(m for gang in snapshot.gangs for m in gang.members))
     shapes = {id(member.shape): member.shape for member in members}
     templates = (role.template for gang in snapshot.gangs for role in gang.roles)
-    declared = (one.shape for one in templates if one is not None)
+    declared = (template.shape for template in templates if template is not None)
     return bool(snapshot.placed_pods) or any(map(has_rules, (*shapes.values(), *declared)))
 
 
@@ -60,51 +59,55 @@ def needs(shape: Shape) -> Amounts:
 
 
 def needs_of_slot(gang: Gang | None, role: str) -> Amounts:
-    """What is held for one absent member: what its role declares, else the most siblings ask."""
+    """What a slot holds: what its role declares, else the maximum of its siblings' requests."""
     if gang is None:
         return {}
     if (declared := slots.declared(gang, role)) is not None:
         return needs(declared)
-    return _most(member for member in gang.members if member.role == role)
+    return _maximum(member for member in gang.members if member.role == role)
 
 
-def _most(members: Iterable[Member]) -> Amounts:
-    """The most that any of these asks for, resource by resource."""
-    most: dict[str, int] = {}
+def _maximum(members: Iterable[Member]) -> Amounts:
+    """The maximum of these members' requests, resource by resource."""
+    maximum: dict[str, int] = {}
     for member in members:
         for name, n in needs(member.shape).items():
-            most[name] = max(n, most.get(name, 0))
-    return most
+            maximum[name] = max(n, maximum.get(name, 0))
+    return maximum
 
 
-def open_seats(held: Reservation, seen: SnapshotLookup) -> Iterator[tuple[PodReservation, Seat]]:
+def unbound_members(
+    reservation: Reservation, index: SnapshotLookup
+) -> Iterator[tuple[PodReservation, PlacedMember]]:
     """The members that a Reservation holds a node for and that are not bound yet."""
-    for entry in held.entries:
-        member = seen.member(entry.uid, held.gang)
+    for entry in reservation.entries:
+        member = index.member(entry.uid, reservation.gang)
         if member is not None and member.may_get_a_node:
             yield entry, (member, entry.node)
 
 
-def awaited(held: Reservation, seen: SnapshotLookup) -> Sequence[Seat]:
+def absent_members(reservation: Reservation, index: SnapshotLookup) -> Sequence[PlacedMember]:
     """The absent members that a Reservation holds room for."""
-    gang = seen.gangs.get(held.gang) if held.slots else None
+    gang = index.gangs.get(reservation.gang) if reservation.slots else None
     return (
         ()
-        if gang is None or gang.uid != held.uid
-        else slots.placeholders_of_slots(gang, held.slots)
+        if gang is None or gang.uid != reservation.uid
+        else slots.placeholders_of_slots(gang, reservation.slots)
     )
 
 
-def held_room(held: Reservation, seen: SnapshotLookup) -> Iterator[tuple[NodeName, Amounts]]:
+def held_room(
+    reservation: Reservation, index: SnapshotLookup
+) -> Iterator[tuple[NodeName, Amounts]]:
     """The room that a Reservation holds and no node counts as used."""
-    gang = seen.gangs.get(held.gang)
+    gang = index.gangs.get(reservation.gang)
     siblings = gang.members if gang is not None else ()
-    for entry in held.entries:
-        member = seen.member(entry.uid, held.gang)
+    for entry in reservation.entries:
+        member = index.member(entry.uid, reservation.gang)
         if member is None:
-            yield entry.node, _most(siblings)
+            yield entry.node, _maximum(siblings)
         elif member.node is None:
             yield entry.node, needs(member.shape)
-    for slot in held.slots:
-        one = needs_of_slot(gang, slot.role)
-        yield slot.node, {name: n * slot.count for name, n in one.items()}
+    for slot in reservation.slots:
+        amounts = needs_of_slot(gang, slot.role)
+        yield slot.node, {name: n * slot.count for name, n in amounts.items()}

@@ -1,8 +1,7 @@
-"""The plan checked against the promises, by code that shares nothing with what made it.
+"""The plan checked against the promises, by code that shares nothing with the planner.
 
-Only the node rules are asked of ``node_rules``; room, wholeness and Reservations are counted here
-anew, rules between pods in ``inter_pod``, in plain Python. A violation is a bug of ours, or of a
-solver.
+The node rules come from ``node_rules``. Room, complete gangs and Reservations are counted here in
+plain Python, rules between pods in ``inter_pod``. A violation is a bug of Tutti, or of a solver.
 """
 
 from collections import Counter
@@ -29,102 +28,118 @@ from . import (
 
 
 def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> tuple[str, ...]:
-    """What the plan breaks, one sentence each; empty if every promise holds."""
-    over = cap_checks.faults(snapshot, plan.placements, caps) if caps else ()
+    """One sentence for each promise that the plan breaks; empty if every promise holds."""
+    over_caps = cap_checks.faults(snapshot, plan.placements, caps) if caps else ()
     charged = queue_checks.with_charged_pods(snapshot)
     limits, charging = queue_checks.caps(charged), queue_checks.charging(charged)
-    beyond = cap_checks.faults(charged, plan.placements, limits, charging) if limits else ()
-    stopped = queue_checks.faults(snapshot, plan.placements)
-    broken = (*_broken(snapshot, plan.placements), *over, *beyond, *stopped.values())
-    return broken or tuple(queue_order.faults(snapshot, plan))
+    over_limits = cap_checks.faults(charged, plan.placements, limits, charging) if limits else ()
+    queue_faults = queue_checks.faults(snapshot, plan.placements)
+    faults = (
+        *_plan_faults(snapshot, plan.placements),
+        *over_caps,
+        *over_limits,
+        *queue_faults.values(),
+    )
+    return faults or tuple(queue_order.faults(snapshot, plan))
 
 
 def upheld(
-    snapshot: Snapshot, placements: Sequence[Placement], kept: Collection[Uid] | None = None
+    snapshot: Snapshot, placements: Sequence[Placement], counted_uids: Collection[Uid] | None = None
 ) -> tuple[Placement, ...]:
-    """The placements that break nothing in this Snapshot, counted together, the first ones first.
+    """The placements that are valid together in this Snapshot; earlier ones take precedence.
 
-    The world may have moved on since they were planned. Of the pods that standing Reservations hold
-    a node for, rules between pods count those that are ``kept``, absent ones if their Reservation
-    is; all, if None.
+    The cluster may have changed since they were planned. Rules between pods count a reserved pod
+    if its uid is in ``counted_uids``, and absent members if the uid of their Reservation is. None
+    counts all.
     """
     if not placements:
         return ()
-    seen = lookup.SnapshotLookup(snapshot)
-    books = _Books.of(snapshot, seen)
-    sound: list[Placement] = []
+    index = lookup.SnapshotLookup(snapshot)
+    commitments = _Commitments.of(snapshot, index)
+    valid: list[Placement] = []
     for placement in placements:
-        trial = books.on_trial(_nodes(placement, books))
-        new = _exchanged(placement, seen, trial)
-        if not any(True for _ in _faults(placement, seen, trial, new)):
-            books.ledger.left.update(trial.ledger.left)
-            sound.append(placement)
-    return tuple(_sociable(snapshot, _within_queues(snapshot, sound), seen, kept))
+        trial = commitments.copy(_changed_nodes(placement, commitments))
+        new_slots = _exchange(placement, index, trial)
+        if not any(True for _ in _placement_faults(placement, index, trial, new_slots)):
+            commitments.ledger.free.update(trial.ledger.free)
+            valid.append(placement)
+    return tuple(
+        _without_rule_breakers(snapshot, _within_queues(snapshot, valid), index, counted_uids)
+    )
 
 
 def _within_queues(snapshot: Snapshot, placements: list[Placement]) -> list[Placement]:
-    """The placements that the Queues allow by now, the first ones first."""
+    """The placements that the Queues allow now; earlier ones take precedence."""
     if not snapshot.queues:
         return placements
-    stopped = queue_checks.faults(snapshot, placements)
-    allowed = [placement for placement in placements if placement.gang not in stopped]
+    queue_faults = queue_checks.faults(snapshot, placements)
+    allowed = [placement for placement in placements if placement.gang not in queue_faults]
     charged = queue_checks.with_charged_pods(snapshot)
     limits = queue_checks.caps(charged)
     return cap_checks.within(charged, allowed, limits, queue_checks.charging(charged))
 
 
-def _nodes(placement: Placement, books: "_Books") -> Iterator[NodeName]:
-    """The nodes on which it takes room, or gives some back."""
-    held = books.open.get(placement.gang)
-    yield from (one.node for one in placement.assignments)
-    yield from (slot.node for slot in (*placement.slots, *(held.slots if held else ())))
+def _changed_nodes(placement: Placement, commitments: "_Commitments") -> Iterator[NodeName]:
+    """The nodes on which a placement takes room or gives room back."""
+    reservation = commitments.open.get(placement.gang)
+    yield from (assignment.node for assignment in placement.assignments)
+    yield from (
+        slot.node for slot in (*placement.slots, *(reservation.slots if reservation else ()))
+    )
 
 
-def _sociable(
+def _without_rule_breakers(
     snapshot: Snapshot,
-    sound: list[Placement],
-    seen: lookup.SnapshotLookup,
-    kept: Collection[Uid] | None,
+    valid: list[Placement],
+    index: lookup.SnapshotLookup,
+    counted_uids: Collection[Uid] | None,
 ) -> Sequence[Placement]:
-    """Those that rules between pods let be together; whoever breaks one leaves, the last first."""
-    standing = {held.gang: held for held in snapshot.reservations if held.slots}
-    bystanders = _bystanders(snapshot, sound, seen, kept)
-    while bystanders is not None:
-        unsocial = (
-            one
-            for one in reversed(sound)
-            if any(True for _ in _unsocial(one, seen, standing.get(one.gang), bystanders))
+    """The placements that rules between pods allow together; the last that breaks a rule goes."""
+    standing = {
+        reservation.gang: reservation for reservation in snapshot.reservations if reservation.slots
+    }
+    checker = _inter_pod_checker(snapshot, valid, index, counted_uids)
+    while checker is not None:
+        rule_breakers = (
+            placement
+            for placement in reversed(valid)
+            if any(
+                True
+                for _ in _rule_violations(placement, index, standing.get(placement.gang), checker)
+            )
         )
-        last = next(unsocial, None)
+        last = next(rule_breakers, None)
         if last is None:
             break
-        sound = [placement for placement in sound if placement is not last]
-        if last.gang in standing:  # the slots that it was to give up stand again
-            bystanders = _bystanders(snapshot, sound, seen, kept)
+        valid = [placement for placement in valid if placement is not last]
+        if last.gang in standing:  # the slots that it was to give up stay
+            checker = _inter_pod_checker(snapshot, valid, index, counted_uids)
             continue
-        for member, node in _seats(last, seen, None):
-            bystanders.leave(member, node)
-    return sound
+        for member, node in _new_members(last, index, None):
+            checker.remove(member, node)
+    return valid
 
 
-def _broken(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str]:
+def _plan_faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Iterator[str]:
     if not placements:
         return
-    seen = lookup.SnapshotLookup(snapshot)
-    books = _Books.of(snapshot, seen)
-    # What some give back, others may be planned to have, whichever comes first.
-    changes = [_exchanged(placement, seen, books) for placement in placements]
-    for placement, new in zip(placements, changes, strict=True):
-        yield from _faults(placement, seen, books, new)
-    bystanders = _bystanders(snapshot, placements, seen)
-    if bystanders is not None:
+    index = lookup.SnapshotLookup(snapshot)
+    commitments = _Commitments.of(snapshot, index)
+    # A placement may take room that a later one gives back, so all give theirs back first.
+    changes = [_exchange(placement, index, commitments) for placement in placements]
+    for placement, new_slots in zip(placements, changes, strict=True):
+        yield from _placement_faults(placement, index, commitments, new_slots)
+    checker = _inter_pod_checker(snapshot, placements, index)
+    if checker is not None:
         for placement in placements:
-            yield from _unsocial(placement, seen, books.open.get(placement.gang), bystanders)
+            yield from _rule_violations(
+                placement, index, commitments.open.get(placement.gang), checker
+            )
 
 
 @dataclass(frozen=True, slots=True)
-class _Books:
-    """What is promised so far: room, pods, and gangs."""
+class _Commitments:
+    """The room, the pods and the gangs that are promised so far."""
 
     ledger: room_ledger.Ledger
     pods: set[Uid]
@@ -132,96 +147,106 @@ class _Books:
     open: Mapping[GangKey, Reservation]  # standing ones with room for absent members
 
     @classmethod
-    def of(cls, snapshot: Snapshot, seen: lookup.SnapshotLookup) -> "_Books":
-        """Start from what is used and what standing Reservations hold."""
-        books = cls(
-            room_ledger.Ledger(seen.nodes),
-            {entry.uid for held in snapshot.reservations for entry in held.entries},
-            {held.gang for held in snapshot.reservations if not _is_open(held, seen)},
-            {held.gang: held for held in snapshot.reservations if _is_open(held, seen)},
+    def of(cls, snapshot: Snapshot, index: lookup.SnapshotLookup) -> "_Commitments":
+        """The use of nodes, and what standing Reservations hold."""
+        commitments = cls(
+            room_ledger.Ledger(index.nodes),
+            {entry.uid for reservation in snapshot.reservations for entry in reservation.entries},
+            {
+                reservation.gang
+                for reservation in snapshot.reservations
+                if not _is_open(reservation, index)
+            },
+            {
+                reservation.gang: reservation
+                for reservation in snapshot.reservations
+                if _is_open(reservation, index)
+            },
         )
-        for held in snapshot.reservations:
-            for node, asked in lookup.held_room(held, seen):
-                books.ledger.take(node, asked)
-        return books
+        for reservation in snapshot.reservations:
+            for node, amounts in lookup.held_room(reservation, index):
+                commitments.ledger.take(node, amounts)
+        return commitments
 
-    def on_trial(self, nodes: Iterable[NodeName]) -> "_Books":
-        """The same books with a copy of the room on these nodes; names are not given back."""
-        return _Books(self.ledger.copy(nodes), self.pods, self.gangs, self.open)
-
-
-def _is_open(held: Reservation, seen: lookup.SnapshotLookup) -> bool:
-    """Whether it may be changed: one of a namesake that is gone is not the gang's."""
-    gang = seen.gangs.get(held.gang)
-    return bool(held.slots) and gang is not None and gang.uid == held.uid
+    def copy(self, nodes: Iterable[NodeName]) -> "_Commitments":
+        """These commitments with a copy of the room on these nodes; pods and gangs are shared."""
+        return _Commitments(self.ledger.copy(nodes), self.pods, self.gangs, self.open)
 
 
-def _exchanged(placement: Placement, seen: lookup.SnapshotLookup, books: _Books) -> Places:
-    """Give back what stands for its gang, and count what of it will go on; the new slots."""
-    gang = seen.gangs.get(placement.gang)
+def _is_open(reservation: Reservation, index: lookup.SnapshotLookup) -> bool:
+    """Whether a placement may change it: it has slots, and is of this gang, not of a namesake."""
+    gang = index.gangs.get(reservation.gang)
+    return bool(reservation.slots) and gang is not None and gang.uid == reservation.uid
+
+
+def _exchange(
+    placement: Placement, index: lookup.SnapshotLookup, commitments: _Commitments
+) -> Places:
+    """Give back the gang's standing slots, and take those that stay; returns the new slots."""
+    gang = index.gangs.get(placement.gang)
     if gang is None or gang.uid != placement.uid:
         return Counter()
-    return slot_checks.exchange(placement, gang, books.open.get(gang.key), books.ledger)
+    return slot_checks.exchange(placement, gang, commitments.open.get(gang.key), commitments.ledger)
 
 
-def _faults(
-    placement: Placement, seen: lookup.SnapshotLookup, books: _Books, new: Places
+def _placement_faults(
+    placement: Placement, index: lookup.SnapshotLookup, commitments: _Commitments, new_slots: Places
 ) -> Iterator[str]:
-    """What is wrong with one placement; its promises are added to the books."""
-    gang = seen.gangs.get(placement.gang)
+    """One sentence for each fault of a placement; adds it to the commitments."""
+    gang = index.gangs.get(placement.gang)
     if gang is None or gang.uid != placement.uid:
         yield f"gang {placement.gang}: there is no such gang"
         return
-    if gang.terminating or gang.key in books.gangs:
+    if gang.terminating or gang.key in commitments.gangs:
         yield f"gang {gang.key}: it is being deleted, or has a placement already"
-    books.gangs.add(gang.key)
-    for one in placement.assignments:
-        yield from _wrong(one, gang, seen, books.pods, books.ledger)
-        books.pods.add(one.uid)
-    yield from slot_checks.faults(new, gang, seen.nodes, books.ledger)
-    yield from _incomplete(gang, placement)
-    yield from _overfull(gang, placement)
-    held = books.open.get(gang.key)
-    yield from domain_checks.faults(seen.topologies, seen.nodes, gang, placement, held)
+    commitments.gangs.add(gang.key)
+    for assignment in placement.assignments:
+        yield from _assignment_faults(assignment, gang, index, commitments.pods, commitments.ledger)
+        commitments.pods.add(assignment.uid)
+    yield from slot_checks.faults(new_slots, gang, index.nodes, commitments.ledger)
+    yield from _missing_members(gang, placement)
+    yield from _surplus_members(gang, placement)
+    reservation = commitments.open.get(gang.key)
+    yield from domain_checks.faults(index.topologies, index.nodes, gang, placement, reservation)
 
 
-def _wrong(
-    one: Assignment,
+def _assignment_faults(
+    assignment: Assignment,
     gang: Gang,
-    seen: lookup.SnapshotLookup,
-    taken: set[Uid],
+    index: lookup.SnapshotLookup,
+    assigned: set[Uid],
     ledger: room_ledger.Ledger,
 ) -> Iterator[str]:
-    """What is wrong with one assignment; its room is taken from the ledger."""
-    member, node = seen.members(gang.key).get(one.uid), seen.nodes.get(one.node)
-    if member is None or member.key != one.pod:
-        yield f"pod {one.pod}: it is no member of gang {gang.key}"
+    """One sentence for each fault of an assignment; takes its room from the ledger."""
+    member, node = index.members(gang.key).get(assignment.uid), index.nodes.get(assignment.node)
+    if member is None or member.key != assignment.pod:
+        yield f"pod {assignment.pod}: it is no member of gang {gang.key}"
         return
     if node is None:
-        yield f"pod {one.pod}: there is no node {one.node}"
+        yield f"pod {assignment.pod}: there is no node {assignment.node}"
         return
-    if one.uid in taken:
-        yield f"pod {one.pod}: it has a node already"
+    if assignment.uid in assigned:
+        yield f"pod {assignment.pod}: it has a node already"
     is_ready = not (
         member.unsupported_fields or member.size_unknown_because or member.volume_problems
     )
     if not (member.is_waiting and is_ready and gang.accepts(member)):
-        yield f"pod {one.pod}: it cannot be placed now"
+        yield f"pod {assignment.pod}: it cannot be placed now"
     if (why := fits_node(member.shape, node)) is not None:
-        yield f"pod {one.pod}: node {one.node} will not do: {why}"
-    asked = lookup.needs(member.shape)
-    if lacking := ledger.lacks(one.node, asked):
-        names = ", ".join(map(format_name, lacking))
-        yield f"pod {one.pod}: node {one.node} has too little {names}"
-    ledger.take(one.node, asked)
+        yield f"pod {assignment.pod}: node {assignment.node} will not do: {why}"
+    amounts = lookup.needs(member.shape)
+    if short_resources := ledger.lacks(assignment.node, amounts):
+        names = ", ".join(map(format_name, short_resources))
+        yield f"pod {assignment.pod}: node {assignment.node} has too little {names}"
+    ledger.take(assignment.node, amounts)
 
 
-def _incomplete(gang: Gang, placement: Placement) -> Iterator[str]:
-    """What a gang lacks that starts with this placement; one that has started may lack members."""
+def _missing_members(gang: Gang, placement: Placement) -> Iterator[str]:
+    """The members that a gang lacks to start; a gang that has started may lack members."""
     bound = [m for m in gang.members if m.counts_as_bound and gang.accepts(m)]
     if bound:
         return
-    uids = {one.uid for one in placement.assignments}
+    uids = {assignment.uid for assignment in placement.assignments}
     starting = [member for member in gang.members if member.uid in uids]
     starting += [member for member, _ in slots.placeholders_of_slots(gang, placement.slots)]
     if len(starting) < gang.min_member:
@@ -232,79 +257,88 @@ def _incomplete(gang: Gang, placement: Placement) -> Iterator[str]:
             yield f"gang {gang.key}: {n} of {role.min_member} of role {role.name} are placed"
 
 
-def _overfull(gang: Gang, placement: Placement) -> Iterator[str]:
-    """Roles of which more members would have a node than their maximum."""
-    uids = {one.uid for one in placement.assignments}
+def _surplus_members(gang: Gang, placement: Placement) -> Iterator[str]:
+    """The roles that would have more members than their maximum."""
+    uids = {assignment.uid for assignment in placement.assignments}
     added = Counter(m.role for m in gang.members if m.uid in uids)
     added.update(member.role for member, _ in slots.placeholders_of_slots(gang, placement.slots))
-    there = Counter(m.role for m in gang.members if m.counts_as_bound and not m.is_over)
+    current = Counter(m.role for m in gang.members if m.counts_as_bound and not m.is_over)
     for role in gang.roles:
-        n, most = there[role.name] + added[role.name], role.max_member
-        if added[role.name] and most is not None and n > most:
-            yield f"gang {gang.key}: {n} of at most {most} of role {role.name} are placed"
+        n, maximum = current[role.name] + added[role.name], role.max_member
+        if added[role.name] and maximum is not None and n > maximum:
+            yield f"gang {gang.key}: {n} of at most {maximum} of role {role.name} are placed"
 
 
-def _bystanders(
+def _inter_pod_checker(
     snapshot: Snapshot,
     placements: Sequence[Placement],
-    seen: lookup.SnapshotLookup,
-    kept: Collection[Uid] | None = None,
+    index: lookup.SnapshotLookup,
+    counted_uids: Collection[Uid] | None = None,
 ) -> inter_pod.InterPodChecker | None:
-    """Everyone once all are placed; None where no rule between pods can be in force."""
-    gangs = [seen.gangs[one.gang] for one in placements if one.gang in seen.gangs]
-    if not (snapshot.reservations or lookup.are_ruled(replace(snapshot, gangs=tuple(gangs)))):
+    """The pods once all are placed; None where no rule between pods can be in force."""
+    gangs = [
+        index.gangs[placement.gang] for placement in placements if placement.gang in index.gangs
+    ]
+    if not (snapshot.reservations or lookup.may_have_rules(replace(snapshot, gangs=tuple(gangs)))):
         return None
 
-    def is_kept(uid: Uid) -> bool:
-        return kept is None or uid in kept
+    def is_counted(uid: Uid) -> bool:
+        return counted_uids is None or uid in counted_uids
 
-    after = {one.gang: one for one in placements}
-    seats: list[inter_pod.Seat] = []
-    for held in snapshot.reservations:
-        named = (seat for _, seat in lookup.open_seats(held, seen))
-        seats.extend(seat for seat in named if is_kept(seat[0].uid))
-        if is_kept(held.uid):
-            seats.extend(lookup.awaited(_going_on(held, after.get(held.gang)), seen))
-    standing = {held.gang: held for held in snapshot.reservations if held.slots}
-    for one in placements:
-        seats.extend(_seats(one, seen, standing.get(one.gang)))
-    return inter_pod.InterPodChecker(snapshot, seats)
+    new_placements = {placement.gang: placement for placement in placements}
+    members: list[inter_pod.PlacedMember] = []
+    for reservation in snapshot.reservations:
+        unbound = (placed for _, placed in lookup.unbound_members(reservation, index))
+        members.extend(placed for placed in unbound if is_counted(placed[0].uid))
+        if is_counted(reservation.uid):
+            members.extend(
+                lookup.absent_members(
+                    _without_released_slots(reservation, new_placements.get(reservation.gang)),
+                    index,
+                )
+            )
+    standing = {
+        reservation.gang: reservation for reservation in snapshot.reservations if reservation.slots
+    }
+    for placement in placements:
+        members.extend(_new_members(placement, index, standing.get(placement.gang)))
+    return inter_pod.InterPodChecker(snapshot, members)
 
 
-def _going_on(held: Reservation, after: Placement | None) -> Reservation:
-    """The Reservation with those of its slots that it will have still."""
-    if after is None:
-        return held
-    left = slots.places(held.slots) & slots.places(after.slots)
-    return replace(held, slots=slots.slots_of(left))
+def _without_released_slots(reservation: Reservation, placement: Placement | None) -> Reservation:
+    """The Reservation without the slots that the placement gives up."""
+    if placement is None:
+        return reservation
+    kept_slots = slots.places(reservation.slots) & slots.places(placement.slots)
+    return replace(reservation, slots=slots.slots_of(kept_slots))
 
 
-def _seats(
-    placement: Placement, seen: lookup.SnapshotLookup, held: Reservation | None
-) -> Iterator[inter_pod.Seat]:
-    """Whom it gives a node, absent members too; ``held`` is what stands for its gang by now."""
-    for one in placement.assignments:
-        if (member := seen.members(placement.gang).get(one.uid)) is not None:
-            yield member, one.node
-    if (gang := seen.gangs.get(placement.gang)) is not None:
-        before = slots.places(() if held is None else held.slots)
+def _new_members(
+    placement: Placement, index: lookup.SnapshotLookup, reservation: Reservation | None
+) -> Iterator[inter_pod.PlacedMember]:
+    """The members, absent ones too, that a placement adds to the standing Reservation."""
+    for assignment in placement.assignments:
+        if (member := index.members(placement.gang).get(assignment.uid)) is not None:
+            yield member, assignment.node
+    if (gang := index.gangs.get(placement.gang)) is not None:
+        held_slots = slots.places(() if reservation is None else reservation.slots)
         yield from slots.placeholders_of_slots(
-            gang, slots.slots_of(slots.places(placement.slots) - before)
+            gang, slots.slots_of(slots.places(placement.slots) - held_slots)
         )
 
 
-def _unsocial(
+def _rule_violations(
     placement: Placement,
-    seen: lookup.SnapshotLookup,
-    held: Reservation | None,
-    bystanders: inter_pod.InterPodChecker,
+    index: lookup.SnapshotLookup,
+    reservation: Reservation | None,
+    checker: inter_pod.InterPodChecker,
 ) -> Iterator[str]:
-    """What rules between pods forbid once all are placed, each looked at as if it came last."""
-    for member, node in _seats(placement, seen, held):
-        yield from bystanders.faults(member, node)
+    """The rules between pods that a placement breaks, each member judged as if it came last."""
+    for member, node in _new_members(placement, index, reservation):
+        yield from checker.faults(member, node)
 
 
 def takes(node: Node, member: Member) -> bool:
-    """Whether the node has room for the member beside what is bound there, promises aside."""
+    """Whether the node has room for the member beside its bound pods; ignores Reservations."""
     lacking = room_ledger.Ledger({node.name: node}).lacks(node.name, lookup.needs(member.shape))
     return not lacking and fits_node(member.shape, node) is None

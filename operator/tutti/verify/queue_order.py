@@ -1,9 +1,10 @@
-"""The order of queues, judged where nothing is open: who starts in the place of somebody else.
+"""The order of queues: whether a gang starts in the place of a gang that comes before it.
 
 Only plans that claim to be proved are judged, and only gangs whose oldest members have room in the
-place of a gang that starts. So a sentence is a breach for certain, and many breaches have none. It
-knows nothing of the walk: a gang that fits its own queue's guarantee beside all others there is
-covered, and one that exceeds every guarantee above it is not.
+place of a gang that starts. So each sentence is a breach for certain, but not each breach has a
+sentence. The check does not repeat the planner's walk over the queues. A gang that fits its own
+queue's guarantee beside all gangs there is covered; a gang that exceeds every guarantee above it is
+not.
 """
 
 from collections import Counter, defaultdict
@@ -19,7 +20,7 @@ from ..model.keys import GangKey
 from ..model.queues import ROOT, QueueMode
 from . import lookup, queue_checks
 from .queue_checks import QueueChains
-from .queue_places import Places
+from .queue_places import FreeRoom
 
 STEPS = 20
 WAITS_FOR_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.QUEUE_AT_LIMIT)
@@ -27,27 +28,27 @@ Amounts = Counter[str]
 
 
 def faults(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    """A sentence for each gang that borrows in the place of one that comes first for certain."""
-    if not (snapshot.queues and plan.proved) or _is_held(plan) or lookup.are_ruled(snapshot):
+    """A sentence for each gang that borrows in the place of a gang that certainly comes first."""
+    if not (snapshot.queues and plan.proved) or _is_held(plan) or lookup.may_have_rules(snapshot):
         return
     judge = _Judge.of(queue_checks.with_charged_pods(snapshot), plan)
-    borrowers = [start for start in judge.starts if judge.is_loose(start)]
+    borrowers = [start for start in judge.starts if judge.exceeds_guarantees(start)]
     for gang in judge.waiting(plan) if borrowers else ():
-        if judge.is_secure(gang):
+        if judge.fits_guarantee(gang):
             for start in borrowers:
                 if judge.chain(start) != judge.chain(gang) and judge.fits(gang, start):
                     why = f"its queue guarantees it, and gang {start.gang} borrows in its place"
                     yield f"gang {gang.key} waits although {why}"
-        before = [start for start in borrowers if judge.has_borrowed_less(gang, start)]
-        others = [start for start in before if judge.fits(gang, start)]
+        heavier_borrowers = [start for start in borrowers if judge.has_borrowed_less(gang, start)]
+        replaceable = [start for start in heavier_borrowers if judge.fits(gang, start)]
         # The starved gang may borrow before its turn, and there is only one.
-        if len(others) > 1:
-            why = f"its queue has borrowed less than that of gang {others[0].gang}"
+        if len(replaceable) > 1:
+            why = f"its queue has borrowed less than that of gang {replaceable[0].gang}"
             yield f"gang {gang.key} waits although {why}, which starts in its place"
 
 
 def _is_held(plan: Plan) -> bool:
-    """Whether something is held for a starved gang, so that others may wait for it."""
+    """Whether room or a limit is held for a starved gang, so that other gangs may wait for it."""
     return any(
         isinstance(finding, RoomHeldForIt | RoomHeldForOther)
         or (isinstance(finding, QueueAtLimit) and finding.held_for is not None)
@@ -68,7 +69,7 @@ class _Judge:
     after: Mapping[str, Amounts]
     starting: Mapping[GangKey, Amounts]
     totals: Amounts
-    places: Places
+    room: FreeRoom
     lines: Sequence[str]  # the resources that some queue guarantees
     children: Mapping[str, Sequence[str]]
     used_below: Mapping[str, Collection[str]]  # the queues of gangs, by the child of the root
@@ -78,11 +79,11 @@ class _Judge:
     @classmethod
     def of(cls, snapshot: Snapshot, plan: Plan) -> "_Judge":
         """Count everything once."""
-        queues, seen = QueueChains.of(snapshot), lookup.SnapshotLookup(snapshot)
+        queues, index = QueueChains.of(snapshot), lookup.SnapshotLookup(snapshot)
         by_queue = {name: tuple(_names(queues, name)) for name in queues.queues}
-        chains, before = _charges(snapshot, seen, queues, {})
+        chains, before = _charges(snapshot, index, queues, {})
         placements = {placement.gang: placement for placement in plan.placements}
-        _, after = _charges(snapshot, seen, queues, placements)
+        _, after = _charges(snapshot, index, queues, placements)
         starts = [
             placement
             for placement in plan.placements
@@ -98,7 +99,7 @@ class _Judge:
         for node in snapshot.nodes:
             totals.update(dict(node.allocatable.amounts))
         return cls(
-            gangs=seen.gangs,
+            gangs=index.gangs,
             starts=starts,
             queues=queues,
             chains=chains,
@@ -106,7 +107,7 @@ class _Judge:
             after=_by_queue(chains, after),
             starting={start.gang: after[start.gang] for start in starts},
             totals=totals,
-            places=Places.after(snapshot, seen, plan),
+            room=FreeRoom.after(snapshot, index, plan),
             lines=sorted({line for q in snapshot.queues for line, n in q.guaranteed if n}),
             children=children,
             used_below=used,
@@ -119,7 +120,7 @@ class _Judge:
         return self.chains[start.key if isinstance(start, Gang) else start.gang]
 
     def waiting(self, plan: Plan) -> Iterator[Gang]:
-        """The gangs that have not started, and wait for room or a limit alone; one of each kind."""
+        """The gangs that have not started and wait only for room or a limit; each kind once."""
         kinds = set[tuple[object, ...]]()
         for rejection in plan.rejections:
             gang = self.gangs[rejection.gang]
@@ -134,58 +135,58 @@ class _Judge:
 
     def needs(self, gang: Gang) -> Amounts:
         """What a gang is charged if it starts with its oldest members."""
-        needed = Amounts()
+        needs = Amounts()
         for member in _oldest(gang):
-            needed.update(lookup.needs(member.shape))
-        return needed
+            needs.update(lookup.needs(member.shape))
+        return needs
 
     def guarantee(self, name: str, line: str) -> int:
-        """What a queue guarantees: declared, or what its children do together."""
+        """What a queue guarantees: its own declaration, or else the sum over its children."""
         queue = self.queues.queues[name]
         declared = dict(queue.guaranteed) if queue.mode is QueueMode.ACTIVE else {}
         if line in declared:
             return declared[line]
         return sum(self.guarantee(child, line) for child in self.children[name])
 
-    def is_loose(self, start: Placement) -> bool:
+    def exceeds_guarantees(self, start: Placement) -> bool:
         """Whether no guarantee above the gang is large enough for it."""
-        wanted = self.starting[start.gang]
+        needs = self.starting[start.gang]
         return not any(
             self._guarantees_any(name)
-            and all(wanted[line] <= self.guarantee(name, line) for line in self.lines)
+            and all(needs[line] <= self.guarantee(name, line) for line in self.lines)
             for name in self.chain(start)
         )
 
     def _guarantees_any(self, name: str) -> bool:
         return any(self.guarantee(name, line) for line in self.lines)
 
-    def is_secure(self, gang: Gang) -> bool:
-        """Whether its own queue's guarantee has room for it beside all that are there.
+    def fits_guarantee(self, gang: Gang) -> bool:
+        """Whether its own queue's guarantee has room for it beside all gangs of the queue.
 
-        So has every queue under the same child of the root for its own: then nobody there depends
-        on the guarantee of a parent.
+        So must every queue under the same child of the root have for its own gangs: then no gang
+        there depends on the guarantee of a parent.
         """
-        chain, wanted = self.chain(gang), self.needs(gang)
+        chain, needs = self.chain(gang), self.needs(gang)
         if not chain:
             return False
         return all(
-            self._has_cover_left(name, wanted if name == chain[0] else Counter())
+            self._has_cover_left(name, needs if name == chain[0] else Counter())
             for name in self.used_below[chain[-1]]
         )
 
-    def _has_cover_left(self, name: str, wanted: Amounts) -> bool:
+    def _has_cover_left(self, name: str, needs: Amounts) -> bool:
         return self._guarantees_any(name) and all(
-            self.after[name][line] + wanted[line] <= self.guarantee(name, line)
+            self.after[name][line] + needs[line] <= self.guarantee(name, line)
             for line in self.lines
         )
 
     def has_borrowed_less(self, gang: Gang, start: Placement) -> bool:
-        """Whether its queue has borrowed less after the plan than that of the start before it."""
+        """Whether its queue has borrowed less after the plan than the start's queue before it."""
         mine = self._steps(self.chain(gang), is_after=True)
         return mine < self._steps(self.chain(start), is_after=False)
 
     def _steps(self, chain: tuple[str, ...], *, is_after: bool) -> tuple[int, ...]:
-        """The steps of a queue and of those above it, from the top; the last is repeated."""
+        """The steps of a queue and of its ancestors, from the top; the last is repeated."""
         if (chain, is_after) not in self.steps:
             charged = self.after if is_after else self.before
             steps = [self._step(name, charged[name]) for name in chain[::-1] or (ROOT,)]
@@ -207,21 +208,23 @@ class _Judge:
 
     def fits(self, gang: Gang, start: Placement) -> bool:
         """Whether the gang has room, and keeps limits, in the place of one that starts."""
-        wanted, given = self.needs(gang), self.starting[start.gang]
-        freed = {*self.chain(start)}
+        needs, start_charge = self.needs(gang), self.starting[start.gang]
+        freed_queues = {*self.chain(start)}
         for name in self.chain(gang):
             queue = self.queues.queues[name]
             for resource, limit in queue.limits if queue.mode is QueueMode.ACTIVE else ():
-                used = self.after[name][resource] - (given[resource] if name in freed else 0)
-                if wanted[resource] and used + wanted[resource] > limit:
+                used = self.after[name][resource] - (
+                    start_charge[resource] if name in freed_queues else 0
+                )
+                if needs[resource] and used + needs[resource] > limit:
                     return False
-        return self.places.fits(_oldest(gang), start)
+        return self.room.fits(_oldest(gang), start)
 
 
 def _oldest(gang: Gang) -> Sequence[Member]:
-    """The oldest members with which a gang can start; none where it cannot, or that is open.
+    """The oldest members with which a gang can start; none where it cannot.
 
-    It is open for roles that have a maximum, or whose members may be absent.
+    None also where a role has a maximum, or its members may be absent.
     """
     if any(role.max_member is not None or role.template is not None for role in gang.roles):
         return ()
@@ -233,14 +236,16 @@ def _oldest(gang: Gang) -> Sequence[Member]:
         and not (member.unsupported_fields or member.volume_problems)
         and (not roles or member.role in roles)
     ]
-    needed = [
+    required = [
         member
         for role in gang.roles
-        for member in [one for one in ready if one.role == role.name][: role.min_member]
+        for member in [candidate for candidate in ready if candidate.role == role.name][
+            : role.min_member
+        ]
     ]
-    others = [member for member in ready if member not in needed]
+    optional = [member for member in ready if member not in required]
     least = max(gang.min_member, sum(role.min_member for role in gang.roles), 1)
-    chosen = [*needed, *others[: max(least - len(needed), 0)]]
+    chosen = [*required, *optional[: max(least - len(required), 0)]]
     by_role = Counter(member.role for member in chosen)
     is_whole = all(by_role[role.name] >= role.min_member for role in gang.roles)
     return chosen if is_whole and len(chosen) >= least else ()
@@ -248,35 +253,35 @@ def _oldest(gang: Gang) -> Sequence[Member]:
 
 def _charges(
     snapshot: Snapshot,
-    seen: lookup.SnapshotLookup,
+    index: lookup.SnapshotLookup,
     queues: QueueChains,
     placements: Mapping[GangKey, Placement],
 ) -> tuple[Mapping[GangKey, tuple[str, ...]], Mapping[GangKey, Amounts]]:
-    """The queues of each gang before the plan, its own first, and its charge with placements."""
+    """The queues of each gang before the plan, its own first, and its charge after it."""
     records = snapshot.records
-    held = {reservation.uid: reservation for reservation in snapshot.reservations}
+    reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
     chains, charges = {}, {}
     for gang in queue_checks.with_charged_pods(snapshot).gangs:
-        standing = held.get(gang.uid)
-        name = queues.charged(gang, standing, records.get(gang.uid))
+        reservation = reservations.get(gang.uid)
+        name = queues.charged(gang, reservation, records.get(gang.uid))
         chains[gang.key] = tuple(_names(queues, name))
         placement = placements.get(gang.key)
-        charges[gang.key] = queue_checks.charge_of(records, gang, seen, standing, placement)
+        charges[gang.key] = queue_checks.charge_of(records, gang, index, reservation, placement)
     return chains, charges
 
 
 def _by_queue(
     chains: Mapping[GangKey, tuple[str, ...]], charges: Mapping[GangKey, Amounts]
 ) -> Mapping[str, Amounts]:
-    """What is charged to each queue and those below; to the root only what is in no queue."""
-    found = defaultdict[str, Amounts](Counter)
+    """The charge of each queue and those below it; of the root only the gangs without a queue."""
+    charge_by_queue = defaultdict[str, Amounts](Counter)
     for key, charge in charges.items():
         for name in chains[key] or (ROOT,):
-            found[name].update(charge)
-    return found
+            charge_by_queue[name].update(charge)
+    return charge_by_queue
 
 
 def _names(queues: QueueChains, name: str) -> Iterator[str]:
-    """The queue and those above it."""
+    """The names of a queue and its ancestors."""
     for queue in queues.chain(name):
         yield queue.name

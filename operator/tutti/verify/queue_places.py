@@ -1,6 +1,6 @@
-"""Whether a gang that waits has room in the place of one that starts; a yes is certain.
+"""Whether a gang that waits has room in the place of a gang that starts; a yes is certain.
 
-Apart from ``queue_order`` because it knows of nodes and pods, and nothing of queues.
+It knows nodes and pods, and nothing of queues.
 """
 
 from collections import Counter, defaultdict
@@ -22,34 +22,34 @@ Amounts = Counter[str]
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """The room that a plan leaves, for pods of each shape as far as it was asked for."""
+class FreeRoom:
+    """The room that a plan leaves, and for how many pods of each shape; shapes on demand."""
 
     gangs: Mapping[GangKey, Gang]
     ledger: room_ledger.Ledger
     counts: dict[Shape, Mapping[NodeName, int]]  # for how many pods each node has room
 
     @classmethod
-    def after(cls, snapshot: Snapshot, seen: SnapshotLookup, plan: Plan) -> "Places":
+    def after(cls, snapshot: Snapshot, index: SnapshotLookup, plan: Plan) -> "FreeRoom":
         """The room once a plan is carried out."""
-        ledger = room_ledger.Ledger(seen.nodes)
+        ledger = room_ledger.Ledger(index.nodes)
         for reservation in snapshot.reservations:
-            for node, asked in lookup.held_room(reservation, seen):
-                ledger.take(node, asked)
+            for node, amounts in lookup.held_room(reservation, index):
+                ledger.take(node, amounts)
         for placement in plan.placements:
-            own = seen.members(placement.gang)
+            members = index.members(placement.gang)
             for assignment in placement.assignments:
-                ledger.take(assignment.node, lookup.needs(own[assignment.uid].shape))
-            gang = seen.gangs[placement.gang]
+                ledger.take(assignment.node, lookup.needs(members[assignment.uid].shape))
+            gang = index.gangs[placement.gang]
             for slot in placement.slots:
-                one = lookup.needs_of_slot(gang, slot.role)
-                ledger.take(slot.node, {name: n * slot.count for name, n in one.items()})
-        return cls(seen.gangs, ledger, {})
+                amounts = lookup.needs_of_slot(gang, slot.role)
+                ledger.take(slot.node, {name: n * slot.count for name, n in amounts.items()})
+        return cls(index.gangs, ledger, {})
 
     def fits(self, members: Sequence[Member], start: Placement) -> bool:
         """Whether these members have room once those of the start have none.
 
-        Equal pods are counted. Unequal pods are placed one by one, the largest first: they may
+        Equal pods are counted. Unequal pods are placed shape by shape, the largest first: they may
         have room where this finds none.
         """
         freed = self._freed(start)
@@ -67,11 +67,11 @@ class Places:
         return freed
 
     def _counts(self, shape: Shape) -> Mapping[NodeName, int]:
-        """For how many such pods each node has room after the plan; the nodes that have some."""
+        """For how many such pods each node has room after the plan, without nodes that are full."""
         if shape not in self.counts:
-            asked = lookup.needs(shape)
+            needs = lookup.needs(shape)
             counts = {
-                name: _count(self.ledger.room(name) or {}, asked)
+                name: _count(self.ledger.room(name) or {}, needs)
                 for name, node in self.ledger.nodes.items()
                 if fits_node(shape, node) is None
             }
@@ -80,16 +80,16 @@ class Places:
 
     def _count(self, shape: Shape, freed: Mapping[NodeName, Amounts]) -> int:
         """For how many such pods there is room without the start."""
-        counts, asked = self._counts(shape), lookup.needs(shape)
+        counts, needs = self._counts(shape), lookup.needs(shape)
         gain = 0
         for name in freed:
             if fits_node(shape, self.ledger.nodes[name]) is None:
-                gain += _count(self._room(name, freed), asked) - counts.get(name, 0)
+                gain += _count(self._room(name, freed), needs) - counts.get(name, 0)
         return sum(counts.values()) + gain
 
     def _room(self, name: NodeName, freed: Mapping[NodeName, Amounts]) -> dict[str, int]:
-        left, more = self.ledger.room(name) or {}, freed.get(name, Amounts())
-        return {key: left.get(key, 0) + more[key] for key in {*left, *more}}
+        free, freed_amounts = self.ledger.room(name) or {}, freed.get(name, Amounts())
+        return {key: free.get(key, 0) + freed_amounts[key] for key in {*free, *freed_amounts}}
 
     def _are_placed(self, shapes: Counter[Shape], freed: Mapping[NodeName, Amounts]) -> bool:
         """Whether first fit finds room for all."""
@@ -97,18 +97,18 @@ class Places:
         for shape in shapes:
             names.update(dict.fromkeys(islice(self._counts(shape), MOST_NODES)))
         rooms = {name: self._room(name, freed) for name in names}
-        for shape in sorted(shapes, key=lambda one: sorted(one.requests.amounts), reverse=True):
-            asked, left = lookup.needs(shape), shapes[shape]
+        for shape in sorted(shapes, key=lambda shape: sorted(shape.requests.amounts), reverse=True):
+            needs, remaining = lookup.needs(shape), shapes[shape]
             for name, room in rooms.items():
                 if fits_node(shape, self.ledger.nodes[name]) is None:
-                    placed = min(_count(room, asked), left)
-                    left -= placed
-                    room.update({key: room.get(key, 0) - n * placed for key, n in asked.items()})
-            if left:
+                    placed = min(_count(room, needs), remaining)
+                    remaining -= placed
+                    room.update({key: room.get(key, 0) - n * placed for key, n in needs.items()})
+            if remaining:
                 return False
         return True
 
 
-def _count(room: Mapping[str, int], asked: Mapping[str, int]) -> int:
-    """How many pods have room."""
-    return max(min((room.get(name, 0) // n for name, n in asked.items() if n), default=0), 0)
+def _count(room: Mapping[str, int], needs: Mapping[str, int]) -> int:
+    """The number of pods that have room."""
+    return max(min((room.get(name, 0) // n for name, n in needs.items() if n), default=0), 0)

@@ -1,6 +1,6 @@
-"""Standing Reservations checked against the world as it is: which promises cannot be kept any more.
+"""Standing Reservations checked against a Snapshot: which parts can no longer be carried out.
 
-Separate from the check of plans, with which it shares how a Snapshot is read and nothing else.
+It shares ``lookup`` with the check of plans, and nothing else.
 """
 
 from collections import Counter
@@ -17,13 +17,13 @@ from . import inter_pod, lookup, room_ledger, slot_checks
 
 @dataclass(frozen=True, slots=True)
 class Unkeepable:
-    """What of one Reservation can no longer be carried out: entries, and slots by their place."""
+    """The parts of a Reservation that can no longer be carried out: entries, and slots by place."""
 
     entries: tuple[PodReservation, ...] = ()
     slots: Places = field(default_factory=Counter)
 
     def __bool__(self) -> bool:
-        """Whether anything is lost."""
+        """Whether there is an entry or a slot."""
         return bool(self.entries or self.slots)
 
     def __add__(self, other: "Unkeepable") -> "Unkeepable":
@@ -31,124 +31,139 @@ class Unkeepable:
 
 
 def lost(snapshot: Snapshot) -> Mapping[Uid, Unkeepable]:
-    """What can no longer be carried out, by the uid of the gang.
+    """The parts of Reservations that can no longer be carried out, by the uid of the gang.
 
-    Where a node cannot keep all promises, the oldest Reservations keep theirs. Where rules between
-    pods forbid them together, those of gangs of which somebody is bound come first. What leans on
-    a promise that is lost is lost, too.
+    Where a node has too little room, the oldest Reservations keep theirs. Where rules between pods
+    forbid some, the Reservations of gangs that have a bound member come first. A part that depends
+    on a lost part is lost, too.
     """
-    found, _ = _judged(snapshot, lookup.SnapshotLookup(snapshot))
-    return {uid: one for uid, one in found.items() if one}
+    unkeepable, _ = _separate(snapshot, lookup.SnapshotLookup(snapshot))
+    return {uid: parts for uid, parts in unkeepable.items() if parts}
 
 
-def _judged(
-    snapshot: Snapshot, seen: lookup.SnapshotLookup
+def _separate(
+    snapshot: Snapshot, index: lookup.SnapshotLookup
 ) -> tuple[Mapping[Uid, Unkeepable], Sequence[Reservation]]:
-    """What is lost, by the uid of its gang, and the Reservations without it that go on."""
-    ordered = sorted(snapshot.reservations, key=lambda held: (held.reserved_at, held.gang))
-    begun = {held.uid for held in ordered if _is_begun(held, seen)}
+    """Separate the lost parts, by the uid of the gang, from the Reservations that stay."""
+    ordered = sorted(
+        snapshot.reservations, key=lambda reservation: (reservation.reserved_at, reservation.gang)
+    )
+    started = {reservation.uid for reservation in ordered if _has_started(reservation, index)}
     forbidden: dict[Uid, Unkeepable] = {}
 
-    def judged() -> tuple[Mapping[Uid, Unkeepable], Sequence[Reservation]]:
-        found = _lost(ordered, seen, forbidden)
-        return found, [
-            _without(held, found[held.uid])
-            for held in sorted(ordered, key=lambda held: held.uid not in begun)
-            if held.uid in begun or not (found[held.uid] or _is_orphaned(held, seen))
+    def separate() -> tuple[Mapping[Uid, Unkeepable], Sequence[Reservation]]:
+        unkeepable = _unkeepable(ordered, index, forbidden)
+        return unkeepable, [
+            _without(reservation, unkeepable[reservation.uid])
+            for reservation in sorted(
+                ordered, key=lambda reservation: reservation.uid not in started
+            )
+            if reservation.uid in started
+            or not (unkeepable[reservation.uid] or _is_orphaned(reservation, index))
         ]
 
-    found, standing = judged()
-    if not lookup.are_ruled(snapshot):
-        return found, standing
-    for _ in range(sum(len(held.entries) + len(held.slots) for held in ordered)):
-        wrong = _forbidden(snapshot, standing, seen)
-        if not wrong:
+    unkeepable, remaining = separate()
+    if not lookup.may_have_rules(snapshot):
+        return unkeepable, remaining
+    for _ in range(
+        sum(len(reservation.entries) + len(reservation.slots) for reservation in ordered)
+    ):
+        violations = _rule_violations(snapshot, remaining, index)
+        if not violations:
             break
-        # Once the last are gone, nobody may be in the way of the first. Half of them go at once,
-        # so that a few passes do.
-        for uid, more in wrong[len(wrong) // 2 :]:
-            forbidden[uid] = forbidden.get(uid, Unkeepable()) + more
-        found, standing = judged()
-    return found, standing
+        # Without the last ones, the first may break no rule. Half of them go at once, so that a
+        # few passes are enough.
+        for uid, parts in violations[len(violations) // 2 :]:
+            forbidden[uid] = forbidden.get(uid, Unkeepable()) + parts
+        unkeepable, remaining = separate()
+    return unkeepable, remaining
 
 
-def _is_begun(held: Reservation, seen: lookup.SnapshotLookup) -> bool:
-    """Whether somebody of the gang, or of the Reservation, is bound."""
-    reserved = (seen.member(entry.uid, held.gang) for entry in held.entries)
-    everyone = (*seen.members(held.gang).values(), *reserved)
-    return any(one is not None and one.counts_as_bound for one in everyone)
+def _has_started(reservation: Reservation, index: lookup.SnapshotLookup) -> bool:
+    """Whether a member of the gang, or a pod of the Reservation, is bound."""
+    reserved = (index.member(entry.uid, reservation.gang) for entry in reservation.entries)
+    members = (*index.members(reservation.gang).values(), *reserved)
+    return any(member is not None and member.counts_as_bound for member in members)
 
 
-def _is_orphaned(held: Reservation, seen: lookup.SnapshotLookup) -> bool:
-    gang = seen.gangs.get(held.gang)
-    return gang is None or gang.uid != held.uid or gang.terminating
+def _is_orphaned(reservation: Reservation, index: lookup.SnapshotLookup) -> bool:
+    gang = index.gangs.get(reservation.gang)
+    return gang is None or gang.uid != reservation.uid or gang.terminating
 
 
-def _without(held: Reservation, gone: Unkeepable) -> Reservation:
-    lost_ones = frozenset(gone.entries)
-    entries = tuple(entry for entry in held.entries if entry not in lost_ones)
+def _without(reservation: Reservation, unkeepable: Unkeepable) -> Reservation:
+    lost_entries = frozenset(unkeepable.entries)
+    entries = tuple(entry for entry in reservation.entries if entry not in lost_entries)
     return replace(
-        held, entries=entries, slots=slots.slots_of(slots.places(held.slots) - gone.slots)
+        reservation,
+        entries=entries,
+        slots=slots.slots_of(slots.places(reservation.slots) - unkeepable.slots),
     )
 
 
-def _lost(
-    ordered: Sequence[Reservation], seen: lookup.SnapshotLookup, forbidden: Mapping[Uid, Unkeepable]
+def _unkeepable(
+    ordered: Sequence[Reservation],
+    index: lookup.SnapshotLookup,
+    forbidden: Mapping[Uid, Unkeepable],
 ) -> Mapping[Uid, Unkeepable]:
-    """What has no room, or is forbidden, by the uid of its gang; the first ones take theirs."""
-    ledger = room_ledger.Ledger(seen.nodes)
-    found: dict[Uid, Unkeepable] = {}
-    for held in ordered:
-        gone = forbidden.get(held.uid, Unkeepable())
+    """The parts without room and the forbidden ones, by the uid of the gang; in this order."""
+    ledger = room_ledger.Ledger(index.nodes)
+    unkeepable: dict[Uid, Unkeepable] = {}
+    for reservation in ordered:
+        forbidden_parts = forbidden.get(reservation.uid, Unkeepable())
         entries = tuple(
-            entry for entry in held.entries if not _is_upheld(entry, held, seen, ledger, gone)
+            entry
+            for entry in reservation.entries
+            if not _is_keepable(entry, reservation, index, ledger, forbidden_parts)
         )
-        gang = seen.gangs.get(held.gang)
-        places = slot_checks.lost(held, gang, seen.nodes, ledger, gone.slots)
-        found[held.uid] = Unkeepable(entries, places)
-    return found
+        gang = index.gangs.get(reservation.gang)
+        places = slot_checks.unkeepable_slots(
+            reservation, gang, index.nodes, ledger, forbidden_parts.slots
+        )
+        unkeepable[reservation.uid] = Unkeepable(entries, places)
+    return unkeepable
 
 
-def _forbidden(
-    snapshot: Snapshot, standing: Sequence[Reservation], seen: lookup.SnapshotLookup
+def _rule_violations(
+    snapshot: Snapshot, standing: Sequence[Reservation], index: lookup.SnapshotLookup
 ) -> Sequence[tuple[Uid, Unkeepable]]:
-    """What rules between pods forbid once all these are carried out, by Reservation."""
-    named = [tuple(lookup.open_seats(held, seen)) for held in standing]
-    awaited = [lookup.awaited(held, seen) for held in standing]
-    seats = [seat for own in named for _, seat in own]
-    bystanders = inter_pod.InterPodChecker(
-        snapshot, [*seats, *(seat for own in awaited for seat in own)]
+    """The parts that rules between pods forbid once all of these are carried out, by gang."""
+    unbound = [tuple(lookup.unbound_members(reservation, index)) for reservation in standing]
+    absent_by_reservation = [lookup.absent_members(reservation, index) for reservation in standing]
+    members = [placed for own in unbound for _, placed in own]
+    checker = inter_pod.InterPodChecker(
+        snapshot, [*members, *(placed for own in absent_by_reservation for placed in own)]
     )
-    found: list[tuple[Uid, Unkeepable]] = []
-    for held, own, absent in zip(standing, named, awaited, strict=True):
-        entries = tuple(entry for entry, seat in own if any(bystanders.faults(*seat)))
+    violations: list[tuple[Uid, Unkeepable]] = []
+    for reservation, own, absent in zip(standing, unbound, absent_by_reservation, strict=True):
+        entries = tuple(entry for entry, placed in own if any(checker.faults(*placed)))
         places = Counter(
-            (node, member.role) for member, node in absent if any(bystanders.faults(member, node))
+            (node, member.role) for member, node in absent if any(checker.faults(member, node))
         )
-        if wrong := Unkeepable(entries, places):
-            found.append((held.uid, wrong))
-    return found
+        if parts := Unkeepable(entries, places):
+            violations.append((reservation.uid, parts))
+    return violations
 
 
-def _is_still(member: Member, held: Reservation) -> bool:
-    """Whether the member waits for what the Reservation holds, and has the volumes for it."""
-    return member.is_waiting and not member.volume_problems and member.gang == held.gang
+def _waits_for(member: Member, reservation: Reservation) -> bool:
+    """Whether the member waits for this Reservation, and its volumes are ready."""
+    return member.is_waiting and not member.volume_problems and member.gang == reservation.gang
 
 
-def _is_upheld(
+def _is_keepable(
     entry: PodReservation,
-    held: Reservation,
-    seen: lookup.SnapshotLookup,
+    reservation: Reservation,
+    index: lookup.SnapshotLookup,
     ledger: room_ledger.Ledger,
-    gone: Unkeepable,
+    forbidden: Unkeepable,
 ) -> bool:
-    """Whether the entry can be, or has been, carried out; if it can, its room is taken."""
-    member, node = seen.member(entry.uid, held.gang), seen.nodes.get(entry.node)
+    """Whether the entry is bound or can be; takes the room of an entry that can be bound."""
+    member, node = index.member(entry.uid, reservation.gang), index.nodes.get(entry.node)
     if member is None:
         return False
     if member.node == entry.node:
         return True
-    if node is None or not _is_still(member, held) or entry in gone.entries:
+    if node is None or not _waits_for(member, reservation) or entry in forbidden.entries:
         return False
     needs = lookup.needs(member.shape)
     if fits_node(member.shape, node) is not None or ledger.lacks(entry.node, needs):

@@ -1,6 +1,6 @@
-"""What is left of each node while promises are counted one by one, in plain Python.
+"""The free room of each node, counted promise by promise, in plain Python.
 
-A part of ``plan_checks``, apart from it because it knows of nodes and amounts alone.
+A part of ``plan_checks`` that knows only nodes and amounts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,41 +15,43 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is left of each node while promises are counted one by one."""
+    """The free room of each node, counted promise by promise."""
 
     nodes: Mapping[NodeName, Node]
-    left: dict[NodeName, dict[str, int]] = field(default_factory=dict)  # of nodes asked about
+    free: dict[NodeName, dict[str, int]] = field(
+        default_factory=dict
+    )  # filled node by node, by ``room``
 
     def room(self, name: NodeName) -> dict[str, int] | None:
-        """What is left of a node, from what is allocatable and not used; None if there is none."""
-        room = self.left.get(name)
+        """What is allocatable and not used on a node; None if there is no such node."""
+        room = self.free.get(name)
         if room is None and (node := self.nodes.get(name)) is not None:
-            self.left[name] = room = dict(node.allocatable.amounts)
+            self.free[name] = room = dict(node.allocatable.amounts)
             for resource, n in node.used.amounts:
-                room[resource] = _left(room, resource) - n
+                room[resource] = _free(room, resource) - n
         return room
 
-    def lacks(self, node: NodeName, asked: Amounts) -> Sequence[str]:
-        """The resources of which the node has less left than asked."""
+    def lacks(self, node: NodeName, amounts: Amounts) -> Sequence[str]:
+        """The resources of which the node has less free than these amounts."""
         room = self.room(node) or {}
-        return [name for name, n in asked.items() if n > max(_left(room, name), 0)]
+        return [name for name, n in amounts.items() if n > max(_free(room, name), 0)]
 
-    def take(self, node: NodeName, asked: Amounts) -> None:
+    def take(self, node: NodeName, amounts: Amounts) -> None:
         """Count a promise, whether there is room for it or not."""
         room = self.room(node)
         if room is not None:
-            for name, n in asked.items():
-                room[name] = _left(room, name) - n
+            for name, n in amounts.items():
+                room[name] = _free(room, name) - n
 
     def copy(self, names: Iterable[NodeName]) -> "Ledger":
-        """The same ledger for these nodes; what is taken there is not taken here."""
+        """A ledger of these nodes alone; what the copy takes does not change this ledger."""
         rooms = {name: self.room(name) for name in names}
         return Ledger(
             self.nodes, {name: dict(room) for name, room in rooms.items() if room is not None}
         )
 
 
-def _left(room: Amounts, resource: str) -> int:
-    """What is left of a resource; of a host port that nobody has asked for yet, all of it."""
+def _free(room: Amounts, resource: str) -> int:
+    """The free amount of a resource; all of a host port that no promise names."""
     known = room.get(resource)
     return ports.offered(resource) if known is None else known

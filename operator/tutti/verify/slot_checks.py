@@ -1,7 +1,6 @@
-"""Room for absent members, counted by whoever checks a plan or a standing Reservation.
+"""Room for absent members, in the checks of plans and of standing Reservations.
 
-A part of ``plan_checks``, apart from it because it is all that slots add: it counts anew, in plain
-Python, what planning has worked out in its own way.
+It counts again, in plain Python, what planning computes in its own way.
 """
 
 from collections import Counter
@@ -17,40 +16,44 @@ from ..model.keys import NodeName
 from . import lookup, room_ledger
 
 
-def take(found: Places, gang: Gang | None, ledger: room_ledger.Ledger, times: int = 1) -> None:
-    """Count the room of these slots; with -1 it is given back."""
-    for (node, role), n in found.items():
+def take(places: Places, gang: Gang | None, ledger: room_ledger.Ledger, times: int = 1) -> None:
+    """Take the room of these slots; ``times=-1`` gives it back."""
+    for (node, role), n in places.items():
         amounts = lookup.needs_of_slot(gang, role)
         ledger.take(node, {name: n * times * amount for name, amount in amounts.items()})
 
 
 def exchange(
-    placement: Placement, gang: Gang, held: Reservation | None, ledger: room_ledger.Ledger
+    placement: Placement, gang: Gang, reservation: Reservation | None, ledger: room_ledger.Ledger
 ) -> Places:
-    """Give back what stands for a gang, and count what of it will go on; answers the new slots.
+    """Give back the gang's standing slots, and take those that stay; returns the new slots.
 
-    On a node that others have overdrawn, a slot that goes on holds nothing that one who came for
-    another one there needs.
+    On a node that other promises have overdrawn, a slot that stays takes nothing that the gang's
+    new members need there.
     """
-    before = slots.places(() if held is None else held.slots)
+    before = slots.places(() if reservation is None else reservation.slots)
     after = slots.places(placement.slots)
     take(before, gang, ledger, times=-1)
     shapes = {member.uid: member.shape for member in gang.members}
-    own = [one for one in placement.assignments if before and one.uid in shapes]
-    for one in own:
-        ledger.take(one.node, lookup.needs(shapes[one.uid]))
+    assignments = [
+        assignment for assignment in placement.assignments if before and assignment.uid in shapes
+    ]
+    for assignment in assignments:
+        ledger.take(assignment.node, lookup.needs(shapes[assignment.uid]))
     for place in (before & after).elements():
         if not ledger.lacks(place[0], lookup.needs_of_slot(gang, place[1])):
             take(Counter([place]), gang, ledger)
-    for one in own:
-        ledger.take(one.node, {k: -n for k, n in lookup.needs(shapes[one.uid]).items()})
+    for assignment in assignments:
+        ledger.take(
+            assignment.node, {k: -n for k, n in lookup.needs(shapes[assignment.uid]).items()}
+        )
     return after - before
 
 
 def faults(
     new: Places, gang: Gang, nodes: Mapping[NodeName, Node], ledger: room_ledger.Ledger
 ) -> Iterator[str]:
-    """What is wrong with new slots; their room is counted."""
+    """One sentence for each fault of the new slots; takes their room."""
     for (node_name, role), n in sorted(new.items()):
         declared, node = slots.declared(gang, role), nodes.get(node_name)
         slot = f"gang {gang.key}: a slot of role {role} on {node_name}"
@@ -65,26 +68,26 @@ def faults(
             ledger.take(node_name, lookup.needs(declared))
 
 
-def lost(
-    held: Reservation,
+def unkeepable_slots(
+    reservation: Reservation,
     gang: Gang | None,
     nodes: Mapping[NodeName, Node],
     ledger: room_ledger.Ledger,
     forbidden: Places,
 ) -> Places:
-    """The slots whose node will not do any more; the room of the others is counted.
+    """The slots that cannot stay on their node; takes the room of the rest.
 
-    ``forbidden`` are those that rules between pods do not allow.
+    ``forbidden``: the slots that rules between pods do not allow.
     """
-    found: Places = Counter()
-    for slot in held.slots:
-        one, node = lookup.needs_of_slot(gang, slot.role), nodes.get(slot.node)
-        seats: Sequence[Member] = () if gang is None else slots.placeholders(gang, slot.role, 1)
-        fits = node is not None and all(fits_node(m.shape, node) is None for m in seats)
+    unkeepable: Places = Counter()
+    for slot in reservation.slots:
+        amounts, node = lookup.needs_of_slot(gang, slot.role), nodes.get(slot.node)
+        members: Sequence[Member] = () if gang is None else slots.placeholders(gang, slot.role, 1)
+        fits = node is not None and all(fits_node(m.shape, node) is None for m in members)
         place = slot.node, slot.role
         for n in range(slot.count):
-            if not fits or n < forbidden[place] or ledger.lacks(slot.node, one):
-                found[place] += 1
+            if not fits or n < forbidden[place] or ledger.lacks(slot.node, amounts):
+                unkeepable[place] += 1
             else:
-                ledger.take(slot.node, one)
-    return found
+                ledger.take(slot.node, amounts)
+    return unkeepable

@@ -6,7 +6,7 @@ from .planting import Mutant, Patch
 
 _NEVER_SHORT = Patch(
     "verify/room_ledger.py",
-    "return [name for name, n in asked.items() if n > max(_left(room, name), 0)]",
+    "return [name for name, n in amounts.items() if n > max(_free(room, name), 0)]",
     "return []",
 )
 _TWICE_THE_ROOM = Patch(

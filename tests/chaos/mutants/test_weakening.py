@@ -18,29 +18,29 @@ TESTS = ("tests/unit/verify", "tests/unit/gang/test_slots.py")
 NO_CHECKS = {
     "plan_checks": {
         "upheld: never not placements": "saves the work of counting where nothing is placed",
-        "_broken: never not placements": "likewise",
+        "_plan_faults: never not placements": "likewise",
         "_within_queues: never not snapshot.queues": "likewise, where there are no Queues",
         (
-            "_bystanders: never not (snapshot.reservations or "
-            "lookup.are_ruled(replace(snapshot, gangs=tuple(gangs))))"
+            "_inter_pod_checker: never not (snapshot.reservations or "
+            "lookup.may_have_rules(replace(snapshot, gangs=tuple(gangs))))"
         ): "saves the work of counting where no rule is in force",
-        "_sociable: no if held.slots": "saves counting anew where no slots stand again",
-        "_bystanders: no if held.slots": "saves a look at those without slots",
+        "_without_rule_breakers: no if reservation.slots": "saves counting where no slots stand",
+        "_inter_pod_checker: no if reservation.slots": "saves a look at those without slots",
     },
     "cap_checks": {},
     "lookup": {
         "member: no self.members(expected_in).get(uid)": "saves a look at all pods",
     },
     "reservation_checks": {
-        "_judged: never not wrong": "saves passes that change nothing",
-        "_judged: never not lookup.are_ruled(snapshot)": "saves the work of counting everybody",
+        "_separate: never not violations": "saves passes that change nothing",
+        "_separate: never not lookup.may_have_rules(snapshot)": "saves the work of counting pods",
     },
     "room_ledger": {},
     "inter_pod": {
-        "__init__: no if one.anti_affinity": "saves a look at those who have none",
+        "__init__: no if pod.anti_affinity": "saves a look at those who have none",
         "least: no self._lowest": "saves looking for them again",
-        "_likely: never one.operator == 'In'": "saves a look at those who lack the label",
-        "_likely: no peers.selector": "likewise",
+        "_candidates: never requirement.operator == 'In'": "saves a look at pods without the label",
+        "_candidates: no selector.selector": "likewise",
         "_traits: no if label[0] in keys": "counts pods together that no selector tells apart",
     },
 }

@@ -84,7 +84,7 @@ def test_once_somebody_left_the_others_are_judged_as_if_it_had_never_come(
     left = [seat for i, seat in enumerate(seats) if i in leaving]
     stayed = [seat for i, seat in enumerate(seats) if i not in leaving]
     for seat in left:
-        bystanders.leave(*seat)
+        bystanders.remove(*seat)
     fresh = InterPodChecker(seen, stayed)
     for seat in stayed:
         assert list(bystanders.faults(*seat)) == list(fresh.faults(*seat))
