@@ -1,7 +1,7 @@
 """Why a gang waits and the smallest changes that would start it: the full answer, on demand.
 
-Every change is tried on the planner itself, so what is advised works; what is said of smaller
-changes is proved or says that it was only tried. Bounded: each question may cost so many plans.
+Every change is tried on the planner itself, so the advice works. A statement about smaller changes
+is proved, or says that it was only tried. Each question may cost a bounded number of plans.
 """
 
 from collections import Counter
@@ -44,8 +44,8 @@ def advise_all(
 ) -> Sequence[Advice]:
     """One advice for every type of waiting gang, for the first of each in the plan's order.
 
-    Gangs are of one type where they ask for the same with the same priority. With ``namespace``
-    those of others are left out.
+    Gangs are of one type if their requests and their priority are equal. With ``namespace``
+    the gangs of other namespaces are left out.
     """
     waiting = [
         rejection for rejection in plan.rejections if namespace in (None, rejection.gang.namespace)
@@ -60,9 +60,9 @@ def advise_all(
             rejection
         )
     all_advice = []
-    for first, *others in types.values():
+    for first, *same_type in types.values():
         advice = _advice(first, _baseline(snapshot, plan, requests.get(first.gang)), planner)
-        all_advice.append(replace(advice, alike=tuple(other.gang for other in others)))
+        all_advice.append(replace(advice, alike=tuple(rejection.gang for rejection in same_type)))
     return all_advice
 
 
@@ -80,7 +80,7 @@ def _type(want: PlacementRequest, index: SelectorIndex) -> object:
 
 
 def _advice(rejection: Rejection, baseline: Baseline | None, planner: Planner) -> Advice:
-    if baseline is None:  # no change of the cluster's would do
+    if baseline is None:  # no change of the cluster would start it
         return Advice(rejection.gang, 0, rejection.reason, finding_text.sentence(rejection))
     diagnosis = _diagnosis(baseline, planner)
     need = baseline.want.need

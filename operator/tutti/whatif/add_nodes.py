@@ -62,24 +62,24 @@ def more_nodes(baseline: Baseline, prober: Prober) -> MoreNodes:
 def _fewest_nodes(
     baseline: Baseline, prober: Prober, kind: _NodeKind, beaten: int | None
 ) -> SearchResult:
-    """How many of this kind it takes, if fewer than are known to do."""
+    """The fewest nodes of this kind that are enough, if fewer than ``beaten``."""
 
     def ask(number: int) -> ProbeResult | None:
         return prober.verdict(with_nodes(baseline.snapshot, kind.like, number))
 
     is_proved = kind.is_counted or baseline.plan.proved
-    most, guesses = kind.guess + _needed_before(baseline), [kind.guess]
+    most, guesses = kind.guess + _nodes_taken_before(baseline), [kind.guess]
     if beaten is not None:
         most = beaten - 1
         guesses = [n for n in (kind.guess, most) if n <= most]
     return first_yes(ask, SearchRange(kind.least, most, guesses, is_proved=is_proved))
 
 
-def _needed_before(baseline: Baseline) -> int:
-    """As many new nodes others may take first: one for each member of a gang that goes before."""
+def _nodes_taken_before(baseline: Baseline) -> int:
+    """The new nodes that gangs before it may take first: a node for each of their members."""
     waiting = {rejection.gang for rejection in baseline.plan.rejections}
-    others = (gang for gang in baseline.snapshot.gangs if gang.key in waiting)
-    return sum(demand.min_members(gang) for gang in others if goes_before(gang, baseline.gang))
+    gangs = (gang for gang in baseline.snapshot.gangs if gang.key in waiting)
+    return sum(demand.min_members(gang) for gang in gangs if goes_before(gang, baseline.gang))
 
 
 def kinds(
@@ -96,7 +96,7 @@ def kinds(
 
 
 def _topologies(baseline: Baseline) -> frozenset[str]:
-    """The labels of which rules between pods ask, for this gang or of it; a host's is its own."""
+    """The topology labels of the gang's rules and of rules about it, without the host's name."""
     rules = [shape.rules for shape in baseline.shapes]
     terms = [term for rule in rules for term in (*rule.affinity, *rule.anti_affinity)]
     terms += [term for pod in baseline.snapshot.placed_pods for term in pod.anti_affinity]
@@ -120,7 +120,7 @@ def fresh(like: Node, name: NodeName) -> Node:
 
 
 def with_nodes(snapshot: Snapshot, like: Node, number: int) -> Snapshot:
-    """The picture with so many fresh nodes more."""
+    """The Snapshot with this number of fresh nodes more."""
     names = {node.name for node in snapshot.nodes}
     mark = "new"
     while any(name.startswith(f"{like.name}-{mark}-") for name in names):
@@ -134,7 +134,7 @@ def with_nodes(snapshot: Snapshot, like: Node, number: int) -> Snapshot:
 def _helpful_kinds(
     baseline: Baseline, examples: Sequence[Node], topologies: Collection[str]
 ) -> Sequence[_NodeKind]:
-    """The kinds that can help at all, those that promise most first; of equal ones the first."""
+    """The kinds that can help at all, the most promising first; of equal kinds the first."""
     bare, open_room = baseline.counts(baseline.free_now), baseline.counts(baseline.free_for_gang)
     node_kinds = []
     sizes: set[object] = set()
@@ -146,14 +146,14 @@ def _helpful_kinds(
         sizes.add((*fits.values(), domains))
         least, guess = _by_count(baseline, bare, fits), _by_count(baseline, open_room, fits)
         if least is not None:
-            # Where it does not fit beside the plan, the others may still move to the new nodes.
+            # Where it does not fit beside the plan, other gangs may still move to the new nodes.
             likely = baseline.want.need if guess is None else guess
             node_kinds.append(_NodeKind(like, max(least, 1), max(likely, 1), is_counted=least > 0))
     return sorted(node_kinds, key=lambda kind: (kind.guess, kind.least, kind.like.name))
 
 
 def _fits_by_shape(baseline: Baseline, node: Node) -> Mapping[Shape, int]:
-    """How many members of each shape one such node could run."""
+    """The number of members of each shape that one such node can run."""
     return {shape: _fits(shape, node) for shape in baseline.shapes}
 
 
@@ -165,13 +165,13 @@ def _fits(shape: Shape, node: Node) -> int:
 
 
 def _by_count(baseline: Baseline, room: Counts, fits: Mapping[Shape, int]) -> int | None:
-    """The fewest nodes with which every shape has room for itself; None: no number will do."""
+    """The fewest nodes with which every shape has room alone; None: no number is enough."""
 
     def is_enough(number: int) -> bool:
-        more = {
+        fits_by_shape = {
             shape: Fit(fit.members + number * fits[shape], fit.nodes) for shape, fit in room.items()
         }
-        return capacity.short(more, baseline.want) is None
+        return capacity.short(fits_by_shape, baseline.want) is None
 
     no, yes = -1, baseline.want.need
     if not is_enough(yes):

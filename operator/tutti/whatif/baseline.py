@@ -1,7 +1,7 @@
-"""What questions about one waiting gang start from: its want, the numbers, and the room.
+"""What questions about one waiting gang start from: its request, the numbers, and the room.
 
-Room is counted thrice: as the Snapshot has it, less what the plan gives to gangs that go before,
-and less all that the plan gives away. Where others have overdrawn a node, it is negative.
+Room is counted three times: as the Snapshot has it, less the room of gangs that go before by the
+plan, and less the room of all gangs of the plan. On an overdrawn node it is negative.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ class Baseline:
     free_now: Table
     free_for_gang: Table  # less what those get that go before this gang
     free_after_plan: Table  # less all that the plan gives away
-    inter_pod: InterPodCompiler  # with whoever the plan places
+    inter_pod: InterPodCompiler  # with the pods that the plan places
     standing: Grid  # with the rules between pods as they are
     planned: Grid  # and as they are once the plan is carried out
 
@@ -80,16 +80,16 @@ class Baseline:
 
 def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
     """The baseline for the gang of a request."""
-    gang, placed = want.gang, _placed(snapshot, plan)
+    gang, placed_members = want.gang, _placed(snapshot, plan)
     before = pod_classes.placed_pods(snapshot)
-    after = [*before, *(pod_classes.placed_pod(member, node) for member, node in placed)]
+    after = [*before, *(pod_classes.placed_pod(member, node) for member, node in placed_members)]
     standing = standing_reservations.members_with_lasting_rules(snapshot)
-    lasting = [pair for pair in placed if has_lasting_rules(pair[0].shape)]
+    lasting = [pair for pair in placed_members if has_lasting_rules(pair[0].shape)]
     members_with_rules = (*want.members, *(member for member, _ in (*standing, *lasting)))
     selectors = pod_classes.selector_index(snapshot, members_with_rules, after)
     want = replace(want, members=selectors.classify(want.members))
     standing, lasting = (
-        [_classified(selectors, pair) for pair in some] for some in (standing, lasting)
+        [_classified(selectors, pair) for pair in pairs] for pairs in (standing, lasting)
     )
     members_with_rules = (*want.members, *(member for member, _ in (*standing, *lasting)))
     base = grids.grid(snapshot, (member.shape for member in members_with_rules))
@@ -111,11 +111,11 @@ def survey(snapshot: Snapshot, plan: Plan, want: PlacementRequest) -> Baseline:
         InterPodCompiler.of(base, selectors, before, standing).grid(),
         inter_pod.grid(),
     )
-    given_by_gang = placements(snapshot, plan)
-    for other in (gang for gang in snapshot.gangs if gang.key in given_by_gang):
-        rows, amounts = baseline.rows(given_by_gang[other.key])
+    amounts_by_gang = placements(snapshot, plan)
+    for planned_gang in (gang for gang in snapshot.gangs if gang.key in amounts_by_gang):
+        rows, amounts = baseline.rows(amounts_by_gang[planned_gang.key])
         baseline.free_after_plan[rows] -= amounts
-        if goes_before(other, gang):
+        if goes_before(planned_gang, gang):
             baseline.free_for_gang[rows] -= amounts
     return baseline
 
@@ -138,9 +138,9 @@ def _classified(selectors: SelectorIndex, placed: MemberOnNode) -> MemberOnNode:
     return member, placed[1]
 
 
-def goes_before(gang: Gang, other: Gang) -> bool:
+def goes_before(gang: Gang, rival: Gang) -> bool:
     """Whether the plan may prefer it: by its priority, or because it has started already."""
-    return has_started(gang) or gang.priority >= other.priority
+    return has_started(gang) or gang.priority >= rival.priority
 
 
 def has_started(gang: Gang) -> bool:
@@ -149,9 +149,9 @@ def has_started(gang: Gang) -> bool:
 
 
 def wants(snapshot: Snapshot, keys: Iterable[GangKey]) -> Mapping[GangKey, PlacementRequest]:
-    """What these gangs ask room for, as far as they do: to start whole, to be whole, to grow.
+    """The requests of these gangs that need room: to start, to replace members, to grow.
 
-    Gangs that are held off, by the API server for one, ask for none: no room would help them.
+    Gangs that the API server refuses, for example, have none: no room would help them.
     """
     held_off = refusals.rejections(snapshot)
     reserved_uids = {
@@ -216,4 +216,4 @@ def summed(amounts_on_nodes: Sequence[tuple[NodeName, Resources]]) -> Mapping[No
     grouped: dict[NodeName, list[Resources]] = {}
     for node, amounts in amounts_on_nodes:
         grouped.setdefault(node, []).append(amounts)
-    return {node: Resources.total(some) for node, some in grouped.items()}
+    return {node: Resources.total(amounts) for node, amounts in grouped.items()}

@@ -14,7 +14,7 @@ from ..model.resources import NOTHING
 HOSTNAME = "kubernetes.io/hostname"
 CONDITIONS = "node.kubernetes.io/"  # the taints that say how a node fares, not what it is for
 MOST_NODES = 100_000
-NAMED = 3  # nodes that are named where one is not found
+NAMED = 3  # nodes that an error names where a node does not exist
 
 
 class WrongChange(Exception):  # noqa: N818 - named for the situation
@@ -46,7 +46,7 @@ def with_nodes(of: Snapshot, count: int, like: str) -> Snapshot:
 
 
 def without_node(of: Snapshot, name: str) -> Snapshot:
-    """One node less; what ran there is gone, and waits again where a controller makes it anew."""
+    """The Snapshot without a node; its pods are gone, or wait again if a controller makes them."""
     gone = _node(of, name).name
     bare = replace(of, nodes=tuple(node for node in of.nodes if node.name != gone))
     gangs = tuple(_without(gang, gone) for gang in bare.gangs)
@@ -105,9 +105,11 @@ def _node(of: Snapshot, name: str) -> Node:
     for node in of.nodes:
         if node.name == name:
             return node
-    some = ", ".join(node.name for node in of.nodes[:NAMED])
-    more = " …" * (len(of.nodes) > NAMED)
-    raise WrongChange(f"{name}: there is no such node; there are {len(of.nodes)}: {some}{more}")
+    names = ", ".join(node.name for node in of.nodes[:NAMED])
+    ellipsis = " …" * (len(of.nodes) > NAMED)
+    raise WrongChange(
+        f"{name}: there is no such node; there are {len(of.nodes)}: {names}{ellipsis}"
+    )
 
 
 def _labels(model: Node, name: NodeName) -> tuple[tuple[str, str], ...]:

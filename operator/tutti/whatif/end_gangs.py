@@ -22,7 +22,7 @@ from .results import Certainty, EndedGangs, Placeable
 PLANS_FOR_ONE = 6
 PLANS_TOGETHER = 3
 TWO = 2  # the next after one
-MOST_TOGETHER = 8  # gangs named together; a longer list would help nobody
+MOST_TOGETHER = 8  # gangs named together; a longer list is of no use
 
 Without = Callable[[Sequence[GangKey]], Snapshot]
 ByNode = Mapping[NodeName, Resources]
@@ -72,7 +72,7 @@ def preferred(baseline: Baseline, prober: Prober, alone: Placeable) -> EndedGang
 
 
 def without_bound(snapshot: Snapshot, rooms: Mapping[GangKey, ByNode]) -> Snapshot:
-    """The picture once these gangs have ended and given back what they hold."""
+    """The Snapshot once these gangs have ended and given back their room."""
     freed = summed([item for by_node in rooms.values() for item in by_node.items()])
     nodes = tuple(
         replace(node, used=node.used - freed[node.name]) if node.name in freed else node
@@ -85,7 +85,7 @@ def without_bound(snapshot: Snapshot, rooms: Mapping[GangKey, ByNode]) -> Snapsh
 
 
 def without_waiting(snapshot: Snapshot, keys: Sequence[GangKey]) -> Snapshot:
-    """The picture if no member of these gangs waited."""
+    """The Snapshot as if no member of these gangs waited."""
 
     def content(gang: Gang) -> Gang:
         members = tuple(member for member in gang.members if not member.is_waiting)
@@ -97,7 +97,7 @@ def without_waiting(snapshot: Snapshot, keys: Sequence[GangKey]) -> Snapshot:
 
 
 def _held_by_gang(baseline: Baseline) -> Mapping[GangKey, ByNode]:
-    """What other gangs hold by their bound members; one with a Reservation is still starting."""
+    """The room of the bound members of other gangs; a gang with a Reservation still starts."""
     reserved = {reservation.gang for reservation in baseline.snapshot.reservations}
     rooms = {
         gang.key: summed(
@@ -138,13 +138,13 @@ class _Search:
         self._by_shape = Counter(member.shape for member in want.members)
 
     def fewest(self, candidates: Sequence[_Candidate]) -> EndedGangs:
-        """One gang if one will do, else a few that were found greedily."""
+        """One gang if one is enough, else a few gangs, chosen greedily."""
         baseline = self._baseline
         everything = self._freed(baseline.free_now, candidates)
         if not candidates or self._lacking(self._counts(everything)):
             return EndedGangs((), Certainty.PROVED)
         self._prober.allow(PLANS_FOR_ONE)
-        # That fewer will not do: the plan as it is, or all the room there is, says so for none.
+        # That no end is not enough is proved by the plan as it is, or by counting all free room.
         none_will_do = baseline.plan.proved or self._lacking(self._counts(baseline.free_now)) > 0
         one_will_not = none_will_do
         for candidate in self._promising(candidates):
@@ -158,9 +158,9 @@ class _Search:
         return EndedGangs(gangs, Certainty.of(proved=one_will_not and len(gangs) == TWO), is_cut)
 
     def _promising(self, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
-        """Those that could do it alone, as far as counting says; first those that most likely do.
+        """The gangs that may be enough alone, as far as counting says; the most likely ones first.
 
-        Most likely is what fits beside the gangs that go before; but they may also go elsewhere.
+        Most likely are those with room beside the gangs that go before, though these may move.
         """
         likely = self._singles(self._baseline.free_for_gang, candidates)
         sure = {candidate.gang for candidate in likely}
@@ -172,26 +172,28 @@ class _Search:
         return [
             candidate
             for candidate in candidates
-            if not self._lacking(self._more(free, counts, candidate))
+            if not self._lacking(self._counts_without(free, counts, candidate))
         ]
 
     def _together(self, candidates: Sequence[_Candidate]) -> tuple[tuple[GangKey, ...], bool]:
         """Take the gang that helps most, again and again, until the planner starts ours.
 
-        Answers them, and whether the effort ended first.
+        Returns them, and whether the search ended early.
         """
         self._prober.allow(PLANS_TOGETHER)
         free, rest = self._baseline.free_for_gang.copy(), list(candidates)
         chosen: list[_Candidate] = []
         while rest and len(chosen) < MOST_TOGETHER:
             counts = self._counts(free)
-            lacking = [self._lacking(self._more(free, counts, candidate)) for candidate in rest]
+            lacking = [
+                self._lacking(self._counts_without(free, counts, candidate)) for candidate in rest
+            ]
             best = rest.pop(lacking.index(min(lacking)))
             chosen.append(best)
             free[best.rows] += best.rooms
             if min(lacking) or len(chosen) == 1:
                 continue
-            keys = tuple(sorted(candidate.gang for candidate in self._needed(chosen)))
+            keys = tuple(sorted(candidate.gang for candidate in self._indispensable(chosen)))
             verdict = self._prober.verdict(self._without(keys))
             if verdict is ProbeResult.STARTS:
                 return keys, False
@@ -199,19 +201,19 @@ class _Search:
                 break
         return (), bool(rest)
 
-    def _needed(self, chosen: Sequence[_Candidate]) -> Sequence[_Candidate]:
-        """Those chosen that the count cannot do without; what came first may have become idle."""
-        needed = list(chosen)
+    def _indispensable(self, chosen: Sequence[_Candidate]) -> Sequence[_Candidate]:
+        """The chosen gangs without which counting says no; later ones may replace the first."""
+        indispensable = list(chosen)
         for candidate in chosen[:-1]:
-            others = [other for other in needed if other is not candidate]
-            freed = self._freed(self._baseline.free_for_gang, others)
+            rest = [gang for gang in indispensable if gang is not candidate]
+            freed = self._freed(self._baseline.free_for_gang, rest)
             if not self._lacking(self._counts(freed)):
-                needed = others
-        return needed
+                indispensable = rest
+        return indispensable
 
-    def _freed(self, free: Table, some: Sequence[_Candidate]) -> Table:
+    def _freed(self, free: Table, candidates: Sequence[_Candidate]) -> Table:
         freed = free.copy()
-        for candidate in some:
+        for candidate in candidates:
             freed[candidate.rows] += candidate.rooms
         return freed
 
@@ -219,19 +221,19 @@ class _Search:
         base = self._baseline.base
         return {shape: room_for(base, shape, free).members for shape in self._by_shape}
 
-    def _more(
+    def _counts_without(
         self, free: Table, counts: Mapping[Shape, int], candidate: _Candidate
     ) -> Mapping[Shape, int]:
-        """The counts once this gang has made way; only its own nodes are looked at."""
+        """The counts without this gang; only counts on its own nodes change."""
         base, before = self._baseline.base, free[candidate.rows]
         after = before + candidate.rooms
-        more = {}
+        counts_after = {}
         for shape, n in counts.items():
             row = base.shapes[shape]
             asks, allowed = base.requests[row], base.allowed[row, candidate.rows]
             gained = fits_per_node(after, asks, allowed) - fits_per_node(before, asks, allowed)
-            more[shape] = n + int(gained.sum())
-        return more
+            counts_after[shape] = n + int(gained.sum())
+        return counts_after
 
     def _lacking(self, counts: Mapping[Shape, int]) -> int:
         """How many members have no room by counting each shape for itself; 0: they may fit."""

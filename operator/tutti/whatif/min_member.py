@@ -35,6 +35,6 @@ def smaller_need(
 
 
 def needing(snapshot: Snapshot, gang: Gang, least: int) -> Snapshot:
-    """The picture with another minMember."""
+    """The Snapshot with another minMember."""
     changed = (replace(own, min_member=least) if own is gang else own for own in snapshot.gangs)
     return replace(snapshot, gangs=tuple(changed))

@@ -1,7 +1,7 @@
-"""How many of the needed members fit, and what keeps the others out.
+"""How many of the needed members fit, and what keeps the rest out.
 
-A gang of one shape is counted; where shapes differ a strategy is asked with smaller and smaller
-needs, best fit where its effort ends.
+A gang of one shape is counted. Where shapes differ, a strategy tries smaller and smaller numbers,
+and best fit where the strategy's budget ends.
 """
 
 from collections import Counter

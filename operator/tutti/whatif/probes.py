@@ -1,6 +1,6 @@
-"""Asking the planner what would be if: the same plan on another picture, so many times at most.
+"""The planner run on changed Snapshots, a bounded number of times.
 
-Separate from the questions, which only differ in how they change the picture.
+The questions themselves are elsewhere; they differ only in how they change the Snapshot.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from .results import Certainty
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Who plans, and with what effort: what a plan depends on besides the Snapshot."""
+    """The strategies, the budget and the policy: what a plan depends on beside the Snapshot."""
 
     strategy: Strategy
     fallback: Strategy
@@ -31,7 +31,7 @@ class Planner:
 
 
 class ProbeResult(Enum):
-    """Whether the gang starts in a changed picture."""
+    """Whether the gang starts in a changed Snapshot."""
 
     STARTS = "starts"
     WAITS = "waits"  # and the plan is proved
@@ -52,7 +52,7 @@ class Prober:
         self._plans_left = plans
 
     def verdict(self, snapshot: Snapshot) -> ProbeResult | None:
-        """Whether the gang starts in this picture; None once the allowance is used up."""
+        """Whether the gang starts in this Snapshot; None once the allowance is used up."""
         if self._plans_left < 1:
             return None
         self._plans_left -= 1

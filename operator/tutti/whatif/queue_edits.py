@@ -40,11 +40,11 @@ def changed(of: Snapshot, words: str) -> Snapshot:
 
 
 def with_queue(of: Snapshot, queue: Queue) -> Snapshot:
-    """One queue more, or another in the place of its namesake: the same queue to gangs that run."""
-    namesake = next((other for other in of.queues if other.name == queue.name), None)
+    """The Snapshot with this queue, which replaces its namesake and keeps the namesake's uid."""
+    namesake = next((old for old in of.queues if old.name == queue.name), None)
     uid = queue.uid if namesake is None else namesake.uid
-    others = (other for other in of.queues if other.name != queue.name)
-    queues = sorted((*others, replace(queue, uid=uid)), key=lambda other: other.name)
+    other_queues = (old for old in of.queues if old.name != queue.name)
+    queues = sorted((*other_queues, replace(queue, uid=uid)), key=lambda old: old.name)
     # Where there were no queues, no namespaces are shown.
     names = sorted({gang.key.namespace for gang in of.gangs})
     namespaces = of.namespaces if of.queues else (*map(Namespace, names),)
@@ -79,10 +79,10 @@ def _with_amount(amounts: Amounts, resource: str, value: str, words: str) -> Amo
     quotas = dict(amounts)
     if not resource:
         if len(quotas) != 1:
-            some = f"of {', '.join(quotas)}" if quotas else "such as nvidia.com/gpu"
+            choice = f"of {', '.join(quotas)}" if quotas else "such as nvidia.com/gpu"
             before = words.partition("=")[0]
             raise WrongChange(
-                f"--set-queue {words}: name the resource, {some}: {before}.RESOURCE={value}"
+                f"--set-queue {words}: name the resource, {choice}: {before}.RESOURCE={value}"
             )
         (resource,) = quotas
     if value == NONE:

@@ -25,7 +25,7 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Placeable:
-    """The most of the needed members that fit together; proved, or as many as were found."""
+    """The most of the needed members that fit together: proved, or the most that was found."""
 
     members: int
     certainty: Certainty
@@ -88,7 +88,7 @@ class SmallerNeed:
 class EndedGangs:
     """The fewest gangs without which the gang starts; none: no such set was found.
 
-    Proved: no fewer will do; where there is no answer, there is none.
+    Proved: fewer are not enough; without an answer, there is none.
     """
 
     gangs: tuple[GangKey, ...]

@@ -80,20 +80,20 @@ def of_advice(advice: Advice) -> Sequence[str]:
     return lines
 
 
-def _lacks(diagnosis: Diagnosis, needed: int) -> Iterable[str]:
-    yield f"room now for {_placeable(diagnosis.beside, needed)}"
+def _lacks(diagnosis: Diagnosis, need: int) -> Iterable[str]:
+    yield f"room now for {_placeable(diagnosis.beside, need)}"
     if diagnosis.alone.members > diagnosis.beside.members:
-        yield f"without the other waiting gangs, room for {_placeable(diagnosis.alone, needed)}"
+        yield f"without the other waiting gangs, room for {_placeable(diagnosis.alone, need)}"
     if diagnosis.short is not None:
         yield _short(diagnosis.short)
     yield from (_bottleneck(bottleneck) for bottleneck in diagnosis.bottlenecks)
-    if not diagnosis.bottlenecks and diagnosis.beside.members < needed:
+    if not diagnosis.bottlenecks and diagnosis.beside.members < need:
         yield "no single resource is the only obstacle"
 
 
-def _placeable(placeable: Placeable, needed: int) -> str:
+def _placeable(placeable: Placeable, need: int) -> str:
     how = "proved" if placeable.certainty is Certainty.PROVED else AS_FAR_AS_TRIED
-    return f"{placeable.members} of the {count(needed, 'member')} needed ({how})"
+    return f"{placeable.members} of the {count(need, 'member')} needed ({how})"
 
 
 def _short(shape: ShortShape) -> str:
@@ -125,14 +125,14 @@ def _changes(diagnosis: Diagnosis) -> Iterable[_Change]:
 
 def _more_nodes(nodes: MoreNodes) -> _Change:
     if not nodes.count:
-        which = "the 1 kind" if nodes.kinds == 1 else f"any one of the {nodes.kinds} kinds"
-        return _futile(f"more nodes of {which} present", nodes.certainty, cut=nodes.cut)
-    more = f"{nodes.count} more {'node' if nodes.count == 1 else 'nodes'} like {nodes.like}"
+        kinds = "the 1 kind" if nodes.kinds == 1 else f"any one of the {nodes.kinds} kinds"
+        return _futile(f"more nodes of {kinds} present", nodes.certainty, cut=nodes.cut)
+    addition = f"{nodes.count} more {'node' if nodes.count == 1 else 'nodes'} like {nodes.like}"
     if nodes.certainty is Certainty.PROVED:
         fewer = f"with {nodes.count - 1} it does not start"
         how = fewer if nodes.count > 1 else "it does not start without"
-        return _Change(f"{more} (proved: {how})")
-    return _Change(f"{more} (not proved: fewer may be enough{_cut(cut=nodes.cut)})")
+        return _Change(f"{addition} (proved: {how})")
+    return _Change(f"{addition} (not proved: fewer may be enough{_cut(cut=nodes.cut)})")
 
 
 def _smaller_need(need: SmallerNeed) -> _Change:
@@ -148,8 +148,10 @@ def _smaller_need(need: SmallerNeed) -> _Change:
 def _ended(gangs: EndedGangs) -> _Change:
     if gangs.gangs:
         return _Change(f"the end of {_gangs(gangs.gangs)} ({_fewer(gangs.certainty)})")
-    some = "any" if gangs.certainty is Certainty.PROVED else "a few"
-    return _futile(f"the end of {some} gangs that Tutti has bound", gangs.certainty, cut=gangs.cut)
+    number = "any" if gangs.certainty is Certainty.PROVED else "a few"
+    return _futile(
+        f"the end of {number} gangs that Tutti has bound", gangs.certainty, cut=gangs.cut
+    )
 
 
 def _preferred(gangs: EndedGangs) -> _Change:
