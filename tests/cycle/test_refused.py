@@ -396,7 +396,7 @@ async def test_a_deletion_that_is_answered_with_a_conflict_without_a_cause_is_as
     relent(life)
     await pass_time(life, 60)
     assert not life.cluster.reservations
-    assert not life.state.refusals.shown(life.clock.now), "the gang may reserve at once"
+    assert not life.state.refusals.snapshot(life.clock.now), "the gang may reserve at once"
 
 
 async def test_a_binding_that_cannot_be_settled_is_asked_about_rarely() -> None:

@@ -39,7 +39,7 @@ from tutti.model.keys import POD, GangKey, NodeName, PodKey, Uid
 from tutti.model.queues import Queue
 from tutti.model.resources import Resources
 from tutti.model.shapes import Shape, Taint, Template
-from tutti.state.placed_pods import is_asking, resident
+from tutti.state.placed_pods import placed_pod, puts_rules_in_force
 from tutti.strategies.best_fit import BestFit
 from tutti.strategies.problem import Budget, DemandLevel, Outcome, Problem, Solution
 
@@ -413,8 +413,8 @@ def _inhabited(bare: Snapshot, others: Sequence[PlacedPod]) -> Snapshot:
     templates = (role.template for g in bare.gangs for role in g.roles)
     are_declared = any(t.shape.rules != NO_RULES for t in templates if t is not None)
     guards = [pod for pod in others if pod.anti_affinity or pod.scored_terms]
-    if are_declared or any(is_asking(m) for m in members):
-        pods = [*others, *(pod for m in members if (pod := resident(m)) is not None)]
+    if are_declared or any(puts_rules_in_force(m) for m in members):
+        pods = [*others, *(pod for m in members if (pod := placed_pod(m)) is not None)]
     elif guards:
         pods = guards
     else:

@@ -89,7 +89,7 @@ class ApiBackoffs:
         """It was not refused this time."""
         self._by_uid.pop(uid, None)
 
-    def shown(self, now: float) -> Mapping[Uid, ApiRefusal]:
+    def snapshot(self, now: float) -> Mapping[Uid, ApiRefusal]:
         """What was refused again at once, and has not been granted since."""
         return {
             uid: ApiRefusal(

@@ -1,9 +1,8 @@
 """Which volumes of CSI drivers are attached to each node, and how many may be.
 
-Separate from ``claim_index`` because it counts for all pods, ours or not, and by node. A volume
-counts once by node, however many pods use it, and so does one that is attached although nobody
-uses it. Source: kube-scheduler's NodeVolumeLimits, with CSIDrivers that keep pods off nodes
-without them.
+It counts for all pods, those of other schedulers too, and by node. A volume counts once by node,
+however many pods use it; an attached volume without a user counts, too.
+Source: kube-scheduler's NodeVolumeLimits, with CSIDrivers that keep pods off nodes without them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -44,14 +43,16 @@ class Handle(NamedTuple):
     name: str
 
 
-def handle(claim: Claim, volume: Volume | None, of_class: StorageClass | None) -> Handle | None:
-    """What is attached for the claim; None where no driver attaches anything.
+def handle(
+    claim: Claim, volume: Volume | None, storage_class: StorageClass | None
+) -> Handle | None:
+    """The handle of what is attached for the claim; None where no driver attaches anything.
 
-    A claim without a volume will have one of its class, which nobody shares.
+    A claim without a volume gets a volume of its class, which no other claim shares.
     """
     if volume is None:
-        made_by = "" if of_class is None else of_class.provisioner
-        driver = TAKEN_OVER.get(made_by, made_by)
+        provisioner = "" if storage_class is None else storage_class.provisioner
+        driver = TAKEN_OVER.get(provisioner, provisioner)
         return Handle(driver, f"claim {'/'.join(claim.key)}") if driver else None
     if volume.driver:
         return Handle(volume.driver, volume.handle) if volume.handle else None
@@ -72,36 +73,36 @@ class AttachLimits:
         """``volume_of`` is that of a name."""
         self._volume_of = volume_of
         self._nodes: dict[NodeName, dict[str, int | None]] = {}
-        self._needed: set[str] = set()
+        self._required_drivers: set[str] = set()
         self._attachments: dict[NodeName, dict[Uid, Attachment]] = {}
         self._pods: dict[NodeName, dict[Uid, tuple[ClaimKey, ...]]] = {}
         self.limited: frozenset[str] = frozenset()  # drivers that some node has a limit for
 
     def nodes_changed(self, old: NodeDrivers | None, new: NodeDrivers | None) -> None:
-        """The drivers of a node."""
+        """Take in the drivers of a node."""
         if old is not None:
             self._nodes.pop(old.node, None)
         if new is not None:
             self._nodes[new.node] = dict(new.limits)
-        self._look()
+        self._update_limited()
 
     def driver_changed(self, old: Driver | None, new: Driver | None) -> None:
-        """A driver came, went or is another now."""
+        """Take in that a driver came, went or changed."""
         if old is not None:
-            self._needed.discard(old.name)
+            self._required_drivers.discard(old.name)
         if new is not None and new.is_needed:
-            self._needed.add(new.name)
-        self._look()
+            self._required_drivers.add(new.name)
+        self._update_limited()
 
     def attachment_changed(self, uid: Uid, old: Attachment | None, new: Attachment | None) -> None:
-        """A volume was attached or detached."""
+        """Take in that a volume was attached or detached."""
         if old is not None:
             _drop(self._attachments, old.node, uid)
         if new is not None:
             self._attachments.setdefault(new.node, {})[uid] = new
 
     def pod_changed(self, uid: Uid, old: ClaimUser | None, new: ClaimUser | None) -> None:
-        """A pod with claims came, moved or went."""
+        """Take in that a pod with claims came, moved or went."""
         if old is not None and old.node is not None:
             _drop(self._pods, old.node, uid)
         if new is not None and new.node is not None:
@@ -112,7 +113,7 @@ class AttachLimits:
         return {key for keys in self._pods.get(node, {}).values() for key in keys}
 
     def attached_to(self, names: Collection[str]) -> set[NodeName]:
-        """The nodes to which one of these volumes is attached, whoever uses it."""
+        """The nodes to which one of these volumes is attached, used or not."""
         return {
             attachment.node
             for of_node in self._attachments.values()
@@ -120,19 +121,21 @@ class AttachLimits:
             if attachment.volume in names
         }
 
-    def _look(self) -> None:
+    def _update_limited(self) -> None:
         counted = {
             driver
             for limits in self._nodes.values()
             for driver, most in limits.items()
             if most is not None
         }
-        self.limited = frozenset(counted | self._needed)
+        self.limited = frozenset(counted | self._required_drivers)
 
     def limit(self, node: NodeName, driver: str) -> int | None:
         """How many volumes of the driver the node takes; None where there is no limit."""
         limits = self._nodes.get(node, {})
-        return 0 if driver in self._needed and driver not in limits else limits.get(driver)
+        return (
+            0 if driver in self._required_drivers and driver not in limits else limits.get(driver)
+        )
 
     def attached(
         self, node: NodeName, handle_of: Callable[[ClaimKey], Handle | None]
@@ -143,15 +146,15 @@ class AttachLimits:
         limits = {driver: self.limit(node, driver) for driver in self.limited}
         offered = {attaching(d): PLENTY if most is None else most for d, most in limits.items()}
         used: dict[str, int] = {}
-        for handle in self._there(node, handle_of):
+        for handle in self._attached_handles(node, handle_of):
             if handle.driver in limits:
                 used[attaching(handle.driver)] = used.get(attaching(handle.driver), 0) + 1
         return VolumeUsage(Resources.of(offered), Resources.of(used))
 
-    def _there(
+    def _attached_handles(
         self, node: NodeName, handle_of: Callable[[ClaimKey], Handle | None]
     ) -> Iterable[Handle]:
-        """The volumes of pods there, and those that are attached for whatever reason."""
+        """The volumes of pods on the node, and all that are attached to it."""
         pods = self._pods.get(node, {}).values()
         handles = {
             handle for keys in pods for key in keys if (handle := handle_of(key)) is not None

@@ -1,8 +1,7 @@
-"""What the claims of our pods lead to: worked into each pod, and anew whenever one of them changes.
+"""The volumes of our pods: worked into each pod, and again whenever a claim or a volume changes.
 
-Separate from the cluster state so that a pod without claims pays nothing. Whether and where a
-pod's volumes let it run is answered as kube-scheduler's VolumeBinding, VolumeZone,
-VolumeRestrictions and NodeVolumeLimits do.
+A pod without claims costs nothing here. Sources: kube-scheduler's VolumeBinding, VolumeZone,
+VolumeRestrictions and NodeVolumeLimits.
 """
 
 from collections import Counter
@@ -40,11 +39,11 @@ from .volume_index import VolumeIndex
 
 UNLISTED = "claims and volumes are still being listed"
 KNOWN = 16384  # shapes that are shared
-MOST_SHARERS = 8  # of a volume that are looked at one by one; more wait or run with it somewhere
+MOST_SHARERS = 8  # users of a volume that are checked; a volume with more users counts as limited
 
 
 class ClaimIndex:
-    """Six stores, the pods that name claims, and what each of them finds."""
+    """Six stores, and the pods that name claims."""
 
     def __init__(
         self,
@@ -52,9 +51,9 @@ class ClaimIndex:
         nodes_touched: Callable[[Iterable[NodeName] | None], None],
         wake: Callable[[], None],
     ) -> None:
-        """``touched`` is told of each pod whose volumes changed, ``wake`` of every list.
+        """``touched`` is called for each pod whose volumes changed, ``wake`` after every list.
 
-        ``nodes_touched`` is told of nodes with other volumes, or limits, than before; None: any.
+        ``nodes_touched`` is called for the nodes whose volumes or limits changed; None: any node.
         """
         self._touched, self._nodes_touched, self._wake = touched, nodes_touched, wake
         self.claims: Store[Claim] = Store(self._claim_changed, self._listed)
@@ -75,18 +74,18 @@ class ClaimIndex:
         self._limits = AttachLimits(self._known.volume)
         self._pods = ClaimUsers()
         self._is_known = False  # all was listed once
-        self._shown: Storage | None = NO_STORAGE  # None: to be made
+        self._storage: Storage | None = NO_STORAGE  # None: to be made
 
     @property
     def are_wanted(self) -> bool:
-        """Whether some pod of ours names a claim, or did."""
+        """Whether a pod of our scheduler names a claim, or did."""
         return self._pods.has_been_ours
 
     def _listed(self, _began: int) -> None:
-        """A list was taken in; who waited for the first one looks again."""
+        """Take in a list; once every kind is listed, refresh the pods that waited for it."""
         if not self._is_known and all(store.is_synced for store in self.stores.values()):
             self._is_known = True
-            self._look_again()
+            self._refresh_all()
         self._wake()
 
     def _claim_changed(self, uid: Uid, old: Claim | None, new: Claim | None) -> None:
@@ -96,12 +95,12 @@ class ClaimIndex:
         self._touch(self._known.volume_changed(uid, old, new))
         if old != new:
             names = {volume.name for volume in (old, new) if volume is not None}
-            self._tell_nodes(self._limits.attached_to(names) if self._is_known else ())
+            self._notify_nodes(self._limits.attached_to(names) if self._is_known else ())
 
     def _class_changed(self, uid: Uid, old: StorageClass | None, new: StorageClass | None) -> None:
         self._known.class_changed(uid, old, new)
         if old != new:
-            self._look_again()
+            self._refresh_all()
 
     def _node_changed(self, _uid: Uid, old: NodeDrivers | None, new: NodeDrivers | None) -> None:
         if old == new:
@@ -109,45 +108,45 @@ class ClaimIndex:
         before = self._limits.limited
         self._limits.nodes_changed(old, new)
         if before != self._limits.limited:
-            self._look_again()
+            self._refresh_all()
             return
         names = {drivers.node for drivers in (old, new) if drivers is not None}
         self._touch(key for name in names for key in self._limits.claims_on(name))
-        self._tell_nodes(names)
+        self._notify_nodes(names)
 
     def _driver_changed(self, _uid: Uid, old: Driver | None, new: Driver | None) -> None:
         if old != new:
             self._limits.driver_changed(old, new)
-            self._look_again()
+            self._refresh_all()
 
     def _attachment_changed(self, uid: Uid, old: Attachment | None, new: Attachment | None) -> None:
         if old != new:
             self._limits.attachment_changed(uid, old, new)
-            self._tell_nodes(
+            self._notify_nodes(
                 {attachment.node for attachment in (old, new) if attachment is not None}
             )
 
     def pod_changed(self, uid: Uid, pod: Member | ForeignPod | None) -> None:
-        """A pod came, went or is another now; who shares a volume with it looks again."""
+        """Take in that a pod came, went or changed; refresh the pods that share its volumes."""
         old, new = self._pods.get(uid), ClaimUser.of(pod)
         if old == new:
             return
-        self._shown = None
+        self._storage = None
         self._limits.pod_changed(uid, old, new)
         self._pods.put(uid, new)
         if self._is_known:
             claims = {key for user in (old, new) if user is not None for key in user.claims}
             sharers = self._pods.few(self._known.sharing(claims), MOST_SHARERS + 2)
-            self._tell((sharers or set()) - {uid})
+            self._notify((sharers or set()) - {uid})
 
     def attached(self, node: NodeName) -> VolumeUsage:
-        """What a node takes, and has, of volumes of drivers that have limits."""
+        """The volumes that a node takes and has, of drivers that have limits."""
         if not self._is_known:
             return NOTHING_ATTACHED
         return self._limits.attached(node, self._known.handle)
 
-    def seen(self, member: Member) -> Member:
-        """The pod with what its claims demand; what it lacks where they lead nowhere yet."""
+    def with_volumes(self, member: Member) -> Member:
+        """The pod with the demands of its claims, and the problems of claims without a volume."""
         if not member.claims or member.is_over:
             return member
         if not self._is_known:
@@ -159,7 +158,7 @@ class ClaimIndex:
         for name in member.claims:
             key = ClaimKey(member.key.namespace, name)
             claim, volume = self._known.claim(key), self._known.volume_of(key)
-            if claim is not None and volume is not None and not _trouble(claim, volume):
+            if claim is not None and volume is not None and not _problem(claim, volume):
                 reach.update(volume.reach)
                 lacking.extend(self._single_pod_conflict(claim, member.uid))
                 unmodelled.update(self._open(claim, volume, member.uid))
@@ -167,48 +166,48 @@ class ClaimIndex:
             elif claim is not None and self._known.waits_for_a_pod(claim):
                 unmodelled.add(f"{CLAIM_FIELD} (unbound, WaitForFirstConsumer)")
             else:
-                lacking.append(f"claim {name} {_trouble(claim, volume)}")
+                lacking.append(f"claim {name} {_problem(claim, volume)}")
         counted = Counter(
             handle.driver for handle in handles if handle.driver in self._limits.limited
         )
-        more = Resources.of({attaching(driver): n for driver, n in counted.items()})
+        attachments = Resources.of({attaching(driver): n for driver, n in counted.items()})
         return replace(
             member,
-            shape=_shared_shape(member.shape, sorted_reach(reach), more),
+            shape=_shared_shape(member.shape, sorted_reach(reach), attachments),
             volume_problems=tuple(lacking),
             unsupported_fields=tuple(sorted({*member.unsupported_fields, *unmodelled})),
         )
 
-    def shown(self) -> Storage:
-        """All that the claims of our pods lead to."""
-        if self._shown is None:
-            self._shown = self._known.shown(self._pods.of_ours())
-        return self._shown
+    def snapshot(self) -> Storage:
+        """The claims of our pods, their volumes and their classes."""
+        if self._storage is None:
+            self._storage = self._known.snapshot(self._pods.named_by_us())
+        return self._storage
 
     def _single_pod_conflict(self, claim: Claim, uid: Uid) -> Iterator[str]:
-        """Whether the claim is for one pod (ReadWriteOncePod), and another has a node with it."""
+        """A problem if the claim is for one pod (ReadWriteOncePod), and another pod uses it."""
         if claim.for_one_pod and any(
-            user.node is not None for user in self._pods.others([claim.key], uid)
+            user.node is not None for user in self._pods.other_users([claim.key], uid)
         ):
             yield f"claim {claim.key.name} is for one pod, and another uses it"
 
     def _open(self, claim: Claim, volume: Volume, uid: Uid) -> Iterator[str]:
-        """What of a bound claim asks for rules that are not known yet.
+        """The features of a bound claim that need rules between pods that Tutti does not have.
 
-        Of several pods that wait with one claim, only one may be let have it, or all on one node
-        count it once: nothing that a pod could be said to need wherever it goes.
+        Of several pods that wait with one claim, only one may start, or all on one node count it
+        once: no requirement of a single pod says that.
         """
         if volume.in_tree:
             yield f"{CLAIM_FIELD} ({volume.in_tree})"
         if claim.for_one_pod and any(
-            user.node is None for user in self._pods.others([claim.key], uid)
+            user.node is None for user in self._pods.other_users([claim.key], uid)
         ):
             yield f"{CLAIM_FIELD} (ReadWriteOncePod, named by several pods that wait)"
         handle = self._known.handle(claim.key)
         if handle is None or handle.driver not in self._limits.limited:
             return
-        others = self._pods.others(self._known.sharing([claim.key]), uid)
-        sharers = list(islice(others, MOST_SHARERS + 1))
+        users = self._pods.other_users(self._known.sharing([claim.key]), uid)
+        sharers = list(islice(users, MOST_SHARERS + 1))
         if len(sharers) > MOST_SHARERS or any(
             pod.node is None or self._limits.limit(pod.node, handle.driver) is not None
             for pod in sharers
@@ -216,32 +215,32 @@ class ClaimIndex:
             yield f"{CLAIM_FIELD} (shared, where driver {handle.driver} has a limit)"
 
     def _touch(self, keys: Iterable[ClaimKey]) -> None:
-        """These claims, or what they lead to, changed: whoever shares a volume looks again."""
+        """Refresh the pods that share a volume of these claims, which changed."""
         changed_keys = set(keys)
         if not (changed_keys and self._is_known):
             return
-        self._shown = None
+        self._storage = None
         uids = self._pods.uids(self._known.sharing(changed_keys))
         self._nodes_touched(self._pods.nodes(uids))
-        self._tell(uids)
+        self._notify(uids)
 
-    def _look_again(self) -> None:
+    def _refresh_all(self) -> None:
         if self._is_known:
-            self._shown = None
+            self._storage = None
             self._nodes_touched(None)
-            self._tell(self._pods.uids(self._pods.named()))
+            self._notify(self._pods.uids(self._pods.named()))
 
-    def _tell(self, uids: Collection[Uid]) -> None:
+    def _notify(self, uids: Collection[Uid]) -> None:
         for uid in sorted(uids):
             self._touched(uid)
 
-    def _tell_nodes(self, names: Collection[NodeName]) -> None:
+    def _notify_nodes(self, names: Collection[NodeName]) -> None:
         if names and self._is_known:
             self._nodes_touched(names)
 
 
-def _trouble(claim: Claim | None, volume: Volume | None) -> str:
-    """Why nobody who names the claim can run anywhere; empty if nothing is wrong with it."""
+def _problem(claim: Claim | None, volume: Volume | None) -> str:
+    """Why no pod that names the claim can run anywhere; empty if there is no problem."""
     if claim is None:
         return "does not exist"
     if claim.is_lost:
@@ -254,7 +253,7 @@ def _trouble(claim: Claim | None, volume: Volume | None) -> str:
 
 
 @lru_cache(maxsize=KNOWN)
-def _shared_shape(shape: Shape, reach: tuple[Reach, ...], more: Resources) -> Shape:
-    if not (reach or more.amounts):
+def _shared_shape(shape: Shape, reach: tuple[Reach, ...], attachments: Resources) -> Shape:
+    if not (reach or attachments.amounts):
         return shape
-    return replace(shape, requests=shape.requests + more, volume_reach=reach)
+    return replace(shape, requests=shape.requests + attachments, volume_reach=reach)

@@ -1,6 +1,6 @@
-"""The pods that name claims, ours or not, and which claims each of them names.
+"""The pods that name claims, those of other schedulers too, and which claims each of them names.
 
-Separate from ``claim_index``, which knows what claims lead to: who names one is a matter of pods.
+What claims lead to is known in ``claim_index``.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -33,7 +33,7 @@ class ClaimUser:
 
     @classmethod
     def of(cls, pod: Member | ForeignPod | None) -> Self | None:
-        """What a pod is as such; None if it names no claim."""
+        """The user that a pod is; None if it names no claim."""
         if pod is None or not pod.claims:
             return None
         if isinstance(pod, ForeignPod):
@@ -46,19 +46,19 @@ class ClaimUser:
 
 
 class ClaimUsers:
-    """Claimants by pod and by claim."""
+    """Users by pod and by claim."""
 
     def __init__(self) -> None:
         self._pods: dict[Uid, ClaimUser] = {}
         self._by_claim: dict[ClaimKey, set[Uid]] = {}
-        self.has_been_ours = False  # some pod of ours, now or once
+        self.has_been_ours = False  # whether a pod of our scheduler has ever named a claim
 
     def get(self, uid: Uid) -> ClaimUser | None:
-        """What one pod was when it was shown last."""
+        """A pod as it was known last."""
         return self._pods.get(uid)
 
     def put(self, uid: Uid, new: ClaimUser | None) -> None:
-        """A pod is this now."""
+        """Take in a pod as it is now; None if it is gone."""
         old = self._pods.pop(uid, None)
         for key in old.claims if old is not None else ():
             drop(self._by_claim, key, uid)
@@ -72,7 +72,7 @@ class ClaimUsers:
         """The pods that name one of these claims."""
         return set(self._naming(keys))
 
-    def others(self, keys: Iterable[ClaimKey], than: Uid) -> Iterator[ClaimUser]:
+    def other_users(self, keys: Iterable[ClaimKey], than: Uid) -> Iterator[ClaimUser]:
         """The other pods that name one of these claims, each once."""
         passed_uids = {than}
         for uid in self._naming(keys):
@@ -93,13 +93,13 @@ class ClaimUsers:
         return (uid for key in keys for uid in self._by_claim.get(key, ()))
 
     def nodes(self, uids: Iterable[Uid]) -> set[NodeName]:
-        """Where these pods are."""
+        """The nodes of these pods."""
         return {node for uid in uids if (node := self._pods[uid].node) is not None}
 
-    def of_ours(self) -> set[ClaimKey]:
-        """The claims that pods of ours name."""
+    def named_by_us(self) -> set[ClaimKey]:
+        """The claims that pods of our scheduler name."""
         return {key for user in self._pods.values() if user.is_ours for key in user.claims}
 
     def named(self) -> list[ClaimKey]:
-        """Every claim that somebody names."""
+        """Every claim that a pod names."""
         return list(self._by_claim)

@@ -1,7 +1,7 @@
-"""The live picture of the cluster: model values by uid, folded from watches and our own writes.
+"""The live state of the cluster: model values by uid, folded from watches and our own writes.
 
-``snapshot(now)`` freezes it. What is asked for is a fact of the API server's; what was just bound
-is assumed until the watch shows it, so that no cycle sees a world older than its own last write.
+``snapshot(now)`` freezes it. A binding that was just sent is assumed until the watch shows it, so
+that no cycle sees a cluster older than its own last write.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,20 +36,20 @@ from .store import Store
 if TYPE_CHECKING:
     from ..model.queues import Queue
 
-MOST_LATE = 15.0  # seconds that a binding of ours says how late the watch is
+MOST_LATE = 15.0  # seconds for which an unseen binding of ours counts as a late watch
 
 
-def _unheard(_confirmed: float | None) -> None:
-    """Nobody counts."""
+def _ignore_lag(_confirmed: float | None) -> None:
+    """Do nothing."""
 
 
 @dataclass(slots=True)
 class Assumption:
-    """A binding that we made and no watch has shown yet."""
+    """A binding that we sent and no watch has shown yet."""
 
     member: Member
     node: NodeName
-    lists: int  # of bound pods taken in before the API server was asked
+    lists: int  # lists of bound pods taken in before the binding was sent
     confirmed: float | None = None  # when it answered, in seconds since the epoch
     list_mark: int = 0  # of the bound pods' store when it was confirmed
 
@@ -62,16 +62,16 @@ class ClusterState:
         wake: Callable[[], None],
         *,
         is_declaring: bool = False,
-        shown: Callable[[float | None], None] = _unheard,
+        shown: Callable[[float | None], None] = _ignore_lag,
     ) -> None:
         """``wake`` is called at every change that a decision might care about.
 
         While this operator ``is_declaring`` the gangs of Spark applications, their drivers wait
-        for it. ``shown`` is told of each binding of ours that the watch of bound pods shows, by
-        when the API server had confirmed it: None where the watch is faster.
+        for it. ``shown`` is called for each binding of ours that the watch of bound pods shows,
+        with the time at which the API server confirmed it: None where the watch is faster.
         """
         self._wake = wake
-        self._shown = shown
+        self._observe_lag = shown
         self.nodes: Store[Node] = Store(self._node_changed, self._listed)
         self.pending: Store[Member] = Store(self._member_changed, self._listed)
         self.bound: Store[Member | ForeignPod] = Store(self._bound_changed, self._bound_listed)
@@ -96,14 +96,14 @@ class ClusterState:
             kinds.TOPOLOGY: self.topologies,
             **self.storage.stores,
         }
-        self._occupancy = NodeUsage(self.storage.attached)
+        self._node_usage = NodeUsage(self.storage.attached)
         self._assumed: dict[Uid, Assumption] = {}
         self._bound_lists = 0
-        self._neighbours = PlacedPods(self._met)
+        self._placed_pods = PlacedPods(self._resolved_pod)
         self._gangs = GangIndex(self._value_of, self._holding, is_declaring=is_declaring)
-        self._bereft = LostReservations(self.group)
+        self._lost_reservations = LostReservations(self.group)
         self.refusals = ApiBackoffs(wake)
-        self._held: tuple[Reservation, ...] | None = None  # None: to be sorted
+        self._sorted_reservations: tuple[Reservation, ...] | None = None  # None: to be sorted
         self._spent: dict[Uid, Reservation] = {}  # those that hold nothing any more, by gang
         self._start_records: tuple[Reservation, ...] = ()  # the same, sorted
         self._lost_records: dict[Uid, Reservation] = {}  # deleted while they counted, by gang
@@ -123,23 +123,27 @@ class ClusterState:
         return self.gang_objects[POD_GROUP]
 
     def snapshot(self, now: float) -> Snapshot:
-        """Freeze the picture; unchanged parts are the same objects as the last time."""
+        """Freeze the state; unchanged parts are the same objects as the last time."""
         self._gangs.look()
-        if self._held is None:
-            ordered = sorted(self.reservations, key=lambda held: held.gang)
-            self._held = tuple(held for held in ordered if not held.is_spent)
-            self._start_records = tuple(sorted(self._spent.values(), key=lambda held: held.gang))
+        if self._sorted_reservations is None:
+            ordered = sorted(self.reservations, key=lambda reservation: reservation.gang)
+            self._sorted_reservations = tuple(
+                reservation for reservation in ordered if not reservation.is_spent
+            )
+            self._start_records = tuple(
+                sorted(self._spent.values(), key=lambda reservation: reservation.gang)
+            )
         return Snapshot(
             now,
-            self._occupancy.nodes(),
+            self._node_usage.nodes(),
             self._gangs.gangs,
-            self._held,
+            self._sorted_reservations,
             self._gangs.strays,
-            placed_pods=self._neighbours.residents(self._occupancy.placed),
-            namespaces=self._neighbours.namespaces(self.namespaces, always=bool(self._queues)),
-            storage=self.storage.shown(),
-            lost_reservations=self._bereft.shown(now),
-            api_refusals=self.refusals.shown(now),
+            placed_pods=self._placed_pods.snapshot(self._node_usage.placed),
+            namespaces=self._placed_pods.namespaces(self.namespaces, always=bool(self._queues)),
+            storage=self.storage.snapshot(),
+            lost_reservations=self._lost_reservations.snapshot(now),
+            api_refusals=self.refusals.snapshot(now),
             settled=self._gangs.settled,
             queues=self._queues,
             start_records=self._start_records,
@@ -148,17 +152,17 @@ class ClusterState:
 
     def node(self, name: NodeName) -> Node | None:
         """One node with what is used of it at this moment, our own bindings included."""
-        return self._occupancy.node(name)
+        return self._node_usage.node(name)
 
     def is_known(self, uid: Uid) -> bool:
-        """Whether a pod is listed, or was just bound by us; a watch that is late may hide one."""
-        return self._said(uid) is not None
+        """Whether a pod is listed, or was just bound by us; a late watch may hide a pod."""
+        return self._raw_pod(uid) is not None
 
     def rest(self, gang: Gang) -> None:
         """Leave a gang out of snapshots until something about it changes.
 
-        Nothing of it lives, and all has been said: thousands of finished gangs cost a cycle
-        nothing. One for which a Reservation stands is shown still.
+        No pod of it lives, and its status is final: so thousands of finished gangs cost a cycle
+        nothing. A gang with a standing Reservation stays in snapshots.
         """
         if not any(self._holding(gang.key)):
             self._gangs.rest(gang)
@@ -187,7 +191,11 @@ class ClusterState:
 
     def unneeded_records(self) -> Sequence[Reservation]:
         """The spent Reservations whose record counts no more."""
-        return [held for held in self._spent.values() if not self.needs_record(held)]
+        return [
+            reservation
+            for reservation in self._spent.values()
+            if not self.needs_record(reservation)
+        ]
 
     def needs_record(self, reservation: Reservation) -> bool:
         """Whether the record of a start still counts: Queues exist, and a pod of it holds room."""
@@ -197,18 +205,18 @@ class ClusterState:
 
     def lost_records(self) -> Sequence[Reservation]:
         """Reservations that others have deleted, and whose record still counts."""
-        standing = {held.uid for held in self.reservations}
+        standing = {reservation.uid for reservation in self.reservations}
         self._lost_records = {
-            uid: held
-            for uid, held in self._lost_records.items()
-            if uid not in standing and self.needs_record(held)
+            uid: reservation
+            for uid, reservation in self._lost_records.items()
+            if uid not in standing and self.needs_record(reservation)
         }
         return tuple(self._lost_records.values())
 
     def holds_room(self, uid: Uid) -> bool:
         """Whether a pod that names our scheduler has a node and is not over."""
-        said = self._said(uid)
-        return isinstance(said, Member) and said.node is not None and not said.is_over
+        pod = self._raw_pod(uid)
+        return isinstance(pod, Member) and pod.node is not None and not pod.is_over
 
     def may_hold_room(self, uid: Uid) -> bool:
         """The same; also true of a pod that no list shows."""
@@ -260,13 +268,13 @@ class ClusterState:
         return tuple(known.member for known in self._assumed.values() if known.confirmed is None)
 
     def late(self, now: float) -> float:
-        """For how many seconds at least the watch of bound pods is late, by our own bindings.
+        """The seconds by which the watch of bound pods is late at least, by our own bindings.
 
-        A watch shows pods in the order in which they were bound: whatever others bound after one
-        of ours is not shown before it. One that is not shown for very long says nothing any more.
+        A watch shows pods in the order in which they were bound: it shows no pod that was bound
+        after one of ours before ours. A binding unseen for ``MOST_LATE`` no longer counts.
         """
-        answered = (known.confirmed for known in self._assumed.values())
-        ages = (now - one for one in answered if one is not None)
+        confirmations = (known.confirmed for known in self._assumed.values())
+        ages = (now - confirmed_at for confirmed_at in confirmations if confirmed_at is not None)
         return max((age for age in ages if age < MOST_LATE), default=0.0)
 
     def forget(self, uid: Uid) -> None:
@@ -304,39 +312,46 @@ class ClusterState:
         if old == new:
             return
         if new is not None:
-            self._occupancy.learn(uid, new)
+            self._node_usage.learn(uid, new)
         elif old is not None:
-            self._occupancy.forget(uid, old.name)
+            self._node_usage.forget(uid, old.name)
         self._wake()
 
     def _reservation_changed(
         self, _uid: Uid, old: Reservation | None, new: Reservation | None
     ) -> None:
         # A gang with a Reservation is not at rest, whatever it has come to.
-        self._gangs.touch(held.gang for held in (old, new) if held is not None)
-        self._held = None
-        keys = {held.gang for held in (old, new) if held is not None}
+        self._gangs.touch(reservation.gang for reservation in (old, new) if reservation is not None)
+        self._sorted_reservations = None
+        keys = {reservation.gang for reservation in (old, new) if reservation is not None}
         if old is not None:
             self._spent.pop(old.uid, None)
         if new is not None and new.is_spent:
             self._spent[new.uid] = new
         if old is not None and new is None and old.record is not None:
             self._lost_records[old.uid] = old
-        # One that is spent holds nothing: for all but its record, it is as if it were deleted.
-        old, new = (None if held is None or held.is_spent else held for held in (old, new))
-        self._bereft.changed(old, new)
+        # A spent Reservation holds nothing: but for its record, it counts as deleted.
+        old, new = (
+            None if reservation is None or reservation.is_spent else reservation
+            for reservation in (old, new)
+        )
+        self._lost_reservations.changed(old, new)
         if old is None or new is None:
             for key in keys:
                 self._gangs.look_at_app(key)
         self._wake()
 
     def _holding(self, key: GangKey) -> Iterable[Reservation]:
-        return (held for held in self.reservations if held.gang == key and not held.is_spent)
+        return (
+            reservation
+            for reservation in self.reservations
+            if reservation.gang == key and not reservation.is_spent
+        )
 
     def _group_changed(self, uid: Uid, old: GangObject | None, new: GangObject | None) -> None:
         self._gangs.group_changed(old, new)
         roles = () if new is None else new.roles
-        self._neighbours.declared(uid, [r.template for r in roles if r.template is not None])
+        self._placed_pods.declared(uid, [r.template for r in roles if r.template is not None])
         self._wake()
 
     def _class_changed(
@@ -346,18 +361,27 @@ class ClusterState:
         self._wake()
 
     def _value_of(self, name: str) -> int | None:
-        return next((one.value for one in self.classes if one.name == name), None)
+        return next(
+            (
+                priority_class.value
+                for priority_class in self.classes
+                if priority_class.name == name
+            ),
+            None,
+        )
 
     def _namespace_changed(self, _uid: Uid, old: Namespace | None, new: Namespace | None) -> None:
         if old != new:
-            self._neighbours.namespace_changed()
+            self._placed_pods.namespace_changed()
             self._wake()
 
     def _queue_changed(self, _uid: Uid, old: QueueObject | None, new: QueueObject | None) -> None:
-        before, after = (None if seen is None else seen.queue for seen in (old, new))
+        before, after = (
+            None if queue_object is None else queue_object.queue for queue_object in (old, new)
+        )
         if before != after:
-            # Of a name, the latest is it.
-            by_name = {one.queue.name: one.queue for one in self.queues}
+            # Of several Queues of one name, the latest counts.
+            by_name = {queue_object.queue.name: queue_object.queue for queue_object in self.queues}
             self._queues = tuple(by_name[name] for name in sorted(by_name))
             self._gangs.queues_changed(frozenset(by_name))
         if old != new:  # a status that others wrote, or a late write of ours, is set right
@@ -365,7 +389,7 @@ class ClusterState:
 
     def _topology_changed(self, _uid: Uid, old: Topology | None, new: Topology | None) -> None:
         if old != new:
-            # Of a name, the latest is it.
+            # Of several Topologies of one name, the latest counts.
             by_name = {topology.name: topology for topology in self.topologies}
             self._topologies = tuple(by_name[name] for name in sorted(by_name))
             self._wake()
@@ -374,11 +398,11 @@ class ClusterState:
         self, uid: Uid, old: Member | ForeignPod | None, new: Member | ForeignPod | None
     ) -> None:
         if old == new:
-            return  # a running pod of somebody else's changed in a way that decides nothing
+            return  # a running foreign pod changed in a way that decides nothing
         known = self._assumed.pop(uid, None)
         if new is not None:
             if known is not None:
-                self._shown(known.confirmed)
+                self._observe_lag(known.confirmed)
             self.pending.drop(uid)  # whose stream may be late, and would show a ghost of it
         self._refresh(uid)
 
@@ -386,7 +410,7 @@ class ClusterState:
         self._wake()
 
     def _bound_listed(self, began: int) -> None:
-        """An assumption confirmed before the list was asked for, and not in it, is void."""
+        """Retract assumptions confirmed before the list was requested and not in it."""
         self._bound_lists += 1
         self._wake()
         for uid, known in list(self._assumed.items()):
@@ -401,35 +425,35 @@ class ClusterState:
             self._refresh(uid)
 
     def _refresh(self, uid: Uid) -> None:
-        """Work out anew what one pod is and where it uses room."""
-        said = self._said(uid)
-        self.storage.pod_changed(uid, said)
-        seen, met = said or self.pinned.get(uid), self._met(uid)
-        self._gangs.member_changed(uid, met if isinstance(met, Member) else None)
-        if isinstance(seen, Member):
-            at = None if seen.is_over else seen.node
-            self._occupancy.occupy(uid, at, seen.shape.requests)
-        elif seen is not None:
-            self._occupancy.occupy(uid, seen.node, seen.requests)
+        """Compute again what a pod is and where it uses room."""
+        raw_pod = self._raw_pod(uid)
+        self.storage.pod_changed(uid, raw_pod)
+        pod, resolved_pod = raw_pod or self.pinned.get(uid), self._resolved_pod(uid)
+        self._gangs.member_changed(uid, resolved_pod if isinstance(resolved_pod, Member) else None)
+        if isinstance(pod, Member):
+            at = None if pod.is_over else pod.node
+            self._node_usage.occupy(uid, at, pod.shape.requests)
+        elif pod is not None:
+            self._node_usage.occupy(uid, pod.node, pod.requests)
         else:
-            self._occupancy.occupy(uid, None, NOTHING)
-        self._neighbours.changed(uid, met)
+            self._node_usage.occupy(uid, None, NOTHING)
+        self._placed_pods.changed(uid, resolved_pod)
         self._wake()
 
     def _attached_changed(self, names: Iterable[NodeName] | None) -> None:
-        self._occupancy.touch(names)
+        self._node_usage.touch(names)
         self._wake()
 
-    def _met(self, uid: Uid) -> Member | ForeignPod | None:
-        """What one pod is, as rules between pods see it, with what its claims lead to."""
-        said = self._said(uid)
-        return self.storage.seen(said) if isinstance(said, Member) else said
+    def _resolved_pod(self, uid: Uid) -> Member | ForeignPod | None:
+        """A pod as rules between pods see it, with the volumes of its claims."""
+        pod = self._raw_pod(uid)
+        return self.storage.with_volumes(pod) if isinstance(pod, Member) else pod
 
-    def _said(self, uid: Uid) -> Member | ForeignPod | None:
-        """What one pod says of itself: bound, assumed or pending.
+    def _raw_pod(self, uid: Uid) -> Member | ForeignPod | None:
+        """A pod without the volumes of its claims: bound, assumed or pending.
 
-        One that is pinned to a node uses room there already, but no rule counts it before it is
-        bound: kube-scheduler's does not either.
+        A pod that is pinned to a node uses room there already, but no rule counts it before it is
+        bound, as in kube-scheduler.
         """
         if (bound := self.bound.get(uid)) is not None:
             return bound

@@ -1,6 +1,6 @@
-"""The gangs: PodGroups with their pods, and pods alone; made anew where something changed.
+"""The gangs: PodGroups with their pods, and single pods; made again where something changed.
 
-Separate from the cluster state, which knows where every pod is, as ``node_usage`` is for the nodes.
+The cluster state knows where every pod is.
 """
 
 from collections.abc import Callable, Iterable
@@ -76,15 +76,15 @@ class GangIndex:
         return self._own_jobs.get(key) == uid
 
     def look(self) -> None:
-        """Bring what is shown up to date."""
+        """Bring ``gangs``, ``settled`` and ``strays`` up to date."""
         if not (self._stale or self._is_moved):
             return
         self._is_moved = False
         if self._remake_stale():
             self._made = dict(sorted(self._made.items()))
         self.gangs, self.settled = tuple(self._made.values()), frozenset(self._settled.values())
-        lost = [member for members in self._strays.values() for member in members]
-        self.strays = tuple(sorted(lost, key=lambda member: member.key))
+        strays = [member for members in self._strays.values() for member in members]
+        self.strays = tuple(sorted(strays, key=lambda member: member.key))
 
     def rest(self, gang: Gang) -> None:
         """Show a gang no more until something about it changes, unless an older run has nodes."""
@@ -99,26 +99,26 @@ class GangIndex:
         self._stale.update(keys)
 
     def class_changed(self) -> None:
-        """Classes are few and hardly ever change: whoever names one is looked at anew."""
+        """Make the gangs that name a PriorityClass again: classes are few and seldom change."""
         groups = self._group_by_key.items()
         self._stale.update(key for key, group in groups if group.priority_class)
 
     def queues_changed(self, names: frozenset[str]) -> None:
-        """There are Queues of these names now, and of no others."""
+        """Take in the names of all Queues."""
         changed, self._queues = self._queues ^ names, names
         groups = self._group_by_key.items()
         self._stale.update(key for key, group in groups if group.queue_if_exists in changed)
 
     def group_changed(self, old: GangObject | None, new: GangObject | None) -> None:
-        """Keep the newest of a name: what is said of one deleted before may come after it."""
-        seen = new or old
-        if seen is None:
+        """Keep the newest group of a name: the deletion of an older one may be shown after it."""
+        group = new or old
+        if group is None:
             return
-        key = seen.key
+        key = group.key
         known = before = self._group_by_key.get(key)
         if new is not None and (known is None or known.uid == new.uid or _is_older(known, new)):
             self._group_by_key[key] = new
-        elif new is None and known is not None and known.uid == seen.uid:
+        elif new is None and known is not None and known.uid == group.uid:
             del self._group_by_key[key]
         self._stale.add(key)
         now = self._group_by_key.get(key)
@@ -142,7 +142,7 @@ class GangIndex:
             self._put(member.uid, member)
 
     def member_changed(self, uid: Uid, member: Member | None) -> None:
-        """Put a pod into the gang that it belongs to now, and into no other."""
+        """Put a pod into the gang that it belongs to now, and out of any other."""
         if (known := self._group_of.pop(uid, None)) is not None:
             del self._apart[known][uid]
             if not self._apart[known]:
@@ -152,21 +152,21 @@ class GangIndex:
         self._put(uid, self._apps.joined(uid, member))
 
     def _without_group(self, member: Member) -> Member:
-        """The pod as if it did not name its group, where the pods of that start one by one."""
+        """The pod as if it did not name its group, where the group's pods start one by one."""
         group = self._group_by_key.get(member.gang)
         if group is None or not group.is_one_by_one:
             return member
         self._apart.setdefault(group.key, {})[member.uid] = member
         self._group_of[member.uid] = group.key
-        named = [] if member.spark is not None else member.other_gangs
-        if not named:
+        gangs = [] if member.spark is not None else member.other_gangs
+        if not gangs:
             return replace(member, group="", group_kind=POD_GROUP, other_gangs=())
-        following, *others = named
+        next_gang, *remaining_gangs = gangs
         return replace(
             member,
-            group=following.name,
-            group_kind=following.kind,
-            other_gangs=tuple(others),
+            group=next_gang.name,
+            group_kind=next_gang.kind,
+            other_gangs=tuple(remaining_gangs),
         )
 
     def undeclared(self) -> tuple[Member, ...]:
@@ -198,7 +198,7 @@ class GangIndex:
             self._by_gang.setdefault(key, {})[uid] = member
 
     def _remake_stale(self) -> bool:
-        """Make the gangs whose group or pods changed anew; answers whether there is a new key."""
+        """Make the gangs whose group or pods changed again; returns whether there is a new key."""
         is_longer = False
         for key in self._stale:
             gang = self._gang(key)
@@ -232,10 +232,10 @@ class GangIndex:
         )
 
     def _gang(self, key: GangKey) -> Gang | None:
-        members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda one: one.key))
+        members = tuple(sorted(self._by_gang.get(key, {}).values(), key=lambda member: member.key))
         if key.kind != POD:
             newest = _newest_run(members)
-            members = tuple(one for one in members if one.run == newest or one.is_over)
+            members = tuple(member for member in members if member.run == newest or member.is_over)
         if key.kind == POD:
             if not members:
                 return None
@@ -260,13 +260,16 @@ class GangIndex:
         return replace(group, queue=queue) if queue in self._queues else group
 
     def _in_its_run(self, gang: Gang) -> Gang:
-        """The gang without what earlier runs have left; who left in one of them is forgotten."""
-        gone = self._finished.get(gang.key, [])
-        if not (gone or any(member.phase is Phase.SUCCEEDED for member in gang.members)):
+        """The gang without the members of earlier runs; forgets those that finished in them."""
+        finished = self._finished.get(gang.key, [])
+        if not (finished or any(member.phase is Phase.SUCCEEDED for member in gang.members)):
             return gang
-        held = next((one for one in self._holding(gang.key) if one.uid == gang.uid), None)
-        run = finished_members.run(gang, held)
-        gone[:] = [member for member in gone if run.has(member)]
+        reservation = next(
+            (reservation for reservation in self._holding(gang.key) if reservation.uid == gang.uid),
+            None,
+        )
+        run = finished_members.run(gang, reservation)
+        finished[:] = [member for member in finished if run.has(member)]
         return run.of(gang)
 
 
@@ -287,5 +290,5 @@ def _in_stage(group: GangObject, members: Iterable[Member]) -> GangObject:
     return replace(group, roles=roles, min_member=max(1, sum(role.min_member for role in roles)))
 
 
-def _is_older(one: GangObject, other: GangObject) -> bool:
-    return int(one.version) < int(other.version)
+def _is_older(group: GangObject, than: GangObject) -> bool:
+    return int(group.version) < int(than.version)

@@ -1,7 +1,7 @@
-"""Gangs whose Reservation went although members may still come for the slots in it.
+"""Gangs whose Reservation is deleted although members may still come for its slots.
 
-Somebody else has deleted it, or Tutti gave it back where nothing followed from it: room is looked
-for anew either way. Separate from the cluster state's stores, which forget.
+Another client deleted it, or Tutti gave it back before a member was bound. Either way Tutti looks
+for room again. The cluster state's stores forget such Reservations.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from ..model.keys import GangKey, Uid
 
 
 class LostReservations:
-    """What such Reservations were, until their members' time is up."""
+    """Such Reservations, until the time for their absent members is up."""
 
     def __init__(self, group: Callable[[GangKey], GangObject | None]) -> None:
-        """``group`` is the PodGroup of a name, as it is now."""
+        """``group`` gives the current PodGroup of a name."""
         self._group = group
         self._gone: dict[Uid, Reservation] = {}  # by gang
 
@@ -26,17 +26,17 @@ class LostReservations:
         elif old is not None and old.slots:
             self._gone[old.uid] = old
 
-    def shown(self, now: float) -> frozenset[Uid]:
-        """The gangs of those that exist and whose time is not up."""
+    def snapshot(self, now: float) -> frozenset[Uid]:
+        """The gangs that still exist and whose time is not up."""
         if self._gone:
             self._gone = {
                 uid: reservation
                 for uid, reservation in self._gone.items()
-                if self._is_due(reservation, now)
+                if self._counts(reservation, now)
             }
         return frozenset(self._gone)
 
-    def _is_due(self, reservation: Reservation, now: float) -> bool:
+    def _counts(self, reservation: Reservation, now: float) -> bool:
         group = self._group(reservation.gang)
         if group is None or group.uid != reservation.uid:
             return False

@@ -1,8 +1,7 @@
-"""Who has a node and what namespaces there are, for as long as some rule between pods is in force.
+"""The pods that have a node, and the namespaces, while a rule between pods is in force.
 
-Separate from the cluster state so that a cluster without such rules pays nothing for it: whether
-one is in force is known at any time, and only then are the pods that have a node looked at one by
-one.
+A cluster without such rules pays nothing: whether a rule is in force is known at any time, and
+only then is each placed pod computed.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,10 +11,10 @@ from ..model.inter_pod import NO_RULES
 from ..model.keys import Uid
 from ..model.shapes import Template
 
-Seen = Member | ForeignPod
+KnownPod = Member | ForeignPod
 
 
-def resident(pod: Seen) -> PlacedPod | None:
+def placed_pod(pod: KnownPod) -> PlacedPod | None:
     """A pod as rules between pods see it; None while it has no node, or once it is over."""
     if isinstance(pod, ForeignPod):
         rules = pod.anti_affinity, pod.terminating, pod.scored_terms
@@ -26,12 +25,12 @@ def resident(pod: Seen) -> PlacedPod | None:
     return PlacedPod(pod.uid, pod.node, pod.key.namespace, pod.labels, *rules)
 
 
-def is_asking(pod: Seen | None) -> bool:
-    """Whether it puts a rule between pods in force.
+def puts_rules_in_force(pod: KnownPod | None) -> bool:
+    """Whether the pod puts a rule between pods in force.
 
-    Others' pods do by anti-affinity, which binds whoever comes later, and by what draws others to
-    them or keeps them off; ours by any rule or wish about pods, with a node too: what-if and repair
-    ask what would be if they had to be placed again.
+    Pods of other schedulers do so by anti-affinity, which also holds for pods that come later, and
+    by preferences about pods. Ours do so by any rule or preference about pods, even if they have a
+    node: what-if and repair ask where they could be placed again.
     """
     if isinstance(pod, ForeignPod):
         return bool(pod.anti_affinity or pod.scored_terms)
@@ -42,60 +41,66 @@ def is_asking(pod: Seen | None) -> bool:
 
 
 class PlacedPods:
-    """The pods that have a node, remade where they changed; nobody while no rule is in force.
+    """The pods that have a node, updated where they changed; none while no rule is in force.
 
-    While none of ours asks anything, the pods of others that do say all there is to know: whom
-    else they are beside, nobody counts.
+    While no pod of ours has rules, the pods of other schedulers that have rules are enough: no rule
+    counts any other placed pod.
     """
 
-    def __init__(self, look: Callable[[Uid], Seen | None]) -> None:
-        """``look`` tells what a pod is now."""
+    def __init__(self, look: Callable[[Uid], KnownPod | None]) -> None:
+        """``look`` gives a pod as it is now."""
         self._look = look
-        self._asking: set[Uid] = set()  # our pods and PodGroups; for them anybody may be counted
-        self._guards: set[Uid] = set()  # others' pods that ask something of who comes beside them
+        self._pods_with_rules: set[Uid] = set()  # ours, and PodGroups; these rules count any pod
+        self._foreign_pods_with_rules: set[Uid] = set()  # of other schedulers
         self._changed: set[Uid] = set()
-        self._known: dict[Uid, PlacedPod] | None = None  # None: nobody is looked at
-        self._has_everyone = False  # or guards alone
-        self._residents: tuple[PlacedPod, ...] = ()
+        self._known: dict[Uid, PlacedPod] | None = None  # None: no rule is in force
+        self._shows_all = False  # else foreign pods with rules alone
+        self._placed_pods: tuple[PlacedPod, ...] = ()
         self._namespaces: tuple[Namespace, ...] | None = None  # None: to be made
 
-    def changed(self, uid: Uid, now: Seen | None) -> None:
-        """A pod came, went or is another now."""
-        self._asking.discard(uid)
-        self._guards.discard(uid)
-        if is_asking(now):
-            (self._guards if isinstance(now, ForeignPod) else self._asking).add(uid)
+    def changed(self, uid: Uid, now: KnownPod | None) -> None:
+        """Take in that a pod came, went or changed."""
+        self._pods_with_rules.discard(uid)
+        self._foreign_pods_with_rules.discard(uid)
+        if puts_rules_in_force(now):
+            (
+                self._foreign_pods_with_rules
+                if isinstance(now, ForeignPod)
+                else self._pods_with_rules
+            ).add(uid)
         if self._known is not None:
             self._changed.add(uid)
 
     def declared(self, uid: Uid, templates: Iterable[Template]) -> None:
-        """A PodGroup came or is another now, and says what absent members will ask for."""
+        """Take in the templates of a PodGroup's absent members."""
         shapes = [template.shape for template in templates]
         if any(
             shape.rules != NO_RULES or shape.preferences.pod_affinity or shape.preferences.spread
             for shape in shapes
         ):
-            self._asking.add(uid)
+            self._pods_with_rules.add(uid)
         else:
-            self._asking.discard(uid)
+            self._pods_with_rules.discard(uid)
 
-    def residents(self, placed: Callable[[], Iterable[Uid]]) -> tuple[PlacedPod, ...]:
-        """Whoever has a node and may count, by uid; ``placed`` tells who has, if all may."""
+    def snapshot(self, placed: Callable[[], Iterable[Uid]]) -> tuple[PlacedPod, ...]:
+        """The placed pods that may count, by uid; ``placed`` gives the uids of all placed pods."""
         if not self._is_in_force:
             self._known = None
-            self._residents = ()
-        elif self._known is None or self._has_everyone != bool(self._asking):
-            self._has_everyone = bool(self._asking)
-            self._residents = ()
-            self._known = self._take(placed() if self._asking else self._guards, {})
+            self._placed_pods = ()
+        elif self._known is None or self._shows_all != bool(self._pods_with_rules):
+            self._shows_all = bool(self._pods_with_rules)
+            self._placed_pods = ()
+            self._known = self._take(
+                placed() if self._pods_with_rules else self._foreign_pods_with_rules, {}
+            )
         elif self._changed:
             self._known = self._take(self._changed, self._known)
         self._changed.clear()
-        return self._residents
+        return self._placed_pods
 
     @property
     def _is_in_force(self) -> bool:
-        return bool(self._asking or self._guards)
+        return bool(self._pods_with_rules or self._foreign_pods_with_rules)
 
     def namespace_changed(self) -> None:
         """A namespace came, went or has other labels."""
@@ -104,7 +109,7 @@ class PlacedPods:
     def namespaces(
         self, all_namespaces: Iterable[Namespace], *, always: bool = False
     ) -> tuple[Namespace, ...]:
-        """All namespaces by name; of two with one name, the one that was shown last is it.
+        """All namespaces by name; of two with one name, the last one counts.
 
         There are none while no rule between pods is in force, unless they are ``always`` wanted.
         """
@@ -115,22 +120,24 @@ class PlacedPods:
             self._namespaces = tuple(by_name[name] for name in sorted(by_name))
         return self._namespaces
 
-    def _take(self, uids: Iterable[Uid], residents: dict[Uid, PlacedPod]) -> dict[Uid, PlacedPod]:
-        """Look at some pods again; what has not changed is the same object."""
+    def _take(self, uids: Iterable[Uid], pods: dict[Uid, PlacedPod]) -> dict[Uid, PlacedPod]:
+        """Compute these pods again; a pod that has not changed is the same object."""
         has_moved = has_grown = False
         for uid in uids:
-            now = self._look(uid) if self._has_everyone or uid in self._guards else None
-            resident_now, old = None if now is None else resident(now), residents.get(uid)
-            if resident_now == old:
+            now = (
+                self._look(uid) if self._shows_all or uid in self._foreign_pods_with_rules else None
+            )
+            placed_now, old = None if now is None else placed_pod(now), pods.get(uid)
+            if placed_now == old:
                 continue
             has_moved = True
-            if resident_now is None:
-                del residents[uid]
+            if placed_now is None:
+                del pods[uid]
             else:
                 has_grown |= old is None
-                residents[uid] = resident_now
+                pods[uid] = placed_now
         if has_grown:
-            residents = {uid: residents[uid] for uid in sorted(residents)}
+            pods = {uid: pods[uid] for uid in sorted(pods)}
         if has_moved:
-            self._residents = tuple(residents.values())
-        return residents
+            self._placed_pods = tuple(pods.values())
+        return pods

@@ -1,6 +1,6 @@
-"""The streams that fill the cluster state, and how each is decoded.
+"""The reflectors that fill the cluster state, and how each decodes its objects.
 
-Separate from the composition root because a dump of a live cluster needs them, and nothing else.
+``tutti dump`` needs them, too, and nothing else of the composition root.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,24 +18,24 @@ Reflector = list_watch.Reflector[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reflectors:
-    """What a cluster state is always fed with: pods in three streams, other kinds in one each."""
+    """The reflectors that a cluster state always has: three for pods, one for each other kind."""
 
     gangs: tuple[Reflector, ...]  # of every kind that declares gangs
     pending: Reflector
     bound: Reflector
     pinned: Reflector
     reservations: Reflector
-    others: tuple[Reflector, ...]
+    cluster_kinds: tuple[Reflector, ...]
 
     @property
     def demand(self) -> tuple[Reflector, ...]:
-        """What waits, and for whom: watched through kopf."""
+        """Gangs and waiting pods: watched through kopf."""
         return (*self.gangs, self.pending)
 
     @property
     def supply(self) -> tuple[Reflector, ...]:
-        """What counts: listed after what waits."""
-        return (self.bound, self.pinned, self.reservations, *self.others)
+        """Everything else: listed after the demand."""
+        return (self.bound, self.pinned, self.reservations, *self.cluster_kinds)
 
     def __iter__(self) -> Iterator[Reflector]:
         """All of them, in the order in which they are listed."""
@@ -50,12 +50,12 @@ def reflectors_into(
     sources: Sequence[GangSource] = ALWAYS,
     elsewhere: Callable[[str], None] = lambda _: None,
 ) -> Reflectors:
-    """The streams that fill a cluster state; ``name`` is the scheduler's.
+    """The reflectors that fill a cluster state; ``name`` is the scheduler's.
 
-    Where the ``served`` namespaces are named, there are no gangs but theirs: what waits elsewhere
-    is left out, and whoever is bound there is in the way, no more. ``elsewhere`` is told, once,
-    each other namespace in which a Reservation of this scheduler stands: its room is not kept.
-    Gangs come from these ``sources``.
+    If ``served`` names namespaces, only their gangs count: pods that wait elsewhere are left out,
+    and pods bound elsewhere count as foreign. ``elsewhere`` is called once with each other
+    namespace that has a Reservation of this scheduler: that Reservation's room is not kept. Gangs
+    come from these ``sources``.
     """
     ours = frozenset(served)
     spaces_reported: set[str] = set()
@@ -82,7 +82,7 @@ def reflectors_into(
             elsewhere(space)
         return None
 
-    others = kinds.others_pending(name)
+    cluster_kinds = kinds.others_pending(name)
     return Reflectors(
         gangs=tuple(
             replace(_gangs(state, kind, is_served, source), is_optional=source.is_optional)
@@ -91,9 +91,9 @@ def reflectors_into(
         ),
         pending=list_watch.Reflector(kinds.pending(name), wire.Pod, waiting, state.pending),
         bound=list_watch.Reflector(kinds.BOUND, wire.Pod, bound, state.bound),
-        pinned=list_watch.Reflector(others, wire.Pod, decode.decode_occupant, state.pinned),
+        pinned=list_watch.Reflector(cluster_kinds, wire.Pod, decode.decode_occupant, state.pinned),
         reservations=_reflector(state, kinds.RESERVATION, promised),
-        others=tuple(
+        cluster_kinds=tuple(
             _reflector(state, kind) for kind in kinds.CLUSTER if kind is not kinds.RESERVATION
         ),
     )

@@ -1,4 +1,4 @@
-"""The objects of one kind as the API server last showed them, whoever asked and in any order.
+"""The objects of one kind as the API server last showed them, in whatever order answers come.
 
 Separate from the cluster state, which gives them a meaning: here only versions and absence count.
 """
@@ -27,14 +27,14 @@ class Store(Generic[V]):
         changed: Callable[[Uid, V | None, V | None], None],
         listed: Callable[[int], None],
     ) -> None:
-        """``changed`` is told uid, old and new value; ``listed`` that a list was taken in."""
+        """``changed`` gets the uid and the old and new value; ``listed`` is called after a list."""
         self._items: dict[Uid, Item[V]] = {}
         self._gone: dict[Uid, int] = {}  # the oldest first
         self._lists = 0
         self._list_version = 0
         self._newest = 0  # of all versions seen
-        self._newest_at = 0  # as many lists were begun before it was seen
-        self._old_lists = 0  # as many were begun before what was listed had to be listed anew
+        self._newest_at = 0  # the number of lists begun before it was seen
+        self._old_lists = 0  # the number of lists begun before ``expire``
         self._changed = changed
         self._listed = listed
         self.is_synced = False
@@ -100,7 +100,7 @@ class Store(Generic[V]):
         self.is_fresh = False
 
     def began(self) -> int:
-        """Mark the moment before a list is asked for; ``replace`` wants it back."""
+        """Mark the moment before a list is requested; pass the mark to ``replace``."""
         self._lists += 1
         return self._lists
 

@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 class _ByName(Generic[K, V]):
-    """Values by name; of two with one name, the one that was shown last is it."""
+    """Values by name; of two with one name, the last one counts."""
 
     def __init__(self, key: Callable[[V], K]) -> None:
         self._key = key
@@ -90,7 +90,7 @@ class VolumeIndex:
                 self._file(key)
 
     def _file(self, key: ClaimKey) -> None:
-        """Work out anew what is attached for a claim."""
+        """Compute again what is attached for a claim."""
         old = self._filed.pop(key, None)
         if old is not None:
             drop(self._sharing, old, key)
@@ -118,7 +118,7 @@ class VolumeIndex:
         return None if claim is None else self._volumes.get(claim.volume)
 
     def handle(self, key: ClaimKey) -> Handle | None:
-        """What is attached for a claim."""
+        """The handle of what is attached for a claim."""
         return self._filed.get(key)
 
     def sharing(self, keys: Iterable[ClaimKey]) -> set[ClaimKey]:
@@ -133,8 +133,8 @@ class VolumeIndex:
         is_free = not (claim.volume or claim.is_lost or claim.terminating)
         return is_free and storage_class is not None and storage_class.waits
 
-    def shown(self, keys: Iterable[ClaimKey]) -> Storage:
-        """What these claims lead to."""
+    def snapshot(self, keys: Iterable[ClaimKey]) -> Storage:
+        """These claims, their volumes and their classes."""
         claims = self._claims.those(keys)
         volumes = self._volumes.those({claim.volume for claim in claims})
         names = {claim.storage_class for claim in claims if not claim.is_bound}

@@ -25,7 +25,7 @@ def after(
     seen = LostReservations(known.get)
     for old, new in changes:
         seen.changed(old, new)
-    return seen.shown(at)
+    return seen.snapshot(at)
 
 
 def test_one_that_went_is_kept_in_mind_until_its_time_is_up() -> None:
