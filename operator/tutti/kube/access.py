@@ -80,7 +80,7 @@ class Access:
     async def _sign(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        # What an exec plugin or a rotated service account token says is asked for every time.
+        # An exec plugin or a rotated service account token may answer anew every time.
         try:
             token = await self._configuration.get_api_key_with_prefix(
                 "BearerToken", alias="authorization"
@@ -142,7 +142,7 @@ def _log_of_plugins() -> Iterator[list[str]]:
 
 
 def _chosen(path: str, context: str | None) -> tuple[str, Mapping[str, Any]]:
-    """Name and content of the context of these files that is asked for, or else the current one.
+    """Name and content of the requested context of these files, or else of the current one.
 
     Raises:
         errors.NoAccess: there is no such context; the sentence says which there are. Or a file
@@ -159,10 +159,10 @@ def _chosen(path: str, context: str | None) -> tuple[str, Mapping[str, Any]]:
     if name in contexts:
         return name, contexts[name] or {}
     names = sorted(contexts)
-    some = ", ".join(names[:NAMED]) or "none"
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    listed = ", ".join(names[:NAMED]) or "none"
+    rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     lacking = f"no context {name}" if name else "no current context"
-    where = f"kubeconfig {path} has {lacking}; it has {some}{more}"
+    where = f"kubeconfig {path} has {lacking}; it has {listed}{rest}"
     raise errors.NoAccess(f"{NO_WAY}: {where}")
 
 

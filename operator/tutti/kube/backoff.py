@@ -1,8 +1,7 @@
-"""What the API server would not do a moment ago, and when it is asked again.
+"""Refusals of the API server, and when Tutti tries again.
 
-Every Snapshot has it: whoever was refused is left out of plans meanwhile, for the room that it was
-given would go to nobody. Only a server that is away stops a cycle; what is wrong with one object
-concerns that one alone.
+Every Snapshot has them. Until then plans leave a refused gang or pod out, since its room would stay
+unused. Only a server that is away stops a cycle; a problem with one object concerns only that one.
 """
 
 import logging
@@ -19,15 +18,15 @@ logger = logging.getLogger(__name__)
 
 Clock = Callable[[], float]  # seconds since the epoch
 
-REFUSED_SECONDS = 30.0  # what was refused is asked again, but not at once: rights get granted
-CONFLICT_SECONDS = 5.0  # what stands in the way is usually seen and gone within milliseconds
-LONGEST_SECONDS = 300.0  # what is refused each time waits twice as long, but not longer than this
-FORGOTTEN_SECONDS = 3600.0  # after which it may be asked again, for who finds no room is not asked
+REFUSED_SECONDS = 30.0  # the shortest wait after a refusal: rights get granted
+CONFLICT_SECONDS = 5.0  # the shortest after a conflict, which usually ends in milliseconds
+LONGEST_SECONDS = 300.0  # each further refusal doubles the wait, up to this
+FORGOTTEN_SECONDS = 3600.0  # after the wait: a gang without room makes no request meanwhile
 
 
 @dataclass(frozen=True, slots=True)
 class ApiBackoff:
-    """What the API server would not do for a gang, and when it is asked again."""
+    """A refusal of the API server for a gang, and when Tutti tries again."""
 
     gang: GangKey
     sentence: str
@@ -35,24 +34,24 @@ class ApiBackoff:
     until: float
 
     def stands(self, now: float) -> bool:
-        """Whether nobody asks yet; after a clock that went back nobody knows, and somebody does."""
+        """Whether the wait still lasts; not after the clock went back, when that is unknown."""
         return now < self.until <= now + self.wait
 
 
 class ApiBackoffs:
-    """What was refused, by the uid of the gang or pod that it was asked for."""
+    """Refusals, by the uid of the gang or pod that they concern."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
-        """Start with none; ``wake`` is called at each: the next cycle has another plan."""
+        """Start with none; ``wake`` is called at each refusal: the next cycle has another plan."""
         self._wake = wake
         self._by_uid: dict[Uid, ApiBackoff] = {}
 
     def back_off(
         self, uid: Uid, gang: GangKey, sentence: str, *, seconds: float, now: float
     ) -> None:
-        """Ask this once more in the next cycle, then no more for a while, and say so.
+        """Try again in the next cycle, then only after a wait; log the sentence if it is new.
 
-        What passes at once costs nobody its turn.
+        So a problem that passes at once delays no gang.
         """
         earlier = self._by_uid.get(uid)
         if earlier is None or earlier.sentence != sentence:
@@ -63,9 +62,9 @@ class ApiBackoffs:
 
     @contextmanager
     def backing_off_on_refusal(
-        self, uid: Uid, gang: GangKey, what: str, clock: Clock
+        self, uid: Uid, gang: GangKey, operation: str, clock: Clock
     ) -> Iterator[None]:
-        """Hold off ``what``, if the API server answers no; it concerns this gang or pod alone.
+        """Back off if the API server refuses ``operation``, which concerns this gang or pod.
 
         Raises:
             errors.Unavailable: the API server is away.
@@ -76,7 +75,7 @@ class ApiBackoffs:
             if is_away(problem):
                 raise
             is_final = isinstance(problem, errors.Refused)
-            sentence = f"{what} {'refused' if is_final else 'failed'}: {problem}"
+            sentence = f"{operation} {'refused' if is_final else 'failed'}: {problem}"
             seconds = REFUSED_SECONDS if is_final else CONFLICT_SECONDS
             self.back_off(uid, gang, sentence, seconds=seconds, now=clock())
 
@@ -86,11 +85,11 @@ class ApiBackoffs:
         return refusal is not None and refusal.stands(now)
 
     def forget(self, uid: Uid) -> None:
-        """It was not refused this time."""
+        """Forget the refusal: the API server did not refuse this time."""
         self._by_uid.pop(uid, None)
 
     def snapshot(self, now: float) -> Mapping[Uid, ApiRefusal]:
-        """What was refused again at once, and has not been granted since."""
+        """The refusals that were repeated in the next cycle and not lifted since."""
         return {
             uid: ApiRefusal(
                 refusal.sentence, refusal.until if refusal.until <= now + refusal.wait else now
@@ -100,9 +99,9 @@ class ApiBackoffs:
         }
 
     def of(self, gangs: Collection[GangKey], now: float) -> Mapping[GangKey, ApiBackoff]:
-        """What the API server would not do for these gangs, of each what has stood the longest.
+        """The refusals for these gangs, of each gang the one that has stood the longest.
 
-        What others met is forgotten, and what has not been asked for again for long.
+        Forgets refusals of other gangs, and those that ended ``FORGOTTEN_SECONDS`` ago.
         """
         self._by_uid = {
             uid: refusal

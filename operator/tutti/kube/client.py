@@ -35,7 +35,7 @@ from .gang_sources import (
 )
 
 REQUEST_SECONDS = 30.0
-WATCH_SECONDS = 290  # asked of the server; it ends a watch by itself after 30 to 60 minutes
+WATCH_SECONDS = 290  # a request to the server, which ends watches after 30 to 60 minutes itself
 DEFAULT_LEASE = LeaseKey("kube-system", "tutti")
 BUDGET = "disruption budget"  # what a refusal for one's sake says
 OK, TOO_MANY = 200, 429
@@ -47,8 +47,8 @@ Heard = Callable[[Right, int], None]
 NO_ANSWER = 0  # the status that is heard of a call that got none
 
 
-def unheard(_call: Right, _status: int) -> None:
-    """Nobody counts."""
+def ignore_call(_call: Right, _status: int) -> None:
+    """Do nothing."""
 
 
 class Api(Protocol):
@@ -91,7 +91,7 @@ class Api(Protocol):
         """Create a Reservation; raises ``Conflict`` where the gang already has one."""
 
     async def adopt(self, reservation: Reservation, term: LeaderTerm) -> Reservation:
-        """Sign a standing Reservation with this term; whoever signed it can delete it no more."""
+        """Sign a standing Reservation with this term; the old term can no longer delete it."""
 
     async def amend(self, reservation: Reservation) -> Reservation:
         """Change the placement of a Reservation, on condition that it is as it was seen."""
@@ -152,14 +152,14 @@ class Source(Protocol):
 
 
 class Client:
-    """The real Api and Source; never retries: what failed is looked at again by the next cycle."""
+    """The real Api and Source; never retries: the next cycle does."""
 
     def __init__(
         self,
         access: Access,
         lease: LeaseKey = DEFAULT_LEASE,
         *,
-        heard: Heard = unheard,
+        heard: Heard = ignore_call,
         clock: ServerClock | None = None,
         sources: Sequence[GangSource] = ALWAYS,
     ) -> None:
@@ -411,7 +411,7 @@ def _read(body: bytes, kind: type[W], decode_one: Callable[[W], V]) -> V:
     """What the answer to a call says.
 
     Raises:
-        errors.Unavailable: it cannot be read; what was asked for may have been done.
+        errors.Unavailable: it cannot be read; the request may have been carried out.
     """
     try:
         return decode_one(wire.parse_one(body, kind))

@@ -1,7 +1,7 @@
 """Calls side by side, so many at a time, each to its end; one that fails stops no other.
 
-Separate because the cycle and its reports need the same patience: an API server that gives no
-answer at all is not asked thousands of times, and one broken object does not hold up the rest.
+The cycle and its reports both use it. Neither sends thousands of requests to an API server that
+gives no answer at all, and one broken object does not hold up the rest.
 """
 
 import asyncio

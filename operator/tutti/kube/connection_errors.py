@@ -1,4 +1,4 @@
-"""Why a request got no answer, in words: who was asked, and what became of it.
+"""Why a request got no answer, in words: to which server it went, and what happened.
 
 Separate from the client because what the HTTP library raises is in its own terms, and may hold
 headers with credentials: nothing of it is quoted but hosts, ports and the system's own words.
@@ -30,7 +30,7 @@ def why(problem: Exception, server: str) -> str:
 
 
 def _address(problem: Exception, server: str) -> str:
-    """Host and port that were asked: the server's, or those of a proxy before it."""
+    """Host and port of the request: the server's, or those of a proxy before it."""
     if isinstance(problem, aiohttp.ClientConnectorError):
         host, port = problem.host, problem.port
     else:

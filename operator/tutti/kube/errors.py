@@ -5,7 +5,7 @@
   - Gone: the object, or the version to watch from, has left; look again
   - Refused: our bug, a size limit or missing rights; say it loudly, and ask again only much later
   - Unavailable: wait, then look again
-* NoAccess: there is no API server that could be asked
+* NoAccess: there is no API server to send requests to
 * BadObject: one object that cannot be read; the others can
 """
 
@@ -25,7 +25,7 @@ BUDGET_CAUSE = "DisruptionBudget"  # the reason of a cause that names a disrupti
 
 
 class ApiError(Exception):
-    """The API server did not do what was asked."""
+    """The API server did not carry out a request."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ class PriorityClassObject(wire.Object):
 
 
 def decode_priority_class(read: PriorityClassObject) -> PriorityClass:
-    """Read a PriorityClass; the API server lets nobody change its value."""
+    """Read a PriorityClass; its value is immutable."""
     named(read)
     return PriorityClass(read.metadata.name, read.value)
 
@@ -190,8 +190,8 @@ BOUND = POD.stream("spec.nodeName!=", "bound pods")
 def pending(*scheduler_names: str) -> Stream:
     """The pods that wait for one of these schedulers; of several, also those that wait for others.
 
-    A field selector knows no "or": whoever asks for several names has to leave out what is not
-    theirs, and is at least spared the pods of the default scheduler.
+    A field selector has no "or": for several names Tutti drops the pods of others itself, and the
+    selector at least leaves out the pods of the default scheduler.
     """
     ours = "spec.nodeName="
     if len(scheduler_names) == 1:
@@ -203,8 +203,8 @@ def pending(*scheduler_names: str) -> Stream:
 
 def others_pending(scheduler_name: str) -> Stream:
     """The unbound pods of other schedulers, of which those pinned to a node use its room."""
-    others = f"spec.nodeName=,spec.schedulerName!={scheduler_name}"
-    return POD.stream(others, "pinned pods")
+    selector = f"spec.nodeName=,spec.schedulerName!={scheduler_name}"
+    return POD.stream(selector, "pinned pods")
 
 
 def rights() -> frozenset[Right]:

@@ -26,7 +26,7 @@ DEADLINE_SECONDS = 8.0  # without a renewal, until the leader begins no further 
 
 
 class Deposed(Exception):  # noqa: N818 - named for the situation, as those of ``kube.errors`` are
-    """The term has ended; somebody else leads, or may."""
+    """The term has ended; another replica leads, or may."""
 
 
 class NameTaken(Exception):  # noqa: N818 - as above
@@ -70,11 +70,11 @@ def _moment(text: str) -> float:
 
 
 async def assert_leader(api: Api, term: LeaderTerm) -> None:
-    """Look at the Lease after something was written, before anything follows from it.
+    """Read the Lease after a write, before anything follows from that write.
 
     Raises:
         Deposed: it names another term.
-        errors.ApiError: nobody knows.
+        errors.ApiError: the Lease cannot be read.
     """
     if (await api.read_lease()).term != term:
         raise Deposed("the Lease names another term")
@@ -105,9 +105,9 @@ class Election:
         self._seen_since = 0.0  # monotonic seconds: when it last changed
         self._renewed_at = 0.0  # monotonic seconds: when our last renewal was sent
         self._follows_itself = True  # our name in the Lease is a dead predecessor's
-        self._claimed: LeaderTerm = ""  # the last that we asked for; the answer may be lost
+        self._claimed: LeaderTerm = ""  # the last that we requested; the answer may be lost
         self.term: LeaderTerm = ""  # while we lead
-        self.follows_resignation = False  # whoever led before this term had ended all its calls
+        self.follows_resignation = False  # the last leader had ended all its calls
         self.trouble = "the Lease has not been read yet"
 
     @property
@@ -122,7 +122,7 @@ class Election:
             await asyncio.sleep(RENEW_SECONDS)
 
     async def look(self) -> None:
-        """Look once, and do what there is to do; trouble is said and waited out."""
+        """Read the Lease once and act on it; after an error, log and wait."""
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
                 await self._step()

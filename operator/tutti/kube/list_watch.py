@@ -55,7 +55,7 @@ class ReflectorSink(Protocol[V]):
         """Trust no list that began before now."""
 
     def began(self) -> int:
-        """Mark the moment before a list is asked for."""
+        """Mark the moment before a list is requested."""
 
     def replace(self, items: Iterable[Item[V]], version: int, began: int) -> None:
         """Take a whole list: what it does not name is gone."""
@@ -81,42 +81,44 @@ class Reflector(Generic[W, V]):
     is_optional: bool = False  # the cluster may have no such kind: then there are no objects
 
 
-async def relist(source: Source, feed: Reflector[W, V]) -> str:
-    """List a feed once and replace what its sink holds; answers the version to watch from.
+async def relist(source: Source, reflector: Reflector[W, V]) -> str:
+    """List once and replace the content of the reflector's sink; returns the version to watch from.
 
-    That is empty where the cluster does not have the kind of an optional feed.
+    The version is empty where the cluster does not have the kind of an optional reflector.
 
     Raises:
-        errors.ApiError: the list could not be had; the sink is as it was.
+        errors.ApiError: the list failed; the sink is as before.
     """
-    began = feed.sink.began()
+    began = reflector.sink.began()
     items: list[Item[V]] = []
-    version = more = ""
+    version = continue_token = ""
     # Nothing of a page survives but small values: without this, the collector walks them all
     # again and again while they pile up.
     gc.disable()
     try:
-        while not version or more:
-            page = wire.parse_page(await source.page(feed.stream, more), feed.kind)
-            version, more = page.version, page.continue_token
+        while not version or continue_token:
+            page = wire.parse_page(
+                await source.page(reflector.stream, continue_token), reflector.kind
+            )
+            version, continue_token = page.version, page.continue_token
             if not version.isdigit():
-                raise errors.Unavailable(f"a list of {feed.stream.name} names no version")
+                raise errors.Unavailable(f"a list of {reflector.stream.name} names no version")
             for broken in page.broken:
-                logger.error("%s: left out: %s", feed.stream.name, broken)
-            new_items = (_item(feed, wire_object) for wire_object in page.items)
+                logger.error("%s: left out: %s", reflector.stream.name, broken)
+            new_items = (_item(reflector, wire_object) for wire_object in page.items)
             items.extend(new_item for new_item in new_items if new_item is not None)
     except errors.Gone as problem:
-        if not (feed.is_optional and problem.status == NOT_FOUND):
+        if not (reflector.is_optional and problem.status == NOT_FOUND):
             raise
         items, version = [], ""
     finally:
         gc.enable()
-    feed.sink.replace(items, int(version or 0), began)
+    reflector.sink.replace(items, int(version or 0), began)
     return version
 
 
-async def follow(source: Source, feed: Reflector[W, V], version: str = "") -> NoReturn:
-    """List, then watch, for ever; what fails is said, waited out, and taken up again.
+async def follow(source: Source, reflector: Reflector[W, V], version: str = "") -> NoReturn:
+    """List, then watch, for ever; after an error, log, wait and try again.
 
     With the ``version`` of a list that was taken in already, watch from there.
     """
@@ -128,17 +130,17 @@ async def follow(source: Source, feed: Reflector[W, V], version: str = "") -> No
             version = ""  # one from before etcd was restored, say, which no watch will start from
         try:
             if not version:
-                version = await relist(source, feed)
+                version = await relist(source, reflector)
                 fruitless = 0
                 if not version:
                     await asyncio.sleep(LONGEST_WAIT)  # until there is such a kind
                     continue
             before = version
-            async for line in source.watch(feed.stream, version):
+            async for line in source.watch(reflector.stream, version):
                 wait, fruitless = FIRST_WAIT, 0
-                version = _take(feed, line) or version
-            # A server that is late ends watches that have much to show, and is asked again at
-            # once; one, or something in between, that shows nothing new and ends them is not.
+                version = _take(reflector, line) or version
+            # A server that is late ends watches that have much to show: watch again at once. Wait
+            # only after a watch that showed nothing new.
             if version == before:
                 await asyncio.sleep(FIRST_WAIT)
         except errors.ApiError as problem:
@@ -148,38 +150,38 @@ async def follow(source: Source, feed: Reflector[W, V], version: str = "") -> No
             logger.log(
                 logging.DEBUG if problem.status == EXPIRED else logging.WARNING,
                 "%s: %s Will try again in %.1f s",
-                feed.stream.name,
+                reflector.stream.name,
                 problem,
                 wait,
             )
             await asyncio.sleep(wait)
 
 
-def _take(feed: Reflector[W, V], line: bytes) -> str:
+def _take(reflector: Reflector[W, V], line: bytes) -> str:
     try:
-        event = wire.parse_event(line, feed.kind)
+        event = wire.parse_event(line, reflector.kind)
     except errors.BadObject as broken:
-        logger.error("%s: left out: %s", feed.stream.name, broken)  # noqa: TRY400
-        return _leave_out(feed, line)
+        logger.error("%s: left out: %s", reflector.stream.name, broken)  # noqa: TRY400
+        return _leave_out(reflector, line)
     if event.type == "DELETED":
-        feed.sink.drop(uid_of(event.item))
+        reflector.sink.drop(uid_of(event.item))
     elif event.type in ("ADDED", "MODIFIED"):
-        put(feed, event.item)
+        put(reflector, event.item)
     return event.version
 
 
-def put(feed: Reflector[W, V], wire_object: W) -> None:
+def put(reflector: Reflector[W, V], wire_object: W) -> None:
     """Take in an object that was made or changed."""
-    new_item = _item(feed, wire_object)
+    new_item = _item(reflector, wire_object)
     if new_item is not None:
-        feed.sink.put(new_item)
+        reflector.sink.put(new_item)
     else:
         # It may have been of interest a moment ago, as a pod that is over now was, and may be
         # again, as a gated one will.
-        feed.sink.leave(uid_of(wire_object))
+        reflector.sink.leave(uid_of(wire_object))
 
 
-def _leave_out(feed: Reflector[W, V], line: bytes) -> str:
+def _leave_out(reflector: Reflector[W, V], line: bytes) -> str:
     """Forget an object that cannot be read, as a list does that leaves it out.
 
     Raises:
@@ -191,17 +193,17 @@ def _leave_out(feed: Reflector[W, V], line: bytes) -> str:
         raise errors.Gone(f"{broken}.") from broken
     uid = uid_of(event.item)
     if event.type == "DELETED":
-        feed.sink.drop(uid)
+        reflector.sink.drop(uid)
     else:
-        feed.sink.leave(uid)
+        reflector.sink.leave(uid)
     return event.version
 
 
-def _item(feed: Reflector[W, V], wire_object: W) -> Item[V] | None:
+def _item(reflector: Reflector[W, V], wire_object: W) -> Item[V] | None:
     try:
-        value = feed.decode(wire_object)
+        value = reflector.decode(wire_object)
     except errors.BadObject as broken:
-        logger.error("%s: left out: %s", feed.stream.name, broken)  # noqa: TRY400
+        logger.error("%s: left out: %s", reflector.stream.name, broken)  # noqa: TRY400
         return None
     if value is None:
         return None

@@ -37,7 +37,7 @@ from .shapes import claims, decode_requests, decode_shape, pinned_to, unmodelled
 
 OVER = (Phase.SUCCEEDED, Phase.FAILED)
 PHASES = {str(phase): phase for phase in Phase}
-NOTHING_SAID = ScheduledCondition()
+NO_CONDITION = ScheduledCondition()
 
 
 def decode_node(node: wire.Node) -> Node:
@@ -47,10 +47,11 @@ def decode_node(node: wire.Node) -> Node:
         name=NodeName(name),
         allocatable=Resources.of(_offers(node.status.allocatable)),
         labels=tuple(sorted(node.metadata.labels.items())),
-        taints=tuple(Taint(each.key, each.value, each.effect) for each in node.spec.taints),
+        taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints),
         unschedulable=node.spec.unschedulable,
         ready=any(
-            each.type == "Ready" and each.status == "True" for each in node.status.conditions
+            condition.type == "Ready" and condition.status == "True"
+            for condition in node.status.conditions
         ),
     )
 
@@ -61,7 +62,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
     metadata, spec = pod.metadata, pod.spec
     rules, malformed = decode_rules(pod)
     try:
-        # Whoever cannot be placed has no choice of nodes.
+        # A pod that cannot be placed has no choice of nodes.
         shape = decode_shape(pod, rules, NO_PREFERENCES if malformed else decode_wishes(pod))
     except QuantityError as problem:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
@@ -78,7 +79,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         created=seconds_of(metadata.creation_timestamp),
         group=membership.group,
         group_kind=membership.kind,
-        other_gangs=membership.others,
+        other_gangs=membership.other_gangs,
         role=role_of(labels) if membership.role is None else membership.role,
         priority=spec.priority,
         node=NodeName(spec.node_name) if spec.node_name else None,
@@ -87,7 +88,7 @@ def decode_member(pod: wire.Pod, sources: Collection[GangSource] = ALWAYS) -> Me
         gates=tuple(sorted({gate.name for gate in spec.scheduling_gates})),
         unsupported_fields=(*malformed, *unsupported),
         owner=_owner(metadata),
-        scheduled_condition=_said(pod.status),
+        scheduled_condition=_scheduled_condition(pod.status),
         is_driver=labels.get(SPARK_LABEL) == DRIVER,
         failure=pod.status.reason if phase is Phase.FAILED else "",
         labels=decode_labels(labels),
@@ -141,10 +142,10 @@ def decode_occupant(pod: wire.Pod) -> ForeignPod | None:
         raise BadObject(name, f"its request cannot be read: {problem}") from problem
 
 
-def decode_reservation(held: wire.Reservation) -> Reservation:
+def decode_reservation(reservation: wire.Reservation) -> Reservation:
     """Read a Reservation; entries and slots come sorted by node, then by name."""
-    name = named(held)
-    metadata, spec = held.metadata, held.spec
+    name = named(reservation)
+    metadata, spec = reservation.metadata, reservation.spec
     entries = [
         PodReservation(PodKey(metadata.namespace, pod_name), Uid(uid), NodeName(on.node))
         for on in spec.placement
@@ -234,10 +235,12 @@ def _phase(pod: wire.Pod) -> Phase:
 
 
 def _owner(metadata: wire.Metadata) -> Owner | None:
-    for each in metadata.owner_references:
-        if each.controller:
-            group = each.api_version.rpartition("/")[0]
-            return _shared_owner(each.kind, each.name, group, Uid(each.uid) if each.uid else None)
+    for reference in metadata.owner_references:
+        if reference.controller:
+            group = reference.api_version.rpartition("/")[0]
+            return _shared_owner(
+                reference.kind, reference.name, group, Uid(reference.uid) if reference.uid else None
+            )
     return None
 
 
@@ -248,7 +251,7 @@ def _shared_owner(kind: str, name: str, group: str, uid: Uid | None) -> Owner:
 
 def _ended(pod: wire.Pod) -> float | None:
     """When the last container of a pod that is over ended, by its node's clock."""
-    moments = [each.state.terminated.finished_at for each in pod.status.container_statuses]
+    moments = [status.state.terminated.finished_at for status in pod.status.container_statuses]
     return max((seconds_of(at) for at in moments if at is not None), default=None)
 
 
@@ -261,12 +264,12 @@ def _bound_at(status: wire.PodStatus) -> float | None:
     return None
 
 
-def _said(status: wire.PodStatus) -> ScheduledCondition:
-    for each in status.conditions:
-        if each.type == "PodScheduled":
+def _scheduled_condition(status: wire.PodStatus) -> ScheduledCondition:
+    for condition in status.conditions:
+        if condition.type == "PodScheduled":
             return (
-                ScheduledCondition(each.reason, each.message)
-                if each.status == "False"
-                else NOTHING_SAID
+                ScheduledCondition(condition.reason, condition.message)
+                if condition.status == "False"
+                else NO_CONDITION
             )
-    return NOTHING_SAID
+    return NO_CONDITION

@@ -81,13 +81,13 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         "uid": value.uid,
     }
     # The record of a start counts while members run, also once their PodGroup is gone.
-    owned = {"ownerReferences": [owner]} if value.record is None else {}
+    owner_fields = {"ownerReferences": [owner]} if value.record is None else {}
     # Without a kind it is Tutti's PodGroup: older versions write that, and know no other.
-    other = {} if kind == POD_GROUP else {"apiGroup": kind.group, "kind": kind.kind}
+    kind_fields = {} if kind == POD_GROUP else {"apiGroup": kind.group, "kind": kind.kind}
     spec: dict[str, Any] = {
         "schedulerName": value.scheduler,
         "podGroup": {
-            **other,
+            **kind_fields,
             "name": value.gang.name,
             "uid": value.uid,
             "generation": value.generation,
@@ -108,7 +108,7 @@ def reservation(value: Reservation) -> Mapping[str, Any]:
         "metadata": {
             "name": value.uid,
             "namespace": value.gang.namespace,
-            **owned,
+            **owner_fields,
         },
         "spec": spec,
     }
@@ -151,7 +151,7 @@ def _by_uid(entries: Sequence[PodReservation]) -> dict[str, Any]:
 
 
 def _placement(
-    value: Reservation, written: Callable[[Sequence[PodReservation]], Mapping[str, Any]]
+    value: Reservation, encode_pods: Callable[[Sequence[PodReservation]], Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     entries: dict[NodeName, list[PodReservation]] = {}
     for entry in value.entries:
@@ -161,12 +161,12 @@ def _placement(
         slots.setdefault(slot.node, {})[slot.role] = slot.count
     placement: list[dict[str, Any]] = []
     for node in sorted(entries.keys() | slots.keys()):
-        held: dict[str, Any] = {"node": node}
+        node_placement: dict[str, Any] = {"node": node}
         if node in entries:
-            held |= written(entries[node])
+            node_placement |= encode_pods(entries[node])
         if node in slots:
-            held["slots"] = slots[node]
-        placement.append(held)
+            node_placement["slots"] = slots[node]
+        placement.append(node_placement)
     return placement
 
 
@@ -194,8 +194,8 @@ def adoption(value: Reservation, term: LeaderTerm) -> Mapping[str, Any]:
 def amendment(value: Reservation) -> Mapping[str, Any]:
     """A patch that gives a standing Reservation this placement.
 
-    One with the record of a start may have been spent, and hold room anew: then the rest changes,
-    too.
+    A Reservation with the record of a start may have been spent, and hold room again: then the rest
+    changes, too.
 
     Raises:
         errors.Refused: it would be larger than the cluster's store takes.
@@ -242,7 +242,7 @@ class Why(NamedTuple):
 
 
 def pod_condition(member: Member, why: Why) -> Mapping[str, Any]:
-    """A patch of a condition of a pod, if the pod is still the one that was seen."""
+    """A patch of a condition of this very pod, in this version."""
     condition = {
         "type": why.condition,
         "status": "False",
@@ -250,8 +250,8 @@ def pod_condition(member: Member, why: Why) -> Mapping[str, Any]:
         "message": why.message[:MESSAGE_LIMIT],
         "lastTransitionTime": timestamp(why.at),
     }
-    seen = {"uid": member.uid, "resourceVersion": member.version}
-    return {"metadata": seen, "status": {"conditions": [condition]}}
+    preconditions = {"uid": member.uid, "resourceVersion": member.version}
+    return {"metadata": preconditions, "status": {"conditions": [condition]}}
 
 
 class Regarding(NamedTuple):

@@ -1,8 +1,8 @@
 """What a pod asks of other pods: required affinity and anti-affinity, and hard topology spread.
 
 Reads them as kube-scheduler 1.37 does in ``GetAffinityTerms`` and in the plugin PodTopologySpread,
-malformed selectors included. Separate from ``shapes`` because these rules look at who else runs
-where, and because pods that have a node are asked about theirs as well.
+malformed selectors included. Unlike ``shapes``, these rules depend on other pods, and pods that
+have a node keep theirs.
 """
 
 import re
@@ -149,7 +149,7 @@ def read_term(pod: wire.Pod, term: wire.PodAffinityTerm) -> AffinityTerm:
     """Without namespaces and a selector of them, the pod's own is meant.
 
     What ``matchLabelKeys`` and ``mismatchLabelKeys`` add is in the selector already: the API
-    server wrote it there when the pod was created, and nobody looks at the keys again.
+    server wrote it there when the pod was created, and the keys have no other effect.
     """
     names: tuple[str, ...] = tuple(sorted(set(term.namespaces)))
     if not names and term.namespace_selector is None:
@@ -161,9 +161,9 @@ def read_term(pod: wire.Pod, term: wire.PodAffinityTerm) -> AffinityTerm:
 
 
 def read_spreads(pod: wire.Pod, kind: str) -> Iterator[TopologySpread]:
-    """The constraints of one kind; kube-scheduler merges ``matchLabelKeys`` whenever it looks.
+    """The constraints of one kind, with ``matchLabelKeys`` merged as kube-scheduler does.
 
-    With an empty selector it counts nobody (``countPodsMatchSelector``), as without one.
+    With an empty selector it counts no pods (``countPodsMatchSelector``), as without one.
     """
     labels = pod.metadata.labels
     for constraint in pod.spec.topology_spread_constraints:
@@ -194,10 +194,10 @@ def read_selector(selector: wire.LabelSelector | None) -> Selector:
     if selector is None:
         return None
     labels = (Requirement(key, "In", (value,)) for key, value in selector.match_labels.items())
-    needed = {*labels, *requirements(selector.match_expressions)}
-    if not all(_is_readable(requirement) for requirement in needed):
+    required = {*labels, *requirements(selector.match_expressions)}
+    if not all(_is_readable(requirement) for requirement in required):
         raise MalformedSelector
-    return _sorted(needed)
+    return _sorted(required)
 
 
 def _is_readable(requirement: Requirement) -> bool:

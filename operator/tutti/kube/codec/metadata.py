@@ -7,7 +7,7 @@ from ..errors import BadObject
 
 
 def named(obj: wire.Object) -> str:
-    """Answer ``namespace/name``; whatever has no name or uid cannot be told from its namesakes."""
+    """The object's ``namespace/name``; an object without a name or uid cannot be identified."""
     metadata = obj.metadata
     name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
     if not metadata.name or not metadata.uid:

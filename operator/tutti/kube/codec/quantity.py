@@ -29,7 +29,7 @@ class QuantityError(ValueError):
 
 
 def requested(name: str, quantity: object) -> int:
-    """What is asked for, rounded up: thousandths for ``cpu``, else whole units."""
+    """A request, rounded up: thousandths for ``cpu``, else whole units."""
     return rounded_up(name, nanos(quantity))
 
 
@@ -49,8 +49,8 @@ def as_text(name: str, amount: int) -> str:
 
 
 def nanos(quantity: object) -> int:
-    """An asked amount in billionths, rounded up, so that sums are exact as in Kubernetes."""
-    return _asked(quantity if isinstance(quantity, str) else _written(quantity))
+    """A requested amount in billionths, rounded up, so that sums are exact as in Kubernetes."""
+    return _nonnegative(quantity if isinstance(quantity, str) else _written(quantity))
 
 
 def rounded_up(name: str, amount: int) -> int:
@@ -74,7 +74,7 @@ def _written(quantity: object) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _asked(text: str) -> int:
+def _nonnegative(text: str) -> int:
     amount = _exactly(text)
     if amount < 0:
         raise QuantityError(f"the quantity {text} is negative")

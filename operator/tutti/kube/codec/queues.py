@@ -54,9 +54,9 @@ def decode_queue(read: wire.Queue) -> QueueObject:
 
 
 def encode_finalizers(read: QueueObject, finalizers: Iterable[str]) -> dict[str, Any]:
-    """A patch that gives this very Queue, as it was seen, these finalizers."""
-    seen = {"uid": read.queue.uid, "resourceVersion": read.version}
-    return {"metadata": {**seen, "finalizers": [*finalizers]}}
+    """A patch that gives this very Queue, in this version, these finalizers."""
+    preconditions = {"uid": read.queue.uid, "resourceVersion": read.version}
+    return {"metadata": {**preconditions, "finalizers": [*finalizers]}}
 
 
 def encode_status(read: QueueObject, status: Mapping[str, Any]) -> dict[str, Any]:

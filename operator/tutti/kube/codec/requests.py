@@ -161,7 +161,7 @@ def _says_resources(status: wire.PodStatus) -> bool:
 
 
 def _is_infeasible(status: wire.PodStatus) -> bool:
-    """Whether the node has said that a resize can never be."""
+    """Whether the node reports that a resize can never be."""
     pending = (condition for condition in status.conditions if condition.type == "PodResizePending")
     return next((condition.reason == "Infeasible" for condition in pending), False)
 
@@ -170,8 +170,8 @@ def _nanos(amounts: wire.Quantities) -> Nanos:
     return {name: nanos(amount) for name, amount in amounts.items()}
 
 
-def _add(total: Nanos, more: Nanos) -> None:
-    for name, amount in more.items():
+def _add(total: Nanos, amounts: Nanos) -> None:
+    for name, amount in amounts.items():
         total[name] = total.get(name, 0) + amount
 
 

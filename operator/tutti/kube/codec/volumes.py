@@ -71,7 +71,7 @@ def decode_volume(volume: wire.PersistentVolume) -> Volume:
 
 
 def decode_class(storage_class: wire.StorageClass) -> StorageClass:
-    """Read a class; the API server lets nobody change its mode."""
+    """Read a class; its mode is immutable."""
     named(storage_class)
     return StorageClass(
         storage_class.metadata.name,

@@ -34,12 +34,12 @@ __all__ = [
     "unread_gang_of",
 ]
 
-_modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
-_found: list[GangSource] = [module.SOURCE for module in _modules if hasattr(module, "SOURCE")]
+_modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
+_sources: list[GangSource] = [module.SOURCE for module in _modules if hasattr(module, "SOURCE")]
 
 # All of them, in the order in which they count for a pod that names several gangs. A pod that names
 # none is a gang of its own, which its binding commits.
-SOURCES = tuple(sorted(_found, key=lambda source: source.precedence))
+SOURCES = tuple(sorted(_sources, key=lambda source: source.precedence))
 ALWAYS = tuple(source for source in SOURCES if not source.is_optional)
 OPTIONAL = {source.name: source for source in SOURCES if source.is_optional}
 
@@ -75,7 +75,7 @@ class Membership(NamedTuple):
 
     group: str = ""  # empty for a gang of one
     kind: ApiKind = POD_GROUP
-    others: tuple[GangKey, ...] = ()
+    other_gangs: tuple[GangKey, ...] = ()
     role: str | None = None  # None: by Tutti's and Spark's labels
     run: int = 0
 
@@ -84,30 +84,34 @@ ALONE = Membership()
 
 
 def membership_of(pod: wire.Pod, sources: Iterable[GangSource] = ALWAYS) -> Membership:
-    """Which gang a pod is in, by the first of these sources that has one for it.
+    """The gang of a pod, by the first of these sources that knows one.
 
-    A gang that is not awaited comes into being later, if at all: until then the pod is in none.
+    A gang that is not awaited may be made later: until then the pod is in none.
     """
-    named = [(source, key) for source in sources if (key := source.gang_of(pod)) is not None]
-    if len(named) > 1:
-        named = [(source, key) for source, key in named if not _is_automatic(source, pod)]
-    if not named:
+    candidates = [(source, key) for source in sources if (key := source.gang_of(pod)) is not None]
+    if len(candidates) > 1:
+        candidates = [(source, key) for source, key in candidates if not _is_automatic(source, pod)]
+    if not candidates:
         return ALONE
-    (source, first), *rest = named
+    (source, first), *rest = candidates
     same = {first} if source.same_gangs is None else {first, *source.same_gangs(pod)}
-    others = tuple(dict.fromkeys(key for _, key in rest if key not in same))
+    other_gangs = tuple(dict.fromkeys(key for _, key in rest if key not in same))
     if not source.is_awaited:
-        return Membership(others=others)
-    sources = [source for source, _ in named]
+        return Membership(other_gangs=other_gangs)
+    sources = [source for source, _ in candidates]
     run = max((source.run_of(pod) for source in sources if source.run_of is not None), default=0)
-    return Membership(first.name, first.kind, others, _role(pod, *sources), run)
+    return Membership(first.name, first.kind, other_gangs, _role(pod, *sources), run)
 
 
-def _role(pod: wire.Pod, source: GangSource, *others: GangSource) -> str:
-    """The role by the source of the gang; by another one where Tutti's labels name none."""
+def _role(pod: wire.Pod, source: GangSource, *other_sources: GangSource) -> str:
+    """The role by the source of the gang; by another source where Tutti's labels name none."""
     if source.role_of is not None:
         return source.role_of(pod)
-    roles = (other.role_of(pod) for other in others if other.role_of is not None)
+    roles = (
+        other_source.role_of(pod)
+        for other_source in other_sources
+        if other_source.role_of is not None
+    )
     return labelled_role(pod.metadata.labels) or next(filter(None, roles), "")
 
 

@@ -96,10 +96,13 @@ def _stages(spec: JobSetSpec) -> tuple[tuple[Role, ...], ...]:
     number: dict[str, int] = {}
     stages: dict[int, list[Role]] = {}
     for job in spec.replicated_jobs:
-        before = [(number.get(one.name, 0), one.status == COMPLETE) for one in job.depends_on]
-        stage = max((at + is_complete for at, is_complete in before), default=0)
+        dependencies = [
+            (number.get(dependency.name, 0), dependency.status == COMPLETE)
+            for dependency in job.depends_on
+        ]
+        stage = max((at + is_complete for at, is_complete in dependencies), default=0)
         # The same stage: it is made while the other runs.
-        is_later = (in_order and bool(number)) or any(at == stage for at, _ in before)
+        is_later = (in_order and bool(number)) or any(at == stage for at, _ in dependencies)
         number[job.name] = stage
         stages.setdefault(stage, []).append(Role(job.name, 0 if is_later else _pods(job)))
     return tuple(

@@ -101,12 +101,12 @@ def status_of(
 ) -> Mapping[str, Any]:
     """The conditions: one is Tutti's, and once it is true it stays true.
 
-    As kube-scheduler, which says nothing while members do not exist yet.
+    Like kube-scheduler, it reports nothing while members do not exist yet.
     """
     lines = list(observed.get("conditions", ()))
     old = next((line for line in lines if line.get("type") == SCHEDULED), None)
     was_scheduled = old is not None and old.get("status") == "True"
-    if not outcome.is_whole and (was_scheduled or not _is_told(outcome, old)):
+    if not outcome.is_whole and (was_scheduled or not _may_report(outcome, old)):
         return observed
     status, reason, message = "True", "Scheduled", ""
     if not outcome.is_whole:
@@ -125,14 +125,14 @@ def status_of(
     }
     if outcome.generation:  # the API server of 1.37 counts none, and drops a 0
         line["observedGeneration"] = outcome.generation
-    others = [other for other in lines if other.get("type") != SCHEDULED]
-    return {"conditions": [*others, line]}
+    other_conditions = [condition for condition in lines if condition.get("type") != SCHEDULED]
+    return {"conditions": [*other_conditions, line]}
 
 
-def _is_told(outcome: GangOutcome, old: Mapping[str, Any] | None) -> bool:
-    """Whether a gang that waits says so; while members are missing only if it has before.
+def _may_report(outcome: GangOutcome, old: Mapping[str, Any] | None) -> bool:
+    """Whether to report that a gang waits; while members are missing, only if it was reported.
 
-    Where none is here, they may be another scheduler's, which then speaks for the gang.
+    Where no member exists, they may be another scheduler's, which then reports.
     """
     if not (outcome.reason and outcome.seen):
         return False

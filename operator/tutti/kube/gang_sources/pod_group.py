@@ -92,16 +92,16 @@ def decode_group(group: PodGroup) -> GangObject:
     """Read a PodGroup; ``minMember`` is the sum over its roles where it is absent, at least 1."""
     named(group)
     metadata, spec = group.metadata, group.spec
-    roles = tuple(_role(each, metadata) for each in spec.roles)
+    roles = tuple(_role(role, metadata) for role in spec.roles)
     absent = spec.absent_member_timeout_seconds
-    needed = spec.min_member
-    if needed is None:
-        needed = sum(role.min_member for role in roles)
+    min_member = spec.min_member
+    if min_member is None:
+        min_member = sum(role.min_member for role in roles)
     return GangObject(
         key=GangKey(metadata.namespace, metadata.name),
         uid=Uid(metadata.uid),
         generation=metadata.generation,
-        min_member=max(1, needed),
+        min_member=max(1, min_member),
         roles=roles,
         created=seconds_of(metadata.creation_timestamp),
         terminating=metadata.deletion_timestamp is not None,
@@ -114,7 +114,9 @@ def decode_group(group: PodGroup) -> GangObject:
         on_timeout=OnTimeout.FAIL if spec.on_timeout == OnTimeout.FAIL else OnTimeout.KEEP_WAITING,
         absent_seconds=ABSENT_SECONDS if absent is None else max(0, absent),
         is_suspended=spec.suspend,
-        owner_pod=next((each.name for each in metadata.owner_references if each.kind == "Pod"), ""),
+        owner_pod=next(
+            (owner.name for owner in metadata.owner_references if owner.kind == "Pod"), ""
+        ),
         queue=spec.queue,
         same_domain=_same_domain(spec),
         status=group.status,
@@ -174,17 +176,17 @@ def _role(role: RoleSpec, group: wire.Metadata) -> Role:
 
 
 def _template(role: RoleSpec, group: wire.Metadata) -> tuple[Template | None, tuple[str, ...]]:
-    """Read a template as the pod that will be made of it is read, which joins the gang.
+    """Read a template like the pod that will be made of it, which joins the gang.
 
-    With a selector that cannot be read nobody could place that pod: answers in which fields.
+    If a selector cannot be read, the pod cannot be placed: returns the malformed fields.
     """
     template = role.template
     if template is None:
         return None, ()
     labels = dict(joining(template.labels, group.name, role.name))
-    asked = wire.ResourceAmounts(requests=template.resources)
+    resources = wire.ResourceAmounts(requests=template.resources)
     spec = wire.PodSpec(
-        containers=(wire.Container(resources=asked),),
+        containers=(wire.Container(resources=resources),),
         node_selector=template.node_selector,
         tolerations=template.tolerations,
         affinity=template.affinity,

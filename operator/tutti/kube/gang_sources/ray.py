@@ -54,7 +54,7 @@ def decode_cluster(cluster: RayCluster) -> GangObject:
     metadata, spec = cluster.metadata, cluster.spec
     roles = [Role(HEAD, 1)]
     roles += [
-        Role(group.group_name, _needed(group, is_scaled=bool(spec.enable_in_tree_autoscaling)))
+        Role(group.group_name, _min_pods(group, is_scaled=bool(spec.enable_in_tree_autoscaling)))
         for group in spec.worker_group_specs
     ]
     has_too_many = len(roles) > MOST_ROLES
@@ -71,14 +71,14 @@ def decode_cluster(cluster: RayCluster) -> GangObject:
     )
 
 
-def _needed(group: WorkerGroup, *, is_scaled: bool) -> int:
-    """How many pods of a worker group the cluster cannot start without."""
+def _min_pods(group: WorkerGroup, *, is_scaled: bool) -> int:
+    """The number of pods of a worker group without which the cluster cannot start."""
     if group.suspend:
         return 0
     least = group.min_replicas or 0
     most = _ANY if group.max_replicas is None else group.max_replicas
-    wanted = least if is_scaled or group.replicas is None else group.replicas
-    return max(0, least if wanted < least else min(wanted, most)) * max(1, group.num_of_hosts)
+    desired = least if is_scaled or group.replicas is None else group.replicas
+    return max(0, least if desired < least else min(desired, most)) * max(1, group.num_of_hosts)
 
 
 def _gang_of(pod: wire.Pod) -> GangKey | None:

@@ -33,7 +33,7 @@ RUN_ANNOTATION = "volcano.sh/job-version"
 PENDING, INQUEUE, RUNNING, COMPLETED = "Pending", "Inqueue", "Running", "Completed"
 GET_JOB = Right("batch.volcano.sh", "jobs", "get", "v1alpha1")
 JOB_VERSION = api_version(GET_JOB.group, GET_JOB.version)
-# The queue of whoever names none, by Volcano's webhook: so it may stand where users chose nothing.
+# Volcano's webhook writes this queue where users choose none.
 DEFAULT_QUEUE = "default"
 _LONGEST_RUN = 9  # digits: the version is an int32
 
@@ -86,15 +86,15 @@ class Job(wire.Object):
 
 
 def decode_group(group: PodGroup) -> GangObject | None:
-    """Read a PodGroup; None for the group of one that Volcano makes for each pod without a group.
+    """Read a PodGroup; None for the group that Volcano makes of each pod without a group.
 
     As in Volcano, the minimums of tasks count only where ``minMember`` is at least their sum.
     """
     named(group)
     metadata, spec = group.metadata, group.spec
     if any(
-        one.kind == "Pod" and metadata.name == _automatic(one.uid)
-        for one in metadata.owner_references
+        owner.kind == "Pod" and metadata.name == _automatic(owner.uid)
+        for owner in metadata.owner_references
     ):
         return None
     is_default = spec.queue == DEFAULT_QUEUE
@@ -164,9 +164,9 @@ def _job_awaiting_room(group: PodGroup) -> tuple[str, Uid] | None:
     """The vcjob whose pods are made once the phase says that there is room."""
     if group.status.get("phase") not in (None, "", PENDING):
         return None
-    owners = (one for one in group.metadata.owner_references if one.controller)
-    jobs = (one for one in owners if (one.api_version, one.kind) == (JOB_VERSION, "Job"))
-    return next(((one.name, Uid(one.uid)) for one in jobs), None)
+    owners = (owner for owner in group.metadata.owner_references if owner.controller)
+    jobs = (owner for owner in owners if (owner.api_version, owner.kind) == (JOB_VERSION, "Job"))
+    return next(((owner.name, Uid(owner.uid)) for owner in jobs), None)
 
 
 def _resources(minimum: wire.Quantities) -> Resources:
@@ -190,12 +190,16 @@ def status_of(
 ) -> Mapping[str, Any]:
     """The phase, condition and counters that Volcano's scheduler would write."""
     numbers = {name: getattr(outcome, name) for name in ("running", "succeeded", "failed")}
-    shown = {name: n for name, n in numbers.items() if n or name in observed}
+    counters = {name: n for name, n in numbers.items() if n or name in observed}
     lines = observed.get("conditions")
-    old = [one for one in lines if isinstance(one, Mapping)] if isinstance(lines, list) else []
+    old = (
+        [condition for condition in lines if isinstance(condition, Mapping)]
+        if isinstance(lines, list)
+        else []
+    )
     conditions = _conditions(outcome, old, now, keep_sentences=keep_sentences)
     phase = _phase(observed.get("phase"), outcome)
-    return {**observed, "phase": phase, **shown, "conditions": conditions}
+    return {**observed, "phase": phase, **counters, "conditions": conditions}
 
 
 def _phase(observed: object, counts: GangOutcome) -> object:
@@ -224,7 +228,7 @@ def _conditions(
             "message": f"{missing}/{outcome.seen} tasks in gang unschedulable: {why}",
         }
     line["status"] = "True"
-    old = next((one for one in observed if one.get("type") == line["type"]), {})
+    old = next((condition for condition in observed if condition.get("type") == line["type"]), {})
     before = {
         name: value
         for name, value in old.items()
@@ -233,7 +237,7 @@ def _conditions(
     if before == line or (keep_sentences and {**before, "message": ""} == {**line, "message": ""}):
         return observed
     line |= {"lastTransitionTime": now, "transitionID": str(outcome.generation)}
-    return [*(one for one in observed if one.get("type") != line["type"]), line]
+    return [*(condition for condition in observed if condition.get("type") != line["type"]), line]
 
 
 def _automatic(uid: str) -> str:
@@ -247,7 +251,10 @@ def _automatic(uid: str) -> str:
 def _gang_of(pod: wire.Pod) -> GangKey | None:
     metadata = pod.metadata
     name = metadata.annotations.get(GROUP_ANNOTATION)
-    pods = (metadata.uid, *(one.uid for one in metadata.owner_references if one.kind == "Pod"))
+    pods = (
+        metadata.uid,
+        *(owner.uid for owner in metadata.owner_references if owner.kind == "Pod"),
+    )
     if not name or name in map(_automatic, pods):
         return None
     return GangKey(metadata.namespace, name, KIND.api)
@@ -255,7 +262,7 @@ def _gang_of(pod: wire.Pod) -> GangKey | None:
 
 def _is_automatic(pod: wire.Pod) -> bool:
     name = pod.metadata.annotations.get(GROUP_ANNOTATION)
-    return name in [_automatic(one.uid) for one in pod.metadata.owner_references]
+    return name in [_automatic(owner.uid) for owner in pod.metadata.owner_references]
 
 
 def _role_of(pod: wire.Pod) -> str:

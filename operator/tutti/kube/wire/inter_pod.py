@@ -39,7 +39,7 @@ class PodAffinity(Wire):
 
 
 class SpreadConstraint(Wire):
-    """How evenly pods are spread over domains; it is a hard rule where nothing is said."""
+    """How evenly pods are spread over domains; a hard rule by default."""
 
     max_skew: Int32 = 1
     topology_key: str = ""

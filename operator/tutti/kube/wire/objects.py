@@ -19,7 +19,7 @@ class Taint(Wire):
 
 
 class NodeSpec(Wire):
-    """Whom a node refuses."""
+    """The pods that a node refuses."""
 
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False

@@ -80,7 +80,7 @@ class Affinity(Wire):
 
 
 class SchedulingGate(Wire):
-    """What holds a pod back until somebody removes it."""
+    """A gate that holds a pod back until it is removed."""
 
     name: str = ""
 

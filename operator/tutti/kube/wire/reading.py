@@ -147,13 +147,13 @@ def _page_by_item(page: Mapping[str, Any], kind: type[T]) -> Page[T]:
     return Page(tuple(items), metadata.resource_version, metadata.continue_token, tuple(broken))
 
 
-def _json(raw: bytes, what: str) -> Mapping[str, Any]:
+def _json(raw: bytes, subject: str) -> Mapping[str, Any]:
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as problem:
-        raise Unavailable(f"{what} is not JSON: {problem}") from problem
+        raise Unavailable(f"{subject} is not JSON: {problem}") from problem
     if not isinstance(value, dict):
-        raise Unavailable(f"{what} is not a JSON object")
+        raise Unavailable(f"{subject} is not a JSON object")
     return value
 
 
@@ -176,7 +176,7 @@ def _name(raw: object, kind: type[Object]) -> str:
 
 
 def _sentence(problem: ValidationError) -> str:
-    first, *others = problem.errors(include_url=False, include_context=False)
+    first, *remaining = problem.errors(include_url=False, include_context=False)
     where = ".".join(str(part) for part in first["loc"]) or "it"
-    more = f", and {len(others)} more" if others else ""
-    return f"{where}: {first['msg']}{more}"[:SENTENCE_LIMIT]
+    rest = f", and {len(remaining)} more" if remaining else ""
+    return f"{where}: {first['msg']}{rest}"[:SENTENCE_LIMIT]

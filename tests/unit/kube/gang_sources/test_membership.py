@@ -54,7 +54,7 @@ def test_a_source_of_another_api_is_one_more_entry() -> None:
     sources = (*gang_sources.ALWAYS, ray)
     assert decode_member(named({}), sources).gang == GangKey("ml", "a", RAY)
     both = membership_of(named({"tutti.dev/pod-group": "a"}), sources)
-    assert (both.group, both.others) == ("a", (GangKey("ml", "a", RAY),))
+    assert (both.group, both.other_gangs) == ("a", (GangKey("ml", "a", RAY),))
 
 
 def test_each_source_has_a_place_of_its_own_in_the_order() -> None:
