@@ -63,7 +63,7 @@ class MemberCounts:
     ready: tuple[Member, ...] = ()  # could be bound now
     unsupported: tuple[Member, ...] = ()  # could be, but use a rule that we do not know yet
     without_volumes: tuple[Member, ...] = ()  # could be, but for their claims
-    gated: tuple[Member, ...] = ()  # somebody else holds them back
+    gated: tuple[Member, ...] = ()  # have scheduling gates
     roleless: tuple[Member, ...] = ()  # name no role of the gang, so they do not count
     surplus: tuple[Member, ...] = ()  # could be bound, but their role has its maximum
     promised: tuple[Member, ...] = ()  # have room in the gang's Reservation, absent ones too
@@ -71,7 +71,7 @@ class MemberCounts:
 
     @property
     def waiting(self) -> tuple[Member, ...]:
-        """Whoever room may be found for now, whether it exists yet or not."""
+        """The members that may get room now, present and absent ones."""
         return self.ready + self.absent
 
     @property
@@ -82,9 +82,9 @@ class MemberCounts:
     @property
     def places_by_role(self) -> Mapping[str, int]:
         """How many more members may get a node; only roles that have a maximum."""
-        there = Counter(m.role for m in (*self.bound, *self.promised) if not m.is_over)
+        current = Counter(m.role for m in (*self.bound, *self.promised) if not m.is_over)
         return {
-            role.name: max(role.max_member - there[role.name], 0)
+            role.name: max(role.max_member - current[role.name], 0)
             for role in self.gang.roles
             if role.max_member is not None
         }
@@ -151,21 +151,21 @@ def count_members(
         surplus = tuple(m for m in census.ready if not places.get(m.role, 1))
         census = replace(census, ready=ready, surplus=surplus)
     if (room is None and census.is_committed) or not (census.is_committed or ready):
-        return census  # nobody is there yet who would make the others, or they had their time
+        return census  # no member exists yet that would make the rest, or their time is up
     absent = _absent(census, (*present, *within_maximums(census).ready))
     return replace(census, absent=absent) if absent else census
 
 
 def _absent(census: MemberCounts, present: Iterable[Member]) -> tuple[Member, ...]:
-    """Stand-ins of those that the gang cannot start without and that do not exist.
+    """Placeholders of the members that the gang cannot start without and that do not exist.
 
     A gang that has not started needs all of them at once: until then they are ``alike``.
     """
     gang = census.gang
     if not (any(role.template is not None for role in gang.roles) and slots.may_come(gang)):
         return ()
-    here = Counter([*(member.role for member in present), *gang.finished])
-    lacking = slots.absent(gang, here).items()
+    present_by_role = Counter([*(member.role for member in present), *gang.finished])
+    lacking = slots.absent(gang, present_by_role).items()
     make = slots.placeholders if census.is_committed else slots.alike
     return tuple(chain.from_iterable(make(gang, role, n, NEW) for role, n in lacking))
 
@@ -183,17 +183,17 @@ def numbered(census: MemberCounts, placed_uids: Collection[Uid]) -> MemberCounts
 
 
 def within_maximums(census: MemberCounts) -> MemberCounts:
-    """The census in which only the oldest members that their role has places for are ready.
+    """The census with only as many ready members, the oldest, as their roles have places for.
 
-    A plan may choose others of the role, since these may have no room. It is the census of a gang
-    of which a plan chooses none.
+    A plan may choose other members of the role, since these may have no room. It is the census of a
+    gang of which a plan chooses no member.
     """
     chosen = _oldest(census.ready, census.places_by_role)
     if len(chosen) == len(census.ready):
         return census
     uids = {member.uid for member in chosen}
-    others = (member for member in census.ready if member.uid not in uids)
-    return replace(census, ready=chosen, surplus=by_age((*census.surplus, *others)))
+    beyond_maximum = (member for member in census.ready if member.uid not in uids)
+    return replace(census, ready=chosen, surplus=by_age((*census.surplus, *beyond_maximum)))
 
 
 def _oldest(members: Collection[Member], places: Mapping[str, int]) -> tuple[Member, ...]:
@@ -231,8 +231,8 @@ def is_enough(gang: Gang, members: Collection[Member]) -> bool:
     """Whether the gang could start with these: enough in all, and enough of each role."""
     if len(members) < min_members(gang):
         return False
-    there = Counter([member.role for member in members]) if gang.roles else Counter[str]()
-    return all(there[role.name] >= role.min_member for role in gang.roles)
+    by_role = Counter([member.role for member in members]) if gang.roles else Counter[str]()
+    return all(by_role[role.name] >= role.min_member for role in gang.roles)
 
 
 def start_request(census: MemberCounts) -> PlacementRequest | None:

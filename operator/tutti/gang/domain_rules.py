@@ -1,6 +1,6 @@
 """The levels of the cluster's network that gangs name, as labels of nodes.
 
-Separate because whoever plans and whoever verifies reads a rule in the same way.
+The planner and the checker both read a rule by this module.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """The sentences of rejections: the one place where findings are put in words.
 
-A sentence says what was asked for, what there is, and what people can do, in this order.
+A sentence says what was requested, what there is, and what people can do, in this order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -124,8 +124,8 @@ def _(finding: room.RoomHeldForOther) -> str:
 @text.register
 def _(finding: room.NoNodeFits) -> str:
     absent = f"an absent member of role {finding.role}"
-    who = absent if finding.member is None else f"member {finding.member}"
-    return f"no node of the kinds present fits {who}: {_no_node(finding)}"
+    member = absent if finding.member is None else f"member {finding.member}"
+    return f"no node of the kinds present fits {member}: {_no_node(finding)}"
 
 
 def _no_node(finding: room.NoNodeFits) -> str:
@@ -345,8 +345,8 @@ def _(finding: of.JobWouldFail) -> str:
 def _(finding: of.EvictionRefused) -> str:
     if not finding.gone:
         return finding.message
-    others = count(finding.gone, "other")
-    return f"{finding.message}; {others} had left, so no other member is evicted within an hour"
+    gone = count(finding.gone, "other")
+    return f"{finding.message}; {gone} had left, so no other member is evicted within an hour"
 
 
 @text.register
@@ -421,11 +421,11 @@ def _(finding: of.QueueChanges) -> str:
 @text.register
 def _(finding: of.QueueAtLimit) -> str:
     name = finding.resource
-    in_use, limit, wanted = (
+    in_use, limit, charge = (
         format_amount(name, n) for n in (finding.in_use, finding.limit, finding.wanted)
     )
     use = f"{in_use} of {limit} {name} {'is' if in_use == '1' else 'are'} in use"
-    sentence = f"queue {finding.queue} is at its limit: {use}, {wanted} wanted"
+    sentence = f"queue {finding.queue} is at its limit: {use}, {charge} wanted"
     if finding.held_for is not None:
         return f"{sentence}; some of it is held for gang {finding.held_for}, which goes first"
     sentence += f"; a limit of {format_amount(name, finding.enough)} would be enough"
@@ -455,9 +455,9 @@ def _rest(queues: Sequence[str]) -> tuple[int, str]:
     return len(queues) - MOST_QUEUES, "more"
 
 
-def _listed(items: Iterable[str], more: int, of_what: str) -> list[str]:
+def _listed(items: Iterable[str], rest: int, noun: str) -> list[str]:
     """The items, and at the end how many more there are."""
-    return [*items, *[f"{more} {of_what}"] * (more > 0)]
+    return [*items, *[f"{rest} {noun}"] * (rest > 0)]
 
 
 def _have(n: int) -> str:

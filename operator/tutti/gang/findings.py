@@ -254,7 +254,7 @@ class JobWouldFail:
 
 @dataclass(frozen=True, slots=True)
 class EvictionRefused:
-    """What the API server said of a member; ``gone`` others had gone when none was tried again."""
+    """The API server's answer about a member; ``gone`` others had gone when Tutti gave up."""
 
     message: str
     gone: int = 0
@@ -318,7 +318,7 @@ class AmbiguousDefault(Finding):
 
 @dataclass(frozen=True, slots=True)
 class UnknownNamespace(Finding):
-    """No watch has shown the namespace of the gang yet, so nobody knows its labels."""
+    """No watch has shown the namespace of the gang yet, so its labels are unknown."""
 
     namespace: str
 

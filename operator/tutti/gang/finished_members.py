@@ -1,8 +1,8 @@
 """Members that ended well: they count in the run that they were part of, and in no other.
 
-A gang that is finishing is not a broken one, and a PodGroup that is used again starts anew. A run
-is whoever was there together: the pods of one controller, from the creation of the first to the
-end of the last, and each pod without one by itself; whoever overlaps is of one run.
+A gang that is finishing is not broken, and a PodGroup that is used again starts a new run. The pods
+of one controller, from the creation of the first to the end of the last, are of one run, and so is
+each pod without a controller. Where such periods overlap, they are one run.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,10 +19,10 @@ UNDER_WAY = ("Bound", "Running")  # the phases in which a gang may have begun to
 
 @dataclass(frozen=True, slots=True)
 class GangRun:
-    """The run that a gang is in: who made its pods, and since when there were any."""
+    """The run that a gang is in: the makers of its pods, and since when it has pods."""
 
     makers: Collection[Uid]  # as ``Member.controller_uid`` has them
-    began: float  # seconds since the epoch; infinite while there is nobody
+    began: float  # seconds since the epoch; infinite while there is no pod
     since: float  # a pod created before, whose end is unknown, is taken to have ended at once
 
     def has(self, member: Member) -> bool:
@@ -36,26 +36,26 @@ class GangRun:
 
 
 def run(gang: Gang, reservation: Reservation | None) -> GangRun:
-    """The run of those who are not over; once all are, that of the youngest.
+    """The run of the members that are not over; once all are over, the run of the youngest.
 
-    What ended before the PodGroup was created is no run of its. ``held`` is its Reservation: whom
-    it names is of the run that it was made for, and so is who came after it for one of its slots.
+    Pods that ended before the PodGroup was created are not of its run. The pods of ``reservation``
+    are of the run that it was made for, and so are members that came later for one of its slots.
     """
-    here: Sequence[Member] = [member for member in gang.members if not member.is_over]
-    is_yet_to_begin = bool(here) and all(member.node is None for member in here)
+    current: Sequence[Member] = [member for member in gang.members if not member.is_over]
+    is_yet_to_begin = bool(current) and all(member.node is None for member in current)
     since = inf if is_yet_to_begin else gang.created
-    if not here:
+    if not current:
         # A driver is older than the PodGroup that was made for it.
         own = [
             member
             for member in gang.members
             if member.key.name == gang.owner_pod or _ended(member, since) >= gang.created
         ]
-        here = by_age(own)[-1:]
+        current = by_age(own)[-1:]
     reserved = {entry.uid for entry in reservation.entries} if reservation is not None else set()
     makers = {member.controller_uid for member in gang.members if member.uid in reserved}
     makers.update(reserved)  # a bare pod, gone by now, has made itself
-    makers.update(member.controller_uid for member in here)
+    makers.update(member.controller_uid for member in current)
     began = min((m.created for m in gang.members if m.controller_uid in makers), default=inf)
     if reservation is not None and reservation.slots:
         began = min(began, reservation.reserved_at)

@@ -1,7 +1,7 @@
 """What a bound gang has lost: which member, on which node, and why; written for people.
 
-Separate from the other conditions because this one remembers: members that are lost leave, so what
-was said while they were there is all that is known of the reason later.
+Unlike the other conditions, this one remembers: lost members disappear, and then the reason is
+known only from the last status.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,7 +57,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PreviousStatus:
-    """What a PodGroup said the last time: whether it was ever whole, what ailed it, who failed."""
+    """The last status of a PodGroup: whether it was ever whole, why it was not, who failed."""
 
     was_whole: bool = False
     cause: str = ""
@@ -89,23 +89,23 @@ def before(observed: Mapping[str, object]) -> PreviousStatus:
 
 def is_whole(gang: Gang) -> bool:
     """Whether enough members count as bound, role by role."""
-    return _suffice(gang, _there(gang))
+    return _suffice(gang, _bound_members(gang))
 
 
 def ailment(gang: Gang, nodes: Readiness, previous: PreviousStatus) -> Degradation | None:
     """What the gang lacks; None while enough of it is bound, to nodes that are ready."""
-    well = [m for m in _there(gang) if m.phase is Phase.SUCCEEDED or _is_ready(m, nodes)]
+    well = [m for m in _bound_members(gang) if m.phase is Phase.SUCCEEDED or _is_ready(m, nodes)]
     if _suffice(gang, well):
         return None
     failed = _newly_failed(gang, previous)
     gone = {m.uid for m in well} | {m.uid for m in gang.members if m.phase is Phase.FAILED}
-    others = [m for m in gang.members if m.node is not None and m.uid not in gone]
-    dark = [m for m in (*others, *failed) if not _is_ready(m, nodes)]
+    remaining = [m for m in gang.members if m.node is not None and m.uid not in gone]
+    dark = [m for m in (*remaining, *failed) if not _is_ready(m, nodes)]
     rejected = [m for m in failed if is_rejection(m.failure) and _is_ready(m, nodes)]
     cause = _cause(dark, rejected, previous)
-    here, needed = len(well) + len(gang.finished), demand.min_members(gang)
-    lacks = f"{here} of {needed} members are bound, {max(needed - here, 1)} missing"
-    names = _member_names(dark or rejected or (*failed, *others), nodes)
+    bound, minimum = len(well) + len(gang.finished), demand.min_members(gang)
+    lacks = f"{bound} of {minimum} members are bound, {max(minimum - bound, 1)} missing"
+    names = _member_names(dark or rejected or (*failed, *remaining), nodes)
     if not names and previous.cause == cause and previous.sentence.startswith(lacks):
         return Degradation(cause, previous.sentence)  # it names those that have left since
     return Degradation(cause, lacks + names)
@@ -116,7 +116,7 @@ def is_rejection(failure: str) -> bool:
     return failure.startswith(OUT_OF) or failure in REJECTIONS
 
 
-def _there(gang: Gang) -> Iterable[Member]:
+def _bound_members(gang: Gang) -> Iterable[Member]:
     return (m for m in gang.members if m.counts_as_bound and gang.accepts(m))
 
 
@@ -141,7 +141,7 @@ def _newly_failed(gang: Gang, previous: PreviousStatus) -> Sequence[Member]:
 
 
 def _cause(dark: Sequence[Member], rejected: Sequence[Member], previous: PreviousStatus) -> Cause:
-    """What is seen now, else what was said while it could be seen."""
+    """The cause by the members that exist, else the cause in the last status."""
     if dark:
         return Cause.NODE_LOST
     if rejected:
@@ -153,8 +153,8 @@ def _member_names(members: Sequence[Member], nodes: Readiness) -> str:
     if not members:
         return ""
     names = ", ".join(_fate(member, nodes) for member in members[:NAMED])
-    more = f", and {len(members) - NAMED} more" if len(members) > NAMED else ""
-    return f": {names}{more}"
+    rest = f", and {len(members) - NAMED} more" if len(members) > NAMED else ""
+    return f": {names}{rest}"
 
 
 def _fate(member: Member, nodes: Readiness) -> str:

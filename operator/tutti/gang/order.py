@@ -22,7 +22,7 @@ def by_age(members: Iterable[Member]) -> tuple[Member, ...]:
 def waiting_since(gang: Gang, waiting: Sequence[Member]) -> float:
     """Since when the gang waits: it was created, or the oldest of its ``waiting`` members was.
 
-    So a gang that lost all its members waits anew from the moment that others were made.
+    So a gang that lost all its members waits from the moment that new ones were made.
     """
     return max([gang.created, *(member.created for member in waiting[:1])])
 

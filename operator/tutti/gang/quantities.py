@@ -31,7 +31,7 @@ def quantity(name: str, n: int) -> str:
 
 
 def format_resources(requests: Resources) -> str:
-    """All that is asked for: devices, then cpu and memory, then host ports; of pods it is one."""
+    """All requests: devices, then cpu and memory, then host ports; without the one pod."""
     amounts = {
         name: n for name, n in requests.amounts if name != "pods" and not ports.is_port(name)
     }
@@ -48,9 +48,9 @@ def format_name(resource: str) -> str:
 
 
 def listed(requests: Resources) -> Mapping[str, str]:
-    """What is asked for, name by name, exactly."""
-    others = ((n, k) for n, k in requests.amounts if not ports.is_port(n))
-    amounts = {format_name(n): quantity(n, k) for n, k in others}
+    """The exact requests, name by name."""
+    countable = ((n, k) for n, k in requests.amounts if not ports.is_port(n))
+    amounts = {format_name(n): quantity(n, k) for n, k in countable}
     return {**amounts, **{format_name(name): "1" for name in _port_names(requests)}}
 
 

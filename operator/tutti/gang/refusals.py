@@ -1,7 +1,7 @@
-"""Gangs that are held off, by the API server, their users or what they say: what plans make of it.
+"""Gangs that plans leave out: refused by the API server, suspended, or with fields that forbid it.
 
-Nobody plans around one that is not to be asked for yet: what it would be given could not be had,
-and would be kept from others. Nor is room held for one that may be refused again.
+Such a gang could not use the room that a plan gives it, and other gangs would lack that room. Nor
+is room held for a gang that may be refused again.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +16,7 @@ SUSPENDED = "the PodGroup says spec.suspend: true; the gang starts once that is 
 
 
 def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
-    """Why each that is not to be asked for yet waits: what it says, or the API server's words."""
+    """Why each of these gangs waits: by its own fields, or in the API server's words."""
     reserved_gangs = {reservation.gang for reservation in snapshot.reservations}
     suspended = {
         gang.key: Rejection(gang.key, Reason.PAUSED, (Quoted(SUSPENDED),))
@@ -44,12 +44,12 @@ def rejections(snapshot: Snapshot) -> Mapping[GangKey, Rejection]:
 
 
 def recently_refused(snapshot: Snapshot) -> Collection[GangKey]:
-    """Those that were refused when they were asked for last, however long ago."""
+    """The gangs whose last request was refused, however long ago."""
     return {gang.key for gang, _ in _refused_gangs(snapshot)}
 
 
 def next_change_at(snapshot: Snapshot) -> float | None:
-    """When the next of them may be asked for again."""
+    """When Tutti may try the next of them again."""
     moments = (refusal.until for refusal in snapshot.api_refusals.values())
     return min((at for at in moments if snapshot.taken_at < at), default=None)
 
@@ -73,17 +73,17 @@ def _unsound(gang: Gang) -> Rejection | None:
 
 
 def _difference(gang: Gang) -> MembersDiffer | None:
-    """In what members differ that must be alike: kube-scheduler's validatePodGroup."""
+    """The field in which members differ but must not: kube-scheduler's validatePodGroup."""
     alive = [member for member in gang.members if not member.is_over]
     for member in alive:
         if member.priority != gang.priority:
             mine, theirs = str(gang.priority), str(member.priority)
             return MembersDiffer("priority", mine, member.key.name, theirs)
         if member.may_preempt != alive[0].may_preempt:
-            first, other = (
+            first, second = (
                 "PreemptLowerPriority" if pod.may_preempt else "Never" for pod in (alive[0], member)
             )
-            return MembersDiffer("preemptionPolicy", first, member.key.name, other)
+            return MembersDiffer("preemptionPolicy", first, member.key.name, second)
     return None
 
 

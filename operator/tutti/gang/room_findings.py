@@ -75,7 +75,7 @@ class LargestDomain(Finding):
 
 @dataclass(frozen=True, slots=True)
 class PortTaken(Finding):
-    """A host port is taken on so many of the nodes that would do."""
+    """A host port is taken on so many of the nodes that fit otherwise."""
 
     port: str
     nodes: int

@@ -1,8 +1,8 @@
 """Members that do not exist yet: what they will be like, and how long room is held for them.
 
-A role's template makes a stand-in of each absent member, which planning and the rules between pods
-take for a pod like any other. Reservations know no stand-ins: there they are slots, so many of a
-role on a node. Separate from ``demand`` because whoever verifies asks the same.
+A role's template makes a placeholder of each absent member, which planning and the rules between
+pods treat like any pod. Reservations have no placeholders but slots: so many members of a role on a
+node. The checker uses this module, too.
 """
 
 from collections import Counter
@@ -56,22 +56,22 @@ def placeholders(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Me
 
 
 def alike(gang: Gang, role: str, number: int, first: int = 0) -> tuple[Member, ...]:
-    """The same as one object, so many times, for a gang of which nobody has a node yet.
+    """One placeholder as one object, so many times, for a gang without a node yet.
 
-    Thousands of gangs may each declare thousands of members that never come: what waits is counted,
-    and only who is given a node needs a uid of its own, which is ``nth``.
+    Thousands of gangs may each declare thousands of members that never come. Waiting ones are only
+    counted, and only a placeholder that gets a node needs a uid of its own, which is ``nth``.
     """
     return placeholders(gang, role, 1, first) * number
 
 
 def nth(uid: Uid, number: int) -> Uid:
-    """The uid of the stand-in that comes so many after this one."""
+    """The uid of the placeholder that is ``number`` after this one."""
     own, _, first = uid.rpartition("/")
     return Uid(f"{own}/{int(first) + number}")
 
 
 def mapped(members: tuple[Member, ...], change: Callable[[Member], Member]) -> tuple[Member, ...]:
-    """The members, each changed; those who are one object stay one."""
+    """The members, each changed; members that are one object stay one object."""
     members_by_id = {id(member): member for member in members}
     changed = {key: change(member) for key, member in members_by_id.items()}
     return tuple([changed[id(member)] for member in members])
@@ -102,7 +102,7 @@ def placeholders_of_snapshot(snapshot: Snapshot) -> Sequence[tuple[Member, NodeN
 
 
 def absent(gang: Gang, present: Mapping[str, int]) -> Mapping[str, int]:
-    """How many members of each role the gang lacks and room may be reserved for all the same.
+    """How many members of each role the gang lacks that room may be reserved for.
 
     ``present`` is how many there are of each. Roles lack what they need; what the gang needs beyond
     that are members of any role that may have more.
@@ -111,16 +111,16 @@ def absent(gang: Gang, present: Mapping[str, int]) -> Mapping[str, int]:
     for role in gang.roles:
         if role.template is not None and (n := role.min_member - present.get(role.name, 0)) > 0:
             absent_by_role[role.name] = n
-    needed = max(gang.min_member, sum(role.min_member for role in gang.roles))
-    lacking = needed - sum(present.values()) - sum(absent_by_role.values())
+    minimum = max(gang.min_member, sum(role.min_member for role in gang.roles))
+    lacking = minimum - sum(present.values()) - sum(absent_by_role.values())
     for role in gang.roles:
         if role.template is None or lacking <= 0:
             continue
-        here = present.get(role.name, 0) + absent_by_role.get(role.name, 0)
-        more = lacking if role.max_member is None else min(lacking, role.max_member - here)
-        if more > 0:
-            absent_by_role[role.name] = absent_by_role.get(role.name, 0) + more
-            lacking -= more
+        expected = present.get(role.name, 0) + absent_by_role.get(role.name, 0)
+        extra = lacking if role.max_member is None else min(lacking, role.max_member - expected)
+        if extra > 0:
+            absent_by_role[role.name] = absent_by_role.get(role.name, 0) + extra
+            lacking -= extra
     return absent_by_role
 
 
@@ -132,9 +132,9 @@ def expiry(reservation: Reservation, gang: Gang) -> float:
 def are_open(reservation: Reservation, gang: Gang | None, now: float) -> bool:
     """Whether members may still come for the room that the Reservation holds for absent ones.
 
-    It is void once the gang has ended or goes, or the pod that owns it has ended, as a driver does:
-    then nobody is left who would make them. Time runs for those who do not exist alone: whoever is
-    there and has no slot yet, as in a pause, will have one of them.
+    None may come once the gang has ended or goes, or its owner pod, such as a driver, has ended:
+    then nothing makes them any more. Time runs only while no present member waits for a slot, as
+    after a pause of the operator.
     """
     if not reservation.slots or gang is None or not may_come(gang):
         return False
@@ -142,7 +142,7 @@ def are_open(reservation: Reservation, gang: Gang | None, now: float) -> bool:
 
 
 def _has_arrivals(reservation: Reservation, gang: Gang) -> bool:
-    """Whether somebody could take a slot who has none."""
+    """Whether a member that has no slot could take one."""
     reserved_uids = {entry.uid for entry in reservation.entries}
     roles = {slot.role for slot in reservation.slots}
     return any(
@@ -157,7 +157,7 @@ def is_ready(member: Member) -> bool:
 
 
 def may_take(gang: Gang, member: Member) -> bool:
-    """Whether the member could be bound now, and asks for no more than its role declares."""
+    """Whether the member could be bound now, and requests no more than its role declares."""
     declared_shape = declared(gang, member.role)
     if declared_shape is None or not is_ready(member):
         return False
@@ -165,7 +165,7 @@ def may_take(gang: Gang, member: Member) -> bool:
 
 
 def may_come(gang: Gang) -> bool:
-    """Whether somebody is left who would make absent members: not once their driver is over."""
+    """Whether absent members may still be made: not once their driver is over."""
     return not (gang.terminating or gang.is_idle) and not any(
         member.is_driver and member.is_over and member.key.name == gang.owner_pod
         for member in gang.members
@@ -206,11 +206,11 @@ def slots_of(counts: Places) -> tuple[SlotReservation, ...]:
 
 
 def timeout_message(reservation: Reservation, gang: Gang | None, now: float) -> str:
-    """What is said of members that did not come in time; empty where time is not the reason."""
+    """The message about members that did not come in time; empty if time is not the reason."""
     if gang is None or not reservation.slots or now < expiry(reservation, gang):
         return ""
     roles = Counter[str]()
     for slot in reservation.slots:
         roles[slot.role] += slot.count
-    who = ", ".join(f"{count(n, 'member')} of role {role}" for role, n in sorted(roles.items()))
-    return f"{who} did not come within {gang.absent_seconds:g} s: their room is given back"
+    members = ", ".join(f"{count(n, 'member')} of role {role}" for role, n in sorted(roles.items()))
+    return f"{members} did not come within {gang.absent_seconds:g} s: their room is given back"

@@ -1,6 +1,6 @@
 """Gangs that were to start within a time and have not; they are given up where users want that.
 
-It follows from the Snapshot and its time alone. A gang whose members are all made anew waits anew.
+It depends only on the Snapshot and its time. If all members are made again, the time starts again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,8 +19,8 @@ def deadline(census: MemberCounts) -> float:
     gang = census.gang
     if gang.timeout_seconds is None or census.is_committed:
         return inf
-    others = (*census.surplus, *census.gated, *census.unsupported, *census.without_volumes)
-    waiting = order.by_age((*census.ready, *others))
+    not_ready = (*census.surplus, *census.gated, *census.unsupported, *census.without_volumes)
+    waiting = order.by_age((*census.ready, *not_ready))
     return order.waiting_since(gang, waiting) + gang.timeout_seconds if waiting else inf
 
 
