@@ -31,7 +31,7 @@ def quantity(name: str, n: int) -> str:
 
 
 def format_resources(requests: Resources) -> str:
-    """All requests: devices, then cpu and memory, then host ports; without the one pod."""
+    """All requests: devices, then cpu and memory, then host ports; without ``pods``."""
     amounts = {
         name: n for name, n in requests.amounts if name != "pods" and not ports.is_port(name)
     }
