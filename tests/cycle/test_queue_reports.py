@@ -3,11 +3,18 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from tutti.kube import errors
 from tutti.model.decisions import Mode, RolloutLimits
 from tutti.model.keys import Uid
 from tutti.model.queues import Queue, QueueMode, Stop
-from tutti.reporting.queue_reporter import AGAIN_SECONDS, FIGURE_SECONDS, WRITES_PER_LOOK
+from tutti.reporting.queue_reporter import (
+    AGAIN_SECONDS,
+    FIGURE_SECONDS,
+    LOOK_SECONDS,
+    WRITES_PER_LOOK,
+)
 
 from ..harness.builders import gang, node
 from ..harness.fakes import Clock, FakeCluster, Fault, Life
@@ -138,6 +145,40 @@ async def test_a_refused_status_is_tried_again_later_and_stops_nobody() -> None:
     assert life.clock.now - began >= AGAIN_SECONDS
     assert status(cluster)
     assert status(cluster, "nlp")
+
+
+@pytest.mark.parametrize(
+    "problem", [errors.Conflict("changed", status=409), errors.Gone("gone", status=404)]
+)
+async def test_a_queue_that_is_read_again_is_written_again_at_once(
+    problem: errors.ApiError,
+) -> None:
+    cluster = with_queue()
+    faults = [Fault(problem)]
+    cluster.fault = lambda _, name: (
+        faults.pop() if faults and name == "write_queue_status" else None
+    )
+    life = Life(cluster, Clock())
+    await life.turn()
+    assert not status(cluster)
+    cluster.change_queue("vision", weight=2)
+    life.watch.catch_up()
+    life.clock.now += LOOK_SECONDS
+    await life.turn()
+    assert status(cluster)["observedGeneration"] == 2
+
+
+async def test_a_conflict_of_which_no_watch_tells_is_over_soon() -> None:
+    cluster = with_queue()
+    faults = [Fault(errors.Conflict("changed", status=409))]
+    cluster.fault = lambda _, name: (
+        faults.pop() if faults and name == "write_queue_status" else None
+    )
+    life = Life(cluster, Clock())
+    began = life.clock.now
+    await life.settle()
+    assert status(cluster)["schedulerName"] == "tutti"
+    assert life.clock.now - began < AGAIN_SECONDS / 2
 
 
 async def test_an_api_server_that_is_away_is_told_of() -> None:

@@ -23,6 +23,7 @@ from ..queues import tree as queue_tree
 from ..queues.tree import QueueTree
 from ..state.cluster_state import ClusterState
 from . import queue_status
+from .reporter import CONFLICT_SECONDS
 
 if TYPE_CHECKING:
     from ..model.keys import Uid
@@ -45,6 +46,13 @@ class _StatusUpdate(NamedTuple):
     is_news: bool  # a condition has turned
 
 
+class _Pause(NamedTuple):
+    """Until when a Queue is left alone that was not written to."""
+
+    until: float
+    version: str = ""  # if there is one: the pause ends once the Queue is read in another version
+
+
 class QueueReporter:
     """Keeps the status of all Queues, one write for each that has something new to say."""
 
@@ -56,7 +64,7 @@ class QueueReporter:
         self._limit = ConcurrencyLimit(IN_FLIGHT)
         self._looked_at = -math.inf  # when the queues were last looked at
         self._written: dict[Uid, float] = {}  # when each status was last written
-        self._mute: dict[Uid, float] = {}  # until when a Queue is left alone
+        self._pauses: dict[Uid, _Pause] = {}
 
     async def report(self, snapshot: Snapshot, plan: Plan) -> float | None:
         """Write what changed; answers in how many seconds there is something to look at again.
@@ -72,8 +80,11 @@ class QueueReporter:
         self._looked_at = now
         here = {queue.uid for queue in snapshot.queues}
         self._written = {uid: at for uid, at in self._written.items() if uid in here}
-        self._mute = {
-            uid: until for uid, until in self._mute.items() if uid in here and now < until
+        versions = {read.queue.uid: read.version for read in self._state.queues}
+        self._pauses = {
+            uid: pause
+            for uid, pause in self._pauses.items()
+            if uid in here and now < pause.until and pause.version in ("", versions.get(uid))
         }
         updates = sorted(self._updates(snapshot, plan), key=self._turn)
         wait = max(FIGURE_SECONDS, len(here) / WRITES_PER_SECOND)
@@ -82,13 +93,14 @@ class QueueReporter:
         for update in updates:
             uid = update.queue.queue.uid
             ready = self._written.get(uid, -math.inf) + (0.0 if update.is_news else wait)
-            ready = max(ready, self._mute.get(uid, -math.inf))
+            if pause := self._pauses.get(uid):
+                ready = max(ready, pause.until)
             if ready > now or len(due) == WRITES_PER_LOOK:
                 later = min(later, max(ready, now + LOOK_SECONDS))
             else:
                 due.append(update)
         await self._limit.all(partial(self._write, update, now) for update in due)
-        later = min([later, *self._mute.values()])
+        later = min([later, *(pause.until for pause in self._pauses.values())])
         return None if later == math.inf else later - now
 
     def _updates(self, snapshot: Snapshot, plan: Plan) -> Iterator[_StatusUpdate]:
@@ -138,8 +150,15 @@ class QueueReporter:
         except errors.ApiError as problem:
             if is_away(problem):
                 raise
-            self._mute[queue.uid] = now + AGAIN_SECONDS
-            if not isinstance(problem, errors.Gone):
+            match problem:
+                case errors.Conflict():  # it has changed, which the watch will show
+                    pause = _Pause(now + CONFLICT_SECONDS, update.queue.version)
+                case errors.Gone():
+                    pause = _Pause(now + AGAIN_SECONDS, update.queue.version)
+                case _:
+                    pause = _Pause(now + AGAIN_SECONDS)
+            self._pauses[queue.uid] = pause
+            if not pause.version:
                 logger.error("the status of queue %s was not written: %s", queue.name, problem)  # noqa: TRY400
         else:
             self._written[queue.uid] = now
