@@ -12,6 +12,7 @@ class Promise(StrEnum):
     HANDS_OFF = "P8 hands off"
     RESERVED_FIRST = "reserved before bound"
     LIMITS = "limits of queues"
+    STOPS = "stops of queues"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,8 @@ class Findings:
 class Verdict:
     """All findings over one history.
 
-    ``bindings``, ``gangs`` and ``writes`` count what was judged, so that nothing judged can be
-    told from nothing wrong.
+    ``bindings``, ``gangs``, ``writes`` and ``charges`` count what was judged, so that nothing
+    judged can be told from nothing wrong.
     """
 
     violations: tuple[Finding, ...]
@@ -60,6 +61,7 @@ class Verdict:
     bindings: int = 0
     gangs: int = 0
     writes: int = 0
+    charges: int = 0  # that Tutti has raised while there were queues
 
     def of(self, promise: Promise) -> tuple[Finding, ...]:
         """Give the violations of one promise."""

@@ -18,6 +18,7 @@ class Kind(StrEnum):
 
     PODS = "/api/v1/pods"
     NODES = "/api/v1/nodes"
+    NAMESPACES = "/api/v1/namespaces"
     POD_GROUPS = "/apis/tutti.dev/v1alpha1/podgroups"
     RESERVATIONS = "/apis/tutti.dev/v1alpha1/reservations"
     QUEUES = "/apis/tutti.dev/v1alpha1/queues"

@@ -51,7 +51,7 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
     whole = judge_wholeness(steps, heard, standpoint)
     room = judge_capacity(steps, standpoint)
     reserved = judge_reserving(steps, standpoint)
-    limits = judge_limits(steps, standpoint)
+    limits = judge_limits(steps, heard, standpoint)
     hands = judge_hands(steps, heard, standpoint)
     all_findings = (whole, room, reserved, limits, hands)
     return Verdict(
@@ -68,4 +68,5 @@ def weigh(history: History, entries: Sequence[AuditEntry], standpoint: Standpoin
         bindings=room.judged,
         gangs=whole.judged,
         writes=hands.judged,
+        charges=limits.judged,
     )

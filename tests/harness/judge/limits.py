@@ -1,198 +1,122 @@
-"""Limits of queues: what Tutti reserves or binds adds to no queue that is above its limit.
+"""Queues: what Tutti reserves or binds exceeds no limit and starts in no queue that is stopped.
 
-A gang is charged to the queue that its PodGroup names when its first member holds room. It is
-charged what its members hold, and no less than what it started with while members are lost. A limit
-that is lowered counts once Tutti has written the status of that generation: before, it may not know
-it.
-Pods without a PodGroup and default queues are not judged.
+What an administrator changes counts once Tutti has written the status of that generation: before,
+it may not know it. Until then the widest limit counts, and what is above a queue in all its
+generations. A queue that is new counts at once, and so do the labels of a namespace.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
+from .audit import AuditEntry
+from .charging import Books, Charge
 from .findings import Finding, Findings, Promise
-from .quantities import Amounts, format_amount
+from .quantities import format_amount
+from .queues import Queue
 from .replay import Step
 from .standpoint import Standpoint
-from .views import Key, Pod, PodGroup, Queue, Reservation
+from .views import Key, Pod, Reservation
+
+Faults = Iterator[tuple[Promise, str]]
 
 
-@dataclass(slots=True)
-class _Gang:
-    """What a gang holds, and what it started with."""
-
-    queue: str = ""
-    held: dict[str, Pod] = field(default_factory=dict)  # by uid
-    promised: dict[str, Pod] = field(default_factory=dict)
-    start: dict[str, Pod] = field(default_factory=dict)
-
-    @property
-    def charge(self) -> Counter[str]:
-        """The larger of what members hold and what it started with; nothing once nobody holds."""
-        members = {**self.promised, **self.held}
-        return _sum(members) | _sum(self.start) if members else Counter()
-
-
-def _is_over(pod: Pod) -> bool:
-    return pod.phase in ("Succeeded", "Failed")
-
-
-def _sum(pods: Mapping[str, Pod]) -> Counter[str]:
-    total = Counter[str]()
-    for pod in pods.values():
-        total.update(pod.requests)
-    return total
-
-
-@dataclass(slots=True)
-class _Books:
-    """All gangs and queues as they are by now."""
-
-    queues: dict[str, list[Queue]] = field(default_factory=dict)  # generations that may count
-    groups: dict[Key, PodGroup] = field(default_factory=dict)
-    gangs: dict[Key, _Gang] = field(default_factory=dict)
-    pods: dict[str, Pod] = field(default_factory=dict)
-    charged_to: dict[str, Key] = field(default_factory=dict)  # by uid, from the first room held
-
-    def key_of(self, pod: Pod) -> Key | None:
-        """The gang that a pod is charged to, whatever its labels say by now."""
-        return self.charged_to.get(pod.uid, pod.gang)
-
-    def gang(self, key: Key) -> _Gang:
-        """The gang, with its queue if nobody holds room so far."""
-        found = self.gangs.setdefault(key, _Gang())
-        if not (found.held or found.promised):
-            group = self.groups.get(key)
-            found.queue, found.start = (group.queue if group is not None else ""), {}
-        return found
-
-    def chain(self, name: str) -> Iterator[str]:
-        """The queue and those above it; one that was moved ends it until Tutti knows of that."""
-        met = set[str]()
-        while name in self.queues and name not in met:
-            met.add(name)
-            yield name
-            parents = {queue.parent for queue in self.queues[name]}
-            name = parents.pop() if len(parents) == 1 else ""
-
-    def charged(self, name: str) -> Counter[str]:
-        """What is charged to a queue and those below it."""
-        total = Counter[str]()
-        for gang in self.gangs.values():
-            if name in self.chain(gang.queue):
-                total.update(gang.charge)
-        return total
-
-    def limits(self, name: str) -> Amounts:
-        """The limits that count by now: the widest that Tutti may know."""
-        known = self.queues[name]
-        names = set.intersection(*({*queue.limits} for queue in known))
-        return {each: max(queue.limits[each] for queue in known) for each in names}
-
-    def take(self, step: Step) -> Key | None:
-        """Take in one change; gives the gang that may hold more by it."""
-        match step.before or step.after:
-            case Queue() as queue:
-                self._take_queue(queue.key.name, step.after)
-            case PodGroup() as group:
-                if isinstance(step.after, PodGroup):
-                    self.groups[group.key] = step.after
-            case Pod() as pod if (key := self.key_of(pod)) is not None:
-                return self._take_pod(key, pod, step.after)
-            case Reservation() as reservation:
-                gang = self.gang(reservation.gang)
-                named = step.after.named if isinstance(step.after, Reservation) else {}
-                known = {uid: self.pods[uid] for uid in named if uid in self.pods}
-                gang.promised = {uid: pod for uid, pod in known.items() if not _is_over(pod)}
-                self._has_started(reservation.gang, gang)
-                return reservation.gang
-        return None
-
-    def _take_queue(self, name: str, after: object) -> None:
-        if not isinstance(after, Queue):
-            self.queues.pop(name, None)
-            return
-        same = [queue for queue in self.queues.get(name, ()) if queue.uid == after.uid]
-        latest = {queue.generation: queue for queue in (*same, after)}
-        self.queues[name] = [queue for n, queue in latest.items() if n >= after.observed] or [after]
-
-    def _take_pod(self, key: Key, before: Pod, after: object) -> Key:
-        gang = self.gang(key)
-        if not isinstance(after, Pod):
-            for pods in (self.pods, gang.held, gang.promised):
-                pods.pop(before.uid, None)
-            self.charged_to.pop(before.uid, None)
-            return key
-        self.pods[after.uid] = after
-        if after.phase == "Succeeded":
-            gang.start.pop(after.uid, None)
-        if after.takes_room:
-            gang.held[after.uid] = after
-            self.charged_to[after.uid] = key
-        else:
-            gang.held.pop(after.uid, None)
-            if _is_over(after):
-                gang.promised.pop(after.uid, None)
-        self._has_started(key, gang)
-        return key
-
-    def _has_started(self, key: Key, gang: _Gang) -> None:
-        """Note what a gang starts with, once enough members hold room."""
-        group, members = self.groups.get(key), {**gang.promised, **gang.held}
-        if group is None or gang.start or len(members) < max(group.min_member, 1):
-            return
-        in_order = sorted(members.values(), key=lambda pod: pod.key)
-        needed = [
-            pod
-            for role, least in group.roles.items()
-            for pod in [one for one in in_order if one.role == role][:least]
-        ]
-        others = [pod for pod in in_order if pod not in needed]
-        chosen = (*needed, *others[: max(group.min_member - len(needed), 0)])
-        gang.start = {pod.uid: pod for pod in chosen}
-
-
-def judge_limits(steps: Sequence[Step], standpoint: Standpoint) -> Findings:
+def judge_limits(
+    steps: Sequence[Step], entries: Sequence[AuditEntry], standpoint: Standpoint
+) -> Findings:
     """Replay what queues are charged; a limit exceeded for one moment is a violation."""
-    books = _Books()
+    if not any(isinstance(step.after, Queue) for step in steps):
+        return Findings()
+    books = Books(standpoint.scheduler_name)
+    released = _released_by_us(entries, standpoint)
     violations: list[Finding] = []
     unproved: list[Finding] = []
     judged = 0
     for step in steps:
-        key = _gang_of(step, books)
-        old = books.gang(key).charge if key is not None else Counter[str]()
+        key = books.gang_of(step)
+        old = books.charge(key)
+        faults = [*_early_end(step, books, released)]
         books.take(step)
-        if key is None or step.initial or not standpoint.looks_at(key.namespace):
-            continue
-        more = books.gang(key).charge - old
-        if not more or not _is_ours(step, standpoint):
-            continue
-        judged += 1
-        for sentence in _excess(books, key, more):
-            finding = Finding(Promise.LIMITS, str(key), sentence, step.revision)
+        if _is_judged(step, key, standpoint):
+            assert key is not None
+            now = books.charge(key)
+            judged += bool(now.amounts - old.amounts)
+            faults += _faults(step, books, key, old, now)
+        for promise, sentence in faults:
+            finding = Finding(promise, str(key or _name(step)), sentence, step.revision)
             (violations if step.gap is None else unproved).append(finding)
     return Findings(tuple(violations), unproved=tuple(unproved), judged=judged)
 
 
-def _gang_of(step: Step, books: _Books) -> Key | None:
-    match step.before or step.after:
-        case Pod() as pod:
-            return books.key_of(pod)
-        case Reservation() as reservation:
-            return reservation.gang
-    return None
-
-
-def _is_ours(step: Step, standpoint: Standpoint) -> bool:
-    """Whether Tutti did it: it alone writes Reservations."""
+def _is_judged(step: Step, key: Key | None, standpoint: Standpoint) -> bool:
+    """Whether Tutti may have done it, which alone writes Reservations, where it matters."""
+    if key is None or step.initial or not standpoint.looks_at(key.namespace):
+        return False
     return not isinstance(step.after, Pod) or standpoint.bound_by_us(step.after)
 
 
-def _excess(books: _Books, key: Key, more: Counter[str]) -> Iterator[str]:
-    for name in books.chain(books.gang(key).queue):
-        charged = books.charged(name)
-        for resource, limit in books.limits(name).items():
-            if more[resource] > 0 and charged[resource] > limit:
-                amounts = f"{format_amount(charged[resource])} of {format_amount(limit)} {resource}"
-                yield f"gang {key} holds more, and queue {name} is then charged {amounts}"
+def _faults(step: Step, books: Books, key: Key, old: Charge, now: Charge) -> Faults:
+    more = now.amounts - old.amounts
+    if not more:
+        return
+    queue, is_start = books.queue_of(key), not old.amounts
+    if is_start and isinstance(step.after, Reservation) and step.after.queue is not None:
+        allowed = {name or books.default_of(key.namespace) or "root" for name in books.named[key]}
+        if (recorded := step.after.queue[0]) not in allowed:
+            names = ", ".join(sorted(allowed))
+            sentence = f"gang {key} starts in queue {recorded}, and it belongs to {names}"
+            yield Promise.LIMITS, sentence
+    for name in books.chain(queue):
+        yield from _excess(books, key, more, name)
+        if is_start or now.extras - old.extras:
+            created = _created(books, key) if is_start else datetime.max.replace(tzinfo=UTC)
+            if all(known.stops(created) for known in books.queues[name]):
+                verb = "starts" if is_start else "grows"
+                yield Promise.STOPS, f"gang {key} {verb}, although queue {name} is stopped"
+
+
+def _excess(books: Books, key: Key, more: Counter[str], name: str) -> Faults:
+    charged = books.charged(name)
+    for resource, limit in books.limits(name).items():
+        if more[resource] > 0 and charged[resource] > limit:
+            amounts = f"{format_amount(charged[resource])} of {format_amount(limit)} {resource}"
+            sentence = f"gang {key} holds more, and queue {name} is then charged {amounts}"
+            yield Promise.LIMITS, sentence
+
+
+def _created(books: Books, key: Key) -> datetime:
+    """When the newest was created of the group and the members with which it starts."""
+    gang = books.gangs[key]
+    newest = [pod.created for pod in (*gang.promised.values(), *gang.held.values())]
+    newest += [gang.group.created] if gang.group is not None else []
+    moments = [datetime.fromisoformat(at) for at in newest if at]
+    return max(moments, default=datetime.min.replace(tzinfo=UTC))
+
+
+def _name(step: Step) -> str:
+    view = step.before or step.after
+    return "" if view is None else view.key.name
+
+
+def _early_end(step: Step, books: Books, released: frozenset[tuple[str, str]]) -> Faults:
+    """What is wrong with the end of a queue that Tutti let go."""
+    queue = step.before
+    if step.after is not None or not isinstance(queue, Queue):
+        return
+    name = queue.key.name
+    if (name, queue.uid) in released and +books.charged(name):
+        yield Promise.STOPS, f"queue {name} was let go while gangs were charged to it"
+
+
+def _released_by_us(
+    entries: Sequence[AuditEntry], standpoint: Standpoint
+) -> frozenset[tuple[str, str]]:
+    """The Queues whose finalizers Tutti was the last to write, by name and uid."""
+    last: dict[str, AuditEntry] = {}
+    for entry in entries:
+        is_queue = entry.resource == "queues" and entry.succeeded
+        if is_queue and (entry.verb == "update" or "metadata.finalizers" in entry.fields):
+            last[entry.name] = entry
+    return frozenset(
+        (name, entry.uid) for name, entry in last.items() if entry.user == standpoint.operator_user
+    )

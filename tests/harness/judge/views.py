@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from .history import Body, Kind
 from .quantities import Amounts, amounts, effective_requests
+from .queues import Namespace, Queue, read_namespace, read_queue
 
 GROUP_LABEL = "tutti.dev/pod-group"
 VOLCANO_ANNOTATION, TASK_ANNOTATION = "scheduling.k8s.io/group-name", "volcano.sh/task-spec"
@@ -45,6 +46,7 @@ class Pod:
     phase: str
     terminating: bool
     requests: Amounts
+    created: str = ""  # by the API server, in whole seconds
     app: str = ""  # of Spark, where it names no group
     # The groups of other projects that it names, where it names none of Tutti's: by ``foreign``.
     of_kubernetes: str = ""
@@ -98,6 +100,7 @@ class PodGroup:
     absent_seconds: int  # for which they are awaited
     owner_pod: str  # the pod that owns it, if one does
     queue: str = ""
+    created: str = ""
 
 
 def foreign(kind: Kind, name: str) -> str:
@@ -118,6 +121,7 @@ class Reservation:
     slots: Mapping[tuple[str, str], int]
     reserved_at: datetime | None
     is_spent: bool  # it holds nothing any more, and keeps the record of the gang's start
+    queue: tuple[str, str] | None = None  # of that record: name and uid
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -126,19 +130,7 @@ class Reservation:
         return frozenset(nodes_of_pods | {node for node, _ in self.slots})
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """A Queue at one revision; ``observed`` is the generation that Tutti has last written about."""
-
-    key: Key
-    uid: str
-    parent: str
-    limits: Amounts
-    generation: int
-    observed: int
-
-
-View = Pod | Node | PodGroup | Reservation | Queue
+View = Pod | Node | PodGroup | Reservation | Queue | Namespace
 
 
 def view(kind: Kind, body: Body, revision: int) -> View:
@@ -180,6 +172,7 @@ def _pod(body: Body) -> Pod:
         phase=(body.get("status") or {}).get("phase") or "Pending",
         terminating=bool(metadata.get("deletionTimestamp")),
         requests=effective_requests(spec),
+        created=metadata.get("creationTimestamp") or "",
         app="" if is_tuttis or not spark_role else labels.get(SPARK_APP, ""),
         of_kubernetes=foreign(Kind.KUBERNETES_GROUPS, native),
         of_volcano=foreign(Kind.VOLCANO_GROUPS, volcano),
@@ -230,6 +223,7 @@ def _pod_group(body: Body) -> PodGroup:
             "",
         ),
         queue=spec.get("queue") or "",
+        created=body["metadata"].get("creationTimestamp") or "",
     )
 
 
@@ -248,6 +242,7 @@ def _foreign_group(kind: Kind, body: Body) -> PodGroup:
         templates={},
         absent_seconds=ABSENT_SECONDS,
         owner_pod="",
+        created=body["metadata"].get("creationTimestamp") or "",
     )
 
 
@@ -265,6 +260,7 @@ def _owner(kind: Kind, body: Body) -> PodGroup:
         templates={},
         absent_seconds=ABSENT_SECONDS,
         owner_pod="",
+        created=body["metadata"].get("creationTimestamp") or "",
     )
 
 
@@ -316,21 +312,7 @@ def _reservation(body: Body, revision: int) -> Reservation:
         },
         reserved_at=datetime.fromisoformat(said) if (said := spec.get("reservedAt")) else None,
         is_spent="queue" in spec and not (placement or spec.get("evict")),
-    )
-
-
-def _queue(body: Body) -> Queue:
-    spec, metadata = body.get("spec") or {}, body["metadata"]
-    limits = {
-        line["name"]: line["limit"] for line in spec.get("resources") or () if "limit" in line
-    }
-    return Queue(
-        key=_key(body),
-        uid=metadata["uid"],
-        parent=spec.get("parent") or "",
-        limits=amounts(limits),
-        generation=int(metadata.get("generation") or 1),
-        observed=int((body.get("status") or {}).get("observedGeneration") or 0),
+        queue=(record["name"], record.get("uid", "")) if (record := spec.get("queue")) else None,
     )
 
 
@@ -338,5 +320,6 @@ _READERS: Mapping[Kind, Callable[[Body], View]] = {
     Kind.PODS: _pod,
     Kind.NODES: _node,
     Kind.POD_GROUPS: _pod_group,
-    Kind.QUEUES: _queue,
+    Kind.QUEUES: lambda body: read_queue(_key(body), body),
+    Kind.NAMESPACES: lambda body: read_namespace(_key(body), body),
 }

@@ -68,22 +68,40 @@ class Story:
         )
 
     def queue(
-        self, name: str, parent: str = "", *, generation: int = 1, observed: int = 0, **limits: str
+        self,
+        name: str,
+        parent: str = "",
+        *,
+        generation: int = 1,
+        observed: int = 0,
+        uid: str = "",
+        deleted: bool = False,
+        drained_at: float | None = None,
+        spec: Mapping[str, Any] | None = None,
+        **limits: str,
     ) -> int:
-        """Put a Queue with these limits."""
+        """Put a Queue with these limits; ``drained_at`` is the second at which its drain began."""
         lines = [{"name": key, "limit": value} for key, value in _resources(limits).items()]
+        metadata = {"name": name, "generation": generation}
+        metadata |= {"uid": uid} if uid else {}
+        metadata |= {"deletionTimestamp": moment(0.0)} if deleted else {}
+        since = {} if drained_at is None else {"drainingSince": moment(drained_at)}
         return self.put(
             Kind.QUEUES,
             {
-                "metadata": {"name": name, "generation": generation},
-                "spec": {"parent": parent, "resources": lines},
-                "status": {"observedGeneration": observed},
+                "metadata": metadata,
+                "spec": {"parent": parent, "resources": lines, **(spec or {})},
+                "status": {"observedGeneration": observed, **since},
             },
         )
 
-    def queued(self, name: str, least: int, queue: str) -> int:
-        """Put a PodGroup that names its queue."""
-        return self._group(name, {"minMember": least, "queue": queue})
+    def namespace(self, name: str, **labels: str) -> int:
+        """Put a namespace."""
+        return self.put(Kind.NAMESPACES, {"metadata": {"name": name, "labels": labels}})
+
+    def queued(self, name: str, least: int, queue: str, *, at: float = 0.0) -> int:
+        """Put a PodGroup that names its queue, created at a second."""
+        return self._group(name, {"minMember": least, "queue": queue}, at=at)
 
     def group(self, name: str, least: int | None = None, **roles: int) -> int:
         """Put a PodGroup."""
@@ -102,8 +120,11 @@ class Story:
         spec: dict[str, Any] = {"roles": listed, "absentMemberTimeoutSeconds": 5}
         return self._group(name, spec, [{"kind": "Pod", "name": maker}] if maker else [])
 
-    def _group(self, name: str, spec: Mapping[str, Any], owners: Iterable[object] = ()) -> int:
+    def _group(
+        self, name: str, spec: Mapping[str, Any], owners: Iterable[object] = (), at: float = 0.0
+    ) -> int:
         metadata = {"name": name, "namespace": "ml", "ownerReferences": list(owners)}
+        metadata["creationTimestamp"] = moment(at)
         return self.put(Kind.POD_GROUPS, {"metadata": metadata, "spec": spec})
 
     def pod(
@@ -116,9 +137,11 @@ class Story:
         scheduler: str = "tutti",
         phase: str = "Pending",
         uid: str = "",
+        created: str = "",
+        deleted: str = "",
         **requests: str,
     ) -> int:
-        """Put a pod, waiting or bound."""
+        """Put a pod, waiting or bound; ``deleted`` is since when it terminates."""
         labels = {"tutti.dev/pod-group": group, "tutti.dev/role": role}
         return self.put(
             Kind.PODS,
@@ -128,6 +151,8 @@ class Story:
                     "namespace": "ml",
                     "uid": uid or f"uid-{name}",
                     "labels": {key: value for key, value in labels.items() if value},
+                    "creationTimestamp": created or moment(0.0),
+                    **({"deletionTimestamp": deleted} if deleted else {}),
                 },
                 "spec": {
                     "schedulerName": scheduler,
@@ -184,7 +209,7 @@ class Story:
                     "podGroup": {"name": group, "uid": f"uid-{group}"},
                     "reservedAt": NOON.isoformat(),
                     "placement": placement,
-                    **({"queue": {"name": queue}} if queue else {}),
+                    **({"queue": {"name": queue, "uid": f"uid-{queue}"}} if queue else {}),
                 },
             },
         )
@@ -233,6 +258,11 @@ class Story:
 
 def _resources(given: Mapping[str, str]) -> dict[str, str]:
     return {"nvidia.com/gpu" if name == "gpu" else name: value for name, value in given.items()}
+
+
+def moment(seconds: float) -> str:
+    """A second of the story, as the API writes it."""
+    return (NOON + timedelta(seconds=seconds)).isoformat()
 
 
 def two_nodes() -> Story:
