@@ -200,3 +200,51 @@ def test_a_gang_left_half_bound_under_its_reservation_is_told_as_unfinished(
     assert_clean(it.verdict)
     (left,) = it.verdict.unfinished
     assert "unfinished/fits: 3 of 4 members bound" in left.sentence
+
+
+def _queue(name: str, **spec: object) -> dict[str, object]:
+    return {
+        "apiVersion": "tutti.dev/v1alpha1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"namespaces": {}, **spec},
+    }
+
+
+def test_the_judge_finds_starts_beyond_limits_and_in_held_queues_and_queues_that_go_too_early(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    path, queues = "/apis/tutti.dev/v1alpha1/queues", ("small", "held", "going")
+    with trial(plane, "queues", plant(catalogue.FORGETS_QUEUES, tmp_path)) as it:
+        it.rig.create(
+            _queue("small", resources=[{"name": "cpu", "limit": 1}]),
+            _queue("held", stop="Hold"),
+            _queue("going"),
+        )
+        try:
+            for name in queues:
+                group = pod_group(name, 2, namespace="queues")
+                group["spec"]["queue"] = name
+                it.rig.create(group, *members(name, 2, namespace="queues", cpu=1))
+            it.until(lambda: all(it.bound(name) == 2 for name in queues), "all are bound")
+            plane.request("DELETE", f"{path}/going")
+            it.until(
+                lambda: (
+                    "going"
+                    not in {
+                        each["metadata"]["name"] for each in plane.request("GET", path)["items"]
+                    }
+                ),
+                "the queue is let go",
+            )
+        finally:
+            it.rig.operator.kill()
+            for each in plane.request("GET", path)["items"]:
+                address = f"{path}/{each['metadata']['name']}"
+                plane.request("PATCH", address, {"metadata": {"finalizers": None}})
+                plane.request("DELETE", address)
+    assert {finding.sentence for finding in it.verdict.violations} == {
+        "gang queues/small holds more, and queue small is then charged 2 of 1 cpu",
+        "gang queues/held starts, although queue held is stopped",
+        "queue going was let go while gangs were charged to it",
+    }

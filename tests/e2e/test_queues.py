@@ -1,17 +1,19 @@
 """Queues on a real API server while gangs come and go: limits that change, queues that move and go.
 
-The judge of each test replays what every queue is charged: a limit that is exceeded for one moment
-is a violation.
+The judge replays what every queue is charged: a limit that is exceeded for one moment is a
+violation, and so is a start in a queue that is stopped, or the end of one that is charged.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ..api.bodies import queue
-from ..harness.rig import Rig, members, pod_group
+from ..harness.operator_process import USER
+from ..harness.rig import Rig, members, pod, pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 QUEUES = "/apis/tutti.dev/v1alpha1/queues"
 TEAMS = ("vision", "nlp", "speech")
 SHORT = 1.0  # seconds for which a member runs
+FEWEST_CHARGES = 8  # that the judge has looked at, of any of these tests
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +30,7 @@ def cluster() -> Iterator[Rig]:
     with Rig.start() as started:
         started.nodes(3, cpu=4, memory="16Gi")
         yield started
+        assert started.verdict().charges > FEWEST_CHARGES
 
 
 @pytest.fixture
@@ -89,6 +93,41 @@ def _until_succeeded(rig: Rig, *names: str) -> None:
     rig.until(lambda: _succeeded(rig, *names), f"{names} have succeeded")
 
 
+def _is_empty(rig: Rig, name: str) -> bool:
+    lines = rig.plane.request("GET", f"{QUEUES}/{name}").get("status", {}).get("conditions", ())
+    return any(line["type"] == "Empty" and line["status"] == "True" for line in lines)
+
+
+def _until_known(rig: Rig, name: str) -> None:
+    """Wait until Tutti has written about the Queue as it is."""
+
+    def is_known() -> bool:
+        read = rig.plane.request("GET", f"{QUEUES}/{name}")
+        observed = read.get("status", {}).get("observedGeneration")
+        return bool(observed == read["metadata"]["generation"])
+
+    rig.until(is_known, f"the status of {name} is of its last change")
+
+
+def _waits_behind(rig: Rig, gang: str, others: tuple[str, ...]) -> list[str]:
+    """The other gangs that started after Tutti knew the gang and before it started."""
+    is_known = False
+    behind: list[str] = []
+    for line in rig.plane.audited():
+        target = line.get("objectRef", {})
+        if line["user"]["username"] != USER or line["responseStatus"]["code"] >= 300:
+            continue
+        if target["resource"] == "podgroups" and target.get("name") == gang:
+            is_known = True
+        elif target["resource"] == "reservations" and line["verb"] == "create":
+            name = line["requestObject"]["spec"]["podGroup"]["name"]
+            if name == gang:
+                return behind
+            if is_known and name in others:
+                behind.append(name)
+    raise AssertionError(f"{gang} has not started")
+
+
 def _remove_queues(rig: Rig) -> None:
     """As administrators can: without Tutti's finalizer."""
     for each in rig.plane.request("GET", QUEUES)["items"]:
@@ -120,6 +159,58 @@ def test_teams_borrow_and_give_back_while_limits_and_queues_change(rig: Rig) -> 
     rig.until_says("held", "Reserved", "QueueHeld")
     _change(rig, "vision", stop="None")
     _until_succeeded(rig, *old, *more, "held")
+
+
+def test_three_teams_keep_all_rules_under_load_while_all_is_changed(rig: Rig) -> None:
+    """Borrowing, giving back, a limit below use, and a queue moved, held, drained, deleted."""
+    _queue(rig, "top", resources=_cpu(limit=10))
+    for name in TEAMS:
+        _queue(rig, name, parent="top", resources=_cpu(guaranteed=3))
+    _queue(rig, "single", parent="top", resources=_cpu(limit=1), defaultFor={})
+    load = {name: tuple(f"load-{name}{i:02}" for i in range(12)) for name in TEAMS}
+    _gangs(rig, "vision", *load["vision"], seconds=2.0)
+    rig.until(lambda: _running(rig) == 10, "vision borrows all up to the limit")
+    for name in TEAMS[1:]:
+        _gangs(rig, name, *load[name])
+    rig.create(*(pod(f"single-{i}", cpu=1, run_seconds=SHORT) for i in range(4)))
+    rig.until(lambda: rig.bound(load["nlp"][0]) and rig.bound(load["speech"][0]), "they start")
+    for name in TEAMS[1:]:
+        assert not _waits_behind(rig, load[name][0], load["vision"]), "vision gives back first"
+
+    _change(rig, "top", resources=_cpu(limit=4))  # below use
+    _until_known(rig, "top")
+    rig.until(lambda: _running(rig) <= 4, "what ends is not followed")
+    _change(rig, "nlp", parent="", resources=_cpu(limit=4, guaranteed=3))  # moved while charged
+    _change(rig, "speech", stop="Hold")
+    rig.operator.kill()
+    rig.operator.start()
+    rig.until_says(load["speech"][-1], "Reserved", "QueueHeld")
+    _change(rig, "speech", stop="None")
+    _change(rig, "top", resources=_cpu(limit=8))
+    _change(rig, "vision", stop="Drain")
+    path = f"{QUEUES}/vision"
+    since = rig.until(
+        lambda: rig.plane.request("GET", path)["status"].get("drainingSince"), "it drains"
+    )
+    next_second = datetime.fromisoformat(since) + timedelta(seconds=1)
+    rig.until(lambda: datetime.now(UTC) > next_second, "what is created now is newer")
+    _gangs(rig, "vision", "new")
+    rig.until_says("new", "Reserved", "QueueDrains")
+    _gangs(rig, "speech", "long", seconds=6.0)
+    rig.until(lambda: rig.bound("long"), "it runs")
+
+    rig.plane.request("DELETE", f"{QUEUES}/speech")
+    _gangs(rig, "speech", "late")
+    rig.until_says("late", "Reserved", "QueueHeld")
+    assert "speech" in _names(rig), "it is held until its gangs have ended"
+    _until_succeeded(rig, *load["nlp"], *load["vision"], "long")
+    rig.until_says("late", "Reserved", "UnknownQueue")
+    assert "speech" not in _names(rig)
+    rig.until(lambda: _is_empty(rig, "vision"), "vision has drained")
+    rig.until(
+        lambda: all(rig.pod(f"single-{i}")["status"]["phase"] == "Succeeded" for i in range(4)),
+        "the pods without a group have ended",
+    )
 
 
 def test_queues_drain_and_are_deleted_under_load(rig: Rig) -> None:

@@ -132,6 +132,7 @@ class Arena:
         wrong = [*map(str, verdict.violations), *run.troubles]
         wrong += [f"not at rest: {finding}" for finding in verdict.unfinished]
         wrong += [f"a gap of the judge's: {finding}" for finding in verdict.unproved]
+        wrong += ["the judge saw nobody charged"] * (self._is_queued and not verdict.charges)
         wrong += [f"the log says {words!r}" for words in BAD_WORDS if words in log]
         writes = sum(n for kind, n in run.course.written.items() if kind != "lease")
         if trial is UNBROKEN and seen.is_promised:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 CONDITIONS = ("Reserved", "Bound", "Healthy")
+_STARTED_IN_QUEUES = {**STARTED, "brief": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,9 @@ class Rest:
         """Whether it is an end that an unbroken run can reach."""
         charged = queued.CHARGED.items()
         is_said = all(amount in self.said.get(name, amount) for name, amount in charged)
-        return self.started == STARTED and not self.reservations and is_said
+        is_gone = queued.GONE not in self.said
+        is_started = self.started in (STARTED, _STARTED_IN_QUEUES)
+        return is_started and not self.reservations and is_said and is_gone
 
     def difference(self, other: Rest) -> str:
         """What is not as it is in the other, in words; empty where they are alike."""
@@ -70,7 +73,7 @@ def look(
     held = request("GET", f"{ours}/reservations")["items"]
     return Rest(
         bound=frozenset(_name(each) for each in pods if "nodeName" in each["spec"]),
-        started={gang: counts[gang] for gang in STARTED},
+        started={gang: counts[gang] for gang in (_STARTED_IN_QUEUES if is_queued else STARTED)},
         value=_value(started),
         said=said,
         reservations=sum(_holds_room(each) for each in held),

@@ -58,7 +58,7 @@ class Run:
         self._namespace = namespace
         self._is_foreign = is_foreign
         self._is_queued = is_queued
-        self._story = scenario.Story(request, namespace, is_foreign=is_foreign)
+        self._story = scenario.Story(request, namespace, is_foreign=is_foreign, is_queued=is_queued)
         self._rules = ExitStack()
         self._due: list[tuple[float, Callable[[], None]]] = []
         self._start_at: float | None = time.monotonic()

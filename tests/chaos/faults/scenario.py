@@ -101,19 +101,35 @@ def _in_pool(pool: str) -> dict[str, Any]:
 
 
 class Story:
-    """What others do while the operator works: a member is lost, another takes its place."""
+    """What others do while the operator works: a member is lost, another takes its place.
+
+    Where there are queues, an administrator changes them.
+    """
 
     def __init__(
-        self, request: Callable[..., Any], namespace: str, *, is_foreign: bool = False
+        self,
+        request: Callable[..., Any],
+        namespace: str,
+        *,
+        is_foreign: bool = False,
+        is_queued: bool = False,
     ) -> None:
         self._request = request
         self._namespace = namespace
         self._is_foreign = is_foreign
-        self.is_over = False
+        self._administrator = queued.Administrator(request, namespace) if is_queued else None
+        self._is_replaced = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self._is_replaced and (self._administrator is None or self._administrator.is_over)
 
     def retry(self, seen: Rest) -> None:
         """Do the next thing, if it is time."""
-        if self.is_over or not all(name in seen.bound for name in WORN):
+        if self._administrator is not None:
+            self._administrator.retry(seen.started)
+        if self._is_replaced or not all(name in seen.bound for name in WORN):
             return
         pods = f"/api/v1/namespaces/{self._namespace}/pods"
         self._request("DELETE", f"{pods}/{WORN[-1]}?gracePeriodSeconds=0")
@@ -122,4 +138,4 @@ class Story:
         self._request(
             "POST", pods, foreign.member(replacement) if self._is_foreign else replacement
         )
-        self.is_over = True
+        self._is_replaced = True

@@ -194,9 +194,28 @@ UNFENCED = (
     REPAIRS_GANGS_THAT_LOST_EVERYBODY,
 )
 
-EXCEEDS_LIMITS = Mutant(
-    "exceeds the limits of queues",
-    (Patch("queues/limits.py", "max(self.limit - self.in_use - self.held, 0)", "2**40"),),
+_LIMITLESS = Patch("queues/limits.py", "max(self.limit - self.in_use - self.held, 0)", "2**40")
+
+EXCEEDS_LIMITS = Mutant("exceeds the limits of queues", (_LIMITLESS,))
+# Seen by the judge alone, for its plans are not verified.
+FORGETS_QUEUES = Mutant(
+    "forgets limits and stops and lets charged queues go",
+    (
+        _LIMITLESS,
+        Patch(
+            "operator/cycle.py", "to_thread(plan_checks.violations, ", "to_thread(lambda *_: (), "
+        ),
+        Patch(
+            "queues/tree.py",
+            "queue.stop is Stop.HOLD or queue.is_terminating or queue.name in self.broken",
+            "queue.name in self.broken",
+        ),
+        Patch(
+            "commit/queue_lifecycle.py",
+            "{use.name for use in plan.queues if not use.charged.amounts}",
+            "{use.name for use in plan.queues}",
+        ),
+    ),
 )
 KNOWS_NO_COVER = Mutant(
     "knows no guarantees",
@@ -397,6 +416,7 @@ CLAIM_MUTANTS = (
 
 MUTANTS = (
     *UNLAWFUL_QUEUE_MUTANTS,
+    FORGETS_QUEUES,
     *CLAIM_MUTANTS,
     *UNFENCED,
     SKIPS_THE_RESERVATION,
