@@ -110,22 +110,20 @@ def _until_known(rig: Rig, name: str) -> None:
 
 
 def _waits_behind(rig: Rig, gang: str, others: tuple[str, ...]) -> list[str]:
-    """The other gangs that started after Tutti knew the gang and before it started."""
+    """The others that started in plans after Tutti said that the gang lacks room."""
     is_known = False
-    behind: list[str] = []
+    starts: dict[str, str] = {}  # since then, with the moment of the plan
     for line in rig.plane.audited():
         target = line.get("objectRef", {})
         if line["user"]["username"] != USER or line["responseStatus"]["code"] >= 300:
             continue
-        if target["resource"] == "podgroups" and target.get("name") == gang:
-            is_known = True
-        elif target["resource"] == "reservations" and line["verb"] == "create":
-            name = line["requestObject"]["spec"]["podGroup"]["name"]
-            if name == gang:
-                return behind
-            if is_known and name in others:
-                behind.append(name)
-    raise AssertionError(f"{gang} has not started")
+        if target.get("resource") == "podgroups" and target.get("name") == gang:
+            is_known |= "NotEnoughRoom" in str(line["requestObject"])
+        elif target.get("resource") == "reservations" and line["verb"] == "create" and is_known:
+            spec = line["requestObject"]["spec"]
+            starts[spec["podGroup"]["name"]] = spec["queue"]["startedAt"]
+    assert gang in starts, f"{gang} has not waited, or not started"
+    return [name for name in others if starts.get(name, starts[gang]) < starts[gang]]
 
 
 def _remove_queues(rig: Rig) -> None:
@@ -164,23 +162,27 @@ def test_teams_borrow_and_give_back_while_limits_and_queues_change(rig: Rig) -> 
 def test_three_teams_keep_all_rules_under_load_while_all_is_changed(rig: Rig) -> None:
     """Borrowing, giving back, a limit below use, and a queue moved, held, drained, deleted."""
     _queue(rig, "top", resources=_cpu(limit=10))
-    for name in TEAMS:
-        _queue(rig, name, parent="top", resources=_cpu(guaranteed=3))
     _queue(rig, "single", parent="top", resources=_cpu(limit=1), defaultFor={})
+    for name in TEAMS:
+        _queue(rig, name, resources=_cpu(guaranteed=3))
     load = {name: tuple(f"load-{name}{i:02}" for i in range(12)) for name in TEAMS}
-    _gangs(rig, "vision", *load["vision"], seconds=2.0)
-    rig.until(lambda: _running(rig) == 10, "vision borrows all up to the limit")
+    _gangs(rig, "vision", *load["vision"], seconds=4.0)
+    rig.until(lambda: _running(rig) == 12, "vision borrows all nodes")
     for name in TEAMS[1:]:
         _gangs(rig, name, *load[name])
-    rig.create(*(pod(f"single-{i}", cpu=1, run_seconds=SHORT) for i in range(4)))
+    for name in TEAMS[1:]:
+        rig.until_says(load[name][0], "Reserved", "NotEnoughRoom")
     rig.until(lambda: rig.bound(load["nlp"][0]) and rig.bound(load["speech"][0]), "they start")
     for name in TEAMS[1:]:
         assert not _waits_behind(rig, load[name][0], load["vision"]), "vision gives back first"
 
+    for name in TEAMS:
+        _change(rig, name, parent="top")  # moved while charged
+    rig.create(*(pod(f"single-{i}", cpu=1, run_seconds=SHORT) for i in range(4)))
     _change(rig, "top", resources=_cpu(limit=4))  # below use
     _until_known(rig, "top")
     rig.until(lambda: _running(rig) <= 4, "what ends is not followed")
-    _change(rig, "nlp", parent="", resources=_cpu(limit=4, guaranteed=3))  # moved while charged
+    _change(rig, "nlp", parent="", resources=_cpu(limit=4, guaranteed=3))
     _change(rig, "speech", stop="Hold")
     rig.operator.kill()
     rig.operator.start()
