@@ -59,25 +59,25 @@ def best_fit(
     spent where there are rules; None is one of many tries within a budget.
     """
     problem = with_a_resource(problem)
-    found = list(standing or ((),) * len(problem.demands))
+    answer = list(standing or ((),) * len(problem.demands))
     room = FreeCapacity(problem)
-    for index, shares in enumerate(found):
+    for index, shares in enumerate(answer):
         room.caps.take_shares(index, shares)
         for share in shares:
             shape = problem.demands[index].parts[share.part].shape
             room.take(shape, np.array([share.node]), np.array([share.count]))
     scores = (scoring or NodeScoring)(problem, room)
-    order = range(len(found)) if demands is None else demands
+    order = range(len(answer)) if demands is None else demands
     if problem.rules:
         patience = patience or WorkBudget.within(Budget(seconds=TRY_SECONDS))
-        return place_by_rules(problem, order, found, room, scores, patience=patience)
+        return place_by_rules(problem, order, answer, room, scores, patience=patience)
     for index in order:
-        found[index] = GreedyPlacement(problem, index, room, scores).shares()
-    return tuple(found)
+        answer[index] = GreedyPlacement(problem, index, room, scores).shares()
+    return tuple(answer)
 
 
 def with_a_resource(problem: Problem) -> Problem:
-    """The same problem; where it has no resources, with one that nobody asks for."""
+    """The same problem; if it has no resources, with one that no shape requests."""
     if problem.requests.shape[1]:
         return problem
     nothing = np.zeros((1, 1), dtype=np.int64)

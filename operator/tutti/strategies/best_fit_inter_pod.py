@@ -1,9 +1,9 @@
 """Best fit under rules: gang by gang, and a gang only if the rules hold with it in the end.
 
-Separate from best fit because nothing of it runs where there are no rules. Members that no rule
-speaks of are placed as ever; others where they keep apart and even, and the members of a gang that
-must be near one another in one domain after the other, the tightest first. It looks at every node
-for every member, so the looks are counted: once they are used up, rules let nobody more in.
+It runs only where there are rules. Members without rules are placed by best fit; the rest where
+anti-affinity and spread hold. Members of a gang with affinity to one another are tried in one
+domain after the other, the tightest first. Each member checks every node, so checks are counted:
+once ``patience`` is used up, no more members with rules are placed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,8 +52,8 @@ def place_by_rules(
 
     What these use is taken off ``room`` already.
     """
-    state, found = InterPodState(problem), list(standing)
-    for demand, own in zip(problem.demands, found, strict=True):
+    state, answer = InterPodState(problem), list(standing)
+    for demand, own in zip(problem.demands, answer, strict=True):
         for share in own:
             state.add(demand.parts[share.part].shape, share.node, share.count)
     waiting: list[int] = []
@@ -64,11 +64,11 @@ def place_by_rules(
             before = len(waiting)
             for index in waiting:
                 attempt = _Attempt(problem, index, room, scoring, state, patience=patience)
-                found[index] = attempt.shares()
-            # Who has to be near others may come in once they are there.
-            waiting = [i for i in waiting if not found[i] and _near(state, problem.demands[i])]
+                answer[index] = attempt.shares()
+            # Gangs with affinity to others may start once the others are placed.
+            waiting = [i for i in waiting if not answer[i] and _near(state, problem.demands[i])]
             is_worth_a_try = 0 < len(waiting) < before
-    return tuple(found)
+    return tuple(answer)
 
 
 def _near(state: InterPodState, demand: Demand) -> Sequence[Affinity]:
@@ -100,7 +100,7 @@ class _Attempt(GreedyPlacement):
         demand = self._demand
         self._rules, self._state, self._patience = problem.rules, state, patience
         self._region = _Region()
-        # Those whom others have to be near come first.
+        # Members that others have affinity to come first.
         self._largest_first.sort(key=lambda i: bool(state.near(demand.parts[i].shape)))
 
     def shares(self) -> tuple[Share, ...]:
@@ -112,14 +112,14 @@ class _Attempt(GreedyPlacement):
             for region in self._regions():
                 mark, self._region = self._room.mark(), region
                 if self._is_placed() and self._state.holds(sorted(shapes)):
-                    return self._found()
+                    return self._result()
                 for (index, node), count in self._shares.items():
                     self._state.add(self._demand.parts[index].shape, node, -count)
                 self._undo(mark)
         return ()
 
     def _regions(self) -> Iterator[_Region]:
-        """Next to those who are there, and together in one domain; where nobody is, the latter."""
+        """Near the placed pods, and all in one domain; where no pod is placed, only the latter."""
         near = _near(self._state, self._demand)
         if not near:
             yield _Region()
@@ -139,22 +139,22 @@ class _Attempt(GreedyPlacement):
         domain_count = self._rules.domain_counts[index]
         inside = domain_count.domain >= 0
         holds, room = np.zeros((2, len(domain_count.there)), dtype=np.int64)
-        shapes, others = set(), 0
+        shapes, uncovered = set(), 0
         for part in self._demand.parts:
             if not (self._state.near(part.shape) or domain_count.counted[part.shape]):
-                others += part.available
+                uncovered += part.available
                 continue
             shapes.add(part.shape)
             fits = np.where(self._open(part.shape), self._room.fits(part.shape), 0)[inside]
             sums = np.bincount(domain_count.domain[inside], fits, len(holds)).astype(np.int64)
             holds += np.minimum(sums, part.available)
             room += sums
-        enough = np.flatnonzero(holds + others >= self._demand.need)
+        enough = np.flatnonzero(holds + uncovered >= self._demand.need)
         for domain in enough[np.argsort(room[enough], kind="stable")][:MOST_DOMAINS].tolist():
             yield _Region(frozenset(shapes), domain_count.domain == domain)
 
     def _open(self, shape: int) -> Flags:
-        """[node]: where the shape may go now, whoever it has to be near to."""
+        """[node]: where the shape may go now, its affinity aside."""
         open_to = self._state.open_to(shape)
         if self._region.nodes is not None and shape in self._region.shapes:
             open_to &= self._region.nodes
@@ -182,17 +182,17 @@ class _Attempt(GreedyPlacement):
         while self._placed[index] < until and not self._patience.is_over:
             fits = self._room.fits(shape)
             self._patience.looks -= len(fits)
-            found = self._open_to(index) & (fits > 0)
+            open_nodes = self._open_to(index) & (fits > 0)
             if self._region.nodes is None:
-                found &= state.affinity_now(shape)
-            nodes = state.emptiest(shape, np.flatnonzero(found))
+                open_nodes &= state.affinity_now(shape)
+            nodes = state.emptiest(shape, np.flatnonzero(open_nodes))
             if not nodes.size:
                 return
             most = 1 if state.counts_one_by_one(shape) else until - self._placed[index]
             take = np.minimum(fits[nodes], min(most, self._scoring.at_once))
             best = first(self._scoring.keys(self._room, shape, nodes, take))
-            node, taken = int(nodes[best]), int(take[best])
+            node, members = int(nodes[best]), int(take[best])
             self._room.take(shape, nodes[best : best + 1], take[best : best + 1])
-            state.add(shape, node, taken)
-            self._placed[index] += taken
-            self._shares[index, node] = self._shares.get((index, node), 0) + taken
+            state.add(shape, node, members)
+            self._placed[index] += members
+            self._shares[index, node] = self._shares.get((index, node), 0) + members

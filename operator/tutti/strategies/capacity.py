@@ -21,10 +21,10 @@ def fits_per_node(
     limit: int = UNBOUNDED,
 ) -> NDArray[np.int64]:
     """How many members of one shape fit on each node, at most ``limit``."""
-    asked = np.flatnonzero(request > 0)
-    if not asked.size:
+    requested = np.flatnonzero(request > 0)
+    if not requested.size:
         return np.where(allowed_row, np.int64(limit), np.int64(0))
-    counts = (free[:, asked] // request[asked]).min(axis=1)
+    counts = (free[:, requested] // request[requested]).min(axis=1)
     return np.where(allowed_row, counts.clip(0, limit), np.int64(0))
 
 
@@ -57,7 +57,7 @@ class FreeCapacity:
         self._seen: dict[int, int] = {}  # shape -> how much of _touched its counts include
         self._touched: list[NDArray[np.intp]] = []
         self._taken: list[tuple[int, NDArray[np.intp], NDArray[np.int64]]] = []
-        self._is_marked = False  # until then nobody can undo anything
+        self._is_marked = False  # until then there is nothing to undo
 
     def fits(self, shape: int) -> NDArray[np.int64]:
         """How many members of the shape still fit on each node."""

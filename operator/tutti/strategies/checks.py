@@ -46,8 +46,8 @@ def _holds(cap: Cap, demand: Demand) -> bool:
     return least_use(demand, cap) <= cap.room
 
 
-def wanted(problem: Problem, candidates: Iterable[int]) -> ShapeDemand:
-    """What these demands compete for the nodes with."""
+def shape_demand_of(problem: Problem, candidates: Iterable[int]) -> ShapeDemand:
+    """The shapes by which these demands compete for the nodes, and the most members of each."""
     useful: dict[int, int] = {}
     for demand in (problem.demands[index] for index in candidates):
         for part in demand.parts:
@@ -59,20 +59,20 @@ def wanted(problem: Problem, candidates: Iterable[int]) -> ShapeDemand:
 
 def is_sound(problem: Problem, shares: Shares) -> bool:
     """Whether demands are whole or absent, members fit where they are, caps and rules hold."""
-    taken: list[tuple[int, int, int]] = []  # node, shape, members
+    placed: list[tuple[int, int, int]] = []  # node, shape, members
     for demand, own in zip(problem.demands, shares, strict=True):
         if own and not (_is_whole(demand, own) and domains.are_together(problem, demand, own)):
             return False
-        taken.extend((share.node, demand.parts[share.part].shape, share.count) for share in own)
-    nodes, shapes, counts = np.array(taken, dtype=np.int64).reshape(-1, 3).T
+        placed.extend((share.node, demand.parts[share.part].shape, share.count) for share in own)
+    nodes, shapes, counts = np.array(placed, dtype=np.int64).reshape(-1, 3).T
     if not problem.allowed[shapes, nodes].all():
         return False
     asks = problem.requests[shapes]
     used = np.zeros_like(problem.free)
     np.add.at(used, nodes, asks * counts[:, None])
-    asked = np.zeros(problem.free.shape, dtype=np.bool_)
-    np.logical_or.at(asked, nodes, asks > 0)
-    if (asked & (used > problem.free)).any():
+    is_requested = np.zeros(problem.free.shape, dtype=np.bool_)
+    np.logical_or.at(is_requested, nodes, asks > 0)
+    if (is_requested & (used > problem.free)).any():
         return False
     caps = CapUsage(problem)
     is_within = all(caps.accept(index, own) for index, own in enumerate(shares))

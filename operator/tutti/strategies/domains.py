@@ -70,8 +70,8 @@ def _choices(
         sums = np.bincount(domain[inside], most, len(room)).astype(np.int64)
         holds += np.minimum(sums, part.available)
         room += sums
-    others = sum(p.available for i, p in enumerate(demand.parts) if i not in rule.parts)
-    enough = np.flatnonzero(holds + others >= demand.need)
+    uncovered = sum(p.available for i, p in enumerate(demand.parts) if i not in rule.parts)
+    enough = np.flatnonzero(holds + uncovered >= demand.need)
     order = enough[np.lexsort((room[enough], -np.minimum(holds[enough], demand.need)))]
     numbers = order.tolist() if len(room) else [NO_DOMAIN]
     for number in numbers if rule.domain is None else [rule.domain]:
@@ -181,11 +181,11 @@ class Alternatives:
         fits, kinds = empty_fits(problem), 0
         for indices in _types(problem, candidates):
             demand = problem.demands[indices[0]]
-            found = list(islice(regions(problem, demand, fits), most - kinds + 1))
-            kinds += len(found) if demand.same_domain else 0
+            own_regions = list(islice(regions(problem, demand, fits), most - kinds + 1))
+            kinds += len(own_regions) if demand.same_domain else 0
             if kinds > most:
                 return None
-            builder.add(indices, found, fits)
+            builder.add(indices, own_regions, fits)
         return builder.built()
 
     @classmethod
@@ -242,11 +242,11 @@ class _Builder:
         self._gangs: list[tuple[int, ...]] = []
         self._choices: list[tuple[frozenset[int], int]] = []  # alternatives, members in all
 
-    def add(self, indices: Sequence[int], found: Sequence[Region], fits: Fits) -> None:
+    def add(self, indices: Sequence[int], own_regions: Sequence[Region], fits: Fits) -> None:
         """Equal gangs, in each of these regions as many of them as have room there."""
         problem, first = self._problem, len(self._demands)
         demand = problem.demands[indices[0]]
-        for region in found:
+        for region in own_regions:
             masks = [region.nodes(problem, demand, i) for i in range(len(demand.parts))]
             parts = tuple(
                 part if nodes is None else replace(part, shape=self._shape(part.shape, nodes))
@@ -273,7 +273,7 @@ class _Builder:
 
     def built(self) -> Alternatives:
         """All of them as one problem; the caps count each alternative as the gang."""
-        problem, each = self._problem, np.ones(len(self._origins), dtype=np.int64)
+        problem, ones = self._problem, np.ones(len(self._origins), dtype=np.int64)
         caps = [
             replace(
                 cap,
@@ -284,7 +284,7 @@ class _Builder:
             )
             for cap in problem.caps
         ]
-        caps += [Cap(own, each, members) for own, members in self._choices]
+        caps += [Cap(own, ones, members) for own, members in self._choices]
         plain = Problem(
             free=problem.free,
             requests=problem.requests[self._origins],

@@ -41,39 +41,39 @@ class Flow:
 
     def solve(self, problem: Problem, budget: Budget) -> Solution:
         """Admit priority by priority; where all are admitted, nothing better can exist."""
-        if problem.rules or has_domains(problem):  # a flow cannot say who is where together
+        if problem.rules or has_domains(problem):  # a flow has no domains
             return BestFit().solve(problem, budget)
         room, candidates = FreeCapacity(problem), possible(problem)
-        found: list[tuple[Share, ...]] = [()] * len(problem.demands)
+        answer: list[tuple[Share, ...]] = [()] * len(problem.demands)
         for level in sorted({problem.demands[index].level for index in candidates}, reverse=True):
             waiting = [i for i in candidates if problem.demands[i].level == level]
             try:
                 placed = self._flows(problem, room, waiting)
             except NoFlowError as error:
-                return Solution(Outcome.FAILED, ((),) * len(found), str(error))
+                return Solution(Outcome.FAILED, ((),) * len(answer), str(error))
             for index, shares in placed.items():
-                found[index] = shares
+                answer[index] = shares
             waiting = [index for index in waiting if index not in placed]
-            found = list(best_fit(problem, waiting, tuple(found)))
+            answer = list(best_fit(problem, waiting, tuple(answer)))
             for index in waiting:
-                _take(problem.demands[index], found[index], room)
-                room.caps.take_shares(index, found[index])
-        return Solution(Outcome.PROVED if all(found) else Outcome.HEURISTIC, tuple(found))
+                _take(problem.demands[index], answer[index], room)
+                room.caps.take_shares(index, answer[index])
+        return Solution(Outcome.PROVED if all(answer) else Outcome.HEURISTIC, tuple(answer))
 
     def _flows(self, problem: Problem, room: FreeCapacity, waiting: Sequence[int]) -> Wholes:
-        """Let all that wait flow, and those it did not hold for again; their room is taken."""
-        found: dict[int, tuple[Share, ...]] = {}
+        """Let all waiting gangs flow, and again those that got nothing; takes their room."""
+        wholes: dict[int, tuple[Share, ...]] = {}
         for _ in range(MOST_FLOWS):
             kinds = _Kinds.of(problem, room)
             demands = {index: problem.demands[index] for index in waiting}
             network = _Network(kinds, demands, self._engine())
             shares_by_demand = zip(waiting, network.shares(room), strict=True)
             placed = {index: shares for index, shares in shares_by_demand if shares}
-            found.update(placed)
+            wholes.update(placed)
             waiting = [index for index in waiting if index not in placed]
             if not (placed and waiting):
                 break
-        return found
+        return wholes
 
 
 def _take(demand: Demand, shares: Sequence[Share], room: FreeCapacity) -> None:
@@ -143,7 +143,7 @@ class _Network:
         ]
 
     def shares(self, room: FreeCapacity) -> Iterator[tuple[Share, ...]]:
-        """For each gang what it got, as far as it flowed whole and holds; its room is taken.
+        """The shares of each gang that flowed whole and has room; takes that room.
 
         A gang that flowed whole but would exceed a cap gets nothing.
 
@@ -153,36 +153,38 @@ class _Network:
         if (status := self._engine.solve()) != self._engine.OPTIMAL:
             raise NoFlowError(f"OR-Tools found no flow: {status.name}")
         flows = self._engine.flows(self._spots)
-        left: dict[int, list[list[int]]] = {}  # by shape: kinds, the cheapest first, with members
+        remaining: dict[
+            int, list[list[int]]
+        ] = {}  # by shape: kinds, the cheapest first, with members
         for row in np.lexsort((self._kinds.price[self._pairs[:, 1]],)).tolist():
             shape, kind = self._pairs[row].tolist()
             if flows[row]:
-                left.setdefault(shape, []).append([kind, int(flows[row])])
+                remaining.setdefault(shape, []).append([kind, int(flows[row])])
         for gang in self._gangs:
             is_whole = not any(self._engine.flow(arc) for arc in gang.past)
             mark = room.mark()
-            shares = self._placed(gang, left, room) if is_whole else ()
+            shares = self._placed(gang, remaining, room) if is_whole else ()
             if not room.caps.accept(gang.index, shares):
                 room.undo(mark)
                 shares = ()
             yield shares
 
     def _placed(
-        self, gang: _Gang, left: Mapping[int, list[list[int]]], room: FreeCapacity
+        self, gang: _Gang, remaining: Mapping[int, list[list[int]]], room: FreeCapacity
     ) -> tuple[Share, ...]:
         """The gang on nodes of the kinds it flowed to; none if they have no room for all of it."""
         mark, shares = room.mark(), []
         for number, arc in enumerate(gang.parts):
             shape, missing = gang.demand.parts[number].shape, self._engine.flow(arc)
             while missing:
-                kind, members = left[shape][0]
-                wanted = min(missing, members)
-                left[shape][0][1] -= wanted
-                if wanted == members:
-                    del left[shape][0]
-                missing -= wanted
-                nodes, counts = _filled(room.fits(shape), self._kinds.nodes[kind], wanted)
-                if counts.sum() < wanted:
+                kind, members = remaining[shape][0]
+                portion = min(missing, members)
+                remaining[shape][0][1] -= portion
+                if portion == members:
+                    del remaining[shape][0]
+                missing -= portion
+                nodes, counts = _filled(room.fits(shape), self._kinds.nodes[kind], portion)
+                if counts.sum() < portion:
                     room.undo(mark)
                     return ()
                 room.take(shape, nodes, counts)
@@ -221,9 +223,9 @@ class _Network:
 
 
 def _filled(
-    fits: NDArray[np.int64], nodes: NDArray[np.intp], wanted: int
+    fits: NDArray[np.int64], nodes: NDArray[np.intp], members: int
 ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """The first of these nodes, each filled before the next, and how many members each takes."""
     before = np.cumsum(fits[nodes]) - fits[nodes]
-    counts = np.minimum(fits[nodes], wanted - before).clip(0)
+    counts = np.minimum(fits[nodes], members - before).clip(0)
     return nodes[counts > 0], counts[counts > 0]

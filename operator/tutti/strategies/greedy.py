@@ -24,8 +24,8 @@ class NodeScoring:
 
     def __init__(self, problem: Problem, room: FreeCapacity) -> None:
         self._requests = problem.requests
-        wanted = (problem.requests > 0).any(axis=0)
-        self._waste = np.where(wanted & (problem.requests == 0), room.per_unit, 0.0)
+        is_requested = (problem.requests > 0).any(axis=0)
+        self._waste = np.where(is_requested & (problem.requests == 0), room.per_unit, 0.0)
         self._wastes = [bool(row.any()) for row in self._waste]
         shares = problem.requests * room.per_unit
         self._scarcest = [int(row.argmax()) for row in shares]
@@ -113,7 +113,7 @@ class GreedyPlacement:
         for _ in self._regions_tried():
             mark = self._room.mark()
             if self._is_placed():
-                return self._found()
+                return self._result()
             self._undo(mark)
         return ()
 
@@ -146,22 +146,22 @@ class GreedyPlacement:
 
     def _is_placed(self) -> bool:
         """Place all that is needed, as far as it goes."""
-        wanted = self._choose()
-        if sum(wanted) < self._demand.need:
+        members_by_part = self._choose()
+        if sum(members_by_part) < self._demand.need:
             return False
         for index in self._largest_first:
-            self._place(index, wanted[index])
+            self._place(index, members_by_part[index])
         if sum(self._placed) < self._demand.need:
             self._fill_up()
         return self._is_whole()
 
-    def _found(self) -> tuple[Share, ...]:
+    def _result(self) -> tuple[Share, ...]:
         return tuple(Share(i, node, n) for (i, node), n in sorted(self._shares.items()))
 
     def _choose(self) -> list[int]:
         """Members wanted per part: role minimums first, then up to need, the smallest first."""
         demand, parts = self._demand, self._demand.parts
-        wanted, missing = [0] * len(parts), demand.need
+        members_by_part, missing = [0] * len(parts), demand.need
         of_role = [0] * len(demand.role_minimum)
         most = [self._most(index) for index in range(len(parts))]
         for role, minimum in [*enumerate(demand.role_minimum), (None, demand.need)]:
@@ -169,15 +169,15 @@ class GreedyPlacement:
             for index in self._smallest_first:
                 if role is None or parts[index].role == role:
                     may_add = self._may_add(parts[index], of_role)
-                    more = min(lacking, most[index] - wanted[index], may_add)
-                    wanted[index] += more
-                    of_role[parts[index].role] += more
-                    self._caps.take(self._index, parts[index].shape, more)
-                    missing -= more
-                    lacking -= more
-        for part, count in zip(parts, wanted, strict=True):
+                    extra = min(lacking, most[index] - members_by_part[index], may_add)
+                    members_by_part[index] += extra
+                    of_role[parts[index].role] += extra
+                    self._caps.take(self._index, parts[index].shape, extra)
+                    missing -= extra
+                    lacking -= extra
+        for part, count in zip(parts, members_by_part, strict=True):
             self._caps.take(self._index, part.shape, -count)
-        return wanted
+        return members_by_part
 
     def _may_add(self, part: Part, of_role: Sequence[int]) -> int:
         """How many more members of a part its role and caps allow, beside so many of each role."""
@@ -209,8 +209,8 @@ class GreedyPlacement:
             for nodes, counts in self._scoring.spread(self._room, shape, missing, within):
                 self._room.take(shape, nodes, counts)
                 self._placed[index] += int(counts.sum())
-                for node, taken in zip(nodes.tolist(), counts.tolist(), strict=True):
-                    self._shares[index, node] = self._shares.get((index, node), 0) + taken
+                for node, members in zip(nodes.tolist(), counts.tolist(), strict=True):
+                    self._shares[index, node] = self._shares.get((index, node), 0) + members
 
     def _fill_up(self) -> None:
         """Replace members that found no room by others of their role, then by any others."""

@@ -1,8 +1,8 @@
 """Who is where in the end, and whether the rules between members hold there.
 
-Separate from the strategies because a check, a greedy choice and an integer program have to mean
-the same by a rule. Every member is looked at as if it came last; sources: the filters of
-kube-scheduler's InterPodAffinity and PodTopologySpread.
+The checks, the greedy choice and the integer program share it, so a rule means the same in all of
+them. Every member is judged as if it came last. Sources: the filters of kube-scheduler's
+InterPodAffinity and PodTopologySpread.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,25 +28,29 @@ def rules_hold(problem: Problem, shares: Shares) -> bool:
 
 
 def domains_needed(problem: Problem) -> Mapping[int, Flags]:
-    """By shape [node]: is it in a domain of every kind that the shape's rules want it to be in.
+    """By shape [node]: whether it is in a domain of every kind that the shape's rules need.
 
-    Shapes that any node will do for are left out.
+    Shapes that may run on any node are left out.
     """
-    rules, found = problem.rules, dict[int, Flags]()
-    asked: Iterable[Rule] = (*rules.affinity, *rules.spread)
-    for rule in asked:
+    rules, inside_by_shape = problem.rules, dict[int, Flags]()
+    domain_rules: Iterable[Rule] = (*rules.affinity, *rules.spread)
+    for rule in domain_rules:
         for index in _domain_count_indices(rule):
             inside = rules.domain_counts[index].domain >= 0
-            found[rule.shape] = found[rule.shape] & inside if rule.shape in found else inside
-    return found
+            inside_by_shape[rule.shape] = (
+                inside_by_shape[rule.shape] & inside if rule.shape in inside_by_shape else inside
+            )
+    return inside_by_shape
 
 
 def reserved_nodes(rules: Rules) -> Mapping[int, Array]:
     """By shape: the nodes with reserved members."""
-    found: dict[int, set[int]] = {}
+    nodes_by_shape: dict[int, set[int]] = {}
     for shape, node in rules.reserved:
-        found.setdefault(shape, set()).add(node)
-    return {shape: np.array(sorted(nodes), dtype=np.intp) for shape, nodes in found.items()}
+        nodes_by_shape.setdefault(shape, set()).add(node)
+    return {
+        shape: np.array(sorted(nodes), dtype=np.intp) for shape, nodes in nodes_by_shape.items()
+    }
 
 
 class InterPodState:
@@ -56,7 +60,7 @@ class InterPodState:
         """Start with those who had a node before."""
         self._rules = problem.rules
         self._nodes = len(problem.free)
-        self._here: dict[int, Array] = {}  # newcomers by shape: [node]
+        self._members_by_shape: dict[int, Array] = {}  # newcomers by shape: [node]
         self._new = [
             np.zeros(len(domain_count.there), dtype=np.int64)
             for domain_count in self._rules.domain_counts
@@ -85,55 +89,55 @@ class InterPodState:
         """Put so many members there; take them away again if the number is negative."""
         if shape not in self._concerning:
             return
-        if shape not in self._here:
-            self._here[shape] = np.zeros(self._nodes, dtype=np.int64)
-        self._here[shape][node] += count
+        if shape not in self._members_by_shape:
+            self._members_by_shape[shape] = np.zeros(self._nodes, dtype=np.int64)
+        self._members_by_shape[shape][node] += count
         for index in self._counting[shape]:
             domain = self._rules.domain_counts[index].domain[node]
             if domain >= 0:
                 self._new[index][domain] += count
 
     def holds(self, shapes: Iterable[int] | None = None) -> bool:
-        """Whether the rules that speak of these shapes hold; all of them, if None."""
+        """Whether the rules that concern these shapes hold; all rules, if None."""
         rules = self._rules
-        asked: Iterable[Rule] = (*rules.anti_affinity, *rules.affinity, *rules.spread)
+        own_rules: Iterable[Rule] = (*rules.anti_affinity, *rules.affinity, *rules.spread)
         if shapes is not None:
             concerning = (rule for shape in shapes for rule in self._concerning.get(shape, ()))
-            asked = dict.fromkeys(concerning)
-        return all(self._holds(rule) for rule in asked)
+            own_rules = dict.fromkeys(concerning)
+        return all(self._holds(rule) for rule in own_rules)
 
     def open_to(self, shape: int) -> Flags:
         """[node]: where one more member breaks no rule that can only get worse.
 
-        Where it may be alone matters in the end only: see ``affinity_now``.
+        Affinity matters only in the end: see ``affinity_now``.
         """
-        found = self._standable[shape].copy()
+        mask = self._standable[shape].copy()
         for rule in self._concerning[shape]:
             if isinstance(rule, AntiAffinity):
-                _close(found, self._domain_count(rule), self._closed(rule, shape))
+                _close(mask, self._domain_count(rule), self._closed(rule, shape))
             elif isinstance(rule, EvenSpread):
-                _close(found, self._domain_count(rule), self._full(rule, shape))
+                _close(mask, self._domain_count(rule), self._full(rule, shape))
             elif (nodes := self._where(rule)).size == 1 and self._is_first(rule):
-                self._keep_in_sight(found, rule, nodes)
-        return found
+                self._keep_in_sight(mask, rule, nodes)
+        return mask
 
-    def _keep_in_sight(self, found: Flags, rule: Affinity, nodes: Array) -> None:
-        """Rule out where the next one who is counted would leave the first one without company."""
+    def _keep_in_sight(self, mask: Flags, rule: Affinity, nodes: Array) -> None:
+        """Rule out the nodes outside the domains of the first member, which needs the next one."""
         for index in rule.domain_counts:
             domain = self._rules.domain_counts[index].domain
-            found &= domain == domain[nodes[0]]
+            mask &= domain == domain[nodes[0]]
 
     def affinity_now(self, shape: int) -> Flags:
-        """[node]: where one more member would be near enough to those who are there by now."""
-        found = self._standable[shape].copy()
+        """[node]: where one more member would have the affinity that it needs."""
+        mask = self._standable[shape].copy()
         for rule in self.near(shape):
             if not (rule.may_be_first and self.is_alone(rule)):
                 for index in rule.domain_counts:
-                    _close(found, self._rules.domain_counts[index], self._total(index) == 0)
-        return found
+                    _close(mask, self._rules.domain_counts[index], self._total(index) == 0)
+        return mask
 
     def is_alone(self, rule: Affinity) -> bool:
-        """Whether nobody is counted by now whom the rule could be about."""
+        """Whether no pod that the rule could be about is counted yet."""
         return not any(self._total(index).any() for index in rule.domain_counts)
 
     def emptiest(self, shape: int, among: Array) -> Array:
@@ -153,23 +157,23 @@ class InterPodState:
         return total
 
     def _present(self, rule: AntiAffinity | EvenSpread) -> Flags:
-        """[domain]: is a member there that obeys the rule."""
+        """[domain]: whether a member that obeys the rule is in it."""
         own = self._domain_count(rule).domain[self._where(rule)]
-        found = np.zeros(len(self._new[rule.domain_count]), dtype=np.bool_)
-        found[own[own >= 0]] = True
-        return found
+        is_present = np.zeros(len(self._new[rule.domain_count]), dtype=np.bool_)
+        is_present[own[own >= 0]] = True
+        return is_present
 
     def _where(self, rule: Rule) -> Array:
         """The nodes with a member that obeys the rule.
 
-        To those with an earlier promise who keep apart, nobody is allowed whom they mind.
+        Reserved members with anti-affinity are left out: what they reject is not allowed there.
         """
-        here = self._here.get(rule.shape)
-        found = NOWHERE if here is None else np.flatnonzero(here)
+        members = self._members_by_shape.get(rule.shape)
+        nodes = NOWHERE if members is None else np.flatnonzero(members)
         before = self._reserved.get(rule.shape)
         if before is None or isinstance(rule, AntiAffinity):
-            return found
-        return np.union1d(found, before)
+            return nodes
+        return np.union1d(nodes, before)
 
     def _closed(self, rule: AntiAffinity, shape: int) -> Flags:
         """[domain]: where one more of the shape would not keep apart."""
@@ -197,8 +201,8 @@ class InterPodState:
             return self._is_near(rule, nodes)
         if isinstance(rule, EvenSpread):
             return self._is_even(rule)
-        others = self._new[rule.domain_count] - self._domain_count(rule).counted[rule.shape]
-        return not bool((others[self._present(rule)] > 0).any())
+        other_counts = self._new[rule.domain_count] - self._domain_count(rule).counted[rule.shape]
+        return not bool((other_counts[self._present(rule)] > 0).any())
 
     def _is_even(self, rule: EvenSpread) -> bool:
         total, present = self._total(rule.domain_count), self._present(rule)
@@ -212,14 +216,14 @@ class InterPodState:
         domain_counts = [
             (self._rules.domain_counts[index], self._total(index)) for index in rule.domain_counts
         ]
-        others = [
+        other_counts = [
             total[domain_count.domain[nodes]] - domain_count.counted[rule.shape]
             for domain_count, total in domain_counts
         ]
-        return all(bool((counts > 0).all()) for counts in others) or self._is_first(rule)
+        return all(bool((counts > 0).all()) for counts in other_counts) or self._is_first(rule)
 
     def _is_first(self, rule: Affinity) -> bool:
-        """Whether one who obeys the rule may be there as the first, with nobody else anywhere."""
+        """Whether a member that obeys the rule may be the first, with no other anywhere."""
         return rule.may_be_first and all(
             int(self._total(index).sum())
             == int(self._rules.domain_counts[index].counted[rule.shape])
@@ -231,31 +235,31 @@ def _domain_count_indices(rule: Rule) -> Sequence[int]:
     return rule.domain_counts if isinstance(rule, Affinity) else (rule.domain_count,)
 
 
-def _close(found: Flags, domain_count: DomainCount, domains: Flags) -> None:
+def _close(mask: Flags, domain_count: DomainCount, domains: Flags) -> None:
     """Rule out the nodes in these domains."""
     inside = domain_count.domain >= 0
-    found[inside] &= ~domains[domain_count.domain[inside]]
+    mask[inside] &= ~domains[domain_count.domain[inside]]
 
 
 def _counting(rules: Rules, shapes: int) -> Sequence[Sequence[int]]:
     """[shape]: the indices of the domain counts that count it."""
-    found: list[list[int]] = [[] for _ in range(shapes)]
+    indices_by_shape: list[list[int]] = [[] for _ in range(shapes)]
     for index, domain_count in enumerate(rules.domain_counts):
         for shape in np.flatnonzero(domain_count.counted).tolist():
-            found[shape].append(index)
-    return found
+            indices_by_shape[shape].append(index)
+    return indices_by_shape
 
 
 def _concerning(rules: Rules, counting: Sequence[Sequence[int]]) -> Mapping[int, Sequence[Rule]]:
     """By shape: the rules that it obeys, or that count it."""
     rules_by_index: dict[int, list[Rule]] = {}
-    found: dict[int, dict[Rule, None]] = {}
+    rules_by_shape: dict[int, dict[Rule, None]] = {}
     everything: Iterable[Rule] = (*rules.anti_affinity, *rules.affinity, *rules.spread)
     for rule in everything:
-        found.setdefault(rule.shape, {})[rule] = None
+        rules_by_shape.setdefault(rule.shape, {})[rule] = None
         for index in _domain_count_indices(rule):
             rules_by_index.setdefault(index, []).append(rule)
     for shape, indices in enumerate(counting):
         for rule in (rule for index in indices for rule in rules_by_index.get(index, ())):
-            found.setdefault(shape, {})[rule] = None
-    return {shape: tuple(own) for shape, own in found.items()}
+            rules_by_shape.setdefault(shape, {})[rule] = None
+    return {shape: tuple(own) for shape, own in rules_by_shape.items()}

@@ -1,7 +1,7 @@
 """Strategies of other packages, found by their entry points and never trusted.
 
-A package offers one under the group ``tutti.strategies``: the name, and what makes it when called
-without arguments. What it breaks, raises or answers wrongly is said in a sentence.
+A package offers one under the group ``tutti.strategies``: the name, and a callable that makes it
+without arguments. A sentence says what it breaks, raises or answers wrongly.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from .problem import Budget, Demand, DemandLevel, Outcome, Part, Problem, Share,
 
 GROUP = "tutti.strategies"
 
-# One pod and one node that has room for it: what every strategy is asked before it is used.
+# One pod and one node that has room for it: the problem that a strategy must solve before its use.
 TRIAL = Problem(
     free=np.ones((1, 1), dtype=np.int64),
     requests=np.ones((1, 1), dtype=np.int64),
@@ -31,8 +31,8 @@ class StrategyError(Exception):
 
 def offered() -> Mapping[str, EntryPoint]:
     """The entry points of installed packages by name; of several the first by what they name."""
-    found = sorted(entry_points(group=GROUP), key=lambda point: point.value, reverse=True)
-    return {point.name: point for point in found}
+    points = sorted(entry_points(group=GROUP), key=lambda point: point.value, reverse=True)
+    return {point.name: point for point in points}
 
 
 def load(point: EntryPoint) -> Strategy:
@@ -43,14 +43,14 @@ def load(point: EntryPoint) -> Strategy:
     """
     where = f"strategy {point.name!r} of entry point {point.value!r}"
     try:
-        made = point.load()()
-        inspect.signature(made.solve).bind(TRIAL, Budget())
-        name = made.name
+        strategy = point.load()()
+        inspect.signature(strategy.solve).bind(TRIAL, Budget())
+        name = strategy.name
     except Exception as error:
         raise StrategyError(f"{where} cannot be made: {_error_text(error)}") from error
     if name != point.name:
         raise StrategyError(f"{where} calls itself {name!r}")
-    guarded = Guarded(name, made)
+    guarded = Guarded(name, strategy)
     if (answer := guarded.solve(TRIAL, Budget())).outcome is Outcome.FAILED:
         raise StrategyError(f"{where} does not work: {answer.detail}")
     return guarded

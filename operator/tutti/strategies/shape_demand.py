@@ -25,35 +25,37 @@ class ShapeDemand:
     most: Array  # [row]: no more than this are of use
 
 
-def condensed(free: Array, wanted: ShapeDemand) -> tuple[Array, ShapeDemand]:
-    """The same with one resource for all that every shape asks for in the same proportions.
+def condensed(free: Array, shape_demand: ShapeDemand) -> tuple[Array, ShapeDemand]:
+    """The same with one resource for all that every shape requests in the same proportions.
 
-    So the host ports of a pod that no other pod asks for are one resource, however many they are.
-    What nobody asks for is left out.
+    So the host ports of a pod that no other pod requests are one resource, however many they are.
+    Resources that no shape requests are left out.
     """
-    asks = wanted.requests
+    asks = shape_demand.requests
     used = np.flatnonzero(asks.any(axis=0))
     if not used.size:
-        return free[:, :1], ShapeDemand(wanted.shapes, asks[:, :1], wanted.most)
+        return free[:, :1], ShapeDemand(shape_demand.shapes, asks[:, :1], shape_demand.most)
     units = np.gcd.reduce(asks[:, used], axis=0)
     same: dict[bytes, list[int]] = {}
     for at, column in enumerate((asks[:, used] // units).T):
         same.setdefault(column.tobytes(), []).append(at)
     first = [own[0] for own in same.values()]
-    # One of them keeps its amounts, for the engine's sake; the others are counted in its units.
+    # The first of them keeps its amounts, for the engine's sake; the rest is counted in its units.
     rooms = [
         (free[:, used[own]] // units[own]).min(axis=1) * units[own[0]]
         if len(own) > 1
         else free[:, used[own[0]]]
         for own in same.values()
     ]
-    return np.stack(rooms, axis=1), ShapeDemand(wanted.shapes, asks[:, used[first]], wanted.most)
+    return np.stack(rooms, axis=1), ShapeDemand(
+        shape_demand.shapes, asks[:, used[first]], shape_demand.most
+    )
 
 
-def alone(room: Array, wanted: ShapeDemand) -> Array:
-    """[node, row]: how many members of each shape fit, if no other shape is there."""
-    counts = np.repeat(wanted.most[None, :], len(room), axis=0)
-    for resource, column in enumerate(wanted.requests.T):
+def alone(room: Array, shape_demand: ShapeDemand) -> Array:
+    """[node, row]: how many members of each shape fit, if no other shape is on the node."""
+    counts = np.repeat(shape_demand.most[None, :], len(room), axis=0)
+    for resource, column in enumerate(shape_demand.requests.T):
         rows = np.flatnonzero(column)
         if rows.size:
             most = room[:, resource, None] // column[rows]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tutti.strategies.checks import is_sound, possible, wanted
+from tutti.strategies.checks import is_sound, possible, shape_demand_of
 from tutti.strategies.problem import Demand, DemandLevel, Part, Problem, Share
 
 from .generators import gang, grid, problem_of
@@ -29,7 +29,7 @@ def test_a_demand_whose_role_has_no_room_is_ruled_out() -> None:
 
 def test_no_more_members_are_wanted_than_could_start() -> None:
     problem = problem_of([[9]], [[2], [1], [3]], gang(3), gang(3, shape=2), gang(4, shape=2))
-    found = wanted(problem, [0, 1, 2])
+    found = shape_demand_of(problem, [0, 1, 2])
     assert (found.shapes.tolist(), found.most.tolist()) == ([0, 2], [3, 7])
     assert found.requests.tolist() == [[2], [3]]
 

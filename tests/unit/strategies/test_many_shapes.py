@@ -12,7 +12,7 @@ from pulp import LpProblem
 
 from tutti.strategies import shape_demand as wanting
 from tutti.strategies.best_fit import best_fit
-from tutti.strategies.checks import is_sound, possible, wanted, worth
+from tutti.strategies.checks import is_sound, possible, shape_demand_of, worth
 from tutti.strategies.ilp import levels, patterns, trimming
 from tutti.strategies.ilp.engine import Answer, Cbc, SolverLimits
 from tutti.strategies.ilp.exchange import Exchange
@@ -88,7 +88,7 @@ def test_the_work_of_listing_fillings_ends_with_the_budget(
     pods: int, nodes: int, seconds: float
 ) -> None:
     problem = plain_pods(pods, nodes)
-    competing = wanted(problem, possible(problem))
+    competing = shape_demand_of(problem, possible(problem))
     work = Work(seconds * CELLS_PER_SECOND)
     classes = node_classes(problem.free, problem.allowed, competing, work)
     table = problem.free.size * pods  # the largest step: all shapes on all nodes
@@ -102,7 +102,7 @@ def test_shapes_that_share_no_node_with_others_cost_no_more_each_the_more_there_
         problem = problem_of(free, asks, *(gang(2, shape) for shape in range(2 * racks)))
         own = np.arange(2 * racks)[:, None] // 2 == np.arange(racks)
         work = Work()
-        node_classes(problem.free, own, wanted(problem, range(2 * racks)), work)
+        node_classes(problem.free, own, shape_demand_of(problem, range(2 * racks)), work)
         return work.spent
 
     assert spent(80) <= 2.1 * spent(40)

@@ -45,7 +45,7 @@ class ColumnPool:
         self._fillings = [program.fillings[i] for i in self._places]
         sizes = [len(filling.patterns) for filling in self._fillings]
         self._starts = np.cumsum([0, *sizes])[:-1]
-        nothing = np.zeros((0, len(program.wanted.shapes)), dtype=np.int64)
+        nothing = np.zeros((0, len(program.shape_demand.shapes)), dtype=np.int64)
         self._all = np.concatenate([nothing, *(filling.patterns for filling in self._fillings)])
         self._is_in = np.zeros(len(self._all), dtype=np.bool_)
         self._owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -92,7 +92,7 @@ class ColumnPool:
         return LpRelaxation(bound, of_shapes, best[self._owner] - worths)
 
     def cheapest(self, relaxed: LpRelaxation) -> NDArray[np.intp]:
-        """Those that cost the relaxation least: where a good answer is soonest found."""
+        """The patterns that cost the relaxation least: they lead to a good answer soonest."""
         return np.argsort(relaxed.costs, kind="stable")[:FEW]
 
     def useful(self, relaxed: LpRelaxation, missing: float) -> NDArray[np.intp]:
@@ -103,9 +103,9 @@ class ColumnPool:
         slack = EPSILON * max(1.0, abs(relaxed.bound))
         return np.flatnonzero((relaxed.costs <= missing + slack) & ~self._is_in)
 
-    def add(self, wanted: NDArray[np.intp]) -> None:
+    def add(self, patterns: NDArray[np.intp]) -> None:
         """Take these patterns into the program."""
-        fresh = wanted[~self._is_in[wanted]]
+        fresh = patterns[~self._is_in[patterns]]
         self._is_in[fresh] = True
         owners = self._owner[fresh]
         for i in np.unique(owners).tolist():
@@ -125,8 +125,8 @@ class ColumnPool:
         )
         gains = self._all @ self._worth(prices) - paid[self._owner]
         least = EPSILON * max(1.0, float(np.abs(paid).max(initial=0)))
-        found = np.flatnonzero((gains > least) & ~self._is_in)
-        order = found[np.lexsort((-gains[found], self._owner[found]))]
+        candidates = np.flatnonzero((gains > least) & ~self._is_in)
+        order = candidates[np.lexsort((-gains[candidates], self._owner[candidates]))]
         owners = self._owner[order]
         first = np.searchsorted(owners, owners)
         return order[np.arange(len(order)) - first < PER_CLASS]

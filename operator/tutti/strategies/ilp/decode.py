@@ -39,23 +39,23 @@ def split(
     members: dict[tuple[int, int], int] = {}
     for gang_type in program.types:
         members.update(_members(gang_type, numbers))
-    places = np.zeros((len(program.wanted.shapes), len(problem.free)), dtype=np.int64)
+    places = np.zeros((len(program.shape_demand.shapes), len(problem.free)), dtype=np.int64)
     for filling in program.fillings:
-        _fill(places, room, program.wanted, filling, numbers)
-    return _distribute(problem, program.wanted, members, places)
+        _fill(places, room, program.shape_demand, filling, numbers)
+    return _distribute(problem, program.shape_demand, members, places)
 
 
 def _members(gang_type: GangType, numbers: Mapping[str, int]) -> Members:
     """How many members of each part each demand of the type starts with; the first ones start."""
     totals = [numbers[variable.name] * count for variable, count in gang_type.members]
-    found: dict[tuple[int, int], int] = {}
-    left = numbers[gang_type.starts.name]
-    for index in gang_type.indices[:left]:
-        for part, count in enumerate(_fair(gang_type.demand, totals, left)):
-            found[index, part] = count
+    members: dict[tuple[int, int], int] = {}
+    remaining = numbers[gang_type.starts.name]
+    for index in gang_type.indices[:remaining]:
+        for part, count in enumerate(_fair(gang_type.demand, totals, remaining)):
+            members[index, part] = count
             totals[part] -= count
-        left -= 1
-    return found
+        remaining -= 1
+    return members
 
 
 def _fair(demand: Demand, totals: Sequence[int], gangs: int) -> Sequence[int]:
@@ -78,14 +78,14 @@ def _fair(demand: Demand, totals: Sequence[int], gangs: int) -> Sequence[int]:
 def _fill(
     places: Array,
     room: Array,
-    wanted: ShapeDemand,
+    shape_demand: ShapeDemand,
     filling: ClassVariables,
     numbers: Mapping[str, int],
 ) -> None:
-    """Write down how many members of each shape may go to each node of a class."""
+    """Fill in how many members of each shape may go to each node of a class."""
     nodes, patterns = filling.nodes, filling.patterns
     if filling.whole:
-        _pack(places, room, wanted, filling, numbers)
+        _pack(places, room, shape_demand, filling, numbers)
     elif len(patterns) == 1:
         places[:, nodes] = patterns[0][:, None]
     else:
@@ -97,49 +97,51 @@ def _fill(
 def _pack(
     places: Array,
     room: Array,
-    wanted: ShapeDemand,
+    shape_demand: ShapeDemand,
     filling: ClassVariables,
     numbers: Mapping[str, int],
 ) -> None:
-    """Spread what a class holds as a whole over its nodes, the largest first, as far as it goes."""
+    """Spread what a class holds as a whole over its nodes, the largest first, while it fits."""
     nodes = filling.nodes
-    left = room[nodes].clip(0)
-    size = (wanted.requests / left.max(axis=0).clip(1)).max(axis=1)
+    free = room[nodes].clip(0)
+    size = (shape_demand.requests / free.max(axis=0).clip(1)).max(axis=1)
     for row, variable in sorted(filling.whole, key=lambda pair: (-size[pair[0]], pair[0])):
-        ask, missing = wanted.requests[row], numbers[variable.name]
-        asked = np.flatnonzero(ask)
+        ask, missing = shape_demand.requests[row], numbers[variable.name]
+        requested = np.flatnonzero(ask)
         fits = np.full(len(nodes), missing, dtype=np.int64)
-        if asked.size:
-            fits = (left[:, asked] // ask[asked]).min(axis=1)
+        if requested.size:
+            fits = (free[:, requested] // ask[requested]).min(axis=1)
         order = np.argsort(fits, kind="stable")
         before = np.cumsum(fits[order]) - fits[order]
         take = np.clip(missing - before, 0, fits[order])
         places[row, nodes[order]] = take
-        left[order] -= take[:, None] * ask
+        free[order] -= take[:, None] * ask
 
 
-def _distribute(problem: Problem, wanted: ShapeDemand, members: Members, left: Array) -> Shares:
-    """Give each demand's members their nodes; ``left`` is what nodes take, by row.
+def _distribute(
+    problem: Problem, shape_demand: ShapeDemand, members: Members, places: Array
+) -> Shares:
+    """Give each demand's members their nodes; ``free_seats`` is what nodes take, by row.
 
     Demands in order; each takes the tightest node that holds all it needs, else the roomiest.
     """
-    row_of = {int(shape): row for row, shape in enumerate(wanted.shapes)}
-    places = [_FreeSeats(row) for row in left]
-    found: list[list[Share]] = [[] for _ in problem.demands]
+    row_of = {int(shape): row for row, shape in enumerate(shape_demand.shapes)}
+    free_seats = [_FreeSeats(row) for row in places]
+    shares_by_demand: list[list[Share]] = [[] for _ in problem.demands]
     for (index, part), missing in sorted(members.items()):
-        own = places[row_of[problem.demands[index].parts[part].shape]]
+        own = free_seats[row_of[problem.demands[index].parts[part].shape]]
         for node, count in own.take(missing):
-            found[index].append(Share(part, node, count))
-    return tuple(tuple(shares) for shares in found)
+            shares_by_demand[index].append(Share(part, node, count))
+    return tuple(tuple(shares) for shares in shares_by_demand)
 
 
 class _FreeSeats:
     """The nodes of one row by how many members they still take, so that none is searched for."""
 
-    def __init__(self, left: Array) -> None:
+    def __init__(self, seats: Array) -> None:
         self._nodes = {  # each a heap, since sorted
-            int(count): np.flatnonzero(left == count).tolist()
-            for count in np.unique(left[left > 0])
+            int(count): np.flatnonzero(seats == count).tolist()
+            for count in np.unique(seats[seats > 0])
         }
         self._counts = sorted(self._nodes)
 

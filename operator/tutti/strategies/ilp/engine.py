@@ -1,7 +1,7 @@
 """The engines that solve an integer program: CBC in a process of its own, HiGHS in this one.
 
-Both are asked for the best answer within a number of branch-and-bound nodes, and stopped by the
-clock as the last net. What they say of themselves is not believed further than it can be checked.
+Both search for the best answer within a number of branch-and-bound nodes; the clock stops them as
+the last resort. Their answers are trusted only as far as they can be checked.
 """
 
 # subprocess: PuLP waits for its engine without a limit, so a hanging CBC would stop every cycle.
@@ -105,13 +105,13 @@ class Cbc:
         self._grace_seconds = grace_seconds
 
     def version(self) -> str:
-        """What it says of its version, asked by running it; or why it says nothing."""
+        """Its version, from a run of it; or why there is none."""
         try:
             ended = _run([self._path, "-quit"], self._grace_seconds)
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"could not be run: {error}"
-        found = _VERSION.search(ended.stdout)
-        return found.group(1).decode() if found else f"ended with status {ended.returncode}"
+        match = _VERSION.search(ended.stdout)
+        return match.group(1).decode() if match else f"ended with status {ended.returncode}"
 
     def run(self, program: LpProblem, effort: SolverLimits, *, relaxed: bool = False) -> Answer:
         """See ``Engine.run``."""
@@ -132,21 +132,21 @@ class Cbc:
     ) -> Answer:
         """Write the program, run CBC on it, read its answer, as PuLP does it but with a limit."""
         until = monotonic() + effort.seconds
-        asked, solved = folder / "model.mps", folder / "solution.txt"
+        model_file, solution_file = folder / "model.mps", folder / "solution.txt"
         engine = COIN_CMD(path=self._path, msg=False, mip=not relaxed)  # type: ignore[no-untyped-call]
-        variables, names, rows, _ = program.writeMPS(str(asked), rename=1, mip=not relaxed)
+        variables, names, rows, _ = program.writeMPS(str(model_file), rename=1, mip=not relaxed)
         seconds = max(LEAST_SECONDS, until - monotonic())  # writing took some
-        command = [self._path, str(asked), "-max", "-sec", f"{seconds:.3f}"]
+        command = [self._path, str(model_file), "-max", "-sec", f"{seconds:.3f}"]
         # No "threads": serial is CBC's default and the only mode that repeats itself exactly.
         options = f"-ratio 0 -allow 0 -timeMode elapsed -maxNodes {effort.nodes} -solve"
-        command += [*options.split(), "-printingOptions", "all", "-solution", str(solved)]
+        command += [*options.split(), "-printingOptions", "all", "-solution", str(solution_file)]
         ended = _run(command, seconds + self._grace_seconds)
         if ended.returncode != 0:
             return Answer(Outcome.FAILED, {}, f"CBC ended with status {ended.returncode}")
-        if not solved.exists():
+        if not solution_file.exists():
             return Answer(Outcome.FAILED, {}, "CBC ended without a solution file")
         status, values, _, prices, _, solution = engine.readsol_MPS(  # type: ignore[no-untyped-call]
-            str(solved), program, variables, names, rows
+            str(solution_file), program, variables, names, rows
         )
         outcome = OUTCOMES.get((status, solution), Outcome.FAILED)
         has_values = (status, solution) != (LpStatusNotSolved, LpSolutionNoSolutionFound)
@@ -196,17 +196,17 @@ class Highs:
         variables = program.variables()
         model.run()
         status = model.modelStatusToString(model.getModelStatus())
-        found, known = model.getInfo(), model.getSolution()
+        info, solution = model.getInfo(), model.getSolution()
         outcome = _HIGHS_OUTCOMES.get(status, Outcome.FAILED)
-        is_feasible = found.primal_solution_status == _FEASIBLE
+        is_feasible = info.primal_solution_status == _FEASIBLE
         names = [variable.name for variable in variables]
         rows = [str(constraint.name) for constraint in program.constraints()]
-        bound = abs(found.objective_function_value if relaxed else found.mip_dual_bound)
+        bound = abs(info.objective_function_value if relaxed else info.mip_dual_bound)
         return Answer(
             outcome=outcome,
-            values=dict(zip(names, known.col_value, strict=True)) if is_feasible else {},
+            values=dict(zip(names, solution.col_value, strict=True)) if is_feasible else {},
             detail=f"HiGHS answered {status!r}",
             bound=bound if isfinite(bound) else None,  # stopped before it had one
             # It is handed the objective with its sign changed.
-            prices={row: -dual for row, dual in zip(rows, known.row_dual, strict=True)},
+            prices={row: -dual for row, dual in zip(rows, solution.row_dual, strict=True)},
         )

@@ -41,7 +41,7 @@ class Exchange:
         best: Shares,
         prices: Mapping[int, float],
     ) -> None:
-        """Start from an answer; ``prices`` say what a member of each shape costs the others."""
+        """Start from an answer; ``prices``: what a member of each shape costs the rest."""
         demands = problem.demands
         self._problem = problem
         self._shares = [own if demands[i].level >= level else () for i, own in enumerate(best)]
@@ -53,9 +53,9 @@ class Exchange:
         self._asks = np.hstack([problem.requests[self._shape], uses])
         price = np.array([prices.get(int(shape), 0.0) for shape in self._shape])
         self._by_ratio = np.argsort(-self._value / (price + TINY), kind="stable")
-        taken = [self._shares[i] for i in self._indices]
+        own_shares = [self._shares[i] for i in self._indices]
         self._node = np.array(
-            [shares[0].node if shares else -1 for shares in taken], dtype=np.int64
+            [shares[0].node if shares else -1 for shares in own_shares], dtype=np.int64
         )
         self._left = problem.free.copy()
         for demand, shares in zip(demands, self._shares, strict=True):
@@ -65,7 +65,7 @@ class Exchange:
 
     @property
     def is_choice(self) -> bool:
-        """Whether anybody waits who could change places."""
+        """Whether a gang waits that could be exchanged."""
         return bool((self._node < 0).any())
 
     def run(self, enough: int, work: Work) -> None:
@@ -103,11 +103,11 @@ class Exchange:
         come = _Coming(waiting, self._value, self._asks)
         best: _Swap | None = None
         for gone in _leaving(own.tolist()):
-            lost = int(self._value[list(gone)].sum())
-            least = lost + (best.gain if best else 0)
+            loss = int(self._value[list(gone)].sum())
+            least = loss + (best.gain if best else 0)
             into = come.most_valuable(room + self._asks[list(gone)].sum(axis=0), least, work)
             if into:
-                gain = int(self._value[list(into)].sum()) - lost
+                gain = int(self._value[list(into)].sum()) - loss
                 best = _Swap(gone, into, gain)
         return best
 
@@ -132,7 +132,7 @@ class _Coming:
     """One or two of those that wait, the most valuable first."""
 
     def __init__(self, waiting: Array, value: Array, asks: Array) -> None:
-        first, second = (waiting[which] for which in np.triu_indices(len(waiting), 1))
+        first, second = (waiting[positions] for positions in np.triu_indices(len(waiting), 1))
         values = np.concatenate([value[waiting], value[first] + value[second]])
         order = np.argsort(-values, kind="stable")
         self._values = values[order]
@@ -141,7 +141,7 @@ class _Coming:
         self._second = np.concatenate([np.full(len(waiting), -1), second])[order]
 
     def most_valuable(self, room: Array, least: int, work: Work) -> tuple[int, ...]:
-        """Those who fit into the room and are worth most, and more than ``least``; or nobody."""
+        """The gangs that fit and are worth most, and more than ``least``; or none."""
         end = int(np.searchsorted(-self._values, -least, side="left"))
         work.spend(end * len(room))
         fits = _holds(room, self._sums[:end])
@@ -155,7 +155,7 @@ def _cap_columns(
 ) -> tuple[Array, Array]:
     """What caps leave beside these shares, and what single members use of them: [single, cap].
 
-    To an exchange, a cap is one more resource, which all nodes share. Caps that those who wait
+    To an exchange, a cap is one more resource, which all nodes share. Caps that waiting gangs
     cannot exceed are left out.
     """
     usage = CapUsage(problem)
@@ -164,28 +164,28 @@ def _cap_columns(
     room: list[int] = []
     columns: list[Array] = []
     rows = {index: row for row, index in enumerate(singles)}
-    for cap, left in zip(problem.caps, usage.left, strict=True):
+    for cap, free in zip(problem.caps, usage.left, strict=True):
         column, waiting = np.zeros(len(singles), dtype=np.int64), 0
         for index in cap.demands & rows.keys():
             amount = int(cap.amount[problem.demands[index].parts[0].shape])
             column[rows[index]] = amount
             waiting += 0 if shares[index] else amount
-        if waiting > left:
-            room.append(min(left, MOST_LEFT))
+        if waiting > free:
+            room.append(min(free, MOST_LEFT))
             columns.append(column)
     uses = np.stack(columns, axis=1) if columns else np.zeros((len(singles), 0), dtype=np.int64)
     return np.array(room, dtype=np.int64), uses
 
 
 def _leaving(own: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Nobody, one of these, two of the first of them."""
+    """No gang, one of these, two of the first of them."""
     yield ()
     for size in (1, 2):
         yield from combinations(own[:MOST_LEAVING] if size > 1 else own, size)
 
 
 def _holds(room: Array, asks: Array) -> Flags:
-    """[row]: does it fit; what is not asked for need not be there."""
+    """[row]: whether it fits; only requested amounts count."""
     holds: Flags = ((asks <= room) | (asks == 0)).all(axis=1)
     return holds
 

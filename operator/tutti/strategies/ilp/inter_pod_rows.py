@@ -20,13 +20,13 @@ from .program import Program, Term
 Place = tuple[int, LpVariable]  # of a shape's row: how many members are on some node
 
 
-def node_by_node(problem: Problem, wanted: ShapeDemand) -> Sequence[NodeClass]:
+def node_by_node(problem: Problem, shape_demand: ShapeDemand) -> Sequence[NodeClass]:
     """Every node that can take any member, each alone, with the most of each shape."""
-    most = np.zeros((len(wanted.shapes), len(problem.free)), dtype=np.int64)
+    most = np.zeros((len(shape_demand.shapes), len(problem.free)), dtype=np.int64)
     inside = domains_needed(problem)
-    for row, shape in enumerate(wanted.shapes.tolist()):
+    for row, shape in enumerate(shape_demand.shapes.tolist()):
         may_be_there = problem.allowed[shape] & inside.get(shape, True)
-        limit = int(wanted.most[row])
+        limit = int(shape_demand.most[row])
         most[row] = fits_per_node(problem.free, problem.requests[shape], may_be_there, limit)
     return [
         NodeClass(np.array([node]), None, problem.free[node].clip(0), most[:, node])
@@ -41,12 +41,12 @@ class InterPodProgram(Program):
         self,
         problem: Problem,
         candidates: Sequence[int],
-        wanted: ShapeDemand,
+        shape_demand: ShapeDemand,
         classes: Sequence[NodeClass],
     ) -> None:
-        super().__init__(problem, candidates, wanted, classes)
+        super().__init__(problem, candidates, shape_demand, classes)
         self._domain_counts = problem.rules.domain_counts
-        self._places: list[list[tuple[int, LpVariable]]] = [[] for _ in wanted.shapes]
+        self._places: list[list[tuple[int, LpVariable]]] = [[] for _ in shape_demand.shapes]
         for filling in self.fillings:
             for row, variable in filling.whole:
                 self._places[row].append((int(filling.nodes[0]), variable))
@@ -76,46 +76,48 @@ class InterPodProgram(Program):
 
     def _by_domain(self, domain_count: DomainCount) -> Sequence[Sequence[Place]]:
         """[domain]: the numbers of counted members."""
-        found: list[list[Place]] = [[] for _ in domain_count.there]
+        places_by_domain: list[list[Place]] = [[] for _ in domain_count.there]
         for shape, row in self._row_of.items():
             if domain_count.counted[shape]:
                 for node, variable in self._places[row]:
                     if domain_count.domain[node] >= 0:
-                        found[domain_count.domain[node]].append((row, variable))
-        return found
+                        places_by_domain[domain_count.domain[node]].append((row, variable))
+        return places_by_domain
 
     def _own(self, shape: int, domain_count: DomainCount) -> Mapping[int, Sequence[Place]]:
         """The numbers of members of a shape, by domain where there are any."""
-        found: dict[int, list[Place]] = {}
+        places_by_domain: dict[int, list[Place]] = {}
         row = self._row_of.get(shape)
         if row is None:
-            return found
+            return places_by_domain
         for node, variable in self._places[row]:
             if domain_count.domain[node] >= 0:
-                found.setdefault(int(domain_count.domain[node]), []).append((row, variable))
-        return found
+                places_by_domain.setdefault(int(domain_count.domain[node]), []).append(
+                    (row, variable)
+                )
+        return places_by_domain
 
     def _reserved_domains(self, shape: int, domain_count: DomainCount) -> Sequence[int]:
         """The domains with reserved members of a shape."""
-        found: list[int] = domain_count.domain[self._reserved.get(shape, NOWHERE)].tolist()
-        return list(dict.fromkeys(found))
+        domains: list[int] = domain_count.domain[self._reserved.get(shape, NOWHERE)].tolist()
+        return list(dict.fromkeys(domains))
 
     def _keep_apart(self, rule: AntiAffinity) -> None:
         """In the domain of a member of the shape, no other member is counted."""
         domain_count, row = self._domain_counts[rule.domain_count], self._row_of[rule.shape]
         counts_itself = bool(domain_count.counted[rule.shape])
         for domain, own in self._own(rule.shape, domain_count).items():
-            others = [
+            other_places = [
                 place for place in self._counted_in[rule.domain_count][domain] if place[0] != row
             ]
             if counts_itself:
                 for _, variable in own:
                     variable.upBound = 1
                 self._row(_sum(own), LpConstraintLE, 1)
-            if others:
-                most = self._most(others)
+            if other_places:
+                most = self._most(other_places)
                 flag = self._flag(own, 1 if counts_itself else self._most(own))
-                self._row([*_sum(others), (flag, most)], LpConstraintLE, most)
+                self._row([*_sum(other_places), (flag, most)], LpConstraintLE, most)
 
     def _keep_near(self, rule: Affinity) -> None:
         """A member of the shape has a counted pod in its domain, or is the only counted pod."""
@@ -143,11 +145,11 @@ class InterPodProgram(Program):
         for index in rule.domain_counts:
             domain_count = self._domain_counts[index]
             counted = [place for own in self._counted_in[index] for place in own]
-            most, there = self._most(counted), int(domain_count.there.sum())
+            most, placed = self._most(counted), int(domain_count.there.sum())
             itself = int(domain_count.counted[rule.shape])
-            # Above what there can be, the row would say no more.
-            weight = max(most + there - itself, 0)
-            self._row([*_sum(counted), (flag, weight)], LpConstraintLE, weight + itself - there)
+            # A larger weight would not bind.
+            weight = max(most + placed - itself, 0)
+            self._row([*_sum(counted), (flag, weight)], LpConstraintLE, weight + itself - placed)
         return flag
 
     def _keep_even(self, rule: EvenSpread) -> None:
@@ -163,25 +165,25 @@ class InterPodProgram(Program):
             terms = [*_sum(counted[domain]), *least]
             self._row(terms, LpConstraintLE, skew - int(domain_count.there[domain]))
         for domain, own in self._own(rule.shape, domain_count).items():
-            there = int(domain_count.there[domain])
+            placed = int(domain_count.there[domain])
             if domain_count.counted[rule.shape] and skew < 1:
                 self._row(_sum(own), LpConstraintLE, 0)
             elif (
-                beyond := self._most(counted[domain]) + there - skew
+                beyond := self._most(counted[domain]) + placed - skew
             ) > 0 and domain not in reserved:
                 flag = self._flag(own, self._most(own))
                 terms = [*_sum(counted[domain]), *least, (flag, beyond)]
-                self._row(terms, LpConstraintLE, skew - there + beyond)
+                self._row(terms, LpConstraintLE, skew - placed + beyond)
 
     def _least(self, domain_count: int) -> LpVariable:
-        """A number that is not above what is counted in any domain."""
-        counted, there = (
+        """A number that is at most the count in any domain."""
+        counted, placed = (
             self._counted_in[domain_count],
             self._domain_counts[domain_count].there.tolist(),
         )
-        most = [self._most(own) + n for own, n in zip(counted, there, strict=True)]
+        most = [self._most(own) + n for own, n in zip(counted, placed, strict=True)]
         least = self._whole("l", min(most, default=0))
-        for own, n in zip(counted, there, strict=True):
+        for own, n in zip(counted, placed, strict=True):
             self._row([(least, 1), *((variable, -1) for _, variable in own)], LpConstraintLE, n)
         return least
 
@@ -190,7 +192,7 @@ class InterPodProgram(Program):
         sums: dict[int, int] = {}
         for row, variable in places:
             sums[row] = sums.get(row, 0) + int(variable.upBound or 0)
-        return sum(min(n, int(self.wanted.most[row])) for row, n in sums.items())
+        return sum(min(n, int(self.shape_demand.most[row])) for row, n in sums.items())
 
     def _flag(self, own: Iterable[Place], most: int) -> LpVariable:
         """Whether these places have a member; at most so many fit."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from time import monotonic
 
 from ..best_fit import best_fit, with_a_resource
-from ..checks import is_sound, wanted, worth
+from ..checks import is_sound, shape_demand_of, worth
 from ..problem import DemandLevel, Outcome, Problem, Shares
 from ..work import Work
 from .decode import split, whole_numbers
@@ -43,8 +43,8 @@ class InterPodSearch:
         self._search = LevelSearch(self._relaxed, candidates, engine, best, work)
         self.levels, self.best = self._search.levels, best
         self._kept: dict[DemandLevel, int] = {}  # what the levels above are never worth less than
-        self._wanted = wanted(self._problem, candidates)
-        self._classes = node_by_node(self._problem, self._wanted)
+        self._shape_demand = shape_demand_of(self._problem, candidates)
+        self._classes = node_by_node(self._problem, self._shape_demand)
         places = sum(int((node_class.most > 0).sum()) for node_class in self._classes)
         self._is_small = places <= MOST_PLACES
         self._nodes = min(MOST_NODES, max(1, NODES_OF_ALL_PLACES // max(places, 1)))
@@ -52,27 +52,29 @@ class InterPodSearch:
     def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
         """Find the best of one level that takes nothing from those above."""
         until = monotonic() + effort.seconds
-        found = self._search.find(level, replace(effort, seconds=effort.seconds / 2))
-        if found.outcome is not Outcome.FAILED:
-            if monotonic() < until:  # else it is said already that the budget has ended
+        result = self._search.find(level, replace(effort, seconds=effort.seconds / 2))
+        if result.outcome is not Outcome.FAILED:
+            if monotonic() < until:  # else the result says already that the budget has ended
                 self._take_in(carried_out(self._problem, self._relaxed, self._search.best))
-            if self._value(level) < found.bound:
-                left = SolverLimits(effort.nodes * self._nodes, until - monotonic())
-                found = self._improve(found, left)
+            if self._value(level) < result.bound:
+                remaining_effort = SolverLimits(effort.nodes * self._nodes, until - monotonic())
+                result = self._improve(result, remaining_effort)
             else:
-                found = LevelResult(level, Outcome.PROVED, found.bound)
+                result = LevelResult(level, Outcome.PROVED, result.bound)
         self._kept[level] = self._value(level)
         self._search.turn_to(self.best)
         self._search.keep(level)
-        return found
+        return result
 
-    def _improve(self, found: LevelResult, effort: SolverLimits) -> LevelResult:
+    def _improve(self, result: LevelResult, effort: SolverLimits) -> LevelResult:
         """Look for the best under the rules, which is not worth more than without them."""
-        level, bound = found.level, found.bound
+        level, bound = result.level, result.bound
         if not self._is_small:
-            why = TOO_LARGE if found.outcome is Outcome.PROVED else found.detail
+            why = TOO_LARGE if result.outcome is Outcome.PROVED else result.detail
             return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound, why)
-        program = InterPodProgram(self._problem, self._candidates, self._wanted, self._classes)
+        program = InterPodProgram(
+            self._problem, self._candidates, self._shape_demand, self._classes
+        )
         for above, value in self._kept.items():
             program.keep(above, value)
         unit = program.aim(level)
@@ -95,21 +97,21 @@ class InterPodSearch:
         return LevelResult(level, Outcome.BUDGET_EXHAUSTED, most, why)
 
     def _is_carried_out(self, program: InterPodProgram, answer: Answer) -> bool:
-        """Take in what an answer stands for, if it is sound."""
+        """Take in the shares of an answer, if they are sound."""
         numbers = whole_numbers(answer.values)
         if numbers is None:
             return False
-        found = split(self._problem, program, numbers)
-        if not is_sound(self._problem, found):
+        shares = split(self._problem, program, numbers)
+        if not is_sound(self._problem, shares):
             return False
-        rest = [index for index in self._candidates if not found[index]]
-        self._take_in(best_fit(self._problem, rest, found))
+        rest = [index for index in self._candidates if not shares[index]]
+        self._take_in(best_fit(self._problem, rest, shares))
         return True
 
-    def _take_in(self, found: Shares) -> None:
-        """Keep what was found if it is worth more."""
-        if worth(self._problem, found) > worth(self._problem, self.best):
-            self.best = found
+    def _take_in(self, shares: Shares) -> None:
+        """Keep these shares if they are worth more."""
+        if worth(self._problem, shares) > worth(self._problem, self.best):
+            self.best = shares
 
     def _value(self, level: DemandLevel) -> int:
         return dict(worth(self._problem, self.best))[level]

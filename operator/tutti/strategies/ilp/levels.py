@@ -15,7 +15,7 @@ from time import monotonic
 import numpy as np
 
 from ..best_fit import best_fit
-from ..checks import is_sound, wanted, worth
+from ..checks import is_sound, shape_demand_of, worth
 from ..problem import DemandLevel, Outcome, Problem, Shares
 from ..shape_demand import Array, ShapeDemand, condensed
 from ..work import Work
@@ -31,7 +31,7 @@ TOO_COARSE = "its arithmetic was too coarse for a proof"
 TOO_RICH = "nodes can be filled in too many ways for a proof"
 TOO_MANY = "there are too many priorities for a proof"
 LISTING, EXCHANGING = 0.25, 0.5  # shares of the work
-MOST_LEVELS = 100  # for which an engine is asked
+MOST_LEVELS = 100  # for which an engine runs
 CLOSE = 0.01  # of the bound: nearer to it than this, exchanges are good enough
 CLOSEST = 0.0025  # of the bound: nearer than this, nothing is exchanged any more
 MOST_COLUMNS = 6_000  # patterns that one program takes in beyond the first
@@ -63,13 +63,17 @@ class LevelSearch:
         work: Work,
     ) -> None:
         problem = without_ample(problem, candidates)
-        self._problem, self._engine, self._asked = problem, engine, 0
+        self._problem, self._engine, self._levels_run = problem, engine, 0
         self._exchanging = work.part(EXCHANGING)
         self._candidates = frozenset(candidates)
-        self._free, self._wanted = condensed(problem.free, wanted(problem, candidates))
-        rows = self._wanted.shapes
-        classes = node_classes(self._free, problem.allowed[rows], self._wanted, work.part(LISTING))
-        self._program = Program(problem, candidates, self._wanted, classes)
+        self._free, self._shape_demand = condensed(
+            problem.free, shape_demand_of(problem, candidates)
+        )
+        rows = self._shape_demand.shapes
+        classes = node_classes(
+            self._free, problem.allowed[rows], self._shape_demand, work.part(LISTING)
+        )
+        self._program = Program(problem, candidates, self._shape_demand, classes)
         self._columns = ColumnPool(self._program)
         self._columns.seed()
         self.turn_to(best)
@@ -77,21 +81,21 @@ class LevelSearch:
 
     def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
         """Find the best of one level that takes nothing from those above."""
-        found = self.find(level, effort)
+        result = self.find(level, effort)
         self.keep(level)
-        return found
+        return result
 
     def find(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
-        """Find the best of one level, given what is kept of those above."""
+        """Find the best of one level that keeps the values of those above."""
         unit = self._program.aim(level)
         everything = self._program.everything(level)
-        found = LevelResult(level, Outcome.PROVED, everything)
+        result = LevelResult(level, Outcome.PROVED, everything)
         if self._value(level) == everything:
-            return found
-        if effort.seconds <= 0 or self._asked >= MOST_LEVELS:
+            return result
+        if effort.seconds <= 0 or self._levels_run >= MOST_LEVELS:
             why = "" if effort.seconds <= 0 else TOO_MANY
             return LevelResult(level, Outcome.BUDGET_EXHAUSTED, everything, why)
-        self._asked += 1
+        self._levels_run += 1
         return self._improve(level, unit, effort)
 
     def keep(self, level: DemandLevel) -> None:
@@ -101,15 +105,15 @@ class LevelSearch:
     def turn_to(self, best: Shares) -> None:
         """Take this for the best answer so far, although another one may be worth more."""
         self.best = best
-        self._columns.cover(_used(self._problem, self._wanted, best))
+        self._columns.cover(_used(self._problem, self._shape_demand, best))
 
     def _improve(self, level: DemandLevel, unit: int, effort: SolverLimits) -> LevelResult:
         """Look for an answer that is worth more on this level than the best so far."""
         until = monotonic() + effort.seconds
 
         def run(*, relaxed: bool) -> Answer:
-            left = replace(effort, seconds=until - monotonic())
-            return self._engine.run(self._program.lp, left, relaxed=relaxed)
+            remaining_effort = replace(effort, seconds=until - monotonic())
+            return self._engine.run(self._program.lp, remaining_effort, relaxed=relaxed)
 
         relaxed = self._columns.relax(partial(run, relaxed=True))
         if isinstance(relaxed, Answer):
@@ -117,28 +121,28 @@ class LevelSearch:
         bound = self._largest_sum(relaxed.bound)
         if self._program.is_counted and self._is_close(level, relaxed, bound * unit):
             return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, TOO_RICH)
-        more = self._columns.cheapest(relaxed)
+        new_columns = self._columns.cheapest(relaxed)
         while bound * unit > self._value(level):
-            self._columns.add(more)
+            self._columns.add(new_columns)
             answer = run(relaxed=False)
             if answer.outcome is Outcome.FAILED:
                 return LevelResult(level, answer.outcome, 0, answer.detail)
             known = self._value(level)
             self._take_in(answer, level)
             value = self._value(level)
-            more = self._columns.useful(relaxed, relaxed.bound - value / unit)
-            if answer.outcome is Outcome.PROVED and 0 < len(more) <= MOST_COLUMNS:
+            new_columns = self._columns.useful(relaxed, relaxed.bound - value / unit)
+            if answer.outcome is Outcome.PROVED and 0 < len(new_columns) <= MOST_COLUMNS:
                 continue
-            if not len(more):
+            if not len(new_columns):
                 bound = min(bound, max(value // unit, self._bound(answer, known // unit, bound)))
             if bound * unit > value:
-                why = self._why(answer, is_complete=not len(more))
+                why = self._why(answer, is_complete=not len(new_columns))
                 return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound * unit, why)
         return LevelResult(level, Outcome.PROVED, self._value(level))
 
     def _is_close(self, level: DemandLevel, relaxed: LpRelaxation, bound: int) -> bool:
         """Exchange single members; whether that came so close that no program need be tried."""
-        prices = dict(zip(self._wanted.shapes.tolist(), relaxed.prices.tolist(), strict=True))
+        prices = dict(zip(self._shape_demand.shapes.tolist(), relaxed.prices.tolist(), strict=True))
         exchange = Exchange(self._problem, sorted(self._candidates), level, self.best, prices)
         if not exchange.is_choice:
             return False
@@ -171,23 +175,23 @@ class LevelSearch:
         return f"{self._engine.name}: {TOO_COARSE}"
 
     def _take_in(self, answer: Answer, level: DemandLevel) -> None:
-        """Keep what was found if it is worth more; lower levels follow as best fit places them."""
+        """Keep an answer if it is worth more; best fit places the lower levels."""
         problem, numbers = self._problem, whole_numbers(answer.values)
         if numbers is None:
             return
-        found = split(problem, self._program, numbers, self._free)
-        if not is_sound(problem, found):
+        shares = split(problem, self._program, numbers, self._free)
+        if not is_sound(problem, shares):
             # Classes counted as a whole may promise too much: the most valuable come first.
-            started = [i for i, own in enumerate(found) if own]
-            found = best_fit(problem, sorted(started, key=lambda i: -problem.demands[i].value))
-        self._fill_up(found, level)
+            started = [i for i, own in enumerate(shares) if own]
+            shares = best_fit(problem, sorted(started, key=lambda i: -problem.demands[i].value))
+        self._fill_up(shares, level)
 
-    def _fill_up(self, found: Shares, level: DemandLevel) -> None:
-        """Place who has room beside these, and keep it all if it is worth more."""
-        rest = [i for i, own in enumerate(found) if not own and self._is_worth_a_try(i, level)]
-        shares = best_fit(self._problem, rest, found)
-        if worth(self._problem, shares) > worth(self._problem, self.best):
-            self.turn_to(shares)
+    def _fill_up(self, shares: Shares, level: DemandLevel) -> None:
+        """Place gangs that have room beside these, and keep all if it is worth more."""
+        rest = [i for i, own in enumerate(shares) if not own and self._is_worth_a_try(i, level)]
+        filled = best_fit(self._problem, rest, shares)
+        if worth(self._problem, filled) > worth(self._problem, self.best):
+            self.turn_to(filled)
 
     def _is_worth_a_try(self, index: int, level: DemandLevel) -> bool:
         return index in self._candidates and self._problem.demands[index].level <= level
@@ -220,10 +224,10 @@ def largest_sum(bound: int, counts: Mapping[int, int]) -> int:
     return largest
 
 
-def _used(problem: Problem, wanted: ShapeDemand, shares: Shares) -> Array:
+def _used(problem: Problem, shape_demand: ShapeDemand, shares: Shares) -> Array:
     """[row, node]: how many members of each shape these shares put on each node."""
-    row_of = {int(shape): row for row, shape in enumerate(wanted.shapes)}
-    used = np.zeros((len(wanted.shapes), len(problem.free)), dtype=np.int64)
+    row_of = {int(shape): row for row, shape in enumerate(shape_demand.shapes)}
+    used = np.zeros((len(shape_demand.shapes), len(problem.free)), dtype=np.int64)
     for demand, own in zip(problem.demands, shares, strict=True):
         for share in own:
             used[row_of[demand.parts[share.part].shape], share.node] += share.count

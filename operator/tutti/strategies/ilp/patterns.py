@@ -17,9 +17,9 @@ from ..shape_demand import Array, Flags, ShapeDemand, alone, blocks
 from ..work import Work
 from .trimming import trimmed
 
-MOST_PER_NODE = 1_000  # fillings of one node that are looked at before it counts as too rich
+MOST_PER_NODE = 1_000  # fillings of one node that are listed before it counts as too rich
 MOST_CELLS = 4_000_000  # numbers in one table of fillings
-MOST_STEPS = 500_000  # rows looked at before the nodes that are left count as too rich
+MOST_STEPS = 500_000  # rows visited before the remaining nodes count as too rich
 MOST_LISTED = 10_000_000  # numbers in all patterns together
 FEW_NODES = 64  # too rich, but few enough to be counted one by one
 MOST_COUNTS = 20_000  # variables for nodes that are too rich
@@ -39,14 +39,14 @@ class NodeClass:
 
 
 class Listing:
-    """How much may still be listed: rows looked at, numbers in patterns, and all work together."""
+    """How much may still be listed: rows visited, numbers in patterns, and all work together."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
         self._steps = self._cells = 0
 
     def add(self, steps: int, cells: int) -> None:
-        """Count what was looked at, and what was kept."""
+        """Count the rows that were visited, and the numbers that were kept."""
         self._steps += steps
         self._cells += cells
 
@@ -57,37 +57,41 @@ class Listing:
 
 
 def node_classes(
-    free: Array, allowed: Flags, wanted: ShapeDemand, work: Work | None = None
+    free: Array, allowed: Flags, shape_demand: ShapeDemand, work: Work | None = None
 ) -> Sequence[NodeClass]:
     """The classes of all nodes that can take any member, in the order of their first nodes.
 
-    ``free`` is [node, resource], ``allowed`` is [row, node]. Nodes are looked at together with
-    those that the same shapes fit, and with no other shape: where every gang has a rack of its own
-    there are hundreds of shapes, and few for any one node. Once the work is used up, the nodes that
-    are left are counted together, by where shapes may run.
+    ``free`` is [node, resource], ``allowed`` is [row, node]. Nodes are grouped by the shapes that
+    fit them, and each group ignores all other shapes: where every gang has a rack of its own there
+    are hundreds of shapes, and few for any one node. Once the work is used up, the remaining nodes
+    are counted together, by where shapes may run.
     """
     work = work or Work()
-    fits = allowed & _fits(free, wanted.requests)
+    fits = allowed & _fits(free, shape_demand.requests)
     nodes = np.flatnonzero(fits.any(axis=0))
     listing, classes = Listing(work), list[NodeClass]()
-    left: list[Array] = []
+    remaining: list[Array] = []
     for own in _alike(np.packbits(fits[:, nodes], axis=0).T):
         if work.is_over:
-            left.append(nodes[own])
+            remaining.append(nodes[own])
             continue
         rows = np.flatnonzero(fits[:, nodes[own[0]]])
-        some = ShapeDemand(wanted.shapes[rows], wanted.requests[rows], wanted.most[rows])
-        found = _classes(free[nodes[own]].clip(0), some, listing)
-        classes += [_widened(node_class, nodes[own], rows, wanted) for node_class in found]
+        own_demand = ShapeDemand(
+            shape_demand.shapes[rows], shape_demand.requests[rows], shape_demand.most[rows]
+        )
+        own_classes = _classes(free[nodes[own]].clip(0), own_demand, listing)
+        classes += [
+            _widened(node_class, nodes[own], rows, shape_demand) for node_class in own_classes
+        ]
     listed = [node_class for node_class in classes if node_class.patterns is not None]
     rich = (
         []
-        if left
+        if remaining
         else _grouped([node_class for node_class in classes if node_class.patterns is None])
     )
-    if left or _variables(rich) > MOST_COUNTS:
-        left += [node_class.nodes for node_class in classes if node_class.patterns is None]
-        rich = _by_place(free, allowed, wanted, np.sort(np.concatenate(left)))
+    if remaining or _variables(rich) > MOST_COUNTS:
+        remaining += [node_class.nodes for node_class in classes if node_class.patterns is None]
+        rich = _by_place(free, allowed, shape_demand, np.sort(np.concatenate(remaining)))
     if _variables(rich) > MOST_COUNTS:
         rich = [_together(rich)]
     return sorted([*listed, *rich], key=lambda node_class: int(node_class.nodes[0]))
@@ -102,23 +106,25 @@ def _alike(rows: NDArray[Any]) -> Sequence[Array]:
     return np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1])
 
 
-def _classes(room: Array, wanted: ShapeDemand, listing: Listing) -> Sequence[NodeClass]:
+def _classes(room: Array, shape_demand: ShapeDemand, listing: Listing) -> Sequence[NodeClass]:
     """The classes of nodes that every shape fits, by their positions.
 
     Rich nodes are a class for each room.
     """
-    room, short = trimmed(room, wanted, listing.work)
+    room, short = trimmed(room, shape_demand, listing.work)
     groups = _alike(room[:, short])
     first = np.array([own[0] for own in groups])
-    order = _largest_first(wanted.requests)
-    some = ShapeDemand(wanted.shapes, wanted.requests[:, short], wanted.most)
-    found = _enumerated(room[first][:, short], some, order, listing)
+    order = _largest_first(shape_demand.requests)
+    short_demand = ShapeDemand(
+        shape_demand.shapes, shape_demand.requests[:, short], shape_demand.most
+    )
+    fillings = _enumerated(room[first][:, short], short_demand, order, listing)
     classes: list[NodeClass] = []
     listed: dict[bytes, list[Array]] = {}
     patterns: dict[bytes, Array] = {}
-    for own, ways in zip(groups, found, strict=True):
+    for own, ways in zip(groups, fillings, strict=True):
         if ways is None:
-            most = alone(room[own[:1]], wanted)[0] * len(own)
+            most = alone(room[own[:1]], shape_demand)[0] * len(own)
             classes.append(NodeClass(own, None, room[own].sum(axis=0), most))
         else:
             patterns[ways.tobytes()] = ways
@@ -126,13 +132,15 @@ def _classes(room: Array, wanted: ShapeDemand, listing: Listing) -> Sequence[Nod
     nothing = np.zeros(room.shape[1], dtype=np.int64)
     for mark, same in listed.items():
         own = np.sort(np.concatenate(same))
-        classes.append(NodeClass(own, patterns[mark], nothing, wanted.most * 0))
+        classes.append(NodeClass(own, patterns[mark], nothing, shape_demand.most * 0))
     return classes
 
 
-def _widened(node_class: NodeClass, nodes: Array, rows: Array, wanted: ShapeDemand) -> NodeClass:
+def _widened(
+    node_class: NodeClass, nodes: Array, rows: Array, shape_demand: ShapeDemand
+) -> NodeClass:
     """The class with these nodes and with all rows, of which only some fit it."""
-    most = np.zeros(len(wanted.most), dtype=np.int64)
+    most = np.zeros(len(shape_demand.most), dtype=np.int64)
     most[rows] = node_class.most
     if node_class.patterns is None:
         return NodeClass(nodes[node_class.nodes], None, node_class.room, most)
@@ -180,31 +188,31 @@ def _together(own: Sequence[NodeClass]) -> NodeClass:
 
 
 def _by_place(
-    free: Array, allowed: Flags, wanted: ShapeDemand, nodes: Array
+    free: Array, allowed: Flags, shape_demand: ShapeDemand, nodes: Array
 ) -> Sequence[NodeClass]:
-    """These nodes counted together with all others where the same shapes may run."""
+    """These nodes, counted together where the same shapes may run."""
     classes = []
     for own in _alike(np.packbits(allowed[:, nodes], axis=0).T):
-        some = nodes[own]
-        most = np.zeros(len(wanted.most), dtype=np.int64)
-        for part in blocks(len(some), len(most)):
-            most += alone(free[some[part]].clip(0), wanted).sum(axis=0)
-        most[~allowed[:, some[0]]] = 0
-        classes.append(NodeClass(some, None, free[some].clip(0).sum(axis=0), most))
+        own_nodes = nodes[own]
+        most = np.zeros(len(shape_demand.most), dtype=np.int64)
+        for part in blocks(len(own_nodes), len(most)):
+            most += alone(free[own_nodes[part]].clip(0), shape_demand).sum(axis=0)
+        most[~allowed[:, own_nodes[0]]] = 0
+        classes.append(NodeClass(own_nodes, None, free[own_nodes].clip(0).sum(axis=0), most))
     return classes
 
 
 def _fits(free: Array, requests: Array) -> Flags:
-    """[row, node]: has the node room for one member; what is not asked for need not be there."""
+    """[row, node]: whether the node has room for one member; only requested amounts count."""
     return np.stack([(free[:, ask > 0] >= ask[ask > 0]).all(axis=1) for ask in requests])
 
 
 def _counts(room: Array, ask: Array) -> Array:
-    """How many members of one shape fit on each node, if nothing else is there."""
-    asked = np.flatnonzero(ask)
-    if not asked.size:
+    """How many members of one shape fit on each node, if nothing else runs on it."""
+    requested = np.flatnonzero(ask)
+    if not requested.size:
         return np.full(len(room), np.iinfo(np.int32).max, dtype=np.int64)
-    counts: Array = (room[:, asked] // ask[asked]).min(axis=1)
+    counts: Array = (room[:, requested] // ask[requested]).min(axis=1)
     return counts
 
 
@@ -215,17 +223,17 @@ def _largest_first(asks: Array) -> Sequence[int]:
 
 
 def _enumerated(
-    room: Array, wanted: ShapeDemand, order: Sequence[int], listing: Listing
+    room: Array, shape_demand: ShapeDemand, order: Sequence[int], listing: Listing
 ) -> Sequence[Array | None]:
     """For each node its maximal fillings, in one order for all.
 
     None where they are too many; the nodes that promise few come first, until the work is used up.
     """
-    found: list[Array | None] = [None] * len(room)
-    rows = len(wanted.most)
+    fillings: list[Array | None] = [None] * len(room)
+    rows = len(shape_demand.most)
     listing.work.spend(room.size * rows)
     promise = np.concatenate(
-        [np.log1p(alone(room[part], wanted)).sum(axis=1) for part in blocks(len(room), rows)]
+        [np.log1p(alone(room[part], shape_demand)).sum(axis=1) for part in blocks(len(room), rows)]
     )
     by_promise = np.argsort(promise, kind="stable")
     size = max(1, MOST_CELLS // (MOST_PER_NODE * (rows + room.shape[1])))
@@ -233,65 +241,67 @@ def _enumerated(
         if listing.is_over:
             break
         part = by_promise[start : start + size]
-        owner, counts, steps = _fillings(room[part], wanted, order, listing.work)
+        owner, counts, steps = _fillings(room[part], shape_demand, order, listing.work)
         ends = np.searchsorted(owner, np.arange(len(part) + 1))
         for i, node in enumerate(part.tolist()):
             if ends[i + 1] > ends[i]:
-                found[node] = counts[ends[i] : ends[i + 1]]
+                fillings[node] = counts[ends[i] : ends[i + 1]]
         listing.add(steps, counts.size)
-    return found
+    return fillings
 
 
 def _fillings(
-    room: Array, wanted: ShapeDemand, order: Sequence[int], work: Work
+    room: Array, shape_demand: ShapeDemand, order: Sequence[int], work: Work
 ) -> tuple[Array, Array, int]:
     """All maximal fillings, as (node, counts) in the order of the nodes; none of nodes too rich.
 
     Shape by shape in the order: every row is a node filled so far. The last number is how many rows
-    were looked at.
+    were visited.
     """
-    asks = wanted.requests
-    owner, left = np.arange(len(room)), room
+    asks = shape_demand.requests
+    owner, free = np.arange(len(room)), room
     counts = np.zeros((len(room), len(asks)), dtype=np.int64)
     steps = 0
     for at, row in enumerate(order):
-        most = np.minimum(_counts(left, asks[row]), wanted.most[row])
-        needed = _needed(left, wanted, row, order[at + 1 :], work)
-        least = np.minimum(most, needed)
+        most = np.minimum(_counts(free, asks[row]), shape_demand.most[row])
+        minimum = _minimum(free, shape_demand, row, order[at + 1 :], work)
+        least = np.minimum(most, minimum)
         ways = most - least + 1
         keep = np.bincount(owner, weights=ways, minlength=len(room))[owner] <= MOST_PER_NODE
         source = np.repeat(np.flatnonzero(keep), ways[keep])
         starts = np.repeat(np.cumsum(ways[keep]) - ways[keep], ways[keep])
         take = least[source] + np.arange(len(source)) - starts
         owner, counts = owner[source], counts[source]
-        left = left[source] - take[:, None] * asks[row]
+        free = free[source] - take[:, None] * asks[row]
         counts[:, row] = take
         steps += len(owner)
-        work.spend(counts.size + left.size)
+        work.spend(counts.size + free.size)
         if work.is_over or not len(owner):
             return owner[:0], counts[:0], steps
-    could = np.stack([(left >= ask).all(axis=1) | (ask == 0).all() for ask in asks], axis=1)
-    is_maximal = ~(could & (counts < wanted.most)).any(axis=1)
+    could = np.stack([(free >= ask).all(axis=1) | (ask == 0).all() for ask in asks], axis=1)
+    is_maximal = ~(could & (counts < shape_demand.most)).any(axis=1)
     return owner[is_maximal], counts[is_maximal], steps
 
 
-def _needed(left: Array, wanted: ShapeDemand, row: int, later: Sequence[int], work: Work) -> Array:
+def _minimum(
+    free: Array, shape_demand: ShapeDemand, row: int, later: Sequence[int], work: Work
+) -> Array:
     """How many members of the row a maximal filling has at least.
 
-    As many as fit into the room that the later shapes cannot use up: it leaves none of that. The
-    later ones are looked at until it is plain that they could use up all of it.
+    As many as fit into the room that the later shapes cannot use up: a maximal filling leaves none
+    of that. Later shapes are added up only until they could use all of it.
     """
-    ask = wanted.requests[row]
-    asked = np.flatnonzero(ask)
-    if not asked.size:
-        return _counts(left, ask)
-    spare, start, size = left[:, asked], 0, 8
-    needed = _counts(spare, ask[asked])
-    while start < len(later) and needed.any():
-        some = np.array(later[start : start + size])
-        part = ShapeDemand(some, wanted.requests[some], wanted.most[some])
-        spare = spare - alone(left, part) @ part.requests[:, asked]
-        needed = _counts(spare.clip(0), ask[asked])
-        work.spend(len(left) * part.requests.size)
+    ask = shape_demand.requests[row]
+    requested = np.flatnonzero(ask)
+    if not requested.size:
+        return _counts(free, ask)
+    spare, start, size = free[:, requested], 0, 8
+    minimum = _counts(spare, ask[requested])
+    while start < len(later) and minimum.any():
+        rows = np.array(later[start : start + size])
+        part = ShapeDemand(rows, shape_demand.requests[rows], shape_demand.most[rows])
+        spare = spare - alone(free, part) @ part.requests[:, requested]
+        minimum = _counts(spare.clip(0), ask[requested])
+        work.spend(len(free) * part.requests.size)
         start, size = start + size, 2 * size
-    return needed
+    return minimum

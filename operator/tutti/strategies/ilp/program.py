@@ -60,12 +60,12 @@ class Program:
         self,
         problem: Problem,
         candidates: Sequence[int],
-        wanted: ShapeDemand,
+        shape_demand: ShapeDemand,
         classes: Sequence[NodeClass],
     ) -> None:
         self.lp = LpProblem("admission", LpMaximize)  # type: ignore[no-untyped-call]
-        self.wanted = wanted
-        self._row_of = {int(shape): row for row, shape in enumerate(wanted.shapes)}
+        self.shape_demand = shape_demand
+        self._row_of = {int(shape): row for row, shape in enumerate(shape_demand.shapes)}
         self._names = 0
         self._rows: list[LpConstraint] = []
         self.types = [self._type(problem, indices) for indices in _alike(problem, candidates)]
@@ -216,7 +216,7 @@ class Program:
 
     def _shape_rows(self) -> list[LpConstraint]:
         """No more members of a shape than places for it, by row."""
-        terms = [LpAffineExpression() for _ in self.wanted.shapes]
+        terms = [LpAffineExpression() for _ in self.shape_demand.shapes]
         for gang_type in self.types:
             for part, (variable, count) in zip(
                 gang_type.demand.parts, gang_type.members, strict=True
@@ -231,24 +231,24 @@ class Program:
         if len(node_class.patterns) == 1:
             # There is one way to fill them: no choice, and so no variable.
             for row, count in enumerate(node_class.patterns[0].tolist()):
-                there = -int(self.shape_rows[row].constant)
-                self.shape_rows[row].changeRHS(there + len(node_class.nodes) * count)
+                constant = -int(self.shape_rows[row].constant)
+                self.shape_rows[row].changeRHS(constant + len(node_class.nodes) * count)
         return ClassVariables(node_class.nodes, node_class.patterns)
 
     def _counted(self, nodes: NodeClass) -> Iterable[tuple[int, LpVariable]]:
         """Members of each shape in all nodes of the class together, by the room of all of them."""
-        asks = self.wanted.requests
+        asks = self.shape_demand.requests
         most = nodes.most.tolist()
-        found = {row: self._whole("y", n) for row, n in enumerate(most) if n}
+        variables = {row: self._whole("y", n) for row, n in enumerate(most) if n}
         for resource, room in enumerate(nodes.room.tolist()):
-            asked = np.flatnonzero((asks[:, resource] > 0) & (nodes.most > 0)).tolist()
-            amounts = [(row, int(asks[row, resource])) for row in asked]
+            rows = np.flatnonzero((asks[:, resource] > 0) & (nodes.most > 0)).tolist()
+            amounts = [(row, int(asks[row, resource])) for row in rows]
             if sum(n * most[row] for row, n in amounts) > room:
                 unit = gcd(*(n for _, n in amounts))
-                self._add_room([(found[row], n // unit) for row, n in amounts], room // unit)
-        for row, variable in found.items():
+                self._add_room([(variables[row], n // unit) for row, n in amounts], room // unit)
+        for row, variable in variables.items():
             self.shape_rows[row].expr.addterm(variable, -1)
-        return found.items()
+        return variables.items()
 
     def _add_room(self, terms: list[Term], room: int) -> None:
         """Demand that the sum is not above the room."""

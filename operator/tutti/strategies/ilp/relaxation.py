@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..best_fit import best_fit
-from ..checks import wanted, worth
+from ..checks import shape_demand_of, worth
 from ..inter_pod_state import InterPodState, domains_needed
 from ..problem import NO_RULES, Problem, Shares
 from ..shape_demand import Flags
@@ -34,9 +34,9 @@ def without_ample(problem: Problem, candidates: Sequence[int]) -> Problem:
     their host ports are one shape, unless two of them request the same port. If no shapes become
     one and resources are few, the problem stays as it is.
     """
-    demanded = wanted(problem, candidates)
-    total = demanded.most.astype(np.float64) @ demanded.requests.astype(np.float64)
-    requested = np.where(demanded.requests > 0, demanded.requests, np.iinfo(np.int64).max)
+    shape_demand = shape_demand_of(problem, candidates)
+    total = shape_demand.most.astype(np.float64) @ shape_demand.requests.astype(np.float64)
+    requested = np.where(shape_demand.requests > 0, shape_demand.requests, np.iinfo(np.int64).max)
     is_missing = problem.free < requested.min(axis=0)
     total = np.where(total < EXACT, total, total * (1 + SLACK))
     is_ample = problem.free >= total
@@ -45,9 +45,11 @@ def without_ample(problem: Problem, candidates: Sequence[int]) -> Problem:
     allowed = problem.allowed.copy()
     for resource in np.flatnonzero(is_missing.any(axis=0) & ~is_short).tolist():
         allowed[problem.requests[:, resource] > 0] &= ~is_missing[:, resource]
-    left = replace(problem, free=problem.free[:, is_short], requests=problem.requests[:, is_short])
-    reduced = _with_fewest_shapes(left, allowed)
-    has_fewer_shapes = len(wanted(reduced, candidates).shapes) < len(demanded.shapes)
+    narrow = replace(
+        problem, free=problem.free[:, is_short], requests=problem.requests[:, is_short]
+    )
+    reduced = _with_fewest_shapes(narrow, allowed)
+    has_fewer_shapes = len(shape_demand_of(reduced, candidates).shapes) < len(shape_demand.shapes)
     is_wide = problem.free.shape[1] > MOST_PAIRS
     return reduced if has_fewer_shapes or is_wide else problem
 
@@ -73,7 +75,7 @@ def _with_fewest_shapes(problem: Problem, allowed: Flags) -> Problem:
 def carried_out(problem: Problem, relaxed: Problem, shares: Shares) -> Shares:
     """The gangs of an answer to the problem without rules, as far as the rules let them in.
 
-    They are tried on the seats that the answer has for their shapes, those with rules first, in
+    They are tried on the seats that the answer has for their shapes, gangs with rules first, in
     their order and then the largest first; at last in all of the room.
     """
     state, demands = InterPodState(problem), problem.demands
@@ -88,8 +90,8 @@ def carried_out(problem: Problem, relaxed: Problem, shares: Shares) -> Shares:
     seats = _seats(problem, relaxed, shares)
     best: Shares = ((),) * len(demands)
     for where, order in ((seats, started), (seats, largest_first), (problem, started)):
-        found = _with_rest(problem, best_fit(where, order))
-        best = max(best, found, key=lambda candidate: worth(problem, candidate))
+        answer = _with_rest(problem, best_fit(where, order))
+        best = max(best, answer, key=lambda candidate: worth(problem, candidate))
         if worth(problem, best) >= worth(relaxed, shares):
             break
     return best
@@ -102,21 +104,21 @@ def _seats(problem: Problem, relaxed: Problem, shares: Shares) -> Problem:
     for demand, own in zip(relaxed.demands, shares, strict=True):
         for share in own:
             places[share.node, demand.parts[share.part].shape] += share.count
-    asked = np.zeros((shapes, shapes), dtype=np.int64)
+    requests = np.zeros((shapes, shapes), dtype=np.int64)
     for demand, same in zip(problem.demands, relaxed.demands, strict=True):
-        for part, other in zip(demand.parts, same.parts, strict=True):
-            asked[part.shape, other.shape] = 1
-    useful = asked.any(axis=0)
-    return replace(problem, free=places[:, useful], requests=asked[:, useful])
+        for part, relaxed_part in zip(demand.parts, same.parts, strict=True):
+            requests[part.shape, relaxed_part.shape] = 1
+    useful = requests.any(axis=0)
+    return replace(problem, free=places[:, useful], requests=requests[:, useful])
 
 
-def _with_rest(problem: Problem, found: Shares) -> Shares:
-    """The answer, and whoever else has room beside it."""
+def _with_rest(problem: Problem, shares: Shares) -> Shares:
+    """The answer, and all other gangs that have room beside it."""
     levels = sorted({demand.level for demand in problem.demands}, reverse=True)
     rest = [
         index
         for level in levels
         for index, demand in enumerate(problem.demands)
-        if demand.level == level and not found[index]
+        if demand.level == level and not shares[index]
     ]
-    return best_fit(problem, rest, found)
+    return best_fit(problem, rest, shares)

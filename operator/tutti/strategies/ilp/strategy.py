@@ -82,7 +82,7 @@ class SingleGangSearch:
         self.levels = [problem.demands[candidate].level]
 
     def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
-        """Try every region that counting does not rule out; best fit has placed nobody."""
+        """Try every region that counting does not rule out; best fit has placed no gang."""
         until, is_proved, detail = monotonic() + effort.seconds, True, ""
         value = self._problem.demands[self._candidate].value
         for region in Alternatives.one_by_one(self._problem, self._candidate):
@@ -128,19 +128,19 @@ class DomainSearch:
 
     def settle(self, level: DemandLevel, effort: SolverLimits) -> LevelResult:
         """Find the best of one level that takes nothing from those above."""
-        found = self._search.find(level, effort)
-        if found.outcome is Outcome.FAILED:
-            return found
+        result = self._search.find(level, effort)
+        if result.outcome is Outcome.FAILED:
+            return result
         self._take_in(level)
         own = (self._problem.demands[index] for index in self._candidates)
         most = sum(demand.value for demand in own if demand.level == level)
-        bound, value = min(found.bound, most), dict(worth(self._problem, self.best))[level]
+        bound, value = min(result.bound, most), dict(worth(self._problem, self.best))[level]
         if self._alternatives is None:
             self._search.turn_to(self.best)
         self._search.keep(level)
         if bound <= value:
             return LevelResult(level, Outcome.PROVED, value)
-        detail = found.detail or ("" if found.outcome is not Outcome.PROVED else TOO_MANY_DOMAINS)
+        detail = result.detail or ("" if result.outcome is not Outcome.PROVED else TOO_MANY_DOMAINS)
         return LevelResult(level, Outcome.BUDGET_EXHAUSTED, bound, detail)
 
     def _take_in(self, level: DemandLevel) -> None:

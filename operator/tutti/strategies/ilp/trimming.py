@@ -12,20 +12,20 @@ from ..shape_demand import Array, ShapeDemand, alone, blocks
 from ..work import Work
 
 MOST_UNITS = 2**18  # finer amounts than this are not rounded to sums of requests
-MOST_PAIRS = 24  # resources that are looked at two by two; of more, none are
-SLACK = 1e-9  # what sums in floats may be wrong by
+MOST_PAIRS = 24  # resources that are compared in pairs; with more, none are
+SLACK = 1e-9  # the largest error of sums in floats
 EXACT = 2.0**53  # sums of whole numbers below this are exact in floats
 
 
-def trimmed(room: Array, wanted: ShapeDemand, work: Work) -> tuple[Array, Array]:
+def trimmed(room: Array, shape_demand: ShapeDemand, work: Work) -> tuple[Array, Array]:
     """The room without what no filling could use, and the resources that could ever be short.
 
     Cheap, and the same nodes become equal early.
     """
-    asks = wanted.requests
+    asks = shape_demand.requests
     work.spend(room.size * len(asks))
-    short = _ever_short(room, wanted)
-    room, used = _used_alone(room, wanted), short.tolist()
+    short = _ever_short(room, shape_demand)
+    room, used = _used_alone(room, shape_demand), short.tolist()
     if len(used) <= MOST_PAIRS:
         for r in used:
             for q in used:
@@ -37,22 +37,22 @@ def trimmed(room: Array, wanted: ShapeDemand, work: Work) -> tuple[Array, Array]
     return room, short
 
 
-def _used_alone(room: Array, wanted: ShapeDemand) -> Array:
+def _used_alone(room: Array, shape_demand: ShapeDemand) -> Array:
     """No more room than all shapes could use, each of them alone."""
-    asks = wanted.requests.astype(np.float64)
+    asks = shape_demand.requests.astype(np.float64)
     loads = [
-        alone(room[part], wanted).astype(np.float64) @ asks
-        for part in blocks(len(room), len(wanted.most))
+        alone(room[part], shape_demand).astype(np.float64) @ asks
+        for part in blocks(len(room), len(shape_demand.most))
     ]
     load = np.concatenate(loads)
     is_less = (load < EXACT) & (load < room)
     return np.where(is_less, load.clip(0, EXACT).astype(np.int64), room)
 
 
-def _ever_short(room: Array, wanted: ShapeDemand) -> Array:
-    """The resources of which some node has less than all that is wanted asks for."""
-    asked = wanted.most.astype(np.float64) @ wanted.requests.astype(np.float64)
-    return np.flatnonzero(asked * (1 + SLACK) > room.min(axis=0))
+def _ever_short(room: Array, shape_demand: ShapeDemand) -> Array:
+    """The resources of which a node has less than the whole demand requests."""
+    total = shape_demand.most.astype(np.float64) @ shape_demand.requests.astype(np.float64)
+    return np.flatnonzero(total * (1 + SLACK) > room.min(axis=0))
 
 
 def _bound_by(room: Array, asks: Array, r: int, q: int) -> None:

@@ -287,9 +287,9 @@ def test_a_shape_that_asks_for_nothing_is_no_trouble_on_nodes_counted_as_a_whole
 
 
 def test_prices_of_the_wrong_sign_are_no_proof() -> None:
-    wanted = checks.wanted(JOINT, range(4))
-    classes = patterns.node_classes(JOINT.free, JOINT.allowed, wanted)
-    program = Program(JOINT, range(4), wanted, classes)
+    shape_demand = checks.shape_demand_of(JOINT, range(4))
+    classes = patterns.node_classes(JOINT.free, JOINT.allowed, shape_demand)
+    program = Program(JOINT, range(4), shape_demand, classes)
     assert program.aim(DemandLevel(0)) == 1
     (row,) = program.shape_rows
     assert program.bound({str(row.name): -5.0}, {}) == program.everything(DemandLevel(0)) == 14
