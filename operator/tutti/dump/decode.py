@@ -1,7 +1,7 @@
 """API objects from files to model values, through the decoder that reads the live cluster.
 
-Where the operator leaves an unreadable object out and goes on, a file is refused: whoever wrote it
-is there to put it right.
+The operator leaves an unreadable object out and goes on, but a file with one is refused: its author
+can correct it.
 """
 
 from collections import Counter
@@ -149,13 +149,13 @@ def _decoded(all_documents: Iterable[Document], into: Objects) -> Objects:
         by_kind.setdefault(_api(document), []).append(document)
 
     pods = by_kind.get(kinds.POD.api, ())
-    ours = [document for document in pods if _is_ours(document, into.scheduler)]
-    others = [document for document in pods if not _is_ours(document, into.scheduler)]
-    members = tuple(_decode_document(document, wire.Pod, _member) for document in ours)
-    occupants = [
-        _decode_document(document, wire.Pod, decode.decode_occupant) for document in others
+    own_pods = [document for document in pods if _is_ours(document, into.scheduler)]
+    foreign_pods = [document for document in pods if not _is_ours(document, into.scheduler)]
+    members = tuple(_decode_document(document, wire.Pod, _member) for document in own_pods)
+    decoded = [
+        _decode_document(document, wire.Pod, decode.decode_occupant) for document in foreign_pods
     ]
-    present = tuple(pod for pod in occupants if pod is not None)
+    present = tuple(pod for pod in decoded if pod is not None)
     items = {
         kind: [*_items(by_kind.get(kind.api, ()), kind)]
         for kind in kinds.KINDS
@@ -217,8 +217,8 @@ def _decode_document(document: Document, kind: type[W], value: Callable[[W], V])
         return value(wire.parse_one(document.raw, kind))
     except errors.BadObject as problem:
         where = "/".join(filter(None, _name(document)))
-        what = f"{document.kind} {where}" if where else document.kind
-        raise BadFile(f"{document.place} ({what})", problem.sentence) from problem
+        subject = f"{document.kind} {where}" if where else document.kind
+        raise BadFile(f"{document.place} ({subject})", problem.sentence) from problem
 
 
 # Of kinds that have limits of their own in a file, where no API server has refused anything.

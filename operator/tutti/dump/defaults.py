@@ -15,7 +15,7 @@ from .inter_pod import PREFERRED, REQUIRED
 
 NAMESPACE = "default"
 NAMESPACE_NAME = "kubernetes.io/metadata.name"  # the label that every namespace carries
-NODE_PODS = "110"  # what a kubelet offers if it is told nothing
+NODE_PODS = "110"  # a kubelet's default
 HOSTNAME = "kubernetes.io/hostname"
 Raw = dict[str, Any]
 
@@ -156,15 +156,15 @@ def _term(raw: Any, labels: Mapping[str, Any]) -> Any:
     if not isinstance(selector, Mapping):
         return raw
     own = selector.get("matchExpressions") or []
-    more = [
+    merged = [
         {"key": key, "operator": operator, "values": [labels[key]]}
         for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
         for key in _words(raw.get(field))
         if key in labels
     ]
-    if not more or not isinstance(own, list):
+    if not merged or not isinstance(own, list):
         return raw
-    return {**raw, "labelSelector": {**selector, "matchExpressions": [*own, *more]}}
+    return {**raw, "labelSelector": {**selector, "matchExpressions": [*own, *merged]}}
 
 
 def _words(raw: Any) -> list[str]:
@@ -180,7 +180,7 @@ def _container(raw: Raw) -> Raw:
 
 
 def _node_status(status: Mapping[str, Any]) -> Raw:
-    """A kubelet that runs well has said so, and offers all there is."""
+    """The status of a healthy kubelet, with all capacity allocatable."""
     offers = status.get("allocatable") or status.get("capacity") or {}
     if isinstance(offers, dict):
         offers = {PODS: NODE_PODS, **offers}

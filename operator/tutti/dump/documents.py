@@ -162,7 +162,7 @@ def _demand_shallow(content: str, name: str) -> None:
             if depth > DEPTH_LIMIT:
                 _refuse_depth(f"{name}, document {number}")
     except yaml.YAMLError:
-        return  # whoever reads it will say it
+        return  # the reader reports it
     finally:
         parser.dispose()
 

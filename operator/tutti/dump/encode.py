@@ -141,12 +141,12 @@ def reservation(value: Reservation) -> Raw:
     return body
 
 
-def others(
+def foreign_pods(
     on: Node, ours: Resources, pods: Sequence[PlacedPod], taken_at: float, first: int
 ) -> Iterator[Raw]:
-    """What is used of a node beside our members: as many pods as there are, in equal shares.
+    """The use of a node beside our members: as many pods as there are, in equal shares.
 
-    Those that rules between pods may count are known one by one, but not what each of them uses.
+    Pods that rules between pods may count are known one by one, but not what each of them uses.
     """
     rest = {name: n for name, n in without_volumes(on.used - ours).amounts if n > 0}
     count = max(rest.pop(PODS, 1 if rest else 0), len(pods))
@@ -155,14 +155,14 @@ def others(
         equal = {n: a * (i + 1) // count - a * i // count for n, a in rest.items()}
         share = Resources.of({**equal, **ports.share(port_amounts, i)})
         if i < len(pods):
-            yield other(pods[i], share, taken_at)
+            yield placed_pod(pods[i], share, taken_at)
         else:
-            yield _other(f"{OTHERS}-{first + i}", on.name, share)
+            yield _foreign_pod(f"{OTHERS}-{first + i}", on.name, share)
 
 
-def other(value: PlacedPod, share: Resources = NOTHING, taken_at: float = 0.0) -> Raw:
-    """A pod of another scheduler that rules may count; what it is called was not kept."""
-    raw = _other(value.uid, value.node, share)
+def placed_pod(value: PlacedPod, share: Resources = NOTHING, taken_at: float = 0.0) -> Raw:
+    """A pod of another scheduler that rules may count; its name was not kept."""
+    raw = _foreign_pod(value.uid, value.node, share)
     raw["metadata"] |= {"namespace": value.namespace, "labels": dict(value.labels)}
     if value.terminating:
         raw["metadata"]["deletionTimestamp"] = timestamp(taken_at)
@@ -171,7 +171,7 @@ def other(value: PlacedPod, share: Resources = NOTHING, taken_at: float = 0.0) -
     return raw
 
 
-def _other(name: str, node_name: str, share: Resources) -> Raw:
+def _foreign_pod(name: str, node_name: str, share: Resources) -> Raw:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -268,7 +268,7 @@ def _use(spec: Raw, field: str) -> None:
     if field.startswith("spec.schedulingGroup"):
         spec["schedulingGroup"] = {}
     elif field.startswith(f"{CLAIM_FIELD} ("):
-        pass  # the claim is there, and whoever reads it finds the same
+        pass  # the claim is in the dump, and reading it has the same result
     elif field.startswith(_VOLUMES):
         name = f"volume-{len(spec.get('volumes', ()))}"
         spec.setdefault("volumes", []).append({"name": name, field.removeprefix(_VOLUMES): {}})

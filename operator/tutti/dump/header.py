@@ -95,7 +95,7 @@ def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> 
     }
     gangs = snapshot.gangs
     finished = {gang_text(gang.key): list(gang.finished) for gang in gangs if gang.finished}
-    lost = {
+    lost_reservations = {
         gang_text(gang.key): gang.uid for gang in gangs if gang.uid in snapshot.lost_reservations
     }
     words = {TAKEN_AT: exactly(snapshot.taken_at), SETTINGS: json.dumps(settings)}
@@ -103,8 +103,8 @@ def annotations(snapshot: Snapshot, setup: PlannerConfig, plan: Plan | None) -> 
         words[PLAN] = json.dumps(plan_record(plan), separators=(",", ":"))
     if finished:
         words[FINISHED] = json.dumps(finished)
-    if lost:
-        words[BEREFT] = json.dumps(lost)
+    if lost_reservations:
+        words[BEREFT] = json.dumps(lost_reservations)
     if snapshot.api_refusals:
         refusals = {
             uid: [refusal.sentence, refusal.until] for uid, refusal in snapshot.api_refusals.items()

@@ -1,4 +1,4 @@
-"""Rules between pods back to the API's fields, with everything said that a default would say.
+"""Rules between pods back to the API's fields, with all defaults written out.
 
 The inverse of ``kube.codec.inter_pod``; separate from ``encode`` as that is from ``decode``.
 """
@@ -16,7 +16,7 @@ Raw = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
-# A selector that cannot be read, where one stood; what it said was not kept.
+# A selector that cannot be read, in the place of one whose text was not kept.
 _UNREADABLE: Mapping[str, Any] = {"labelSelector": {"matchExpressions": [{}]}}
 
 

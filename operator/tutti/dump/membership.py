@@ -36,7 +36,7 @@ RUN = "tutti.dev/run"  # the number of the run that a pod was made for, unless i
 # What a PodGroup has no field for, of a gang that something else declares: see ``_Declared``.
 DECLARATION = "tutti.dev/declaration"
 
-UNCONFIGURED = "tutti.dev/unconfigured"  # in dumps alone: why nobody knows the size of its gang
+UNCONFIGURED = "tutti.dev/unconfigured"  # in dumps alone: why the size of its gang is unknown
 
 _RUN_DIGITS = 9
 
@@ -97,7 +97,7 @@ def labels(value: Member) -> Raw:
 
 
 def marks(value: Member) -> Raw:
-    """The annotations that say how large its gang is, or why nobody knows, and which gang it is."""
+    """The annotations with the size of its gang, or why that is unknown, and with its gang."""
     annotations = {} if value.spark is None else dict(value.spark.annotations)
     if value.size_unknown_because:
         annotations[UNCONFIGURED] = value.size_unknown_because
@@ -111,9 +111,9 @@ def marks(value: Member) -> Raw:
 
 
 def read_back(value: Member, annotations: Mapping[str, str]) -> Member:
-    """A pod with what a dump says of it beside what its own fields say."""
-    space, others = value.key.namespace, annotations.get(OTHER_GANGS, "")
-    other_gangs = [_key(space, text) for text in others.split(",") if text]
+    """A pod with what a dump adds to its own fields."""
+    space, gang_texts = value.key.namespace, annotations.get(OTHER_GANGS, "")
+    other_gangs = [_key(space, text) for text in gang_texts.split(",") if text]
     run = annotations.get(RUN, "")
     value = replace(
         value,

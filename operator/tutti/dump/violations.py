@@ -1,6 +1,6 @@
 """What a plan that broke a promise was made of, kept as files that ``tutti plan -f`` replays.
 
-Such a plan is a bug of Tutti's or of an engine's; whoever looks into it needs the very Snapshot.
+Such a plan is a bug of Tutti or of an engine, and finding the bug needs the very Snapshot.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class ViolationDumps:
                 old.unlink()
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         path = self._directory / f"{PREFIX}{moment}{SUFFIX}"
-        # A directory for all users' files may hold a link of that name that somebody planted.
+        # A directory for all users' files may hold a planted link of that name.
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w") as out:
             out.write(dump.write(snapshot, self._setup, plan))

@@ -1,4 +1,4 @@
-"""Claims, volumes and classes back to API objects, as far as pods of ours name them.
+"""Claims, volumes and classes back to API objects, as far as pods of our scheduler name them.
 
 The inverse of ``kube.codec.volumes``; separate from ``encode`` as that is from ``decode``.
 """
@@ -40,7 +40,7 @@ def without_volumes(amounts: Resources) -> Resources:
 
 
 def drivers(snapshot: Snapshot) -> Iterator[Raw]:
-    """CSINodes with what others leave of each limit: what is attached for them is not written."""
+    """CSINodes with the rest of each limit: what is attached for other pods is not written."""
     ours = _attached_for_ours(snapshot)
     resources = {name for node in snapshot.nodes for name in node.allocatable.names}
     names = sorted(name for name in resources if is_attaching(name))
@@ -48,10 +48,10 @@ def drivers(snapshot: Snapshot) -> Iterator[Raw]:
         listed = []
         for name in names:
             driver, most = driver_of(name), node.allocatable[name]
-            others = node.used[name] - len(ours.get((node.name, driver), ()))
-            # Where there is no limit nothing is said of one.
-            some = {"allocatable": {"count": most - others}} if most < PLENTY else {}
-            listed.append({"name": driver, **some})
+            used_by_others = node.used[name] - len(ours.get((node.name, driver), ()))
+            # Without a limit the field is absent.
+            limit = {"allocatable": {"count": most - used_by_others}} if most < PLENTY else {}
+            listed.append({"name": driver, **limit})
         yield {
             "apiVersion": "storage.k8s.io/v1",
             "kind": "CSINode",

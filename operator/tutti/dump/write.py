@@ -44,11 +44,11 @@ def _items(snapshot: Snapshot, scheduler: str) -> Iterator[encode.Raw]:
     yield from (encode.namespace(namespace) for namespace in snapshot.namespaces)
     yield from volumes.written(snapshot.storage)
     yield from volumes.drivers(snapshot)
-    yield from _others(snapshot, members)
+    yield from _foreign_pods(snapshot, members)
 
 
-def _others(snapshot: Snapshot, members: list[Member]) -> Iterator[encode.Raw]:
-    """The pods of other schedulers, those on nodes that nobody knows at last."""
+def _foreign_pods(snapshot: Snapshot, members: list[Member]) -> Iterator[encode.Raw]:
+    """The pods of other schedulers; those on unknown nodes come last."""
     used, ours = _used_by(members), {member.uid for member in members}
     pods_by_node: dict[NodeName, list[PlacedPod]] = {}
     for foreign_pod in snapshot.placed_pods:
@@ -58,11 +58,11 @@ def _others(snapshot: Snapshot, members: list[Member]) -> Iterator[encode.Raw]:
     number = 0
     for node in snapshot.nodes:
         pods_here = pods_by_node.pop(node.name, [])
-        for pod in encode.others(node, used.get(node.name, NOTHING), pods_here, at, number):
+        for pod in encode.foreign_pods(node, used.get(node.name, NOTHING), pods_here, at, number):
             number += 1
             yield pod
     yield from (
-        encode.other(foreign_pod, taken_at=at)
+        encode.placed_pod(foreign_pod, taken_at=at)
         for pods_here in pods_by_node.values()
         for foreign_pod in pods_here
     )
