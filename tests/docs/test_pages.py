@@ -60,6 +60,29 @@ def test_the_queues_of_the_guide_are_those_of_its_example() -> None:
     assert [queues[part["metadata"]["name"]] for part in written] == written
 
 
+def test_the_queues_of_other_projects_have_the_quotas_of_ours() -> None:
+    """On the page for those who come from them; ours is one of the example that commands read."""
+    theirs, ours = re.findall(r"(?ms)^```yaml\n(.*?)^```", (DOCS / "coming-from.md").read_text())
+    (queue,) = yaml.safe_load_all(ours)
+    assert queue in yaml.safe_load_all((DOCS / "queues/cluster.yaml").read_text())
+    (quota,) = queue["spec"]["resources"]
+    kueue, kai, volcano, yunikorn = yaml.safe_load_all(theirs)
+    (flavor,) = kueue["spec"]["resourceGroups"][0]["flavors"]
+    (nominal,) = flavor["resources"]
+    assert nominal["nominalQuota"] == quota["guaranteed"]
+    assert nominal["nominalQuota"] + nominal["borrowingLimit"] == quota["limit"]
+    gpu = kai["spec"]["resources"]["gpu"]
+    assert (gpu["quota"], gpu["limit"]) == (quota["guaranteed"], quota["limit"])
+    assert gpu["overQuotaWeight"] == volcano["spec"]["weight"] == queue["spec"]["weight"]
+    (leaf,) = yunikorn["partitions"][0]["queues"][0]["queues"][0]["queues"]
+    for guaranteed, most in (
+        (volcano["spec"]["deserved"], volcano["spec"]["capability"]),
+        (leaf["resources"]["guaranteed"], leaf["resources"]["max"]),
+    ):
+        assert guaranteed == {quota["name"]: quota["guaranteed"]}
+        assert most == {quota["name"]: quota["limit"]}
+
+
 def test_the_versions_are_those_that_are_pinned() -> None:
     page = (DOCS / "versions.md").read_text()
     told = re.findall(r"(?m)^\| (1\.\d+) \| (v[\d.]+) \|", page)

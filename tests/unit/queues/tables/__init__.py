@@ -1,0 +1,1 @@
+"""Facts from the public tests of other schedulers, beside our answers."""

@@ -1,0 +1,48 @@
+"""Why an answer of ours is not that of another scheduler: a name, and a sentence that argues."""
+
+from enum import StrEnum
+
+
+class Difference(StrEnum):
+    """``docs/coming-from.md`` prints them."""
+
+    COVER = (
+        "Gangs that would be covered start before older ones that borrow, and among each other by "
+        "priority and value, because a parent's guarantee counts as much as a leaf's."
+    )
+    TURNS = (
+        "Turns go by shares in steps of 5 % of the cluster, before the gang itself counts, and one "
+        "turn starts the most value: so neither its size nor a few devices delay a gang."
+    )
+    EXTRAS = (
+        "Extras join one gang after the other, the oldest gang first, so that one gang is complete "
+        "instead of several in part."
+    )
+    MEASURE = (
+        "A share is what a queue uses beyond its guarantee, as a part of the cluster: within "
+        "guarantees all queues are equal, and no limit makes a share larger."
+    )
+    WEIGHTS = (
+        "Weights are whole numbers from 1: a queue that shall not borrow has a limit, and its "
+        "gangs say which limit would do."
+    )
+    PRIORITY = (
+        "Queues have no priorities: guarantees come first and then shares, so that no team waits "
+        "for ever because of another."
+    )
+    PROTECTED = (
+        "Nothing that runs is ended for another gang, so a gang that cannot be ended borrows as "
+        "others do."
+    )
+    LENDING = (
+        "What a guarantee does not use is lent whole, because idle room helps nobody; what others "
+        "must not have is for their limits to say."
+    )
+    ROOM = (
+        "Gangs start where there is room: guarantees beyond the cluster are not scaled, and a "
+        "condition names them."
+    )
+    FLAVORS = (
+        "A quota counts a resource on all nodes, because pods, not quotas, say which nodes they "
+        "accept."
+    )

@@ -1,0 +1,166 @@
+"""What others say in their tests, and what we answer: plans, divisions and shares.
+
+An amount without a unit is of GPUs. Amounts are counted in tenths, because some are fractions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import NamedTuple, Protocol
+
+from tutti.model.cluster import Node
+from tutti.model.decisions import Policy
+from tutti.model.keys import NodeName, Uid
+from tutti.model.queues import Queue, QueueRecord, RoleAtStart, Stop
+from tutti.model.resources import Resources
+from tutti.model.shapes import Shape
+from tutti.planning.plan import plan
+from tutti.queues.share import Shares
+from tutti.queues.tree import QueueTree
+from tutti.strategies import STRATEGIES
+from tutti.strategies.problem import Budget
+from tutti.verify.plan_checks import violations
+
+from ....harness.builders import (
+    GangBuilder,
+    NodeBuilder,
+    Part,
+    gang,
+    reservation,
+    snapshot,
+    space,
+)
+
+Amounts = Mapping[str, float]  # by resource
+Answer = Mapping[str, float]
+
+PATIENT = Policy(age_seconds=1e9, starvation_seconds=1e9)
+
+
+class Quota(NamedTuple):
+    """What a queue declares; one that drains does so since before all gangs were created."""
+
+    guaranteed: Amounts
+    limits: Amounts
+    weight: int = 1
+    parent: str = ""
+    drains: bool = False
+
+
+class Job(NamedTuple):
+    """A gang of equal members, of which the first ``running`` are on a node."""
+
+    queue: str
+    each: Amounts
+    priority: int = 0
+    members: int = 1
+    needed: int = 1
+    running: int = 0
+    node: int = 0
+    leaves: bool = False
+
+
+class Question(Protocol):
+    """What can be answered by us, too."""
+
+    def answer(self) -> Answer:
+        """Our answer."""
+
+
+class Scene(NamedTuple):
+    """Who starts, with how many members. Jobs stand in the order in which they came."""
+
+    queues: Mapping[str, Quota]
+    nodes: Sequence[Amounts]
+    jobs: Mapping[str, Job]
+    are_of_one_age: bool = False
+
+    def answer(self) -> Answer:
+        """The number of members that one plan starts, by gang."""
+        parts: list[Part] = [space("ml"), *(_node(n, room) for n, room in enumerate(self.nodes))]
+        queues = {name: _queue(name, quota) for name, quota in self.queues.items()}
+        parts += queues.values()
+        for place, (name, job) in enumerate(self.jobs.items()):
+            parts += _gang(name, job, queues[job.queue], 0 if self.are_of_one_age else place)
+        seen = snapshot(*parts, at=1000.0)
+        made = plan(seen, STRATEGIES["ilp"](), STRATEGIES["bestfit"](), Budget(), PATIENT)
+        assert violations(seen, made) == ()
+        assert made.evictions == ()
+        return {placed.gang.name: len(placed.assignments) for placed in made.placements}
+
+
+class Division(NamedTuple):
+    """What each queue gets of GPUs: it wants so many, in gangs of one size that came at once."""
+
+    queues: Mapping[str, Quota]
+    total: float
+    wants: Mapping[str, float]
+    size: float
+
+    def answer(self) -> Answer:
+        """What the gangs request that one plan starts, by queue."""
+        jobs = {
+            f"{queue}-{n:03}": Job(queue, {"gpu": self.size})
+            for queue, wanted in self.wants.items()
+            for n in range(int(wanted / self.size))
+        }
+        scene = Scene(self.queues, [{"gpu": self.total}], jobs, are_of_one_age=True)
+        started = scene.answer()
+        return {
+            queue: self.size * sum(jobs[name].queue == queue for name in started)
+            for queue in self.wants
+        }
+
+
+class Use(NamedTuple):
+    """What queues have of a share in the cluster."""
+
+    queues: Mapping[str, Quota]
+    totals: Amounts
+    uses: Mapping[str, Amounts]
+    shown: Sequence[str]
+
+    def answer(self) -> Answer:
+        """The shares of some queues in thousandths, rounded up."""
+        tree = QueueTree.of(_queue(name, quota) for name, quota in self.queues.items())
+        charges = {name: _resources(use) for name, use in self.uses.items()}
+        shares = Shares(tree, _tenths(self.totals), charges)
+        below = shares.below()
+        return {name: ceil(shares.share(name, below[name]) * 1000) for name in self.shown}
+
+
+def _tenths(amounts: Amounts) -> dict[str, int]:
+    return {name: round(amount * 10) for name, amount in amounts.items()}
+
+
+def _resources(amounts: Amounts, pods: int = 0) -> Resources:
+    return Resources.of({**_tenths(amounts), "pods": pods})
+
+
+def _queue(name: str, quota: Quota) -> Queue:
+    guaranteed, limits = (
+        tuple(sorted(_tenths(part).items())) for part in (quota.guaranteed, quota.limits)
+    )
+    made = Queue(name, Uid(f"{name}-uid"), quota.parent, guaranteed, limits, quota.weight)
+    return replace(made, stop=Stop.DRAIN, draining_since=0.0) if quota.drains else made
+
+
+def _node(place: int, room: Amounts) -> NodeBuilder:
+    return NodeBuilder(Node(NodeName(f"n{place}"), _resources(room, pods=500)))
+
+
+def _gang(name: str, job: Job, queue: Queue, created: float) -> Sequence[Part]:
+    """The gang, and the record of its start if it runs."""
+    made = gang(name).of(job.members).each(shape=Shape(_resources(job.each, pods=1)))
+    made = made.needing(job.needed).priority(job.priority)
+    made = made.but(queue=job.queue, created=created)
+    if not job.running:
+        return (made,)
+    made = made.bound_on(*[f"n{job.node}"] * job.running).each(terminating=job.leaves)
+    return made, _record(made, job, queue)
+
+
+def _record(made: GangBuilder, job: Job, queue: Queue) -> Part:
+    needed = _resources(job.each, pods=1).scaled(job.needed)
+    record = QueueRecord(queue.name, queue.uid, 1.0, (RoleAtStart("", job.needed, needed),))
+    return replace(reservation(made), record=record)
