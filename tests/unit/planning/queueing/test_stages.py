@@ -99,6 +99,15 @@ def test_a_higher_priority_starts_first_among_covered_gangs_of_a_queue() -> None
     assert started(made) == {"y"}
 
 
+def test_a_high_priority_that_a_parent_covers_takes_the_room_that_a_sibling_guarantees() -> None:
+    """Which docs/queues.md counts among what does not hold yet; a limit of the queue ends it."""
+    parent, other = queue("p", **gpus(8)), queue("y", parent="p", **gpus(4))
+    gangs = waits("high", "x", 8, priority=9), waits("low", "y", 4)
+    for most, starts in (None, {"high"}), (4, {"low"}):
+        own = queue("x", parent="p", **gpus(4, most))
+        assert started(planned(eight(), parent, own, other, *gangs)) == starts
+
+
 def test_the_queue_that_has_borrowed_less_borrows_first() -> None:
     some = queue("c"), queue("d")
     full, empty = runs("r", some[0], 3), (waits("x", "c", 5, priority=9), waits("y", "d", 5))

@@ -1,6 +1,6 @@
 """What others say in their tests, and what we answer: plans, divisions and shares.
 
-An amount without a unit is of GPUs. Amounts are counted in tenths, because some are fractions.
+An amount without a unit is of GPUs. Amounts are counted in hundredths, because some are fractions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -124,22 +124,22 @@ class Use(NamedTuple):
         """The shares of some queues in thousandths, rounded up."""
         tree = QueueTree.of(_queue(name, quota) for name, quota in self.queues.items())
         charges = {name: _resources(use) for name, use in self.uses.items()}
-        shares = Shares(tree, _tenths(self.totals), charges)
+        shares = Shares(tree, _hundredths(self.totals), charges)
         below = shares.below()
         return {name: ceil(shares.share(name, below[name]) * 1000) for name in self.shown}
 
 
-def _tenths(amounts: Amounts) -> dict[str, int]:
-    return {name: round(amount * 10) for name, amount in amounts.items()}
+def _hundredths(amounts: Amounts) -> dict[str, int]:
+    return {name: round(amount * 100) for name, amount in amounts.items()}
 
 
 def _resources(amounts: Amounts, pods: int = 0) -> Resources:
-    return Resources.of({**_tenths(amounts), "pods": pods})
+    return Resources.of({**_hundredths(amounts), "pods": pods})
 
 
 def _queue(name: str, quota: Quota) -> Queue:
     guaranteed, limits = (
-        tuple(sorted(_tenths(part).items())) for part in (quota.guaranteed, quota.limits)
+        tuple(sorted(_hundredths(part).items())) for part in (quota.guaranteed, quota.limits)
     )
     made = Queue(name, Uid(f"{name}-uid"), quota.parent, guaranteed, limits, quota.weight)
     return replace(made, stop=Stop.DRAIN, draining_since=0.0) if quota.drains else made
