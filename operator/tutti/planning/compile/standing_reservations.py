@@ -21,13 +21,13 @@ from .end_state import MemberOnNode, RuleCheck
 
 @dataclass(frozen=True, slots=True)
 class LostParts:
-    """What of one Reservation can no longer be carried out."""
+    """The parts of a Reservation that can no longer be carried out."""
 
     entries: frozenset[PodReservation] = frozenset()
     slots: Places = field(default_factory=Counter)
 
     def __bool__(self) -> bool:
-        """Whether anything is lost."""
+        """Whether there is an entry or a slot."""
         return bool(self.entries or self.slots)
 
     def __add__(self, other: "LostParts") -> "LostParts":
@@ -35,16 +35,16 @@ class LostParts:
 
 
 def lost_parts(snapshot: Snapshot) -> Mapping[Uid, LostParts]:
-    """What can no longer be carried out, by the uid of the gang."""
-    lost, _ = _Judgement(snapshot).result()
-    return {uid: parts for uid, parts in lost.items() if parts}
+    """The parts of Reservations that can no longer be carried out, by the uid of the gang."""
+    lost_by_gang, _ = _ReservationCheck(snapshot).result()
+    return {uid: parts for uid, parts in lost_by_gang.items() if parts}
 
 
 def standing_members(snapshot: Snapshot) -> Sequence[MemberOnNode]:
-    """The members that will be bound as they are promised, absent ones last, and their nodes."""
-    judgement = _Judgement(snapshot)
-    _, standing = judgement.result()
-    return judgement.promised(standing)
+    """The members that will be bound as reserved, absent ones last, with their nodes."""
+    check = _ReservationCheck(snapshot)
+    _, remaining = check.result()
+    return check.promised(remaining)
 
 
 def members_with_lasting_rules(snapshot: Snapshot) -> Sequence[MemberOnNode]:
@@ -63,10 +63,10 @@ def promised_members(
     snapshot: Snapshot, reservations: Sequence[Reservation]
 ) -> Sequence[MemberOnNode]:
     """The members that these Reservations hold a node for, whether they can be bound or not."""
-    return _Judgement(snapshot).promised(reservations)
+    return _ReservationCheck(snapshot).promised(reservations)
 
 
-class _Judgement:
+class _ReservationCheck:
     """The standing Reservations of one Snapshot, the oldest first.
 
     Where a node cannot keep all promises, the oldest Reservations keep theirs. Where rules between
@@ -80,77 +80,98 @@ class _Judgement:
         for gang in snapshot.gangs:
             self._members.update((member.uid, member) for member in gang.members)
         self._ordered = sorted(
-            snapshot.reservations, key=lambda held: (held.reserved_at, held.gang)
+            snapshot.reservations,
+            key=lambda reservation: (reservation.reserved_at, reservation.gang),
         )
-        self._started = {held.uid for held in self._ordered if self._is_started(held)}
+        self._started = {
+            reservation.uid for reservation in self._ordered if self._has_started(reservation)
+        }
         self._index = NodeIndex(snapshot.nodes)
         self._allowed: dict[Shape, Mask] = {}
         self._snapshot = snapshot
 
     def result(self) -> tuple[Mapping[Uid, LostParts], Sequence[Reservation]]:
-        """What is lost, by the uid of the gang, and the Reservations that go on, without it."""
-        lost, standing = self._judge({})
+        """The lost parts, by the uid of the gang, and the Reservations that stay, without them."""
+        lost_by_gang, remaining = self._separate({})
         rules = RuleCheck(self._snapshot, [member for member, _ in self.promised(self._ordered)])
         if not rules.is_needed:
-            return lost, standing
+            return lost_by_gang, remaining
         forbidden: dict[Uid, LostParts] = {}
-        for _ in range(sum(len(held.entries) + len(held.slots) for held in self._ordered)):
-            wrong = self._forbidden(rules, standing)
-            if not wrong:
+        for _ in range(
+            sum(len(reservation.entries) + len(reservation.slots) for reservation in self._ordered)
+        ):
+            violations = self._rule_violations(rules, remaining)
+            if not violations:
                 break
-            # Once the last are gone, the first may break no rule any more. Half of them go at once,
-            # so that a few passes do.
-            for uid, parts in wrong[len(wrong) // 2 :]:
+            # Without the last ones, the first may break no rule. Half of them go at once, so that a
+            # few passes are enough.
+            for uid, parts in violations[len(violations) // 2 :]:
                 forbidden[uid] = forbidden.get(uid, LostParts()) + parts
-            lost, standing = self._judge(forbidden)
-        return lost, standing
+            lost_by_gang, remaining = self._separate(forbidden)
+        return lost_by_gang, remaining
 
     def promised(self, reservations: Sequence[Reservation]) -> Sequence[MemberOnNode]:
-        """The members that these hold a node for, those that exist first."""
-        named = [place for held in reservations for _, place in self._unbound_entries(held)]
-        return [*named, *(place for held in reservations for place in self._absent(held))]
+        """The members that these Reservations hold a node for; existing ones come first."""
+        unbound = [
+            place for reservation in reservations for _, place in self._unbound_entries(reservation)
+        ]
+        return [
+            *unbound,
+            *(place for reservation in reservations for place in self._absent(reservation)),
+        ]
 
-    def _unbound_entries(self, held: Reservation) -> Iterator[tuple[PodReservation, MemberOnNode]]:
+    def _unbound_entries(
+        self, reservation: Reservation
+    ) -> Iterator[tuple[PodReservation, MemberOnNode]]:
         """The entries whose pods are not bound yet."""
-        for entry in held.entries:
+        for entry in reservation.entries:
             member = self._members.get(entry.uid)
             if member is not None and member.may_get_a_node:
                 yield entry, (member, entry.node)
 
-    def _absent(self, held: Reservation) -> Sequence[MemberOnNode]:
+    def _absent(self, reservation: Reservation) -> Sequence[MemberOnNode]:
         """The absent members that the Reservation holds room for."""
-        gang = self._gangs.get(held.gang) if held.slots else None
+        gang = self._gangs.get(reservation.gang) if reservation.slots else None
         return (
             ()
-            if gang is None or gang.uid != held.uid
-            else slots.placeholders_of_slots(gang, held.slots)
+            if gang is None or gang.uid != reservation.uid
+            else slots.placeholders_of_slots(gang, reservation.slots)
         )
 
-    def _judge(
+    def _separate(
         self, forbidden: Mapping[Uid, LostParts]
     ) -> tuple[Mapping[Uid, LostParts], Sequence[Reservation]]:
-        """What has no room or is forbidden, and the Reservations that go on, without it."""
+        """Separate parts without room and forbidden ones from the Reservations that stay."""
         room = _Room(self._snapshot)
-        lost = {
-            held.uid: self._lost(held, room, forbidden.get(held.uid, LostParts()))
-            for held in self._ordered
+        lost_by_gang = {
+            reservation.uid: self._lost_parts(
+                reservation, room, forbidden.get(reservation.uid, LostParts())
+            )
+            for reservation in self._ordered
         }
-        standing = [
-            _without(held, lost[held.uid])
-            for held in sorted(self._ordered, key=lambda held: held.uid not in self._started)
-            if held.uid in self._started or not (lost[held.uid] or self._is_orphaned(held))
+        remaining = [
+            _without(reservation, lost_by_gang[reservation.uid])
+            for reservation in sorted(
+                self._ordered, key=lambda reservation: reservation.uid not in self._started
+            )
+            if reservation.uid in self._started
+            or not (lost_by_gang[reservation.uid] or self._is_orphaned(reservation))
         ]
-        return lost, standing
+        return lost_by_gang, remaining
 
-    def _lost(self, held: Reservation, room: "_Room", forbidden: LostParts) -> LostParts:
-        """What of one Reservation is lost; the room of the rest is taken."""
+    def _lost_parts(
+        self, reservation: Reservation, room: "_Room", forbidden: LostParts
+    ) -> LostParts:
+        """The lost parts of a Reservation; takes the room of the rest."""
         entries = frozenset(
             entry
-            for entry in held.entries
-            if not self._is_kept(entry, held, room, is_forbidden=entry in forbidden.entries)
+            for entry in reservation.entries
+            if not self._is_keepable(
+                entry, reservation, room, is_forbidden=entry in forbidden.entries
+            )
         )
-        gang, lost = self._gangs.get(held.gang), Counter[tuple[NodeName, str]]()
-        for slot in held.slots:
+        gang, lost_slots = self._gangs.get(reservation.gang), Counter[tuple[NodeName, str]]()
+        for slot in reservation.slots:
             place, amounts = (slot.node, slot.role), grids.slot_footprint(gang, slot.role)
             members = () if gang is None else slots.placeholders(gang, slot.role, 1)
             is_suitable = slot.node in self._index.rows and all(
@@ -159,85 +180,91 @@ class _Judgement:
             for number in range(slot.count):
                 is_allowed = is_suitable and number >= forbidden.slots[place]
                 if not (is_allowed and room.take(slot.node, amounts)):
-                    lost[place] += 1
-        return LostParts(entries, lost)
+                    lost_slots[place] += 1
+        return LostParts(entries, lost_slots)
 
-    def _is_kept(
-        self, entry: PodReservation, held: Reservation, room: "_Room", *, is_forbidden: bool
+    def _is_keepable(
+        self, entry: PodReservation, reservation: Reservation, room: "_Room", *, is_forbidden: bool
     ) -> bool:
-        """Whether the entry is carried out, or can be; then its room is taken."""
+        """Whether the entry is bound or can be; takes the room of an entry that can be bound."""
         member = self._members.get(entry.uid)
         if member is None:
             return False
         if member.node == entry.node:
             return True
-        is_bindable = member.is_waiting and not member.volume_problems and member.gang == held.gang
+        is_bindable = (
+            member.is_waiting and not member.volume_problems and member.gang == reservation.gang
+        )
         if is_forbidden or not is_bindable or not self._suits(member.shape, entry.node):
             return False
         return room.take(entry.node, grids.footprint(member.shape))
 
     def _suits(self, shape: Shape, node: NodeName) -> bool:
-        """Whether the node exists and will do by the shape's own rules, room aside."""
+        """Whether the node exists and the shape's own rules allow it, room aside."""
         rows = self._index.rows
         if shape not in self._allowed:
             self._allowed[shape] = self._index.allowed(shape)
         return node in rows and bool(self._allowed[shape][rows[node]])
 
-    def _forbidden(
+    def _rule_violations(
         self, rules: RuleCheck, standing: Sequence[Reservation]
     ) -> Sequence[tuple[Uid, LostParts]]:
-        """What rules between pods forbid once all these are carried out, by Reservation."""
-        named = [tuple(self._unbound_entries(held)) for held in standing]
-        absent = [self._absent(held) for held in standing]
-        promised = [place for own in named for _, place in own]
-        state = rules.state([*promised, *(place for own in absent for place in own)])
-        wrong: list[tuple[Uid, LostParts]] = []
-        for held, own, others in zip(standing, named, absent, strict=True):
+        """The parts that rules between pods forbid once all of these are carried out, by gang."""
+        unbound = [tuple(self._unbound_entries(reservation)) for reservation in standing]
+        absent_by_reservation = [self._absent(reservation) for reservation in standing]
+        promised = [place for own in unbound for _, place in own]
+        state = rules.state([*promised, *(place for own in absent_by_reservation for place in own)])
+        violations: list[tuple[Uid, LostParts]] = []
+        for reservation, own, absent_members in zip(
+            standing, unbound, absent_by_reservation, strict=True
+        ):
             entries = frozenset(entry for entry, at in own if not rules.allows(state, *at))
-            places = Counter((at[1], at[0].role) for at in others if not rules.allows(state, *at))
+            places = Counter(
+                (at[1], at[0].role) for at in absent_members if not rules.allows(state, *at)
+            )
             if parts := LostParts(entries, places):
-                wrong.append((held.uid, parts))
-        return wrong
+                violations.append((reservation.uid, parts))
+        return violations
 
-    def _is_started(self, held: Reservation) -> bool:
+    def _has_started(self, reservation: Reservation) -> bool:
         """Whether a pod of the gang, or of the Reservation, is bound."""
-        gang = self._gangs.get(held.gang)
-        reserved = (self._members.get(entry.uid) for entry in held.entries)
+        gang = self._gangs.get(reservation.gang)
+        reserved = (self._members.get(entry.uid) for entry in reservation.entries)
         members = (*(gang.members if gang is not None else ()), *reserved)
         return any(member is not None and member.counts_as_bound for member in members)
 
-    def _is_orphaned(self, held: Reservation) -> bool:
-        gang = self._gangs.get(held.gang)
-        return gang is None or gang.uid != held.uid or gang.terminating
+    def _is_orphaned(self, reservation: Reservation) -> bool:
+        gang = self._gangs.get(reservation.gang)
+        return gang is None or gang.uid != reservation.uid or gang.terminating
 
 
 class _Room:
-    """What is left of each node while promises are counted one by one."""
+    """The free room of each node, counted promise by promise."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._nodes = {node.name: node for node in snapshot.nodes}
-        self._left: dict[NodeName, dict[str, int]] = {}  # of nodes that were asked about
+        self._free: dict[NodeName, dict[str, int]] = {}  # filled node by node, by ``take``
 
     def take(self, node: NodeName, amounts: Resources) -> bool:
         """Take the amounts off the node, if it has them."""
-        left = self._left.get(node)
-        if left is None:
+        free = self._free.get(node)
+        if free is None:
             known = self._nodes[node]
-            left = self._left[node] = dict(known.allocatable.amounts)
-            _subtract(left, known.used)
-        if any(n > max(left.get(name, ports.offered(name)), 0) for name, n in amounts.amounts):
+            free = self._free[node] = dict(known.allocatable.amounts)
+            _subtract(free, known.used)
+        if any(n > max(free.get(name, ports.offered(name)), 0) for name, n in amounts.amounts):
             return False
-        _subtract(left, amounts)
+        _subtract(free, amounts)
         return True
 
 
-def _subtract(left: dict[str, int], amounts: Resources) -> None:
-    """Take the amounts away; of a host port that nothing has asked for yet, all is left."""
+def _subtract(free: dict[str, int], amounts: Resources) -> None:
+    """Take the amounts away; a host port that no promise names is free."""
     for name, n in amounts.amounts:
-        left[name] = left.get(name, ports.offered(name)) - n
+        free[name] = free.get(name, ports.offered(name)) - n
 
 
-def _without(held: Reservation, lost: LostParts) -> Reservation:
-    entries = tuple(entry for entry in held.entries if entry not in lost.entries)
-    places = slots.places(held.slots) - lost.slots
-    return replace(held, entries=entries, slots=slots.slots_of(places))
+def _without(reservation: Reservation, lost_parts: LostParts) -> Reservation:
+    entries = tuple(entry for entry in reservation.entries if entry not in lost_parts.entries)
+    places = slots.places(reservation.slots) - lost_parts.slots
+    return replace(reservation, entries=entries, slots=slots.slots_of(places))
