@@ -36,7 +36,7 @@ class ObservedDemand:
 
 def observe(snapshot: Snapshot) -> ObservedDemand:
     """What each gang asks for now."""
-    slots = slot_assignment.filled(snapshot)
+    slots = slot_assignment.assign_slots(snapshot)
     refused = refusals.rejections(slots.snapshot)
     return ObservedDemand(slots, refused, _gangs(slots, refused))
 

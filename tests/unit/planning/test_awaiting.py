@@ -74,10 +74,10 @@ def test_no_more_slots_are_held_than_members_are_lacking(seen: Snapshot) -> None
 @given(generators.awaiting())
 def test_nobody_waits_for_a_slot_that_is_left(seen: Snapshot) -> None:
     nodes, lost = {node.name: node for node in seen.nodes}, reservation_checks.lost(seen)
-    for uid, one in slot_assignment.filled(seen).open.items():
+    for uid, one in slot_assignment.assign_slots(seen).open.items():
         (gang,) = (gang for gang in seen.gangs if gang.uid == uid)
         free = slots.places(one.before.slots) - lost.get(uid, reservation_checks.Unkeepable()).slots
-        free -= Counter((entry.node, "worker") for entry in one.taken)
+        free -= Counter((entry.node, "worker") for entry in one.new_entries)
         named = {entry.uid for entry in one.after.entries}
         for member in gang.members:
             if member.uid not in named and slots.may_take(gang, member):

@@ -1,9 +1,9 @@
-"""Who takes the room that is held for absent members: the picture once those that came have theirs.
+"""Members that arrive take the slots that are held for absent members.
 
-A member takes a slot of its role if it asks for no more than the role's template, and its node
-will do by its own rules; they are matched, so that as many as can have one, the oldest first.
-Whoever asks for more, or may not run there, is placed anew as a lost member's successor is; the
-slot that it leaves is given back.
+A member takes a slot of its role if it requests no more than the role's template, and its own rules
+allow the node. Members and slots are matched: as many members as possible get a slot, the oldest
+first. A member that requests more, or may not run there, is placed like the replacement of a lost
+member, and its slot is given back.
 """
 
 from collections import Counter
@@ -25,69 +25,74 @@ from .standing_reservations import LostParts
 
 @dataclass(frozen=True, slots=True)
 class OpenReservation:
-    """A standing Reservation with open slots, as it will be, and what came to light."""
+    """A standing Reservation with open slots, before and after members take them."""
 
     before: Reservation
     after: Reservation
-    lost: Places  # of the slots that remain, those whose node will not do any more
-    larger: tuple[Member, ...] = ()  # members that ask for more than they declared
-    is_over: bool = False  # time is up for those that do not exist
+    lost_slots: Places  # the remaining slots that cannot stay on their node
+    larger: tuple[Member, ...] = ()  # members that request more than their role declares
+    is_over: bool = False  # the time for absent members is up
 
     @property
     def remaining_slots(self) -> Places:
         """The slots that room is still held for."""
-        return slots.places(self.after.slots) - self.lost
+        return slots.places(self.after.slots) - self.lost_slots
 
     def placement(
-        self, gang: Gang, own: Sequence[Assignment], new: Sequence[SlotReservation]
+        self, gang: Gang, assignments: Sequence[Assignment], new: Sequence[SlotReservation]
     ) -> Placement | None:
-        """The Reservation as it is to be, with what was found beside it; None if it may stay.
+        """The Reservation with these assignments and new slots; None if it stays as it is.
 
-        Lost slots for which there is no other room are kept: their node may do again.
+        Lost slots without other room are kept: their node may fit again.
         """
         members = {member.uid: member for member in gang.members}
-        taken = tuple(
+        new_assignments = tuple(
             Assignment(entry.pod, entry.uid, members[entry.uid].version, entry.node)
-            for entry in self.taken
+            for entry in self.new_entries
         )
-        found = slots.places(new)
+        new_places = slots.places(new)
         replaced = Counter[str]()
-        for (_, role), n in found.items():
+        for (_, role), n in new_places.items():
             replaced[role] += n
-        held = slots.slots_of(self.remaining_slots + _beyond(self.lost, replaced) + found)
-        if not (own or taken) and held == self.before.slots:
+        all_slots = slots.slots_of(
+            self.remaining_slots + _beyond(self.lost_slots, replaced) + new_places
+        )
+        if not (assignments or new_assignments) and all_slots == self.before.slots:
             return None
         remark = self._remark(gang)
-        return Placement(gang.key, gang.uid, gang.generation, (*taken, *own), held, remark)
+        return Placement(
+            gang.key, gang.uid, gang.generation, (*new_assignments, *assignments), all_slots, remark
+        )
 
     @property
-    def taken(self) -> Sequence[PodReservation]:
-        """The members that came, each with the node of its slot."""
+    def new_entries(self) -> Sequence[PodReservation]:
+        """The members that arrived, each with the node of its slot."""
         return self.after.entries[len(self.before.entries) :]
 
     def _remark(self, gang: Gang) -> str:
-        """What people are told of members that ask for more than their role declares."""
+        """A sentence about members that request more than their role declares."""
         if not self.larger:
             return ""
         first = self.larger[0]
         declared = slots.declared(gang, first.role)
-        asked = format_resources(first.shape.requests)
-        said = format_resources(declared.requests) if declared is not None else "nothing"
-        others = len(self.larger) - 1
-        more = f", and {count(others, 'more member')} likewise" if others else ""
+        requests = format_resources(first.shape.requests)
+        declaration = format_resources(declared.requests) if declared is not None else "nothing"
+        n_others = len(self.larger) - 1
+        rest = f", and {count(n_others, 'more member')} likewise" if n_others else ""
         return (
-            f"{first.key.name} asks for {asked}, and the template of role {first.role} declares "
-            f"{said}: it is placed anew{more}"
+            f"{first.key.name} asks for {requests}, and the template of role {first.role} declares "
+            f"{declaration}: it is placed anew{rest}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class SlotAssignments:
-    """A Snapshot in which those that came have taken their slots, and by gang what it changed."""
+    """A Snapshot in which arrived members have their slots, and the changes by gang."""
 
     snapshot: Snapshot
     open: Mapping[Uid, OpenReservation]
-    bereft: frozenset[Uid] = frozenset()  # gangs that lost their Reservation before its time
+    # Gangs that lost their Reservation before its time.
+    without_reservation: frozenset[Uid] = frozenset()
 
     def awaits(self, gang: Gang) -> bool:
         """Whether absent members may get room that is not held for them yet."""
@@ -95,10 +100,10 @@ class SlotAssignments:
         return open_reservation is None or not open_reservation.is_over
 
     def room(self, gang: Gang) -> Collection[Member] | None:
-        """Stand-ins for the absent members of a gang that have room; None if nobody is awaited."""
+        """Placeholders of a gang's absent members that have room; None if it awaits no members."""
         open_reservation = self.open.get(gang.uid)
         if open_reservation is None:
-            return () if gang.uid in self.bereft else None
+            return () if gang.uid in self.without_reservation else None
         return [
             member
             for member, _ in slots.placeholders_of_slots(
@@ -107,157 +112,182 @@ class SlotAssignments:
         ]
 
 
-def filled(snapshot: Snapshot) -> SlotAssignments:
-    """Give the slots that are open to members that came for them, the oldest first."""
-    if not (snapshot.lost_reservations or any(held.slots for held in snapshot.reservations)):
+def assign_slots(snapshot: Snapshot) -> SlotAssignments:
+    """Give open slots to members that arrived, the oldest first."""
+    if not (
+        snapshot.lost_reservations
+        or any(reservation.slots for reservation in snapshot.reservations)
+    ):
         return SlotAssignments(snapshot, {})
     gangs, now = {gang.uid: gang for gang in snapshot.gangs}, snapshot.taken_at
     standing = [
-        (held, gangs[held.uid])
-        for held in snapshot.reservations
-        if slots.are_open(held, gangs.get(held.uid), now) and _has_begun(held, gangs[held.uid])
+        (reservation, gangs[reservation.uid])
+        for reservation in snapshot.reservations
+        if slots.are_open(reservation, gangs.get(reservation.uid), now)
+        and _has_begun(reservation, gangs[reservation.uid])
     ]
-    bereft = frozenset(
+    without_reservation = frozenset(
         uid for uid in snapshot.lost_reservations if uid in gangs and slots.may_come(gangs[uid])
     )
     if not standing:
-        return SlotAssignments(snapshot, {}, bereft)
+        return SlotAssignments(snapshot, {}, without_reservation)
     nodes = NodeIndex(snapshot.nodes)
-    named = {entry.uid for held in snapshot.reservations for entry in held.entries}
-    lost = standing_reservations.lost_parts(snapshot)
-    found = {
-        held.uid: _with_slots_assigned(
-            held, gang, nodes, named, lost.get(held.uid, LostParts()).slots
+    reserved_uids = {
+        entry.uid for reservation in snapshot.reservations for entry in reservation.entries
+    }
+    lost_by_gang = standing_reservations.lost_parts(snapshot)
+    open_by_gang = {
+        reservation.uid: _with_slots_assigned(
+            reservation,
+            gang,
+            nodes,
+            reserved_uids,
+            lost_by_gang.get(reservation.uid, LostParts()).slots,
         )
-        for held, gang in standing
+        for reservation, gang in standing
     }
-    found = {
-        uid: _no_more_than_lacks(reservation, gangs[uid], now) for uid, reservation in found.items()
+    open_by_gang = {
+        uid: _without_surplus_slots(open_reservation, gangs[uid], now)
+        for uid, open_reservation in open_by_gang.items()
     }
-    social = _sociable(snapshot, found, gangs)
+    allowed = _without_rule_breakers(snapshot, open_by_gang, gangs)
     reservations = tuple(
-        social[held.uid].after if held.uid in social else held for held in snapshot.reservations
+        allowed[reservation.uid].after if reservation.uid in allowed else reservation
+        for reservation in snapshot.reservations
     )
-    return SlotAssignments(replace(snapshot, reservations=reservations), social, bereft)
+    return SlotAssignments(
+        replace(snapshot, reservations=reservations), allowed, without_reservation
+    )
 
 
-def _has_begun(held: Reservation, gang: Gang) -> bool:
-    """Whether a member is bound; until then the Reservation is carried out, or released, whole."""
-    return not held.evict and any(
+def _has_begun(reservation: Reservation, gang: Gang) -> bool:
+    """Whether a member is bound; before, the Reservation is carried out or released as a whole."""
+    return not reservation.evict and any(
         member.counts_as_bound and gang.accepts(member) for member in gang.members
     )
 
 
 def _with_slots_assigned(
-    held: Reservation,
+    reservation: Reservation,
     gang: Gang,
     nodes: NodeIndex,
-    named: Collection[Uid],
-    lost: Places,
+    reserved_uids: Collection[Uid],
+    lost_slots: Places,
 ) -> OpenReservation:
-    """Name those that came, each on the node of a slot that is to be its own."""
-    free = slots.places(held.slots) - lost
-    came: list[Member] = []
+    """Add an entry for each member that arrived, on the node of its slot."""
+    free = slots.places(reservation.slots) - lost_slots
+    arrived: list[Member] = []
     larger: list[Member] = []
     for member in by_age(gang.members):
-        if slots.declared(gang, member.role) is None or member.uid in named:
+        if slots.declared(gang, member.role) is None or member.uid in reserved_uids:
             continue
         if slots.is_ready(member):
-            (came if slots.may_take(gang, member) else larger).append(member)
-    asking = [(member.role, member.shape) for member in came]
+            (arrived if slots.may_take(gang, member) else larger).append(member)
+    candidates = [(member.role, member.shape) for member in arrived]
     places = sorted(free)
-    allowed = {shape: nodes.allowed(shape) for shape in {shape for _, shape in asking}}
+    allowed = {shape: nodes.allowed(shape) for shape in {shape for _, shape in candidates}}
     fits = {
         (role, shape): [at for at in places if at[1] == role and allowed[shape][nodes.rows[at[0]]]]
-        for role, shape in dict.fromkeys(asking)
+        for role, shape in dict.fromkeys(candidates)
     }
-    given = bipartite_matching.matched(asking, fits, free)
+    places_by_index = bipartite_matching.matched(candidates, fits, free)
     entries = [
-        PodReservation(came[i].key, came[i].uid, node) for i, (node, _) in sorted(given.items())
+        PodReservation(arrived[i].key, arrived[i].uid, node)
+        for i, (node, _) in sorted(places_by_index.items())
     ]
-    left = slots.slots_of(free - Counter(given.values()) + lost)
-    after = replace(held, entries=(*held.entries, *entries), slots=left)
-    return OpenReservation(held, after, lost, tuple(larger))
+    remaining_slots = slots.slots_of(free - Counter(places_by_index.values()) + lost_slots)
+    after = replace(reservation, entries=(*reservation.entries, *entries), slots=remaining_slots)
+    return OpenReservation(reservation, after, lost_slots, tuple(larger))
 
 
-def _sociable(
-    snapshot: Snapshot, found: Mapping[Uid, OpenReservation], gangs: Mapping[Uid, Gang]
+def _without_rule_breakers(
+    snapshot: Snapshot, open_by_gang: Mapping[Uid, OpenReservation], gangs: Mapping[Uid, Gang]
 ) -> Mapping[Uid, OpenReservation]:
-    """The same without those whom rules between pods forbid their slot."""
-    new = [(uid, entry) for uid, reservation in found.items() for entry in reservation.taken]
+    """The same without the members whose slot breaks a rule between pods."""
+    new = [
+        (uid, entry)
+        for uid, open_reservation in open_by_gang.items()
+        for entry in open_reservation.new_entries
+    ]
     if not new:
-        return found
+        return open_by_gang
     members = {m.uid: m for gang in snapshot.gangs for m in gang.members}
     now = snapshot.taken_at
     while True:
         reservations = tuple(
-            found[held.uid].after if held.uid in found else held for held in snapshot.reservations
+            open_by_gang[reservation.uid].after if reservation.uid in open_by_gang else reservation
+            for reservation in snapshot.reservations
         )
         promised = standing_reservations.promised_members(snapshot, reservations)
         rules = RuleCheck(snapshot, [member for member, _ in promised])
         state = rules.state(promised)
-        unsocial = {
+        rule_breakers = {
             entry.uid for _, entry in new if not rules.allows(state, members[entry.uid], entry.node)
         }
-        if not unsocial:
-            return found
-        new = [(uid, entry) for uid, entry in new if entry.uid not in unsocial]
-        found = {
-            uid: _no_more_than_lacks(_without(reservation, unsocial, members), gangs[uid], now)
-            for uid, reservation in found.items()
+        if not rule_breakers:
+            return open_by_gang
+        new = [(uid, entry) for uid, entry in new if entry.uid not in rule_breakers]
+        open_by_gang = {
+            uid: _without_surplus_slots(
+                _without(open_reservation, rule_breakers, members), gangs[uid], now
+            )
+            for uid, open_reservation in open_by_gang.items()
         }
 
 
 def _without(
     reservation: OpenReservation, uids: Collection[Uid], members: Mapping[Uid, Member]
 ) -> OpenReservation:
-    """Give the slots of these members back to whoever comes next."""
-    back = [entry for entry in reservation.taken if entry.uid in uids]
-    if not back:
+    """Open the slots of these members again."""
+    returned = [entry for entry in reservation.new_entries if entry.uid in uids]
+    if not returned:
         return reservation
     free = slots.places(reservation.after.slots)
-    free.update((entry.node, members[entry.uid].role) for entry in back)
-    entries = tuple(entry for entry in reservation.after.entries if entry not in back)
+    free.update((entry.node, members[entry.uid].role) for entry in returned)
+    entries = tuple(entry for entry in reservation.after.entries if entry not in returned)
     return replace(
         reservation, after=replace(reservation.after, entries=entries, slots=slots.slots_of(free))
     )
 
 
-def _no_more_than_lacks(reservation: OpenReservation, gang: Gang, now: float) -> OpenReservation:
-    """Hold no more slots than the gang lacks members: who exists takes one, or is placed anew.
+def _without_surplus_slots(reservation: OpenReservation, gang: Gang, now: float) -> OpenReservation:
+    """Hold no more slots than the gang lacks members: existing members do not need one.
 
-    Once time is up, none are left if one who could take a slot can take none of these.
+    Once the time is up, hold none if a member that could take a slot fits none of them.
     """
     is_over = now >= slots.expiry(reservation.before, gang)
     is_in_vain = is_over and slots.are_open(reservation.after, gang, now)
-    here = Counter(gang.finished)
-    here.update(m.role for m in _present(gang))
-    left = Counter({} if is_in_vain else slots.absent(gang, here))
-    kept, lost = _at_most(reservation.remaining_slots, left), _at_most(reservation.lost, left)
-    after = replace(reservation.after, slots=slots.slots_of(kept + lost))
-    return replace(reservation, after=after, lost=lost, is_over=is_over)
+    present = Counter(gang.finished)
+    present.update(m.role for m in _present(gang))
+    lacking = Counter({} if is_in_vain else slots.absent(gang, present))
+    kept_slots, lost_slots = (
+        _at_most(reservation.remaining_slots, lacking),
+        _at_most(reservation.lost_slots, lacking),
+    )
+    after = replace(reservation.after, slots=slots.slots_of(kept_slots + lost_slots))
+    return replace(reservation, after=after, lost_slots=lost_slots, is_over=is_over)
 
 
-def _beyond(found: Places, taken: Counter[str]) -> Places:
-    """These slots without the first so many of each role."""
-    left = taken.copy()
+def _beyond(places: Places, counts: Counter[str]) -> Places:
+    """These slots without the first ``counts`` of each role."""
+    remaining = counts.copy()
     rest: Places = Counter()
-    for at in sorted(found.elements()):
-        if left[at[1]] > 0:
-            left[at[1]] -= 1
+    for at in sorted(places.elements()):
+        if remaining[at[1]] > 0:
+            remaining[at[1]] -= 1
         else:
             rest[at] += 1
     return rest
 
 
-def _at_most(found: Places, left: Counter[str]) -> Places:
-    """No more of these slots than are left of each role; what is taken is not left."""
-    taken: Places = Counter()
-    for node, role in sorted(found.elements()):
-        if left[role] > 0:
-            left[role] -= 1
-            taken[node, role] += 1
-    return taken
+def _at_most(places: Places, limits: Counter[str]) -> Places:
+    """At most ``limits`` of these slots for each role; lowers ``limits`` by the number chosen."""
+    chosen: Places = Counter()
+    for node, role in sorted(places.elements()):
+        if limits[role] > 0:
+            limits[role] -= 1
+            chosen[node, role] += 1
+    return chosen
 
 
 def _present(gang: Gang) -> Iterable[Member]:
