@@ -57,7 +57,7 @@ class PlacedCount(NamedTuple):
 
 
 def placed_counts(wants: Sequence[PlacementRequest], solution: Solution) -> Iterable[PlacedCount]:
-    """Whom a solution gives a node, by shape."""
+    """The members that a solution gives a node, counted by shape and node."""
     for want, shares in zip(wants, solution.shares, strict=True):
         groups = parts(want) if shares else ()
         for share in shares:
@@ -83,9 +83,9 @@ def room_left(
 def room_beside(
     base: Grid, free: NDArray[np.int64], counts: Iterable[PlacedCount]
 ) -> NDArray[np.int64]:
-    """The room that is left once these have their nodes."""
-    taken = [(placed.node, base.shapes[placed.shape], placed.members) for placed in counts]
-    left = free.copy()
-    nodes, shapes, members = np.array(taken, dtype=np.int64).reshape(-1, 3).T
-    np.subtract.at(left, nodes, base.requests[shapes] * members[:, None])
-    return np.maximum(left, 0)
+    """The free room after these members have their nodes."""
+    positions = [(placed.node, base.shapes[placed.shape], placed.members) for placed in counts]
+    free_after = free.copy()
+    nodes, shapes, members = np.array(positions, dtype=np.int64).reshape(-1, 3).T
+    np.subtract.at(free_after, nodes, base.requests[shapes] * members[:, None])
+    return np.maximum(free_after, 0)
