@@ -58,7 +58,7 @@ class CountedFit(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitByShape:
-    """The room for each shape alone, counted once when asked for."""
+    """The room for each shape alone, counted at its first use."""
 
     base: Grid
     free: NDArray[np.int64]
@@ -66,14 +66,14 @@ class FitByShape:
 
     def __getitem__(self, shape: Shape) -> Fit:
         """How many members of this shape alone fit into the free room."""
-        found = self.known.get(shape)
-        if found is None:
+        fit = self.known.get(shape)
+        if fit is None:
             row = self.base.shapes[shape]
             nodes = np.flatnonzero(self.base.allowed[row])  # often few: one rack, one pool
             allowed = np.ones(len(nodes), dtype=np.bool_)
             counts = fits_per_node(self.free[nodes], self.base.requests[row], allowed)
-            found = self.known[shape] = Fit(int(counts.sum()), int(np.count_nonzero(counts)))
-        return found
+            fit = self.known[shape] = Fit(int(counts.sum()), int(np.count_nonzero(counts)))
+        return fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +100,21 @@ class ShapeShortage:
 
 
 def blocks(rooms: CountedFit, want: PlacementRequest) -> Sequence[ShapeShortage]:
-    """The want by shape."""
-    found = [(group, rooms[group[0].shape]) for group in want.alike]
-    reach = sum(min(len(group), room.members) for group, room in found)
+    """The request by shape."""
+    fits = [(group, rooms[group[0].shape]) for group in want.alike]
+    reach = sum(min(len(group), room.members) for group, room in fits)
     if not want.minimums:
         return [
             _shortage(group, room, want.need - reach + min(len(group), room.members), len(group))
-            for group, room in found
+            for group, room in fits
         ]
-    by_role = [_reach_by_role(group, room) for group, room in found]
+    by_role = [_reach_by_role(group, room) for group, room in fits]
     in_role = sum(by_role, Counter[str]())
     places = dict(want.maximums)
     answer = []
-    for (group, room), own in zip(found, by_role, strict=True):
-        others = ((n - own[role], places.get(role)) for role, n in in_role.items())
-        in_places = sum(n if most is None else min(n, most) for n, most in others)
+    for (group, room), own in zip(fits, by_role, strict=True):
+        other_roles = ((n - own[role], places.get(role)) for role, n in in_role.items())
+        in_places = sum(n if most is None else min(n, most) for n, most in other_roles)
         in_all = want.need - min(reach - min(len(group), room.members), in_places)
         in_roles = sum(max(0, n - (in_role[role] - own[role])) for role, n in want.minimums)
         roles = Counter(member.role for member in group)
@@ -138,8 +138,8 @@ def short(rooms: CountedFit, want: PlacementRequest) -> ShapeShortage | None:
     return _shortest(blocks(rooms, want))
 
 
-def _shortest(found: Sequence[ShapeShortage]) -> ShapeShortage | None:
-    lacking = [block for block in found if block.lacking]
+def _shortest(shortages: Sequence[ShapeShortage]) -> ShapeShortage | None:
+    lacking = [block for block in shortages if block.lacking]
     return max(lacking, key=lambda block: (block.lacking, block.room.members), default=None)
 
 
@@ -154,8 +154,8 @@ def domain_shortage(rooms: FitByShape, want: PlacementRequest) -> LargestDomain 
     for rule in want.gang.same_domain:
         labels = domain_rules.labels_of(rule.level, base.topologies)
         covered = [group for group in parts(want) if domain_rules.covers(rule, group[0].role)]
-        needed = _needed(want, rule)
-        if not labels or needed <= 0:
+        least = _least_members(want, rule)
+        if not labels or least <= 0:
             continue
         domain = base.domains.domains(labels)
         inside = domain >= 0
@@ -168,30 +168,30 @@ def domain_shortage(rooms: FitByShape, want: PlacementRequest) -> LargestDomain 
             fits = fits_per_node(rooms.free, base.requests[row], base.allowed[row])[inside]
             sums = np.bincount(domain[inside], fits, len(most)).astype(np.int64)
             most += np.minimum(sums, members)
-        if int(most.max(initial=0)) < needed:
+        if int(most.max(initial=0)) < least:
             name = "/".join(base.domains.values(labels, int(most.argmax()))) if len(most) else ""
-            return LargestDomain(rule.level, name, int(most.max(initial=0)), needed)
+            return LargestDomain(rule.level, name, int(most.max(initial=0)), least)
     return None
 
 
-def _needed(want: PlacementRequest, rule: DomainRule) -> int:
-    """How many members of the rule start at least, whichever start."""
-    others = sum(not domain_rules.covers(rule, member.role) for member in want.members)
+def _least_members(want: PlacementRequest, rule: DomainRule) -> int:
+    """The least number of the rule's members that start, whichever members start."""
+    uncovered = sum(not domain_rules.covers(rule, member.role) for member in want.members)
     in_roles = sum(n for role, n in want.minimums if domain_rules.covers(rule, role))
-    return max(want.need - others, in_roles)
+    return max(want.need - uncovered, in_roles)
 
 
 def not_enough_room(
-    empty: FitByShape, left: FitByShape, want: PlacementRequest
+    empty: FitByShape, free: FitByShape, want: PlacementRequest
 ) -> tuple[Finding, ...]:
-    """What a gang asks for and what room is left, once everything else in the plan has its own."""
-    blocks_left = blocks(left, want)
+    """The gang's requests, and the room beside everything else in the plan."""
+    blocks_left = blocks(free, want)
     is_mixed = len(blocks_left) > 1
     if (block := short(empty, want)) is not None:
         empty_room = EmptyClusterRoom(block.room.members)
         return _demand_finding(want, block, is_mixed=is_mixed), empty_room, ShortOf(block.lacking)
     if (block := _shortest(blocks_left)) is not None:
-        ports_taken = taken_ports(left, block.members[0].shape)
+        ports_taken = taken_ports(free, block.members[0].shape)
         room_left = (_room(block.room), *ports_taken, ShortOf(block.lacking))
         return _demand_finding(want, block, is_mixed=is_mixed), *room_left
     if not is_mixed:
@@ -202,8 +202,8 @@ def not_enough_room(
         for block in blocks_left
         if block.room.members
     ]
-    more = max(0, len(kinds) - MOST_KINDS)
-    return MixedAsked(want.need, tuple(kinds[:MOST_KINDS]), more), NoWayTogether()
+    unnamed_kinds = max(0, len(kinds) - MOST_KINDS)
+    return MixedAsked(want.need, tuple(kinds[:MOST_KINDS]), unnamed_kinds), NoWayTogether()
 
 
 def _room(fit: Fit, *, is_unused: bool = False) -> RoomFor:
@@ -211,24 +211,24 @@ def _room(fit: Fit, *, is_unused: bool = False) -> RoomFor:
 
 
 def taken_ports(rooms: FitByShape, shape: Shape) -> tuple[Finding, ...]:
-    """Of the host ports that the shape asks for, those that are taken on nodes it may run on."""
-    asked = ports.named(dict(shape.requests.amounts))
-    if not asked:
+    """The host ports of the shape that are taken on nodes where it may run."""
+    named_ports = ports.named(dict(shape.requests.amounts))
+    if not named_ports:
         return ()
     base = rooms.base
     row = base.shapes[shape]
     allowed = np.flatnonzero(base.allowed[row])
-    taken: list[Finding] = []
-    for port in asked:
+    findings: list[Finding] = []
+    for port in named_ports:
         lacks = np.zeros(len(allowed), dtype=np.bool_)
         for name in {port.resource, replace(port, ip=ports.ANY_IP).resource}:
             column = base.resources.index(name)
             lacks |= rooms.free[allowed, column] < base.requests[row, column]
         if n := int(np.count_nonzero(lacks)):
-            taken.append(PortTaken(str(port), n))
-    if len(taken) > MOST_KINDS:
-        taken[MOST_KINDS:] = [MorePortsTaken(len(taken) - MOST_KINDS)]
-    return tuple(taken)
+            findings.append(PortTaken(str(port), n))
+    if len(findings) > MOST_KINDS:
+        findings[MOST_KINDS:] = [MorePortsTaken(len(findings) - MOST_KINDS)]
+    return tuple(findings)
 
 
 def _demand_finding(want: PlacementRequest, block: ShapeShortage, *, is_mixed: bool) -> Asked:
@@ -240,28 +240,30 @@ def _demand_finding(want: PlacementRequest, block: ShapeShortage, *, is_mixed: b
 def single_members(
     members: Sequence[Member], purpose: str, rooms: FitByShape
 ) -> tuple[Finding, ...]:
-    """What members of a started gang ask for, each for itself; all are of one shape."""
+    """The request of members of a started gang, each for itself; all are of one shape."""
     shape = members[0].shape
-    asked = Asked(len(members), shape.requests, purpose=purpose)
-    return asked, _room(rooms[shape]), *taken_ports(rooms, shape)
+    request = Asked(len(members), shape.requests, purpose=purpose)
+    return request, _room(rooms[shape]), *taken_ports(rooms, shape)
 
 
 def nowhere_member(empty: FitByShape, want: PlacementRequest) -> Member | None:
-    """A member that the gang cannot start without and no node could hold, even if empty."""
-    lost = [m for block in blocks(empty, want) if not block.room.members for m in block.members]
-    if not lost:
+    """A member that the gang cannot start without and that fits no node, even if empty."""
+    unplaceable = [
+        m for block in blocks(empty, want) if not block.room.members for m in block.members
+    ]
+    if not unplaceable:
         return None
-    uids = {member.uid for member in lost}
+    uids = {member.uid for member in unplaceable}
     rest = [member for member in want.members if member.uid not in uids]
-    there = Counter(member.role for member in rest)
+    by_role = Counter(member.role for member in rest)
     for role, least in want.minimums:
-        if there[role] < least:
-            return next(member for member in lost if member.role == role)
+        if by_role[role] < least:
+            return next(member for member in unplaceable if member.role == role)
     places = dict(want.maximums)
-    in_places = sum(min(n, places.get(role, n)) for role, n in there.items())
+    in_places = sum(min(n, places.get(role, n)) for role, n in by_role.items())
     if in_places >= want.need:
         return None
-    return next(m for m in lost if there[m.role] < places.get(m.role, len(want.members)))
+    return next(m for m in unplaceable if by_role[m.role] < places.get(m.role, len(want.members)))
 
 
 def nowhere(base: Grid, member: Member) -> NoNodeFits:
