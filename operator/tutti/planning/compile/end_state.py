@@ -1,6 +1,6 @@
 """Whether rules between pods let members keep their nodes, once all that is promised is bound.
 
-Every member is looked at as if it came last. Planning counts this for itself: ``verify`` checks the
+Every member is judged as if it came last. Planning counts this for itself: ``verify`` checks the
 same with code of its own. Sources: the filters of kube-scheduler's InterPodAffinity and
 PodTopologySpread.
 """
@@ -31,7 +31,7 @@ class EndState:
     def __init__(
         self, domains: TopologyDomains, index: SelectorIndex, pods: Iterable[CountedPod]
     ) -> None:
-        """Take in the pods, those included that are asked about; ``index`` has numbered groups."""
+        """Count the pods, which include the members to judge; ``index`` has numbered the groups."""
         self._domains, self._index = domains, index
         self._nodes: dict[tuple[int, bool], list[int]] = {}  # by group and whether they terminate
         self._holders: dict[AffinityTerm, list[int]] = {}  # the nodes of pods with the term
@@ -57,7 +57,7 @@ class EndState:
     def _keeps_apart(self, shape: Shape, node: int) -> bool:
         """Whether neither its own anti-affinity nor that of others forbids the node."""
         groups, own = groups_of(shape), shape.rules.anti_affinity
-        if any(self._others(shape, (term.peers,), term.topology, node) > 0 for term in own):
+        if any(self._count_others(shape, (term.peers,), term.topology, node) > 0 for term in own):
             return False
         for term, nodes in self._holders.items():
             if self._index.number[(term.peers,)] in groups:
@@ -71,7 +71,7 @@ class EndState:
         terms = shape.rules.affinity
         group = tuple(term.peers for term in terms)
         topologies = {term.topology for term in terms}
-        if all(self._others(shape, group, topology, node) > 0 for topology in topologies):
+        if all(self._count_others(shape, group, topology, node) > 0 for topology in topologies):
             return True
         if self._index.number[group] not in groups_of(shape):
             return False
@@ -81,23 +81,23 @@ class EndState:
         )
 
     def _is_even(self, shape: Shape, spread: TopologySpread, node: int) -> bool:
-        """Whether its domain has at most ``max_skew`` more than the emptiest."""
+        """Whether its domain has at most ``max_skew`` pods more than the emptiest."""
         if not spread.peers.selector:
-            return True  # a constraint on everyone counts nobody but the pod itself
+            return True  # an empty selector counts only the pod itself
         group = (spread.peers,)
         domains = self._domains.even(shape, spread)
         if domains[node] < 0:
             return False
         counts = self._group(group, domains, leaving=False)
-        here, least = int(counts[domains[node]]), 0
+        count, least = int(counts[domains[node]]), 0
         if len(counts) >= spread.min_domains:
             without_itself = counts.copy()
             without_itself[domains[node]] -= self._index.number[group] in groups_of(shape)
             least = int(without_itself.min())
-        return here - least <= spread.max_skew
+        return count - least <= spread.max_skew
 
-    def _others(self, shape: Shape, group: Group, topology: str, node: int) -> int:
-        """How many others of the group are in the node's domain."""
+    def _count_others(self, shape: Shape, group: Group, topology: str, node: int) -> int:
+        """The number of other pods of the group in the node's domain."""
         domains = self._domains.domains(topology)
         if domains[node] < 0:
             return 0
