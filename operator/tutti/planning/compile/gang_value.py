@@ -78,20 +78,20 @@ def _weight(want: PlacementRequest, policy: Policy, now: float) -> int:
 
 
 def _share(totals: Mapping[str, int], shapes: Sequence[tuple[Shape, int]]) -> Fraction:
-    """The largest share of any resource's cluster total that so many members ask for."""
-    asked = Counter[str]()
+    """The largest share of any resource's cluster total that these members request."""
+    requested = Counter[str]()
     for shape, count in shapes:
         for name, n in footprint(shape).amounts:
-            asked[name] += n * count
-    shares = (Fraction(n, totals[name]) for name, n in asked.items() if name in totals)
+            requested[name] += n * count
+    shares = (Fraction(n, totals[name]) for name, n in requested.items() if name in totals)
     return max(shares, default=Fraction(0))
 
 
 def _oldest_needed(want: PlacementRequest) -> Iterable[Member]:
-    """Which members start may be open when they differ; the oldest that satisfy the roles count."""
+    """The oldest members that satisfy the roles; if members differ, others may start instead."""
     if len(want.alike) == 1:
         return islice(want.members, want.need)
-    left, places = dict(want.minimums), dict(want.maximums)
+    minimums, places = dict(want.minimums), dict(want.maximums)
     chosen: list[Member] = []
     rest: list[Member] = []
     for member in want.members:
@@ -99,10 +99,10 @@ def _oldest_needed(want: PlacementRequest) -> Iterable[Member]:
             if not places_left:
                 continue
             places[member.role] -= 1
-        is_first = left.get(member.role, 0) > 0
+        is_first = minimums.get(member.role, 0) > 0
         (chosen if is_first else rest).append(member)
         if is_first:
-            left[member.role] -= 1
+            minimums[member.role] -= 1
     return [*chosen, *rest[: want.need - len(chosen)]]
 
 
@@ -123,7 +123,7 @@ def _whole(
     The values of a level are multiples of the largest unit that they share: gangs that differ in
     GPUs alone are worth multiples of one GPU, and a solver that knows the smallest difference
     proves an optimum much sooner. Where they share none that an engine could tell from zero, each
-    is rounded for itself, so nobody's value depends on what others ask for.
+    is rounded for itself, so no gang's value depends on the requests of others.
     """
     different: dict[object, set[Fraction]] = {}
     for level, value in zip(of_levels, exact, strict=True):
