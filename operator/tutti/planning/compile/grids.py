@@ -44,7 +44,7 @@ class Grid:
     free: NDArray[np.int64]  # [node, resource]: before this plan; zero where overdrawn
     requests: NDArray[np.int64]  # [shape, resource]
     allowed: NDArray[np.bool_]  # [shape, node]
-    index: NodeIndex  # of the nodes, for whoever says why one is not allowed
+    index: NodeIndex  # of the nodes, for sentences on why one is not allowed
     units: tuple[int, ...]  # [resource]: what all of the above count it in
     is_rounded: bool = False  # some request is no whole number of units, and counts as more
     rules: Rules = NO_RULES
@@ -53,17 +53,17 @@ class Grid:
 
 
 def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
-    """The numbers of a Snapshot, as far as these shapes ask for them."""
+    """The numbers of a Snapshot, for the resources that these shapes request."""
     nodes = tuple(sorted(snapshot.nodes, key=lambda node: node.name))
     known = {id(shape): shape for shape in shapes}  # members that are alike share theirs
     index = {shape: i for i, shape in enumerate(dict.fromkeys(known.values()))}
     resources = _columns(index, nodes)
-    held = reserved_room(snapshot)
+    reserved = reserved_room(snapshot)
     by_label = NodeIndex(nodes)
     capacity = _offered(nodes, resources)
     units = _units(snapshot, capacity, resources)
     used = amounts([node.used for node in nodes], resources)
-    promised = amounts([held.get(node.name, NOTHING) for node in nodes], resources)
+    promised = amounts([reserved.get(node.name, NOTHING) for node in nodes], resources)
     requests = amounts([footprint(shape) for shape in index], resources)
     fractions = (requests % _row(units) != 0) & (requests <= capacity.max(axis=0, initial=0))
     return Grid(
@@ -71,7 +71,7 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
         resources=resources,
         shapes=index,
         capacity=_rounded_down(capacity, units),
-        # Overdrawn by others: nothing more of it fits, and what asks for none of it still may.
+        # Overdrawn by other pods: no member that requests it fits, and the rest still may.
         free=_rounded_down(np.maximum(capacity - used - promised, 0), units),
         requests=rounded_up(requests, units),
         allowed=_allowed(tuple(index), by_label, len(nodes)),
@@ -86,20 +86,20 @@ def grid(snapshot: Snapshot, shapes: Iterable[Shape]) -> Grid:
 def _columns(shapes: Iterable[Shape], nodes: Sequence[Node]) -> tuple[str, ...]:
     """The resources that tell where these shapes have room, sorted.
 
-    Of those that a shape asks for and no node offers two are enough, whatever else it invents: one
-    keeps it off every node, and the other still does where somebody asks what plenty of one would
-    change. So names that a pod makes up cost two columns, not one each.
+    Of the resources that a shape requests and no node offers, two are enough: one keeps the shape
+    off every node, and the other still does so where an explanation tries plenty of the first. So
+    resource names that a pod invents cost two columns, not one each.
     """
     offered = {PODS, *(name for node in nodes for name, n in node.allocatable.amounts if n > 0)}
-    found = {PODS}
+    columns = {PODS}
     for shape in shapes:
         missing = 0
         for name, n in shape.requests.amounts:
             is_missing = n > 0 and name not in offered and not ports.is_port(name)
             missing += is_missing
             if not is_missing or missing <= MOST_MISSING:
-                found.add(name)
-    return tuple(sorted(found))
+                columns.add(name)
+    return tuple(sorted(columns))
 
 
 def _offered(nodes: Sequence[Node], resources: Sequence[str]) -> Amounts:
@@ -110,16 +110,16 @@ def _offered(nodes: Sequence[Node], resources: Sequence[str]) -> Amounts:
     return offered
 
 
-def room_less(base: Grid, taken: Sequence[Resources]) -> NDArray[np.int64]:
-    """The room of each node less what is taken there; negative where that is more."""
+def room_less(base: Grid, amounts_taken: Sequence[Resources]) -> NDArray[np.int64]:
+    """The room of each node less these amounts; negative where they are larger."""
     offered = _offered(base.nodes, base.resources)
-    return _rounded_down(offered - amounts(taken, base.resources), base.units)
+    return _rounded_down(offered - amounts(amounts_taken, base.resources), base.units)
 
 
 def _units(snapshot: Snapshot, offered: Amounts, resources: Sequence[str]) -> tuple[int, ...]:
     """What to count each resource in: powers of two, so that amounts in Ki, Mi or more are exact.
 
-    It is 1 where no node can use 1 Pi: where none has so much, or its pods cannot ask for it all.
+    It is 1 where no node can use 1 Pi: it has less, or its pods cannot request it all.
     """
     largest: list[int] = offered.max(axis=0, initial=0).tolist()
     if max(largest, default=0) < AMOUNT_LIMIT:
@@ -128,11 +128,11 @@ def _units(snapshot: Snapshot, offered: Amounts, resources: Sequence[str]) -> tu
     templates = (role.template for gang in snapshot.gangs for role in gang.roles)
     declared = (template.shape for template in templates if template is not None)
     shapes = dict.fromkeys([*(member.shape for member in members), *declared])
-    asked = amounts([footprint(shape) for shape in shapes], resources).T.tolist()
+    requests = amounts([footprint(shape) for shape in shapes], resources).T.tolist()
     pods = largest[resources.index(PODS)]
     useful = [
         pods * max((n for n in column if n <= most), default=0)
-        for column, most in zip(asked, largest, strict=True)
+        for column, most in zip(requests, largest, strict=True)
     ]
     excess = [
         min(pair).bit_length() - AMOUNT_LIMIT.bit_length() + 1
@@ -146,7 +146,7 @@ def _rounded_down(table: Amounts, units: Sequence[int]) -> NDArray[np.int64]:
 
 
 def rounded_up(table: Amounts, units: Sequence[int]) -> NDArray[np.int64]:
-    """Amounts that are asked for, in these units; what no node could have is cut."""
+    """Requested amounts in these units; amounts larger than any node's are cut."""
     return _cut(-(-table // _row(units)), AMOUNT_LIMIT)
 
 
@@ -171,17 +171,17 @@ def reserved_room(snapshot: Snapshot) -> Mapping[NodeName, Resources]:
     members = {member.uid: member for gang in snapshot.gangs for member in gang.members}
     members.update((member.uid, member) for member in snapshot.strays)
     gangs = {gang.key: gang for gang in snapshot.gangs}
-    held: dict[NodeName, list[Resources]] = {}
+    amounts_by_node: dict[NodeName, list[Resources]] = {}
     for reservation in snapshot.reservations:
         for node, room in _held_by(reservation, gangs.get(reservation.gang), members):
-            held.setdefault(node, []).append(room)
-    return {node: Resources.total(rooms) for node, rooms in held.items()}
+            amounts_by_node.setdefault(node, []).append(room)
+    return {node: Resources.total(rooms) for node, rooms in amounts_by_node.items()}
 
 
 def _held_by(
     reservation: Reservation, gang: Gang | None, members: Mapping[Uid, Member]
 ) -> Iterable[tuple[NodeName, Resources]]:
-    """What one Reservation holds; of a member that nobody knows, the most its siblings ask for."""
+    """What a Reservation holds; for an unknown member, the maximum of its siblings' requests."""
     siblings = gang.members if gang is not None else ()
     for entry in reservation.entries:
         member = members.get(entry.uid)
@@ -210,17 +210,17 @@ def _largest(members: Iterable[Member]) -> Resources:
 
 
 def vacant(snapshot: Snapshot, base: Grid) -> NDArray[np.int64]:
-    """The room of each node once every member of a gang has ended, and others' pods have not."""
+    """The room of each node once every member of a gang has ended; other pods stay."""
     rows = {node.name: i for i, node in enumerate(base.nodes)}
     shapes: dict[Shape, int] = {}
-    where, which = [], []
+    node_rows, shape_rows = [], []
     for member in (*(m for gang in snapshot.gangs for m in gang.members), *snapshot.strays):
         if member.node in rows and not member.is_over:
-            where.append(rows[member.node])
-            which.append(shapes.setdefault(member.shape, len(shapes)))
+            node_rows.append(rows[member.node])
+            shape_rows.append(shapes.setdefault(member.shape, len(shapes)))
     footprints = amounts([footprint(shape) for shape in shapes], base.resources)
     own = np.zeros(base.capacity.shape, dtype=footprints.dtype)
-    np.add.at(own, where, footprints[which])
+    np.add.at(own, node_rows, footprints[shape_rows])
     staying = np.maximum(amounts([node.used for node in base.nodes], base.resources) - own, 0)
     room = np.maximum(_offered(base.nodes, base.resources) - staying, 0)
     return _rounded_down(room, base.units)
@@ -239,7 +239,7 @@ def amounts(vectors: Sequence[Resources], resources: Sequence[str]) -> Amounts:
 
 
 def _allowed(shapes: Sequence[Shape], index: NodeIndex, nodes: int) -> NDArray[np.bool_]:
-    """[shape, node]: where each may run; shapes that no rule tells apart are asked about once."""
+    """[shape, node]: where each may run; shapes with equal rules are computed once."""
     known: dict[object, Mask] = {}
     allowed = np.zeros((len(shapes), nodes), np.bool_)
     for row, shape in enumerate(shapes):
