@@ -189,9 +189,11 @@ class InterPodCompiler:
         for group in groups_of(self._shapes[row]):
             for topology, nodes in self._existing_anti_affinity.get(group, {}).items():
                 domains = self._topology.domains(topology)
-                taken = _count(nodes, domains) > 0
+                is_occupied = _count(nodes, domains) > 0
                 description = f"other pods' anti-affinity on {topology}"
-                yield RuleOutcome(description, ~in_flagged_domain(taken, domains), is_final=True)
+                yield RuleOutcome(
+                    description, ~in_flagged_domain(is_occupied, domains), is_final=True
+                )
 
     def _outcomes_for_reserved(self, row: int) -> Iterator[RuleOutcome]:
         """The affinity and spread of reserved members of other shapes, which count the shape."""
@@ -229,25 +231,29 @@ class InterPodCompiler:
     ) -> RuleOutcome:
         """Reserved members with a spread: their domains must not get too many pods."""
         domains = self._topology.even(self._shapes[shape], spread)
-        there = self.count_existing(self._selectors.number[(spread.peers,)], domains, leaving=False)
+        pods_by_domain = self.count_existing(
+            self._selectors.number[(spread.peers,)], domains, leaving=False
+        )
         least = (
-            0 if len(there) < spread.min_domains else int(there.min(initial=there.max(initial=0)))
+            0
+            if len(pods_by_domain) < spread.min_domains
+            else int(pods_by_domain.min(initial=pods_by_domain.max(initial=0)))
         )
         own = _count(np.array(nodes, np.intp), domains) > 0
-        full = own & (there + 1 - least > spread.max_skew)
+        full = own & (pods_by_domain + 1 - least > spread.max_skew)
         description = f"other pods' topology spread over {spread.topology}"
         return RuleOutcome(description, ~in_flagged_domain(full, domains), is_final=False)
 
     def _anti_affinity(self, row: int, term: AffinityTerm, counts: "_DomainCounts") -> RuleOutcome:
         group = self._selectors.number[(term.peers,)]
         domains = self._topology.domains(term.topology)
-        taken = self.count_existing(group, domains) > 0
+        is_occupied = self.count_existing(group, domains) > 0
         rule = (
             AntiAffinity(row, counts.index_of(group, domains)) if group in self._counted else None
         )
         description = f"pod anti-affinity on {term.topology}"
         return RuleOutcome(
-            description, ~in_flagged_domain(taken, domains), is_final=True, rule=rule
+            description, ~in_flagged_domain(is_occupied, domains), is_final=True, rule=rule
         )
 
     def _affinity(
@@ -260,10 +266,12 @@ class InterPodCompiler:
         counts_by_topology = [self.count_existing(group, domains) for domains in all_domains]
         pairs = zip(counts_by_topology, all_domains, strict=True)
         satisfied = np.logical_and.reduce(
-            [in_flagged_domain(there > 0, domains) for there, domains in pairs]
+            [in_flagged_domain(pods_by_domain > 0, domains) for pods_by_domain, domains in pairs]
         )
         may_be_first = group in groups_of(self._shapes[row])
-        is_first = may_be_first and not any(there.any() for there in counts_by_topology)
+        is_first = may_be_first and not any(
+            pods_by_domain.any() for pods_by_domain in counts_by_topology
+        )
         description = f"pod affinity on {', '.join(topologies)}"
         is_final = group not in self._counted
         # A satisfied affinity stays satisfied, but for a reserved member that is the first pod.
@@ -280,11 +288,11 @@ class InterPodCompiler:
     def _spread(self, row: int, spread: TopologySpread, counts: "_DomainCounts") -> RuleOutcome:
         group = self._selectors.number[(spread.peers,)]
         domains = self._topology.even(self._shapes[row], spread)
-        there = self.count_existing(group, domains, leaving=False)
-        from_zero = len(there) < spread.min_domains
-        least = 0 if from_zero else int(there.min(initial=there.max(initial=0)))
+        pods_by_domain = self.count_existing(group, domains, leaving=False)
+        from_zero = len(pods_by_domain) < spread.min_domains
+        least = 0 if from_zero else int(pods_by_domain.min(initial=pods_by_domain.max(initial=0)))
         itself = group in groups_of(self._shapes[row])
-        allowed = in_flagged_domain(there + itself - least <= spread.max_skew, domains)
+        allowed = in_flagged_domain(pods_by_domain + itself - least <= spread.max_skew, domains)
         description = f"topology spread over {spread.topology}"
         if group not in self._counted:
             return RuleOutcome(description, allowed, is_final=True)
@@ -321,9 +329,9 @@ class _DomainCounts:
         # TopologyDomains returns the same array for the same arguments, and keeps it.
         key = group, id(domains), leaving
         if key not in self._indices:
-            there = self._compiler.count_existing(group, domains, leaving=leaving)
+            existing = self._compiler.count_existing(group, domains, leaving=leaving)
             self._indices[key] = len(self.made)
-            self.made.append(DomainCount(domains, self._compiler.counted(group), there))
+            self.made.append(DomainCount(domains, self._compiler.counted(group), existing))
         return self._indices[key]
 
 
