@@ -57,7 +57,7 @@ class SelectorIndex:
         self._shapes: dict[tuple[int, tuple[int, ...]], Shape] = {}
 
     def _file(self, number: int, group: Group) -> None:
-        """Put a group where whoever may be among it will be looked for."""
+        """Index a group by the labels by which its pods are looked up."""
         labels = next(_listed(group), None)
         if labels is None:
             self._others.append((number, group))
@@ -65,13 +65,13 @@ class SelectorIndex:
             self._by_label.setdefault(label, []).append((number, group))
 
     def among(self, namespace: str, labels: Labels) -> tuple[int, ...]:
-        """The groups that a pod of this namespace with these labels is among."""
+        """The groups of a pod of this namespace with these labels."""
         if not self.number:
             return ()
-        told = tuple(label for label in labels if label[0] in self._keys)
-        key = namespace, told
+        known_labels = tuple(label for label in labels if label[0] in self._keys)
+        key = namespace, known_labels
         if key not in self._known:
-            self._known[key] = self._sought(namespace, told)
+            self._known[key] = self._sought(namespace, known_labels)
         return self._known[key]
 
     def _sought(self, namespace: str, labels: Labels) -> tuple[int, ...]:
@@ -109,14 +109,14 @@ def placed_pods(snapshot: Snapshot) -> Sequence[PlacedPod]:
         return snapshot.placed_pods
     gangs = [member for gang in snapshot.gangs for member in gang.members]
     members = {member.uid: member for member in (*gangs, *snapshot.strays)}
-    held = (
+    reserved = (
         placed_pod(member, entry.node)
         for reservation in snapshot.reservations
         for entry in reservation.entries
         if (member := members.get(entry.uid)) is not None and member.may_get_a_node
     )
     absent = (placed_pod(member, node) for member, node in slots.placeholders_of_snapshot(snapshot))
-    return (*snapshot.placed_pods, *held, *absent)
+    return (*snapshot.placed_pods, *reserved, *absent)
 
 
 def placed_pod(member: Member, node: NodeName) -> PlacedPod:
@@ -168,8 +168,8 @@ def _shape_of_class(shape: Shape, groups: tuple[int, ...]) -> Shape:
     """The shape as planning sees it."""
     if not groups:
         return replace(shape, preferences=NO_PREFERENCES)
-    given = {field.name: getattr(shape, field.name) for field in fields(Shape) if field.init}
-    return PodClass(**{**given, "preferences": NO_PREFERENCES}, groups=groups)
+    values = {field.name: getattr(shape, field.name) for field in fields(Shape) if field.init}
+    return PodClass(**{**values, "preferences": NO_PREFERENCES}, groups=groups)
 
 
 def _requirements(group: Group) -> Iterator[Requirement]:
@@ -177,7 +177,7 @@ def _requirements(group: Group) -> Iterator[Requirement]:
 
 
 def _listed(group: Group) -> Iterator[Sequence[Label]]:
-    """Lists of labels of which whoever is among the group has one."""
+    """Lists of labels; each pod of the group has a label of each list."""
     for requirement in _requirements(group):
         if requirement.operator == "In":
             yield [(requirement.key, value) for value in dict.fromkeys(requirement.values)]
