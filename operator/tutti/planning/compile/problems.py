@@ -117,16 +117,16 @@ def exceeded(base: Grid, want: PlacementRequest, quotas: Quotas) -> Sequence[Exc
 
 
 def levels(wants: Sequence[PlacementRequest]) -> Sequence[DemandLevel]:
-    """The level of each want. Thousands of members may ask for one gang: it is looked at once."""
+    """The level of each request; computed once for a gang, however many requests it has."""
     gangs = {id(want.gang): want.gang for want in wants}
     priorities = {key: gang.priority for key, gang in gangs.items()}
     return [DemandLevel(priorities[id(want.gang)], want.is_starved) for want in wants]
 
 
 def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
-    """The maximums of roles whose members are asked for one by one.
+    """The maximums of roles whose members are requested one by one.
 
-    The first request for a gang counts the places that are left for all that come later.
+    The first request for a gang counts the places for it and all later ones.
     """
     members = dict[tuple[Uid, str], list[int]]()
     places = dict[tuple[Uid, str], int]()
@@ -135,8 +135,8 @@ def _caps(base: Grid, wants: Sequence[PlacementRequest]) -> tuple[Cap, ...]:
             key = (want.gang.uid, role)
             members.setdefault(key, []).append(index)
             places[key] = max(n, places.get(key, 0))
-    each = np.ones(len(base.shapes), dtype=np.int64)
-    return tuple(Cap(frozenset(own), each, places[key]) for key, own in members.items())
+    ones = np.ones(len(base.shapes), dtype=np.int64)
+    return tuple(Cap(frozenset(own), ones, places[key]) for key, own in members.items())
 
 
 def parts(want: PlacementRequest) -> tuple[tuple[Member, ...], ...]:
