@@ -53,10 +53,10 @@ class Quotas:
         return cls(counting, of_gang, credit_of or {})
 
     def with_started(self, started: Iterable[Started]) -> "Quotas":
-        """The limits once these members have a node, too."""
+        """The limits after these members have a node."""
         if not self.limits:
             return self
-        more, credit_of = [0] * len(self.limits), {**self.credit_of}
+        added, credit_of = [0] * len(self.limits), {**self.credit_of}
         for start in started:
             requests = charged(start.shape.requests).scaled(start.members)
             if start.is_repair and start.gang in credit_of:
@@ -64,10 +64,10 @@ class Quotas:
                 credit_of[start.gang] = (credit - requests).at_least(NOTHING)
                 requests = (requests - credit).at_least(NOTHING)
             for index in self.of_gang.get(start.gang, ()):
-                more[index] += requests[self.limits[index].resource]
+                added[index] += requests[self.limits[index].resource]
         limits = (
             replace(limit, in_use=limit.in_use + amount)
-            for limit, amount in zip(self.limits, more, strict=True)
+            for limit, amount in zip(self.limits, added, strict=True)
         )
         return replace(self, limits=tuple(limits), credit_of=credit_of)
 
@@ -75,15 +75,15 @@ class Quotas:
         """The limits as if nothing were charged."""
         return replace(self, limits=tuple(replace(limit, in_use=0) for limit in self.limits))
 
-    def with_limits(self, more: Sequence[QueueLimit]) -> "Quotas":
-        """These limits, and others after them."""
-        if not more:
+    def with_limits(self, new_limits: Sequence[QueueLimit]) -> "Quotas":
+        """These limits, and the new ones after them."""
+        if not new_limits:
             return self
         of_gang = {gang: list(indices) for gang, indices in self.of_gang.items()}
-        for index, limit in enumerate(more, len(self.limits)):
+        for index, limit in enumerate(new_limits, len(self.limits)):
             for gang in limit.gangs:
                 of_gang.setdefault(gang, []).append(index)
-        return replace(self, limits=(*self.limits, *more), of_gang=of_gang)
+        return replace(self, limits=(*self.limits, *new_limits), of_gang=of_gang)
 
     def held_for(self, gang: GangKey, requests: Resources) -> "Quotas":
         """The limits for those from whom room below them is held for a gang."""
@@ -160,28 +160,32 @@ def _rows(
     other gang with a credit, a row counts all requests and has the credit of that gang alone: so
     no gang uses the credit of another. With several such gangs that is stricter than the limit.
     """
-    costly = [one for one in repairs if sum(most[number] for number in one.numbers) > one.credit]
-    free = {number for one in repairs if one not in costly for number in one.numbers}
-    all_repairs = {number for one in repairs for number in one.numbers}
+    costly = [
+        repair
+        for repair in repairs
+        if sum(most[number] for number in repair.numbers) > repair.credit
+    ]
+    free = {number for repair in repairs if repair not in costly for number in repair.numbers}
+    all_repairs = {number for repair in repairs for number in repair.numbers}
     yield [number for number in most if number not in all_repairs], 0
-    for one in costly:
-        yield [number for number in most if number not in free], one.credit
+    for repair in costly:
+        yield [number for number in most if number not in free], repair.credit
 
 
 class _Amounts(defaultdict[str, tuple[NDArray[np.int64], int]]):
     """By resource: what one member of each shape is charged, and the unit that counts it.
 
-    The unit is 1 unless one of the ``asked`` shapes requests so much that a sum could overflow.
+    The unit is 1 unless one of the ``shapes`` requests so much that a sum could overflow.
     Then amounts are rounded up, and no limit is exceeded.
     """
 
-    def __init__(self, base: Grid, asked: Iterable[Shape]) -> None:
+    def __init__(self, base: Grid, shapes: Iterable[Shape]) -> None:
         super().__init__()
-        self._shapes, self._asked = base.shapes, asked
+        self._shapes, self._requesting_shapes = base.shapes, shapes
 
     def __missing__(self, resource: str) -> tuple[NDArray[np.int64], int]:
         amounts = {shape: charged(shape.requests)[resource] for shape in self._shapes}
-        largest = max(amounts[shape] for shape in self._asked)
+        largest = max(amounts[shape] for shape in self._requesting_shapes)
         unit = 2 ** max(0, largest.bit_length() - AMOUNT_LIMIT.bit_length() + 1)
         column = np.zeros(len(self._shapes), dtype=np.int64)
         for shape, row in self._shapes.items():
