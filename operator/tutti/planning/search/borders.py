@@ -28,7 +28,7 @@ Worth = tuple[tuple[DemandLevel, int], ...]  # (level, value)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Above:
-    """The numbers before anybody is placed, and what has been asked since."""
+    """The numbers before the first round, and the requests of all rounds since."""
 
     inter_pod: InterPodCompiler
     base: Grid
@@ -39,10 +39,10 @@ class Above:
     quotas: Quotas = NO_QUOTAS  # with what ran before the plan
 
     def could_start(
-        self, wants: Sequence[PlacementRequest], held: NDArray[np.int64] | int
+        self, wants: Sequence[PlacementRequest], held_room: NDArray[np.int64] | int
     ) -> Sequence[PlacementRequest]:
-        """Those that neither the room that is not held nor a limit rules out by counting alone."""
-        rooms = FitByShape(self.base, np.maximum(self.free - held, 0))
+        """The requests that neither the room that is not held nor a limit rules out by counting."""
+        rooms = FitByShape(self.base, np.maximum(self.free - held_room, 0))
         return [
             want
             for want in wants
@@ -63,7 +63,7 @@ class Joint:
     def worth_of(self, solution: Solution) -> Worth:
         """What a solution admits of the rest, level by level, the highest first.
 
-        Nothing where it has no answer, or one without somebody who has to stay.
+        Nothing where it has no answer, or an answer without a gang that has to stay.
         """
         starts = [bool(shares) for shares in solution.shares]
         if solution.outcome is Outcome.FAILED or not all(starts[: self.staying]):
@@ -85,18 +85,18 @@ class Joint:
 def joint(
     above: Above,
     placed: Collection[Uid],
-    held: NDArray[np.int64] | int,
+    held_room: NDArray[np.int64] | int,
     policy: Policy,
     taken_at: float,
 ) -> Joint:
-    """The program that decides on all whom ``above`` knows, in the room that is not held."""
+    """The program that decides on all requests of ``above``, in the room that is not held."""
     staying = _staying(above, placed)
     gangs = {want.gang.uid for want in staying}
     free = [want for want in above.wants if want.gang.uid not in gangs]
-    free = list(above.could_start(free, held))
+    free = list(above.could_start(free, held_room))
     wants = [*staying, *free]
     worths = [*[1] * len(staying), *gang_value.worths(above.base, free, policy, taken_at)]
-    room = np.maximum(above.free - held, 0)
+    room = np.maximum(above.free - held_room, 0)
     problem = problems.problem(above.base, room, wants, worths, above.quotas)
     top = DemandLevel(max(demand.level.priority for demand in problem.demands) + 1)
     first = [replace(demand, level=top) for demand in problem.demands[: len(staying)]]
