@@ -28,7 +28,7 @@ def most(problem: Problem, solution: Solution) -> Mapping[DemandLevel, int | Non
 
 
 def counted(tally: Tally, problem: Problem, solution: Solution) -> Tally:
-    """The tally with one more round; a bound is that of the first round that asked for a level."""
+    """The tally with one more round; a level's bound is that of its first round."""
     bounds, added = most(problem, solution), dict(tally)
     for level, worth in admitted_value(problem, solution):
         before, known = tally.get(level, (0, bounds[level]))
@@ -43,16 +43,16 @@ def raised(
 ) -> Tally:
     """The tally once these levels are worth more than before; their bounds stay."""
     added = dict(tally)
-    for (level, known), (_, found) in zip(before, after, strict=True):
+    for (level, known), (_, new_worth) in zip(before, after, strict=True):
         worth, bound = tally.get(level, (0, None))
-        added[level] = (worth + found - known, bound)
+        added[level] = (worth + new_worth - known, bound)
     return added
 
 
-def added(tally: Tally, more: Tally) -> Tally:
+def added(tally: Tally, addition: Tally) -> Tally:
     """The tally with that of a round in which no gang was that counted before."""
     sums = dict(tally)
-    for level, (worth, bound) in more.items():
+    for level, (worth, bound) in addition.items():
         before, known = tally.get(level, (0, 0))
         total = None if bound is None or known is None else known + bound
         sums[level] = before + worth, total
@@ -84,18 +84,18 @@ def _is_among(level: DemandLevel, priorities: Collection[int] | None) -> bool:
 
 
 def levels(tally: Tally, scale: Fraction) -> tuple[Level, ...]:
-    """The tally by priority, the highest first; who goes first within one is counted with it.
+    """The tally by priority, the highest first; starved gangs count with their priority.
 
     Values are multiplied by ``scale``, and rounded.
     """
-    found: dict[int, Level] = {}
+    by_priority: dict[int, Level] = {}
     for level, (worth, bound) in sorted(tally.items(), reverse=True):
         priority = level.priority
-        known = found.get(priority, Level(priority, 0, 0))
+        known = by_priority.get(priority, Level(priority, 0, 0))
         is_known = bound is not None and known.bound is not None
         both = (bound or 0) + (known.bound or 0) if is_known else None
-        found[priority] = Level(priority, known.admitted + worth, both)
-    return tuple(_scaled(level, scale) for level in found.values())
+        by_priority[priority] = Level(priority, known.admitted + worth, both)
+    return tuple(_scaled(level, scale) for level in by_priority.values())
 
 
 def _scaled(level: Level, scale: Fraction) -> Level:
