@@ -43,14 +43,16 @@ def join_late(
     quick = replace(limits, strategy=limits.fallback)
     quick = quick.with_share(repairs.MOST_REPAIRS * max(order.most_searches(plan), 1))
     repaired = replace(repairs.repair(plan, gangs, quick), proved=plan.proved, tally=plan.tally)
-    more = order.run(replace(repaired, shortfall=plan.shortfall), quick)
-    if len(more.assigned) == len(plan.assigned):
+    extended = order.run(replace(repaired, shortfall=plan.shortfall), quick)
+    if len(extended.assigned) == len(plan.assigned):
         return plan
     whole = order.wants
-    is_new = any(more.has_placed(want) and not plan.has_placed(want) for want in whole)
-    waiting = [want for want in whole if not more.has_placed(want)]
+    is_new = any(extended.has_placed(want) and not plan.has_placed(want) for want in whole)
+    waiting = [want for want in whole if not extended.has_placed(want)]
     may_help = is_new or plan.base.rules.affinity or plan.base.rules.spread
-    if not plan.proved or (may_help and plan.above.could_start(waiting, more.held_room)):
+    if not plan.proved or (may_help and plan.above.could_start(waiting, extended.held_room)):
         shortfall = plan.shortfall or (round_proof.SENTENCE if plan.proved else "")
-        return replace(more, proved=False, shortfall=shortfall, tally=bounds.unbounded(more.tally))
-    return replace(more, proved=True, shortfall="", tally=bounds.settled(more.tally))
+        return replace(
+            extended, proved=False, shortfall=shortfall, tally=bounds.unbounded(extended.tally)
+        )
+    return replace(extended, proved=True, shortfall="", tally=bounds.settled(extended.tally))
