@@ -29,7 +29,7 @@ class PartialPlan:
     above: Above  # what the next round comes after
     assigned: Mapping[Uid, Assignment] = field(default_factory=dict)
     proved: bool = True
-    shortfall: str = ""  # why a proof that was asked for is missing
+    shortfall: str = ""  # why a requested proof is missing
     hold: HeldCapacity | None = None
     tally: Tally = field(default_factory=dict)  # of the whole gangs
     quotas: Quotas = NO_QUOTAS  # with what the plan has started
