@@ -28,24 +28,24 @@ class Round(NamedTuple):
 
 
 def rounds(
-    found: Sequence[MemberCounts],
+    gangs: Sequence[MemberCounts],
     wants: Sequence[PlacementRequest],
     firsts: Sequence[StarvedGang] = (),
     stopped: Collection[GangKey] = (),
 ) -> Sequence[Round]:
-    """The rounds, the first one first; ``found`` is by priority from the top, so are ``firsts``.
+    """The rounds in order; ``gangs`` and ``firsts`` are by priority, the highest first.
 
     Gangs that are ``stopped`` do not grow.
     """
     by_gang = {want.gang.key: want for want in wants}
-    by_priority = {one.want.gang.priority: one for one in firsts}
-    made: list[Round] = []
+    by_priority = {starved_gang.want.gang.priority: starved_gang for starved_gang in firsts}
+    order: list[Round] = []
     together: list[PlacementRequest] = []
-    for priority, level in groupby(found, key=lambda census: census.gang.priority):
+    for priority, level in groupby(gangs, key=lambda census: census.gang.priority):
         censuses = tuple(level)
         if (first := by_priority.get(priority)) is not None:
             together.append(replace(by_gang.pop(first.want.gang.key), is_starved=True))
-            made.append(Round(tuple(together), starved=first))
+            order.append(Round(tuple(together), starved=first))
             together = []
         together += [by_gang[c.gang.key] for c in censuses if c.gang.key in by_gang]
         growing = tuple(
@@ -54,21 +54,21 @@ def rounds(
             if census.gang.key not in stopped and demand.may_grow(census)
         )
         if growing:
-            made.append(Round(tuple(together), growing))
+            order.append(Round(tuple(together), growing))
             together = []
-    return [*made, Round(tuple(together))] if together else made
+    return [*order, Round(tuple(together))] if together else order
 
 
-def once_held(left: Sequence[Round]) -> Sequence[Round]:
-    """The rounds that are left, once room is held: that is for one gang at a time.
+def once_held(remaining: Sequence[Round]) -> Sequence[Round]:
+    """The remaining rounds, once room is held for a starved gang.
 
-    So no other one that has starved parts what is decided together.
+    Room is held for one gang at a time, so no other starved gang divides a round.
     """
-    made: list[Round] = []
+    order: list[Round] = []
     together: tuple[PlacementRequest, ...] = ()
-    for step in left:
+    for step in remaining:
         together += step.wants
         if step.growing:
-            made.append(Round(together, step.growing))
+            order.append(Round(together, step.growing))
             together = ()
-    return [*made, Round(together)] if together else made
+    return [*order, Round(together)] if together else order
