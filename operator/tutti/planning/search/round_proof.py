@@ -1,7 +1,7 @@
 """Whether those who come in a later round might let more start in an earlier one.
 
-By affinity and spread a member may need pods that are decided on later. What a round proves holds
-for the whole plan if nobody of them would help. Separate from the rounds, which no proof changes.
+By affinity and spread a member may need pods that later rounds place. What a round proves holds for
+the whole plan if no such pod would help. The rounds themselves do not depend on proofs.
 """
 
 from collections import Counter
@@ -24,24 +24,24 @@ from . import bounds
 from .round_order import Round
 
 SENTENCE = "who is placed later might have let others start by the rules between pods"
-MOST = 200  # of them that a question is asked with: with more, rules are hardly ever proved
+MOST = 200  # later members in one problem: with more, rules are hardly ever proved
 
 
 @dataclass(frozen=True, slots=True)
 class LaterRounds:
-    """Who may get a node once the whole gangs of a round have theirs."""
+    """The members that may get a node once the whole gangs of a round have theirs."""
 
     base: Grid
     growing: Sequence[MemberCounts]
-    left: Sequence[Round]
+    remaining: Sequence[Round]
 
     def might_help(
         self, problem: Problem, solution: Solution, ask: Callable[[Problem], Solution]
     ) -> bool:
-        """Whether more of the round might start if some of them were there.
+        """Whether more gangs of the round might start if some of these members had a node.
 
-        Whoever no rule of the round counts does not help, for nobody gives room by taking some.
-        The others are asked for one by one, each as it suits the round: no plan can do more for it.
+        A member that no rule of the round counts does not help: it only takes room. The rest is
+        added as demands of one member each, placed as suits the round: no plan can do more for it.
         """
         if all(solution.shares) or not (problem.rules.affinity or problem.rules.spread):
             return False
@@ -58,15 +58,15 @@ class LaterRounds:
         return any(most[level] != value for level, value in admitted_value(problem, solution))
 
     def _by_shape(self) -> Mapping[int, int]:
-        """How many there are of each shape."""
-        found = Counter[int]()
-        wants = (want for step in self.left for want in step.wants)
+        """The number of later members of each shape."""
+        counts_by_shape = Counter[int]()
+        wants = (want for step in self.remaining for want in step.wants)
         groups = [group for want in wants for group in want.alike]
-        for growing in (self.growing, *(step.growing for step in self.left)):
+        for growing in (self.growing, *(step.growing for step in self.remaining)):
             groups += _further(growing)
         for group in groups:
-            found[self.base.shapes[group[0].shape]] += len(group)
-        return found
+            counts_by_shape[self.base.shapes[group[0].shape]] += len(group)
+        return counts_by_shape
 
 
 def _further(growing: Iterable[MemberCounts]) -> Iterable[tuple[Member, ...]]:
@@ -77,29 +77,29 @@ def _further(growing: Iterable[MemberCounts]) -> Iterable[tuple[Member, ...]]:
 
 
 def _company(problem: Problem, later: Mapping[int, int]) -> Mapping[int, int]:
-    """Of those who come later, whom rules of the round count, and whom these count in turn."""
+    """The later members that rules of the round count, and those that these count in turn."""
     rules = problem.rules
     asking = {part.shape for demand in problem.demands for part in demand.parts}
     asking |= {spot.shape for spot in rules.reserved}
     counting = [(rule.shape, index) for rule in rules.affinity for index in rule.domain_counts]
     counting += [(rule.shape, rule.domain_count) for rule in rules.spread]
-    found: set[int] = set()
+    shapes: set[int] = set()
     while True:
         counts = [
-            rules.domain_counts[index] for shape, index in counting if shape in asking | found
+            rules.domain_counts[index] for shape, index in counting if shape in asking | shapes
         ]
-        more = {shape for shape in later if any(count.counted[shape] for count in counts)}
-        if more == found:
-            return {shape: later[shape] for shape in sorted(found)}
-        found = more
+        reached = {shape for shape in later if any(count.counted[shape] for count in counts)}
+        if reached == shapes:
+            return {shape: later[shape] for shape in sorted(shapes)}
+        shapes = reached
 
 
 def _beside(problem: Problem, company: Mapping[int, int]) -> Problem:
     """The problem with these as demands of their own, below all others."""
     below = DemandLevel(min(demand.level.priority for demand in problem.demands) - 1)
-    more = [
+    demands = [
         Demand(1, (Part(shape, 0, 1),), (0,), below, 1)
         for shape, number in company.items()
         for _ in range(number)
     ]
-    return replace(problem, demands=(*problem.demands, *more))
+    return replace(problem, demands=(*problem.demands, *demands))
