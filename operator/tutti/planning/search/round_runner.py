@@ -60,10 +60,10 @@ def search(plan: PartialPlan, order: SearchOrder, limits: SearchLimits) -> Parti
     plan = order.run(plan, limits)
     again = replace(limits, strategy=limits.fallback)
     while not (plan.proved or limits.is_late):
-        more = order.run(plan, again)
-        if len(more.assigned) == len(plan.assigned):
+        extended = order.run(plan, again)
+        if len(extended.assigned) == len(plan.assigned):
             break
-        plan = more
+        plan = extended
     return plan
 
 
@@ -82,23 +82,23 @@ def most_searches(plan: PartialPlan, steps: Sequence[Round]) -> float:
 def run_rounds(plan: PartialPlan, steps: Sequence[Round], limits: SearchLimits) -> PartialPlan:
     """Start whole gangs; those of one priority grow before lower priorities are decided."""
     rules, has_parts = plan.base.rules, len(steps) > 1 or any(step.growing for step in steps)
-    plan, left = replace(plan, hold=None), list(steps)
-    while left:
-        step = left.pop(0)
-        if step.starved is not None and plan.hold is None and left:
-            whole = _undivided(plan, (step, *left), limits)
+    plan, remaining = replace(plan, hold=None), list(steps)
+    while remaining:
+        step = remaining.pop(0)
+        if step.starved is not None and plan.hold is None and remaining:
+            whole = _undivided(plan, (step, *remaining), limits)
             if whole is not None:
-                plan, left = whole
+                plan, remaining = whole
                 continue
-        plan = _start(plan, step, left, limits)
+        plan = _start(plan, step, remaining, limits)
         first = step.starved
         if first is not None and plan.hold is None and not plan.has_placed(first.want):
             plan = replace(plan, hold=starvation.hold(first, plan.free))
-            left = [*round_order.once_held(left)]
+            remaining = [*round_order.once_held(remaining)]
         plan = _extend(plan, step.growing, limits)
     waits = (not plan.has_placed(want) for step in steps for want in step.wants)
     if not plan.proved and has_parts and (rules.affinity or rules.spread) and any(waits):
-        # A second look may let gangs start that others follow, so no bound of a round holds.
+        # A second pass may start gangs that others follow, so no bound of a round holds.
         return replace(plan, tally=bounds.unbounded(plan.tally))
     return plan
 
@@ -106,24 +106,24 @@ def run_rounds(plan: PartialPlan, steps: Sequence[Round], limits: SearchLimits) 
 def _undivided(
     plan: PartialPlan, steps: Sequence[Round], limits: SearchLimits
 ) -> tuple[PartialPlan, list[Round]] | None:
-    """One decision over rounds that starved gangs divide; None if one of those does not start."""
+    """One decision on rounds that starved gangs divide; None if a starved gang does not start."""
     ends = next((i for i, step in enumerate(steps) if step.growing), len(steps) - 1) + 1
     (joint,) = round_order.once_held(steps[:ends])
-    left = list(steps[ends:])
-    tried = _start(plan, joint, left, limits)
+    remaining = list(steps[ends:])
+    tried = _start(plan, joint, remaining, limits)
     firsts = (step.starved for step in steps[:ends])
     if not all(tried.has_placed(first.want) for first in firsts if first is not None):
         return None
-    return _extend(tried, joint.growing, limits), left
+    return _extend(tried, joint.growing, limits), remaining
 
 
 def _start(
-    plan: PartialPlan, step: Round, left: Sequence[Round], limits: SearchLimits
+    plan: PartialPlan, step: Round, remaining: Sequence[Round], limits: SearchLimits
 ) -> PartialPlan:
     """Start whole gangs by one joint decision."""
     waiting = [want for want in step.wants if not plan.has_placed(want)]
     answer = round_answer.answer_round(
-        plan, waiting, limits, LaterRounds(plan.base, step.growing, left)
+        plan, waiting, limits, LaterRounds(plan.base, step.growing, remaining)
     )
     return round_answer.with_border(plan, answer, step, limits)
 
