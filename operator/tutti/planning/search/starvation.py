@@ -31,10 +31,10 @@ class StarvationTrials(Protocol):
     """Places in the empty cluster, for problems of one demand."""
 
     def look(self, problem: Problem) -> Sequence[Share]:
-        """A place that is found at once; empty if none."""
+        """A place by a quick search; empty if it finds none."""
 
     def choose(self, problems: Iterable[Problem]) -> None:
-        """Say for whom none is found at once."""
+        """Name the problems for which the quick search finds no place."""
 
     def search(self, problem: Problem) -> Sequence[Share]:
         """A place that a search finds for one of those; empty if none."""
@@ -51,13 +51,13 @@ class StarvedGang:
 
     @property
     def is_ruled(self) -> bool:
-        """Whether some of its members may not go wherever there is room."""
+        """Whether rules between pods restrict some of its members."""
         rows = {row for row, _ in _rows(self)}
         rules = self.base.rules
         asking = {
             rule.shape
-            for some in (rules.anti_affinity, rules.affinity, rules.spread)
-            for rule in some
+            for rules_of_kind in (rules.anti_affinity, rules.affinity, rules.spread)
+            for rule in rules_of_kind
         }
         return not rows.isdisjoint(asking)
 
@@ -92,13 +92,13 @@ def starved(
     *,
     level_of: Callable[[Gang], Hashable] = priority_of,
 ) -> tuple[StarvedGang, ...]:
-    """Of each level the gang that has waited longest, if for too long; the top priority first.
+    """The gang of each level that has waited longest, if for too long; the top priority first.
 
     A level is a priority, or what ``level_of`` says: in one with several, the top one comes first.
 
-    Whoever would find no room in the empty cluster is passed over. That is the cluster without
-    members of gangs, and ``cleared`` gives its Grid, if it is needed at all: what others run is
-    taken to stay, for nobody knows when it ends.
+    A gang without room in the empty cluster is skipped. The empty cluster has no members of gangs;
+    ``cleared`` gives its Grid, if it is needed at all. Foreign pods count as staying, since their
+    end is unknown.
     """
     late = [w for w in wants if falls_due(w, policy) <= snapshot.taken_at]
     if not late:
@@ -109,10 +109,14 @@ def starved(
     levels: dict[Hashable, list[PlacementRequest]] = {}
     for want in late:
         levels.setdefault(level_of(want.gang), []).append(want)
-    looked = [_looked(level, base, vacant, trials) for level in levels.values()]
-    trials.choose(problem for one in looked for _, problem in one.doubtful)
-    firsts = (_first_to_fit(one, base, vacant, trials) for one in looked)
-    return tuple(one for one in firsts if one is not None)
+    candidates = [_candidates_of(level, base, vacant, trials) for level in levels.values()]
+    trials.choose(
+        problem for level_candidates in candidates for _, problem in level_candidates.doubtful
+    )
+    firsts = (
+        _first_to_fit(level_candidates, base, vacant, trials) for level_candidates in candidates
+    )
+    return tuple(level_candidates for level_candidates in firsts if level_candidates is not None)
 
 
 def next_change_at(
@@ -122,61 +126,61 @@ def next_change_at(
     policy: Policy,
 ) -> float | None:
     """When the next gang will have waited too long, of the priorities where none goes first."""
-    taken = {one.want.gang.priority for one in firsts}
-    moments = (falls_due(w, policy) for w in wants if w.gang.priority not in taken)
+    priorities = {gang.want.gang.priority for gang in firsts}
+    moments = (falls_due(w, policy) for w in wants if w.gang.priority not in priorities)
     return min((at for at in moments if snapshot.taken_at < at < inf), default=None)
 
 
-def hold(one: StarvedGang, free: NDArray[np.int64]) -> HeldCapacity:
-    """The free room to hold for it, where the least is missing until all of it can start.
+def hold(gang: StarvedGang, free: NDArray[np.int64]) -> HeldCapacity:
+    """The free room to hold for the gang, on the seats that miss the least room.
 
-    Shape by shape, the largest first; each is exact for itself. Where that ends in a dead end, or
-    members have rules for one another, it is the room of a placement that depends on nothing that
-    starts or ends.
+    Seats are chosen shape by shape, the largest first; each choice is exact for its shape. If that
+    ends in a dead end, or members have rules for one another, it is the room of a fixed placement,
+    which does not depend on what starts or ends.
     """
-    seated = None if one.is_ruled else _best_seated(one, free)
-    needed = _as_placed(one) if seated is None else seated
-    nodes = int(np.count_nonzero(needed.any(axis=1)))
-    return HeldCapacity(one.want.gang, np.minimum(free, needed), nodes)
+    best_seats = None if gang.is_ruled else _best_seated(gang, free)
+    seat_room = _as_placed(gang) if best_seats is None else best_seats
+    nodes = int(np.count_nonzero(seat_room.any(axis=1)))
+    return HeldCapacity(gang.want.gang, np.minimum(free, seat_room), nodes)
 
 
-def _best_seated(one: StarvedGang, free: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def _best_seated(gang: StarvedGang, free: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """The room of the seats that miss least, of all domains if the gang must be in one.
 
-    None in a dead end, and where a rule speaks of some members alone.
+    None in a dead end, and where a rule concerns only some members.
     """
-    demand = problems.problem(one.base, one.vacant, [one.want], [1])
+    demand = problems.problem(gang.base, gang.vacant, [gang.want], [1])
     rules = demand.demands[0].same_domain
     if not rules:
-        seats = _seated(one, free, None)
+        seats = _seated(gang, free, None)
         return None if seats is None else seats[0]
     if len(rules) > 1 or len(rules[0].parts) < len(demand.demands[0].parts):
         return None
     domain = demand.domains[rules[0].level]
-    options = (_seated(one, free, domain == n) for n in range(int(domain.max(initial=-1)) + 1))
+    options = (_seated(gang, free, domain == n) for n in range(int(domain.max(initial=-1)) + 1))
     least = min((seats for seats in options if seats is not None), key=itemgetter(1), default=None)
     return None if least is None else least[0]
 
 
 def _seated(
-    one: StarvedGang, free: NDArray[np.int64], within: NDArray[np.bool_] | None
+    gang: StarvedGang, free: NDArray[np.int64], within: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.int64], int] | None:
     """The room of the seats that miss least, and what they miss; None in a dead end."""
-    base = one.base
-    needed = np.zeros_like(free)
+    base = gang.base
+    seat_room = np.zeros_like(free)
     missing = 0
-    vacant, left = one.vacant, free
-    for row, count in _by_shape(one):
+    vacant, free_room = gang.vacant, free
+    for row, count in _by_shape(gang):
         request = base.requests[row]
         allowed = base.allowed[row] if within is None else base.allowed[row] & within
-        chosen = members_per_node(vacant, left, allowed, (request, count))
+        chosen = members_per_node(vacant, free_room, allowed, (request, count))
         if int(chosen.sum()) < count:
             return None
         used = chosen[:, None] * request
-        missing += _missing(chosen, left, request)
-        needed = needed + used
-        vacant, left = vacant - used, np.maximum(left - used, 0)
-    return needed, missing
+        missing += _missing(chosen, free_room, request)
+        seat_room = seat_room + used
+        vacant, free_room = vacant - used, np.maximum(free_room - used, 0)
+    return seat_room, missing
 
 
 def _missing(chosen: NDArray[np.int64], free: NDArray[np.int64], request: NDArray[np.int64]) -> int:
@@ -192,75 +196,75 @@ def falls_due(want: PlacementRequest, policy: Policy) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
-    """The first gang of a priority that has a place at once, and who waits longer without one."""
+class _Candidates:
+    """The first gang of a level with a place by the quick search, and older ones without one."""
 
     doubtful: Sequence[tuple[PlacementRequest, Problem]]
     easy: StarvedGang | None = None
 
 
-def _looked(
+def _candidates_of(
     level: Iterable[PlacementRequest],
     base: Grid,
     vacant: NDArray[np.int64],
     trials: StarvationTrials,
-) -> _Looked:
+) -> _Candidates:
     rooms = FitByShape(base, vacant)
     doubtful: list[tuple[PlacementRequest, Problem]] = []
     for want in level:
         if capacity.short(rooms, want) is None and capacity.domain_shortage(rooms, want) is None:
             problem = problems.problem(base, vacant, [want], [1])
             if shares := trials.look(problem):
-                return _Looked(doubtful, StarvedGang(want, base, vacant, tuple(shares)))
+                return _Candidates(doubtful, StarvedGang(want, base, vacant, tuple(shares)))
             doubtful.append((want, problem))
-    return _Looked(doubtful)
+    return _Candidates(doubtful)
 
 
 def _first_to_fit(
-    looked: _Looked, base: Grid, vacant: NDArray[np.int64], trials: StarvationTrials
+    candidates: _Candidates, base: Grid, vacant: NDArray[np.int64], trials: StarvationTrials
 ) -> StarvedGang | None:
-    for want, problem in looked.doubtful:
+    for want, problem in candidates.doubtful:
         if shares := trials.search(problem):
             return StarvedGang(want, base, vacant, tuple(shares))
-    return looked.easy
+    return candidates.easy
 
 
-def _by_shape(one: StarvedGang) -> Sequence[tuple[int, int]]:
+def _by_shape(gang: StarvedGang) -> Sequence[tuple[int, int]]:
     """How many members of each shape would start, the largest shape first."""
     counts: dict[int, int] = {}
-    for row, share in _rows(one):
+    for row, share in _rows(gang):
         counts[row] = counts.get(row, 0) + share.count
-    totals = one.vacant.sum(axis=0).clip(1)
-    sizes = {row: float((one.base.requests[row] / totals).max()) for row in counts}
+    totals = gang.vacant.sum(axis=0).clip(1)
+    sizes = {row: float((gang.base.requests[row] / totals).max()) for row in counts}
     return sorted(counts.items(), key=lambda item: (-sizes[item[0]], item[0]))
 
 
-def _rows(one: StarvedGang) -> Iterable[tuple[int, Share]]:
+def _rows(gang: StarvedGang) -> Iterable[tuple[int, Share]]:
     """The shares with the row of their shape."""
-    rows = [one.base.shapes[group[0].shape] for group in problems.parts(one.want)]
-    return ((rows[share.part], share) for share in one.shares)
+    rows = [gang.base.shapes[group[0].shape] for group in problems.parts(gang.want)]
+    return ((rows[share.part], share) for share in gang.shares)
 
 
-def _as_placed(one: StarvedGang) -> NDArray[np.int64]:
-    needed = np.zeros_like(one.vacant)
-    for row, share in _rows(one):
-        needed[share.node] += one.base.requests[row] * share.count
-    return needed
+def _as_placed(gang: StarvedGang) -> NDArray[np.int64]:
+    seat_room = np.zeros_like(gang.vacant)
+    for row, share in _rows(gang):
+        seat_room[share.node] += gang.base.requests[row] * share.count
+    return seat_room
 
 
 def members_per_node(
     vacant: NDArray[np.int64],
     free: NDArray[np.int64],
     allowed: NDArray[np.bool_],
-    asked: tuple[NDArray[np.int64], int],
+    members: tuple[NDArray[np.int64], int],
 ) -> NDArray[np.int64]:
     """How many of these equal members to seat on each node, so that the least room is missing.
 
-    A member misses the part of it for which there is no free room. On one node each further member
+    A member misses the part of its request without free room. On one node each further member
     misses no less than the one before, so taking the cheapest seats one by one is exact. Equal ones
-    go by the nodes' order: a choice changes only for one that misses less, or comes earlier.
+    go by the nodes' order: a choice changes only for a seat that misses less, or comes earlier.
     """
-    request, count = asked
+    request, count = members
     used = np.flatnonzero(request)
     most = fits_per_node(vacant, request, allowed, count)
     portions = (free[:, used] * PORTIONS // request[used]).min(axis=1)
@@ -272,7 +276,7 @@ def members_per_node(
     offers = np.concatenate((whole, begun, most - whole - begun))
     cheapest = np.lexsort((nodes, costs))
     before = np.cumsum(offers[cheapest]) - offers[cheapest]
-    taken = np.clip(count - before, 0, offers[cheapest])
+    seats = np.clip(count - before, 0, offers[cheapest])
     chosen: NDArray[np.int64] = np.zeros_like(whole)
-    np.add.at(chosen, nodes[cheapest], taken)
+    np.add.at(chosen, nodes[cheapest], seats)
     return chosen
