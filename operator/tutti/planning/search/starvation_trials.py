@@ -17,13 +17,13 @@ TURN_SECONDS = 600.0  # long enough for held room to fill, where it is a turn th
 
 
 class StarvationSearch:
-    """The answers for problems of one demand each; equal ones are asked about once.
+    """The answers for problems of one demand each; equal ones are solved once.
 
     All searches together may take the plan's seconds once, and so may all looks under rules.
     """
 
     def __init__(self, limits: SearchLimits, most: int) -> None:
-        """At ``most`` so many gangs are looked at."""
+        """``most``: the number of gangs to try."""
         self._search = limits.with_share(MOST_TRIALS)
         self._look = limits.with_share(max(most, MOST_TRIALS))
         self._is_exact = limits.strategy.name != limits.fallback.name
@@ -33,38 +33,38 @@ class StarvationSearch:
         self.shortfall = ""  # why one of them may have been passed over wrongly
 
     def look(self, problem: Problem) -> Sequence[Share]:
-        """A place that best fit finds; empty if none."""
-        (asked,) = problem.demands
-        if asked not in self._looked:
+        """A place by best fit; empty if it finds none."""
+        (demand,) = problem.demands
+        if demand not in self._looked:
             self._look.progress.step()
             fallback, budget = self._look.fallback, self._look.budget
-            self._looked[asked] = fallback.solve(problem, budget)
-        return self._looked[asked].shares[0]
+            self._looked[demand] = fallback.solve(problem, budget)
+        return self._looked[demand].shares[0]
 
     def choose(self, problems: Iterable[Problem]) -> None:
-        """Say for whom best fit finds no place, the top priority first, there the oldest."""
+        """Name the problems for which best fit finds no place, by priority, then by age."""
         kinds = list(dict.fromkeys(problem.demands[0] for problem in problems))
         if len(kinds) > MOST_TRIALS:
-            always, others = kinds[:ALWAYS], kinds[ALWAYS:]
+            always, rotating = kinds[:ALWAYS], kinds[ALWAYS:]
             turn = int(self._search.taken_at // TURN_SECONDS)
-            first = turn * (MOST_TRIALS - ALWAYS) % len(others)
-            kinds = [*always, *(others[first:] + others)[: MOST_TRIALS - ALWAYS]]
+            first = turn * (MOST_TRIALS - ALWAYS) % len(rotating)
+            kinds = [*always, *(rotating[first:] + rotating)[: MOST_TRIALS - ALWAYS]]
         self._turn = kinds
 
     def search(self, problem: Problem) -> Sequence[Share]:
-        """A place that the strategy finds for one of those; empty if none, or if not its turn."""
-        (asked,) = problem.demands
-        if asked not in self._searched:
-            self._searched[asked] = self._answer(problem)
-        solution = self._searched[asked]
+        """A place by the strategy for one of those; empty if it finds none, or if not its turn."""
+        (demand,) = problem.demands
+        if demand not in self._searched:
+            self._searched[demand] = self._answer(problem)
+        solution = self._searched[demand]
         if solution.outcome in UNSURE and not solution.shares[0]:
             self.shortfall = "not all that have starved could be looked at"
         return solution.shares[0]
 
     def _answer(self, problem: Problem) -> Solution:
-        (asked,) = problem.demands
+        (demand,) = problem.demands
         if not self._is_exact:
-            return self._looked[asked]
-        if asked not in self._turn:
+            return self._looked[demand]
+        if demand not in self._turn:
             return Solution(Outcome.BUDGET_EXHAUSTED, ((),))
         return self._search.ask(problem)
