@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tutti.kube import errors
+from tutti.kube.backoff import REFUSED_SECONDS
 from tutti.kube.codec.queues import FINALIZER
 from tutti.model.cluster import Phase
 from tutti.model.decisions import Mode, RolloutLimits
@@ -191,6 +192,21 @@ async def test_a_refused_finalizer_stops_nobody_and_is_tried_again() -> None:
     assert not cluster.queues["vision"].finalizers
     await life.settle()
     assert cluster.queues["vision"].finalizers == (FINALIZER,)
+
+
+async def test_a_drain_that_meets_a_broken_server_begins_soon() -> None:
+    cluster = with_queue()
+    life = await live(cluster)
+    faults = [Fault(errors.Unavailable("broken", status=500))]
+    cluster.fault = lambda _, name: (
+        faults.pop() if faults and name == "write_queue_status" else None
+    )
+    cluster.change_queue("vision", stop=Stop.DRAIN)
+    began = life.clock.now
+    await news(life)
+    since = cluster.queues["vision"].queue.draining_since
+    assert since is not None
+    assert since - began < REFUSED_SECONDS / 2
 
 
 async def test_a_conflict_is_tried_again_soon() -> None:

@@ -10,9 +10,9 @@ from tutti.model.decisions import Mode, RolloutLimits
 from tutti.model.keys import Uid
 from tutti.model.queues import Queue, QueueMode, Stop
 from tutti.reporting.queue_reporter import (
-    AGAIN_SECONDS,
     FIGURE_SECONDS,
     LOOK_SECONDS,
+    REFUSED_SECONDS,
     WRITES_PER_LOOK,
 )
 
@@ -139,10 +139,10 @@ async def test_a_refused_status_is_tried_again_later_and_stops_nobody() -> None:
     next_in = await life.turn()
     assert not life.problems
     assert next_in is not None
-    assert next_in <= AGAIN_SECONDS
+    assert next_in <= REFUSED_SECONDS
     began = life.clock.now
     await life.settle()
-    assert life.clock.now - began >= AGAIN_SECONDS
+    assert life.clock.now - began >= REFUSED_SECONDS
     assert status(cluster)
     assert status(cluster, "nlp")
 
@@ -168,9 +168,12 @@ async def test_a_queue_that_is_read_again_is_written_again_at_once(
     assert status(cluster)["observedGeneration"] == 2
 
 
-async def test_a_conflict_of_which_no_watch_tells_is_over_soon() -> None:
+@pytest.mark.parametrize(
+    "problem", [errors.Conflict("changed", status=409), errors.Unavailable("broken", status=500)]
+)
+async def test_what_may_be_over_soon_is_tried_again_soon(problem: errors.ApiError) -> None:
     cluster = with_queue()
-    faults = [Fault(errors.Conflict("changed", status=409))]
+    faults = [Fault(problem)]
     cluster.fault = lambda _, name: (
         faults.pop() if faults and name == "write_queue_status" else None
     )
@@ -178,7 +181,7 @@ async def test_a_conflict_of_which_no_watch_tells_is_over_soon() -> None:
     began = life.clock.now
     await life.settle()
     assert status(cluster)["schedulerName"] == "tutti"
-    assert life.clock.now - began < AGAIN_SECONDS / 2
+    assert life.clock.now - began < REFUSED_SECONDS / 2
 
 
 async def test_an_api_server_that_is_away_is_told_of() -> None:

@@ -25,6 +25,7 @@ from ..state.cluster_state import ClusterState
 logger = logging.getLogger(__name__)
 
 CONFLICT_SECONDS = 1.0  # a watch shows within milliseconds what a Queue has changed to
+FAILED_SECONDS = 5.0  # until a write is tried again that met a broken server
 
 
 class QueueLifecycle:
@@ -132,5 +133,7 @@ class QueueLifecycle:
             if isinstance(problem, errors.Conflict):
                 self._retry_at[queue.queue.uid] = self._clock() + CONFLICT_SECONDS
                 return  # it has changed, which the watch will show
-            self._retry_at[queue.queue.uid] = self._clock() + REFUSED_SECONDS
+            is_final = isinstance(problem, errors.Refused)
+            seconds = REFUSED_SECONDS if is_final else FAILED_SECONDS
+            self._retry_at[queue.queue.uid] = self._clock() + seconds
             logger.error("queue %s: %s was not written: %s", queue.queue.name, what, problem)  # noqa: TRY400

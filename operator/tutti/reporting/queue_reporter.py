@@ -23,7 +23,7 @@ from ..queues import tree as queue_tree
 from ..queues.tree import QueueTree
 from ..state.cluster_state import ClusterState
 from . import queue_status
-from .reporter import CONFLICT_SECONDS
+from .reporter import AGAIN_SECONDS, CONFLICT_SECONDS
 
 if TYPE_CHECKING:
     from ..model.keys import Uid
@@ -34,7 +34,7 @@ LOOK_SECONDS = 1.0  # between two looks at all queues
 FIGURE_SECONDS = 5.0  # between two writes of one queue's figures, at least
 WRITES_PER_SECOND = 10  # of figures, over all queues
 WRITES_PER_LOOK = 50  # so that a crowd of queues does not delay the next binding
-AGAIN_SECONDS = 30.0  # until a Queue is written to again that the API server would not have touched
+REFUSED_SECONDS = 30.0  # until a write is tried again that the API server has refused
 IN_FLIGHT = 16
 
 
@@ -154,7 +154,9 @@ class QueueReporter:
                 case errors.Conflict():  # it has changed, which the watch will show
                     pause = _Pause(now + CONFLICT_SECONDS, update.queue.version)
                 case errors.Gone():
-                    pause = _Pause(now + AGAIN_SECONDS, update.queue.version)
+                    pause = _Pause(now + REFUSED_SECONDS, update.queue.version)
+                case errors.Refused():
+                    pause = _Pause(now + REFUSED_SECONDS)
                 case _:
                     pause = _Pause(now + AGAIN_SECONDS)
             self._pauses[queue.uid] = pause
