@@ -21,23 +21,23 @@ class AwaitedPods:
 
     index: SelectorIndex
     gangs: Sequence[MemberCounts]
-    room: FitByShape  # before anybody was placed, by node rules alone
+    room: FitByShape  # before the first round, by node rules alone
     placed: Collection[Uid]
 
     def room_after(self, census: MemberCounts) -> RoomAfterOther | None:
-        """The pod that a waiting member might find room by; None if no pod can change that."""
+        """A pod that may let a waiting member have room; None if no pod can."""
         for member in census.ready:
-            asked = {self.index.number[who] for who in groups_near_or_even(member.shape)}
-            if asked and self.room[member.shape].members:
-                for other in self._others(census):
-                    if not asked.isdisjoint(groups_of(other.shape)):
-                        return RoomAfterOther(member.key, other.key)
+            groups = {self.index.number[group] for group in groups_near_or_even(member.shape)}
+            if groups and self.room[member.shape].members:
+                for pod in self._pods_that_may_come(census):
+                    if not groups.isdisjoint(groups_of(pod.shape)):
+                        return RoomAfterOther(member.key, pod.key)
         return None
 
-    def _others(self, census: MemberCounts) -> Iterator[Member]:
-        """Other pods that may come; those that replace lost members were tried together with it."""
-        for other in self.gangs:
-            if other.gang.key != census.gang.key:
-                for member in other.ready:
-                    if member.uid in self.placed or not other.is_committed:
+    def _pods_that_may_come(self, census: MemberCounts) -> Iterator[Member]:
+        """Pods of other gangs that may come; replacements of lost members were tried together."""
+        for other_census in self.gangs:
+            if other_census.gang.key != census.gang.key:
+                for member in other_census.ready:
+                    if member.uid in self.placed or not other_census.is_committed:
                         yield member
