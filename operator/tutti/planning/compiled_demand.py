@@ -51,7 +51,9 @@ def compile_demand(observed: ObservedDemand, quotas: Quotas) -> CompiledDemand:
         replace(gang, ready=index.classify(gang.ready), absent=index.classify(gang.absent))
         for gang in observed.gangs
     ]
-    promised = [(same, node) for one, node in promised for same in index.classify((one,))]
+    promised = [
+        (classified, node) for member, node in promised for classified in index.classify((member,))
+    ]
     shapes = [member.shape for gang in gangs for member in gang.waiting]
     grid = grids.grid(snapshot, (*shapes, *(member.shape for member, _ in promised)))
     inter_pod = InterPodCompiler.of(grid, index, residents, promised)
