@@ -1,7 +1,7 @@
 """Why each gang that got no placement waits: one reason and its findings per gang.
 
-Separate from the decision, which never reads them. The findings say what is asked for, what room
-there is and what is short; they claim a proof only where there is one.
+The decision never reads them. The findings say what is requested, what room there is and what is
+short; they claim a proof only where there is one.
 """
 
 from collections.abc import Collection, Sequence
@@ -35,8 +35,8 @@ class ExplainContext:
 
     empty: FitByShape  # every node without its pods
     before: FitByShape  # when whole gangs were considered
-    left: FitByShape  # once the whole plan is carried out
-    behind: FitByShape  # of that, what is not held
+    left: FitByShape  # after the whole plan
+    behind: FitByShape  # the part of ``left`` that is not held
     inter_pod: InterPodCompiler  # once the whole plan is carried out
     placed: Collection[Uid]
     shortfall: str = ""
@@ -88,12 +88,12 @@ def _rejection(
         return _nowhere(context, want, member, known)
     if limits := _limits(context, want):
         return Rejection(want.gang.key, Reason.QUEUE_AT_LIMIT, limits)
-    left = context.left_for(census.gang)
+    free_for_gang = context.left_for(census.gang)
     findings = (
-        *capacity.not_enough_room(context.empty, left, want),
-        *_domains(left, want),
-        *inter_pod_obstacles.findings(context.inter_pod, left, want),
-        *_held(context, want),
+        *capacity.not_enough_room(context.empty, free_for_gang, want),
+        *_domains(free_for_gang, want),
+        *inter_pod_obstacles.findings(context.inter_pod, free_for_gang, want),
+        *_held_room(context, want),
     )
     might_fit = capacity.short(context.before, want) is None
     might_fit = might_fit and capacity.domain_shortage(context.before, want) is None
@@ -117,26 +117,26 @@ def _of_started(
     beyond = f"beyond the {demand.min_members(census.gang)} needed"
     is_repair = census.missing > 0
     purpose = "to replace lost ones" if is_repair else beyond
-    left = context.left if is_repair else context.left_for(census.gang)
+    free_for_gang = context.left if is_repair else context.left_for(census.gang)
     findings = (
-        *capacity.single_members(want.members, purpose, left),
-        *inter_pod_obstacles.findings(context.inter_pod, left, want),
-        *(() if is_repair else _held(context, want)),
+        *capacity.single_members(want.members, purpose, free_for_gang),
+        *inter_pod_obstacles.findings(context.inter_pod, free_for_gang, want),
+        *(() if is_repair else _held_room(context, want)),
     )
     might_fit = context.before[shape].members > 0
     return _no_room(context, want, findings, might_fit=might_fit)
 
 
-def _held(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
-    """What held room has to do with it that the gang waits."""
+def _held_room(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, ...]:
+    """Whether the gang waits for held room, for itself or for another gang."""
     hold = context.hold
     if hold is None:
         return ()
     if hold.gang.key == want.gang.key:
         return (RoomHeldForIt(hold.nodes),)
-    left = context.left_for(want.gang)
+    free_for_gang = context.left_for(want.gang)
     shapes = {member.shape for member in want.members}
-    if all(left[shape].members == context.left[shape].members for shape in shapes):
+    if all(free_for_gang[shape].members == context.left[shape].members for shape in shapes):
         return ()
     return (RoomHeldForOther(hold.gang.key),)
 
@@ -146,21 +146,23 @@ def _limits(context: ExplainContext, want: PlacementRequest) -> tuple[Finding, .
     base, hold, key = context.left.base, context.hold, want.gang.key
     credit = context.quotas.credit_of.get(key, NOTHING) if want.is_repair else NOTHING
     limits = [
-        context.limited.finding(limit, key, wanted, credit[limit.resource])
-        for limit, wanted in problems.exceeded(base, want, context.quotas)
+        context.limited.finding(limit, key, added_use, credit[limit.resource])
+        for limit, added_use in problems.exceeded(base, want, context.quotas)
     ]
     if limits or hold is None or not hold.holds_back(want.gang) or want.is_repair:
         return tuple(limits)
-    held = context.quotas.held_for(hold.gang.key, hold.requests)
+    with_hold = context.quotas.held_for(hold.gang.key, hold.requests)
     return tuple(
-        QueueAtLimit(limit.queue, limit.resource, limit.in_use, limit.limit, wanted, hold.gang.key)
-        for limit, wanted in problems.exceeded(base, want, held)
+        QueueAtLimit(
+            limit.queue, limit.resource, limit.in_use, limit.limit, added_use, hold.gang.key
+        )
+        for limit, added_use in problems.exceeded(base, want, with_hold)
     )
 
 
-def _domains(left: FitByShape, want: PlacementRequest) -> tuple[Finding, ...]:
+def _domains(free: FitByShape, want: PlacementRequest) -> tuple[Finding, ...]:
     """The domain that comes closest, where none has room for the gang by counting."""
-    largest = capacity.domain_shortage(left, want)
+    largest = capacity.domain_shortage(free, want)
     return () if largest is None else (largest,)
 
 
