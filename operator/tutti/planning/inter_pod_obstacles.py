@@ -15,7 +15,7 @@ from .compile.inter_pod import InterPodCompiler, RuleOutcome
 
 
 def findings(
-    compiler: InterPodCompiler, left: FitByShape, want: PlacementRequest
+    compiler: InterPodCompiler, free: FitByShape, want: PlacementRequest
 ) -> tuple[Finding, ...]:
     """Which rules keep the gang off nodes that have room, or else which rules it has at all."""
     shapes = (group[0].shape for group in want.alike)
@@ -24,10 +24,10 @@ def findings(
         return ()
     for shape, outcomes in by_shape.items():
         if excluded := _excluded(
-            compiler, left, shape, [outcome for outcome in outcomes if outcome.is_final]
+            compiler, free, shape, [outcome for outcome in outcomes if outcome.is_final]
         ):
             return (ExcludedByRules(tuple(excluded[:MOST_KINDS])),)
-    if capacity.short(left, want) is not None:
+    if capacity.short(free, want) is not None:
         return ()
     names = dict.fromkeys(
         outcome.description for outcomes in by_shape.values() for outcome in outcomes
@@ -36,13 +36,13 @@ def findings(
 
 
 def _excluded(
-    compiler: InterPodCompiler, left: FitByShape, shape: Shape, outcomes: Sequence[RuleOutcome]
+    compiler: InterPodCompiler, free: FitByShape, shape: Shape, outcomes: Sequence[RuleOutcome]
 ) -> list[tuple[int, str]]:
     """How many nodes with room each rule excludes that no rule before it does."""
     if not outcomes:
         return []
-    row = left.base.shapes[shape]
-    fits = fits_per_node(left.free, left.base.requests[row], compiler.nodes(shape)) > 0
+    row = free.base.shapes[shape]
+    fits = fits_per_node(free.free, free.base.requests[row], compiler.nodes(shape)) > 0
     excluded = []
     for outcome in outcomes:
         if n := int(np.count_nonzero(fits & ~outcome.allowed_now)):
