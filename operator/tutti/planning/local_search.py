@@ -1,7 +1,7 @@
 """Members on their nodes, which move one by one to nodes that they prefer.
 
 ``preferences`` says when that is worth while and keeps the best result. A member that moves is
-looked at as if it came last, with room and rules as they are at that moment.
+judged as if it came last, with room and rules as they are at that moment.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,8 +47,8 @@ class MoveContext:
 
     snapshot: Snapshot
     placed_pods: Sequence[PlacedPod]  # standing Reservations included
-    base: Grid  # with the rules of everybody who waited
-    room: NDArray[np.int64]  # [node, resource]: what is left and may be given away
+    base: Grid  # with the rules of all waiting members
+    room: NDArray[np.int64]  # [node, resource]: what may still be given away
 
 
 def preferred_groups(
@@ -56,10 +56,10 @@ def preferred_groups(
 ) -> SelectorIndex:
     """The groups of pods that preferences are about."""
     shapes = tuple(dict.fromkeys(shapes))
-    # Pods that like alike share their likings.
+    # Pods with equal likings share one object.
     likings = {id(pod.scored_terms): pod.scored_terms for pod in residents}.values()
     all_likings = (*likings, *(shape.scored_terms for shape in shapes))
-    terms = dict.fromkeys(liking.term for some in all_likings for liking in some)
+    terms = dict.fromkeys(liking.term for pod_likings in all_likings for liking in pod_likings)
     groups: list[Group] = [(term.peers,) for term in terms]
     groups += [(spread.peers,) for shape in shapes for spread in shape.preferences.spread]
     return SelectorIndex(groups, snapshot.namespaces)
@@ -100,7 +100,7 @@ class LocalSearch:
             self._scorer.add(number, node, len(uids))
             self._end.add(self._kinds[number].row, node, len(uids))
             self._kinds_on.setdefault(node, set()).add(number)
-        # How well all are off is looked at twice at least: before anybody moves, and after.
+        # The total is computed at least twice: before the first move, and at the end.
         terms = sum(self._scorer.terms(number) for number, _ in self._seats)
         if 2 * terms * len(base.nodes) > work:
             self._scorer.ignore_others()
@@ -109,11 +109,11 @@ class LocalSearch:
 
     @property
     def is_open(self) -> bool:
-        """Whether anybody could be better off, and all is well to begin with."""
+        """Whether a member could have a better node, and all rules hold at the start."""
         return bool(self._choosy) and self._end.holds()
 
     def total(self) -> int:
-        """How well all are off, each looked at as if it came last."""
+        """The sum of all members' scores, each judged as if it came last."""
         return sum(
             self._worth(kind, node) * len(uids)
             for (kind, node), uids in sorted(self._seats.items())
@@ -130,7 +130,7 @@ class LocalSearch:
         }
 
     def sweep(self) -> bool:
-        """Let everybody look for a better node once; answers whether anybody found one."""
+        """Try a better node for each member once; returns whether a member moved."""
         has_moved = False
         for kind, node in sorted(self._seats):
             if kind not in self._choosy:
@@ -141,7 +141,7 @@ class LocalSearch:
         return has_moved
 
     def _improve(self, kind: int, node: int) -> bool:
-        """Move one member to a better node, or let it change places with another."""
+        """Move a member to a better node, or exchange it with another member."""
         row = self._kinds[kind].row
         self._leave(kind, node)
         scores = self._scores(kind)
@@ -159,9 +159,9 @@ class LocalSearch:
             self._leave(kind, target)
         self._enter(kind, node)
         return any(
-            self._exchange((kind, node), (other, target))
+            self._exchange((kind, node), (partner, target))
             for target in self._targets(kind, scores, better & ~roomy)
-            for other in self._others(kind, target)
+            for partner in self._partners(kind, target)
         )
 
     def _targets(self, kind: int, scores: Scores, among: Mask) -> Iterator[int]:
@@ -177,17 +177,19 @@ class LocalSearch:
             among[target] = False
             yield target
 
-    def _others(self, kind: int, node: int) -> Sequence[int]:
-        """The kinds that have somebody there; who is of the same shape has the same room."""
-        there = sorted(self._kinds_on.get(node, ()))
-        return [other for other in there if self._seats[other, node] and other != kind]
+    def _partners(self, kind: int, node: int) -> Sequence[int]:
+        """The other kinds with a member on the node."""
+        kinds_on_node = sorted(self._kinds_on.get(node, ()))
+        return [
+            partner for partner in kinds_on_node if self._seats[partner, node] and partner != kind
+        ]
 
-    def _exchange(self, own: tuple[int, int], other: tuple[int, int]) -> bool:
-        """Let two change places if both together are better off, and it can be."""
+    def _exchange(self, own: tuple[int, int], partner_seat: tuple[int, int]) -> bool:
+        """Exchange two members if that raises the sum of their scores and breaks no rule."""
         if self._left <= 0:
             return False
         self._left -= EXCHANGE
-        (kind, node), (partner, target) = own, other
+        (kind, node), (partner, target) = own, partner_seat
         before = self._worth(kind, node) + self._worth(partner, target)
         self._leave(kind, node)
         self._leave(partner, target)
@@ -244,10 +246,10 @@ class LocalSearch:
         self._kinds_on.setdefault(target, set()).add(kind)
 
     def _will_do(self, base: Grid, row: int) -> Mask:
-        """The nodes on which one member could be placed before anybody is."""
-        found: Mask = fits_per_node(base.free, base.requests[row], base.allowed[row]) > 0
+        """The nodes on which a member could be placed before any other."""
+        mask: Mask = fits_per_node(base.free, base.requests[row], base.allowed[row]) > 0
         if self._end.concerns(row):
-            found &= self._end.open_to(row)
-            near = found & self._end.affinity_now(row)
-            return near if near.any() else found
-        return found
+            mask &= self._end.open_to(row)
+            near = mask & self._end.affinity_now(row)
+            return near if near.any() else mask
+        return mask
