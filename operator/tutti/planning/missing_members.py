@@ -47,10 +47,10 @@ def absence(members: MemberCounts) -> Rejection | None:
 
 def _too_few(members: MemberCounts) -> Rejection:
     """Why too few members of a gang that has not started could be bound now."""
-    others = members.waiting + members.unsupported
-    if members.unsupported and is_enough(members.gang, others):
+    candidates = members.waiting + members.unsupported
+    if members.unsupported and is_enough(members.gang, candidates):
         return _not_modelled(members)
-    if members.without_volumes and is_enough(members.gang, others + members.without_volumes):
+    if members.without_volumes and is_enough(members.gang, candidates + members.without_volumes):
         return _without_volumes(members)
     return _waiting(members, *_before_the_start(members))
 
@@ -72,12 +72,12 @@ def _without_volumes(members: MemberCounts) -> Rejection:
 
 
 def volumes_not_ready(members: Sequence[Member]) -> VolumesNotReady:
-    """What is wrong with the claims of these members; others than Tutti put it right."""
+    """The problems of the claims of these members, which Tutti does not solve."""
     problems = tuple(
         dict.fromkeys(problem for member in members for problem in member.volume_problems)
     )
-    more = max(0, len(problems) - MOST_CLAIMS)
-    return VolumesNotReady(len(members), problems[:MOST_CLAIMS], more)
+    unnamed = max(0, len(problems) - MOST_CLAIMS)
+    return VolumesNotReady(len(members), problems[:MOST_CLAIMS], unnamed)
 
 
 def _single(members: MemberCounts) -> Rejection | None:
@@ -139,13 +139,13 @@ def _before_the_start(members: MemberCounts) -> Iterator[Finding]:
 def _gated(
     members: MemberCounts, *, is_single: bool = False, is_started: bool = False
 ) -> Iterator[Gated]:
-    """The gates that hold members back, so that people know whom to ask."""
+    """The gates that hold members back."""
     if not members.gated:
         return
     names = sorted({name for member in members.gated for name in member.gates})
-    more = max(0, len(names) - MOST_GATES)
+    unnamed = max(0, len(names) - MOST_GATES)
     n, gates = len(members.gated), tuple(names[:MOST_GATES])
-    yield Gated(n, gates, more, is_single=is_single, is_started=is_started)
+    yield Gated(n, gates, unnamed, is_single=is_single, is_started=is_started)
 
 
 def maximum_reached(surplus: Sequence[Member]) -> MaximumReached:
