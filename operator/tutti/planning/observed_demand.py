@@ -24,8 +24,8 @@ from .compile.slot_assignment import SlotAssignments
 class ObservedDemand:
     """The gangs to decide on, in the order considered, and those that must not be planned now."""
 
-    slots: SlotAssignments  # with the Snapshot in which members that came have their slots
-    refused: Mapping[GangKey, Rejection]  # gangs that the API server is not to be asked for yet
+    slots: SlotAssignments  # with the Snapshot in which arrived members have their slots
+    refused: Mapping[GangKey, Rejection]  # gangs whose refusal still stands
     gangs: Sequence[MemberCounts]
 
     @property
@@ -44,12 +44,16 @@ def observe(snapshot: Snapshot) -> ObservedDemand:
 def _gangs(slots: SlotAssignments, refused: Collection[GangKey]) -> Sequence[MemberCounts]:
     """The gangs to decide on; a gang with a Reservation is being carried out.
 
-    A gang whose Reservation is open for absent members may be repaired, and grow, all the same; if
-    it lacks no member any more, their room is given back.
+    A gang whose Reservation is open for absent members may be repaired and may grow, too; once it
+    lacks no member, the room of absent members is given back.
     """
     snapshot = slots.snapshot
-    reserved = {held.gang for held in snapshot.reservations if held.uid not in slots.open}
-    promised = {entry.uid for held in snapshot.reservations for entry in held.entries}
+    reserved = {
+        reservation.gang
+        for reservation in snapshot.reservations
+        if reservation.uid not in slots.open
+    }
+    promised = {entry.uid for reservation in snapshot.reservations for entry in reservation.entries}
     gangs = order.considered(
         gang
         for gang in snapshot.gangs
@@ -70,7 +74,7 @@ class _FixedDomains:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._nodes = {node.name: node for node in snapshot.nodes}
-        self._reservations = {held.uid: held for held in snapshot.reservations}
+        self._reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
 
     def with_node_rules(self, members: MemberCounts) -> MemberCounts:
         """The members, each of which may run in the domain of its gang alone."""
@@ -133,14 +137,14 @@ class _FixedDomains:
 
 
 def _with_labels(member: Member, fixed: Sequence[tuple[DomainRule, Mapping[str, str]]]) -> Member:
-    """The member with what the rules of its role demand of a node's labels."""
-    wanted = [
+    """The member with the node labels that the domain rules of its role require."""
+    required_labels = [
         pair
         for rule, labels in fixed
         if domain_rules.covers(rule, member.role)
         for pair in labels.items()
     ]
-    if not wanted:
+    if not required_labels:
         return member
-    selector = tuple(sorted({*member.shape.node_selector, *wanted}))
+    selector = tuple(sorted({*member.shape.node_selector, *required_labels}))
     return replace(member, shape=replace(member.shape, node_selector=selector))
