@@ -1,7 +1,7 @@
 """Gangs that lost members and find no room, where their PodGroup says ``onPartial: Release``.
 
-Only such a gang is ever evicted, and only where a controller makes every pod anew; whatever keeps
-one from it is said. An eviction frees the room that the gang holds, and it starts again whole.
+Only such a gang is ever evicted, and only where a controller makes every pod again; its rejection
+names what prevents that. An eviction frees the room that the gang holds, and it starts again whole.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,13 +27,13 @@ from ..model.keys import NodeName, Uid
 from ..model.owners import Job
 from .awaited_pods import AwaitedPods
 
-NO_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS)  # proved, not merely not found
+NO_ROOM = (Reason.NOT_ENOUGH_ROOM, Reason.NO_NODE_FITS)  # both are proved
 Jobs = Mapping[tuple[str, str], Job]  # by namespace and name
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseDecision:
-    """Whether a gang is given up for now, and what is said about it either way."""
+    """Whether to evict a gang, and its rejection either way."""
 
     eviction: Eviction | None
     rejection: Rejection
@@ -41,13 +41,13 @@ class ReleaseDecision:
 
 def verdicts(
     snapshot: Snapshot,
-    found: Sequence[MemberCounts],
+    gangs: Sequence[MemberCounts],
     rejections: Sequence[Rejection],
     awaited_pods: AwaitedPods,
 ) -> tuple[tuple[Eviction, ...], tuple[Rejection, ...]]:
-    """The gangs to evict, and every rejection, with what this adds to it."""
+    """The gangs to evict, and every rejection, with the findings about evictions."""
     nodes = {node.name: node.ready for node in snapshot.nodes}
-    censuses = {census.gang.key: demand.within_maximums(census) for census in found}
+    censuses = {census.gang.key: demand.within_maximums(census) for census in gangs}
     answers = [
         _verdict(censuses[rejection.gang], rejection, nodes, awaited_pods)
         for rejection in rejections
