@@ -19,7 +19,7 @@ from .compile.grids import Grid
 from .local_search import LocalSearch, MemberPlace, MoveContext
 from .search.limits import NO_PROGRESS, Progress
 
-WORK = 20_000_000  # nodes that are looked at; seconds, once the cluster is large
+WORK = 20_000_000  # nodes that are scored; this takes seconds in a large cluster
 
 
 def improved(
@@ -31,7 +31,7 @@ def improved(
 ) -> Mapping[Uid, Assignment]:
     """The same members on nodes that suit them no worse.
 
-    Where too many depend on one another, each is looked at as if it were alone.
+    Where too many depend on one another, each is judged as if it were alone.
     """
     if not assigned or not _has_preferences(context, gangs):
         return assigned
@@ -67,7 +67,7 @@ def _prefers(gang: MemberCounts) -> bool:
     declared = (template.shape for template in templates if template is not None)
     known = (*(member.shape for member in gang.gang.members), *declared)
     if all(shape.preferences is NO_PREFERENCES for shape in known):
-        return False  # of most gangs this is all that is looked at
+        return False  # true of most gangs, and cheap
     return any(shape.preferences is not NO_PREFERENCES for _, shape in _pod_shapes(gang))
 
 
