@@ -1,7 +1,7 @@
-"""How well each node suits a member: the scores of kube-scheduler, for whoever comes last.
+"""How well each node suits a member: the scores of kube-scheduler, for the member that comes last.
 
-Four of its plugins speak of what pods and nodes would rather have: TaintToleration, NodeAffinity,
-PodTopologySpread and InterPodAffinity, each from 0 to 100 over the nodes that will do, each with
+Four of its plugins score the preferences of pods and nodes: TaintToleration, NodeAffinity,
+PodTopologySpread and InterPodAffinity, each from 0 to 100 over the nodes that fit, each with
 its default weight. Separate from ``preferences``, which moves members by them. Source: the
 scoring of these plugins, kube-scheduler 1.37.
 """
@@ -61,9 +61,9 @@ class _Tally:
             self._sums[domain] += amount
 
     def at_nodes(self) -> Scores:
-        """[node]: the sum of its domain; nothing where it is in none."""
-        found: Scores = self._sums[self.domains]
-        return found
+        """[node]: the sum of its domain; 0 for a node in no domain."""
+        scores: Scores = self._sums[self.domains]
+        return scores
 
 
 class _SoftSpread(NamedTuple):
@@ -96,7 +96,7 @@ class Scorer:
         will_do: Sequence[Mask],
         weights: Weights = WEIGHTS,
     ) -> None:
-        """Nobody is there yet; scores are scaled by the nodes that ``will_do`` for a kind."""
+        """Start without pods; scores are scaled over the nodes that ``will_do`` for a kind."""
         self._nodes, self._selectors, self._kinds, self._weights = nodes, selectors, kinds, weights
         self._terrain, self._index = TopologyDomains(nodes), NodeIndex(nodes)
         self._selected = {group for kind in kinds for group in kind.groups}
@@ -111,23 +111,23 @@ class Scorer:
         for kind in kinds:
             self._note(kind.shape.scored_terms)
         self._will_do = will_do
-        self._asked: Sequence[_ScoreTerms] = ()
+        self._score_terms: Sequence[_ScoreTerms] = ()
         self._own: Sequence[Sequence[tuple[_Tally, int]]] = ()  # where one more of a kind counts
 
     def begin(self, residents: Iterable[PlacedPod]) -> None:
-        """Count those who are there already."""
+        """Count the placed pods."""
         rows = {node.name: row for row, node in enumerate(self._nodes)}
-        there = [pod for pod in residents if pod.node in rows]
-        # Pods that like alike share their likings: to see that they do is cheaper than to hash.
-        likings = {id(pod.scored_terms): pod.scored_terms for pod in there}
-        for some in likings.values():
-            self._note(some)
+        known_pods = [pod for pod in residents if pod.node in rows]
+        # Pods with equal likings share one object: comparing ids is cheaper than hashing.
+        likings = {id(pod.scored_terms): pod.scored_terms for pod in known_pods}
+        for pod_likings in likings.values():
+            self._note(pod_likings)
         pairs = zip(self._kinds, self._will_do, strict=True)
-        self._asked = [self._weighed(kind, will_do) for kind, will_do in pairs]
-        draws = {key: self._draws(some) for key, some in likings.items()}
+        self._score_terms = [self._weighed(kind, will_do) for kind, will_do in pairs]
+        draws = {key: self._draws(pod_likings) for key, pod_likings in likings.items()}
         self._own = [self._counts(kind) for kind in self._kinds]
         counts = bool(self._counted or self._staying)
-        for pod in there:
+        for pod in known_pods:
             own = draws[id(pod.scored_terms)]
             if counts or own:
                 groups = self._selectors.among(pod.namespace, pod.labels) if counts else ()
@@ -139,9 +139,9 @@ class Scorer:
             tally.add(node, count * weight)
 
     def is_choosy(self, kind: int) -> bool:
-        """Whether some node that will do is better than another, or may become so."""
-        asked = self._asked[kind]
-        return self.is_moody(kind) or len(np.unique(asked.fixed[asked.will_do])) > 1
+        """Whether one of the kind's nodes is better than another, or may become so."""
+        terms = self._score_terms[kind]
+        return self.is_moody(kind) or len(np.unique(terms.fixed[terms.will_do])) > 1
 
     def is_moody(self, kind: int) -> bool:
         """Whether its scores depend on who is where."""
@@ -149,22 +149,22 @@ class Scorer:
 
     def terms(self, kind: int) -> int:
         """How many sums its scores are made of, each of them a look at every node."""
-        return len(self._asked[kind].pods) + len(self._asked[kind].even)
+        return len(self._score_terms[kind].pods) + len(self._score_terms[kind].even)
 
     def ignore_others(self) -> None:
-        """From now on only what never changes counts: taints and affinity to nodes."""
-        self._asked = [replace(asked, pods=(), even=()) for asked in self._asked]
+        """From now on count only what never changes: taints and affinity to nodes."""
+        self._score_terms = [replace(terms, pods=(), even=()) for terms in self._score_terms]
         self._own = [()] * len(self._kinds)
 
     def scores(self, kind: int) -> Scores:
-        """[node]: what it is worth to one more member of the kind."""
-        asked = self._asked[kind]
-        found = asked.fixed
-        if asked.pods:
-            found = found + self._weights.pods * _by_pods(asked)
-        if asked.even:
-            found = found + self._weights.spread * _by_spread(asked)
-        return found
+        """[node]: its score for one more member of the kind."""
+        terms = self._score_terms[kind]
+        total = terms.fixed
+        if terms.pods:
+            total = total + self._weights.pods * _by_pods(terms)
+        if terms.even:
+            total = total + self._weights.spread * _by_spread(terms)
+        return total
 
     def _add(
         self,
@@ -185,17 +185,22 @@ class Scorer:
 
     def _counts(self, kind: MemberClass) -> Sequence[tuple[_Tally, int]]:
         """Where one more member of the kind is counted, and how much."""
-        ways = (self._counted, self._staying)
-        found = (tally for way in ways for group in kind.groups for tally in way.get(group, ()))
-        return [*((tally, 1) for tally in found), *self._draws(kind.shape.scored_terms)]
+        counters = (self._counted, self._staying)
+        tallies = (
+            tally
+            for counter in counters
+            for group in kind.groups
+            for tally in counter.get(group, ())
+        )
+        return [*((tally, 1) for tally in tallies), *self._draws(kind.shape.scored_terms)]
 
     def _draws(self, likings: Iterable[WeightedAffinityTerm]) -> Sequence[tuple[_Tally, int]]:
-        """Where the weights of those who like something are counted, if any kind is drawn."""
-        found = ((self._drawing.get(liking.term), liking.weight) for liking in likings)
-        return [(tally, weight) for tally, weight in found if tally is not None]
+        """The tallies of the weights of these likings, if a kind is drawn by them."""
+        weights = ((self._drawing.get(liking.term), liking.weight) for liking in likings)
+        return [(tally, weight) for tally, weight in weights if tally is not None]
 
     def _note(self, likings: Iterable[WeightedAffinityTerm]) -> None:
-        """Whoever is liked by anybody is drawn to them."""
+        """Note the kinds that are the object of a liking: they are drawn to its pods."""
         for liking in likings:
             if self._group(liking.term) in self._selected and liking.term not in self._drawing:
                 tally = self._drawing[liking.term] = self._by_topology(liking.term)
@@ -226,7 +231,7 @@ class Scorer:
         return _ScoreTerms(will_do, fixed, (*drawn, *likes), tuple(even), inside)
 
     def _count(self, term: AffinityTerm) -> _Tally:
-        """A tally of those whom the term is about; one for all kinds that have it."""
+        """A tally of the pods that the term selects; shared by all kinds with the term."""
         if term not in self._liked:
             self._liked[term] = self._by_topology(term)
             self._counted.setdefault(self._group(term), []).append(self._liked[term])
@@ -235,7 +240,7 @@ class Scorer:
     def _even(
         self, shape: Shape, spread: TopologySpread, inside: Mask, will_do: Mask
     ) -> _SoftSpread:
-        """On nodes of one name each the policies play no part, and all that will do are counted."""
+        """By hostname the policies have no effect, and all nodes that ``will_do`` are counted."""
         if spread.topology == HOSTNAME:
             tally = _Tally(np.arange(len(self._nodes), dtype=np.intp))
             domains = int((will_do & inside).sum())
@@ -243,7 +248,7 @@ class Scorer:
             counts = inside & self._terrain.counting(shape, spread)
             tally = _Tally(self._terrain.domains(spread.topology), counts)
             domains = len(np.unique(tally.domains[will_do & inside]))
-        # One for everyone counts nobody.
+        # An empty selector counts no pods.
         if spread.peers.selector:
             group = self._selectors.number[(spread.peers,)]
             self._staying.setdefault(group, []).append(tally)
@@ -268,26 +273,26 @@ def _scaled(raw: Scores, will_do: Mask) -> Scores:
     return FULL * raw // most if most else np.zeros_like(raw)
 
 
-def _by_pods(asked: _ScoreTerms) -> Scores:
-    raw = np.zeros(len(asked.fixed), np.int64)
-    for weight, tally in asked.pods:
+def _by_pods(terms: _ScoreTerms) -> Scores:
+    raw = np.zeros(len(terms.fixed), np.int64)
+    for weight, tally in terms.pods:
         raw += weight * tally.at_nodes()
-    known = raw[asked.will_do]
+    known = raw[terms.will_do]
     if not known.size or known.min() == known.max():
         return np.zeros_like(raw)
     least, most = int(known.min()), int(known.max())
     return (float(FULL) * ((raw - least) / (most - least))).astype(np.int64)
 
 
-def _by_spread(asked: _ScoreTerms) -> Scores:
-    """The fewer there are, the better; a node that is in no domain of some spread is worth none."""
-    exact = np.zeros(len(asked.fixed))
-    for tally, weight, skew in asked.even:
+def _by_spread(terms: _ScoreTerms) -> Scores:
+    """The fewer pods, the better; a node that is in no domain of a spread scores 0."""
+    exact = np.zeros(len(terms.fixed))
+    for tally, weight, skew in terms.even:
         exact += tally.at_nodes() * weight + (skew - 1)
     raw = np.floor(exact + 0.5).astype(np.int64)
-    known = raw[asked.will_do & asked.spread]
+    known = raw[terms.will_do & terms.spread]
     if not known.size:
         return np.zeros_like(raw)
     least, most = int(known.min()), int(known.max())
-    found = FULL * (most + least - raw) // most if most else np.full_like(raw, FULL)
-    return np.where(asked.spread, found, 0)
+    scores = FULL * (most + least - raw) // most if most else np.full_like(raw, FULL)
+    return np.where(terms.spread, scores, 0)
