@@ -84,14 +84,16 @@ async def test_the_page_says_what_the_commands_say_and_follows_the_cluster(
     async with opened(tmp_path, rig.plane.kubeconfig) as client:
         about = await client.get("/api/about")
         assert (about["live"], about["missing"]) == (True, [])
-        assert await client.get("/api/status") == await tutti(rig, "status", "-A")
+        status = await tutti(rig, "status", "-A")
         *_, last = await client.explain("ml/waits")
         assert last["answer"]["gangs"] == (await tutti(rig, "explain", "ml/waits"))["gangs"]
-        (waits,) = (await client.get("/api/waiting"))["gangs"]
+        answer = await client.get("/api/waiting")
+        assert answer["states"] == status["states"]
+        (waits,) = answer["rows"]
         assert (waits["gang"], waits["reason"], waits["place"]) == ("ml/waits", "NotEnoughRoom", 1)
         gang = await client.get("/api/gang", name="ml/waits")
-        assert gang["eventsProblem"] == ""
-        assert "NotEnoughRoom" in {event["reason"] for event in gang["events"]}
+        events = (await client.get("/api/events", gang="ml/waits"))["events"]
+        assert "NotEnoughRoom" in {event["reason"] for event in events}
         assert "Reserved" in {line["type"] for line in gang["conditions"]}
         wish = {"addNodes": [{"count": 4, "like": "node-000"}]}
         told = (await client.post("/api/what-if", wish))["plan"]
@@ -103,13 +105,13 @@ async def test_the_page_says_what_the_commands_say_and_follows_the_cluster(
         await asyncio.to_thread(rig.create, *new)
         await until(client, "/api/gang", lambda one: one.get("bound") == 1, name="ml/new")
         news = await client.get("/api/map", since=str(version))
-        assert [row[0] for row in news["nodes"]] == [gang_node(news)]
+        assert [row[0] for row in news["rows"]] == [gang_node(news)]
         assert not news["whole"]
 
 
 def gang_node(news: Any) -> str:
     """The node of the new gang."""
-    rows = (row for row in news["nodes"] if any(hold[0] == "ml/new" for hold in row[7]))
+    rows = (row for row in news["rows"] if any(hold[0] == "ml/new" for hold in row[7]))
     return str(next(rows)[0])
 
 
@@ -160,11 +162,12 @@ async def test_who_may_see_one_namespace_sees_it_and_learns_which_rights_are_mis
         assert rights >= {"list nodes", "list namespaces", "list pods", "list podgroups.tutti.dev"}
         assert rights == {one["right"] for one in missing}
         assert "secrets" not in str(missing)
-        (waits,) = (await client.get("/api/waiting"))["gangs"]
+        (waits,) = (await client.get("/api/waiting"))["rows"]
         assert waits["reason"] == "NotEnoughRoom"
-        assert (await client.get("/api/map"))["nodes"] == []
+        assert (await client.get("/api/map"))["rows"] == []
         gang = await client.get("/api/gang", name="ml/waits")
-        assert "events is forbidden" in gang["eventsProblem"]
+        events = await client.get("/api/events", gang="ml/waits")
+        assert "events is forbidden" in events["problem"]
         assert len(gang["members"]) == 4
 
 

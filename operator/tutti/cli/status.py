@@ -9,7 +9,7 @@ import click
 from .output import watch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .output.gang_rows import StandingRow
     from .output.watch import View
@@ -112,25 +112,37 @@ def data(view: View) -> Mapping[str, Any]:
     rooms = utilisation.rooms(view.snapshot)
     return {
         "nodes": len(view.snapshot.nodes),
-        "states": {state.value: n for state, n in utilisation.states(view.snapshot).items()},
+        "states": states(view),
         "resources": {
             name: {part: quantity(name, n) for part, n in asdict(room).items()}
             for name, room in rooms.items()
         },
-        "gangs": [
-            {
-                "namespace": row.gang.key.namespace,
-                "name": row.gang.key.name,
-                "state": row.state.value,
-                "bound": row.bound,
-                "needed": row.needed,
-                "nodes": row.nodes,
-                "priority": row.gang.priority,
-                "queue": row.queue,
-                "created": row.gang.created,
-                "reason": row.reason,
-                "message": row.message,
-            }
-            for row in view.rows
-        ],
+        "gangs": gangs(view),
     }
+
+
+def states(view: View) -> Mapping[str, int]:
+    """How many gangs of the cluster there are of each state."""
+    from ..reporting import utilisation
+
+    return {state.value: n for state, n in utilisation.states(view.snapshot).items()}
+
+
+def gangs(view: View) -> Sequence[Mapping[str, Any]]:
+    """A record for each gang of the view."""
+    return [
+        {
+            "namespace": row.gang.key.namespace,
+            "name": row.gang.key.name,
+            "state": row.state.value,
+            "bound": row.bound,
+            "needed": row.needed,
+            "nodes": row.nodes,
+            "priority": row.gang.priority,
+            "queue": row.queue,
+            "created": row.gang.created,
+            "reason": row.reason,
+            "message": row.message,
+        }
+        for row in view.rows
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 NO_CLUSTER = 1
 PORT = 8026
 SECRET_BYTES = 32
+# Seconds that a thread computes before another may go on: a page does not wait for a long answer.
+SWITCH_SECONDS = 0.0005
 
 EXAMPLES = """\b
 Examples:
@@ -73,6 +76,7 @@ def command(
     For a live cluster, the settings come from the environment, as for the operator. Ctrl-C ends it.
     """
     opening = _Opening(port, no_browser=no_browser)
+    sys.setswitchinterval(SWITCH_SECONDS)
     with contextlib.suppress(KeyboardInterrupt):
         if paths:
             asyncio.run(_show_files(paths, opening))

@@ -5,16 +5,17 @@ On a node with devices that is the device that most members ask for, elsewhere i
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..gang import slots
 from ..gang.quantities import listed, quantity
 from ..model import ports, volumes
-from ..model.cluster import Gang, Node, Snapshot
-from ..model.decisions import Plan
+from ..model.cluster import Gang, Node, Reservation, SlotReservation, Snapshot
+from ..model.decisions import Placement, Plan
 from ..model.keys import GangKey, NodeName
+from ..model.resources import Resources
+from .latest import RowHistory
 
 CPU = "cpu"
 KIND = "node.kubernetes.io/instance-type"
@@ -23,6 +24,7 @@ WORDS_OF_LEVELS = ("topology", "zone", "rack", "block", "switch", "pool")
 BOUND, RESERVED, PLANNED = "bound", "reserved", "planned"
 
 Row = tuple[Any, ...]
+Promise = Reservation | Placement
 Hold = tuple[str, str, int, int]  # gang, bound or reserved or planned, amount, members
 
 
@@ -56,142 +58,169 @@ def gang_name(key: GangKey) -> str:
     return str(key) if key.kind.kind == "PodGroup" else f"{key}/{key.kind.kind}"
 
 
-def rows(snapshot: Snapshot, plan: Plan | None = None) -> Mapping[NodeName, Row]:
-    """A row for each node: kind, labels, flags, unit, capacity, use of others, and the gangs there.
+class Place(NamedTuple):
+    """Where a member is, or has room promised."""
 
-    With a ``plan``, also what it would start.
+    node: NodeName
+    status: str
+    requests: Resources
+
+
+class _Gang(NamedTuple):
+    """A gang, what promises room to it, and where its members are."""
+
+    gang: Gang
+    promises: tuple[Promise, ...]
+    places: Sequence[Place]
+    demand: Counter[str]  # how many members ask for each device
+
+
+class Holdings:
+    """Which gangs have how much of each node: of a newer snapshot, only the changes are computed.
+
+    A snapshot shares the objects that did not change with the snapshot before it.
     """
-    labels = group_labels(snapshot.nodes)
-    return {use.node.name: _row(use, labels) for use in _uses(snapshot, plan)}
+
+    def __init__(self) -> None:
+        self._gangs: dict[GangKey, _Gang] = {}
+        self._nodes: dict[NodeName, Node] = {}
+        self._places: dict[NodeName, dict[GangKey, list[Place]]] = defaultdict(dict)
+        self._demand: Counter[str] = Counter()
+        self._devices: Sequence[str] = ()  # the one that most members ask for first
+
+    def take(self, snapshot: Snapshot, plan: Plan | None = None) -> set[NodeName]:
+        """Take in a newer snapshot, and what a plan would start; answers the nodes that changed."""
+        promises = _promises(snapshot, plan)
+        gangs = {gang.key: gang for gang in snapshot.gangs}
+        changed = {node.name for node in snapshot.nodes if self._nodes.get(node.name) is not node}
+        for key in self._gangs.keys() - gangs.keys():
+            changed |= self._remove(key)
+        for key, gang in gangs.items():
+            old, own = self._gangs.get(key), promises.get(key, ())
+            if old is None or old.gang is not gang or old.promises != own:
+                changed |= self._remove(key) | self._add(gang, own)
+        self._nodes = {node.name: node for node in snapshot.nodes}
+        devices = sorted(self._demand, key=lambda name: (-self._demand[name], name))
+        if devices != self._devices:
+            self._devices = devices
+            return set(self._nodes)
+        return changed & self._nodes.keys()
+
+    def _remove(self, key: GangKey) -> set[NodeName]:
+        old = self._gangs.pop(key, None)
+        if old is None:
+            return set()
+        self._demand -= old.demand
+        nodes = {place.node for place in old.places}
+        for node in nodes:
+            self._places[node].pop(key, None)
+        return nodes
+
+    def _add(self, gang: Gang, promises: tuple[Promise, ...]) -> set[NodeName]:
+        places = [*_places(gang, promises)]
+        demand = Counter(
+            name for member in gang.members for name in member.shape.requests.names if "/" in name
+        )
+        self._gangs[gang.key] = _Gang(gang, promises, places, demand)
+        self._demand += demand
+        for place in places:
+            self._places[place.node].setdefault(gang.key, []).append(place)
+        return {place.node for place in places}
+
+    def row(self, name: NodeName, labels: Sequence[str]) -> Row:
+        """The row of a node: kind, labels, flags, unit, capacity, use of others, and its gangs."""
+        node = self._nodes[name]
+        unit = unit_of(node, self._demand)
+        labels_of_node = dict(node.labels)
+        holds: list[Hold] = []
+        for key, places in self._places.get(name, {}).items():
+            amounts: dict[str, list[int]] = defaultdict(list)
+            for place in places:
+                amounts[place.status].append(place.requests[unit])
+            gang = gang_name(key)
+            holds += [(gang, status, sum(own), len(own)) for status, own in amounts.items()]
+        holds.sort()
+        ours = sum(amount for _, status, amount, _ in holds if status == BOUND)
+        flags = "notready" * (not node.ready) or "cordoned" * node.unschedulable
+        return (
+            node.name,
+            labels_of_node.get(KIND, ""),
+            [labels_of_node.get(label, "") for label in labels],
+            flags,
+            unit,
+            node.allocatable[unit],
+            max(0, node.used[unit] - ours),
+            holds,
+        )
 
 
-class Use(NamedTuple):
-    """What the row of a node follows from, but for the labels of the map."""
-
-    node: Node
-    unit: str
-    holdings: Mapping[tuple[str, str], tuple[int, int]]  # by gang and status: amount, members
-
-
-def _uses(snapshot: Snapshot, plan: Plan | None = None) -> Iterator[Use]:
-    demand = Counter(
-        name
-        for gang in snapshot.gangs
-        for member in gang.members
-        for name in member.shape.requests.names
-        if "/" in name
-    )
-    units = {node.name: unit_of(node, demand) for node in snapshot.nodes}
-    holdings: dict[NodeName, dict[tuple[str, str], tuple[int, int]]] = defaultdict(dict)
-    for node, gang, status, requests in _places(snapshot, plan):
-        amount = requests[units.get(node, CPU)]
-        sum_of_amounts, members = holdings[node].get((gang, status), (0, 0))
-        holdings[node][gang, status] = (sum_of_amounts + amount, members + 1)
-    return (Use(node, units[node.name], holdings.get(node.name, {})) for node in snapshot.nodes)
+def rows(snapshot: Snapshot, plan: Plan | None = None) -> Mapping[NodeName, Row]:
+    """The row of each node; with a ``plan``, also what it would start there."""
+    holdings, labels = Holdings(), group_labels(snapshot.nodes)
+    holdings.take(snapshot, plan)
+    return {node.name: holdings.row(node.name, labels) for node in snapshot.nodes}
 
 
-def _row(use: Use, labels: Sequence[str]) -> Row:
-    node, unit, holdings = use
-    labels_of_node = dict(node.labels)
-    holds: list[Hold] = [(*who, n, members) for who, (n, members) in sorted(holdings.items())]
-    ours = sum(amount for _, status, amount, _ in holds if status == BOUND)
-    flags = "notready" * (not node.ready) or "cordoned" * node.unschedulable
-    return (
-        node.name,
-        labels_of_node.get(KIND, ""),
-        [labels_of_node.get(label, "") for label in labels],
-        flags,
-        unit,
-        node.allocatable[unit],
-        max(0, node.used[unit] - ours),
-        holds,
-    )
+def _promises(snapshot: Snapshot, plan: Plan | None) -> Mapping[GangKey, tuple[Promise, ...]]:
+    promises: dict[GangKey, tuple[Promise, ...]] = {}
+    placements: Sequence[Promise] = () if plan is None else plan.placements
+    for promise in (*snapshot.reservations, *placements):
+        promises[promise.gang] = (*promises.get(promise.gang, ()), promise)
+    return promises
 
 
-def _places(snapshot: Snapshot, plan: Plan | None) -> Iterator[tuple[NodeName, str, str, Any]]:
-    """Every member that has a node or is promised one: the node, the gang, how, its requests."""
-    reserved_nodes = {
-        entry.uid: entry.node
-        for reservation in snapshot.reservations
-        for entry in reservation.entries
-    }
-    planned = {
-        assignment.uid: assignment.node
-        for placement in (() if plan is None else plan.placements)
-        for assignment in placement.assignments
-    }
-    gangs = {gang.key: gang for gang in snapshot.gangs}
-    for gang in snapshot.gangs:
-        name = ""
-        for member in gang.members:
-            if member.is_over:
-                continue
-            if member.node is not None:
-                node, status = member.node, BOUND
-            elif member.uid in reserved_nodes:
-                node, status = reserved_nodes[member.uid], RESERVED
-            elif member.uid in planned:
-                node, status = planned[member.uid], PLANNED
-            else:
-                continue
-            name = name or gang_name(gang.key)
-            yield node, name, status, member.shape.requests
-    for reservation in snapshot.reservations:
-        yield from _absent(gangs.get(reservation.gang), reservation.slots, RESERVED)
-    for placement in () if plan is None else plan.placements:
-        yield from _absent(gangs.get(placement.gang), placement.slots, PLANNED)
+def _places(gang: Gang, promises: Iterable[Promise]) -> Iterator[Place]:
+    """Where the members of a gang are, or have room promised, absent members too."""
+    nodes: dict[str, tuple[NodeName, str]] = {}
+    absent: Sequence[SlotReservation] = ()
+    absent_status = RESERVED
+    for promise in promises:
+        is_reserved = isinstance(promise, Reservation)
+        entries = promise.entries if isinstance(promise, Reservation) else promise.assignments
+        status = RESERVED if is_reserved else PLANNED
+        for entry in entries:
+            nodes.setdefault(entry.uid, (entry.node, status))
+        absent, absent_status = promise.slots, status  # a plan's slots include the Reservation's
+    for stand_in, node in slots.placeholders_of_slots(gang, absent):
+        yield Place(node, absent_status, stand_in.shape.requests)
+    for member in gang.members:
+        if member.is_over:
+            continue
+        if member.node is not None:
+            yield Place(member.node, BOUND, member.shape.requests)
+        elif member.uid in nodes:
+            yield Place(*nodes[member.uid], member.shape.requests)
 
 
-def _absent(
-    gang: Gang | None, places: Iterable[Any], status: str
-) -> Iterator[tuple[NodeName, str, str, Any]]:
-    if gang is not None:
-        for member, node in slots.placeholders_of_slots(gang, tuple(places)):
-            yield node, gang_name(gang.key), status, member.shape.requests
-
-
-@dataclass(slots=True)
 class MapHistory:
-    """The newest rows, each with the version that it is from: a reader asks for what changed."""
+    """The newest rows of the map: a reader asks for what changed since a version."""
 
-    version: int = 0
-    _labels: Sequence[str] = ()
-    _rows: dict[NodeName, tuple[Row, int, Use]] = field(default_factory=dict)
-    _gone: dict[NodeName, int] = field(default_factory=dict)
-    _begin: int = 0  # who knows less than this version gets everything
+    def __init__(self) -> None:
+        self._holdings = Holdings()
+        self._history = RowHistory()
+        self._labels: Sequence[str] = ()
+
+    @property
+    def version(self) -> int:
+        """That of the newest snapshot."""
+        return self._history.version
 
     def take(self, version: int, snapshot: Snapshot) -> None:
-        """Take in a newer picture."""
+        """Take in a newer snapshot."""
         if version <= self.version:
             return
-        labels = group_labels(snapshot.nodes)
+        names = [node.name for node in snapshot.nodes]
+        changed = self._holdings.take(snapshot)
+        labels = group_labels(snapshot.nodes) if changed else self._labels
         if labels != self._labels:
-            self._labels, self._begin, self._gone, self._rows = labels, version, {}, {}
-        newest = {use.node.name: self._newest(use, version) for use in _uses(snapshot)}
-        for name in self._rows.keys() - newest.keys():
-            self._gone[name] = version
-        self._rows = newest
-        self._gone = {name: at for name, at in self._gone.items() if name not in newest}
-        self.version = version
-
-    def _newest(self, use: Use, version: int) -> tuple[Row, int, Use]:
-        """The row of a node; the same one while nothing about the node changes."""
-        old_row, since, old_use = self._rows.get(use.node.name, (None, version, None))
-        if old_row is not None and old_use == use:
-            return old_row, since, use
-        row = _row(use, self._labels)
-        return row, since if row == old_row else version, use
+            self._labels, self._history = labels, RowHistory(version)
+            changed = set(names)
+        new_rows = {name: self._holdings.row(name, labels) for name in names if name in changed}
+        self._history.take(version, new_rows, names)
 
     def since(self, version: int) -> Mapping[str, Any]:
         """What a reader lacks who has seen this version; everything if it has seen none."""
-        is_whole = version < max(self._begin, 1) or version > self.version
-        return {
-            "version": self.version,
-            "whole": is_whole,
-            "labels": self._labels,
-            "nodes": [row for row, at, _ in self._rows.values() if is_whole or at > version],
-            "gone": [] if is_whole else [name for name, at in self._gone.items() if at > version],
-        }
+        return {**self._history.since(version), "labels": self._labels}
 
 
 def node_record(snapshot: Snapshot, name: str) -> Mapping[str, Any] | None:
@@ -200,9 +229,12 @@ def node_record(snapshot: Snapshot, name: str) -> Mapping[str, Any] | None:
     if node is None:
         return None
     members: Counter[tuple[str, str]] = Counter()
-    for where, gang, status, _ in _places(snapshot, None):
-        if where == name:
-            members[gang, status] += 1
+    promises = _promises(snapshot, None)
+    for gang in snapshot.gangs:
+        own = promises.get(gang.key, ())
+        if own or any(member.node == name for member in gang.members):
+            places = [place for place in _places(gang, own) if place.node == name]
+            members.update((gang_name(gang.key), place.status) for place in places)
     free = node.allocatable - node.used
     return {
         "name": node.name,

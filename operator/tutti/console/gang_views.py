@@ -1,12 +1,13 @@
 """The gangs that wait, in line, and everything about one gang."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..gang import demand, order
 from ..kube.gang_sources import GangObject
 from ..model.cluster import Gang, Member, Reservation, Snapshot
+from ..model.keys import GangKey
 from ..reporting.utilisation import GangState, state_of
 from .cluster_map import gang_name, requests_of
 from .observation import Observation, Record
@@ -20,41 +21,39 @@ def find(snapshot: Snapshot, name: str) -> Gang | None:
     return next((gang for gang in snapshot.gangs if gang_name(gang.key) == name), None)
 
 
-def waiting(observation: Observation, status: Record) -> Sequence[Record]:
-    """The gangs that wait, in the order in which they are considered; then those that lack members.
+def waiting(
+    observation: Observation, status_rows: Mapping[GangKey, Record]
+) -> Mapping[str, Record]:
+    """The gangs that wait, with their places in line, and those that lack members, by name.
 
-    ``status`` is what ``tutti status`` answers: why a gang waits is what the operator wrote.
+    ``status_rows`` are the gangs of ``tutti status``: why a gang waits is what the operator wrote.
     """
     snapshot = observation.snapshot
-    status_rows = {(row["namespace"], row["name"]): row for row in status["gangs"]}
-    rows = {
-        gang.key: status_rows.get((gang.key.namespace, gang.key.name)) for gang in snapshot.gangs
-    }
-    in_line = [gang for gang in order.considered(snapshot.gangs) if _is(WAITING, rows[gang.key])]
+    in_line = [
+        gang for gang in order.considered(snapshot.gangs) if _is(WAITING, status_rows.get(gang.key))
+    ]
     places = {gang.key: place for place, gang in enumerate(in_line, 1)}
-    records = []
+    records = {}
     for gang in snapshot.gangs:
-        row = rows[gang.key]
+        row = status_rows.get(gang.key)
         if row is None or not (_is(WAITING, row) or _is(DEGRADED, row)):
             continue
-        records.append(
-            {
-                "gang": gang_name(gang.key),
-                "namespace": gang.key.namespace,
-                "name": gang.key.name,
-                "kind": gang.key.kind.kind,
-                "state": row["state"],
-                "priority": gang.priority,
-                "place": places.get(gang.key),
-                "since": since(gang),
-                "bound": row["bound"],
-                "needed": row["needed"],
-                "members": len(gang.members),
-                "reason": row["reason"],
-                "message": row["message"],
-            }
-        )
-    return sorted(records, key=lambda row: (row["place"] or len(records) + 1, row["gang"]))
+        records[gang_name(gang.key)] = {
+            "gang": gang_name(gang.key),
+            "namespace": gang.key.namespace,
+            "name": gang.key.name,
+            "kind": gang.key.kind.kind,
+            "state": row["state"],
+            "priority": gang.priority,
+            "place": places.get(gang.key),
+            "since": since(gang),
+            "bound": row["bound"],
+            "needed": row["needed"],
+            "members": len(gang.members),
+            "reason": row["reason"],
+            "message": row["message"],
+        }
+    return records
 
 
 def since(gang: Gang) -> float:

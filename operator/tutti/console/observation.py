@@ -56,8 +56,8 @@ class PlanAnswer(NamedTuple):
 class Answers(Protocol):
     """The answers of the commands, as data. Every method may raise ``WrongQuestion``."""
 
-    def status(self, observation: Observation) -> Record:
-        """What ``tutti status -A -o json`` prints."""
+    def gangs(self, observation: Observation) -> tuple[Record, Mapping[GangKey, Record]]:
+        """The ``states`` and the ``gangs`` that ``tutti status -A -o json`` prints."""
 
     def queues(self, observation: Observation) -> Record:
         """What ``tutti queue -o json`` prints."""

@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..gang.quantities import quantity
+from ..model.cluster import Snapshot
+from ..model.resources import Resources
 from . import cluster_map
 from .observation import Observation, PlanAnswer, Record, WhatIf, WrongQuestion
 
@@ -14,6 +17,12 @@ def news(observation: Observation) -> Record:
         "takenAt": observation.snapshot.taken_at,
         "missing": [missing._asdict() for missing in observation.missing],
     }
+
+
+def offered(snapshot: Snapshot) -> Record:
+    """What all nodes have of each resource."""
+    total = Resources.total(node.allocatable for node in snapshot.nodes)
+    return {name: quantity(name, n) for name, n in total.amounts}
 
 
 def what_if(body: Mapping[str, Any]) -> WhatIf:
@@ -38,11 +47,8 @@ def maps(answer: PlanAnswer) -> Sequence[Record]:
     """The map of each plan: who has what, and what would start where."""
     return [
         {
-            "version": 1,
-            "whole": True,
             "labels": cluster_map.group_labels(snapshot.nodes),
-            "nodes": list(cluster_map.rows(snapshot, plan).values()),
-            "gone": [],
+            "rows": list(cluster_map.rows(snapshot, plan).values()),
         }
         for snapshot, plan in answer.plans
     ]

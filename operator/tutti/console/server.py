@@ -9,9 +9,10 @@ from typing import Any
 
 from aiohttp import web
 
+from ..model.cluster import Gang
 from . import cluster_map, gang_views, page_data, security
-from .latest import Latest
-from .observation import Answers, Cluster, Observation, WrongQuestion
+from .latest import Latest, RowHistory
+from .observation import Answers, Cluster, Observation, Record, WrongQuestion
 from .planning_jobs import PlanningJobs
 
 LOOPBACK = "127.0.0.1"
@@ -54,8 +55,9 @@ class Console:
         self._files = page_files()
         self._map = cluster_map.MapHistory()
         self._map_turn = asyncio.Lock()
-        self._status = Latest(answers.status)
-        self._queues = Latest(answers.queues)
+        self._waiting = RowHistory()
+        self._gangs = Latest(lambda observation: _waiting(observation, answers))
+        self._queues = Latest(lambda observation: _queues(observation, answers))
 
     def application(self) -> web.Application:
         """The application that answers."""
@@ -67,12 +69,12 @@ class Console:
                 web.get("/static/{name:.*}", self._file),
                 web.post("/api/session", self._open),
                 web.get("/api/about", self._data(self._about)),
-                web.get("/api/status", self._data(self._tell_status)),
                 web.get("/api/map", self._data(self._tell_map)),
                 web.get("/api/node", self._data(self._tell_node)),
                 web.get("/api/waiting", self._data(self._tell_waiting)),
                 web.get("/api/queues", self._data(self._tell_queues)),
                 web.get("/api/gang", self._data(self._tell_gang)),
+                web.get("/api/events", self._data(self._tell_events)),
                 web.get("/api/plan", self._data(self._tell_plan)),
                 web.post("/api/what-if", self._data(self._tell_what_if)),
                 web.get("/api/explain", self._explain),
@@ -137,14 +139,11 @@ class Console:
             **page_data.news(observation),
         }
 
-    async def _tell_status(self, _request: web.Request) -> Mapping[str, Any]:
-        return await self._status.of(self._cluster.observe())
-
     async def _tell_map(self, request: web.Request) -> Mapping[str, Any]:
-        since = request.query.get("since", "")
-        seen = int(since) if since.isdecimal() else 0
         async with self._map_turn:
-            return await asyncio.to_thread(self._map_since, self._cluster.observe(), seen)
+            return await asyncio.to_thread(
+                self._map_since, self._cluster.observe(), _version_seen(request)
+            )
 
     def _map_since(self, observation: Observation, seen: int) -> Mapping[str, Any]:
         self._map.take(observation.version, observation.snapshot)
@@ -157,29 +156,24 @@ class Console:
             raise WrongQuestion(f"there is no node {name}")
         return record
 
-    async def _tell_waiting(self, _request: web.Request) -> Mapping[str, Any]:
+    async def _tell_waiting(self, request: web.Request) -> Mapping[str, Any]:
         observation = self._cluster.observe()
-        status = await self._status.of(observation)
-        states = status["states"]
-        gangs = gang_views.waiting(observation, status)
-        return {"takenAt": observation.snapshot.taken_at, "states": states, "gangs": gangs}
+        states, rows = await self._gangs.of(observation)
+        self._waiting.take(observation.version, rows, rows)
+        news = self._waiting.since(_version_seen(request))
+        return {**news, "takenAt": observation.snapshot.taken_at, "states": states}
 
     async def _tell_queues(self, _request: web.Request) -> Mapping[str, Any]:
         return await self._queues.of(self._cluster.observe())
 
     async def _tell_gang(self, request: web.Request) -> Mapping[str, Any]:
         observation = self._cluster.observe()
-        name = request.query.get("name", "")
-        gang = gang_views.find(observation.snapshot, name)
-        if gang is None:
-            raise WrongQuestion(f"there is no gang {name}")
-        record = gang_views.gang_record(observation, gang)
-        try:
-            events, problem = await self._cluster.events(gang.key), ""
-        except WrongQuestion as why:
-            events, problem = (), str(why)
-        taken_at = observation.snapshot.taken_at
-        return {**record, "takenAt": taken_at, "events": events, "eventsProblem": problem}
+        record = gang_views.gang_record(observation, _gang(observation, request.query.get("name")))
+        return {**record, "takenAt": observation.snapshot.taken_at}
+
+    async def _tell_events(self, request: web.Request) -> Mapping[str, Any]:
+        gang = _gang(self._cluster.observe(), request.query.get("gang"))
+        return {"events": await self._cluster.events(gang.key)}
 
     async def _tell_plan(self, request: web.Request) -> Mapping[str, Any]:
         is_fresh = request.query.get("fresh") == "1"
@@ -200,10 +194,10 @@ class Console:
     async def _explain(self, request: web.Request) -> web.StreamResponse:
         """One JSON line for each plan that is made, then one with the answer."""
         observation = self._cluster.observe()
-        name = request.query.get("gang", "")
-        gang = gang_views.find(observation.snapshot, name)
-        if gang is None:
-            return web.json_response({"problem": f"there is no gang {name}"}, status=422)
+        try:
+            gang = _gang(observation, request.query.get("gang"))
+        except WrongQuestion as problem:
+            return web.json_response({"problem": str(problem)}, status=422)
         response = await _stream(request)
         lines: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
         job = asyncio.create_task(
@@ -244,6 +238,32 @@ class Console:
                     continue
         except ConnectionError:  # the page was closed
             return response
+
+
+def _waiting(observation: Observation, answers: Answers) -> tuple[Record, Mapping[str, Record]]:
+    """How many gangs there are of each state, and those that wait, by name."""
+    states, status_rows = answers.gangs(observation)
+    return states, gang_views.waiting(observation, status_rows)
+
+
+def _queues(observation: Observation, answers: Answers) -> Record:
+    """The queues, and what a bar without a limit ends at."""
+    answer = answers.queues(observation)
+    offered = page_data.offered(observation.snapshot) if answer["queues"] else {}
+    return {"answer": answer, "offered": offered}
+
+
+def _gang(observation: Observation, name: str | None) -> Gang:
+    gang = gang_views.find(observation.snapshot, name or "")
+    if gang is None:
+        raise WrongQuestion(f"there is no gang {name}")
+    return gang
+
+
+def _version_seen(request: web.Request) -> int:
+    """The version that a page has seen; 0 if it has seen none."""
+    since = request.query.get("since", "")
+    return int(since) if since.isdecimal() else 0
 
 
 def _outcome(done: "asyncio.Task[Mapping[str, Any]]") -> Mapping[str, Any]:

@@ -1,5 +1,7 @@
 """The map's rows: who has how much of what is counted on a node, and what changed since."""
 
+from typing import Any
+
 from tutti.console.cluster_map import KIND, MapHistory, group_labels, node_record, rows
 from tutti.model.cluster import Phase, SlotReservation
 from tutti.model.decisions import Assignment, Placement, Plan
@@ -90,26 +92,59 @@ def test_a_reader_gets_what_changed_and_a_new_one_everything() -> None:
     history = MapHistory()
     one, other = node("n1", cpu=4), node("n2", cpu=4)
     history.take(3, snapshot(one, other))
-    assert [row[0] for row in history.since(0)["nodes"]] == ["n1", "n2"]
+    assert [row[0] for row in history.since(0)["rows"]] == ["n1", "n2"]
     assert history.since(0)["whole"]
     assert history.since(3) == {
         "version": 3,
         "whole": False,
         "labels": [],
-        "nodes": [],
+        "rows": [],
         "gone": [],
     }
     history.take(5, snapshot(one, gang("a").of(1, cpu=1).bound_on("n1")))
     news = history.since(3)
-    assert [row[0] for row in news["nodes"]] == ["n1"]
+    assert [row[0] for row in news["rows"]] == ["n1"]
     assert news["gone"] == ["n2"]
-    assert history.since(5)["nodes"] == []
+    assert history.since(5)["rows"] == []
     history.take(4, snapshot())
     assert history.version == 5, "an older picture is none"
     history.take(6, snapshot(one, other))
-    assert {row[0] for row in history.since(5)["nodes"]} == {"n1", "n2"}
+    assert {row[0] for row in history.since(5)["rows"]} == {"n1", "n2"}
     assert history.since(3)["gone"] == [], "it came back"
     assert history.since(99)["whole"], "who has seen more than there is begins anew"
+
+
+def test_a_history_has_the_rows_that_a_new_reading_of_the_snapshot_has() -> None:
+    """Whatever changes: nodes, members, promised room, and the device that most members ask for."""
+    history = MapHistory()
+    held = gang("held").of(2, cpu=1, gpu=1)
+    gpus = [node(f"n{n}", cpu=8, gpu=4, **{"amd.com/gpu": 4}) for n in range(3)]
+    pictures = [
+        snapshot(*gpus, held),
+        snapshot(*gpus, held, reservation(held, ("held-0", "n1"), ("held-1", "n2"))),
+        snapshot(*gpus, held.bound_on("n1", "n2")),
+        snapshot(*gpus[:2], held.bound_on("n1", "n2"), node("n9", cpu=1)),
+        snapshot(*gpus, gang("amd").of(9, **{"amd.com/gpu": 1}).bound_on("n0"), held),
+        snapshot(*gpus),
+    ]
+    seen: dict[str, Any] = {}
+    for version, picture in enumerate(pictures, 1):
+        history.take(version, picture)
+        news = history.since(version - 1)
+        seen = {} if news["whole"] else {k: v for k, v in seen.items() if k not in news["gone"]}
+        seen |= {row[0]: row for row in news["rows"]}
+        assert seen == rows(picture)
+
+
+def test_room_in_a_plan_is_not_counted_twice_for_members_that_do_not_exist_yet() -> None:
+    """The slots of a Placement include those of the Reservation that stands."""
+    waits = gang("held").of(1, cpu=1, role="w").role("w", 3).declaring(cpu=1)
+    slots = [SlotReservation(NodeName("n1"), "w", 2)]
+    picture = snapshot(node("n1", cpu=9), waits, reservation(waits, slots=slots))
+    (made,) = picture.gangs
+    plan = Plan((Placement(made.key, made.uid, 1, (), tuple(slots)),))
+    (row,) = rows(picture, plan).values()
+    assert row[7] == [("ml/held", "planned", 2000, 2)]
 
 
 def test_other_labels_mean_everything_anew() -> None:

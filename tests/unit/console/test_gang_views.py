@@ -1,11 +1,13 @@
 """Who waits, in which place and since when; everything about one gang."""
 
-from tutti.cli import status
-from tutti.cli.output.gang_rows import rows
-from tutti.cli.output.watch import View
+from typing import Any
+
+from tutti import dump
+from tutti.cli.output.answers import CommandAnswers
 from tutti.console import gang_views
 from tutti.console.observation import Observation
 from tutti.model.cluster import Phase
+from tutti.model.decisions import Policy
 
 from ...harness.builders import gang, node, reservation, single, snapshot
 from ..cli.test_status import GROUPS, cluster
@@ -15,10 +17,12 @@ def observed() -> Observation:
     return Observation(1, cluster(), GROUPS)
 
 
-def told(observation: Observation) -> list[dict[str, object]]:
-    found = rows(observation.snapshot, observation.groups, None)
-    record = status.data(View(observation.snapshot, found, None))
-    return [dict(row) for row in gang_views.waiting(observation, record)]
+def told(observation: Observation) -> list[dict[str, Any]]:
+    """The gangs that wait, in line."""
+    setup = dump.PlannerConfig("tutti", "bestfit", Policy(), {})
+    _, status_rows = CommandAnswers(setup).gangs(observation)
+    records = gang_views.waiting(observation, status_rows).values()
+    return sorted((dict(row) for row in records), key=lambda row: row["place"] or len(records) + 1)
 
 
 def test_the_line_is_that_of_the_planner_and_degraded_gangs_stand_in_none() -> None:
@@ -41,6 +45,18 @@ def test_the_highest_priority_is_first_in_line_then_the_oldest() -> None:
     rows = told(Observation(1, picture))
     assert [row["gang"] for row in rows] == ["ml/urgent", "ml/old", "ml/young"]
     assert [row["since"] for row in rows] == [10.0, 1.0, 9.0]
+
+
+def test_a_pod_and_a_pod_group_of_the_same_name_are_two_gangs() -> None:
+    rows = told(
+        Observation(
+            1, snapshot(gang("a").of(3, cpu=1), single("a", cpu=1).priority(7), node("n", cpu=1))
+        )
+    )
+    assert [(row["gang"], row["priority"], row["needed"]) for row in rows] == [
+        ("ml/a/Pod", 7, 1),
+        ("ml/a", 0, 3),
+    ]
 
 
 def test_why_a_gang_waits_is_what_the_operator_wrote() -> None:

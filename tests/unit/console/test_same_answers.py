@@ -14,6 +14,7 @@ from tutti import cli, dump
 from tutti.cli.output import watch
 from tutti.cli.output.gang_rows import rows
 from tutti.cli.output.watch import View
+from tutti.console.cluster_map import gang_name
 from tutti.dump.load import snapshot_of
 from tutti.model.decisions import Policy
 from tutti.model.queues import QueueMode
@@ -24,6 +25,8 @@ from ...harness.console import Client, console_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tutti.model.cluster import Snapshot
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "queues" / "cluster.yaml"
 NUMBER = 50
@@ -64,10 +67,8 @@ async def test_the_page_says_what_the_commands_say(
     async with console_of(text) as client:
         plan = (await client.get("/api/plan"))["plan"]
         assert plan == tutti("plan", "-f", "-", text=text)
-        status = await client.get("/api/status")
-        assert status == tutti("status", "-A")
-        assert await client.get("/api/queues") == tutti("queue")
-        await _gangs(client, status)
+        assert (await client.get("/api/queues"))["answer"] == tutti("queue")
+        await _gangs(client, snapshot, tutti("status", "-A"))
         await _explained(client, plan, text)
         if snapshot.nodes and number % 5 == 0:
             await _what_if(client, snapshot, text, tmp_path)
@@ -78,9 +79,11 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
-async def _gangs(client: Client, status: Any) -> None:
-    """The list of those that wait, and a gang's own page, have what the status has."""
-    waiting = (await client.get("/api/waiting"))["gangs"]
+async def _gangs(client: Client, snapshot: Snapshot, status: Any) -> None:
+    """The list of those that wait, and each gang's own page, have what the status has."""
+    answer = await client.get("/api/waiting")
+    waiting = answer["rows"]
+    assert answer["states"] == status["states"]
     states = ("waiting", "degraded")
     told = [one for one in status["gangs"] if one["state"] in states]
     keys = ("namespace", "name", "state", "bound", "needed", "priority", "reason", "message")
@@ -89,9 +92,12 @@ async def _gangs(client: Client, status: Any) -> None:
         return sorted([row[key] for key in keys] for row in rows)
 
     assert compared(waiting) == compared(told)
-    for row in waiting:
-        record = await client.get("/api/gang", name=row["gang"])
-        for key in ("state", "bound", "needed", "priority"):
+    status_rows = {(row["namespace"], row["name"]): row for row in status["gangs"]}
+    for gang in snapshot.gangs:
+        record = await client.get("/api/gang", name=gang_name(gang.key))
+        row = status_rows.get((gang.key.namespace, gang.key.name))
+        assert (record["state"] == "finished") is (row is None)
+        for key in ("state", "bound", "needed", "priority") if row else ():
             assert record[key] == row[key]
 
 
@@ -109,7 +115,7 @@ async def _explained(client: Client, plan: Any, text: bytes) -> None:
 async def test_the_page_says_of_queues_what_the_commands_say() -> None:
     text = EXAMPLE.read_bytes()
     async with console_of(text) as client:
-        told = await client.get("/api/queues")
+        told = (await client.get("/api/queues"))["answer"]
         assert told == tutti("queue", "-f", "-", text=text)
         assert [queue["name"] for queue in told["queues"]] == ["root", "research", "nlp", "vision"]
         words = "vision.limit.nvidia.com/gpu=12"
@@ -128,7 +134,7 @@ async def test_the_page_says_of_generated_queues_what_the_commands_say(seed: int
         picture = replace(picture, queues=tuple(shadows))
     text = dump.write(picture, dump.PlannerConfig("tutti", "bestfit", Policy(), {})).encode()
     async with console_of(text) as client:
-        told = await client.get("/api/queues")
+        told = (await client.get("/api/queues"))["answer"]
         assert told == tutti("queue", "-f", "-", text=text)
         assert len(told["queues"]) == len(picture.queues) + 1, "and the root"
         assert (await client.get("/api/plan"))["plan"] == tutti("plan", "-f", "-", text=text)
@@ -149,5 +155,5 @@ async def _what_if(client: Client, snapshot: Any, text: bytes, folder: Path) -> 
     for body, words in questions:
         told = await client.post("/api/what-if", body)
         assert told["plan"] == tutti("plan", "-f", "-", *words, text=text)
-        assert len(told["maps"][0]["nodes"]) == len(snapshot.nodes)
-        assert len(told["maps"][1]["nodes"]) == len(snapshot.nodes) + CHANGE.get(words[0], 0)
+        assert len(told["maps"][0]["rows"]) == len(snapshot.nodes)
+        assert len(told["maps"][1]["rows"]) == len(snapshot.nodes) + CHANGE.get(words[0], 0)

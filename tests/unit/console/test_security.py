@@ -19,7 +19,14 @@ from ..cli.test_plan import SETUP
 
 DUMP = dump.write(snapshot(node("n1", cpu=4), gang("a").of(2, cpu=1)), SETUP)
 PATHS = [
-    *("/api/about", "/api/status", "/api/map", "/api/node?name=n1", "/api/waiting"),
+    *(
+        "/api/about",
+        "/api/queues",
+        "/api/events?gang=ml/a",
+        "/api/map",
+        "/api/node?name=n1",
+        "/api/waiting",
+    ),
     *("/api/gang?name=ml/a", "/api/plan", "/api/explain?gang=ml/a", "/api/changes"),
 ]
 OWN = {"Host": "127.0.0.1:80"}

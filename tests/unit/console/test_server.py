@@ -64,7 +64,7 @@ async def test_who_says_nothing_or_nonsense_gets_the_whole_map() -> None:
     async with console_of(DUMP) as client:
         for query in ({}, {"since": "x"}, {"since": "-1"}, {"since": "0"}):
             assert (await client.get("/api/map", **query))["whole"]
-        assert (await client.get("/api/map", since="1"))["nodes"] == []
+        assert (await client.get("/api/map", since="1"))["rows"] == []
 
 
 async def test_changes_come_as_server_sent_events() -> None:
@@ -92,8 +92,8 @@ class Slow:
         self.plans = 0
         self.has_ended = threading.Event()
 
-    def status(self, observation: Observation) -> dict[str, Any]:
-        """See ``Answers.status``."""
+    def gangs(self, observation: Observation) -> tuple[dict[str, Any], dict[GangKey, Any]]:
+        """See ``Answers.gangs``."""
         raise NotImplementedError(observation)
 
     def queues(self, observation: Observation) -> dict[str, Any]:
@@ -160,5 +160,5 @@ async def test_a_bug_in_an_answer_is_said_and_ends_nothing() -> None:
     async with console(Files("x", PICTURE), Broken()) as client:
         await client.open(client.session.token)
         assert await client.explain("ml/a") == [{"problem": "a bug"}]
-        assert (await client.raw("/api/status")).status == 500
+        assert (await client.raw("/api/waiting")).status == 500
         assert (await client.raw("/api/about")).status == 200

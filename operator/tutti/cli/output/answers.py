@@ -17,7 +17,7 @@ from .gang_rows import StandingRow, hindrance, rows
 from .watch import View
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ...console.observation import Observation, Record, WhatIf
     from ...model.cluster import Snapshot
@@ -52,9 +52,11 @@ class CommandAnswers:
         self._planner = offline.load_planner(setup)
         self._texts = texts
 
-    def status(self, observation: Observation) -> Record:
-        """See ``Answers.status``."""
-        return status.data(View(observation.snapshot, self._rows(observation), None))
+    def gangs(self, observation: Observation) -> tuple[Record, Mapping[GangKey, Record]]:
+        """See ``Answers.gangs``."""
+        view = View(observation.snapshot, self._rows(observation), None)
+        keys = [row.gang.key for row in view.rows]
+        return status.states(view), dict(zip(keys, status.gangs(view), strict=True))
 
     def queues(self, observation: Observation) -> Record:
         """See ``Answers.queues``."""

@@ -3,15 +3,16 @@
 import { html, nothing, render } from './vendor/lit-html.js';
 import { follow, get, open } from './server.js';
 import { problem, visible } from './text.js';
-import * as views from './views.js';
+import * as gangs from './gang_views.js';
+import { map } from './map_view.js';
 import * as plans from './plan_views.js';
 import { queues } from './queue_views.js';
 
 const VIEWS = {
-  map: ['Map', views.map],
-  waiting: ['Waiting', views.waiting],
+  map: ['Map', map],
+  waiting: ['Waiting', gangs.waiting],
   queues: ['Queues', queues],
-  gang: ['', views.gang],
+  gang: ['', gangs.gang],
   planner: ['Planner', plans.planner],
   'what-if': ['What if', plans.whatIf],
 };
@@ -205,7 +206,7 @@ async function begin() {
   addEventListener('popstate', read);
   read();
   if (state.lost?.status === 401) return;
-  requestIdleCallback(() => need('/api/waiting')); // the first answer of a large cluster takes time
+  requestIdleCallback(gangs.prepare);
   follow({
     changed: async (news) => {
       const isBack = state.lost !== null;

@@ -4,9 +4,12 @@ import { html, nothing } from './vendor/lit-html.js';
 import { draw, forget, go, need, state } from './app.js';
 import { post } from './server.js';
 import { rowName } from './map.js';
+import { gangsInLine } from './gang_views.js';
 import { count, gangLink, name, problem, visible } from './text.js';
-import { drawing, legend, table } from './views.js';
+import { drawing, legend, nodes } from './map_view.js';
+import { table } from './tables.js';
 
+const MOST_NAMES = 500; // that a field suggests
 const WOULD_START = [['planned', 'would start']];
 
 const linkOf = (row) => gangLink(row.kind === 'PodGroup' ? row.gang : `${row.gang}/${row.kind}`);
@@ -77,8 +80,8 @@ export function planner() {
         )
       : html`<p class="quiet">No gang that waits could start at all.</p>`}
     <h2>What the plan would start, on the map</h2>
-    ${legend(maps[0].nodes, state.query, WOULD_START)}
-    ${drawing('plan', maps[0].nodes, maps[0].labels, state.query)}
+    ${legend(maps[0].rows, state.query, WOULD_START)}
+    ${drawing('plan', maps[0].rows, maps[0].labels, state.query)}
     <h2>Gangs</h2>
     ${table(
       'Gangs of the plan',
@@ -141,25 +144,29 @@ function change(key, value, { without = false } = {}) {
 
 export function whatIf() {
   ask();
-  const nodes = need('/api/map', { since: 0 }, 'once').value?.nodes ?? [];
-  const gangs = need('/api/status', {}, 'once').value?.gangs ?? [];
   const isAsked = CHANGES.some((key) => given(key).length);
   return html`
     <h1>What if …</h1>
     <div class="what-if">
       ${forms()}
       <datalist id="nodes">
-        ${nodes.slice(0, 500).map((row) => html`<option value=${visible(rowName(row))}></option>`)}
+        ${nodes.ask().all.slice(0, MOST_NAMES).map((row) => html`<option value=${visible(rowName(row))}></option>`)}
       </datalist>
       <datalist id="gangs">
-        ${gangs.slice(0, 500).map(
-          (row) => html`<option value=${visible(`${row.namespace}/${row.name}`)}></option>`,
-        )}
+        ${gangNames().map((gang) => html`<option value=${visible(gang)}></option>`)}
       </datalist>
     </div>
     ${isAsked ? chosen() : html`<p>Choose a change: Tutti plans without and with it.</p>`}
     ${isAsked ? result() : nothing}
   `;
+}
+
+// Gangs that wait first: most questions are about them.
+function gangNames() {
+  const waiting = gangsInLine().map((row) => row.gang).slice(0, MOST_NAMES);
+  if (waiting.length === MOST_NAMES) return waiting;
+  const running = nodes.all.flatMap((row) => row[7].map(([gang]) => gang));
+  return [...new Set([...waiting, ...running])].slice(0, MOST_NAMES);
 }
 
 function forms() {
@@ -276,8 +283,8 @@ function result() {
       ${maps.map(
         (map, i) => html`<section class="panel" aria-label=${titles[i]}>
           <h2>${titles[i]}</h2>
-          ${summary(i ? plan.after : plan.before)} ${legend(map.nodes, state.query, WOULD_START)}
-          ${drawing(titles[i], map.nodes, map.labels, state.query)}
+          ${summary(i ? plan.after : plan.before)} ${legend(map.rows, state.query, WOULD_START)}
+          ${drawing(titles[i], map.rows, map.labels, state.query)}
         </section>`,
       )}
     </div>

@@ -3,7 +3,7 @@
 import { html, nothing } from './vendor/lit-html.js';
 import { need } from './app.js';
 import { gangLink, name, problem, visible } from './text.js';
-import { table } from './views.js';
+import { table } from './tables.js';
 
 const UNITS = { m: 1 / 1000, '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 };
 
@@ -16,11 +16,11 @@ function number(quantity = '0') {
 const percent = (n) => `${(100 * Math.min(1, n)).toFixed(1)}%`;
 
 // Up to the limit, or else up to what all nodes have.
-function bar(queue, resource, totals) {
+function bar(queue, resource, offered) {
   const [charged, covered, guaranteed] = ['charged', 'covered', 'guaranteed'].map((key) =>
     number(queue[key][resource]),
   );
-  const whole = Math.max(number(queue.limits[resource] ?? totals[resource]?.allocatable), charged) || 1;
+  const whole = Math.max(number(queue.limits[resource] ?? offered[resource]), charged) || 1;
   const words = `${queue.charged[resource] ?? 0} charged, ${queue.covered[resource] ?? 0} covered`;
   return html`<svg class="bar" role="img" aria-label=${words}>
     <rect class="charged" width=${percent(charged / whole)} height="100%"></rect>
@@ -34,7 +34,7 @@ function bar(queue, resource, totals) {
   </svg>`;
 }
 
-function rows(queue, totals) {
+function rows(queue, offered) {
   const guaranteed = Object.keys(queue.guaranteed).filter((key) => number(queue.guaranteed[key]));
   const quotas = new Set([...guaranteed, ...Object.keys(queue.limits)]);
   const named = [...quotas].sort();
@@ -52,7 +52,7 @@ function rows(queue, totals) {
             ${queue.mode === 'Shadow' ? html`<span class="badge">shadow</span>` : nothing}
           </th>`}
       ${cell('Resource', name(resource || '–'))}
-      ${cell('Use', resource ? bar(queue, resource, totals) : '–')}
+      ${cell('Use', resource ? bar(queue, resource, offered) : '–')}
       ${QUOTAS.map(([title, key]) => cell(title, amount(key), 'number'))}
       ${i ? cell('Waiting', '', 'number again') : cell('Waiting', queue.waiting, 'number')}
       ${i
@@ -102,12 +102,12 @@ const linkOf = ({ gang, kind }) => gangLink(kind === 'PodGroup' ? gang : `${gang
 
 export function queues() {
   const entry = need('/api/queues');
-  const totals = need('/api/status').value?.resources ?? {};
   if (!entry.value) {
     const words = entry.problem ? problem(entry.problem.message) : html`<p>Loading …</p>`;
     return html`<h1>Queues</h1>${words}`;
   }
-  const { queues: all, gangs } = entry.value;
+  const { offered } = entry.value;
+  const { queues: all, gangs } = entry.value.answer;
   if (!all.length) {
     return html`<h1>Queues</h1>
       <p>There is no Queue: all gangs share the cluster without quotas.</p>`;
@@ -129,7 +129,7 @@ export function queues() {
           </tr>
         </thead>
         <tbody>
-          ${all.map((queue) => rows(queue, totals))}
+          ${all.map((queue) => rows(queue, offered))}
         </tbody>
       </table>
     </div>

@@ -1,0 +1,234 @@
+// The view of the map: what it shows and how, its legend, and one node.
+
+import { html, nothing } from './vendor/lit-html.js';
+import { go, need, state } from './app.js';
+import { freeOf, grouped, groupOf, mapOf, rowName } from './map.js';
+import { Newest } from './newest.js';
+import { loading, table } from './tables.js';
+import { amount, colour, count, gangLink, isDark, name, nodeLink, visible } from './text.js';
+
+const MOST_IN_LEGEND = 12;
+
+// Groups stay the same arrays while no node comes, goes or moves to another group: then the map
+// draws the tiles alone whose rows are new.
+const groups = new Map();
+export const nodes = new Newest('/api/map', rowName, (answer, rows) => {
+  if (answer.whole || answer.gone.length) groups.clear();
+  const labels = nodes.answer?.labels ?? [];
+  for (const row of answer.rows) {
+    const before = rows.get(rowName(row));
+    for (const [by, found] of groups) {
+      if (before && groupOf(before, by, labels) === groupOf(row, by, answer.labels)) {
+        found.place(row);
+      } else groups.delete(by);
+    }
+  }
+});
+
+// Of rows that never change, as those of a plan are.
+const ofPlans = new WeakMap();
+function groupsOfPlan(all, by, labels) {
+  const found = ofPlans.get(all);
+  if (found?.by === by) return found.groups;
+  const { groups } = grouped(all, by, labels);
+  ofPlans.set(all, { by, groups });
+  return groups;
+}
+
+function groupsOf(all, by, labels) {
+  if (all !== nodes.all) return groupsOfPlan(all, by, labels);
+  let found = groups.get(by);
+  if (!found) groups.set(by, (found = grouped(all, by, labels)));
+  return found.groups;
+}
+
+const openNode = (node) => go({ node }, { focus: '#node' });
+
+export function map() {
+  const { all, answer } = nodes.ask();
+  if (!answer) return html`<h1>Cluster map</h1>${loading(nodes)}`;
+  const { labels } = answer;
+  const query = state.query;
+  const chosen = query.get('node');
+  return html`
+    <h1>Cluster map</h1>
+    ${tools(labels, query)} ${legend(all, query)}
+    <div>
+      ${query.get('as') === 'table' ? nodeTable(all) : drawing('map', all, labels, query, openNode)}
+      ${chosen ? nodePanel(chosen) : nothing}
+    </div>
+  `;
+}
+
+// The map of some rows; ``which`` tells maps apart that are shown beside each other.
+export function drawing(which, all, labels, query, choose) {
+  if (!all.length) return html`<p>There is no node to show.</p>`;
+  return mapOf(
+    which,
+    {
+      groups: groupsOf(all, query.get('by') ?? 'kind', labels),
+      colour: query.get('colour') ?? 'gang',
+      gang: query.get('gang'),
+      node: query.get('node'),
+    },
+    choose,
+  );
+}
+
+function tools(labels, query) {
+  const select = (title, key, options) => html`<label
+    >${title}
+    <select id=${key} @change=${(event) => go({ [key]: event.target.value }, { replace: true })}>
+      ${options.map(
+        ([value, text]) =>
+          html`<option value=${value} ?selected=${(query.get(key) ?? options[0][0]) === value}>
+            ${text}
+          </option>`,
+      )}
+    </select></label
+  >`;
+  return html`<div class="tools">
+    ${select('Group nodes by', 'by', [
+      ['kind', 'kind'],
+      ...labels.map((label) => [label, visible(label)]),
+    ])}
+    ${select('Colour by', 'colour', [['gang', 'gang'], ['use', 'use']])}
+    ${select('Show as', 'as', [['map', 'map'], ['table', 'table']])}
+  </div>`;
+}
+
+const CHIPS = [
+  ['free', 'free'],
+  ['others', 'other pods'],
+  ['bound', 'bound'],
+  ['reserved', 'reserved'],
+];
+
+const largestOf = new WeakMap(); // by rows: the gangs on them, the largest first
+function largestGangs(all) {
+  if (largestOf.has(all)) return largestOf.get(all);
+  const members = new Map();
+  for (const row of all) {
+    for (const [gang, , , n] of row[7]) members.set(gang, (members.get(gang) ?? 0) + n);
+  }
+  const found = [...members].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  largestOf.set(all, found);
+  return found;
+}
+
+export function legend(all, query, more = []) {
+  const largest = largestGangs(all);
+  const dark = isDark();
+  const stressed = query.get('gang');
+  const isByUse = query.get('colour') === 'use';
+  const chips = isByUse
+    ? [...CHIPS, ...more]
+    : [...CHIPS.slice(0, 2), ['pale', more.length ? 'reserved, or would start' : 'reserved']];
+  return html`<ul class="legend" aria-label="Legend">
+    ${chips.map(
+      ([which, title]) => html`<li><span class=${`chip ${which}`}></span>${title}</li>`,
+    )}
+    ${isByUse
+      ? nothing
+      : largest.slice(0, MOST_IN_LEGEND).map(
+          ([gang, n]) =>
+            html`<li>
+              <span class="chip" .style=${`background: ${colour(gang, dark)}`}></span>
+              <button
+                aria-pressed=${stressed === gang}
+                @click=${() => go({ gang: stressed === gang ? '' : gang }, { replace: true })}
+              >
+                ${name(gang)} (${n})
+              </button>
+            </li>`,
+        )}
+    ${!isByUse && largest.length > MOST_IN_LEGEND
+      ? html`<li class="quiet">and ${count(largest.length - MOST_IN_LEGEND, 'more gang')}</li>`
+      : nothing}
+  </ul>`;
+}
+
+function nodeTable(all) {
+  const rows = [...all].sort((a, b) => (a[0] < b[0] ? -1 : 1));
+  return table(
+    'Nodes',
+    [['Node'], ['Kind'], ['State'], ['Free', 'number'], ['Of', 'number'], ['Gangs']],
+    rows,
+    (row) => [
+      nodeLink(row[0]),
+      name(row[1] || '–'),
+      row[3] === 'notready' ? 'not ready' : row[3] || 'ready',
+      amount(row[4], freeOf(row)),
+      amount(row[4], row[5]),
+      row[7].map(([gang, status, , n]) => html`${gangLink(gang)} (${n} ${status}) `),
+    ],
+  );
+}
+
+// One element, before and after the answer is here, so that it keeps the focus.
+function nodePanel(chosen) {
+  const entry = need('/api/node', { name: chosen });
+  return html`<aside
+    class="panel node"
+    aria-label="Node"
+    id="node"
+    tabindex="-1"
+    @keydown=${(event) => event.key === 'Escape' && closeNode()}
+  >
+    ${entry.value && !entry.problem ? nodeFacts(entry.value) : loading(entry)}
+    <button @click=${closeNode}>Close</button>
+  </aside>`;
+}
+
+const closeNode = () => go({ node: '' }, { focus: '.marks' });
+
+function nodeFacts(node) {
+  return html`
+    <h2>${name(node.name)}</h2>
+    <p>
+      ${node.ready ? 'Ready' : 'Not ready'}${node.cordoned ? ', cordoned' : ''}.
+      <a href=${`#/what-if?remove=${encodeURIComponent(node.name)}`}>What if it were drained?</a>
+    </p>
+    <div class="wide">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Resource</th>
+            <th scope="col" class="number">Free</th>
+            <th scope="col" class="number">Of</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${node.resources.map(
+            (one) => html`<tr>
+              <td>${name(one.name)}</td>
+              <td class="number">${one.free}</td>
+              <td class="number">${one.allocatable}</td>
+            </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+    <h2>Gangs here</h2>
+    ${node.gangs.length
+      ? html`<ul>
+          ${node.gangs.map(
+            (one) =>
+              html`<li>${gangLink(one.gang)}: ${count(one.members, 'member')} ${one.status}</li>`,
+          )}
+        </ul>`
+      : html`<p>None.</p>`}
+    ${node.taints.length
+      ? html`<h2>Taints</h2>
+          <ul>
+            ${node.taints.map((taint) => html`<li>${name(taint)}</li>`)}
+          </ul>`
+      : nothing}
+    <details>
+      <summary>${count(Object.keys(node.labels).length, 'label')}</summary>
+      <ul>
+        ${Object.entries(node.labels).map(([key, value]) => html`<li>${name(`${key}=${value}`)}</li>`)}
+      </ul>
+    </details>
+  `;
+}
