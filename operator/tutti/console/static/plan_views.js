@@ -1,7 +1,7 @@
 // What would be: the plan of the cluster as it is, and plans of a cluster that is different.
 
 import { html, nothing } from './vendor/lit-html.js';
-import { draw, forget, go, need, state } from './app.js';
+import { draw, fillSoon, forget, go, need, state } from './app.js';
 import { post } from './server.js';
 import { rowName } from './map.js';
 import { gangsInLine } from './gang_views.js';
@@ -9,7 +9,7 @@ import { count, gangLink, name, problem, visible } from './text.js';
 import { drawing, legend, nodes } from './map_view.js';
 import { table } from './tables.js';
 
-const MOST_NAMES = 500; // that a field suggests
+const MOST_NAMES = 200; // that a field suggests
 const WOULD_START = [['planned', 'would start']];
 
 const linkOf = (row) => gangLink(row.kind === 'PodGroup' ? row.gang : `${row.gang}/${row.kind}`);
@@ -149,17 +149,22 @@ export function whatIf() {
     <h1>What if …</h1>
     <div class="what-if">
       ${forms()}
-      <datalist id="nodes">
-        ${nodes.ask().all.slice(0, MOST_NAMES).map((row) => html`<option value=${visible(rowName(row))}></option>`)}
-      </datalist>
-      <datalist id="gangs">
-        ${gangNames().map((gang) => html`<option value=${visible(gang)}></option>`)}
-      </datalist>
+      ${suggestions('nodes', nodeNames)} ${suggestions('gangs', gangNames)}
     </div>
     ${isAsked ? chosen() : html`<p>Choose a change: Tutti plans without and with it.</p>`}
     ${isAsked ? result() : nothing}
   `;
 }
+
+// What fields suggest comes after the first picture of the view.
+function suggestions(id, names) {
+  if (state.isFresh) fillSoon();
+  return html`<datalist id=${id}>
+    ${state.isFresh ? nothing : names().map((one) => html`<option value=${visible(one)}></option>`)}
+  </datalist>`;
+}
+
+const nodeNames = () => nodes.ask().all.slice(0, MOST_NAMES).map(rowName);
 
 // Gangs that wait first: most questions are about them.
 function gangNames() {

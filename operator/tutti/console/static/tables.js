@@ -5,7 +5,7 @@ import { draw, fillSoon, state } from './app.js';
 import { count, problem } from './text.js';
 
 const FIRST_ROWS = 40; // of a table in the first picture of a view
-const MOST_ROWS = 200; // of a table at once; more are a click away
+const MOST_ROWS = 100; // of a table at once; more are a click away
 
 export const loading = (entry) => (entry.problem ? problem(entry.problem.message) : html`<p>Loading …</p>`);
 
