@@ -26,7 +26,7 @@ MARKUP = "<img src=x onerror=hacked=1>"
 SCRIPT = '"><svg onload=hacked=2>${hacked=3}'
 TURNED = "abc\u202egpj.exe"
 LONG = "l" * 253
-VIEWS = ("map", "map?as=table", "waiting", "queues", "planner", "what-if", "gang/ml%2Ftrain")
+VIEWS = ("map", "map?as=table", "waiting", "queues", "would-be-ended", "planner", "what-if", "gang/ml%2Ftrain")
 
 
 @pytest.fixture
@@ -178,6 +178,8 @@ async def test_queues_are_a_tree_with_bars_and_their_quotas_can_be_tried(
             ".map((r) => r.getAttribute('width'))"
         )
         assert widths == ["80.0%", "80.0%", "2"]
+        told = await _shown(page, "would-be-ended")
+        assert "No queue is in shadow, so there is nothing to show." in told
         told = await _shown(page, "what-if?queue=vision.limit.nvidia.com%2Fgpu%3D12")
         assert "starts now" in told
         assert page.complaints == []

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from ..kube import errors, list_watch
 from ..kube.calls import Right, Stream
@@ -18,11 +18,16 @@ from ..model.cluster import Snapshot
 from ..model.keys import GangKey
 from ..state.cluster_state import ClusterState
 from ..state.reflectors import Reflector, reflectors_into, storage_into
+from . import operator_figures
 from .observation import MissingKind, Observation, Record, WrongQuestion
 
 FORBIDDEN, NOT_FOUND = 403, 404
 MOST_EVENTS = 100
 STORAGE_SECONDS = 1.0  # how soon a first pod with claims is noticed
+
+
+class Api(Source, operator_figures.Reader, Protocol):
+    """Lists, watches and single reads."""
 
 
 class LiveCluster:
@@ -32,7 +37,7 @@ class LiveCluster:
 
     def __init__(
         self,
-        api: Source,
+        api: Api,
         title: str,
         scheduler: str,
         served: Sequence[str] = (),
@@ -148,6 +153,10 @@ class LiveCluster:
             raise WrongQuestion("the Events cannot be read") from problem
         return sorted(records, key=lambda event: event["at"], reverse=True)[:MOST_EVENTS]
 
+    async def operators(self) -> Sequence[Record]:
+        """See ``Cluster.operators``."""
+        return await operator_figures.read(self._api.api, self._namespace)
+
 
 def _within(right: Right, namespace: str) -> Right:
     """The same right in one namespace."""
@@ -170,9 +179,7 @@ def _event(item: Any) -> dict[str, Any]:
 class _Noting:
     """A source that notes which kinds cannot be had, and since when they can again."""
 
-    def __init__(
-        self, api: Source, wake: Callable[[], None], optional: Collection[str] = ()
-    ) -> None:
+    def __init__(self, api: Api, wake: Callable[[], None], optional: Collection[str] = ()) -> None:
         """A cluster need not have the kinds of the ``optional`` streams."""
         self.api = api
         self._wake = wake

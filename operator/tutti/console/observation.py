@@ -89,6 +89,9 @@ class Cluster(Protocol):
     async def events(self, gang: GangKey) -> Sequence[Record]:
         """The Events about a gang, the newest first. May raise ``WrongQuestion``."""
 
+    async def operators(self) -> Sequence[Record]:
+        """The figures of every replica of the operator. May raise ``WrongQuestion``."""
+
 
 class Files:
     """A cluster as files describe it: it never changes."""
@@ -108,4 +111,8 @@ class Files:
 
     async def events(self, gang: GangKey) -> Sequence[Record]:  # noqa: ARG002 - of no gang
         """See ``Cluster.events``: files hold none that a decision uses."""
+        return ()
+
+    async def operators(self) -> Sequence[Record]:
+        """See ``Cluster.operators``: a file has none."""
         return ()

@@ -1,27 +1,27 @@
 """Plans on demand, one at a time and in a thread: the newest is kept until the cluster changes."""
 
 import asyncio
+from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from ..model.keys import GangKey
 from .observation import Answers, Observation, PlanAnswer, Record, WhatIf
 
-T = TypeVar("T")
+MOST_PLANS = 20  # that are remembered
 
 
 class Cancelled(Exception):  # noqa: N818 - named for the situation
     """The reader has left: the rest of the answer is not worked out."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimedPlan:
+class TimedPlan(NamedTuple):
     """A plan, of which version of the cluster it is, and the seconds that it took."""
 
     version: int
     answer: PlanAnswer
     seconds: float
+    taken_at: float  # of the snapshot
 
 
 class PlanningJobs:
@@ -32,6 +32,7 @@ class PlanningJobs:
         self._monotonic = monotonic
         self._turn = asyncio.Lock()
         self._newest: TimedPlan | None = None
+        self.last: deque[Record] = deque(maxlen=MOST_PLANS)  # what came of plans, the newest first
 
     async def plan(self, observation: Observation, *, is_fresh: bool) -> TimedPlan:
         """The plan of a cluster; the last one made, unless a fresh one is asked for.
@@ -45,7 +46,9 @@ class PlanningJobs:
                 begin = self._monotonic()
                 answer = await asyncio.to_thread(self._answers.plan, observation)
                 took = self._monotonic() - begin
-                newest = self._newest = TimedPlan(observation.version, answer, took)
+                taken_at = observation.snapshot.taken_at
+                newest = self._newest = TimedPlan(observation.version, answer, took, taken_at)
+                self.last.appendleft(_summary(newest))
             return newest
 
     async def what_if(self, observation: Observation, changes: WhatIf) -> PlanAnswer:
@@ -89,3 +92,20 @@ class PlanningJobs:
                 job.exception()
                 raise
             return answer
+
+
+def _summary(plan: TimedPlan) -> Record:
+    """What came of a plan: its gap is that of the first priority without a proof."""
+    record = plan.answer.record
+    answers = Counter(row["answer"] for row in record["gangs"])
+    levels = record["levels"]
+    gaps = (level["gap"] for level in levels if level["gap"] != 0)
+    is_known = record["proved"] or levels
+    return {
+        "takenAt": plan.taken_at,
+        "seconds": plan.seconds,
+        "proved": record["proved"],
+        "gap": next(gaps, 0.0) if is_known else None,
+        "starts": answers["starts"],
+        "waits": answers["waits"],
+    }

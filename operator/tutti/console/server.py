@@ -76,6 +76,7 @@ class Console:
                 web.get("/api/gang", self._data(self._tell_gang)),
                 web.get("/api/events", self._data(self._tell_events)),
                 web.get("/api/plan", self._data(self._tell_plan)),
+                web.get("/api/operators", self._data(self._tell_operators)),
                 web.post("/api/what-if", self._data(self._tell_what_if)),
                 web.get("/api/explain", self._explain),
                 web.get("/api/changes", self._changes),
@@ -184,7 +185,12 @@ class Console:
             "seconds": plan.seconds,
             "version": plan.version,
             "maps": page_data.maps(plan.answer),
+            "takenAt": plan.taken_at,
+            "last": list(self._jobs.last),
         }
+
+    async def _tell_operators(self, _request: web.Request) -> Mapping[str, Any]:
+        return {"replicas": await self._cluster.operators()}
 
     async def _tell_what_if(self, request: web.Request) -> Mapping[str, Any]:
         changes = page_data.what_if(await _json_body(request))

@@ -330,6 +330,10 @@ class Client:
         path = Call.CREATE_EVENT.path(event.regarding.namespace)
         await self._send(Call.CREATE_EVENT, path, encode.event(event))
 
+    async def get(self, right: Right, path: str, query: Mapping[str, str] | None = None) -> bytes:
+        """Read what only people look at; raises ``errors.ApiError``."""
+        return await self._send(right, path, query=query)
+
     async def page(self, stream: Stream, after: str = "") -> bytes:
         """See ``Source.page``."""
         query = {"limit": str(PAGE)}

@@ -34,6 +34,7 @@ def views(gang: str, node: str, queue_change: str) -> dict[str, str]:
         "waiting": "waiting",
         "explained": f"waiting?explain={waits}",
         "queues": "queues",
+        "would-be-ended": "would-be-ended",
         "gang": f"gang/{waits}?explain=1",
         "planner": "planner",
         "what-if": "what-if",
@@ -119,7 +120,9 @@ async def clicks(page: Page) -> None:
     await press_link(page, "main", "Show it on the map")
     await page.until("location.hash.startsWith('#/map?gang=')")
     await page.click("nav a[href='#/queues']")
-    await page.until(f"{there}('#queues svg.bar') && {there}('#would-stop') !== null")
+    await page.until(f"{there}('#queues svg.bar') !== null")
+    await press_link(page, "main", "which gangs they would have stopped")
+    await page.until(f"{READY} && {there}('#would-stop td a') !== null")
     await page.click("nav a[href='#/planner']")
     await page.until(f"{READY} && document.body.innerText.includes('proved')", 60)
 

@@ -103,7 +103,15 @@ class Slow:
     def plan(self, observation: Observation) -> PlanAnswer:
         """See ``Answers.plan``."""
         self.plans += 1
-        return PlanAnswer({"version": observation.version}, [])
+        return PlanAnswer(
+            {
+                "version": observation.version,
+                "proved": False,
+                "levels": [{"gap": 0.0}, {"gap": 0.25}, {"gap": None}],
+                "gangs": [{"answer": "starts"}, {"answer": "waits"}, {"answer": "waits"}],
+            },
+            [],
+        )
 
     def what_if(self, observation: Observation, changes: WhatIf) -> PlanAnswer:
         """See ``Answers.what_if``."""
@@ -131,6 +139,15 @@ async def test_a_plan_is_kept_until_a_fresh_one_is_asked_for() -> None:
     assert (await jobs.plan(new, is_fresh=True)).version == 2
     assert (await jobs.plan(new, is_fresh=True)).version == 2
     assert answers.plans == 2
+    assert jobs.last[0] == {
+        "takenAt": 0.0,
+        "seconds": 0.0,
+        "proved": False,
+        "gap": 0.25,
+        "starts": 1,
+        "waits": 2,
+    }
+    assert len(jobs.last) == 2
 
 
 async def test_an_explanation_ends_when_its_reader_has_left() -> None:

@@ -6,12 +6,13 @@ import { problem, visible } from './text.js';
 import * as gangs from './gang_views.js';
 import { map } from './map_view.js';
 import * as plans from './plan_views.js';
-import { queues } from './queue_views.js';
+import { queues, wouldBeEnded } from './queue_views.js';
 
 const VIEWS = {
   map: ['Map', map],
   waiting: ['Waiting', gangs.waiting],
   queues: ['Queues', queues],
+  'would-be-ended': ['Would be ended', wouldBeEnded],
   gang: ['', gangs.gang],
   planner: ['Planner', plans.planner],
   'what-if': ['What if', plans.whatIf],

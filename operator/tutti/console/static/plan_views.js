@@ -5,7 +5,8 @@ import { draw, fillSoon, forget, go, need, state } from './app.js';
 import { post } from './server.js';
 import { rowName } from './map.js';
 import { gangsInLine } from './gang_views.js';
-import { count, gangLink, name, problem, visible } from './text.js';
+import { operator } from './operator_view.js';
+import { count, duration, gangLink, moment, name, problem, share, visible } from './text.js';
 import { drawing, legend, nodes } from './map_view.js';
 import { table } from './tables.js';
 
@@ -13,7 +14,6 @@ const MOST_NAMES = 200; // that a field suggests
 const WOULD_START = [['planned', 'would start']];
 
 const linkOf = (row) => gangLink(row.kind === 'PodGroup' ? row.gang : `${row.gang}/${row.kind}`);
-const share = (n) => (n === null ? 'unknown' : `${(100 * n).toFixed(n && n < 0.1 ? 1 : 0)} %`);
 
 function summary(plan) {
   const answers = new Map();
@@ -41,19 +41,25 @@ function summary(plan) {
 export function planner() {
   const fresh = state.query.get('fresh') ?? '0';
   const entry = need('/api/plan', { fresh }, 'once');
-  if (!entry.value) {
-    const words = entry.problem
-      ? problem(entry.problem.message)
-      : html`<p role="status"><progress aria-label="Planning"></progress> Planning …</p>`;
-    return html`<h1>Planner</h1>${words}`;
-  }
-  const { plan, seconds, maps, version } = entry.value;
-  const isOld = version !== state.news.version && state.about.live;
   return html`
     <h1>Planner</h1>
+    ${operator()}
+    <h2>The plan of now</h2>
+    ${entry.value
+      ? planOfNow(entry)
+      : entry.problem
+        ? problem(entry.problem.message)
+        : html`<p role="status"><progress aria-label="Planning"></progress> Planning …</p>`}
+  `;
+}
+
+function planOfNow(entry) {
+  const { plan, seconds, takenAt, maps, version, last } = entry.value;
+  const isOld = version !== state.news.version && state.about.live;
+  return html`
     <p>
-      The plan that Tutti makes of this cluster, made here in ${seconds.toFixed(2)} s of what was
-      seen at ${visible(plan.takenAt)}. The operator plans by itself; this changes nothing.
+      The plan that Tutti makes of the cluster as it was at ${moment(takenAt)}. The console made it in
+      ${duration(seconds)}; it changes nothing.
     </p>
     ${isOld
       ? html`<p>
@@ -70,7 +76,7 @@ export function planner() {
         </p>`
       : nothing}
     ${summary(plan)}
-    <h2>Priorities</h2>
+    <h3>Priorities</h3>
     ${plan.levels.length
       ? table(
           'Priorities',
@@ -79,10 +85,10 @@ export function planner() {
           (level) => [level.priority, level.admitted, level.bound ?? 'unknown', share(level.gap)],
         )
       : html`<p class="quiet">No gang that waits could start at all.</p>`}
-    <h2>What the plan would start, on the map</h2>
+    <h3>What the plan would start, on the map</h3>
     ${legend(maps[0].rows, state.query, WOULD_START)}
     ${drawing('plan', maps[0].rows, maps[0].labels, state.query)}
-    <h2>Gangs</h2>
+    <h3>Gangs</h3>
     ${table(
       'Gangs of the plan',
       [['Gang'], ['Priority', 'number'], ['Answer'], ['Why or where']],
@@ -94,6 +100,20 @@ export function planner() {
         row.sentence
           ? visible(row.sentence)
           : html`${Object.entries(row.nodes).map(([node, n]) => html`${name(node)} (${n}) `)}`,
+      ],
+    )}
+    <h3>Last plans of the console</h3>
+    ${table(
+      'Last plans of the console',
+      [['Cluster of'], ['Took', 'number'], ['Proved'], ['Gap', 'number'], ['Starts', 'number'], ['Waits', 'number']],
+      last,
+      (made) => [
+        moment(made.takenAt),
+        duration(made.seconds),
+        made.proved ? 'yes' : 'no',
+        share(made.gap),
+        made.starts,
+        made.waits,
       ],
     )}
   `;

@@ -49,7 +49,7 @@ function rows(queue, offered) {
         : html`<th scope="row">
             ${Array.from({ length: queue.depth }, () => html`<span class="indent"></span>`)}
             ${name(queue.name)}
-            ${queue.mode === 'Shadow' ? html`<span class="badge">shadow</span>` : nothing}
+            ${isShadow(queue) ? html`<span class="badge">shadow</span>` : nothing}
           </th>`}
       ${cell('Resource', name(resource || '–'))}
       ${cell('Use', resource ? bar(queue, resource, offered) : '–')}
@@ -75,30 +75,13 @@ const COLUMNS = [
   ['Waiting', 'number'], ['Share', 'number'], ['State'],
 ];
 
-// What the limits of queues in shadow would have stopped: nothing is done to these gangs.
-function wouldStop(all) {
-  const shadows = all.filter((queue) => queue.mode === 'Shadow');
-  if (!shadows.length) return nothing;
-  return html`
-    <h2>In shadow</h2>
-    <p class="quiet">
-      The guarantees and limits of these queues count for nothing yet. Were they to count, their
-      limits would have stopped these gangs.
-    </p>
-    <ul id="would-stop">
-      ${shadows.map(
-        (queue) => html`<li>
-          ${name(queue.name)}:
-          ${queue.wouldStop.length
-            ? queue.wouldStop.map((gang, i) => html`${i ? ', ' : ''}${linkOf(gang)}`)
-            : 'none'}
-        </li>`,
-      )}
-    </ul>
-  `;
-}
-
-const linkOf = ({ gang, kind }) => gangLink(kind === 'PodGroup' ? gang : `${gang}/${kind}`);
+const isShadow = (queue) => queue.mode === 'Shadow';
+const nameOf = ({ gang, kind }) => (kind === 'PodGroup' ? gang : `${gang}/${kind}`);
+const linkOf = (row) => gangLink(nameOf(row));
+const charged = (row) =>
+  Object.entries(row?.charged ?? {})
+    .map(([key, n]) => `${n} ${key}`)
+    .join(', ');
 
 export function queues() {
   const entry = need('/api/queues');
@@ -136,7 +119,12 @@ export function queues() {
     ${all.flatMap((queue) =>
       queue.faults.map((fault) => problem(`queue ${queue.name}: ${fault}`)),
     )}
-    ${wouldStop(all)}
+    ${all.some(isShadow)
+      ? html`<p>
+          A queue in shadow has limits that stop nobody yet:
+          <a href="#/would-be-ended">which gangs they would have stopped</a>.
+        </p>`
+      : nothing}
     <h2>Gangs</h2>
     ${table(
       'Gangs of the queues',
@@ -147,8 +135,47 @@ export function queues() {
         name(row.queue),
         Object.keys(row.charged).length ? 'runs' : 'waits',
         row.priority,
-        visible(Object.entries(row.charged).map(([key, n]) => `${n} ${key}`).join(', ')),
+        visible(charged(row)),
       ],
     )}
+  `;
+}
+
+// What the limits of queues in shadow would have stopped: nothing is done to these gangs.
+export function wouldBeEnded() {
+  const entry = need('/api/queues');
+  if (!entry.value) {
+    const words = entry.problem ? problem(entry.problem.message) : html`<p>Loading …</p>`;
+    return html`<h1>Would be ended</h1>${words}`;
+  }
+  const { queues: all, gangs } = entry.value.answer;
+  const shadows = all.filter(isShadow);
+  const byName = new Map(gangs.map((row) => [nameOf(row), row]));
+  const stopped = shadows.flatMap((queue) => queue.wouldStop.map((gang) => ({ queue, gang })));
+  const names = shadows.map((queue, i) => html`${i ? ', ' : ''}${name(queue.name)}`);
+  return html`
+    <h1>Would be ended</h1>
+    <p>
+      The guarantees and limits of a queue with <code>mode: Shadow</code> count for nothing. The queue
+      says here which gangs its limits would have stopped. Nothing happens to these gangs.
+    </p>
+    ${!shadows.length
+      ? html`<p>No queue is in shadow, so there is nothing to show.</p>`
+      : !stopped.length
+        ? html`<p>In shadow: ${names}. The limits would have stopped no gang that runs.</p>`
+        : html`<p>In shadow: ${names}.</p>
+            <div id="would-stop">
+              ${table(
+                'Gangs that limits in shadow would have stopped',
+                [['Gang'], ['Limit of'], ['Priority', 'number'], ['Charged']],
+                stopped,
+                ({ queue, gang }) => [
+                  linkOf(gang),
+                  name(queue.name),
+                  byName.get(nameOf(gang))?.priority ?? '–',
+                  visible(charged(byName.get(nameOf(gang)))),
+                ],
+              )}
+            </div>`}
   `;
 }

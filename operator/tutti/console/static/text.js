@@ -36,6 +36,15 @@ export function age(since, now) {
 
 export const moment = (seconds) => dates.format(new Date(seconds * 1000));
 
+export const share = (n) =>
+  n === null ? 'unknown' : `${(100 * n).toFixed(n && n < 0.1 ? 1 : 0)} %`;
+
+export function duration(seconds) {
+  if (seconds >= 120) return `${digits.format(Math.round(seconds / 60))} min`;
+  if (seconds >= 1) return `${seconds.toFixed(1)} s`;
+  return `${+(1000 * seconds).toPrecision(2)} ms`;
+}
+
 export const isDark = () => matchMedia('(prefers-color-scheme: dark)').matches;
 
 // The colour of a gang, the same in all views: neighbours in the order of first sight differ most.
