@@ -18,6 +18,7 @@ import yaml
 
 from tutti.console.security import Session
 
+from ..harness import operator_pod
 from ..harness.browser.driver import chromium
 from ..harness.console import Client
 from ..harness.console_process import tutti_ui
@@ -138,6 +139,38 @@ async def test_a_page_follows_the_cluster_and_says_when_it_cannot(rig: Rig, tmp_
                 await asyncio.to_thread(rig.delete, "podgroups", "late")
                 await page.until("!document.body.innerText.includes('ml/late')")
                 assert page.complaints == []
+
+
+async def test_the_operator_says_its_cycles_to_who_may_read_its_metrics(
+    rig: Rig, tmp_path: Path
+) -> None:
+    await asyncio.to_thread(operator_pod.create, rig)
+    async with opened(tmp_path, rig.plane.kubeconfig) as client:
+        (replica,) = (await client.get("/api/operators"))["replicas"]
+        assert (replica["pod"], replica["problem"]) == ("tutti-system/tutti-0", "")
+        figures = replica["figures"]
+        assert figures["leads"]
+        assert figures["cycles"]["done"] > 0
+        assert figures["plans"]["proved"] > 0
+        assert {stage["stage"]: stage["times"] for stage in figures["stages"]}["plan"] > 0
+    meta = {"name": "views", "namespace": "ml"}
+    rbac = "rbac.authorization.k8s.io"
+    binding = {
+        "apiVersion": f"{rbac}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "views"},
+        "subjects": [{"kind": "ServiceAccount", **meta}],
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "view"},
+    }
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+    await asyncio.to_thread(rig.create, account, binding)
+    config = await asyncio.to_thread(rig.plane.kubeconfig_for_service_account, "ml", "views")
+    other = tmp_path / "other"
+    other.mkdir()
+    async with opened(other, config) as client:
+        (replica,) = (await client.get("/api/operators"))["replicas"]
+        assert replica["right"] == "get pods/proxy in namespace tutti-system"
+        assert replica["figures"] is None
 
 
 async def test_who_may_see_one_namespace_sees_it_and_learns_which_rights_are_missing(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -26,7 +28,16 @@ MARKUP = "<img src=x onerror=hacked=1>"
 SCRIPT = '"><svg onload=hacked=2>${hacked=3}'
 TURNED = "abc\u202egpj.exe"
 LONG = "l" * 253
-VIEWS = ("map", "map?as=table", "waiting", "queues", "would-be-ended", "planner", "what-if", "gang/ml%2Ftrain")
+VIEWS = (
+    "map",
+    "map?as=table",
+    "waiting",
+    "queues",
+    "would-be-ended",
+    "planner",
+    "what-if",
+    "gang/ml%2Ftrain",
+)
 
 
 @pytest.fixture
@@ -69,6 +80,11 @@ async def test_names_stay_names_and_the_token_is_used_up(
 ) -> None:
     with tutti_ui(tmp_path, "-f", str(hostile)) as (link, pid):
         assert link.startswith("file:///")
+        page_text = await asyncio.to_thread(Path(unquote(urlsplit(link).path)).read_text)
+        (token,) = {*re.findall(r"#token=([\w-]+)", page_text)}
+        for process in ("self", str(pid)):
+            command_line = await asyncio.to_thread(Path(f"/proc/{process}/cmdline").read_text)
+            assert token not in command_line
         await page.go(link)
         await page.until("document.querySelector('cluster-map canvas') !== null")
         assert await page.evaluate("location.href.includes('token')") is False
@@ -178,6 +194,13 @@ async def test_queues_are_a_tree_with_bars_and_their_quotas_can_be_tried(
             ".map((r) => r.getAttribute('width'))"
         )
         assert widths == ["80.0%", "80.0%", "2"]
+        told = await _shown(page, "map?colour=queue&by=queue")
+        legend = await page.until(
+            "document.querySelector('.legend').innerText.includes('vision') && "
+            "document.querySelector('.legend').innerText"
+        )
+        assert "nlp" in legend
+        assert "vision/train" not in legend, "colours are those of queues"
         told = await _shown(page, "would-be-ended")
         assert "No queue is in shadow, so there is nothing to show." in told
         told = await _shown(page, "what-if?queue=vision.limit.nvidia.com%2Fgpu%3D12")

@@ -1,8 +1,9 @@
 """`python -m tests.conformance.console`: the console in Chromium, on a real cluster and on files.
 
 Every view and every click, by mouse and by keys alone; a gang that comes and goes; an API server
-that goes away; names that want to be markup; what axe-core finds; how quickly a cluster of 12,000
-nodes answers. Prints what is wrong; 0 if nothing is.
+that goes away; names that want to be markup; what axe-core finds; whether people read what the
+commands print; how quickly a cluster of 12,000 nodes answers. Prints what is wrong; 0 if nothing
+is.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tests.api.bodies import queue
+from tests.harness import operator_pod
 from tests.harness.browser.driver import chromium
 from tests.harness.builders import Part, gang, node, single, snapshot
 from tests.harness.console_process import tutti_ui
@@ -25,7 +27,7 @@ from tests.harness.rig import Rig, members, pod, pod_group
 from tutti import dump
 from tutti.model.decisions import Policy
 
-from . import speed, walk
+from . import same_answers, speed, walk
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -87,6 +89,7 @@ def cluster(rig: Rig) -> None:
     rig.until_bound("tried", 2)
     rig.create(pod_group("runs", 4), *members("runs", 4, cpu=2))
     rig.until_bound("runs", 4)
+    operator_pod.create(rig)
     rig.create(pod_group("waits", 7), *members("waits", 7, cpu=5), EVENT)
     rig.until_waiting("waits", "NotEnoughRoom")
     rig.create(pod_group(LONG[:63], 2), pod(LONG, LONG[:63], cpu=99))
@@ -168,7 +171,9 @@ async def on_files(pictures: Path | None) -> Sequence[str]:
                 "gang-long": walk.views("ml/" + LONG, "", "")["gang"],
                 "more-markup": "what-if?remove=" + quote(MARKUP, safe=""),
             }
-            return [*await walk.look(page, addresses, pictures), *await unchanged(page)]
+            faults = [*await walk.look(page, addresses, pictures), *await unchanged(page)]
+    async with chromium() as page:
+        return [*faults, *await same_answers.faults(page)]
 
 
 async def unchanged(page: Page) -> Sequence[str]:

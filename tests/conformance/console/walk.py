@@ -29,6 +29,7 @@ def views(gang: str, node: str, queue_change: str) -> dict[str, str]:
     return {
         "map": "map",
         "map-use": "map?colour=use&by=topology.kubernetes.io%2Fzone",
+        "map-queues": "map?colour=queue&by=queue",
         "map-table": "map?as=table",
         "node": f"map?node={there}",
         "waiting": "waiting",
@@ -80,7 +81,12 @@ async def clicks(page: Page) -> None:
     """
     there = "document.querySelector"
     await show(page, "map")
-    for key, value in (("by", "topology.kubernetes.io/zone"), ("colour", "use"), ("as", "table")):
+    for key, value in (
+        ("by", "topology.kubernetes.io/zone"),
+        ("colour", "queue"),
+        ("colour", "use"),
+        ("as", "table"),
+    ):
         await choose(page, key, value)
     await page.click("td a")  # the first node of the table
     await page.until("location.hash.startsWith('#/map?node=')")
@@ -125,6 +131,9 @@ async def clicks(page: Page) -> None:
     await page.until(f"{READY} && {there}('#would-stop td a') !== null")
     await page.click("nav a[href='#/planner']")
     await page.until(f"{READY} && document.body.innerText.includes('proved')", 60)
+    await page.until(f"{there}('#operator') !== null")
+    await page.click("main details summary")
+    await page.until(f"{there}('main details').open")
 
 
 async def forms(page: Page, node: str, gang: str, queue_change: str, manifest: str) -> None:

@@ -1,6 +1,6 @@
 """The map's rows: who has how much of what is counted on a node, and what changed since."""
 
-from typing import Any
+from typing import Any, cast
 
 from tutti.console.cluster_map import KIND, MapHistory, group_labels, node_record, rows
 from tutti.model.cluster import Phase, SlotReservation
@@ -117,14 +117,14 @@ def test_a_reader_gets_what_changed_and_a_new_one_everything() -> None:
 def test_a_history_has_the_rows_that_a_new_reading_of_the_snapshot_has() -> None:
     """Whatever changes: nodes, members, promised room, and the device that most members ask for."""
     history = MapHistory()
-    held = gang("held").of(2, cpu=1, gpu=1)
+    held, device = gang("held").of(2, cpu=1, gpu=1), cast("Any", {"amd.com/gpu": 1})
     gpus = [node(f"n{n}", cpu=8, gpu=4, **{"amd.com/gpu": 4}) for n in range(3)]
     pictures = [
         snapshot(*gpus, held),
         snapshot(*gpus, held, reservation(held, ("held-0", "n1"), ("held-1", "n2"))),
         snapshot(*gpus, held.bound_on("n1", "n2")),
         snapshot(*gpus[:2], held.bound_on("n1", "n2"), node("n9", cpu=1)),
-        snapshot(*gpus, gang("amd").of(9, **{"amd.com/gpu": 1}).bound_on("n0"), held),
+        snapshot(*gpus, gang("amd").of(9, **device).bound_on("n0"), held),
         snapshot(*gpus),
     ]
     seen: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from tutti.console.live import LiveCluster
 from tutti.console.observation import WrongQuestion
 from tutti.kube import errors, gang_sources
-from tutti.kube.calls import Stream
+from tutti.kube.calls import Right, Stream
 from tutti.kube.gang_sources import GangSource
 from tutti.model.keys import GangKey
 
@@ -54,6 +54,10 @@ class Source:
             f"{stream.path}?{stream.selector}", self.objects.get(stream.path, [])
         )
         return json.dumps({"metadata": {"resourceVersion": "5"}, "items": items}).encode()
+
+    async def get(self, right: Right, path: str, query: Mapping[str, str] | None = None) -> bytes:  # noqa: ARG002
+        """See ``Reader.get``."""
+        return json.dumps({"items": self.objects.get(path, [])}).encode()
 
     async def watch(self, stream: Stream, version: str) -> AsyncIterator[bytes]:  # noqa: ARG002
         """See ``Source.watch``."""
@@ -205,3 +209,8 @@ async def test_the_newest_event_about_a_gang_is_first_and_odd_ones_do_no_harm() 
         source.problems["/api/v1/namespaces/ml/events"] = FORBIDDEN
         with pytest.raises(WrongQuestion, match="forbidden"):
             await cluster.events(GangKey("ml", "a"))
+
+
+async def test_without_pods_of_the_operator_there_are_no_figures() -> None:
+    cluster = LiveCluster(Source({}), "x", "tutti", now=lambda: 0.0)
+    assert await cluster.operators() == []

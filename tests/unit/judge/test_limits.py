@@ -121,6 +121,13 @@ def test_a_queue_without_limits_and_one_that_is_gone_limit_nothing() -> None:
     assert _faults(story) == []
 
 
+def test_the_limits_of_a_queue_in_shadow_stop_nobody() -> None:
+    story = _scene()
+    story.queue("top", gpu="3", spec={"mode": "Shadow"}, generation=2, observed=2)
+    _start(story, "second", 2)
+    assert _faults(story) == []
+
+
 def test_others_and_pods_of_no_gang_are_not_judged() -> None:
     story = _scene("2")
     story.pod("alone", gpu="1")

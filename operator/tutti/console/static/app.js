@@ -205,6 +205,7 @@ async function begin() {
   }
   addEventListener('hashchange', read);
   addEventListener('popstate', read);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
   read();
   if (state.lost?.status === 401) return;
   requestIdleCallback(gangs.prepare);

@@ -5,7 +5,7 @@ import { draw, go, need, state } from './app.js';
 import { Newest } from './newest.js';
 import { explain } from './server.js';
 import { loading, table } from './tables.js';
-import { age, count, gangLink, moment, name, nodeLink, problem, visible } from './text.js';
+import { age, count, gangLink, moment, name, nameOf, nodeLink, problem, visible } from './text.js';
 
 const REST_OF_EVENTS = 5000; // milliseconds
 
@@ -97,7 +97,7 @@ function plannedReasons(all) {
     rows
       .filter((row) => row.answer === 'waits' || row.answer === 'starts')
       .map((row) => [
-        row.kind === 'PodGroup' ? row.gang : `${row.gang}/${row.kind}`,
+        nameOf(row),
         row.answer === 'starts' ? { reason: 'the plan starts it' } : row,
       ]),
   );

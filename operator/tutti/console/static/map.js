@@ -1,7 +1,7 @@
 // The map of the cluster: a tile for each node, in groups, drawn on one canvas.
 // A row is [name, kind, labels, flag, unit, capacity, others, [[gang, status, amount, members]…]].
 
-import { amount, colour, count, isDark, visible } from './text.js';
+import { amount, colour, colourOfQueue, count, isDark, visible } from './text.js';
 
 const HEAD = 26;
 const GAP = 2;
@@ -30,7 +30,19 @@ export function sentences(row) {
   return [head, ...lines, `free: ${amount(unit, freeOf(row))} of ${amount(unit, capacity)}`];
 }
 
-export function groupOf(row, by, labels) {
+// The queue whose gangs have most of a node; ``queues`` has the queue of each gang.
+function queueOf(row, queues) {
+  const amounts = new Map();
+  for (const [gang, , n] of row[7]) {
+    const queue = queues.get(gang);
+    if (queue) amounts.set(queue, (amounts.get(queue) ?? 0) + n);
+  }
+  const [most] = [...amounts].sort((a, b) => b[1] - a[1]);
+  return most ? most[0] : 'no queue';
+}
+
+export function groupOf(row, by, labels, queues) {
+  if (by === 'queue') return queueOf(row, queues);
   const at = labels.indexOf(by);
   return at < 0 ? row[1] || row[4] : row[2][at] || 'none';
 }
@@ -38,10 +50,10 @@ export function groupOf(row, by, labels) {
 const collator = new Intl.Collator('en', { numeric: true });
 
 // Rows in groups, and how to put a newer row in the place of the one before.
-export function grouped(rows, by, labels) {
+export function grouped(rows, by, labels, queues) {
   const groups = new Map();
   for (const row of rows) {
-    const value = groupOf(row, by, labels);
+    const value = groupOf(row, by, labels, queues);
     const group = groups.get(value);
     if (group) group.push(row);
     else groups.set(value, [row]);
@@ -98,9 +110,9 @@ class ClusterMap extends HTMLElement {
     if (this.#canvas) this.#mark(-1);
   }
 
-  // {groups, colour: gang or use, gang: the one to stress, node: the chosen one}
+  // {groups, colour: gang, queue or use, queues: by gang, gang: the one to stress, node: the chosen}
   set scene(scene) {
-    const isSame = ['groups', 'colour', 'gang'].every((key) => scene[key] === this.#scene[key]);
+    const isSame = ['groups', 'colour', 'queues', 'gang'].every((key) => scene[key] === this.#scene[key]);
     if (!isSame) this.#tones = null;
     this.#scene = scene;
     this.#queue();
@@ -283,7 +295,7 @@ class ClusterMap extends HTMLElement {
     if (others > 0) part(others, tones.others, 'others');
     for (const [gang, status, size] of holds) {
       const isFaint = this.#scene.gang && this.#scene.gang !== gang;
-      const own = this.#scene.colour === 'use' ? tones[status] : colour(gang, tones.dark);
+      const own = this.#fill(gang, status, tones);
       part(size, isFaint ? tones.faint : own, status);
     }
     if (flag) {
@@ -300,6 +312,14 @@ class ClusterMap extends HTMLElement {
       pen.font = '11px system-ui, sans-serif';
       pen.fillText(fitted(pen, visible(node), w), x, y + label / 2);
     }
+  }
+
+  #fill(gang, status, tones) {
+    const { colour: by, queues } = this.#scene;
+    if (by === 'use') return tones[status];
+    if (by !== 'queue') return colour(gang, tones.dark);
+    const queue = queues.get(gang);
+    return queue ? colourOfQueue(queue, tones.dark) : tones.others;
   }
 
   #at(event) {

@@ -5,7 +5,9 @@ import { go, need, state } from './app.js';
 import { freeOf, grouped, groupOf, mapOf, rowName } from './map.js';
 import { Newest } from './newest.js';
 import { loading, table } from './tables.js';
-import { amount, colour, count, gangLink, isDark, name, nodeLink, visible } from './text.js';
+import {
+  amount, colour, colourOfQueue, count, gangLink, isDark, name, nameOf, nodeLink, visible,
+} from './text.js';
 
 const MOST_IN_LEGEND = 12;
 
@@ -18,27 +20,40 @@ export const nodes = new Newest('/api/map', rowName, (answer, rows) => {
   for (const row of answer.rows) {
     const before = rows.get(rowName(row));
     for (const [by, found] of groups) {
-      if (before && groupOf(before, by, labels) === groupOf(row, by, answer.labels)) {
+      const place = (one, titles) => groupOf(one, by, titles, queues);
+      if (before && place(before, labels) === place(row, answer.labels)) {
         found.place(row);
       } else groups.delete(by);
     }
   }
 });
 
+// The queue of each gang: the same Map until a gang has another.
+let queues = new Map();
+function queuesOfGangs() {
+  const rows = need('/api/queues').value?.answer.gangs ?? [];
+  const isKnown = rows.every((row) => queues.get(nameOf(row)) === row.queue);
+  if (!isKnown || rows.length !== queues.size) {
+    queues = new Map(rows.map((row) => [nameOf(row), row.queue]));
+    groups.delete('queue');
+  }
+  return queues;
+}
+
 // Of rows that never change, as those of a plan are.
 const ofPlans = new WeakMap();
 function groupsOfPlan(all, by, labels) {
   const found = ofPlans.get(all);
-  if (found?.by === by) return found.groups;
-  const { groups } = grouped(all, by, labels);
-  ofPlans.set(all, { by, groups });
-  return groups;
+  if (found?.by === by && found.queues === queues) return found.groups;
+  const { groups: made } = grouped(all, by, labels, queues);
+  ofPlans.set(all, { by, queues, groups: made });
+  return made;
 }
 
 function groupsOf(all, by, labels) {
   if (all !== nodes.all) return groupsOfPlan(all, by, labels);
   let found = groups.get(by);
-  if (!found) groups.set(by, (found = grouped(all, by, labels)));
+  if (!found) groups.set(by, (found = grouped(all, by, labels, queues)));
   return found.groups;
 }
 
@@ -63,11 +78,15 @@ export function map() {
 // The map of some rows; ``which`` tells maps apart that are shown beside each other.
 export function drawing(which, all, labels, query, choose) {
   if (!all.length) return html`<p>There is no node to show.</p>`;
+  const by = query.get('by') ?? 'kind';
+  const shade = query.get('colour') ?? 'gang';
+  if (by === 'queue' || shade === 'queue') queuesOfGangs();
   return mapOf(
     which,
     {
-      groups: groupsOf(all, query.get('by') ?? 'kind', labels),
-      colour: query.get('colour') ?? 'gang',
+      groups: groupsOf(all, by, labels),
+      colour: shade,
+      queues: by === 'queue' || shade === 'queue' ? queues : null,
       gang: query.get('gang'),
       node: query.get('node'),
     },
@@ -90,9 +109,10 @@ function tools(labels, query) {
   return html`<div class="tools">
     ${select('Group nodes by', 'by', [
       ['kind', 'kind'],
+      ['queue', 'queue'],
       ...labels.map((label) => [label, visible(label)]),
     ])}
-    ${select('Colour by', 'colour', [['gang', 'gang'], ['use', 'use']])}
+    ${select('Colour by', 'colour', [['gang', 'gang'], ['queue', 'queue'], ['use', 'use']])}
     ${select('Show as', 'as', [['map', 'map'], ['table', 'table']])}
   </div>`;
 }
@@ -117,35 +137,56 @@ function largestGangs(all) {
 }
 
 export function legend(all, query, more = []) {
-  const largest = largestGangs(all);
-  const dark = isDark();
-  const stressed = query.get('gang');
-  const isByUse = query.get('colour') === 'use';
-  const chips = isByUse
-    ? [...CHIPS, ...more]
-    : [...CHIPS.slice(0, 2), ['pale', more.length ? 'reserved, or would start' : 'reserved']];
+  const by = query.get('colour') ?? 'gang';
+  const promised = more.length ? 'reserved, or would start' : 'reserved';
+  const chips = by === 'use' ? [...CHIPS, ...more] : [...CHIPS.slice(0, 2), ['pale', promised]];
   return html`<ul class="legend" aria-label="Legend">
     ${chips.map(
       ([which, title]) => html`<li><span class=${`chip ${which}`}></span>${title}</li>`,
     )}
-    ${isByUse
-      ? nothing
-      : largest.slice(0, MOST_IN_LEGEND).map(
-          ([gang, n]) =>
-            html`<li>
-              <span class="chip" .style=${`background: ${colour(gang, dark)}`}></span>
-              <button
-                aria-pressed=${stressed === gang}
-                @click=${() => go({ gang: stressed === gang ? '' : gang }, { replace: true })}
-              >
-                ${name(gang)} (${n})
-              </button>
-            </li>`,
-        )}
-    ${!isByUse && largest.length > MOST_IN_LEGEND
-      ? html`<li class="quiet">and ${count(largest.length - MOST_IN_LEGEND, 'more gang')}</li>`
+    ${all.some((row) => row[3])
+      ? html`<li><span class="chip flagged"></span>cordoned or not ready</li>`
       : nothing}
+    ${by === 'gang' ? gangLegend(all, query) : by === 'queue' ? queueLegend(all) : nothing}
   </ul>`;
+}
+
+const chip = (background) => html`<span class="chip" .style=${`background: ${background}`}></span>`;
+
+function gangLegend(all, query) {
+  const largest = largestGangs(all);
+  const stressed = query.get('gang');
+  return html`${largest.slice(0, MOST_IN_LEGEND).map(
+      ([gang, n]) =>
+        html`<li>
+          ${chip(colour(gang, isDark()))}
+          <button
+            aria-pressed=${stressed === gang}
+            @click=${() => go({ gang: stressed === gang ? '' : gang }, { replace: true })}
+          >
+            ${name(gang)} (${n})
+          </button>
+        </li>`,
+    )}
+    ${largest.length > MOST_IN_LEGEND
+      ? html`<li class="quiet">and ${count(largest.length - MOST_IN_LEGEND, 'more gang')}</li>`
+      : nothing}`;
+}
+
+function queueLegend(all) {
+  const members = new Map();
+  for (const [gang, n] of largestGangs(all)) {
+    const queue = queuesOfGangs().get(gang);
+    if (queue) members.set(queue, (members.get(queue) ?? 0) + n);
+  }
+  const largest = [...members].sort((a, b) => b[1] - a[1]);
+  if (!largest.length) return html`<li class="quiet">no gang here is in a queue</li>`;
+  return html`${largest.slice(0, MOST_IN_LEGEND).map(
+      ([queue, n]) => html`<li>${chip(colourOfQueue(queue, isDark()))}${name(queue)} (${n})</li>`,
+    )}
+    ${largest.length > MOST_IN_LEGEND
+      ? html`<li class="quiet">and ${count(largest.length - MOST_IN_LEGEND, 'more queue')}</li>`
+      : nothing}`;
 }
 
 function nodeTable(all) {

@@ -66,22 +66,11 @@ function leader({ pod, figures }) {
       ${plans.broken ? fact('Dropped', plans.broken) : nothing}
       ${fact('Gap of the last plan', share(gap))}
     </dl>
-    ${table(
-      'Stages of a cycle',
-      [['Stage'], ['Times', 'number'], ['Mean', 'number'], ['95 % within', 'number']],
-      stages,
-      (stage) => [
-        stage.stage,
-        stage.times,
-        mean(stage.seconds, stage.times),
-        stage.within === null ? '–' : duration(stage.within),
-      ],
-    )}
     <h3>Its last plans</h3>
     ${rows.length
       ? table(
           'Its last plans',
-          [['Until'], ['Cycles', 'number'], ['A cycle took', 'number'], ['Planning', 'number'], ['Proved'], ['Gap', 'number']],
+          [['Until'], ['Cycles', 'number'], ['A cycle took', 'number'], ['A plan took', 'number'], ['Proved'], ['Gap', 'number']],
           rows,
           (row) => [
             moment(row.at),
@@ -93,6 +82,20 @@ function leader({ pod, figures }) {
           ],
         )
       : html`<p class="quiet">It has made none since this page was opened.</p>`}
+    <details>
+      <summary>Stages of a cycle</summary>
+      ${table(
+        'Stages of a cycle',
+        [['Stage'], ['Times', 'number'], ['Mean', 'number'], ['95 % within', 'number']],
+        stages,
+        (stage) => [
+          stage.stage,
+          stage.times,
+          mean(stage.seconds, stage.times),
+          stage.within === null ? '–' : duration(stage.within),
+        ],
+      )}
+    </details>
   `;
 }
 

@@ -6,14 +6,14 @@ import { post } from './server.js';
 import { rowName } from './map.js';
 import { gangsInLine } from './gang_views.js';
 import { operator } from './operator_view.js';
-import { count, duration, gangLink, moment, name, problem, share, visible } from './text.js';
+import { count, duration, gangLink, moment, name, nameOf, problem, share, visible } from './text.js';
 import { drawing, legend, nodes } from './map_view.js';
 import { table } from './tables.js';
 
 const MOST_NAMES = 200; // that a field suggests
 const WOULD_START = [['planned', 'would start']];
 
-const linkOf = (row) => gangLink(row.kind === 'PodGroup' ? row.gang : `${row.gang}/${row.kind}`);
+const linkOf = (row) => gangLink(nameOf(row));
 
 function summary(plan) {
   const answers = new Map();
@@ -168,7 +168,9 @@ export function whatIf() {
   return html`
     <h1>What if …</h1>
     <div class="what-if">
-      ${forms()}
+      ${isAsked
+        ? html`<details class="more"><summary>Suppose more</summary><div class="what-if">${forms()}</div></details>`
+        : forms()}
       ${suggestions('nodes', nodeNames)} ${suggestions('gangs', gangNames)}
     </div>
     ${isAsked ? chosen() : html`<p>Choose a change: Tutti plans without and with it.</p>`}
@@ -303,7 +305,7 @@ function result() {
             visible(row.after?.sentence ?? ''),
           ],
         )
-      : html`<p>No gang fares otherwise.</p>`}
+      : html`<p>Every gang gets the same answer as before.</p>`}
     <div class="pair">
       ${maps.map(
         (map, i) => html`<section class="panel" aria-label=${titles[i]}>

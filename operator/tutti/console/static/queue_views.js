@@ -2,7 +2,7 @@
 
 import { html, nothing } from './vendor/lit-html.js';
 import { need } from './app.js';
-import { gangLink, name, problem, visible } from './text.js';
+import { gangLink, name, nameOf, problem, visible } from './text.js';
 import { table } from './tables.js';
 
 const UNITS = { m: 1 / 1000, '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 };
@@ -76,7 +76,6 @@ const COLUMNS = [
 ];
 
 const isShadow = (queue) => queue.mode === 'Shadow';
-const nameOf = ({ gang, kind }) => (kind === 'PodGroup' ? gang : `${gang}/${kind}`);
 const linkOf = (row) => gangLink(nameOf(row));
 const charged = (row) =>
   Object.entries(row?.charged ?? {})
@@ -97,10 +96,13 @@ export function queues() {
   }
   return html`
     <h1>Queues</h1>
-    <p class="quiet">
-      A bar ends at the limit, or else at what all nodes have. The dark part is covered by a
-      guarantee, and the line is the guarantee of the queue.
-    </p>
+    <p class="quiet">A bar ends at the limit, or else at what all nodes have.</p>
+    <ul class="legend" aria-label="Legend">
+      <li><span class="chip bound"></span>charged, and covered by a guarantee</li>
+      <li><span class="chip planned"></span>charged, and not covered</li>
+      <li><span class="chip free"></span>free</li>
+      <li><span class="chip mark"></span>the guarantee of the queue</li>
+    </ul>
     <div class="wide" tabindex="0" role="region" aria-label="Queues">
       <table id="queues" class="cards">
         <caption>

@@ -9,6 +9,9 @@ export const visible = (text) =>
 
 export const name = (text) => html`<bdi class="name">${visible(text)}</bdi>`;
 
+// A gang of a command's answer, as addresses and the map name it.
+export const nameOf = ({ gang, kind }) => (kind === 'PodGroup' ? gang : `${gang}/${kind}`);
+
 export const gangLink = (gang) =>
   html`<a href=${`#/gang/${encodeURIComponent(gang)}`}>${name(gang)}</a>`;
 
@@ -42,7 +45,7 @@ export const share = (n) =>
 export function duration(seconds) {
   if (seconds >= 120) return `${digits.format(Math.round(seconds / 60))} min`;
   if (seconds >= 1) return `${seconds.toFixed(1)} s`;
-  return `${+(1000 * seconds).toPrecision(2)} ms`;
+  return seconds > 0 && seconds < 0.0001 ? '< 0.1 ms' : `${+(1000 * seconds).toPrecision(2)} ms`;
 }
 
 export const isDark = () => matchMedia('(prefers-color-scheme: dark)').matches;
@@ -60,5 +63,7 @@ export function colour(gang, dark) {
   }
   return found[dark ? 1 : 0];
 }
+
+export const colourOfQueue = (queue, dark) => colour(`queue ${queue}`, dark);
 
 export const problem = (text) => html`<p class="problem" role="alert">${visible(text)}</p>`;
