@@ -5,7 +5,7 @@ import { draw, go, need, state } from './app.js';
 import { Newest } from './newest.js';
 import { explain } from './server.js';
 import { loading, table } from './tables.js';
-import { age, count, gangLink, moment, name, nameOf, nodeLink, problem, visible } from './text.js';
+import { age, count, gangLink, moment, momentOf, name, nameOf, nodeLink, problem, visible } from './text.js';
 
 const REST_OF_EVENTS = 5000; // milliseconds
 
@@ -221,10 +221,10 @@ export function gang() {
       ? table(
           'Conditions',
           [['Type'], ['Status'], ['Reason'], ['Message'], ['Since']],
-          one.conditions,
+          [...one.conditions].sort((a, b) => (a.lastTransitionTime < b.lastTransitionTime ? 1 : -1)),
           (line) => [
             name(line.type), line.status, name(line.reason), visible(line.message),
-            line.lastTransitionTime,
+            momentOf(line.lastTransitionTime),
           ],
         )
       : html`<p class="quiet">None is known.</p>`}
@@ -258,7 +258,7 @@ function events(gang) {
     'Events',
     [['When'], ['Reason'], ['Message'], ['Times', 'number']],
     entry.value.events,
-    (event) => [event.at, name(event.reason), visible(event.message), event.count],
+    (event) => [momentOf(event.at), name(event.reason), visible(event.message), event.count],
   );
 }
 

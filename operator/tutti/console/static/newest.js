@@ -4,6 +4,7 @@ import { draw, state } from './app.js';
 import { get } from './server.js';
 
 const RESTS = 3; // times as long as an answer took, before the next question: asking is never all
+const REST_AFTER_PROBLEM = 2000; // milliseconds
 
 export class Newest {
   rows = new Map(); // by name
@@ -41,7 +42,8 @@ export class Newest {
       })
       .finally(() => {
         this.#isBusy = false;
-        this.#pause = performance.now() + RESTS * (performance.now() - begin);
+        const took = performance.now() - begin;
+        this.#pause = performance.now() + (this.problem ? REST_AFTER_PROBLEM : RESTS * took);
         draw();
       });
     return this;

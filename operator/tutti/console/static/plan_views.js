@@ -172,6 +172,7 @@ export function whatIf() {
         ? html`<details class="more"><summary>Suppose more</summary><div class="what-if">${forms()}</div></details>`
         : forms()}
       ${suggestions('nodes', nodeNames)} ${suggestions('gangs', gangNames)}
+      ${suggestions('quotas', quotas)}
     </div>
     ${isAsked ? chosen() : html`<p>Choose a change: Tutti plans without and with it.</p>`}
     ${isAsked ? result() : nothing}
@@ -184,6 +185,19 @@ function suggestions(id, names) {
   return html`<datalist id=${id}>
     ${state.isFresh ? nothing : names().map((one) => html`<option value=${visible(one)}></option>`)}
   </datalist>`;
+}
+
+// The quotas of all queues, as `tutti plan --set-queue` spells them.
+function quotas() {
+  const words = { limit: 'limits', guaranteed: 'guaranteed' };
+  return (need('/api/queues').value?.answer.queues ?? [])
+    .filter((queue) => queue.parent)
+    .flatMap((queue) =>
+      Object.entries(words).flatMap(([field, key]) =>
+        Object.entries(queue[key]).map(([resource, n]) => `${queue.name}.${field}.${resource}=${n}`),
+      ),
+    )
+    .slice(0, MOST_NAMES);
 }
 
 const nodeNames = () => nodes.ask().all.slice(0, MOST_NAMES).map(rowName);
@@ -231,7 +245,7 @@ function forms() {
       '… a queue had another quota',
       html`<label
         >Queue, field and value
-        <input name="queue" placeholder="vision.limit.nvidia.com/gpu=48" size="36" required
+        <input name="queue" list="quotas" placeholder="vision.limit.nvidia.com/gpu=48" size="36" required
       /></label>`,
       (data) => change('queue', data.get('queue')),
     ),

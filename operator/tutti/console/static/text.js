@@ -39,6 +39,10 @@ export function age(since, now) {
 
 export const moment = (seconds) => dates.format(new Date(seconds * 1000));
 
+// Of a time as Kubernetes writes it; one that cannot be read stays as it is.
+export const momentOf = (text) =>
+  Number.isNaN(Date.parse(text)) ? visible(text) : dates.format(new Date(text));
+
 export const share = (n) =>
   n === null ? 'unknown' : `${(100 * n).toFixed(n && n < 0.1 ? 1 : 0)} %`;
 
