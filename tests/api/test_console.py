@@ -155,15 +155,17 @@ async def test_the_operator_says_its_cycles_to_who_may_read_its_metrics(
         assert {stage["stage"]: stage["times"] for stage in figures["stages"]}["plan"] > 0
     meta = {"name": "views", "namespace": "ml"}
     rbac = "rbac.authorization.k8s.io"
+    head = {"apiVersion": f"{rbac}/v1", "metadata": {"name": "views"}}
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
+    role = {**head, "kind": "ClusterRole", "rules": rules}
     binding = {
-        "apiVersion": f"{rbac}/v1",
+        **head,
         "kind": "ClusterRoleBinding",
-        "metadata": {"name": "views"},
         "subjects": [{"kind": "ServiceAccount", **meta}],
-        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "view"},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "views"},
     }
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
-    await asyncio.to_thread(rig.create, account, binding)
+    await asyncio.to_thread(rig.create, account, role, binding)
     config = await asyncio.to_thread(rig.plane.kubeconfig_for_service_account, "ml", "views")
     other = tmp_path / "other"
     other.mkdir()

@@ -127,7 +127,9 @@ MAP = heading("Cluster map", "document.querySelector('cluster-map')?.isDrawn")
 SELECTS = (
     ("as", "ArrowDown", "table"),
     ("as", "ArrowUp", "map"),
+    ("colour", "ArrowDown", "queue"),
     ("colour", "ArrowDown", "use"),
+    ("colour", "ArrowUp", "queue"),
     ("colour", "ArrowUp", "gang"),
 )
 
