@@ -10,6 +10,7 @@ import {
 } from './text.js';
 
 const MOST_IN_LEGEND = 12;
+const REST_OF_QUEUES = 10_000; // milliseconds: gangs change their queues seldom
 
 // Groups stay the same arrays while no node comes, goes or moves to another group: then the map
 // draws the tiles alone whose rows are new.
@@ -31,7 +32,8 @@ export const nodes = new Newest('/api/map', rowName, (answer, rows) => {
 // The queue of each gang: the same Map until a gang has another.
 let queues = new Map();
 function queuesOfGangs() {
-  const rows = need('/api/queues').value?.answer.gangs ?? [];
+  const answer = need('/api/queues', {}, Math.floor(Date.now() / REST_OF_QUEUES)).value?.answer;
+  const rows = answer?.queues.length ? answer.gangs : [];
   const isKnown = rows.every((row) => queues.get(nameOf(row)) === row.queue);
   if (!isKnown || rows.length !== queues.size) {
     queues = new Map(rows.map((row) => [nameOf(row), row.queue]));
@@ -174,9 +176,10 @@ function gangLegend(all, query) {
 }
 
 function queueLegend(all) {
+  queuesOfGangs();
   const members = new Map();
   for (const [gang, n] of largestGangs(all)) {
-    const queue = queuesOfGangs().get(gang);
+    const queue = queues.get(gang);
     if (queue) members.set(queue, (members.get(queue) ?? 0) + n);
   }
   const largest = [...members].sort((a, b) => b[1] - a[1]);
