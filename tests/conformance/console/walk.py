@@ -223,7 +223,7 @@ async def keys(page: Page) -> None:
     await page.press("Enter")
     await page.until(f"location.hash === '#/what-if' && {READY}")
     await tab_to(page, "e.matches('[name=like]')")
-    await page.write(await page.evaluate("document.querySelector('#nodes option').value"))
+    await page.write(await page.until("document.querySelector('#nodes option')?.value"))
     await page.press("Enter")
     await page.until(f"{READY} && document.querySelectorAll('cluster-map').length === 2", 60)
 

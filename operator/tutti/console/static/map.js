@@ -261,7 +261,7 @@ class ClusterMap extends HTMLElement {
           isMore = true;
           continue;
         }
-        if (!isSeen) left -= 1;
+        left -= 1; // what is seen comes first: a frame with much of it draws nothing else
         if (before) this.pen.clearRect(x - 0.5, y, tile + 1, high);
         this.#drawn[first + i] = row;
         this.#tile(this.pen, row, [x, y, tile, high], this.#tones);
