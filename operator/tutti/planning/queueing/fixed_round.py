@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from ...gang.demand import PlacementRequest
 from ...queues.limits import QueueLimit
+from ..compile import problems
 from ..search import borders, round_answer
 from ..search.limits import SearchLimits
 from ..search.partial_plan import PartialPlan
 from ..search.round_order import Round
 from ..search.round_proof import LaterRounds
+from .room_choice import RoomChoice
 
 
 def decide(
@@ -29,12 +31,23 @@ def decide(
     if not wants:
         return replace(plan, tally={})
     before = with_rows(plan, rows)
+    if (chosen := _chosen(before, wants, limits)) is not None:
+        return fixed(plan, chosen, wants)
     answer = round_answer.answer_round(before, wants, limits, later)
     totals = room_in_total(before)
     left_out = (want for want in wants if not answer.has_placed(want))
     if any(fits_by_totals(before, want, totals) for want in left_out):
         answer = round_answer.with_border(before, answer, Round(tuple(wants)), limits)
     return fixed(plan, answer, wants)
+
+
+def _chosen(
+    plan: PartialPlan, wants: Sequence[PlacementRequest], limits: SearchLimits
+) -> PartialPlan | None:
+    """The plan with the best of these gangs, where counting proves that."""
+    choice = RoomChoice.of(plan, wants, limits)
+    best = None if choice is None else choice.best(problems.levels(wants))
+    return None if choice is None or best is None else choice.placed(best)
 
 
 def fixed(plan: PartialPlan, answer: PartialPlan, wants: Sequence[PlacementRequest]) -> PartialPlan:
@@ -61,8 +74,12 @@ def room_in_total(plan: PartialPlan) -> NDArray[np.int64]:
 
 def fits_by_totals(plan: PartialPlan, want: PlacementRequest, totals: NDArray[np.int64]) -> bool:
     """Whether all nodes together have room for the gang, wherever those above it are."""
+    requests = plan.base.requests
     rows = [plan.base.shapes[group[0].shape] for group in want.alike]
-    least = plan.base.requests[rows].min(axis=0) * want.need
+    if len(rows) == 1:
+        return bool((requests[rows[0]] * want.need <= totals).all())
+    members = np.repeat(requests[rows], [len(group) for group in want.alike], axis=0)
+    least = np.sort(members, axis=0)[: want.need].sum(axis=0)
     return bool((least <= totals).all())
 
 

@@ -16,6 +16,7 @@ from ...gang.demand import PlacementRequest
 from ...model.cluster import Member
 from ...strategies.capacity import fits_per_node
 from ..compile.grids import Grid
+from ..search.borders import Above
 
 MOST_SIZES = 100  # of more, none are counted
 
@@ -43,6 +44,12 @@ class RoomBound:
         ratios = np.where(sizes[None] > 0, ratios, np.iinfo(np.int64).max)
         weights = np.where(larger, ratios.min(axis=2, initial=np.iinfo(np.int64).max), 0)
         return cls(base, room, weights, np.zeros_like(room))
+
+    @classmethod
+    def of_plan(cls, above: Above, held: NDArray[np.int64] | int) -> "RoomBound":
+        """The bound beside all that has started, in the room that is not held."""
+        bound = cls.of(above.base, np.maximum(above.free - held, 0))
+        return bound.beside(member for want in above.joined for member in want.members)
 
     def beside(self, members: Iterable[Member]) -> "RoomBound":
         """The bound once these have started, too."""

@@ -5,14 +5,15 @@ follows from it, and the program is solved again with that order where the diffe
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from ...gang import demand
 from ...gang.demand import PlacementRequest
 from ...model.cluster import Member
+from ...model.keys import Uid
 from ...queues import share
 from ...queues.share import Borrower, Shares
 from ...strategies.problem import DemandLevel, Problem, Solution, admitted_value
@@ -25,6 +26,7 @@ from ..search.limits import SearchLimits
 from ..search.partial_plan import PartialPlan
 from . import fixed_round
 from .room_bound import RoomBound
+from .room_choice import RoomChoice
 
 MOST_ORDERS = 6  # that are tried; then the first turn is decided by itself
 _STAYS = DemandLevel(1)  # of what has started; turns count down from 0
@@ -41,69 +43,120 @@ def decide(
 
     None if there is no proof, or no order that follows from its own answer.
     """
-    above = plan.above
-    bound = RoomBound.of(above.base, np.maximum(above.free - plan.held_room, 0))
-    bound = bound.beside(member for want in above.joined for member in want.members)
+    borrowing = _Borrowing(plan, wants, shares, RoomBound.of_plan(plan.above, plan.held_room))
     order = share.decided_together(share.turns(shares, wants))
-    quick = replace(limits, strategy=limits.fallback)
-    answer = fixed_round.decide(plan, [wants[gang] for gang in _gangs(order)], quick)
-    started = {gang for gang, want in wants.items() if answer.has_placed(want)}
-    in_fact = _in_fact(shares, started, _Counted(plan, answer, wants, bound))
-    if all(map(started.issuperset, in_fact.open)):
-        tally = bounds.settled(answer.tally)
-        return replace(answer, proved=plan.proved, shortfall=plan.shortfall, tally=tally)
-    some = {gang: want for gang, want in wants.items() if not bound.excludes(want)}
-    for _ in range(MOST_ORDERS):
-        order = in_fact.all
-        found = _by_order(plan, some, order, limits)
-        if found is None:
+    answer = borrowing.by_counting(order, limits)
+    return borrowing.by_search(order, limits) if answer is None else answer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Borrowing:
+    """Those who wait to borrow, with what is left for them as far as counting tells."""
+
+    plan: PartialPlan
+    wants: Wants
+    shares: Shares
+    bound: RoomBound  # beside all that has started
+
+    def by_counting(self, order: Order, limits: SearchLimits) -> PartialPlan | None:
+        """The best borrowers, if they are chosen by counting and have room; None else."""
+        some = self._without_excluded()
+        choice = RoomChoice.of(fixed_round.with_rows(self.plan), [*some.values()], limits)
+        if choice is None:
             return None
-        started = {gang for gang, want in wants.items() if found.has_placed(want)}
-        in_fact = _in_fact(shares, started, _Counted(plan, found, wants, bound))
-        if _is_as_good(order, in_fact.open, started):
-            return found
-    return None
+        for _ in range(MOST_ORDERS):
+            places = _places(order)
+            best = choice.best([(-places[gang], 0) for gang in some])
+            if best is None:
+                return None
+            placed = {member.uid for want in best for member in want.members[: want.need]}
+            in_fact = self._in_fact(placed)
+            if _is_as_good(order, in_fact.open, self._started(placed)):
+                answer = choice.placed(best)
+                return None if answer is None else fixed_round.fixed(self.plan, answer, best)
+            order = in_fact.all
+        return None
+
+    def by_search(self, order: Order, limits: SearchLimits) -> PartialPlan | None:
+        """The best borrowers by best fit, if nobody else has room, or else by a program."""
+        plan, wants = self.plan, self.wants
+        quick = replace(limits, strategy=limits.fallback)
+        answer = fixed_round.decide(plan, [wants[gang] for gang in _gangs(order)], quick)
+        in_fact = self._in_fact(answer.assigned)
+        if all(map(self._started(answer.assigned).issuperset, in_fact.open)):
+            tally = bounds.settled(answer.tally)
+            return replace(answer, proved=plan.proved, shortfall=plan.shortfall, tally=tally)
+        some = self._without_excluded()
+        for _ in range(MOST_ORDERS):
+            order = in_fact.all
+            found = _by_order(plan, some, order, limits)
+            if found is None:
+                return None
+            in_fact = self._in_fact(found.assigned)
+            if _is_as_good(order, in_fact.open, self._started(found.assigned)):
+                return found
+        return None
+
+    def _without_excluded(self) -> Wants:
+        """Those that the room for each size does not rule out."""
+        return {gang: want for gang, want in self.wants.items() if not self.bound.excludes(want)}
+
+    def _started(self, placed: Collection[Uid]) -> set[Borrower]:
+        return {
+            gang
+            for gang, want in self.wants.items()
+            if any(member.uid in placed for member in want.members)
+        }
+
+    def _in_fact(self, placed: Collection[Uid]) -> "_InFact":
+        """The order that follows if these members, among others, get a node."""
+        started = self._started(placed)
+        members = {
+            gang: [member for member in self.wants[gang].members if member.uid in placed]
+            for gang in started
+        }
+        counted = _Counted(self, members)
+        order = share.decided_in_fact(self.shares, self.wants, started, counted.exceeding)
+        known = {*_gangs(order)}
+        rest = [gang for gang in self.wants if gang not in known]
+        return _InFact([*order, rest], [*counted.open_levels(order)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counted:
-    """What is left beside some of an answer's starts, as far as counting tells."""
+    """What is left beside some of an answer's starts."""
 
-    plan: PartialPlan
-    answer: PartialPlan
-    wants: Wants
-    bound: RoomBound
+    borrowing: _Borrowing
+    members: Mapping[Borrower, Sequence[Member]]  # of the gangs that start
 
     def exceeding(
         self, started: Collection[Borrower], others: Collection[Borrower]
     ) -> Collection[Borrower]:
         """Those of the others that exceed a limit, or the room of all nodes, beside these."""
-        plan = self.plan
+        plan, wants = self.borrowing.plan, self.borrowing.wants
         placed = [
-            Started(gang.key, member.shape, 1) for gang in started for member in self._members(gang)
+            Started(gang.key, group[0].shape, len(group))
+            for gang in started
+            for group in demand.by_shape(tuple(self.members[gang]))
         ]
         rows = [plan.base.shapes[start.shape] for start in placed]
-        totals = fixed_round.room_in_total(plan) - plan.base.requests[rows].sum(axis=0)
+        numbers = np.array([start.members for start in placed], dtype=np.int64)
+        totals = fixed_round.room_in_total(plan) - numbers @ plan.base.requests[rows]
         quotas = plan.quotas.with_started(placed)
         return {
             gang
             for gang in others
-            if not fixed_round.fits_by_totals(plan, self.wants[gang], totals)
-            or problems.exceeded(plan.base, self.wants[gang], quotas)
+            if not fixed_round.fits_by_totals(plan, wants[gang], totals)
+            or problems.exceeded(plan.base, wants[gang], quotas)
         }
 
-    def open_levels(self, order: Order, started: Collection[Borrower]) -> Iterator[Level]:
+    def open_levels(self, order: Order) -> Iterator[Level]:
         """The order without gangs that have no room beside those that start before them."""
-        bound = self.bound
+        bound, wants = self.borrowing.bound, self.borrowing.wants
         for level in order:
-            yield [g for g in level if g in started or not bound.excludes(self.wants[g])]
-            starts = (gang for gang in level if gang in started)
-            bound = bound.beside(member for gang in starts for member in self._members(gang))
-
-    def _members(self, gang: Borrower) -> Iterator[Member]:
-        """The members that start."""
-        assigned = self.answer.assigned
-        return (member for member in self.wants[gang].members if member.uid in assigned)
+            yield [g for g in level if g in self.members or not bound.excludes(wants[g])]
+            starts = (gang for gang in level if gang in self.members)
+            bound = bound.beside(member for gang in starts for member in self.members[gang])
 
 
 class _InFact(NamedTuple):
@@ -111,13 +164,6 @@ class _InFact(NamedTuple):
 
     all: Order
     open: Order
-
-
-def _in_fact(shares: Shares, started: AbstractSet[Borrower], counted: _Counted) -> _InFact:
-    order = share.decided_in_fact(shares, counted.wants, started, counted.exceeding)
-    known = {*_gangs(order)}
-    rest = [gang for gang in counted.wants if gang not in known]
-    return _InFact([*order, rest], [*counted.open_levels(order, started)])
 
 
 def _gangs(order: Order) -> Iterator[Borrower]:

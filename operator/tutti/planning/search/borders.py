@@ -90,21 +90,21 @@ def joint(
     taken_at: float,
 ) -> Joint:
     """The program that decides on all requests of ``above``, in the room that is not held."""
-    staying = _staying(above, placed)
-    gangs = {want.gang.uid for want in staying}
+    stay = staying(above, placed)
+    gangs = {want.gang.uid for want in stay}
     free = [want for want in above.wants if want.gang.uid not in gangs]
     free = list(above.could_start(free, held_room))
-    wants = [*staying, *free]
-    worths = [*[1] * len(staying), *gang_value.worths(above.base, free, policy, taken_at)]
+    wants = [*stay, *free]
+    worths = [*[1] * len(stay), *gang_value.worths(above.base, free, policy, taken_at)]
     room = np.maximum(above.free - held_room, 0)
     problem = problems.problem(above.base, room, wants, worths, above.quotas)
     top = DemandLevel(max(demand.level.priority for demand in problem.demands) + 1)
-    first = [replace(demand, level=top) for demand in problem.demands[: len(staying)]]
-    demands = (*first, *problem.demands[len(staying) :])
-    return Joint(wants, len(staying), replace(problem, demands=demands))
+    first = [replace(demand, level=top) for demand in problem.demands[: len(stay)]]
+    demands = (*first, *problem.demands[len(stay) :])
+    return Joint(wants, len(stay), replace(problem, demands=demands))
 
 
-def _staying(above: Above, placed: Collection[Uid]) -> Sequence[PlacementRequest]:
+def staying(above: Above, placed: Collection[Uid]) -> Sequence[PlacementRequest]:
     """Members placed one by one; with those of their gang if this starts in the same plan."""
     growing = {want.gang.uid for want in above.joined}
     merged = {

@@ -11,7 +11,7 @@ from tutti.model.decisions import Plan, Policy, Reason
 from tutti.model.queues import Queue, QueueRecord, RoleAtStart
 from tutti.model.resources import NOTHING
 from tutti.planning.plan import plan
-from tutti.planning.queueing import covered_round, turns_round
+from tutti.planning.queueing import covered_round, room_choice, turns_round
 from tutti.queues.share import Borrower
 from tutti.strategies import STRATEGIES
 from tutti.strategies.best_fit import BestFit
@@ -31,6 +31,7 @@ from ....harness.builders import (
     single,
     snapshot,
     space,
+    topology,
 )
 from ...queues.builders import key
 from ..test_queued_gangs import queue
@@ -150,10 +151,19 @@ def contended() -> tuple[Part, ...]:
     return (*nodes, queue("c"), queue("d"), *gangs)
 
 
-def test_all_turns_are_one_program() -> None:
+COUNTING = ("room_choice.best_choice", "room_choice._placed_together")
+
+
+@pytest.mark.parametrize("without", ["", *COUNTING])
+def test_all_turns_are_decided_together(monkeypatch: pytest.MonkeyPatch, without: str) -> None:
+    """By counting; else by one program."""
+    if without:
+        monkeypatch.setattr(f"tutti.planning.queueing.{without}", lambda *_: None)
     made = planned(*contended())
     assert made.proved
     assert [level.admitted == level.bound for level in made.levels] == [True]
+    both = planned(eight(), queue("c"), queue("d"), waits("x", "c", 4), waits("y", "d", 4))
+    assert (started(both), both.proved) == ({"x", "y"}, True)
 
 
 @pytest.mark.parametrize("step", ["_by_order", "_is_as_good"])
@@ -161,8 +171,40 @@ def test_without_one_program_each_turn_is_decided_by_itself(
     monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     together = planned(*contended())
+    monkeypatch.setattr(room_choice, "best_choice", lambda *_: None)
     monkeypatch.setattr(turns_round, step, lambda *_: None)
     assert started(planned(*contended())) == started(together)
+
+
+def test_where_no_order_follows_from_its_choice_each_turn_is_decided_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    together = planned(*contended())
+    monkeypatch.setattr(turns_round, "_is_as_good", lambda *_: False)
+    assert started(planned(*contended())) == started(together)
+
+
+def test_pods_on_nodes_of_one_size_are_counted_where_all_nodes_seem_to_have_room() -> None:
+    """Three nodes of 6 take three pods of 4, and four have room in all nodes together."""
+    nodes = [node(f"n{i}", gpu=6) for i in range(3)]
+    gangs = [
+        gang(name).of(n, gpu=4).but(queue="c", created=NOW) for name, n in (("x", 2), ("y", 3))
+    ]
+    made = planned(*nodes, queue("c"), *gangs)
+    assert (started(made), made.proved) == ({"y"}, True)
+
+
+def test_a_gang_for_which_no_domain_has_room_waits() -> None:
+    nodes = [node(f"n{i}", gpu=4).labelled(rack=f"r{i}") for i in range(2)]
+    apart = gang("x").of(2, gpu=4).but(queue="c", created=NOW).together("rack")
+    made = planned(topology("rack"), *nodes, queue("c"), apart)
+    assert (started(made), made.proved) == (set(), True)
+
+
+def test_gangs_that_choose_among_unequal_pods_are_not_counted() -> None:
+    unequal = gang("x").of(1, gpu=6).of(1, gpu=3).needing(1).but(queue="c", created=NOW)
+    made = planned(eight(), queue("c"), unequal, waits("y", "c", 5))
+    assert (started(made), made.proved) == ({"x", "y"}, True)
 
 
 def test_a_strategy_without_proof_decides_turn_by_turn() -> None:
@@ -315,6 +357,14 @@ def test_each_queue_has_one_candidate_and_an_entitled_one_goes_first() -> None:
     low, high = starves("y", "b", 4, created=1.0), starves("z", "b", 4, priority=1, created=2.0)
     assert started(planned(node("n1", gpu=4), node("n2", gpu=4), A, B, low, high)) == {"y", "z"}
     assert started(planned(node("n1", gpu=8), A, B, old, low, high)) == {"y", "z"}
+
+
+def test_unequal_pods_that_exceed_what_nodes_have_left_together_take_no_turn() -> None:
+    """So the two of the other queue are decided together, and the larger one is worth more."""
+    queues = queue("c"), queue("d")
+    unequal = gang("z").of(1, gpu=1).of(1, gpu=4).but(queue="d", created=NOW)
+    both = waits("x", "c", 2, created=NOW - 1), waits("y", "c", 4)
+    assert started(planned(node("n1", gpu=4), *queues, *both, unequal)) == {"y"}
 
 
 def test_a_plan_says_when_the_next_gang_falls_due() -> None:

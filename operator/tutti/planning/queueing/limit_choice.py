@@ -1,0 +1,339 @@
+"""The gangs that are worth most together within rows, exactly; nodes are left out.
+
+Where these gangs have room on nodes, no other choice is worth more: so no integer program is
+needed. One row after the other is eliminated, those over few gangs first. Of the choices among its
+gangs, one stays unless another uses no more of the other rows and is worth no less. Source:
+Bertelè and Brioschi, Nonserial Dynamic Programming (1972).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from math import gcd
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_LISTED = 8  # gangs of which all choices are listed at once
+MOST_PAIRS = 500_000  # choices that are compared at once
+MOST_WORK = 3_000_000  # choices that are compared in all
+TABLE = 2  # rows of which a table is made
+MOST_CELLS = 250_000  # of a table of choices by what they use of two rows
+LARGEST = 2**62  # sums from here on are Python's numbers
+STEPS, SLOWER = 100, 30  # subgradients of prices, and after how many steps they are half as long
+ROUNDING = 1e-9  # of a bound: what sums of floats may be wrong by
+
+Indices = NDArray[np.intp]
+Amounts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Values = NDArray[Any]  # int64, or objects where sums are large
+
+
+class Worth(NamedTuple):
+    """What a gang is worth: the smallest value of a level is more than all of lower levels."""
+
+    level: tuple[int, int]
+    value: int  # positive
+
+
+class Row(NamedTuple):
+    """What the chosen gangs use together is at most ``room``; amounts are by gang."""
+
+    amounts: Mapping[int, int]
+    room: int
+
+
+def best_choice(worths: Sequence[Worth], rows: Sequence[Row]) -> Sequence[int] | None:
+    """The gangs of the best choice, sorted; None if that takes too much work."""
+    too_large = {gang for row in rows for gang, n in row.amounts.items() if n > row.room}
+    counted = [
+        {gang: n for gang, n in row.amounts.items() if n and gang not in too_large} for row in rows
+    ]
+    binding = [
+        Row(amounts, row.room)
+        for row, amounts in zip(rows, counted, strict=True)
+        if sum(amounts.values()) > row.room
+    ]
+    rows_of: dict[int, list[int]] = {
+        gang: [] for gang in range(len(worths)) if gang not in too_large
+    }
+    for number, row in enumerate(binding):
+        for gang in row.amounts:
+            rows_of[gang].append(number)
+    chosen = [gang for gang, own in rows_of.items() if not own]
+    elimination = _Elimination(binding)
+    for gangs in _components(rows_of, len(binding)):
+        values = _combined([worths[gang] for gang in gangs])
+        try:
+            chosen += elimination.best(gangs, rows_of, values)
+        except _TooMuchWorkError:
+            return None
+    return sorted(chosen)
+
+
+def _components(rows_of: Mapping[int, Sequence[int]], rows: int) -> Iterator[Sequence[int]]:
+    """The gangs in rows, so that no row counts gangs of two components."""
+    parents = list(range(rows))
+
+    def first(row: int) -> int:
+        while parents[row] != row:
+            parents[row] = row = parents[parents[row]]
+        return row
+
+    for own in rows_of.values():
+        for row in own[1:]:
+            parents[first(row)] = first(own[0])
+    components: dict[int, list[int]] = defaultdict(list)
+    for gang, own in rows_of.items():
+        if own:
+            components[first(own[0])].append(gang)
+    yield from components.values()
+
+
+def _combined(worths: Sequence[Worth]) -> Values:
+    """The worths as numbers, whose sums are compared level by level."""
+    of_level: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for worth in worths:
+        of_level[worth.level].append(worth.value)
+    units: dict[tuple[int, int], tuple[int, int]] = {}
+    weight = 1
+    for level, values in sorted(of_level.items()):
+        unit = gcd(*values)
+        units[level] = weight, unit
+        weight *= 1 + sum(values) // unit
+    numbers = [units[level][0] * (value // units[level][1]) for level, value in worths]
+    return np.array(numbers, dtype=np.int64 if weight < LARGEST else object)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Choices:
+    """Choices among some gangs: what each uses of rows, what it is worth, and of what it is made.
+
+    A choice is one of each of ``parts``; without parts, the bits of its place say which ``gangs``.
+    """
+
+    rows: tuple[int, ...]  # that are not eliminated
+    use: Amounts  # [choice, row]
+    value: Values  # [choice]
+    loss: Floats  # [choice]: what is missing to the bound at least
+    places: tuple[Indices, ...]  # [part][choice]
+    parts: tuple["_Choices", ...] = ()
+    gangs: Sequence[int] = ()
+
+    def chosen(self, choice: int) -> Iterator[int]:
+        """The gangs of one choice."""
+        left: list[tuple[_Choices, int]] = [(self, choice)]
+        while left:
+            some, place = left.pop()
+            if some.parts:
+                left += zip(some.parts, (int(own[place]) for own in some.places), strict=True)
+            else:
+                bits = int(some.places[0][place])
+                yield from (gang for n, gang in enumerate(some.gangs) if bits >> n & 1)
+
+    def without(self, row: int, prices: "_Prices") -> "_Choices":
+        """The same choices where the row counts no other gangs."""
+        columns = [n for n, own in enumerate(self.rows) if own != row]
+        loss = self.loss + prices.unused(row, self.use[:, self.rows.index(row)])
+        kept = np.flatnonzero(loss <= prices.gap)
+        kept = kept[_undominated(self.use[kept][:, columns], self.value[kept])]
+        rows = tuple(self.rows[n] for n in columns)
+        use = self.use[kept][:, columns]
+        return _Choices(rows, use, self.value[kept], loss[kept], (kept,), (self,))
+
+
+class _TooMuchWorkError(Exception):
+    """There are too many choices to compare."""
+
+
+class _Elimination:
+    """The rows, and how much work is left."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+        self._work = MOST_WORK
+
+    def best(
+        self, gangs: Sequence[int], rows_of: Mapping[int, Sequence[int]], values: Values
+    ) -> Sequence[int]:
+        """The best choice among the gangs of a component.
+
+        Raises:
+            _TooMuchWorkError: it is not found soon.
+        """
+        rows = sorted({row for gang in gangs for row in rows_of[gang]}, key=self._size)
+        prices = _Prices.of({row: self._rows[row] for row in rows}, gangs, values)
+        alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for place, gang in enumerate(gangs):
+            alike[tuple(rows_of[gang])].append(place)
+        left = [
+            self._listed(own, gangs, places[start : start + MOST_LISTED], prices)
+            for own, places in alike.items()
+            for start in range(0, len(places), MOST_LISTED)
+        ]
+        for row in rows:
+            joined = self._joined([choices for choices in left if row in choices.rows], prices)
+            others = [choices for choices in left if row not in choices.rows]
+            left = [*others, joined.without(row, prices)]
+        (last,) = left
+        return [*last.chosen(0)]
+
+    def _size(self, row: int) -> tuple[int, int]:
+        return len(self._rows[row].amounts), row
+
+    def _listed(
+        self, rows: tuple[int, ...], gangs: Sequence[int], places: Sequence[int], prices: "_Prices"
+    ) -> _Choices:
+        """All choices among a few gangs that count in the same rows."""
+        own = [gangs[place] for place in places]
+        amounts = np.array([[self._rows[row].amounts[gang] for row in rows] for gang in own])
+        bits = np.arange(2 ** len(own))
+        members = bits[:, None] >> np.arange(len(own)) & 1
+        use, value = members @ amounts, members @ prices.values[places]
+        loss = prices.loss(members, places)
+        is_within = (use <= [self._rows[row].room for row in rows]).all(axis=1)
+        kept = np.flatnonzero(is_within & (loss <= prices.gap))
+        kept = kept[_undominated(use[kept], value[kept])]
+        return _Choices(rows, use[kept], value[kept], loss[kept], (bits[kept],), gangs=own)
+
+    def _joined(self, some: Sequence[_Choices], prices: "_Prices") -> _Choices:
+        """All of these as one, the shortest first."""
+        heap = [(len(choices.value), n, choices) for n, choices in enumerate(some)]
+        heapify(heap)
+        number = len(heap)
+        while len(heap) > 1:
+            (*_, first), (*_, second) = heappop(heap), heappop(heap)
+            joined = self._pair(first, second, prices)
+            heappush(heap, (len(joined.value), number, joined))
+            number += 1
+        return heap[0][-1]
+
+    def _pair(self, first: _Choices, second: _Choices, prices: "_Prices") -> _Choices:
+        """All pairs that keep the rows and may be part of the best choice."""
+        pairs = len(first.value) * len(second.value)
+        self._work -= pairs
+        if pairs > MOST_PAIRS or self._work < 0:
+            raise _TooMuchWorkError
+        loss = np.add.outer(first.loss, second.loss).ravel()
+        kept = np.flatnonzero(loss <= prices.gap)
+        one, other = kept // len(second.value), kept % len(second.value)
+        rows = tuple(sorted({*first.rows, *second.rows}))
+        use = np.zeros((len(kept), len(rows)), dtype=np.int64)
+        for choices, places in ((first, one), (second, other)):
+            use[:, [rows.index(row) for row in choices.rows]] += choices.use[places]
+        is_within = (use <= [self._rows[row].room for row in rows]).all(axis=1)
+        use, one, other = use[is_within], one[is_within], other[is_within]
+        value = first.value[one] + second.value[other]
+        best = _undominated(use, value)
+        loss = loss[kept][is_within][best]
+        parts = one[best], other[best]
+        return _Choices(rows, use[best], value[best], loss, parts, (first, second))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prices:
+    """Prices of rows, by which choices are left out that miss more than the best one.
+
+    By weak duality no choice is worth more than all rooms at these prices, and what each gang is
+    worth beyond its own price. A choice misses of that what it does not use, and what it gives up.
+    """
+
+    values: Values  # [gang]
+    gains: Floats  # [gang]: the value less the price
+    of_rows: Mapping[int, float]
+    rooms: Mapping[int, int]
+    gap: float  # between the bound and a choice that is known
+
+    @classmethod
+    def of(cls, rows: Mapping[int, Row], gangs: Sequence[int], values: Values) -> "_Prices":
+        """Good prices, by subgradients; none for large numbers."""
+        rooms = {row: own.room for row, own in rows.items()}
+        if values.dtype == object:
+            return cls(values, np.zeros(len(gangs)), dict.fromkeys(rows, 0.0), rooms, np.inf)
+        place = {gang: n for n, gang in enumerate(gangs)}
+        amounts = np.zeros((len(rows), len(gangs)))
+        for n, row in enumerate(rows.values()):
+            for gang, amount in row.amounts.items():
+                amounts[n, place[gang]] = amount
+        room, worth = np.array([*rooms.values()], dtype=np.float64), values.astype(np.float64)
+        known = _filled(amounts, room, worth, worth / amounts.max(axis=0))
+        prices: Floats = np.zeros(len(rows))
+        least, best = np.inf, prices
+        for step in range(STEPS):
+            gains = worth - prices @ amounts
+            bound = prices @ room + gains.clip(0).sum()
+            if bound < least:
+                least, best = bound, prices
+            unused = room - amounts @ (gains > 0)
+            length = float((bound - known) / max(unused @ unused, 1.0))
+            prices = np.maximum(prices - length / (1 + step / SLOWER) * unused, 0.0)
+        priced = best @ amounts
+        known = max(known, _filled(amounts, room, worth, worth / np.maximum(priced, 1e-9)))
+        gap = least - known + ROUNDING * least
+        of_rows = dict(zip(rows, best.tolist(), strict=True))
+        return cls(values, worth - priced, of_rows, rooms, float(gap))
+
+    def loss(self, members: Amounts, places: Sequence[int]) -> Floats:
+        """What choices among a few gangs give up."""
+        gains = self.gains[places]
+        lost: Floats = gains.clip(0).sum() - members @ gains
+        return lost
+
+    def unused(self, row: int, use: Amounts) -> Floats:
+        """What choices do not use of a row, at its price."""
+        left: Floats = (self.rooms[row] - use).astype(np.float64) * self.of_rows[row]
+        return left
+
+
+def _filled(amounts: Floats, room: Floats, worth: Floats, order: Floats) -> float:
+    """What is chosen is worth if the first ones are taken that fit."""
+    left, value = room.copy(), 0.0
+    for gang in np.argsort(-order, kind="stable").tolist():
+        if (amounts[:, gang] <= left).all():
+            left -= amounts[:, gang]
+            value += worth[gang]
+    return value
+
+
+def _undominated(use: Amounts, value: Values) -> Indices:
+    """The choices such that none uses no more of any row and is worth more; of equal ones one.
+
+    Where many choices use many rows, some stay that are not needed.
+    """
+    columns = _different(use)
+    if not columns:
+        return np.array([value.argmax()])
+    if value.dtype == object:
+        value = np.unique(value, return_inverse=True)[1]
+    order: Indices = np.lexsort((-value, *columns[::-1]))
+    sorted_columns = [column[order] for column in columns]
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = np.any([own[1:] != own[:-1] for own in sorted_columns], axis=0)
+    order = order[is_first]
+    value = value[order]
+    if len(columns) == 1:
+        most = np.maximum.accumulate(value)
+        is_more = np.ones(len(order), dtype=np.bool_)
+        is_more[1:] = value[1:] > most[:-1]
+        return order[is_more]
+    if len(columns) > TABLE:
+        return order
+    firsts, x = np.unique(columns[0][order], return_inverse=True)
+    seconds, y = np.unique(columns[1][order], return_inverse=True)
+    if len(firsts) * len(seconds) > MOST_CELLS:
+        return order
+    table = np.full((len(firsts) + 1, len(seconds) + 1), -1, dtype=np.int64)
+    table[x + 1, y + 1] = value
+    most = np.maximum.accumulate(np.maximum.accumulate(table, axis=0), axis=1)
+    return order[value > np.maximum(most[x, y + 1], most[x + 1, y])]
+
+
+def _different(use: Amounts) -> Sequence[Amounts]:
+    """The columns that differ."""
+    columns: list[Amounts] = []
+    for column in use.T:
+        if not any(np.array_equal(column, other) for other in columns):
+            columns.append(column)
+    return columns

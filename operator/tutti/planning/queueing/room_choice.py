@@ -1,0 +1,166 @@
+"""The gangs that are worth most together in the room and limits of a plan, without a search.
+
+They are chosen by counting: within limits, and within the room for each size where that is too
+little. If best fit places all of them, beside all that has started, no other choice is worth more.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...gang.demand import PlacementRequest
+from ...strategies.capacity import fits_per_node
+from ...strategies.problem import (
+    Cap,
+    Demand,
+    DemandLevel,
+    Outcome,
+    Part,
+    Problem,
+    Share,
+    Solution,
+)
+from ..compile import gang_value, problems
+from ..compile.grids import Grid
+from ..search import borders, round_answer
+from ..search.limits import SearchLimits
+from ..search.partial_plan import PartialPlan
+from .limit_choice import Row, Worth, best_choice
+from .room_bound import RoomBound
+
+Wants = Sequence[PlacementRequest]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoomChoice:
+    """What gangs are worth and use: of these, ``best`` are chosen and ``placed``."""
+
+    plan: PartialPlan  # with all rows among its limits
+    wants: Wants
+    values: Sequence[int]  # by want
+    limits: SearchLimits
+    bound: RoomBound  # beside all that has started
+    rows: Sequence[Row]  # of the limits
+
+    @classmethod
+    def of(cls, plan: PartialPlan, wants: Wants, limits: SearchLimits) -> "RoomChoice | None":
+        """None where counting is no proof or best fit would choose members."""
+        if limits.strategy is limits.fallback or limits.is_late or not plan.proved:
+            return None
+        if plan.base.rules or not _are_definite(wants):
+            return None
+        values = gang_value.worths(plan.base, wants, limits.policy, limits.taken_at)
+        rows = [
+            Row(_amounts(plan.base, wants, limit.cap), limit.cap.room)
+            for limit in plan.quotas.caps(plan.base, wants)
+        ]
+        bound = RoomBound.of_plan(plan.above, plan.held_room)
+        return cls(plan, wants, values, limits, bound, rows)
+
+    def best(self, levels: Sequence[tuple[int, int]]) -> Wants | None:
+        """The best choice by these levels of the wants; None if that takes too much work."""
+        worths = [Worth(*worth) for worth in zip(levels, self.values, strict=True)]
+        rows, weights = [*self.rows], self._counts() @ self.bound.weights
+        room = np.maximum(self.bound.room - self.bound.used, 0)
+        while (chosen := best_choice(worths, rows)) is not None:
+            missing = weights[chosen].sum(axis=0) - room
+            if not (missing > 0).any():
+                return [self.wants[number] for number in chosen]
+            size = int(np.argmax(missing / np.maximum(self.bound.room, 1)))
+            rows.append(Row(dict(enumerate(weights[:, size].tolist())), int(room[size])))
+        return None
+
+    def placed(self, chosen: Wants) -> PartialPlan | None:
+        """The plan in which these start, proved; None if best fit does not place all of them.
+
+        What has started may get other nodes. The tally is that of the wants.
+        """
+        plan = self.plan
+        wants = [*borders.staying(plan.above, plan.assigned), *chosen]
+        solution = _placed_together(plan, wants, self.limits) if _are_definite(wants) else None
+        if solution is None:
+            return None
+        levels = problems.levels(self.wants)
+        starting = {want.gang.uid for want in chosen}
+        tally = dict.fromkeys(levels, 0)
+        for want, level, value in zip(self.wants, levels, self.values, strict=True):
+            tally[level] += value if want.gang.uid in starting else 0
+        answer = round_answer.with_joint(plan, wants, solution)
+        return replace(answer, tally={level: (value, value) for level, value in tally.items()})
+
+    def _counts(self) -> NDArray[np.int64]:
+        """[want, shape]: the members that would start."""
+        base = self.plan.base
+        counts = np.zeros((len(self.wants), len(base.shapes)), dtype=np.int64)
+        for number, want in enumerate(self.wants):
+            for shape, count in _shape_counts(base, want).items():
+                counts[number, shape] += count
+        return counts
+
+
+def _are_definite(wants: Wants) -> bool:
+    """Whether all choices of members of each gang are alike, and no domain matters."""
+    return all(
+        not (want.gang.same_domain or want.maximums)
+        and (want.need == len(want.members) or not (want.minimums or len(want.alike) > 1))
+        for want in wants
+    )
+
+
+def _shape_counts(base: Grid, want: PlacementRequest) -> Counter[int]:
+    """How many members of each shape would start, by its row."""
+    counts = Counter[int]()
+    for group in want.alike:
+        counts[base.shapes[group[0].shape]] += min(len(group), want.need)
+    return counts
+
+
+def _amounts(base: Grid, wants: Wants, cap: Cap) -> Mapping[int, int]:
+    """What each of the gangs would use of a limit."""
+    return {
+        number: sum(
+            int(cap.amount[shape]) * count
+            for shape, count in _shape_counts(base, wants[number]).items()
+        )
+        for number in cap.demands
+    }
+
+
+def _placed_together(plan: PartialPlan, wants: Wants, limits: SearchLimits) -> Solution | None:
+    """Nodes for all of these by best fit, shape by shape; None if some find no room.
+
+    Shapes that fit fewest nodes come first, whichever gang they are of.
+    """
+    base, free = plan.above.base, np.maximum(plan.above.free - plan.held_room, 0)
+    counts = Counter[int]()
+    for want in wants:
+        counts.update(_shape_counts(base, want))
+    places = {
+        row: int(fits_per_node(free, base.requests[row], base.allowed[row]).sum()) for row in counts
+    }
+    order = sorted(counts, key=lambda row: (places[row], row))
+    level = DemandLevel(0)
+    demands = tuple(
+        Demand(counts[row], (Part(row, 0, counts[row]),), (0,), level, 1) for row in order
+    )
+    problem = Problem(free, base.requests, base.allowed, demands)
+    found = limits.fallback.solve(problem, limits.budget)
+    if not all(found.shares):
+        return None
+    seats = {
+        row: iter([share.node for share in shares for _ in range(share.count)])
+        for row, shares in zip(order, found.shares, strict=True)
+    }
+    shares = []
+    for want in wants:
+        own: list[Share] = []
+        for part, group in enumerate(problems.parts(want)):
+            row = base.shapes[group[0].shape]
+            nodes = Counter(islice(seats[row], min(len(group), want.need)))
+            own += (Share(part, node, count) for node, count in nodes.items())
+        shares.append(tuple(own))
+    return Solution(Outcome.PROVED, tuple(shares))
