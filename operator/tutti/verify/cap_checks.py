@@ -11,6 +11,7 @@ from ..gang.quantities import format_amount, format_name
 from ..model.cluster import Gang, Member, Reservation, Snapshot
 from ..model.decisions import GangCap, Placement
 from ..model.keys import GangKey
+from ..model.shapes import Shape
 from . import lookup
 
 # What a gang uses: with its Reservation, and as a Placement would have it.
@@ -84,13 +85,26 @@ def use(
     placement: Placement | None,
 ) -> Counter[str]:
     """What a gang uses: its bound members, and the members and slots that have a reserved node."""
-    usage = Counter[str]()
-    for member in holders(gang, index, reservation, placement):
-        usage.update(lookup.needs(member.shape))
+    usage = needs_of(holders(gang, index, reservation, placement))
     for role, count in slots_by_role(reservation, placement).items():
         for name, n in lookup.needs_of_slot(gang, role).items():
             usage[name] += n * count
     return usage
+
+
+def needs_of(members: Iterable[Member]) -> Counter[str]:
+    """What these members take of nodes together; equal ones are counted first."""
+    numbers = dict[int, int]()
+    shapes = dict[int, Shape]()
+    for member in members:
+        key = id(member.shape)
+        numbers[key] = numbers.get(key, 0) + 1
+        shapes[key] = member.shape
+    needed = Counter[str]()
+    for key, shape in shapes.items():
+        for name, n in lookup.needs(shape).items():
+            needed[name] += n * numbers[key]
+    return needed
 
 
 def holders(

@@ -4,10 +4,11 @@ The checks of plans and of Reservations both use it. It shares nothing with the 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from ..filters.selectors import has_rules
 from ..gang import slots
-from ..model.cluster import Gang, Member, PodReservation, Reservation, Snapshot
+from ..model.cluster import Gang, Member, Node, PodReservation, Reservation, Snapshot
 from ..model.keys import GangKey, NodeName, Uid
 from ..model.shapes import Shape
 from .inter_pod import PlacedMember
@@ -18,12 +19,16 @@ class SnapshotLookup:
     """The nodes, gangs and members of a Snapshot by name; members are indexed at the first use."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self.nodes = {node.name: node for node in snapshot.nodes}
         self.gangs = {gang.key: gang for gang in snapshot.gangs}
         self.topologies = snapshot.topologies
         self._snapshot = snapshot
         self._members: dict[GangKey, Mapping[Uid, Member]] = {}
         self._members_by_uid: dict[Uid, Member] = {}
+
+    @cached_property
+    def nodes(self) -> Mapping[NodeName, Node]:
+        """The nodes by name."""
+        return {node.name: node for node in self._snapshot.nodes}
 
     def members(self, key: GangKey) -> Mapping[Uid, Member]:
         """The members of one gang."""

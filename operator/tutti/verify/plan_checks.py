@@ -33,14 +33,14 @@ def violations(snapshot: Snapshot, plan: Plan, caps: Sequence[GangCap] = ()) -> 
     charged = queue_checks.with_charged_pods(snapshot)
     limits, charging = queue_checks.caps(charged), queue_checks.charging(charged)
     over_limits = cap_checks.faults(charged, plan.placements, limits, charging) if limits else ()
-    queue_faults = queue_checks.faults(snapshot, plan.placements)
+    queue_faults = queue_checks.faults(charged, plan.placements)
     faults = (
         *_plan_faults(snapshot, plan.placements),
         *over_caps,
         *over_limits,
         *queue_faults.values(),
     )
-    return faults or tuple(queue_order.faults(snapshot, plan))
+    return faults or tuple(queue_order.faults(charged, plan))
 
 
 def upheld(
@@ -72,9 +72,9 @@ def _within_queues(snapshot: Snapshot, placements: list[Placement]) -> list[Plac
     """The placements that the Queues allow now; earlier ones take precedence."""
     if not snapshot.queues:
         return placements
-    queue_faults = queue_checks.faults(snapshot, placements)
-    allowed = [placement for placement in placements if placement.gang not in queue_faults]
     charged = queue_checks.with_charged_pods(snapshot)
+    queue_faults = queue_checks.faults(charged, placements)
+    allowed = [placement for placement in placements if placement.gang not in queue_faults]
     limits = queue_checks.caps(charged)
     return cap_checks.within(charged, allowed, limits, queue_checks.charging(charged))
 

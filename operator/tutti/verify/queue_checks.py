@@ -6,7 +6,7 @@ queue that is its own ancestor, or whose parent does not exist, is that queue al
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil
@@ -39,13 +39,16 @@ def caps(snapshot: Snapshot) -> Sequence[GangCap]:
 
 
 def faults(snapshot: Snapshot, placements: Sequence[Placement]) -> Mapping[GangKey, str]:
-    """A sentence for each gang that starts in a queue where it may not start."""
+    """A sentence for each gang that starts in a queue where it may not start.
+
+    The Snapshot is one ``with_charged_pods``.
+    """
     if not snapshot.queues:
         return {}
     tree, records, sentences = QueueChains.of(snapshot), snapshot.records, dict[GangKey, str]()
     held = {reservation.uid: reservation for reservation in snapshot.reservations}
     starts = {placement.gang: placement for placement in placements}
-    for gang in with_charged_pods(snapshot).gangs:
+    for gang in snapshot.gangs:
         placement = starts.get(gang.key)
         if placement is None or any(map(_runs, gang.members)):
             continue
@@ -75,18 +78,21 @@ def with_charged_pods(snapshot: Snapshot) -> Snapshot:
     if not snapshot.queues:
         return snapshot
     charged_to = _ChargedTo.of(snapshot)
-    stay, moved = defaultdict[GangKey, list[Member]](list), defaultdict[GangKey, list[Member]](list)
+    own, moved = list[Gang](), defaultdict[GangKey, list[Member]](list)
     for gang in snapshot.gangs:
-        for pod in gang.members:
-            key = charged_to.key(pod, gang.key)
-            (stay if key == gang.key else moved)[key].append(pod)
+        keys = [charged_to.key(pod, gang.key) for pod in gang.members]
+        if all(key == gang.key for key in keys):
+            own.append(gang)
+            continue
+        by_key = list(zip(keys, gang.members, strict=True))
+        own.append(replace(gang, members=tuple(pod for key, pod in by_key if key == gang.key)))
+        for key, pod in by_key:
+            if key != gang.key:
+                moved[key].append(pod)
     for pod in snapshot.strays:
         if charged_to.has_room(pod) or pod.is_over:
             moved[charged_to.key(pod, pod.gang)].append(pod)
-    gangs = [
-        _with_leaving(replace(gang, members=tuple(stay[gang.key])), moved.pop(gang.key, ()))
-        for gang in snapshot.gangs
-    ]
+    gangs = [_with_leaving(gang, moved.pop(gang.key, ())) for gang in own]
     starts = {held.gang: held for held in _by_start(snapshot)}
     for key, pods in moved.items():
         if key.kind != POD and (start := starts.get(key)) is not None:
@@ -121,7 +127,7 @@ class _ChargedTo:
 
     def key(self, pod: Member, label: GangKey) -> GangKey:
         """The gang of the record that names it, or else that of its label, or itself."""
-        if not self.has_room(pod):
+        if (pod.node is None and pod.uid not in self.reserved) or pod.is_over:
             return label
         if pod.uid in self.gangs or pod.node is None:
             return self.gangs.get(pod.uid, label)
@@ -186,8 +192,9 @@ def charge_of(
     A record counts for nothing if nobody holds room before the placement.
     """
     record = records.get(gang.uid)
-    has_room = cap_checks.holders(gang, seen, held, None) or cap_checks.slots_by_role(held, None)
-    if record is None or not has_room:
+    if record is None:
+        return cap_checks.use(gang, seen, held, new)
+    if not (cap_checks.holders(gang, seen, held, None) or cap_checks.slots_by_role(held, None)):
         return cap_checks.use(gang, seen, held, new)
     members = cap_checks.holders(gang, seen, held, new)
     slots = cap_checks.slots_by_role(held, new)
@@ -245,6 +252,7 @@ class QueueChains:
     queues: Mapping[str, Queue]
     parents: Collection[str]
     labels: Mapping[str, Labels]
+    chains: dict[str, Sequence[Queue]] = field(default_factory=dict)  # once they are known
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "QueueChains":
@@ -307,8 +315,13 @@ class QueueChains:
         queue = self.queues.get(record.queue)
         return queue.name if queue is not None and queue.uid == record.queue_uid else ROOT
 
-    def chain(self, name: str) -> Iterator[Queue]:
+    def chain(self, name: str) -> Sequence[Queue]:
         """The queue and the queues above it; none for the root."""
+        if name not in self.chains:
+            self.chains[name] = tuple(self._chain(name))
+        return self.chains[name]
+
+    def _chain(self, name: str) -> Iterator[Queue]:
         while (queue := self.queues.get(name)) is not None:
             yield queue
             name = "" if self.is_astray(queue) else queue.parent

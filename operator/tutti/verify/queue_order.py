@@ -18,7 +18,7 @@ from ..model.cluster import Gang, Member, Snapshot
 from ..model.decisions import Placement, Plan, Reason
 from ..model.keys import GangKey
 from ..model.queues import ROOT, QueueMode
-from . import lookup, queue_checks
+from . import cap_checks, lookup, queue_checks
 from .queue_checks import QueueChains
 from .queue_places import FreeRoom
 
@@ -28,10 +28,13 @@ Amounts = Counter[str]
 
 
 def faults(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    """A sentence for each gang that borrows in the place of a gang that certainly comes first."""
+    """A sentence for each gang that borrows in the place of a gang that certainly comes first.
+
+    The Snapshot is one ``with_charged_pods``.
+    """
     if not (snapshot.queues and plan.proved) or _is_held(plan) or lookup.may_have_rules(snapshot):
         return
-    judge = _Judge.of(queue_checks.with_charged_pods(snapshot), plan)
+    judge = _Judge.of(snapshot, plan)
     borrowers = [start for start in judge.starts if judge.exceeds_guarantees(start)]
     for gang in judge.waiting(plan) if borrowers else ():
         if judge.fits_guarantee(gang):
@@ -81,9 +84,8 @@ class _Judge:
         """Count everything once."""
         queues, index = QueueChains.of(snapshot), lookup.SnapshotLookup(snapshot)
         by_queue = {name: tuple(_names(queues, name)) for name in queues.queues}
-        chains, before = _charges(snapshot, index, queues, {})
         placements = {placement.gang: placement for placement in plan.placements}
-        _, after = _charges(snapshot, index, queues, placements)
+        chains, before, after = _charges(snapshot, index, queues, placements)
         starts = [
             placement
             for placement in plan.placements
@@ -97,7 +99,8 @@ class _Judge:
             used[chain[-1]].add(chain[0])
         totals = Counter[str]()
         for node in snapshot.nodes:
-            totals.update(dict(node.allocatable.amounts))
+            for name, n in node.allocatable.amounts:
+                totals[name] += n
         return cls(
             gangs=index.gangs,
             starts=starts,
@@ -135,10 +138,7 @@ class _Judge:
 
     def needs(self, gang: Gang) -> Amounts:
         """What a gang is charged if it starts with its oldest members."""
-        needs = Amounts()
-        for member in _oldest(gang):
-            needs.update(lookup.needs(member.shape))
-        return needs
+        return cap_checks.needs_of(_oldest(gang))
 
     def guarantee(self, name: str, line: str) -> int:
         """What a queue guarantees: its own declaration, or else the sum over its children."""
@@ -256,18 +256,20 @@ def _charges(
     index: lookup.SnapshotLookup,
     queues: QueueChains,
     placements: Mapping[GangKey, Placement],
-) -> tuple[Mapping[GangKey, tuple[str, ...]], Mapping[GangKey, Amounts]]:
-    """The queues of each gang before the plan, its own first, and its charge after it."""
+) -> tuple[Mapping[GangKey, tuple[str, ...]], Mapping[GangKey, Amounts], Mapping[GangKey, Amounts]]:
+    """The queues of each gang before the plan, its own first, and its charge before and after."""
     records = snapshot.records
     reservations = {reservation.uid: reservation for reservation in snapshot.reservations}
-    chains, charges = {}, {}
-    for gang in queue_checks.with_charged_pods(snapshot).gangs:
+    chains, before, after = {}, dict[GangKey, Amounts](), dict[GangKey, Amounts]()
+    for gang in snapshot.gangs:
         reservation = reservations.get(gang.uid)
         name = queues.charged(gang, reservation, records.get(gang.uid))
         chains[gang.key] = tuple(_names(queues, name))
-        placement = placements.get(gang.key)
-        charges[gang.key] = queue_checks.charge_of(records, gang, index, reservation, placement)
-    return chains, charges
+        before[gang.key] = queue_checks.charge_of(records, gang, index, reservation, None)
+        after[gang.key] = before[gang.key]
+        if (placement := placements.get(gang.key)) is not None:
+            after[gang.key] = queue_checks.charge_of(records, gang, index, reservation, placement)
+    return chains, before, after
 
 
 def _by_queue(
